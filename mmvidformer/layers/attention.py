@@ -1,0 +1,136 @@
+"""The one attention module: project, regroup by a view, apply a kernel, ungroup, project.
+
+Linear layers work token by token, so that projecting before the regrouping gives the same
+numbers as after it, without a copy of the input, and the class token is projected once however
+many groups see it.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from mmvidformer.layers.kernels import build_kernel
+from mmvidformer.layers.views import Grid, View, get_view
+
+ClsPolicy = Literal["mean", "skip"]
+
+
+class Attention(nn.Module):
+    """Multi-head attention on a grid of tokens.
+
+    Args:
+        dim: Token width D.
+        num_heads: Heads; must divide ``dim``.
+        views: Names of the views (``layers.views``). With several, the heads are dealt out to
+            them in equal runs, the first heads to the first view (ViViT model 4, section 3.4).
+        cls: What the class token does, where there is one. ``'mean'``: a copy joins each group
+            and the updates of the copies are averaged (for the joint view, which has a single
+            group, that is ordinary attention). ``'skip'``: it is in no group and not updated.
+        kernel: Name of the kernel (``layers.kernels``).
+        qkv_bias: Bias in the query, key and value projections.
+        attn_drop: Dropout on attention weights.
+        proj_drop: Dropout on the output.
+
+    Raises:
+        ValueError: If ``num_heads`` does not divide ``dim``, or the number of views does not
+            divide ``num_heads``.
+        KeyError: If a view or the kernel is unknown.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        num_heads: int,
+        views: Sequence[str] = ("joint",),
+        cls: ClsPolicy = "mean",
+        kernel: str = "softmax",
+        qkv_bias: bool = True,
+        attn_drop: float = 0.0,
+        proj_drop: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if dim % num_heads:
+            raise ValueError(f"dim ({dim}) must be a multiple of num_heads ({num_heads})")
+        if not views or num_heads % len(views):
+            raise ValueError(
+                f"num_heads ({num_heads}) must be a multiple of the number of views {list(views)}"
+            )
+        if cls not in ("mean", "skip"):
+            raise ValueError(f"cls must be 'mean' or 'skip', got {cls!r}")
+        self.num_heads = num_heads
+        self.views: tuple[View, ...] = tuple(get_view(name) for name in views)
+        self.cls = cls
+        self.qkv = nn.Linear(dim, 3 * dim, bias=qkv_bias)
+        self.kernel = build_kernel(kernel, head_dim=dim // num_heads, dropout=attn_drop)
+        self.proj = nn.Linear(dim, dim)
+        self.proj_drop = nn.Dropout(proj_drop)
+
+    def num_groups(self, grid: Grid) -> int:
+        """Groups of one grid, or 1 where several views share the heads."""
+        return self.views[0].num_groups(grid) if len(self.views) == 1 else 1
+
+    def forward(
+        self, grid: Tensor, cls: Tensor | None = None, keep: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attend.
+
+        Args:
+            grid: Tokens (B, T, H, W, D).
+            cls: Class token (B, 1, D), or None.
+            keep: Stochastic-depth factors of each group, (B, G) or (B, 1) (``layers.drop``).
+
+        Returns:
+            The updates of grid and class token, in their shapes; None in place of the latter
+            where there is no class token or it is skipped.
+        """
+        size: Grid = tuple(grid.shape[1:4])
+        qkv = self._heads(self.qkv(grid))  # (B, T, H, W, 3, n, d)
+        seen = cls is not None and self.cls == "mean"
+        cls_qkv = self._heads(self.qkv(cls)) if seen else None  # (B, 1, 3, n, d)
+
+        heads = self.num_heads // len(self.views)
+        outs, cls_outs = [], []
+        for i, view in enumerate(self.views):
+            part = slice(i * heads, (i + 1) * heads)
+            out, cls_out = self._attend(
+                view, qkv[..., part, :], None if cls_qkv is None else cls_qkv[..., part, :]
+            )
+            outs.append(view.ungroup(out, size).flatten(4))
+            cls_outs.append(cls_out)
+        out = outs[0] if len(outs) == 1 else torch.cat(outs, dim=-1)
+        cls_out = self._merge_copies(cls_outs, keep) if seen else None
+
+        out = self.proj_drop(self.proj(out))
+        if keep is not None:
+            out = out * self.views[0].spread(keep, size)
+        return out, cls_out
+
+    def _heads(self, qkv: Tensor) -> Tensor:
+        return qkv.unflatten(-1, (3, self.num_heads, -1))
+
+    def _attend(
+        self, view: View, qkv: Tensor, cls_qkv: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        q, k, v = (view.group(x) for x in qkv.unbind(4))  # (B*G, n, S, d)
+        if cls_qkv is None:
+            return self.kernel(q, k, v), None
+        batch = cls_qkv.shape[0]
+        groups = q.shape[0] // batch
+        joined = []
+        for tokens, token in zip((q, k, v), cls_qkv.unbind(2), strict=True):
+            token = token.transpose(1, 2).repeat_interleave(groups, dim=0)  # (B*G, n, 1, d)
+            joined.append(torch.cat([token, tokens], dim=2))
+        out = self.kernel(*joined)
+        cls_out = out[:, :, 0].unflatten(0, (batch, groups)).flatten(2)  # (B, G, n*d)
+        return out[:, :, 1:], cls_out
+
+    def _merge_copies(self, copies: list[Tensor], keep: Tensor | None) -> Tensor:
+        if keep is not None and keep.shape[1] > 1:  # a single view, a factor for each copy
+            out = self.proj_drop(self.proj(copies[0])) * keep[..., None]
+            return out.mean(dim=1, keepdim=True)
+        # Averaging commutes with the projection: one token is projected instead of G copies.
+        out = torch.cat([copy.mean(dim=1, keepdim=True) for copy in copies], dim=-1)
+        out = self.proj_drop(self.proj(out))
+        return out if keep is None else out * keep[..., None]

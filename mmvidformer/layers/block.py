@@ -1,0 +1,176 @@
+"""A transformer block: attention steps, then an MLP, each on a residual connection."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from mmvidformer.layers.attention import Attention, ClsPolicy
+from mmvidformer.layers.drop import DropPath
+from mmvidformer.layers.mlp import Mlp
+
+
+@dataclass(frozen=True)
+class Step:
+    """One row of a model's table: an attention step of a block.
+
+    Args:
+        views: Names of the views; several share the heads of the step.
+        cls: Class-token policy (see ``Attention``).
+        kernel: Name of the kernel.
+        fc: A further linear layer on the update, after stochastic depth, that starts at zero
+            (the ``temporal_fc`` of TimeSformer).
+    """
+
+    views: tuple[str, ...]
+    cls: ClsPolicy = "mean"
+    kernel: str = "softmax"
+    fc: bool = False
+
+    @classmethod
+    def of(cls, row: "Step | Mapping") -> "Step":
+        """Take a step, or the dictionary of a config that describes one.
+
+        Raises:
+            TypeError: If the dictionary has a key that a step has not.
+        """
+        if isinstance(row, Step):
+            return row
+        return cls(**{**row, "views": tuple(row["views"])})
+
+    @property
+    def name(self) -> str:
+        """Name of the step within its block, such as ``'space'`` or ``'time_space'``."""
+        return "_".join(self.views)
+
+
+class AttentionStep(nn.Module):
+    """Pre-norm attention with its residual connection.
+
+    Args:
+        dim: Token width D.
+        num_heads: Heads.
+        step: The row that says which attention.
+        drop_path: Stochastic depth of the step.
+        norm_eps: Epsilon of the layer norm.
+        attn_drop: Dropout on attention weights.
+        proj_drop: Dropout on the output.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        num_heads: int,
+        step: Step,
+        drop_path: DropPath,
+        norm_eps: float = 1e-6,
+        attn_drop: float = 0.0,
+        proj_drop: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(dim, eps=norm_eps)
+        self.attn = Attention(
+            dim,
+            num_heads,
+            views=step.views,
+            cls=step.cls,
+            kernel=step.kernel,
+            attn_drop=attn_drop,
+            proj_drop=proj_drop,
+        )
+        self.drop_path = drop_path
+        self.fc = nn.Linear(dim, dim) if step.fc else nn.Identity()
+
+    def forward(
+        self, grid: Tensor, cls: Tensor | None = None, clip_rows: int = 1
+    ) -> tuple[Tensor, Tensor | None]:
+        """Add the attention's update to grid (B, T, H, W, D) and class token (B, 1, D)."""
+        groups = self.attn.num_groups(tuple(grid.shape[1:4]))
+        keep = self.drop_path(grid, groups=groups, clip_rows=clip_rows)
+        seen = cls is not None and self.attn.cls != "skip"
+        update, cls_update = self.attn(self.norm(grid), self.norm(cls) if seen else None, keep)
+        grid = grid + self.fc(update)
+        if cls_update is not None:
+            cls = cls + self.fc(cls_update)
+        return grid, cls
+
+
+class TransformerBlock(nn.Module):
+    """Attention steps in order, then the MLP.
+
+    Args:
+        dim: Token width D.
+        num_heads: Heads of each step.
+        steps: The steps, or dictionaries of their arguments; a block may list each view once.
+        mlp_ratio: Hidden width of the MLP over D.
+        act: Activation of the MLP.
+        norm_eps: Epsilon of the layer norms.
+        drop: Dropout on attention output and MLP.
+        attn_drop: Dropout on attention weights.
+        drop_path: Rate of stochastic depth.
+        drop_path_rescale: See ``DropPath``.
+        drop_path_per_group: See ``DropPath``; the MLP always draws for a clip.
+
+    Raises:
+        ValueError: If there is no step, or two steps have the same views.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        num_heads: int,
+        steps: Sequence[Step | Mapping] = (Step(("joint",)),),
+        mlp_ratio: float = 4.0,
+        act: str = "gelu",
+        norm_eps: float = 1e-6,
+        drop: float = 0.0,
+        attn_drop: float = 0.0,
+        drop_path: float = 0.0,
+        drop_path_rescale: bool = True,
+        drop_path_per_group: bool = False,
+    ) -> None:
+        super().__init__()
+        steps = [Step.of(step) for step in steps]
+        names = [step.name for step in steps]
+        if not names or len(set(names)) != len(names):
+            raise ValueError(f"a block needs steps with different views, got {names}")
+        self.steps = nn.ModuleDict(
+            {
+                step.name: AttentionStep(
+                    dim,
+                    num_heads,
+                    step,
+                    DropPath(drop_path, drop_path_rescale, drop_path_per_group),
+                    norm_eps=norm_eps,
+                    attn_drop=attn_drop,
+                    proj_drop=drop,
+                )
+                for step in steps
+            }
+        )
+        self.norm = nn.LayerNorm(dim, eps=norm_eps)
+        self.mlp = Mlp(dim, int(dim * mlp_ratio), act=act, drop=drop)
+        self.drop_path = DropPath(drop_path, drop_path_rescale)
+
+    def forward(
+        self, grid: Tensor, cls: Tensor | None = None, clip_rows: int = 1
+    ) -> tuple[Tensor, Tensor | None]:
+        """Run the block.
+
+        Args:
+            grid: Tokens (B, T, H, W, D).
+            cls: Class token (B, 1, D), or None.
+            clip_rows: Rows of the batch that share a stochastic-depth draw (see ``DropPath``).
+
+        Returns:
+            Grid and class token, in their shapes.
+        """
+        for step in self.steps.values():
+            grid, cls = step(grid, cls, clip_rows)
+        keep = self.drop_path(grid, clip_rows=clip_rows)
+        update = self.mlp(self.norm(grid))
+        grid = grid + (update if keep is None else update * keep[:, :, None, None, None])
+        if cls is not None:
+            update = self.mlp(self.norm(cls))
+            cls = cls + (update if keep is None else update * keep[..., None])
+        return grid, cls

@@ -1,0 +1,57 @@
+"""Stochastic depth on token grids."""
+
+from torch import Tensor, nn
+
+
+class DropPath(nn.Module):
+    """Draw which residual updates of a batch survive (stochastic depth, Huang et al. 2016).
+
+    Unlike the usual layer this one returns the factors instead of applying them, because an
+    attention step applies one factor to each *group* of tokens and must do so before the copies
+    of the class token are averaged.
+
+    Args:
+        rate: Probability that an update is dropped, in [0, 1).
+        rescale: Divide the survivors by ``1 - rate`` (timm, TimeSformer). Scenic's ViViT does not.
+        per_group: Draw for every attention group (TimeSformer) instead of for every clip.
+
+    Raises:
+        ValueError: If ``rate`` is outside [0, 1).
+    """
+
+    def __init__(self, rate: float = 0.0, rescale: bool = True, per_group: bool = False) -> None:
+        super().__init__()
+        if not 0.0 <= rate < 1.0:
+            raise ValueError(f"drop path rate must be in [0, 1), got {rate}")
+        self.rate = rate
+        self.rescale = rescale
+        self.per_group = per_group
+
+    def forward(self, tokens: Tensor, groups: int = 1, clip_rows: int = 1) -> Tensor | None:
+        """Draw the factors.
+
+        Args:
+            tokens: Any tensor whose first axis is the batch; gives size, dtype and device.
+            groups: Attention groups of one row; used only with ``per_group``.
+            clip_rows: Consecutive rows of the batch that are frames of one clip and share a draw.
+
+        Returns:
+            Factors of shape (B, groups) or (B, 1), or None when nothing is dropped.
+        """
+        if not self.training or self.rate == 0.0:
+            return None
+        columns = groups if self.per_group else 1
+        keep = tokens.new_empty(tokens.shape[0] // clip_rows, columns)
+        keep.bernoulli_(1.0 - self.rate)
+        if self.rescale:
+            keep.div_(1.0 - self.rate)
+        return keep.repeat_interleave(clip_rows, dim=0) if clip_rows > 1 else keep
+
+    def extra_repr(self) -> str:
+        """Show the settings in the printed model."""
+        return f"rate={self.rate:.3f}, rescale={self.rescale}, per_group={self.per_group}"
+
+
+def drop_path_ramp(rate: float, depth: int) -> list[float]:
+    """Rates that grow linearly from 0 at the first block to ``rate`` at the last one."""
+    return [rate * i / max(depth - 1, 1) for i in range(depth)]

@@ -1,0 +1,120 @@
+"""The attention module against a dense, masked one: outputs and every gradient."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from mmvidformer.layers import VIEWS, Attention
+
+GRID = (3, 4, 2)
+DIM, HEADS = 16, 4
+
+
+def dense_attention(
+    attn: Attention, x: Tensor, allowed: Tensor, heads: slice = slice(None)
+) -> Tensor:
+    """Naive twin: all tokens against all, with a mask; x is (B, N, D), the mask (N, N)."""
+    batch, length, dim = x.shape
+    qkv = attn.qkv(x).reshape(batch, length, 3, attn.num_heads, -1)
+    q, k, v = qkv.permute(2, 0, 3, 1, 4)[..., :, :]
+    scores = q @ k.transpose(-1, -2) / (dim // attn.num_heads) ** 0.5
+    weights = scores.masked_fill(~allowed, float("-inf")).softmax(-1)
+    return (weights @ v)[:, heads].transpose(1, 2).flatten(2)  # (B, N, n*d), not projected
+
+
+def same_group(view: str) -> Tensor:
+    """(N, N) mask of the tokens that share all coordinates which number the groups."""
+    coords = torch.cartesian_prod(*(torch.arange(n) for n in GRID))
+    fixed = [i for i, axis in enumerate("thw") if axis in VIEWS[view].groups]
+    return (coords[:, None, fixed] == coords[None, :, fixed]).all(-1)
+
+
+def grads(module: torch.nn.Module, loss: Tensor) -> list[Tensor]:
+    return list(torch.autograd.grad(loss, list(module.parameters())))
+
+
+def assert_same(attn: Attention, out: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(out, expected, atol=1e-6, rtol=1e-5)
+    weight = torch.randn_like(out)
+    for a, b in zip(
+        grads(attn, (out * weight).sum()), grads(attn, (expected * weight).sum()), strict=True
+    ):
+        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("view", sorted(VIEWS))
+def test_each_view_is_masked_attention(view: str) -> None:
+    torch.manual_seed(0)
+    attn = Attention(DIM, HEADS, views=(view,))
+    grid = torch.randn(2, *GRID, DIM)
+    out, cls = attn(grid)
+    assert cls is None
+    expected = attn.proj(dense_attention(attn, grid.flatten(1, 3), same_group(view)))
+    assert_same(attn, out.flatten(1, 3), expected)
+
+
+def test_two_views_share_the_heads_in_order() -> None:
+    torch.manual_seed(0)
+    attn = Attention(DIM, HEADS, views=("time", "space"))
+    grid = torch.randn(2, *GRID, DIM)
+    tokens = grid.flatten(1, 3)
+    halves = [
+        dense_attention(attn, tokens, same_group(view), heads)
+        for view, heads in (("time", slice(0, 2)), ("space", slice(2, 4)))
+    ]
+    assert_same(attn, attn(grid)[0].flatten(1, 3), attn.proj(torch.cat(halves, -1)))
+
+
+def test_joint_view_with_class_token_is_plain_attention() -> None:
+    torch.manual_seed(0)
+    attn = Attention(DIM, HEADS)
+    grid, cls = torch.randn(2, *GRID, DIM), torch.randn(2, 1, DIM)
+    tokens = torch.cat([cls, grid.flatten(1, 3)], 1)
+    everyone = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool)
+    out, cls_out = attn(grid, cls)
+    out = torch.cat([cls_out, out.flatten(1, 3)], 1)
+    assert_same(attn, out, attn.proj(dense_attention(attn, tokens, everyone)))
+
+
+@pytest.mark.parametrize("with_keep", [False, True])
+def test_copies_of_the_class_token_are_averaged_after_stochastic_depth(with_keep: bool) -> None:
+    torch.manual_seed(0)
+    attn = Attention(DIM, HEADS, views=("space",))
+    grid, cls = torch.randn(2, *GRID, DIM), torch.randn(2, 1, DIM)
+    keep = torch.tensor([[0.0, 2.0, 2.0], [2.0, 0.0, 0.0]]) if with_keep else None
+    out, cls_out = attn(grid, cls, keep)
+
+    everyone = torch.ones(9, 9, dtype=torch.bool)
+    frames, copies = [], []
+    for t in range(GRID[0]):
+        frame = torch.cat([cls, grid[:, t].flatten(1, 2)], 1)
+        update = attn.proj(dense_attention(attn, frame, everyone))
+        update = update if keep is None else update * keep[:, t, None, None]
+        copies.append(update[:, :1])
+        frames.append(update[:, 1:])
+    expected = torch.cat([torch.stack(copies).mean(0), *frames], 1)
+    assert_same(attn, torch.cat([cls_out, out.flatten(1, 3)], 1), expected)
+
+
+def test_skipped_class_token_is_not_seen() -> None:
+    attn = Attention(DIM, HEADS, views=("time",), cls="skip")
+    grid = torch.randn(2, *GRID, DIM)
+    out, cls_out = attn(grid, torch.randn(2, 1, DIM))
+    assert cls_out is None
+    torch.testing.assert_close(out, attn(grid)[0])
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "error", "match"),
+    [
+        ({"num_heads": 3}, ValueError, r"dim \(16\).*num_heads \(3\)"),
+        ({"num_heads": 1, "views": ("time", "space")}, ValueError, r"num_heads \(1\)"),
+        ({"num_heads": 2, "views": ()}, ValueError, "number of views"),
+        ({"num_heads": 2, "views": ("diagonal",)}, KeyError, "diagonal.*joint"),
+        ({"num_heads": 2, "kernel": "hard"}, KeyError, "hard.*softmax"),
+        ({"num_heads": 2, "cls": "maybe"}, ValueError, "maybe"),
+    ],
+)
+def test_wrong_arguments_are_named(kwargs: dict, error: type, match: str) -> None:
+    with pytest.raises(error, match=match):
+        Attention(16, **kwargs)

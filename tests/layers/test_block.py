@@ -1,0 +1,65 @@
+import pytest
+import torch
+
+from mmvidformer.layers import Encoder, PositionEmbedding, Step, TransformerBlock
+
+GRID = (2, 3, 3)
+
+
+def make_encoder(**kwargs) -> Encoder:
+    torch.manual_seed(0)
+    steps = (Step(("time",), cls="skip", fc=True), Step(("space",)))
+    positions = PositionEmbedding(8, GRID, tables=("hw", "t"), cls=True)
+    return Encoder(8, 2, 2, steps, positions, cls=True, **kwargs)
+
+
+def test_steps_can_be_the_dictionaries_of_a_config() -> None:
+    torch.manual_seed(0)
+    block = TransformerBlock(8, 2, steps=[{"views": ["time"]}, {"views": ["space"]}])
+    assert list(block.steps) == ["time", "space"]
+    torch.manual_seed(0)
+    same = TransformerBlock(8, 2, steps=(Step(("time",)), Step(("space",))))
+    grid = torch.randn(1, *GRID, 8)
+    torch.testing.assert_close(block(grid)[0], same(grid)[0])
+
+
+def test_a_block_is_its_steps_and_then_the_mlp() -> None:
+    block = TransformerBlock(8, 2, steps=(Step(("time",)), Step(("space",))), mlp_ratio=2)
+    assert block.mlp.fc1.out_features == 16
+    x = torch.randn(2, *GRID, 8)
+    y = x + block.steps["time"].attn(block.steps["time"].norm(x))[0]
+    y = y + block.steps["space"].attn(block.steps["space"].norm(y))[0]
+    y = y + block.mlp(block.norm(y))
+    torch.testing.assert_close(block(x)[0], y)
+
+
+@pytest.mark.parametrize("steps", [(), (Step(("time",)), Step(("time",)))])
+def test_steps_need_different_views(steps: tuple[Step, ...]) -> None:
+    with pytest.raises(ValueError, match="different views"):
+        TransformerBlock(8, 2, steps=steps)
+
+
+def test_dropped_branches_leave_the_residual() -> None:
+    block = TransformerBlock(8, 2, drop_path=0.999999)
+    grid, cls = torch.randn(2, *GRID, 8), torch.randn(2, 1, 8)
+    out, cls_out = block(grid, cls)
+    torch.testing.assert_close(out, grid)
+    torch.testing.assert_close(cls_out, cls)
+
+
+def test_checkpointing_changes_no_number_and_no_gradient() -> None:
+    plain, saved = make_encoder(), make_encoder(with_cp=True)
+    saved.load_state_dict(plain.state_dict())
+    x = torch.randn(2, *GRID, 8)
+    for model in (plain, saved):
+        grid, cls = model(x)
+        (grid.square().sum() + cls.square().sum()).backward()
+    for (name, a), b in zip(plain.named_parameters(), saved.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad, msg=name)
+
+
+def test_rates_of_stochastic_depth_rise_over_the_blocks() -> None:
+    encoder = make_encoder(drop_path=0.2)
+    rates = [block.steps["time"].drop_path.rate for block in encoder.blocks]
+    assert rates == pytest.approx([0.0, 0.2])
+    assert [block.drop_path.rate for block in encoder.blocks] == pytest.approx([0.0, 0.2])

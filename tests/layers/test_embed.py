@@ -1,0 +1,55 @@
+import logging
+
+import pytest
+import torch
+
+from mmvidformer.layers import PositionEmbedding, TubeletEmbedding, resize_positions
+
+
+@pytest.mark.parametrize("tubelet", [(1, 4, 4), (2, 8, 4), (3, 5, 5)])
+def test_embedding_is_the_convolution(tubelet: tuple[int, int, int]) -> None:
+    torch.manual_seed(0)
+    embed = TubeletEmbedding(12, tubelet)
+    clip = torch.randn(2, 3, 7, 17, 18)
+    expected = embed.proj(clip).permute(0, 2, 3, 4, 1)
+    torch.testing.assert_close(embed(clip), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "match"),
+    [((2, 3, 8, 8), "B, 3, T"), ((2, 4, 2, 8, 8), "2, 4, 2"), ((2, 3, 1, 8, 8), "one tubelet")],
+)
+def test_wrong_clips_are_named(shape: tuple[int, ...], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        TubeletEmbedding(8, (2, 8, 8))(torch.zeros(shape))
+
+
+def test_tables_are_summed_over_their_axes() -> None:
+    torch.manual_seed(0)
+    positions = PositionEmbedding(4, (2, 3, 5), tables=("hw", "t"), cls=True)
+    for parameter in positions.parameters():
+        torch.nn.init.normal_(parameter)
+    grid, cls = positions(torch.zeros(1, 2, 3, 5, 4), torch.zeros(1, 1, 4))
+    torch.testing.assert_close(grid[0, 1, 2, 3], positions.hw[0, 0, 2, 3] + positions.t[0, 1, 0, 0])
+    torch.testing.assert_close(cls, positions.cls)
+
+
+def test_other_sizes_get_resized_tables() -> None:
+    positions = PositionEmbedding(1, (2, 3, 3))
+    torch.nn.init.normal_(positions.thw)
+    grid, _ = positions(torch.zeros(1, 4, 5, 6, 1))
+    torch.testing.assert_close(grid, resize_positions(positions.thw, (4, 5, 6)))
+
+
+def test_loading_resizes_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    small, large = PositionEmbedding(4, (1, 2, 2)), PositionEmbedding(4, (3, 4, 4))
+    torch.nn.init.normal_(small.thw)
+    with caplog.at_level(logging.WARNING, "mmvidformer"):
+        large.load_state_dict(small.state_dict())
+    assert "(1, 2, 2) was resized to (3, 4, 4)" in caplog.text
+    torch.testing.assert_close(large.thw[:, 2, ::3, ::3], small.thw[:, 0])
+
+
+def test_wrong_table_name_is_named() -> None:
+    with pytest.raises(ValueError, match="'wh'"):
+        PositionEmbedding(4, (1, 2, 2), tables=("wh",))
