@@ -8,7 +8,7 @@ from mmvidformer.layers.block import AttentionStep, Step, TransformerBlock
 from mmvidformer.layers.drop import DropPath, drop_path_ramp
 from mmvidformer.layers.embed import PositionEmbedding, TubeletEmbedding
 from mmvidformer.layers.encoder import Encoder
-from mmvidformer.layers.init import init_flax_vit
+from mmvidformer.layers.init import init_flax_vit, init_timm_vit
 from mmvidformer.layers.kernels import KERNELS, SoftmaxKernel, build_kernel
 from mmvidformer.layers.mlp import Mlp
 from mmvidformer.layers.resize import resize_positions
@@ -32,5 +32,6 @@ __all__ = [
     "drop_path_ramp",
     "get_view",
     "init_flax_vit",
+    "init_timm_vit",
     "resize_positions",
 ]

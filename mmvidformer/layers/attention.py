@@ -6,15 +6,16 @@ many groups see it.
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmvidformer.layers.kernels import build_kernel
-from mmvidformer.layers.views import Grid, View, get_view
+from mmvidformer.layers.views import VIEWS, Grid, View, get_view
 
-ClsPolicy = Literal["mean", "skip"]
+ClsPolicy = Literal["mean", "see", "skip"]
 
 
 class Attention(nn.Module):
@@ -27,7 +28,9 @@ class Attention(nn.Module):
             them in equal runs, the first heads to the first view (ViViT model 4, section 3.4).
         cls: What the class token does, where there is one. ``'mean'``: a copy joins each group
             and the updates of the copies are averaged (for the joint view, which has a single
-            group, that is ordinary attention). ``'skip'``: it is in no group and not updated.
+            group, that is ordinary attention). ``'see'``: its key is in each group and it
+            attends to all tokens itself, for views whose keys are not their queries.
+            ``'skip'``: it is in no group and not updated.
         kernel: Name of the kernel (``layers.kernels``).
         qkv_bias: Bias in the query, key and value projections.
         attn_drop: Dropout on attention weights.
@@ -57,8 +60,8 @@ class Attention(nn.Module):
             raise ValueError(
                 f"num_heads ({num_heads}) must be a multiple of the number of views {list(views)}"
             )
-        if cls not in ("mean", "skip"):
-            raise ValueError(f"cls must be 'mean' or 'skip', got {cls!r}")
+        if cls not in get_args(ClsPolicy):
+            raise ValueError(f"cls must be one of {get_args(ClsPolicy)}, got {cls!r}")
         self.num_heads = num_heads
         self.views: tuple[View, ...] = tuple(get_view(name) for name in views)
         self.cls = cls
@@ -87,7 +90,7 @@ class Attention(nn.Module):
         """
         size: Grid = tuple(grid.shape[1:4])
         qkv = self._heads(self.qkv(grid))  # (B, T, H, W, 3, n, d)
-        seen = cls is not None and self.cls == "mean"
+        seen = cls is not None and self.cls != "skip"
         cls_qkv = self._heads(self.qkv(cls)) if seen else None  # (B, 1, 3, n, d)
 
         heads = self.num_heads // len(self.views)
@@ -113,16 +116,27 @@ class Attention(nn.Module):
     def _attend(
         self, view: View, qkv: Tensor, cls_qkv: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        q, k, v = (view.group(x) for x in qkv.unbind(4))  # (B*G, n, S, d)
+        """Attend under one view; qkv (B, T, H, W, 3, n, d), class token (B, 1, 3, n, d)."""
+        q, k, v = qkv.unbind(4)
+        batch, size = len(q), tuple(q.shape[1:4])
+        queries, keys, values = view.group(q), view.keys(k), view.keys(v)  # (B*G, n, S, d)
+        groups = len(queries) // batch
+        mask = view.mask(size, q.device)
         if cls_qkv is None:
-            return self.kernel(q, k, v), None
-        batch = cls_qkv.shape[0]
-        groups = q.shape[0] // batch
-        joined = []
-        for tokens, token in zip((q, k, v), cls_qkv.unbind(2), strict=True):
-            token = token.transpose(1, 2).repeat_interleave(groups, dim=0)  # (B*G, n, 1, d)
-            joined.append(torch.cat([token, tokens], dim=2))
-        out = self.kernel(*joined)
+            return self.kernel(queries, keys, values, *_spread_mask(mask, batch)), None
+
+        tokens = cls_qkv.permute(2, 0, 3, 1, 4)  # (3, B, n, 1, d)
+        q_cls, k_cls, v_cls = (token.repeat_interleave(groups, dim=0) for token in tokens)
+        keys, values = torch.cat([k_cls, keys], dim=2), torch.cat([v_cls, values], dim=2)
+        if self.cls == "see":
+            mask = None if mask is None else F.pad(mask, (1, 0), value=True)
+            out = self.kernel(queries, keys, values, *_spread_mask(mask, batch))
+            everything = VIEWS["joint"]
+            keys = torch.cat([tokens[1], everything.group(k)], dim=2)
+            values = torch.cat([tokens[2], everything.group(v)], dim=2)
+            cls_out = self.kernel(tokens[0], keys, values)  # (B, n, 1, d)
+            return out, cls_out.transpose(1, 2).flatten(2)
+        out = self.kernel(torch.cat([q_cls, queries], dim=2), keys, values)
         cls_out = out[:, :, 0].unflatten(0, (batch, groups)).flatten(2)  # (B, G, n*d)
         return out[:, :, 1:], cls_out
 
@@ -134,3 +148,8 @@ class Attention(nn.Module):
         out = torch.cat([copy.mean(dim=1, keepdim=True) for copy in copies], dim=-1)
         out = self.proj_drop(self.proj(out))
         return out if keep is None else out * keep[..., None]
+
+
+def _spread_mask(mask: Tensor | None, batch: int) -> tuple[Tensor, ...]:
+    """Repeat a mask (G, S') for the batch as (B*G, 1, 1, S'); nothing for None."""
+    return () if mask is None else (mask.repeat(batch, 1)[:, None, None],)

@@ -45,7 +45,7 @@ class Step:
 
 
 class AttentionStep(nn.Module):
-    """Pre-norm attention with its residual connection.
+    """Pre-norm attention on a residual connection.
 
     Args:
         dim: Token width D.
@@ -84,15 +84,12 @@ class AttentionStep(nn.Module):
     def forward(
         self, grid: Tensor, cls: Tensor | None = None, clip_rows: int = 1
     ) -> tuple[Tensor, Tensor | None]:
-        """Add the attention's update to grid (B, T, H, W, D) and class token (B, 1, D)."""
+        """Give the updates of grid (B, T, H, W, D) and class token (B, 1, D) or None."""
         groups = self.attn.num_groups(tuple(grid.shape[1:4]))
         keep = self.drop_path(grid, groups=groups, clip_rows=clip_rows)
         seen = cls is not None and self.attn.cls != "skip"
         update, cls_update = self.attn(self.norm(grid), self.norm(cls) if seen else None, keep)
-        grid = grid + self.fc(update)
-        if cls_update is not None:
-            cls = cls + self.fc(cls_update)
-        return grid, cls
+        return self.fc(update), None if cls_update is None else self.fc(cls_update)
 
 
 class TransformerBlock(nn.Module):
@@ -110,6 +107,8 @@ class TransformerBlock(nn.Module):
         drop_path: Rate of stochastic depth.
         drop_path_rescale: See ``DropPath``.
         drop_path_per_group: See ``DropPath``; the MLP always draws for a clip.
+        parallel: All steps read the block's input and their updates are summed, instead of each
+            reading what the step before it left.
 
     Raises:
         ValueError: If there is no step, or two steps have the same views.
@@ -128,8 +127,10 @@ class TransformerBlock(nn.Module):
         drop_path: float = 0.0,
         drop_path_rescale: bool = True,
         drop_path_per_group: bool = False,
+        parallel: bool = False,
     ) -> None:
         super().__init__()
+        self.parallel = parallel
         steps = [Step.of(step) for step in steps]
         names = [step.name for step in steps]
         if not names or len(set(names)) != len(names):
@@ -165,8 +166,11 @@ class TransformerBlock(nn.Module):
         Returns:
             Grid and class token, in their shapes.
         """
+        source = (grid, cls)
         for step in self.steps.values():
-            grid, cls = step(grid, cls, clip_rows)
+            update, cls_update = step(*(source if self.parallel else (grid, cls)), clip_rows)
+            grid = grid + update
+            cls = cls if cls_update is None else cls + cls_update
         keep = self.drop_path(grid, clip_rows=clip_rows)
         update = self.mlp(self.norm(grid))
         grid = grid + (update if keep is None else update * keep[:, :, None, None, None])

@@ -52,7 +52,7 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(dim, eps=(block or {}).get("norm_eps", 1e-6))
 
     def forward(self, grid: Tensor, clip_rows: int = 1) -> tuple[Tensor, Tensor | None]:
-        """Encode.
+        """Encode and normalise.
 
         Args:
             grid: Tokens (B, T, H, W, D).
@@ -61,6 +61,11 @@ class Encoder(nn.Module):
         Returns:
             Normalised grid and class token (B, 1, D) or None.
         """
+        grid, cls = self.run_blocks(grid, clip_rows)
+        return self.norm(grid), None if cls is None else self.norm(cls)
+
+    def run_blocks(self, grid: Tensor, clip_rows: int = 1) -> tuple[Tensor, Tensor | None]:
+        """Encode without the final norm; arguments and shapes as of ``forward``."""
         cls = None if self.cls_token is None else self.cls_token.expand(len(grid), -1, -1)
         grid, cls = self.pos_embed(grid, cls)
         grid = self.pos_drop(grid)
@@ -70,4 +75,4 @@ class Encoder(nn.Module):
                 grid, cls = checkpoint(block, grid, cls, clip_rows, use_reentrant=False)
             else:
                 grid, cls = block(grid, cls, clip_rows)
-        return self.norm(grid), None if cls is None else self.norm(cls)
+        return grid, cls

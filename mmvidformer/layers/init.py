@@ -7,6 +7,22 @@ from mmvidformer.layers.embed import PositionEmbedding, TubeletEmbedding
 from mmvidformer.layers.mlp import Mlp
 
 
+def init_timm_vit(module: nn.Module) -> None:
+    """Initialise the parts of a network as timm's ViT and the official TimeSformer do.
+
+    Linear weights and position tables truncated N(0, 0.02), the table over time alone 0, biases
+    0; the patch convolution keeps PyTorch's default. To be used with ``nn.Module.apply``.
+    """
+    if isinstance(module, nn.Linear):
+        nn.init.trunc_normal_(module.weight, std=0.02)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+    elif isinstance(module, PositionEmbedding):
+        for name, table in module.named_parameters(recurse=False):
+            if name != "t":
+                nn.init.trunc_normal_(table, std=0.02)
+
+
 def init_flax_vit(module: nn.Module) -> None:
     """Initialise the parts of a network as flax and scenic's ViViT do.
 

@@ -21,19 +21,22 @@ class SoftmaxKernel(nn.Module):
         self.scale = head_dim**-0.5
         self.dropout = dropout
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attend.
 
         Args:
             q: Queries (..., n, S, d).
             k: Keys (..., n, S', d).
             v: Values (..., n, S', d).
+            mask: True where a key is seen; broadcasts to (..., n, S, S').
 
         Returns:
             Output (..., n, S, d).
         """
         dropout = self.dropout if self.training else 0.0
-        return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, scale=self.scale)
+        return F.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, dropout_p=dropout, scale=self.scale
+        )
 
 
 KERNELS: dict[str, Callable[..., nn.Module]] = {"softmax": SoftmaxKernel}

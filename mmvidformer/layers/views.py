@@ -6,6 +6,8 @@ of one sequence. Letters: B batch, T H W grid, n heads, d head width, G groups, 
 
 from dataclasses import dataclass
 
+import torch
+import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor
 
@@ -34,6 +36,14 @@ class View:
         grid, sequences = self._pattern
         return rearrange(x, f"{grid} -> {sequences}")
 
+    def keys(self, x: Tensor) -> Tensor:
+        """Keys or values that each group sees: (B, T, H, W, n, d) to (B*G, n, S', d)."""
+        return self.group(x)
+
+    def mask(self, grid: Grid, device: torch.device) -> Tensor | None:
+        """Keys that exist, as booleans (G, S'), or None where all do."""
+        return None
+
     def ungroup(self, x: Tensor, grid: Grid) -> Tensor:
         """Regroup (B*G, n, S, d) back to (B, T, H, W, n, d)."""
         target, sequences = self._pattern
@@ -54,12 +64,59 @@ class View:
         return per_group.reshape(-1, *axes, 1)
 
 
+@dataclass(frozen=True)
+class LocalView(View):
+    """Each place sees all frames of the window of half the height and width around it.
+
+    The local step of TimeSformer's "L+G" (paper section 3.4, ``F x H/2 x W/2`` neighbours), for
+    which there is no public code. At a border the window is clipped: what lies outside is
+    masked, so that a corner sees fewer keys. A window of even size reaches one place further up
+    and left. The queries of a place (all frames) form a group; keys are gathered as many times
+    as windows overlap, and no (T H W) x (T H W) mask is made.
+    """
+
+    @staticmethod
+    def _window(grid: Grid) -> tuple[int, int]:
+        return max(grid[1] // 2, 1), max(grid[2] // 2, 1)
+
+    def _unfold(self, x: Tensor, window: tuple[int, int]) -> Tensor:
+        """Pad (B, T, H, W, ...) and view it as (B, T, H, W, ..., h, w)."""
+        up, left = window[0] // 2, window[1] // 2
+        pads = (0, 0) * (x.dim() - 4) + (left, window[1] - left - 1, up, window[0] - up - 1)
+        return F.pad(x, pads).unfold(2, window[0], 1).unfold(3, window[1], 1)
+
+    def keys(self, x: Tensor) -> Tensor:
+        """Keys or values of the window of each place: (B*H*W, n, T*h*w, d)."""
+        windows = self._unfold(x, self._window(tuple(x.shape[1:4])))
+        return rearrange(windows, "b t h w n d i j -> (b h w) n (t i j) d")
+
+    def mask(self, grid: Grid, device: torch.device) -> Tensor:
+        """Keys that lie inside the grid, (H*W, T*h*w)."""
+        inside = torch.ones(1, *grid, 1, device=device)
+        windows = self._unfold(inside, self._window(grid)) > 0
+        return rearrange(windows, "1 t h w 1 i j -> (h w) (t i j)")
+
+
+@dataclass(frozen=True)
+class StridedView(View):
+    """All tokens see every second one in time, height and width.
+
+    The sparse global step of TimeSformer's "L+G" (paper section 3.4).
+    """
+
+    def keys(self, x: Tensor) -> Tensor:
+        """Keys or values at the even places: (B, n, S', d)."""
+        return self.group(x[:, ::2, ::2, ::2])
+
+
 VIEWS: dict[str, View] = {
     "joint": View(groups="", tokens="thw"),
     "space": View(groups="t", tokens="hw"),
     "time": View(groups="hw", tokens="t"),
     "width": View(groups="th", tokens="w"),
     "height": View(groups="tw", tokens="h"),
+    "local": LocalView(groups="hw", tokens="t"),
+    "strided": StridedView(groups="", tokens="thw"),
 }
 
 

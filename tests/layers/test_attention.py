@@ -22,9 +22,15 @@ def dense_attention(
     return (weights @ v)[:, heads].transpose(1, 2).flatten(2)  # (B, N, n*d), not projected
 
 
-def same_group(view: str) -> Tensor:
-    """(N, N) mask of the tokens that share all coordinates which number the groups."""
+def seen_by(view: str) -> Tensor:
+    """(N, N) mask, row sees column, from the coordinates of all pairs of tokens."""
     coords = torch.cartesian_prod(*(torch.arange(n) for n in GRID))
+    if view == "strided":
+        return (coords % 2 == 0).all(-1).expand(len(coords), -1)
+    if view == "local":
+        offset = coords[None, :, 1:] - coords[:, None, 1:]
+        window = torch.tensor(GRID[1:]) // 2
+        return ((offset >= -(window // 2)) & (offset < window - window // 2)).all(-1)
     fixed = [i for i, axis in enumerate("thw") if axis in VIEWS[view].groups]
     return (coords[:, None, fixed] == coords[None, :, fixed]).all(-1)
 
@@ -49,7 +55,7 @@ def test_each_view_is_masked_attention(view: str) -> None:
     grid = torch.randn(2, *GRID, DIM)
     out, cls = attn(grid)
     assert cls is None
-    expected = attn.proj(dense_attention(attn, grid.flatten(1, 3), same_group(view)))
+    expected = attn.proj(dense_attention(attn, grid.flatten(1, 3), seen_by(view)))
     assert_same(attn, out.flatten(1, 3), expected)
 
 
@@ -59,7 +65,7 @@ def test_two_views_share_the_heads_in_order() -> None:
     grid = torch.randn(2, *GRID, DIM)
     tokens = grid.flatten(1, 3)
     halves = [
-        dense_attention(attn, tokens, same_group(view), heads)
+        dense_attention(attn, tokens, seen_by(view), heads)
         for view, heads in (("time", slice(0, 2)), ("space", slice(2, 4)))
     ]
     assert_same(attn, attn(grid)[0].flatten(1, 3), attn.proj(torch.cat(halves, -1)))
@@ -93,6 +99,17 @@ def test_copies_of_the_class_token_are_averaged_after_stochastic_depth(with_keep
         copies.append(update[:, :1])
         frames.append(update[:, 1:])
     expected = torch.cat([torch.stack(copies).mean(0), *frames], 1)
+    assert_same(attn, torch.cat([cls_out, out.flatten(1, 3)], 1), expected)
+
+
+@pytest.mark.parametrize("view", ["local", "strided"])
+def test_class_token_that_is_seen_sees_everything(view: str) -> None:
+    torch.manual_seed(0)
+    attn = Attention(DIM, HEADS, views=(view,), cls="see")
+    grid, cls = torch.randn(2, *GRID, DIM), torch.randn(2, 1, DIM)
+    allowed = torch.nn.functional.pad(seen_by(view), (1, 0, 1, 0), value=True)
+    expected = attn.proj(dense_attention(attn, torch.cat([cls, grid.flatten(1, 3)], 1), allowed))
+    out, cls_out = attn(grid, cls)
     assert_same(attn, torch.cat([cls_out, out.flatten(1, 3)], 1), expected)
 
 

@@ -33,6 +33,13 @@ def test_a_block_is_its_steps_and_then_the_mlp() -> None:
     torch.testing.assert_close(block(x)[0], y)
 
 
+def test_parallel_steps_read_the_input() -> None:
+    block = TransformerBlock(8, 2, steps=(Step(("time",)), Step(("space",))), parallel=True)
+    x = torch.randn(2, *GRID, 8)
+    y = x + sum(step.attn(step.norm(x))[0] for step in block.steps.values())
+    torch.testing.assert_close(block(x)[0], y + block.mlp(block.norm(y)))
+
+
 @pytest.mark.parametrize("steps", [(), (Step(("time",)), Step(("time",)))])
 def test_steps_need_different_views(steps: tuple[Step, ...]) -> None:
     with pytest.raises(ValueError, match="different views"):
