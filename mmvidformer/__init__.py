@@ -1,0 +1,15 @@
+"""Video transformers for MMAction2: TimeSformer, ViViT, HORST and feature fixation.
+
+Importing the package repairs the MM stack (``mmvidformer.compat``) and makes its registries
+known; the parts themselves are imported when they are first looked up.
+"""
+
+from mmvidformer import compat
+
+compat.apply()
+
+from mmvidformer import registry  # noqa: E402
+from mmvidformer.shipped import get_config, list_configs  # noqa: E402
+from mmvidformer.version import __version__  # noqa: E402
+
+__all__ = ["__version__", "compat", "get_config", "list_configs", "registry"]

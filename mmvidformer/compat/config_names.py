@@ -1,0 +1,53 @@
+"""MMEngine 0.10 resolves ``package::config`` for its own projects only.
+
+Symptoms: ``AssertionError: mmengine does not support to load mmvidformer config`` for any other
+package; ``ValueError`` for a config that lies in no subfolder; and with modern editable installs
+(PEP 660) the path is sought in site-packages instead of where the package is.
+"""
+
+from pathlib import Path
+
+PACKAGE = "mmvidformer"
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def config_folder() -> Path:
+    """Folder of the shipped configs: in the package, or beside it in a checkout.
+
+    Raises:
+        FileNotFoundError: If there is neither.
+    """
+    for folder in (ROOT / ".mim" / "configs", ROOT.parent / "configs"):
+        if folder.is_dir():
+            return folder
+    raise FileNotFoundError(
+        f"the configs of {PACKAGE} are neither in {ROOT / '.mim'} nor in {ROOT.parent}; "
+        "install the package from its wheel or with pip install -e"
+    )
+
+
+def needed() -> bool:
+    """Whether MMEngine does not know our name yet."""
+    from mmengine.config.utils import MODULE2PACKAGE
+
+    return PACKAGE not in MODULE2PACKAGE
+
+
+def repair() -> None:
+    """Register the name, and resolve ``mmvidformer::name`` ourselves."""
+    from mmengine.config import Config
+    from mmengine.config.utils import MODULE2PACKAGE
+
+    MODULE2PACKAGE[PACKAGE] = PACKAGE
+    original = Config._get_cfg_path
+
+    def get_cfg_path(cfg_path: str, filename: str) -> tuple[str, str | None]:
+        scope, separator, name = cfg_path.partition("::")
+        if not separator or scope != PACKAGE:
+            return original(cfg_path, filename)
+        path = config_folder() / name
+        if not path.is_file():
+            raise FileNotFoundError(f"{cfg_path} (in {filename}): there is no {path}")
+        return str(path), scope
+
+    Config._get_cfg_path = staticmethod(get_cfg_path)

@@ -1,0 +1,39 @@
+"""MMAction2 1.2 needs mmcv 2.0 or 2.1, full or lite, and nobody declares it.
+
+PyPI's ``mmcv`` is a source distribution that needs a compiler, and ``mmcv-lite`` overwrites it
+when both are installed, so that neither can be a hard requirement. Symptoms: a bare
+``ModuleNotFoundError``, or an assertion in ``mmaction/__init__.py``. References:
+open-mmlab/mmcv#3325, #3329.
+"""
+
+import importlib.util
+import re
+
+
+def _installed() -> str | None:
+    if importlib.util.find_spec("mmcv") is None:
+        return None
+    from mmcv.version import __version__
+
+    return __version__
+
+
+def needed() -> bool:
+    """Whether mmcv is missing or outside [2.0, 2.2)."""
+    version = _installed()
+    return version is None or re.match(r"2\.[01]\.", version) is None
+
+
+def repair() -> None:
+    """Say what to install; this fault cannot be mended from outside.
+
+    Raises:
+        ImportError: Always.
+    """
+    version = _installed()
+    found = "no mmcv is installed" if version is None else f"mmcv {version} is installed"
+    raise ImportError(
+        f"MMAction2 1.2 needs mmcv >= 2.0 and < 2.2, and {found}. Without other MM projects: "
+        'pip install "mmvidformer[lite]" (mmcv-lite, no compiler needed). Beside projects that '
+        'use mmcv.ops: pip install "mmcv>=2.0,<2.2". Never install both.'
+    )

@@ -1,0 +1,33 @@
+"""Registries of mmvidformer: children of MMAction2's, with a scope of their own.
+
+From a config whose ``default_scope`` is ``mmaction`` a part is named ``mmvidformer.ViViT``. From
+a sibling project's scope (MMPreTrain, MMDetection) it is named ``mmaction.mmvidformer.ViViT``
+or by its dotted path ``mmvidformer.models.ViViT``; with ``default_scope = 'mmvidformer'`` plain
+names fall through to MMAction2 and MMEngine. Nothing is registered in MMAction2's own nodes, so
+that its ``TimeSformer`` stays what it is.
+
+The modules that hold the parts are imported at the first look-up, not here: a backbone can be
+imported without pulling in ``mmaction.models``. MMEngine does not run the lazy import of a parent
+when a look-up climbs to it, so every node lists MMAction2's module before ours.
+"""
+
+from mmaction import registry as _mmaction
+from mmengine.registry import Registry
+
+SCOPE = "mmvidformer"
+
+
+def _child(name: str, parent: Registry, *locations: str) -> Registry:
+    return Registry(name, parent=parent, scope=SCOPE, locations=list(locations))
+
+
+MODELS = _child("model", _mmaction.MODELS, "mmaction.models", "mmvidformer.models")
+DATASETS = _child("dataset", _mmaction.DATASETS, "mmaction.datasets", "mmvidformer.datasets")
+TRANSFORMS = _child(
+    "transform",
+    _mmaction.TRANSFORMS,
+    "mmaction.datasets.transforms",
+    "mmvidformer.datasets.transforms",
+)
+METRICS = _child("metric", _mmaction.METRICS, "mmaction.evaluation", "mmvidformer.evaluation")
+HOOKS = _child("hook", _mmaction.HOOKS, "mmaction.engine", "mmvidformer.engine")

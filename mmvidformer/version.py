@@ -1,0 +1,3 @@
+"""The version, which setup.cfg reads too."""
+
+__version__ = "0.1.0"

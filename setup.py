@@ -1,0 +1,42 @@
+"""Puts configs, tools and the model index into the package as ``.mim``; see setup.cfg."""
+
+import shutil
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+SHIPPED = ("configs", "tools", "model-index.yml")
+
+
+class BuildWithMim(build_py):
+    """Copies the shipped files into a wheel, and links them for an editable install."""
+
+    def run(self):
+        super().run()
+        root = Path(__file__).resolve().parent
+        if getattr(self, "editable_mode", False):
+            self._link(root)
+            return
+        target = Path(self.build_lib) / "mmvidformer" / ".mim"
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        ignore = shutil.ignore_patterns("__pycache__")
+        for name in SHIPPED:
+            source = root / name
+            if source.is_dir():
+                shutil.copytree(source, target / name, ignore=ignore)
+            else:
+                shutil.copy2(source, target / name)
+
+    @staticmethod
+    def _link(root):
+        target = root / "mmvidformer" / ".mim"
+        target.mkdir(exist_ok=True)
+        for name in SHIPPED:
+            link = target / name
+            if not link.exists():
+                link.symlink_to(Path("..") / ".." / name)
+
+
+setup(cmdclass={"build_py": BuildWithMim})

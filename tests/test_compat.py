@@ -1,0 +1,216 @@
+"""Each repair: the fault is there without it, gone with it, and it does nothing else."""
+
+import pickle
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from mmvidformer import compat
+from mmvidformer.compat import checkpoints, color_jitter, config_names, drn, setuptools_82
+
+# Repairs that the versions of constraints.txt need. When one of these tests fails after an
+# update, the repair has become needless: drop it and its row.
+NEEDED_TODAY = ("drn", "multimodal", "checkpoints", "color_jitter")
+
+HIDE = """
+import sys
+class Hide:
+    # What is not installed: the other finders do not see it either.
+    def __init__(self, finder): self.finder = finder
+    def __getattr__(self, name): return getattr(self.finder, name)
+    def find_spec(self, name, path=None, target=None):
+        hidden = name.split('.')[0] in {names!r}
+        return None if hidden else self.finder.find_spec(name, path, target)
+sys.meta_path[:] = [Hide(finder) for finder in sys.meta_path]
+"""
+
+
+def run_python(code: str, hide: tuple[str, ...] = ()) -> subprocess.CompletedProcess:
+    """Run code in a fresh interpreter, from which some packages are hidden."""
+    code = (HIDE.format(names=hide) if hide else "") + textwrap.dedent(code)
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True
+    )
+
+
+def succeeds(code: str, hide: tuple[str, ...] = ()) -> str:
+    result = run_python(code, hide)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+@pytest.mark.parametrize("name", NEEDED_TODAY)
+def test_repair_is_still_needed(name: str) -> None:
+    assert getattr(compat, name).needed(), f"compat/{name}.py mends what is no longer broken"
+
+
+def test_every_repair_says_what_it_mends() -> None:
+    for module in compat.REPAIRS:
+        assert "Symptom" in module.__doc__, module.__name__
+        assert callable(module.needed), module.__name__
+        assert callable(module.repair), module.__name__
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["", "import mmengine", "import mmaction", "import mmaction.registry, mmengine.runner"],
+)
+def test_any_order_of_imports_works(before: str) -> None:
+    code = f"""
+    {before}
+    import mmvidformer
+    import mmaction
+    from mmaction.registry import MODELS
+    import mmaction.models
+    print(MODELS.get('Recognizer3D').__name__, MODELS.get('mmvidformer.ViViT').__name__)
+    """
+    assert succeeds(code).splitlines()[-1] == "Recognizer3D ViViT"
+
+
+def test_without_us_mmaction_does_not_import() -> None:
+    result = run_python("import mmaction.models")
+    assert "mmaction.models.localizers.drn" in result.stderr
+
+
+def test_missing_drn_cannot_be_built() -> None:
+    from mmaction.models.localizers import DRN
+
+    assert DRN is drn.DRN
+    with pytest.raises(ImportError, match="2714"):
+        DRN()
+
+
+def test_multimodal_models_are_placeholders_that_say_so() -> None:
+    from mmaction.registry import MODELS
+    from mmaction.utils.dependency import WITH_MULTIMODAL
+
+    assert not WITH_MULTIMODAL
+    import mmaction.models  # noqa: F401
+
+    with pytest.raises(ImportError, match="VindLU"):
+        MODELS.get("VindLUVQA")()
+
+
+def test_without_setuptools_mmengine_finds_packages() -> None:
+    code = """
+    import mmvidformer
+    from mmengine.utils import get_installed_path, is_installed
+    import importlib.util
+    print(is_installed('mmaction2'), is_installed('no-such-package'))
+    print(get_installed_path('mmaction2'))
+    """
+    lines = succeeds(code, hide=("pkg_resources", "setuptools")).splitlines()
+    assert lines[-2] == "True False"
+    assert Path(lines[-1]).name == "mmaction"
+
+
+def test_setuptools_is_left_alone_where_it_has_pkg_resources() -> None:
+    assert not setuptools_82.needed()
+    assert "setuptools_82" not in succeeds(
+        "import mmvidformer, pkg_resources; print(pkg_resources.get_distribution.__module__)"
+    )
+
+
+def test_without_the_metadata_backport_mmaction_imports() -> None:
+    code = """
+    import mmvidformer
+    import mmaction.models
+    from mmaction.utils.dependency import satisfy_requirement
+    print(satisfy_requirement('torch>=2.0'), satisfy_requirement('no-such-package'))
+    """
+    assert succeeds(code, hide=("importlib_metadata",)).splitlines()[-1] == "True False"
+
+
+def test_missing_mmcv_is_explained() -> None:
+    result = run_python("import mmvidformer", hide=("mmcv",))
+    assert "no mmcv is installed" in result.stderr
+    assert "mmvidformer[lite]" in result.stderr
+
+
+@pytest.mark.parametrize("version", ["1.7.2", "2.2.0", "3.0.1"])
+def test_unfit_mmcv_is_explained(version: str) -> None:
+    result = run_python(
+        f"import mmcv.version as v; v.__version__ = {version!r}; import mmvidformer"
+    )
+    assert f"mmcv {version} is installed" in result.stderr
+    assert ">= 2.0 and < 2.2" in result.stderr
+
+
+def test_checkpoints_of_mmengine_load_safely(tmp_path: Path) -> None:
+    from mmengine.logging import HistoryBuffer
+
+    history = HistoryBuffer([1.0, 3.0], [1, 1])
+    content = {
+        "message_hub": {"log_scalars": {"loss": history}, "runtime_info": {"iter": 2}},
+        "scalar": np.float64(0.5),
+        "count": np.int64(7),
+    }
+    torch.save(content, tmp_path / "epoch_1.pth")
+    loaded = torch.load(tmp_path / "epoch_1.pth", weights_only=True)
+    again = loaded["message_hub"]["log_scalars"]["loss"]
+    assert [again.mean(), again.max(), again.min(), again.current()] == [2.0, 3.0, 1.0, 3.0]
+    assert (loaded["scalar"], loaded["count"]) == (0.5, 7)
+
+
+class _ReachesForCode:
+    def __reduce__(self) -> tuple:
+        return getattr, ("text", "join")
+
+
+def test_other_attributes_are_refused(tmp_path: Path) -> None:
+    torch.save({"state_dict": _ReachesForCode()}, tmp_path / "evil.pth")
+    with pytest.raises((pickle.UnpicklingError, PermissionError)):
+        torch.load(tmp_path / "evil.pth", weights_only=True)
+    with pytest.raises(PermissionError, match="__globals__"):
+        checkpoints.narrow_getattr(checkpoints.needed, "__globals__")
+    with pytest.raises(PermissionError, match="statistics"):
+        from mmengine.logging import HistoryBuffer
+
+        checkpoints.narrow_getattr(HistoryBuffer, "statistics")
+
+
+def test_colour_jitter_takes_negative_hues() -> None:
+    import mmaction.datasets.transforms  # noqa: F401
+    from mmaction.registry import TRANSFORMS
+
+    jitter = TRANSFORMS.build({"type": "ColorJitter"})
+    red = np.full((2, 2, 3), (255, 0, 0), dtype=np.uint8)
+    for offset in (-0.1, 0.1):
+        jitter.brightness = jitter.contrast = jitter.saturation = (1, 1)
+        jitter.hue = (offset, offset)
+        out = jitter.transform({"imgs": [red]})["imgs"][0]
+        np.testing.assert_array_equal(out, color_jitter.adjust_hue(red, offset))
+
+
+@pytest.mark.parametrize(
+    ("factor", "rgb"), [(0.0, (255, 0, 0)), (-30 / 255, (255, 0, 255)), (60 / 255, (0, 255, 0))]
+)
+def test_hue_turns_both_ways(factor: float, rgb: tuple[int, int, int]) -> None:
+    red = np.full((1, 1, 3), (255, 0, 0), dtype=np.uint8)
+    assert tuple(color_jitter.adjust_hue(red, factor)[0, 0]) == rgb
+
+
+def test_configs_are_found_by_name(tmp_path: Path) -> None:
+    from mmengine.config import Config
+
+    name = sorted(path.name for path in config_names.config_folder().glob("*.py"))[0]
+    (tmp_path / "mine.py").write_text(f"_base_ = 'mmvidformer::{name}'\nmarker = 1\n")
+    cfg = Config.fromfile(tmp_path / "mine.py")
+    assert cfg.marker == 1
+    assert cfg.model.type == "Recognizer3D"
+
+    (tmp_path / "typo.py").write_text("_base_ = 'mmvidformer::vivit_fe_k401.py'\n")
+    with pytest.raises(FileNotFoundError, match="vivit_fe_k401"):
+        Config.fromfile(tmp_path / "typo.py")
+
+
+def test_configs_of_other_packages_are_found_as_before(tmp_path: Path) -> None:
+    from mmengine.config import Config
+
+    (tmp_path / "mine.py").write_text("_base_ = 'mmaction::_base_/default_runtime.py'\n")
+    assert Config.fromfile(tmp_path / "mine.py").default_scope == "mmaction"

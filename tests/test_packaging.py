@@ -1,0 +1,114 @@
+"""The wheel holds what it must: the test that MMAction2's wheel lacked."""
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SHIPPED = ("configs", "tools")
+SOURCES = ("mmvidformer", *SHIPPED)
+FILES = ("setup.cfg", "setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE",
+         "model-index.yml", "constraints.txt")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Wheel of a copy of the tree, so that the build leaves nothing in the checkout."""
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
+    ignore = shutil.ignore_patterns("__pycache__", ".mim")
+    for name in SOURCES:
+        shutil.copytree(ROOT / name, source / name, ignore=ignore)
+    for name in FILES:
+        shutil.copy2(ROOT / name, source / name)
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, source]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return next(out.glob("mmvidformer-*.whl"))
+
+
+def tracked(folder: str, *suffixes: str) -> set[str]:
+    files = (ROOT / folder).rglob("*")
+    return {
+        str(path.relative_to(ROOT))
+        for path in files
+        if path.suffix in suffixes and ".mim" not in path.parts
+    }
+
+
+def test_wheel_holds_every_module_config_and_tool(wheel: Path) -> None:
+    inside = set(zipfile.ZipFile(wheel).namelist())
+    expected = tracked("mmvidformer", ".py") | {"mmvidformer/.mim/model-index.yml"}
+    for folder in SHIPPED:
+        expected |= {f"mmvidformer/.mim/{name}" for name in tracked(folder, ".py", ".sh", ".yml")}
+    assert expected - inside == set()
+    assert "mmvidformer/.mim/configs/vivit_fe_k400.py" in inside
+    assert "mmvidformer/.mim/tools/train.py" in inside
+    assert not [name for name in inside if name.startswith(("tests/", "configs/", "tools/"))]
+
+
+def test_wheel_declares_what_the_stack_forgets(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    metadata = next(name for name in archive.namelist() if name.endswith("METADATA"))
+    text = archive.read(metadata).decode()
+    for needed in ("importlib_metadata", "mmengine", "mmaction2", "decord", "einops", "timm"):
+        assert f"Requires-Dist: {needed}" in text
+    lines = [line for line in text.splitlines() if line.startswith("Requires-Dist: mmcv")]
+    assert len(lines) == 1
+    assert 'extra == "lite"' in lines[0]
+    assert "License-Expression: Apache-2.0" in text or "License: Apache-2.0" in text
+
+
+def test_configs_resolve_from_the_installed_wheel(wheel: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    (tmp_path / "mine.py").write_text("_base_ = 'mmvidformer::vivit_fe_k400.py'\n")
+    code = (
+        "import mmvidformer, sys\n"
+        "from mmengine.config import Config\n"
+        "assert mmvidformer.__file__.startswith(sys.argv[1]), mmvidformer.__file__\n"
+        "named, based = mmvidformer.get_config('vivit_fe_k400'), Config.fromfile(sys.argv[2])\n"
+        "assert named.model.backbone.type == based.model.backbone.type == 'mmvidformer.ViViT'\n"
+        "print(mmvidformer.get_config('vivit_fe_k400').filename)\n"
+    )
+    site = str(tmp_path / "site")
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, site, str(tmp_path / "mine.py")],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**__import__("os").environ, "PYTHONPATH": site},
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip().startswith(site)
+
+
+def test_unknown_config_names_its_neighbours() -> None:
+    from mmvidformer import get_config
+
+    with pytest.raises(KeyError, match="vivit_fe_k400"):
+        get_config("vivit_fe_k40")
+
+
+def test_versions_of_ci_satisfy_the_declared_ranges() -> None:
+    from configparser import ConfigParser
+
+    from packaging.requirements import Requirement
+
+    pins = dict(
+        line.split("==")
+        for line in (ROOT / "constraints.txt").read_text().lower().splitlines()
+        if "==" in line
+    )
+    parser = ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    blocks = [parser["options"]["install_requires"], *parser["options.extras_require"].values()]
+    lines = [line for block in blocks for line in block.strip().splitlines()]
+    for line in lines:
+        requirement = Requirement(line)
+        if requirement.marker is not None and not requirement.marker.evaluate():
+            continue
+        pin = pins[requirement.name.lower()]
+        assert requirement.specifier.contains(pin), f"{requirement} excludes {pin}"
