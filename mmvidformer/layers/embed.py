@@ -104,7 +104,9 @@ class PositionEmbedding(nn.Module):
     def forward(self, grid: Tensor, cls: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """Add positions to grid (B, T, H, W, D) and class token (B, 1, D)."""
         for name in self.tables:
-            size = [n if axis in name else 1 for axis, n in zip("thw", grid.shape[1:4])]
+            size = [
+                n if axis in name else 1 for axis, n in zip("thw", grid.shape[1:4], strict=True)
+            ]
             grid = grid + resize_positions(getattr(self, name), size, self.rule)
         if cls is not None and self.cls is not None:
             cls = cls + self.cls

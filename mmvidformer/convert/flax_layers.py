@@ -1,0 +1,39 @@
+"""Rows of key maps for the layers of Flax checkpoints, which scenic and Google's ViT share."""
+
+import torch
+
+from mmvidformer.convert.keymap import KEEP, Op, Rule
+
+TRANSPOSE = Op(lambda kernel: (kernel.T,))
+# Convolution kernels (t, h, w, C, D), or (h, w, C, D) of single frames.
+CONV = Op(lambda k: ((k if k.dim() == 5 else k[None]).permute(4, 3, 0, 1, 2),))
+HEADS_IN = Op(lambda *kernels: (torch.cat([k.flatten(1).T for k in kernels]),))  # (D, n, d) each
+HEADS_BIAS = Op(lambda *biases: (torch.cat([b.flatten() for b in biases]),))  # (n, d) each
+HEADS_OUT = Op(lambda kernel: (kernel.flatten(0, 1).T,))  # (n, d, D)
+
+LAYERS: dict[str, tuple[tuple[tuple[str, ...], str, Op], ...]] = {
+    "norm": ((("scale",), "weight", KEEP), (("bias",), "bias", KEEP)),
+    "dense": ((("kernel",), "weight", TRANSPOSE), (("bias",), "bias", KEEP)),
+    "conv": ((("kernel",), "weight", CONV), (("bias",), "bias", KEEP)),
+    "attention": (
+        (("query/kernel", "key/kernel", "value/kernel"), "qkv.weight", HEADS_IN),
+        (("query/bias", "key/bias", "value/bias"), "qkv.bias", HEADS_BIAS),
+        (("out/kernel",), "proj.weight", HEADS_OUT),
+        (("out/bias",), "proj.bias", KEEP),
+    ),
+}
+
+
+def layer_rules(source: str, target: str, layer: str, optional: bool = False) -> list[Rule]:
+    """Rows for one layer.
+
+    Args:
+        source: Path of the layer in the Flax tree, with ``/``.
+        target: Name of our layer, with ``.``.
+        layer: A name of ``LAYERS``.
+        optional: The source may lack it.
+    """
+    return [
+        Rule(tuple(f"{source}/{part}" for part in parts), (f"{target}.{name}",), op, optional)
+        for parts, name, op in LAYERS[layer]
+    ]

@@ -1,0 +1,78 @@
+"""Google's image ViT checkpoints (original, augreg, big_vision) to an image ViT of ours."""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from mmvidformer.convert.flax_layers import layer_rules
+from mmvidformer.convert.keymap import Conversion, Rule, State, apply_rules, strip_prefixes
+from mmvidformer.convert.positions import Grid, frame_grid, position_rule
+
+PREFIXES = ("optimizer/target/", "opt/target/", "params/")
+
+# Classifiers, the hidden layer before them, and optimiser states.
+IGNORED = (
+    r"(head|pre_logits|output_projection|MAPHead_0)/.*",
+    r"(opt|opt_state|optimizer|model_state)/.*",
+    r"global_step|rng|accum_train_time|step",
+)
+
+# Suffixes of attention, second norm and MLP: flax.nn counted all parts of a block together,
+# flax.linen each kind on its own.
+SUFFIXES = {"original": (1, 2, 3), "big_vision": (0, 1, 0)}
+
+
+def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
+    """Convert an image ViT; the classifier is left out.
+
+    Args:
+        state: Flattened Flax tree with ``/``; blocks may be stacked under ``encoderblock``.
+        grid: Tokens (1, H, W) of the position table. Default: square.
+
+    Raises:
+        ValueError: If names are missing or unknown, or the table is not square.
+    """
+    state = _unstack(strip_prefixes(state, PREFIXES))
+    original = any("MultiHeadDotProductAttention_1/" in name for name in state)
+    attention, norm, mlp = SUFFIXES["original" if original else "big_vision"]
+    block = (
+        ("LayerNorm_0", "steps.joint.norm", "norm"),
+        (f"MultiHeadDotProductAttention_{attention}", "steps.joint.attn", "attention"),
+        (f"LayerNorm_{norm}", "norm", "norm"),
+        (f"MlpBlock_{mlp}/Dense_0", "mlp.fc1", "dense"),
+        (f"MlpBlock_{mlp}/Dense_1", "mlp.fc2", "dense"),
+    )
+    rules = layer_rules("embedding", "backbone.embed.proj", "conv")
+    rules.append(Rule(("cls",), ("backbone.encoder.cls_token",), optional=True))
+    table = "pos_embedding"
+    table = table if table in state else f"Transformer/posembed_input/{table}"
+    if table in state:
+        cls = "cls" in state
+        slot = cls and original  # big_vision has no position for the class token
+        size = frame_grid(state[table].shape[1] - slot, grid)
+        rules.append(position_rule(table, "backbone.encoder.pos_embed", size, cls, slot))
+    else:
+        rules.append(Rule((table,), ("backbone.encoder.pos_embed.thw",)))  # reported as missing
+    for source, target, layer in block:
+        rules += layer_rules(
+            f"Transformer/encoderblock_{{i}}/{source}",
+            f"backbone.encoder.blocks.{{i}}.{target}",
+            layer,
+        )
+    rules += layer_rules("Transformer/encoder_norm", "backbone.encoder.norm", "norm")
+    result = apply_rules(state, rules, IGNORED)
+    query = f"Transformer/encoderblock_0/MultiHeadDotProductAttention_{attention}/query/kernel"
+    result.num_heads = state[query].shape[1]
+    return result
+
+
+def _unstack(state: State) -> State:
+    stem = "Transformer/encoderblock/"
+    out: State = {}
+    for name, value in state.items():
+        if not name.startswith(stem):
+            out[name] = value
+            continue
+        for i, part in enumerate(value):
+            out[f"Transformer/encoderblock_{i}/{name.removeprefix(stem)}"] = part
+    return out

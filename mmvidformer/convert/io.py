@@ -1,0 +1,183 @@
+"""Reading and writing checkpoint files, without running code that is in them."""
+
+import json
+import pickle
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgpack
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from mmvidformer.convert.keymap import State
+
+# Extension codes of flax: an array, and a scalar in the same form.
+FLAX_ARRAYS = (1, 3)
+# What the readers raise for files that are cut short or garbled.
+DAMAGE = (
+    EOFError,
+    RuntimeError,
+    TypeError,
+    SafetensorError,
+    msgpack.UnpackException,
+    zipfile.BadZipFile,
+)
+# Under which names training scripts keep the weights.
+WRAPPERS = ("state_dict", "model_state", "model")
+
+
+@dataclass
+class Checkpoint:
+    """A file's weights, and what it says about them.
+
+    Args:
+        state: Weights by name; trees are flattened with ``/``.
+        meta: ``meta`` of an MMEngine checkpoint, or HuggingFace's ``config.json``.
+    """
+
+    state: State
+    meta: dict = field(default_factory=dict)
+
+
+def load_checkpoint(path: str | Path) -> Checkpoint:
+    """Read a checkpoint; its kind is told by its first bytes, not by its name.
+
+    Args:
+        path: ``.npz``, Flax msgpack, ``.safetensors``, a PyTorch file (``.pth``, ``.bin``), or a
+            HuggingFace folder.
+
+    Raises:
+        FileNotFoundError: If there is no such file, or no weights in the folder.
+        ValueError: If it is none of these kinds, damaged, or holds anything but plain arrays.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _load_folder(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no checkpoint at {path}")
+    try:
+        return _load_file(path)
+    except DAMAGE as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+
+
+def _load_file(path: Path) -> Checkpoint:
+    with path.open("rb") as file:
+        head = file.read(9)
+    if head[:2] == b"PK":
+        with zipfile.ZipFile(path) as archive:
+            is_npz = all(name.endswith(".npy") for name in archive.namelist())
+        return Checkpoint(_load_npz(path)) if is_npz else _load_torch(path)
+    if head[8:] == b"{":
+        return Checkpoint(load_file(path))
+    # A pickle of protocol 2 or later starts with the byte of an empty msgpack map.
+    if head[:1] == b"\x80":
+        return _load_torch(path)
+    if head and (0x81 <= head[0] <= 0x8F or head[0] in (0xDE, 0xDF)):
+        return Checkpoint(_load_msgpack(path))
+    raise ValueError(f"{path} is no npz, msgpack, safetensors or PyTorch file")
+
+
+def _load_folder(path: Path) -> Checkpoint:
+    config = path / "config.json"
+    meta = json.loads(config.read_text()) if config.is_file() else {}
+    for pattern in ("*.safetensors", "*.bin"):
+        files = sorted(path.glob(pattern))
+        if files:
+            state: State = {}
+            for file in files:
+                state.update(load_checkpoint(file).state)
+            return Checkpoint(state, meta)
+    raise FileNotFoundError(f"no .safetensors or .bin file in {path}")
+
+
+def _load_torch(path: Path) -> Checkpoint:
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise ValueError(
+            f"{path} is refused: loading it would run code that it names. Only tensors and "
+            f"plain containers are accepted. {str(error).splitlines()[0]}"
+        ) from error
+    meta = content.get("meta") if isinstance(content, Mapping) else None
+    for name in WRAPPERS:
+        if isinstance(content, Mapping) and isinstance(content.get(name), Mapping):
+            content = content[name]
+    if not isinstance(content, Mapping) or not content:
+        raise ValueError(f"{path} holds no state dict but a {type(content).__name__}")
+    wrong = [name for name, value in content.items() if not isinstance(value, Tensor)]
+    if wrong:
+        raise ValueError(f"{path} holds no state dict: {wrong[:5]} are no tensors")
+    return Checkpoint(dict(content), meta if isinstance(meta, dict) else {})
+
+
+def _load_npz(path: Path) -> State:
+    with np.load(path, allow_pickle=False) as arrays:
+        state = {}
+        for name in arrays.files:
+            try:
+                array = arrays[name]
+            except ValueError as error:
+                raise ValueError(f"{path} is refused: array {name!r}: {error}") from error
+            state[name] = _tensor(array, f"{path}: {name}")
+    return state
+
+
+def _load_msgpack(path: Path) -> State:
+    def array(code: int, data: bytes) -> Tensor:
+        if code not in FLAX_ARRAYS:
+            raise ValueError(f"msgpack extension {code} is no array")
+        shape, dtype, buffer = msgpack.unpackb(data)
+        if dtype == "bfloat16":
+            dtype = "V2"
+        # A copy, since the buffer cannot be written to.
+        return _tensor(np.frombuffer(buffer, dtype).reshape(shape).copy(), "an array")
+
+    state: State = {}
+
+    def flatten(tree: Mapping, prefix: str) -> None:
+        for name, value in tree.items():
+            if isinstance(value, Mapping):
+                flatten(value, f"{prefix}{name}/")
+            elif isinstance(value, Tensor):
+                state[prefix + name] = value
+            elif isinstance(value, int | float):
+                state[prefix + name] = torch.tensor(value)
+
+    try:
+        tree = msgpack.unpackb(path.read_bytes(), ext_hook=array)
+    except ValueError as error:
+        raise ValueError(f"{path} is no checkpoint of flax: {error}") from error
+    flatten(tree, "")
+    return state
+
+
+def _tensor(array: np.ndarray, name: str) -> Tensor:
+    if array.dtype.str.endswith("V2"):  # how NumPy stores bfloat16
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} is refused: dtype {array.dtype} is not a plain number")
+    return torch.from_numpy(np.ascontiguousarray(array).reshape(array.shape))
+
+
+def save_checkpoint(path: str | Path, state: Mapping[str, Tensor], meta: Mapping) -> None:
+    """Write a checkpoint that MMEngine loads: weights and meta, no optimiser, no message hub."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    torch.save({"state_dict": dict(state), "meta": dict(meta)}, path)
+
+
+def save_huggingface(path: str | Path, state: Mapping[str, Tensor], config: Mapping) -> None:
+    """Write a HuggingFace folder, or only its weights if the path ends in ``.safetensors``."""
+    path = Path(path)
+    if path.suffix == ".safetensors":
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file(dict(state), path, metadata={"format": "pt"})
+        return
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "config.json").write_text(json.dumps(dict(config), indent=2) + "\n")
+    save_file(dict(state), path / "model.safetensors", metadata={"format": "pt"})

@@ -1,0 +1,168 @@
+"""Key maps as data: rows of names and an operation, applied to a state dict."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+State = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Op:
+    """What happens to the tensors of a row, in one or both directions.
+
+    Args:
+        forward: Source tensors to a tuple of target tensors.
+        backward: The inverse, or None where a map is used one way only.
+    """
+
+    forward: Callable[..., tuple[Tensor, ...]]
+    backward: Callable[..., tuple[Tensor, ...]] | None = None
+
+
+KEEP = Op(lambda x: (x,), lambda x: (x,))
+STACK_QKV = Op(lambda q, k, v: (torch.cat([q, k, v]),), lambda qkv: qkv.chunk(3))
+ADD_TIME = Op(lambda kernel: (kernel[:, :, None],), lambda kernel: (kernel[:, :, 0],))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One row of a key map.
+
+    Args:
+        sources: Names in the source; ``{i}`` stands for the number of a block.
+        targets: Names in the target, likewise.
+        op: What happens to the tensors.
+        optional: The source may lack all of them.
+    """
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    op: Op = KEEP
+    optional: bool = False
+
+    def reversed(self) -> "Rule":
+        """Swap source and target.
+
+        Raises:
+            ValueError: If the operation has no inverse.
+        """
+        if self.op.backward is None:
+            raise ValueError(f"the map of {self.sources} works in one direction only")
+        return Rule(
+            self.targets, self.sources, Op(self.op.backward, self.op.forward), self.optional
+        )
+
+    def unroll(self, keys: Iterable[str]) -> list["Rule"]:
+        """Repeat the row for each block that ``keys`` have, and at least once."""
+        stem, number, rest = self.sources[0].partition("{i}")
+        if not number:
+            return [self]
+        pattern = re.compile(re.escape(stem) + r"(\d+)" + re.escape(rest[0]))
+        blocks = {match[1] for match in map(pattern.match, keys) if match}
+        # Counted, not taken from the names: a gap then shows up as missing and unknown names.
+        return [self._numbered(i) for i in range(max(len(blocks), 1))]
+
+    def _numbered(self, i: int) -> "Rule":
+        names = [
+            tuple(name.replace("{i}", str(i)) for name in side)
+            for side in (self.sources, self.targets)
+        ]
+        return Rule(*names, self.op, self.optional)
+
+
+def linear(
+    sources: str | tuple[str, ...], target: str, op: Op = KEEP, optional: bool = False
+) -> list[Rule]:
+    """Rows for the weight and the bias of a PyTorch layer; names without the last part."""
+    sources = (sources,) if isinstance(sources, str) else sources
+    return [
+        Rule(tuple(f"{s}.{kind}" for s in sources), (f"{target}.{kind}",), op, optional)
+        for kind in ("weight", "bias")
+    ]
+
+
+@dataclass
+class Conversion:
+    """Result of a converter.
+
+    Args:
+        state: Weights under the names of a recogniser, ``backbone.*`` and ``cls_head.*``, or
+            under those of the format they were converted to.
+        mapped: Row of the key map and how many times it applied.
+        ignored: Names of the source left out on purpose.
+        lacking: Optional names of the target that the source has no weights for.
+        notes: What was assumed.
+        scheme: Name of the attention scheme in ``models.vivit.SCHEMES``; None for an image model.
+        num_heads: Attention heads, where the source tells.
+    """
+
+    state: State
+    mapped: list[tuple[Rule, int]] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+    lacking: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    scheme: str | None = None
+    num_heads: int | None = None
+
+
+def apply_rules(
+    state: Mapping[str, Tensor], rules: Sequence[Rule], ignored: Sequence[str] = ()
+) -> Conversion:
+    """Convert a state dict by a key map.
+
+    Args:
+        state: Source weights.
+        rules: The key map.
+        ignored: Regular expressions of names that are left out on purpose.
+
+    Raises:
+        ValueError: If the source lacks a name of a row that is not optional, or has one that is
+            in no row and not ignored; the message lists both kinds.
+    """
+    result = Conversion({})
+    left = dict.fromkeys(state)
+    missing: list[str] = []
+    for rule in rules:
+        rows = rule.unroll(state)
+        applied = 0
+        for row in rows:
+            absent = [name for name in row.sources if name not in state]
+            if not absent:
+                tensors = row.op.forward(*(state[name] for name in row.sources))
+                for name, tensor in zip(row.targets, tensors, strict=True):
+                    # Own memory: views would drag the whole source into a saved file.
+                    result.state[name] = tensor.clone(memory_format=torch.contiguous_format)
+                for name in row.sources:
+                    left.pop(name, None)
+                applied += 1
+            elif row.optional and len(absent) == len(row.sources):
+                result.lacking.extend(row.targets)
+            else:
+                missing.extend(absent)
+        if applied:
+            result.mapped.append((rule, applied))
+    result.ignored = [name for name in left if any(re.fullmatch(p, name) for p in ignored)]
+    unknown = [name for name in left if name not in set(result.ignored)]
+    if missing or unknown:
+        raise ValueError(
+            f"the checkpoint does not fit the key map: missing {_listed(missing)}; "
+            f"unknown {_listed(unknown)}"
+        )
+    return result
+
+
+def strip_prefixes(state: Mapping[str, Tensor], prefixes: Sequence[str]) -> State:
+    """Take prefixes off the names that have them, one after the other."""
+    out = dict(state)
+    for prefix in prefixes:
+        out = {name.removeprefix(prefix): value for name, value in out.items()}
+    return out
+
+
+def _listed(names: list[str], most: int = 20) -> str:
+    more = f", and {len(names) - most} more" if len(names) > most else ""
+    return f"{len(names)} names [{', '.join(names[:most])}{more}]"

@@ -1,0 +1,87 @@
+"""From a flat position table to a grid: what its length says about time, height and width."""
+
+from math import isqrt
+
+import torch
+from torch import Tensor
+
+from mmvidformer.convert.keymap import Op, Rule
+
+Grid = tuple[int, int, int]
+
+# Frames, rows and columns of the clips that all published ViViT weights were trained on.
+PUBLISHED_CLIP: Grid = (32, 224, 224)
+
+
+def frame_grid(count: int, given: Grid | None = None) -> Grid:
+    """Find the grid of a table for single frames.
+
+    Args:
+        count: Vectors in the table, without that of the class token.
+        given: Grid that the user knows; without it, frames are taken to be square.
+
+    Returns:
+        Grid (1, H, W).
+
+    Raises:
+        ValueError: If the count fits neither the given grid nor a square.
+    """
+    side = isqrt(count)
+    height, width = given[1:] if given else (side, side)
+    if height * width != count:
+        wanted = f"frame of grid {given}" if given else "square frame; give the grid T,H,W"
+        raise ValueError(f"a position table of {count} vectors fits no {wanted}")
+    return 1, height, width
+
+
+def clip_grid(count: int, tubelet: Grid, given: Grid | None = None) -> Grid:
+    """Find the grid of a table for a whole clip.
+
+    Args:
+        count: Vectors in the table, without that of the class token.
+        tubelet: Frames, rows and columns of a tubelet.
+        given: Grid that the user knows. Without it, the only one that is taken for granted is
+            that of a published model, 32 frames of 224 x 224 pixels.
+
+    Raises:
+        ValueError: If the grid does not have ``count`` tokens, or must be given.
+    """
+    if given:
+        if given[0] * given[1] * given[2] != count:
+            raise ValueError(f"a position table of {count} vectors is no grid of {given}")
+        return given
+    grid = tuple(n // p for n, p in zip(PUBLISHED_CLIP, tubelet, strict=True))
+    if grid[0] * grid[1] * grid[2] == count:
+        return grid
+    options = [
+        (count // side**2, side, side) for side in range(1, isqrt(count) + 1) if not count % side**2
+    ]
+    raise ValueError(
+        f"a position table of {count} vectors does not tell its grid (T, H, W); give it. With "
+        f"square frames it could be one of {options}"
+    )
+
+
+def position_rule(source: str, target: str, grid: Grid, cls: bool, slot: bool) -> Rule:
+    """Row that splits a flat table (1, [1 +] T*H*W, D) into ours.
+
+    Args:
+        source: Name of the table.
+        target: Name of our position embedding.
+        grid: Grid (T, H, W).
+        cls: The model has a class token.
+        slot: The first vector belongs to it; without one, the class token's position is zero.
+    """
+
+    def split(table: Tensor) -> tuple[Tensor, ...]:
+        tokens = table[:, int(slot) :].unflatten(1, grid)
+        if not cls:
+            return (tokens,)
+        return tokens, table[:, :1] if slot else torch.zeros_like(table[:, :1])
+
+    def join(tokens: Tensor, token: Tensor | None = None) -> tuple[Tensor, ...]:
+        flat = tokens.flatten(1, 3)
+        return (flat if token is None else torch.cat([token, flat], dim=1),)
+
+    targets = (f"{target}.thw", f"{target}.cls") if cls else (f"{target}.thw",)
+    return Rule((source,), targets, Op(split, join))

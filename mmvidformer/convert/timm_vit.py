@@ -1,0 +1,64 @@
+"""timm's image ViT to an image ViT of ours, and back."""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from mmvidformer.convert.keymap import ADD_TIME, Conversion, Rule, State, apply_rules, linear
+from mmvidformer.convert.positions import Grid, frame_grid, position_rule
+
+IGNORED = (r"(head|head_dist|pre_logits\.fc)\.(weight|bias)",)
+
+BLOCK = (
+    ("norm1", "steps.joint.norm"),
+    ("attn.qkv", "steps.joint.attn.qkv"),
+    ("attn.proj", "steps.joint.attn.proj"),
+    ("norm2", "norm"),
+    ("mlp.fc1", "mlp.fc1"),
+    ("mlp.fc2", "mlp.fc2"),
+)
+
+
+def _rules(grid: Grid, cls: bool) -> list[Rule]:
+    ours = "backbone.encoder"
+    rules = [
+        Rule(("patch_embed.proj.weight",), ("backbone.embed.proj.weight",), ADD_TIME),
+        Rule(("patch_embed.proj.bias",), ("backbone.embed.proj.bias",)),
+        Rule(("cls_token",), (f"{ours}.cls_token",), optional=not cls),
+        position_rule("pos_embed", f"{ours}.pos_embed", grid, cls, slot=cls),
+    ]
+    for source, target in BLOCK:
+        rules += linear(f"blocks.{{i}}.{source}", f"{ours}.blocks.{{i}}.{target}")
+    return rules + linear("norm", f"{ours}.norm")
+
+
+def from_timm(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
+    """Convert an image ViT; the classifier is left out.
+
+    Args:
+        state: State dict of ``timm.models.VisionTransformer``.
+        grid: Tokens (1, H, W) of the position table. Default: square.
+
+    Raises:
+        ValueError: If names are missing or unknown (layer scale, register tokens, ...), or the
+            table is not square.
+    """
+    cls = "cls_token" in state
+    size = (1, 1, 1)
+    if "pos_embed" in state:
+        size = frame_grid(state["pos_embed"].shape[1] - cls, grid)
+    return apply_rules(state, _rules(size, cls), IGNORED)
+
+
+def to_timm(state: Mapping[str, Tensor]) -> State:
+    """Convert an image ViT of ours back, without classifier.
+
+    Args:
+        state: Weights as ``from_timm`` gives them.
+
+    Raises:
+        ValueError: If names are missing or unknown, as those of a video model are.
+    """
+    cls = "backbone.encoder.cls_token" in state
+    rules = [rule.reversed() for rule in _rules((1, 1, 1), cls)]
+    return apply_rules(state, rules).state

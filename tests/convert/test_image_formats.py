@@ -1,0 +1,115 @@
+"""Image ViTs of timm and Google as image ViTs of ours."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from mmvidformer.convert.detect import read_model
+from mmvidformer.convert.google_npz import from_google_npz
+from mmvidformer.convert.timm_vit import from_timm, to_timm
+
+
+def tensors(arrays: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+def assert_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def stacked(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Blocks under one name, along a new first axis."""
+    out = {name: value for name, value in arrays.items() if "encoderblock_" not in name}
+    first = "Transformer/encoderblock_0/"
+    for name in arrays:
+        if name.startswith(first):
+            blocks = [arrays[name], arrays[name.replace("block_0", "block_1")]]
+            out[name.replace("block_0", "block")] = np.stack(blocks)
+    return out
+
+
+def test_timm_round_trip(image_vit: Callable) -> None:
+    state = image_vit().state_dict()
+    result = from_timm(state)
+    assert result.ignored == ["head.weight", "head.bias"]
+    assert result.state["backbone.embed.proj.weight"].shape == (32, 3, 1, 8, 8)
+    assert result.state["backbone.encoder.pos_embed.thw"].shape == (1, 1, 4, 4, 32)
+    back = to_timm(result.state)
+    assert_same(back, {name: v for name, v in state.items() if not name.startswith("head")})
+
+
+def test_timm_without_class_token(image_vit: Callable) -> None:
+    model = image_vit(class_token=False, global_pool="avg", fc_norm=False, num_classes=0)
+    result = from_timm(model.state_dict())
+    assert result.lacking == ["backbone.encoder.cls_token"]
+    assert "backbone.encoder.pos_embed.cls" not in result.state
+    assert_same(to_timm(result.state), model.state_dict())
+
+
+def test_timm_frames_that_are_not_square(image_vit: Callable) -> None:
+    state = image_vit(img_size=(32, 48)).state_dict()
+    with pytest.raises(ValueError, match="fits no square frame"):
+        from_timm(state)
+    table = from_timm(state, grid=(1, 4, 6)).state["backbone.encoder.pos_embed.thw"]
+    assert torch.equal(table.flatten(1, 3), state["pos_embed"][:, 1:])
+
+
+def test_timm_extensions_are_refused(image_vit: Callable) -> None:
+    with pytest.raises(ValueError, match=r"unknown 4 names \[blocks.0.ls1.gamma"):
+        from_timm(image_vit(init_values=1.0).state_dict())
+
+
+@pytest.mark.parametrize("prefix", ["", "opt/target/"])
+def test_google_original_equals_timms_reading(
+    prefix: str, google_arrays: Callable, image_vit: Callable, tmp_path: Path
+) -> None:
+    arrays = {prefix + name: value for name, value in google_arrays().items()}
+    np.savez(tmp_path / "vit.npz", **arrays)
+    reference = image_vit(num_classes=0)
+    reference.load_pretrained(tmp_path / "vit.npz")
+
+    name, result = read_model(tmp_path / "vit.npz")
+    assert name == "google_npz" and result.num_heads == 4
+    assert result.ignored == ["head/kernel", "head/bias"]
+    assert_same(result.state, from_timm(reference.state_dict()).state)
+
+
+@pytest.mark.parametrize("make", [lambda a: a, stacked], ids=["blocks", "stacked"])
+def test_big_vision_equals_timms_reading(
+    make: Callable, google_arrays: Callable, image_vit: Callable, tmp_path: Path
+) -> None:
+    arrays = google_arrays(big_vision=True, cls=False)
+    np.savez(tmp_path / "vit.npz", **{f"params/{k}": v for k, v in make(arrays).items()})
+    np.savez(tmp_path / "timm.npz", **{f"params/{k}": v for k, v in arrays.items()})
+    reference = image_vit(class_token=False, global_pool="avg", fc_norm=False, num_classes=0)
+    reference.load_pretrained(tmp_path / "timm.npz")
+
+    name, result = read_model(tmp_path / "vit.npz")
+    assert name == "google_npz"
+    assert_same(result.state, from_timm(reference.state_dict()).state)
+
+
+def test_big_vision_class_token_has_no_position(google_arrays: Callable) -> None:
+    arrays = google_arrays(big_vision=True, cls=True)
+    state = from_google_npz(tensors(arrays)).state
+    assert state["backbone.encoder.cls_token"].abs().min() > 0
+    assert not state["backbone.encoder.pos_embed.cls"].any()
+    flat = state["backbone.encoder.pos_embed.thw"].flatten(1, 3)
+    assert torch.equal(flat, torch.from_numpy(arrays["pos_embedding"]))
+
+
+def test_google_missing_and_unknown_names(google_arrays: Callable) -> None:
+    state = tensors(google_arrays())
+    state["odd"] = state.pop("Transformer/encoder_norm/bias")
+    with pytest.raises(ValueError, match=r"missing.*encoder_norm/bias.*unknown 1 names \[odd\]"):
+        from_google_npz(state)
+
+
+def test_google_block_without_attention_is_a_clear_error(google_arrays: Callable) -> None:
+    state = {k: v for k, v in tensors(google_arrays()).items() if "/query/" not in k}
+    with pytest.raises(ValueError, match="missing.*query/kernel"):
+        from_google_npz(state)

@@ -1,0 +1,140 @@
+"""Tests of reading and writing checkpoint files."""
+
+import os
+import pickle
+from pathlib import Path
+
+import msgpack
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from mmvidformer.convert.io import load_checkpoint, save_checkpoint, save_huggingface
+
+WEIGHTS = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.bias": torch.ones(3)}
+
+
+def write(path: Path) -> None:
+    if path.suffix == ".npz":
+        np.savez(path, **{name: value.numpy() for name, value in WEIGHTS.items()})
+    elif path.suffix == ".safetensors":
+        save_file(WEIGHTS, path)
+    elif path.stem == "legacy":
+        torch.save(WEIGHTS, path, _use_new_zipfile_serialization=False)
+    else:
+        torch.save({"model_state": WEIGHTS, "epoch": 3}, path)
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.safetensors", "a.pyth", "legacy.bin", "noname"])
+def test_kinds_of_files(name: str, tmp_path: Path) -> None:
+    write(tmp_path / name)
+    state = load_checkpoint(tmp_path / name).state
+    assert state.keys() == WEIGHTS.keys()
+    assert all(torch.equal(state[name], WEIGHTS[name]) for name in WEIGHTS)
+
+
+def test_own_checkpoint_has_weights_and_meta_only(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "a.pth"
+    save_checkpoint(path, WEIGHTS, {"tubelet": (2, 16, 16)})
+    assert set(torch.load(path, weights_only=True)) == {"state_dict", "meta"}
+    assert load_checkpoint(path).meta == {"tubelet": (2, 16, 16)}
+
+
+def test_huggingface_folder(tmp_path: Path) -> None:
+    save_huggingface(tmp_path / "hf", WEIGHTS, {"num_frames": 32})
+    loaded = load_checkpoint(tmp_path / "hf")
+    assert loaded.meta == {"num_frames": 32} and loaded.state.keys() == WEIGHTS.keys()
+    save_huggingface(tmp_path / "only.safetensors", WEIGHTS, {})
+    assert load_checkpoint(tmp_path / "only.safetensors").state.keys() == WEIGHTS.keys()
+
+
+def flax_array(array: np.ndarray, dtype: str | None = None) -> msgpack.ExtType:
+    content = (array.shape, dtype or array.dtype.name, array.tobytes())
+    return msgpack.ExtType(1, msgpack.packb(content))
+
+
+def test_flax_msgpack(tmp_path: Path) -> None:
+    half = torch.tensor([1.0, -2.5], dtype=torch.bfloat16)
+    tree = {
+        "step": 7,
+        "rng": None,
+        "params": {
+            "dense": {"kernel": flax_array(np.eye(2, 3, dtype="float32"))},
+            "half": flax_array(half.view(torch.int16).numpy(), "bfloat16"),
+        },
+    }
+    (tmp_path / "checkpoint").write_bytes(msgpack.packb(tree))
+    state = load_checkpoint(tmp_path / "checkpoint").state
+    assert state.keys() == {"step", "params/dense/kernel", "params/half"}
+    assert state["step"] == 7
+    assert torch.equal(state["params/dense/kernel"], torch.eye(2, 3))
+    assert torch.equal(state["params/half"], half)
+
+
+class Hostile:
+    """Runs a command when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple:
+        return os.system, (f"touch {self.mark}",)
+
+
+@pytest.mark.parametrize("kind", ["torch", "pickle", "npz"])
+def test_code_in_a_file_is_refused_and_not_run(kind: str, tmp_path: Path) -> None:
+    path, mark = tmp_path / "bad.pth", tmp_path / "was_run"
+    content = {"state_dict": {"w": Hostile(mark)}}
+    if kind == "torch":
+        torch.save(content, path)
+    elif kind == "pickle":
+        path.write_bytes(pickle.dumps(content, protocol=2))
+    else:
+        with path.open("wb") as file:
+            np.savez(file, w=np.array([Hostile(mark)], dtype=object))
+    assert b"system" in path.read_bytes()
+    with pytest.raises(ValueError, match="refused"):
+        load_checkpoint(path)
+    assert not mark.exists()
+
+
+def test_text_in_npz_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", w=np.ones(2), note=np.array("text"))
+    with pytest.raises(ValueError, match="note is refused: dtype <U4"):
+        load_checkpoint(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("content", [b"", b"hello, not a checkpoint", b"cos\nsystem\n."])
+def test_other_files_are_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.pth").write_bytes(content)
+    with pytest.raises(ValueError, match="no npz, msgpack, safetensors or PyTorch file"):
+        load_checkpoint(tmp_path / "a.pth")
+
+
+@pytest.mark.parametrize("keep", [0.3, 0.7, 0.95])
+@pytest.mark.parametrize("name", ["a.npz", "a.safetensors", "a.pyth", "legacy.bin", "a.msgpack"])
+def test_files_cut_short_are_a_clear_error(name: str, keep: float, tmp_path: Path) -> None:
+    path = tmp_path / name
+    if path.suffix == ".msgpack":
+        tree = {name: flax_array(value.numpy()) for name, value in WEIGHTS.items()}
+        path.write_bytes(msgpack.packb(tree))
+    else:
+        write(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(keep * len(content))])
+    with pytest.raises(ValueError, match=name):
+        load_checkpoint(path)
+
+
+def test_missing_files(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no checkpoint at"):
+        load_checkpoint(tmp_path / "none.npz")
+    with pytest.raises(FileNotFoundError, match="no .safetensors or .bin file"):
+        load_checkpoint(tmp_path)
+
+
+def test_file_without_state_dict(tmp_path: Path) -> None:
+    torch.save({"epoch": 3}, tmp_path / "a.pth")
+    with pytest.raises(ValueError, match=r"\['epoch'\] are no tensors"):
+        load_checkpoint(tmp_path / "a.pth")

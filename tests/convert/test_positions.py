@@ -1,0 +1,47 @@
+"""Tests of reading a grid off a flat position table."""
+
+import pytest
+import torch
+
+from mmvidformer.convert.keymap import apply_rules
+from mmvidformer.convert.positions import clip_grid, frame_grid, position_rule
+
+
+@pytest.mark.parametrize(
+    ("count", "given", "expected"),
+    [(196, None, (1, 14, 14)), (24, (9, 4, 6), (1, 4, 6))],
+)
+def test_frame_grid(count: int, given: tuple, expected: tuple) -> None:
+    assert frame_grid(count, given) == expected
+
+
+@pytest.mark.parametrize("given", [None, (1, 5, 6)])
+def test_frame_grid_that_does_not_fit(given: tuple) -> None:
+    with pytest.raises(ValueError, match="table of 24 vectors fits no"):
+        frame_grid(24, given)
+
+
+def test_clip_grid() -> None:
+    assert clip_grid(16 * 196, (2, 16, 16)) == (16, 14, 14)
+    assert clip_grid(4 * 4 * 6, (2, 8, 8), (4, 4, 6)) == (4, 4, 6)
+    with pytest.raises(ValueError, match="is no grid of"):
+        clip_grid(96, (2, 8, 8), (4, 4, 4))
+    with pytest.raises(ValueError, match=r"could be one of .*\(6, 4, 4\)"):
+        clip_grid(96, (2, 8, 8))
+
+
+def test_positions_are_split_frame_by_frame_and_back() -> None:
+    table = torch.arange(1.0 + 2 * 3 * 4).reshape(1, -1, 1)
+    rule = position_rule("pos", "pos_embed", (2, 3, 4), cls=True, slot=True)
+    state = apply_rules({"pos": table}, [rule]).state
+    assert state["pos_embed.cls"].flatten().tolist() == [0.0]
+    # t slowest, w fastest, after the class token's slot
+    assert state["pos_embed.thw"][0, 1, 2, 3, 0] == 1 + 1 * 12 + 2 * 4 + 3
+    assert torch.equal(apply_rules(state, [rule.reversed()]).state["pos"], table)
+
+
+def test_class_token_without_slot_has_position_zero() -> None:
+    rule = position_rule("pos", "pos_embed", (1, 2, 2), cls=True, slot=False)
+    state = apply_rules({"pos": torch.ones(1, 4, 3)}, [rule]).state
+    assert torch.equal(state["pos_embed.cls"], torch.zeros(1, 1, 3))
+    assert torch.equal(state["pos_embed.thw"], torch.ones(1, 1, 2, 2, 3))

@@ -1,0 +1,130 @@
+import pytest
+import torch
+
+from mmvidformer.models.timesformer import POSITIONS, SCHEMES, TimeSformer
+
+TINY = {"embed_dims": 32, "depth": 2, "num_heads": 4}
+SIZE = {"img_size": (16, 24), "clip_len": 3, "patch_size": 4}
+
+
+def tiny(attention: str = "divided_space_time", **kwargs) -> TimeSformer:
+    torch.manual_seed(0)
+    return TimeSformer(TINY, attention, **{**SIZE, "drop_path_rate": 0.0, **kwargs})
+
+
+def shake(model: TimeSformer) -> TimeSformer:
+    """Random weights everywhere, so that nothing hides behind a zero."""
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("attention", "millions"),
+    [  # Table 1, with the 174 classes of Something-Something V2
+        ("space_only", 85.9),
+        ("joint_space_time", 85.9),
+        ("divided_space_time", 121.4),
+        ("sparse_local_global", 121.4),
+        ("axial", 156.8),
+    ],
+)
+def test_parameters_of_table_1(attention: str, millions: float) -> None:
+    with torch.device("meta"):
+        model = TimeSformer("b", attention)
+    count = sum(p.numel() for p in model.parameters()) + (768 + 1) * 174
+    # The table is cut to one decimal, not rounded (axial is 156.8465, divided 121.3926).
+    assert count / 1e6 == pytest.approx(millions, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "count"),
+    [  # counted on the official code, with 400 classes
+        ({"attention": "space_only"}, 86106256),
+        ({"attention": "joint_space_time"}, 86112400),
+        ({"attention": "divided_space_time"}, 121566352),
+        ({"attention": "divided_space_time", "img_size": 448, "clip_len": 16}, 122024080),
+        ({"attention": "divided_space_time", "clip_len": 96}, 121633936),
+    ],
+)
+def test_parameters_of_the_official_code(kwargs: dict, count: int) -> None:
+    with torch.device("meta"):
+        model = TimeSformer("b", **kwargs)
+    assert sum(p.numel() for p in model.parameters()) + (768 + 1) * 400 == count
+
+
+@pytest.mark.parametrize("order", ["forward", "reverse", "parallel"])
+@pytest.mark.parametrize("attention", sorted(SCHEMES))
+def test_every_parameter_learns_and_samples_do_not_mix(attention: str, order: str) -> None:
+    model = shake(tiny(attention, order=order))
+    clips = torch.randn(2, 3, 3, 16, 24)
+    features = model(clips)
+    torch.testing.assert_close(features[1:], model(clips[1:]), atol=1e-4, rtol=1e-4)
+    features.square().sum().backward()
+    still = [n for n, p in model.named_parameters() if p.grad is None or not p.grad.any()]
+    assert still == []
+
+
+@pytest.mark.parametrize("attention", sorted(SCHEMES))
+@pytest.mark.parametrize("shape", [(1, 3, 5, 32, 16), (2, 3, 1, 4, 8), (1, 3, 3, 18, 27)])
+def test_clips_of_other_sizes_are_taken(attention: str, shape: tuple[int, ...]) -> None:
+    features = shake(tiny(attention))(torch.randn(shape))
+    assert features.shape == (shape[0], 32)
+    assert features.isfinite().all()
+
+
+@pytest.mark.parametrize("positions", sorted(POSITIONS))
+def test_order_of_frames_is_seen_only_with_a_time_embedding(positions: str) -> None:
+    model = shake(tiny(positions=positions))
+    clip = torch.randn(1, 3, 3, 16, 24)
+    same = torch.allclose(model(clip), model(clip.flip(2)), atol=1e-4)
+    assert same == (positions != "space_time")
+
+
+def test_divided_attention_starts_frame_by_frame() -> None:
+    """With its zero fc the network is the same one applied to every frame (section 4.3)."""
+    model = tiny()
+    for name, parameter in model.named_parameters():
+        if ".fc." not in name and "pos_embed.t" not in name:
+            torch.nn.init.normal_(parameter, std=0.2)
+    clip = torch.randn(1, 3, 1, 16, 24)
+    torch.testing.assert_close(model(clip.repeat(1, 1, 3, 1, 1)), model(clip), atol=1e-4, rtol=1e-4)
+    grid, _ = model.encoder.blocks[0](model.embed(torch.randn(1, 3, 3, 16, 24)))
+    assert grid.shape == (1, 3, 4, 6, 32)
+
+
+def test_zero_initialised_projections_of_each_scheme() -> None:
+    counts = {}
+    for name in SCHEMES:
+        steps = tiny(name).encoder.blocks[1].steps.values()
+        fcs = [step.fc for step in steps if isinstance(step.fc, torch.nn.Linear)]
+        assert not any(fc.weight.any() or fc.bias.any() for fc in fcs)
+        counts[name] = len(fcs)
+    assert counts == {
+        "space_only": 0,
+        "joint_space_time": 0,
+        "divided_space_time": 1,
+        "sparse_local_global": 1,
+        "axial": 2,
+    }
+
+
+def test_class_token_in_time_changes_what_it_sees() -> None:
+    clip = torch.randn(1, 3, 3, 16, 24)
+    without, with_cls = shake(tiny()), shake(tiny(cls_in_time=True))
+    with_cls.load_state_dict(without.state_dict())
+    assert not torch.allclose(without(clip), with_cls(clip), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "match"),
+    [
+        ({"arch": "h"}, "'h'.*'b', 'l', 's'"),
+        ({"attention": "divided"}, "'divided'.*divided_space_time"),
+        ({"order": "ts"}, "'ts'.*forward"),
+        ({"positions": "time"}, "'time'.*space_time"),
+    ],
+)
+def test_wrong_arguments_are_named(kwargs: dict, match: str) -> None:
+    with pytest.raises(KeyError, match=match):
+        TimeSformer(**kwargs)

@@ -1,0 +1,83 @@
+"""Who may import whom, and that the core has no second copy."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "mmvidformer"
+FILES = sorted(p for p in PACKAGE.rglob("*.py") if ".mim" not in p.parts)
+
+# room: rooms of the package that it may import, besides itself
+ALLOWED = {
+    "layers": set(),
+    "convert": {"layers"},
+    "models": {"layers", "registry", "convert"},
+    "datasets": {"registry"},
+    "evaluation": {"registry"},
+    "engine": {"registry"},
+    "compat": set(),
+    "registry": set(),
+    "shipped": {"compat"},
+    "version": set(),
+}
+PURE = {"layers": {"torch", "einops"}, "convert": {"torch", "numpy"}}
+MM = {"mmaction", "mmengine", "mmcv"}
+
+
+def imported(path: Path, top_level_only: bool = False) -> set[str]:
+    """Absolute names of the modules that a file imports."""
+    tree = ast.parse(path.read_text())
+    nodes = tree.body if top_level_only else ast.walk(tree)
+    names: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide the room; write the full name"
+            base = node.module or ""
+            names |= {
+                f"{base}.{alias.name}" if base == "mmvidformer" else base for alias in node.names
+            }
+    return names
+
+
+def room(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_rooms_import_only_what_they_may(path: Path) -> None:
+    own = room(path)
+    if own not in ALLOWED:
+        assert own == "__init__", f"give the room {own!r} a row in ALLOWED"
+        return
+    names = imported(path)
+    rooms = {name.split(".")[1] for name in names if name.startswith("mmvidformer.")}
+    assert rooms - {own} <= ALLOWED[own]
+    if own in PURE:
+        assert not {name.split(".")[0] for name in names} & MM
+        outside = {name.split(".")[0] for name in imported(path, top_level_only=True)}
+        outside -= {"mmvidformer", *__import__("sys").stdlib_module_names}
+        if own == "layers":
+            assert outside <= PURE[own]
+
+
+@pytest.mark.parametrize(
+    "needle",
+    ["scaled_dot_product_attention", "F.interpolate", "bernoulli", "class Mlp", ".softmax(-1)"],
+)
+def test_core_operations_have_one_home(needle: str) -> None:
+    homes = {room(path) for path in FILES if needle in path.read_text()}
+    assert homes <= {"layers"}, f"{needle} stands outside the core: {homes}"
+
+
+def test_each_core_class_is_defined_once() -> None:
+    words = ("Attention", "Mlp", "DropPath", "PositionEmbedding")
+    defined = [
+        node.name
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and node.name.endswith(words)
+    ]
+    assert sorted(defined) == sorted(words)

@@ -1,0 +1,125 @@
+"""Logits of the reference implementations, number by number.
+
+Each file is a case. The folder comes from ``MMVIDFORMER_GOLDEN_DIR``; all shapes and settings are
+read from the files, so that any file of the same form can be put there. Files of a family that
+has no row in ``FAMILIES`` are for other software and not collected.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from mmvidformer.convert.describe import vivit_settings
+from mmvidformer.convert.detect import read_model
+from mmvidformer.convert.scenic import from_scenic
+from mmvidformer.models import ViViT
+
+DEFAULT = Path(__file__).parent / "golden"
+FOLDER = Path(os.environ.get("MMVIDFORMER_GOLDEN_DIR") or DEFAULT)
+MSGPACK = ".flax.msgpack"
+TOLERANCE = 1e-4
+
+# Scheme of each reference model; the others of ``meta['model']`` differ in their weights only.
+VIVIT_SCHEMES = {
+    "m1": "spacetime",
+    "m2": "factorized_encoder",
+    "m3_space_time": "factorized_self_attention",
+    "m3_time_space": "factorized_self_attention_ts",
+    "m4": "factorized_dot_product",
+}
+
+
+def _vivit_scheme(model: str) -> str:
+    fitting = [scheme for name, scheme in VIVIT_SCHEMES.items() if model.startswith(name)]
+    if len(fitting) != 1:
+        raise ValueError(f"no ViViT model {model!r}; known are {sorted(VIVIT_SCHEMES)}")
+    return fitting[0]
+
+
+def _check_vivit(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
+    assert meta["input"] == "N T H W C" and meta["output"] == "logits", meta
+    assert meta["gelu"] == "tanh" and meta["layernorm_eps"] == 1e-6, meta
+    tubelet = tuple(meta["tubelet_size"])
+    size = arrays["input"].shape[1:4]
+    grid = tuple(n // p for n, p in zip(size, tubelet, strict=True))
+    scheme = _vivit_scheme(meta["model"])
+    if path.name.endswith(MSGPACK):
+        result = read_model(path, grid=grid, scheme=scheme)[1]
+    else:
+        params = {
+            name.removeprefix("param:"): torch.from_numpy(array)
+            for name, array in arrays.items()
+            if name.startswith("param:")
+        }
+        result = from_scenic(params, grid=grid, scheme=scheme)
+    assert result.num_heads == meta["num_heads"]
+    settings = vivit_settings(result)
+    assert settings["tubelet"] == tubelet
+
+    backbone = ViViT(**settings | {"clip_len": size[0]})
+    width, classes = result.state["cls_head.fc_cls.weight"].shape[::-1]
+    model = nn.ModuleDict({"backbone": backbone, "cls_head": nn.Module()})
+    model["cls_head"].fc_cls = nn.Linear(width, classes)
+    model.load_state_dict(result.state)
+    model.eval()
+    clip = torch.from_numpy(arrays["input"]).float().permute(0, 4, 1, 2, 3)
+    with torch.no_grad():
+        logits = model["cls_head"].fc_cls(model["backbone"](clip))
+    _assert_equal(logits, arrays["output"])
+
+
+def _assert_equal(output: Tensor, expected: np.ndarray) -> None:
+    torch.testing.assert_close(
+        output, torch.from_numpy(expected).float(), atol=TOLERANCE, rtol=TOLERANCE
+    )
+
+
+FAMILIES: dict[str, Callable[[Path, dict[str, np.ndarray], dict], None]] = {"vivit": _check_vivit}
+
+
+def _arrays_path(path: Path) -> Path:
+    """File with input and output: the file itself, or the namesake of a checkpoint."""
+    if not path.name.endswith(MSGPACK):
+        return path
+    return path.with_name(path.name.removesuffix(MSGPACK) + ".npz")
+
+
+def _read(path: Path) -> tuple[dict[str, np.ndarray], dict]:
+    with np.load(_arrays_path(path), allow_pickle=False) as file:
+        arrays = dict(file)
+    return arrays, json.loads(str(arrays.pop("meta")))
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted([*folder.glob("*.npz"), *folder.glob(f"*{MSGPACK}")])
+
+
+def _family(path: Path) -> str | None:
+    if not _arrays_path(path).is_file():  # a checkpoint without its namesake; the case fails
+        return next(iter(FAMILIES))
+    with np.load(_arrays_path(path), allow_pickle=False) as file:
+        return json.loads(str(file["meta"])).get("family") if "meta" in file.files else None
+
+
+CASES = [path for path in _files(FOLDER) if _family(path) in FAMILIES]
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
+def test_golden(path: Path) -> None:
+    arrays, meta = _read(path)
+    FAMILIES[meta["family"]](path, arrays, meta)
+
+
+def test_folder_has_cases() -> None:
+    assert CASES, f"no golden file of {sorted(FAMILIES)} in {FOLDER}"
+
+
+def test_every_default_file_is_collected() -> None:
+    assert {_family(path) for path in _files(DEFAULT)} == set(FAMILIES)
+    assert {path.suffix for path in DEFAULT.iterdir()} <= {".npz", ".msgpack", ".md"}
