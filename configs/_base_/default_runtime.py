@@ -1,0 +1,9 @@
+"""MMAction2's run time (hooks, logs, environment), with our parts imported first.
+
+On a machine without a GPU tools/train.py and test.py use gloo, whatever dist_cfg says.
+"""
+
+_base_ = "mmaction::_base_/default_runtime.py"
+
+custom_imports = dict(imports=["mmvidformer"], allow_failed_imports=False)
+default_hooks = dict(checkpoint=dict(interval=1, save_best="auto", max_keep_ckpts=3))

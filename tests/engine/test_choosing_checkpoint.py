@@ -1,0 +1,48 @@
+"""The checkpoint that a cut-off run goes on from."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from mmvidformer.engine import latest_checkpoint
+
+
+def save(folder: Path, name: str, age: int) -> Path:
+    path = folder / name
+    torch.save(dict(state_dict=dict(weight=torch.ones(100))), path)
+    os.utime(path, (1000 - age, 1000 - age))
+    return path
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def test_an_empty_folder_has_none(tmp_path):
+    assert latest_checkpoint(tmp_path) is None
+    assert latest_checkpoint(tmp_path / "missing") is None
+
+
+def test_the_noted_one_comes_first(tmp_path):
+    noted = save(tmp_path, "epoch_1.pth", age=5)
+    save(tmp_path, "epoch_9.pth", age=0)
+    (tmp_path / "last_checkpoint").write_text(str(noted))
+    assert latest_checkpoint(tmp_path) == str(noted)
+
+
+def test_a_cut_one_gives_way_to_the_one_before(tmp_path):
+    save(tmp_path, "epoch_2.pth", age=9)
+    before = save(tmp_path, "epoch_10.pth", age=5)
+    noted = save(tmp_path, "epoch_11.pth", age=1)
+    save(tmp_path, "best_acc_top1_epoch_11.pth", age=0)
+    (tmp_path / "last_checkpoint").write_text(str(noted))
+    cut(noted)
+    assert latest_checkpoint(tmp_path) == str(before)
+
+
+def test_nothing_whole_is_an_error(tmp_path):
+    cut(save(tmp_path, "iter_100.pth", age=0))
+    with pytest.raises(RuntimeError, match=r"iter_100\.pth"):
+        latest_checkpoint(tmp_path)

@@ -1,0 +1,54 @@
+"""How a model is cut into shards."""
+
+import pytest
+import torch
+from mmengine.model import BaseModel
+from torch import distributed, nn
+from torch.distributed.fsdp import FullyShardedDataParallel
+
+from mmvidformer.engine import BlockFSDPStrategy
+from mmvidformer.layers import Step, TransformerBlock
+
+
+class OwnBlock(TransformerBlock):
+    """A user's subclass."""
+
+
+class Model(BaseModel):
+    """Two blocks between two linear layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        steps = (Step(("space",)),)
+        self.blocks = nn.ModuleList([TransformerBlock(8, 2, steps), OwnBlock(8, 2, steps)])
+        self.ends = nn.ModuleList([nn.Linear(8, 8), nn.Linear(8, 8)])
+
+    def forward(self, inputs: torch.Tensor, data_samples: None = None, mode: str = "tensor"):
+        """Not called."""
+        raise NotImplementedError
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """A gloo group of this process only."""
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    yield
+    distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize(
+    "options, shards",
+    [
+        ({}, {"Model", "TransformerBlock", "OwnBlock"}),
+        (dict(blocks=("OwnBlock",)), {"Model", "OwnBlock"}),
+        (dict(blocks=("Linear",)), {"Model", "Linear"}),
+    ],
+)
+def test_each_block_is_a_shard(alone, tmp_path, options, shards):
+    strategy = BlockFSDPStrategy(work_dir=str(tmp_path), **options)
+    names = set(Model().state_dict())
+    strategy.prepare(Model())
+    units = [m for m in strategy.model.modules() if isinstance(m, FullyShardedDataParallel)]
+    assert {type(unit.module).__name__ for unit in units} == shards
+    assert set(strategy.model_state_dict()) == names

@@ -1,0 +1,71 @@
+"""Rewriting a config to other views."""
+
+import pytest
+from mmengine.config import Config
+
+from mmvidformer.engine import get_views, parse_views, set_views
+
+
+def config(*crop: dict, resize: dict | None = None) -> Config:
+    pipeline = [
+        dict(type="SampleFrames", clip_len=4, num_clips=1, test_mode=True),
+        dict(type="Resize", **(resize or dict(scale=(-1, 256)))),
+        *crop,
+        dict(type="FormatShape", input_format="NCTHW"),
+    ]
+    dataset = dict(type="RepeatDataset", dataset=dict(type="VideoDataset", pipeline=pipeline))
+    return Config(dict(test_pipeline=pipeline, test_dataloader=dict(dataset=dataset)))
+
+
+def both(cfg: Config) -> list:
+    """The pipeline of the data loader; checks that the top-level one is the same."""
+    assert cfg.test_dataloader.dataset.dataset.pipeline == cfg.test_pipeline
+    return cfg.test_pipeline
+
+
+@pytest.mark.parametrize("text, views", [("4x3", (4, 3)), ("1x1", (1, 1)), ("10x10", (10, 10))])
+def test_parse_views(text, views):
+    assert parse_views(text) == views
+
+
+@pytest.mark.parametrize("text", ["4", "4x2", "0x3", "x3", "4x3x1", "-1x3"])
+def test_parse_views_tells_what_is_wrong(text):
+    with pytest.raises(ValueError, match=text):
+        parse_views(text)
+
+
+@pytest.mark.parametrize(
+    "crops, name, short", [(1, "CenterCrop", 256), (3, "ThreeCrop", 224), (10, "TenCrop", 256)]
+)
+def test_views_are_set_in_every_pipeline(crops, name, short):
+    cfg = config(dict(type="mmaction.CenterCrop", crop_size=224))
+    set_views(cfg, 4, crops)
+    sampler, resize, crop, _ = both(cfg)
+    assert sampler.num_clips == 4
+    assert resize.scale == (-1, short)
+    assert crop["type"].removeprefix("mmaction.") == name and crop["crop_size"] == 224
+    assert get_views(cfg) == (4, crops)
+    set_views(cfg, 1, 1)
+    assert get_views(cfg) == (1, 1)
+    assert both(cfg)[2]["type"].removeprefix("mmaction.") == "CenterCrop"
+
+
+def test_three_crops_leave_a_fixed_size():
+    cfg = config(
+        dict(type="CenterCrop", crop_size=64), resize=dict(scale=(64, 80), keep_ratio=False)
+    )
+    set_views(cfg, 2, 3)
+    assert both(cfg)[1].scale == (64, 80)
+
+
+def test_a_pipeline_without_crop_is_one_crop():
+    cfg = config()
+    set_views(cfg, 2, 1)
+    assert get_views(cfg) == (2, 1)
+    with pytest.raises(ValueError, match="ThreeCrop.*SampleFrames, Resize, FormatShape"):
+        set_views(cfg, 2, 3)
+
+
+def test_a_pipeline_without_sampler_is_told():
+    with pytest.raises(ValueError, match="no transform .* has clips: CenterCrop"):
+        set_views(Config(dict(test_pipeline=[dict(type="CenterCrop", crop_size=8)])), 2, 1)

@@ -1,0 +1,113 @@
+"""Several processes against one, through the shell scripts, on CPU."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import init_default_scope
+
+
+def finish(*processes) -> None:
+    for process in processes:
+        log = process.communicate(timeout=180)[0]
+        assert process.returncode == 0, log
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def start(make_config, tmp_path_factory) -> Path:
+    """Weights that all runs start from, with logits that depend on the clip."""
+    from mmaction.registry import MODELS
+
+    init_default_scope("mmaction")
+    torch.manual_seed(0)
+    model = MODELS.build(Config.fromfile(make_config("start")).model)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    path = tmp_path_factory.mktemp("start") / "start.pth"
+    torch.save(dict(state_dict=model.state_dict()), path)
+    return path
+
+
+def whole_batch(processes: int) -> dict:
+    return dict(batch_size=8 // processes)
+
+
+def test_two_nodes_give_the_gradients_of_one_process(
+    start, make_config, train, run, tools, weights, tmp_path
+):
+    # With a rate of 1 and no momentum the first step is the gradient.
+    changes = dict(
+        load_from=str(start),
+        train_cfg=dict(max_epochs=1),
+        optim_wrapper=dict(
+            _delete_=True, optimizer=dict(type="SGD", lr=1.0), accumulative_counts=1
+        ),
+        param_scheduler=None,
+    )
+    pair = make_config("pair", train_dataloader=whole_batch(2), **changes)
+    port = free_port()
+    nodes = [
+        run(
+            *(tools / "dist_train.sh", pair, 1, "--work-dir", tmp_path / "pair", "--seed", 0),
+            **dict(NNODES=2, NODE_RANK=rank, PORT=port),
+        )
+        for rank in range(2)
+    ]
+    single = make_config("single", train_dataloader=whole_batch(1), **changes)
+    train([str(single), "--work-dir", str(tmp_path / "single"), "--seed", "0"])
+    finish(*nodes)
+
+    before = weights(start)
+    gradients = [
+        {name: before[name] - after for name, after in weights(path).items()}
+        for path in (tmp_path / "single" / "epoch_1.pth", tmp_path / "pair" / "epoch_1.pth")
+    ]
+    torch.testing.assert_close(gradients[1], gradients[0], rtol=0, atol=1e-5)
+    assert max(gradient.abs().max() for gradient in gradients[0].values()) > 1e-2
+
+
+def test_sharded_training_resumes_and_equals_one_process(
+    start, make_config, train, run, tools, weights, tmp_path
+):
+    from mmaction.registry import MODELS
+
+    changes = dict(load_from=str(start), param_scheduler=None)
+    sharded = make_config("sharded", train_dataloader=whole_batch(2), **changes)
+    command = [tools / "dist_train.sh", sharded, 2, "--work-dir", tmp_path / "sharded"]
+    command += ["--seed", 0, "--strategy", "fsdp"]
+    first = run(*command, "--cfg-options", "train_cfg.max_epochs=1")
+    single = make_config("whole", train_dataloader=whole_batch(1), **changes)
+    train(
+        [str(single), "--work-dir", str(tmp_path / "single"), "--seed", "0"]
+        + ["--cfg-options", "train_cfg.max_epochs=2"]
+    )
+    finish(first)
+    finish(run(*command, "--resume", "--cfg-options", "train_cfg.max_epochs=2"))
+
+    reached = weights(tmp_path / "sharded" / "epoch_2.pth")
+    expected = weights(tmp_path / "single" / "epoch_2.pth")
+    torch.testing.assert_close(reached, expected, rtol=0, atol=1e-5)
+    init_default_scope("mmaction")
+    plain = MODELS.build(Config.fromfile(single).model)
+    plain.load_state_dict(reached, strict=True)
+
+
+def test_two_processes_test_as_one(start, make_config, test, run, tools, tmp_path):
+    config = make_config("tested")
+    finish(run(tools / "dist_test.sh", config, start, 2, "--work-dir", tmp_path / "pair"))
+    test([str(config), str(start), "--work-dir", str(tmp_path / "single")])
+    pair, single = (
+        json.loads((tmp_path / name / "test_1x1_score.json").read_text())
+        for name in ("pair", "single")
+    )
+    assert pair == single

@@ -1,0 +1,133 @@
+"""Training, resuming and testing through the command-line tools, in one process."""
+
+import json
+import pickle
+import signal
+import sys
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
+from mmengine.registry import init_default_scope
+
+from mmvidformer.engine import set_views
+
+
+@pytest.fixture(scope="module")
+def trained(make_config, train, run, tools, tmp_path_factory):
+    """A run of 3 epochs of 2 iterations, cut off in the third epoch and resumed."""
+    config = make_config("resumed")
+    work_dir = tmp_path_factory.mktemp("resumed")
+    cut = make_config(
+        "cut",
+        custom_imports=dict(imports=["mmvidformer", "cut_power"]),
+        custom_hooks=[dict(type="mmvidformer.CutPower", at=5)],
+    )
+    options = ["--work-dir", work_dir, "--seed", 0]
+    process = run(sys.executable, tools / "train.py", cut, *options)
+    log = process.communicate(timeout=120)[0]
+    assert process.returncode == -signal.SIGKILL, log
+    assert (work_dir / "epoch_2.pth").exists() and not (work_dir / "epoch_3.pth").exists()
+
+    train([str(config), "--resume", *map(str, options)])
+    return config, work_dir
+
+
+def test_killed_training_ends_where_an_undisturbed_one_does(
+    trained, train, make_config, weights, tmp_path
+):
+    resumed = torch.load(trained[1] / "epoch_3.pth", weights_only=True)
+    assert (resumed["meta"]["epoch"], resumed["meta"]["iter"]) == (3, 6)
+
+    train([str(make_config("undisturbed")), "--work-dir", str(tmp_path), "--seed", "0"])
+    undisturbed = weights(tmp_path / "epoch_3.pth")
+    torch.testing.assert_close(resumed["state_dict"], undisturbed, rtol=0, atol=1e-6)
+    moved = weights(trained[1] / "epoch_2.pth")
+    assert max((moved[k] - undisturbed[k]).abs().max() for k in moved) > 1e-3
+
+
+def test_testing_repeats_the_validation_figure(trained, test, tmp_path, capsys):
+    config, work_dir = trained
+    scalars = [
+        json.loads(line)
+        for path in sorted(work_dir.glob("*/vis_data/scalars.json"))
+        for line in path.read_text().splitlines()
+    ]
+    validated = [line for line in scalars if "acc/top1" in line][-1]
+    assert validated["step"] == 3
+
+    checkpoint = work_dir / "epoch_3.pth"
+    test([str(config), str(checkpoint), "--work-dir", str(tmp_path)])
+    saved = json.loads((tmp_path / "test_1x1_score.json").read_text())
+    for name in ("acc/top1", "acc/top5", "acc/mean1"):
+        assert saved["metrics"][name] == validated[name]
+    assert saved["checkpoint"] == str(checkpoint)
+    assert (saved["views"], saved["fuse"]) == ("1x1", "score")
+    printed = capsys.readouterr().out
+    assert f"top-1: {100 * validated['acc/top1']:.2f}%" in printed
+    assert f"mean class accuracy: {100 * validated['acc/mean1']:.2f}%" in printed
+
+
+@pytest.mark.parametrize("fuse", ["score", "prob"])
+def test_views_and_fusion_are_what_was_asked(trained, test, weights, tmp_path, fuse):
+    from mmaction.registry import DATASETS, MODELS
+
+    config, work_dir = trained
+    checkpoint, dump = work_dir / "epoch_3.pth", tmp_path / "scores.pkl"
+    test(
+        [str(config), str(checkpoint), "--work-dir", str(tmp_path), "--dump", str(dump)]
+        + ["--views", "2x3", "--fuse", fuse]
+    )
+    assert json.loads((tmp_path / f"test_2x3_{fuse}.json").read_text())["views"] == "2x3"
+    dumped = pickle.loads(dump.read_bytes())
+    assert len(dumped) == 7
+
+    init_default_scope("mmaction")
+    cfg = Config.fromfile(config)
+    set_views(cfg, 2, 3)
+    cfg.model.cls_head.average_clips = None
+    model = MODELS.build(cfg.model).eval()
+    model.load_state_dict(weights(checkpoint))
+    dataset = DATASETS.build(cfg.test_dataloader.dataset)
+    for number, result in enumerate(dumped):
+        sample = dataset[number]
+        assert sample["inputs"].shape == (6, 3, 4, 32, 32)
+        with torch.no_grad():
+            logits = model.test_step(pseudo_collate([sample]))[0].pred_score
+        assert logits.std(dim=0).max() > 1e-4
+        by_hand = (logits.softmax(-1) if fuse == "prob" else logits).mean(dim=0)
+        torch.testing.assert_close(result["pred_score"], by_hand, rtol=0, atol=1e-6)
+
+
+def test_amp_on_cpu_is_bfloat16(train, make_config, weights, tmp_path):
+    config = make_config("amp", train_cfg=dict(max_epochs=1))
+    for name, extra in (("full", []), ("amp", ["--amp"])):
+        train([str(config), "--work-dir", str(tmp_path / name), "--seed", "0", *extra])
+    full, amp = (weights(tmp_path / name / "epoch_1.pth") for name in ("full", "amp"))
+    error = max((full[name] - amp[name]).abs().max().item() for name in full)
+    assert 1e-6 < error < 1e-2
+
+
+def test_options_reach_the_config(train, make_config, tmp_path):
+    config = make_config("options", train_cfg=dict(max_epochs=1))
+    options = ["--no-validate", "--auto-scale-lr", "--seed", "0", "--deterministic"]
+    options += ["--cfg-options", "optim_wrapper.optimizer.lr=0.25"]
+    train([str(config), "--work-dir", str(tmp_path), *options])
+    used = torch.load(tmp_path / "epoch_1.pth", weights_only=True)
+    # Half the base batch: half the rate.
+    assert used["optimizer"]["param_groups"][0]["initial_lr"] == 0.125
+    cfg = Config.fromfile(tmp_path / config.name)
+    assert cfg.randomness == dict(seed=0, deterministic=True)
+    assert not list(tmp_path.glob("best_*"))
+
+
+def test_auto_scale_lr_needs_a_base(train, make_config, tmp_path):
+    config = make_config("unscaled", auto_scale_lr=dict(_delete_=True, enable=False))
+    with pytest.raises(ValueError, match="base_batch_size"):
+        train([str(config), "--work-dir", str(tmp_path), "--auto-scale-lr"])
+
+
+def test_sharding_needs_a_launcher(train, make_config, tmp_path):
+    with pytest.raises(ValueError, match="dist_train.sh"):
+        train([str(make_config("alone")), "--work-dir", str(tmp_path), "--strategy", "fsdp"])

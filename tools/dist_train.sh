@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Train with several processes: one per GPU, or on CPU where there is none.
+#   tools/dist_train.sh CONFIG PROCESSES [arguments of train.py]
+# On several nodes run it on each, with NNODES, NODE_RANK, MASTER_ADDR and PORT set.
+set -euo pipefail
+
+if [ $# -lt 2 ]; then
+    echo "usage: $0 CONFIG PROCESSES [arguments of train.py]" >&2
+    exit 2
+fi
+CONFIG=$1
+GPUS=$2
+
+HERE=$(cd "$(dirname "$0")" && pwd)
+. "$HERE/dist_env.sh"
+"$PYTHON" -m torch.distributed.run "${RENDEZVOUS[@]}" \
+    "$HERE/train.py" "$CONFIG" --launcher pytorch "${@:3}"

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# From a bare machine to a trained and tested model: environment, data, training, multi-view test.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+start=$SECONDS
+bash tools/setup_env.sh lite
+PATH="$PWD/${VENV:-.venv}/bin:$PATH"
+export PATH
+echo "installed after $((SECONDS - start)) s"
+
+python tools/data/make_motion_dataset.py data/motion --preset easy
+echo "data made after $((SECONDS - start)) s"
+
+procs=$(python -c "import torch; print(torch.cuda.device_count() or 2)")
+bash tools/dist_train.sh configs/vivit_fe_motion.py "$procs" --seed 0 "$@"
+echo "trained after $((SECONDS - start)) s"
+
+work=work_dirs/vivit_fe_motion
+bash tools/dist_test.sh configs/vivit_fe_motion.py "$(cat $work/last_checkpoint)" "$procs" \
+  --work-dir "$work" --views 4x3
+echo "tested after $((SECONDS - start)) s"

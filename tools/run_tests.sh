@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Install the package with its test tools and run every test that needs no GPU.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bash tools/setup_env.sh lite,test
+PATH="$PWD/${VENV:-.venv}/bin:$PATH"
+export PATH
+ruff check .
+ruff format --check .
+python -m pytest "$@"

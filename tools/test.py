@@ -1,0 +1,114 @@
+"""Test a recogniser on several views of each video: python tools/test.py CONFIG CHECKPOINT."""
+
+import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from mmengine.config import Config
+from mmengine.dist import master_only
+from mmengine.model import is_model_wrapper
+from mmengine.runner import Runner
+
+from mmvidformer.engine import (
+    add_shared_arguments,
+    get_views,
+    launched,
+    load_config,
+    merge_shared_arguments,
+    parse_views,
+    set_views,
+)
+
+# Metric of MMAction2's AccMetric: what to call it.
+NAMES = {"acc/top1": "top-1", "acc/top5": "top-5", "acc/mean1": "mean class accuracy"}
+
+
+def parse_args(argv: Sequence[str] | None = None) -> Namespace:
+    """Read the command line."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("config", help="a config file, or the name of a shipped config")
+    parser.add_argument("checkpoint", help="checkpoint file or address")
+    parser.add_argument(
+        "--views",
+        type=parse_views,
+        metavar="KxC",
+        help="temporal clips x spatial crops (1, 3 or 10) of each video; default: the config's",
+    )
+    parser.add_argument(
+        "--fuse",
+        choices=["score", "prob"],
+        help="average the views' logits, or their probabilities; default: the config's",
+    )
+    parser.add_argument("--dump", help="save predictions to this .pkl file")
+    parser.add_argument("--show-dir", help="save annotated frames in this folder")
+    parser.add_argument("--show", action="store_true", help="show annotated frames in a window")
+    parser.add_argument("--interval", type=int, default=1, help="show each n-th sample")
+    parser.add_argument("--wait-time", type=float, default=2, help="seconds to show a window for")
+    add_shared_arguments(parser)
+    return parser.parse_args(argv)
+
+
+def merge_arguments(cfg: Config, args: Namespace) -> None:
+    """Write the arguments of testing into ``cfg``.
+
+    Raises:
+        ValueError: If ``--dump`` names no pickle, or ``--fuse`` meets a model without a head.
+    """
+    cfg.load_from = args.checkpoint
+    cfg.resume = False
+    if args.views is not None:
+        set_views(cfg, *args.views)
+    if args.fuse is not None:
+        if "cls_head" not in cfg.model:
+            raise ValueError(f"--fuse: the model of {args.config} has no cls_head")
+        cfg.model.cls_head.average_clips = args.fuse
+    if args.dump is not None:
+        if not args.dump.endswith((".pkl", ".pickle")):
+            raise ValueError(f"--dump must name a .pkl or .pickle file, got {args.dump}")
+        evaluators = cfg.test_evaluator
+        evaluators = evaluators if isinstance(evaluators, list | tuple) else [evaluators]
+        dump = dict(type="DumpResults", out_file_path=args.dump)
+        cfg.test_evaluator = [*evaluators, dump]
+    if args.show or args.show_dir is not None:
+        cfg.default_hooks.visualization = dict(
+            type="VisualizationHook",
+            enable=True,
+            show=args.show,
+            wait_time=args.wait_time,
+            out_dir=args.show_dir,
+            interval=args.interval,
+        )
+
+
+@master_only
+def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> None:
+    """Print the figures and save them as test_<views>_<fusion>.json in the work dir."""
+    model = runner.model.module if is_model_wrapper(runner.model) else runner.model
+    views = "x".join(map(str, get_views(runner.cfg)))
+    fuse = getattr(getattr(model, "cls_head", None), "average_clips", None)
+    for name, value in metrics.items():
+        if np.ndim(value) == 0:  # not a confusion matrix
+            print(f"{NAMES.get(name, name)}: {100 * value:.2f}%")
+    print(f"{args.checkpoint}, {views} views (clips x crops), fusion of views: {fuse}")
+    figures = dict(
+        config=args.config, checkpoint=args.checkpoint, views=views, fuse=fuse, metrics=metrics
+    )
+    path = Path(runner.work_dir) / f"test_{views}_{fuse}.json"
+    path.write_text(json.dumps(figures, indent=2, default=lambda array: array.tolist()) + "\n")
+    print(f"saved in {path}")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Test as the command line says."""
+    args = parse_args(argv)
+    cfg = load_config(args.config)
+    merge_shared_arguments(cfg, args)
+    merge_arguments(cfg, args)
+    with launched(cfg) as runner:
+        report(runner.test(), runner, args)
+
+
+if __name__ == "__main__":
+    main()

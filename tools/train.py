@@ -1,0 +1,97 @@
+"""Train a recogniser: python tools/train.py CONFIG [options]."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+
+from mmengine.config import Config
+
+from mmvidformer.engine import (
+    add_shared_arguments,
+    latest_checkpoint,
+    launched,
+    load_config,
+    merge_shared_arguments,
+    use_amp,
+    use_fsdp,
+)
+
+
+def parse_args(argv: Sequence[str] | None = None) -> Namespace:
+    """Read the command line."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("config", help="a config file, or the name of a shipped config")
+    parser.add_argument(
+        "--resume",
+        nargs="?",
+        const="auto",
+        help="go on from this checkpoint; without a path, from the last whole one in the work "
+        "dir, or from the start if there is none",
+    )
+    parser.add_argument("--amp", action="store_true", help="mixed precision (bfloat16 on CPU)")
+    parser.add_argument("--no-validate", action="store_true", help="train without validation")
+    parser.add_argument(
+        "--auto-scale-lr",
+        action="store_true",
+        help="scale the learning rate by the real batch over auto_scale_lr.base_batch_size",
+    )
+    parser.add_argument("--seed", type=int, help="random seed")
+    parser.add_argument(
+        "--diff-rank-seed",
+        action="store_true",
+        default=None,
+        help="another seed for each process",
+    )
+    parser.add_argument(
+        "--deterministic",
+        action="store_true",
+        default=None,
+        help="deterministic algorithms of cuDNN",
+    )
+    parser.add_argument(
+        "--strategy",
+        choices=["ddp", "fsdp"],
+        default="ddp",
+        help="how several processes share the model: a copy each, or a shard each",
+    )
+    add_shared_arguments(parser)
+    return parser.parse_args(argv)
+
+
+def merge_arguments(cfg: Config, args: Namespace) -> None:
+    """Write the arguments of training into ``cfg``.
+
+    Raises:
+        ValueError: If ``--auto-scale-lr`` is given and ``cfg`` names no base batch size.
+    """
+    if args.no_validate:
+        cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
+    if args.amp:
+        use_amp(cfg)
+    if args.strategy == "fsdp":
+        use_fsdp(cfg)
+    if args.auto_scale_lr:
+        if "base_batch_size" not in (cfg.get("auto_scale_lr") or {}):
+            raise ValueError(f"--auto-scale-lr: {args.config} has no auto_scale_lr.base_batch_size")
+        cfg.auto_scale_lr.enable = True
+    names = ("seed", "diff_rank_seed", "deterministic")
+    given = {name: value for name in names if (value := getattr(args, name)) is not None}
+    cfg.randomness = {"seed": None, **(cfg.get("randomness") or {}), **given}
+
+    checkpoint = latest_checkpoint(cfg.work_dir) if args.resume == "auto" else args.resume
+    if checkpoint is not None:
+        cfg.resume = True
+        cfg.load_from = checkpoint
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Train as the command line says."""
+    args = parse_args(argv)
+    cfg = load_config(args.config)
+    merge_shared_arguments(cfg, args)
+    merge_arguments(cfg, args)
+    with launched(cfg) as runner:
+        runner.train()
+
+
+if __name__ == "__main__":
+    main()
