@@ -21,7 +21,14 @@ def _child(name: str, parent: Registry, *locations: str) -> Registry:
     return Registry(name, parent=parent, scope=SCOPE, locations=list(locations))
 
 
-MODELS = _child("model", _mmaction.MODELS, "mmaction.models", "mmvidformer.models")
+MODELS = _child(
+    "model",
+    _mmaction.MODELS,
+    "mmaction.models",
+    "mmvidformer.models",
+    "mmvidformer.models.heads",
+    "mmvidformer.models.batch_mixing",
+)
 DATASETS = _child("dataset", _mmaction.DATASETS, "mmaction.datasets", "mmvidformer.datasets")
 TRANSFORMS = _child(
     "transform",

@@ -1,4 +1,8 @@
-"""Backbones, heads and the registration of the layers."""
+"""Backbones and the registration of the layers.
+
+Heads and batch mixing build on MMAction2's models; they are imported when the registry is first
+asked, so that a backbone alone does not load them.
+"""
 
 from mmvidformer.models import layers
 from mmvidformer.models.timesformer import TimeSformer

@@ -1,0 +1,5 @@
+"""Metrics that MMAction2 lacks."""
+
+from mmvidformer.evaluation.multi_task import MultiTaskAccuracy
+
+__all__ = ["MultiTaskAccuracy"]

@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+import torch
+
+from mmvidformer.evaluation import MultiTaskAccuracy
+
+
+def evaluate(scores: dict, labels: torch.Tensor, **kwargs) -> dict[str, float]:
+    metric = MultiTaskAccuracy(**kwargs)
+    samples = [
+        {"pred_score": {name: s[i] for name, s in scores.items()}, "gt_label": labels[i]}
+        for i in range(len(labels))
+    ]
+    metric.process(None, samples[:7])
+    metric.process(None, samples[7:])
+    return metric.evaluate(len(labels))
+
+
+def test_against_a_direct_evaluation_of_all_pairs() -> None:
+    generator = torch.Generator().manual_seed(0)
+    noun, verb = (torch.randn(60, n, generator=generator) for n in (7, 5))
+    labels = torch.stack([torch.randint(0, n, (60,), generator=generator) for n in (7, 5)], dim=1)
+    found = evaluate({"noun": noun, "verb": verb}, labels)
+
+    pairs = (noun.softmax(1)[:, :, None] * verb.softmax(1)[:, None]).flatten(1).numpy()
+    pair = (labels[:, 0] * 5 + labels[:, 1]).numpy()
+    order = np.argsort(-pairs, axis=1)
+    assert found["action/top1"] == pytest.approx((order[:, 0] == pair).mean())
+    assert found["action/top5"] == pytest.approx((order[:, :5] == pair[:, None]).any(1).mean())
+    both = (noun.argmax(1) == labels[:, 0]) & (verb.argmax(1) == labels[:, 1])
+    assert found["action/top1"] == pytest.approx(both.float().mean().item())
+
+    right = (verb.argmax(1) == labels[:, 1]).float()
+    assert found["verb/top1"] == pytest.approx(right.mean().item())
+    classes = [right[labels[:, 1] == c].mean().item() for c in range(5)]
+    assert found["verb/mean_class"] == pytest.approx(sum(classes) / 5)
+    assert found["verb/top5"] == 1.0
+
+
+def test_probabilities_are_not_squashed_again() -> None:
+    # The right pair (0, 0) against (1, 1): the sum of logits is smaller, the product larger.
+    scores = {"noun": torch.tensor([[0.5, 0.9]]), "verb": torch.tensor([[0.5, 0.15]])}
+    labels = torch.tensor([[0, 0]])
+    as_logits, as_probabilities = (
+        evaluate(scores, labels, topk=(2,), probabilities=p)["action/top2"] for p in (False, True)
+    )
+    assert (as_logits, as_probabilities) == (0.0, 1.0)
+
+
+def test_scores_of_several_views_are_refused() -> None:
+    scores = {"noun": torch.zeros(1, 2, 7), "verb": torch.zeros(1, 2, 5)}
+    with pytest.raises(ValueError, match="average_clips=None"):
+        evaluate(scores, torch.tensor([[0, 0]]))

@@ -1,0 +1,132 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from mmaction.structures import ActionDataSample
+from mmengine.registry import DefaultScope
+
+from mmvidformer.registry import MODELS
+
+TASKS = {"noun": 4, "verb": 3}
+
+
+def samples(*labels: object) -> list[ActionDataSample]:
+    return [ActionDataSample().set_gt_label(label) for label in labels]
+
+
+def make_head(**kwargs) -> torch.nn.Module:
+    torch.manual_seed(0)
+    return MODELS.build({"type": "MultiTaskHead", "tasks": TASKS, "in_channels": 8, **kwargs})
+
+
+def test_loss_is_the_mean_of_the_tasks_and_accuracies_are_theirs() -> None:
+    head = make_head(topk=(1, 2))
+    x = torch.randn(5, 8)
+    labels = torch.tensor([[0, 2], [3, 1], [1, 1], [2, 0], [0, 0]])
+    out = head.loss(x, samples(*labels))
+    noun, verb = head(x).split([4, 3], dim=1)
+    losses = F.cross_entropy(noun, labels[:, 0]), F.cross_entropy(verb, labels[:, 1])
+    torch.testing.assert_close(out["loss_cls"], sum(losses) / 2)
+    torch.testing.assert_close(out["verb_ce"], losses[1])
+    accuracy = (noun.argmax(1) == labels[:, 0]).float().mean().item()
+    assert out["noun_top1_acc"].item() == pytest.approx(accuracy)
+    assert [name for name in out if "loss" in name] == ["loss_cls"]
+
+
+def test_smoothing_stays_within_a_task() -> None:
+    head = make_head(label_smooth_eps=0.2)
+    x = torch.randn(2, 8)
+    labels = torch.tensor([[0, 2], [3, 1]])
+    expected = [
+        F.cross_entropy(scores, label, label_smoothing=0.2)
+        for scores, label in zip(head(x).split([4, 3], dim=1), labels.T, strict=True)
+    ]
+    torch.testing.assert_close(head.loss(x, samples(*labels))["loss_cls"], sum(expected) / 2)
+
+
+def test_soft_labels_of_mixing() -> None:
+    head = make_head()
+    x = torch.randn(1, 8)
+    soft = torch.tensor([0.3, 0.7, 0, 0, 0, 0.3, 0.7])
+    noun, verb = head(x)[:, :4].log_softmax(1)[0], head(x)[:, 4:].log_softmax(1)[0]
+    expected = -(0.3 * noun[0] + 0.7 * noun[1] + 0.3 * verb[1] + 0.7 * verb[2]) / 2
+    out = head.loss(x, samples(soft))
+    torch.testing.assert_close(out["loss_cls"], expected)
+    assert not [name for name in out if name.endswith("acc")]
+
+
+@pytest.mark.parametrize("fuse", ["score", "prob"])
+def test_views_are_fused_task_by_task(fuse: str) -> None:
+    head = make_head(average_clips=fuse)
+    x = torch.randn(6, 8)
+    first, second = head.predict(x, samples([0, 0], [1, 1]))
+    scores = head(x).view(2, 3, 7)
+    for i, sample in enumerate((first, second)):
+        for name, part in zip(TASKS, scores[i].split([4, 3], dim=1), strict=True):
+            part = part if fuse == "score" else part.softmax(-1)
+            torch.testing.assert_close(sample.pred_score[name], part.mean(0))
+
+
+def test_wrong_labels_are_named() -> None:
+    with pytest.raises(ValueError, match=r"\(1, 3\).*noun"):
+        make_head().loss(torch.randn(1, 8), samples([0, 1, 2]))
+    with pytest.raises(ValueError, match="needs tasks"):
+        MODELS.build({"type": "MultiTaskHead", "tasks": {}, "in_channels": 8})
+
+
+def test_heads_start_at_zero() -> None:
+    single = MODELS.build({"type": "ZeroInitHead", "num_classes": 5, "in_channels": 8})
+    for head in (single, make_head()):
+        assert head.fc_cls.weight.any()
+        head.init_weights()
+        assert not head.fc_cls.weight.any()
+        assert not head.fc_cls.bias.any()
+
+
+def build_recogniser() -> torch.nn.Module:
+    mixing = {"type": "mmvidformer.ReversedMixup", "num_classes": TASKS, "alpha": 0.3}
+    return MODELS.build(
+        {
+            "type": "Recognizer3D",
+            "backbone": {
+                "type": "mmvidformer.ViViT",
+                "arch": {"embed_dims": 8, "depth": 1, "num_heads": 2},
+                "img_size": 16,
+                "clip_len": 2,
+                "tubelet": (2, 8, 8),
+            },
+            "cls_head": {"type": "mmvidformer.MultiTaskHead", "tasks": TASKS, "in_channels": 8},
+            "data_preprocessor": {
+                "type": "ActionDataPreprocessor",
+                "mean": [127.5] * 3,
+                "std": [127.5] * 3,
+                "format_shape": "NCTHW",
+                "blending": mixing,
+            },
+        }
+    )
+
+
+def test_recogniser_with_mixing_trains_and_predicts() -> None:
+    from mmengine.optim import OptimWrapper
+
+    torch.manual_seed(0)
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        model = build_recogniser()
+    clips = [torch.randint(0, 256, (1, 3, 2, 16, 16), dtype=torch.uint8) for _ in range(4)]
+    wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1))
+    before = model.cls_head.fc_cls.weight.detach().clone()
+    batch = {"inputs": clips, "data_samples": samples([0, 1], [1, 2], [2, 0], [3, 1])}
+    logged = model.train_step(batch, wrapper)
+    assert logged["loss"].isfinite()
+    assert not torch.equal(before, model.cls_head.fc_cls.weight)
+
+    views = {"inputs": [torch.cat(clips[:3])], "data_samples": samples([0, 1])}
+    with torch.no_grad():
+        fused = model.eval().test_step(views)[0].pred_score
+        alone = [
+            model.test_step({"inputs": [clip], "data_samples": samples([0, 1])})[0].pred_score
+            for clip in clips[:3]
+        ]
+    for name in TASKS:
+        expected = torch.stack([score[name] for score in alone]).mean(0)
+        torch.testing.assert_close(fused[name], expected, atol=1e-5, rtol=1e-4)
