@@ -1,0 +1,74 @@
+# The motion data set (tools/data/make_motion_dataset.py). No flips: they would change the class.
+data_root = "data/motion"
+clip = dict(type="SampleFrames", clip_len=16, frame_interval=2)
+preprocessor = dict(
+    type="ActionDataPreprocessor",
+    mean=[127.5, 127.5, 127.5],
+    std=[127.5, 127.5, 127.5],
+    format_shape="NCTHW",
+)
+train_pipeline = [
+    dict(type="DecordInit", num_threads=1),
+    dict(**clip, num_clips=1),
+    dict(type="DecordDecode"),
+    dict(type="FormatShape", input_format="NCTHW"),
+    dict(type="PackActionInputs"),
+]
+val_pipeline = [
+    dict(type="DecordInit", num_threads=1),
+    dict(**clip, num_clips=1, test_mode=True),
+    dict(type="DecordDecode"),
+    dict(type="FormatShape", input_format="NCTHW"),
+    dict(type="PackActionInputs"),
+]
+test_pipeline = [
+    dict(type="DecordInit", num_threads=1),
+    dict(**clip, num_clips=4, test_mode=True),
+    dict(type="DecordDecode"),
+    dict(type="Resize", scale=(-1, 64)),
+    dict(type="ThreeCrop", crop_size=64),
+    dict(type="FormatShape", input_format="NCTHW"),
+    dict(type="PackActionInputs"),
+]
+
+
+train_dataloader = dict(
+    batch_size=8,
+    num_workers=1,
+    persistent_workers=True,
+    sampler=dict(type="DefaultSampler", shuffle=True),
+    dataset=dict(
+        type="VideoDataset",
+        ann_file=data_root + "/train.txt",
+        data_prefix=dict(video=data_root),
+        pipeline=train_pipeline,
+    ),
+)
+val_dataloader = dict(
+    batch_size=8,
+    num_workers=1,
+    persistent_workers=True,
+    sampler=dict(type="DefaultSampler", shuffle=False),
+    dataset=dict(
+        type="VideoDataset",
+        ann_file=data_root + "/val.txt",
+        data_prefix=dict(video=data_root),
+        pipeline=val_pipeline,
+        test_mode=True,
+    ),
+)
+test_dataloader = dict(
+    batch_size=1,
+    num_workers=1,
+    persistent_workers=True,
+    sampler=dict(type="DefaultSampler", shuffle=False),
+    dataset=dict(
+        type="VideoDataset",
+        ann_file=data_root + "/test.txt",
+        data_prefix=dict(video=data_root),
+        pipeline=test_pipeline,
+        test_mode=True,
+    ),
+)
+val_evaluator = dict(type="AccMetric", metric_options=dict(top_k_accuracy=dict(topk=(1, 2))))
+test_evaluator = val_evaluator

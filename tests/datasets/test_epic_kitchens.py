@@ -1,0 +1,128 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from mmengine.registry import DefaultScope
+from torch import Tensor
+
+from mmvidformer.registry import DATASETS
+
+HEADER = "narration_id,participant_id,video_id,start_frame,stop_frame,verb_class,noun_class"
+SAMPLE = [
+    {"type": "SampleFrames", "clip_len": 4, "frame_interval": 1, "num_clips": 1, "test_mode": True},
+]
+PACK = [{"type": "FormatShape", "input_format": "NCTHW"}, {"type": "PackActionInputs"}]
+
+
+def levels(inputs: Tensor) -> list[int]:
+    """Number of each frame by its grey, which is 5 a frame; MPEG-4 loses up to 4 of it."""
+    return [int(frame.float().mean() + 4) // 5 for frame in inputs[0].permute(1, 0, 2, 3)]
+
+
+@pytest.fixture(autouse=True)
+def scope() -> Iterator[None]:
+    """As in a config of MMAction2."""
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        yield
+
+
+@pytest.fixture
+def kitchen(tmp_path: Path) -> Path:
+    """A film of 40 frames whose grey tells the frame, as video and as images, and its csv."""
+    writer = cv2.VideoWriter(
+        str(tmp_path / "P01_01.mp4"), cv2.VideoWriter_fourcc(*"mp4v"), 25, (64, 64)
+    )
+    (tmp_path / "P01_01").mkdir()
+    for i in range(40):
+        frame = np.full((64, 64, 3), 5 * i, np.uint8)
+        writer.write(frame)
+        cv2.imwrite(str(tmp_path / "P01_01" / f"frame_{i + 1:010}.jpg"), frame)
+    writer.release()
+    (tmp_path / "a.csv").write_text(
+        f"{HEADER}\nP01_01_0,P01,P01_01,11,14,3,7\nP01_01_1,P01,P01_01,21,60,0,299\n"
+    )
+    return tmp_path
+
+
+def over_videos(root: Path, **kwargs) -> object:
+    pipeline = [
+        {"type": "DecordInit"},
+        {"type": "mmvidformer.LimitToSegment"},
+        *SAMPLE,
+        {"type": "DecordDecode"},
+        *PACK,
+    ]
+    return DATASETS.build(
+        {
+            "type": "mmvidformer.EpicKitchensDataset",
+            "ann_file": str(root / "a.csv"),
+            "pipeline": pipeline,
+            "data_prefix": {"video": str(root)},
+            "name": "{video_id}.mp4",
+            **kwargs,
+        }
+    )
+
+
+def over_frames(root: Path) -> object:
+    return over_videos(
+        root,
+        data_prefix={"img": str(root)},
+        name="{video_id}",
+        pipeline=[*SAMPLE, {"type": "RawFrameDecode"}, *PACK],
+    )
+
+
+@pytest.mark.parametrize("make", [over_videos, over_frames])
+def test_only_the_segment_is_decoded(kitchen: Path, make) -> None:
+    dataset = make(kitchen)
+    assert len(dataset) == 2
+    first = dataset[0]
+    assert levels(first["inputs"]) == [10, 11, 12, 13]
+    assert first["data_samples"].gt_label.tolist() == [7, 3]
+
+
+def test_a_segment_that_outlasts_the_video_is_cut(kitchen: Path) -> None:
+    shown = levels(over_videos(kitchen)[1]["inputs"])
+    assert shown == [28, 29, 30, 31]  # the middle of frames 20 to 39
+
+
+def test_official_paths_are_the_default(kitchen: Path) -> None:
+    info = over_videos(kitchen, name=None).get_data_info(0)
+    assert info["filename"] == str(kitchen / "P01" / "videos" / "P01_01.MP4")
+
+
+def test_csv_of_the_motion_data_set_is_read(tmp_path: Path) -> None:
+    from mmvidformer.datasets.motion import MotionSpec, list_clips, make_dataset
+
+    spec = MotionSpec(train=4, val=1, test=1)
+    make_dataset(spec, tmp_path)
+    dataset = over_videos(
+        tmp_path, ann_file=str(tmp_path / "train.csv"), name="train/{video_id}.mp4",
+        num_classes=(4, 4),
+    )  # fmt: skip
+    labels = [dataset[i]["data_samples"].gt_label.tolist() for i in range(4)]
+    assert labels == [[clip.noun, clip.verb] for clip in list_clips(spec, "train")]
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        ("id,video\n1,2\n", r"a\.csv has no column narration_id"),
+        (f"{HEADER}\nx,P01,P01_01,1,5,97,0\n", r"line 2: verb_class 97 is not in 0 to 96"),
+        (f"{HEADER}\nx,P01,P01_01,1,5,0,300\n", r"line 2: noun_class 300 is not in 0 to 299"),
+        (f"{HEADER}\nx,P01,P01_01,1,5,0,0\ny,P01,P01_01,9,5,0,0\n", r"line 3: frames 9 to 5"),
+        (f"{HEADER}\nx,P01,P01_01,one,5,0,0\n", r"line 2: not a number.*'one'"),
+    ],
+)
+def test_wrong_annotations_are_named(kitchen: Path, content: str, match: str) -> None:
+    (kitchen / "a.csv").write_text(content)
+    with pytest.raises(ValueError, match=match):
+        over_videos(kitchen)
+
+
+def test_wrong_prefix_is_named(kitchen: Path) -> None:
+    with pytest.raises(ValueError, match="either 'video' or 'img'"):
+        over_videos(kitchen, data_prefix={})
