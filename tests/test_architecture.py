@@ -16,6 +16,7 @@ ALLOWED = {
     "datasets": {"registry"},
     "evaluation": {"registry"},
     "engine": {"registry"},
+    "analysis": {"registry"},
     "compat": set(),
     "registry": set(),
     "shipped": {"compat"},

@@ -5,7 +5,8 @@ cd "$(dirname "$0")/.."
 start=$SECONDS
 bash tools/setup_env.sh lite
 PATH="$PWD/${VENV:-.venv}/bin:$PATH"
-export PATH
+PYTHON=python # from here on the environment's
+export PATH PYTHON
 echo "installed after $((SECONDS - start)) s"
 
 python tools/data/make_motion_dataset.py data/motion --preset easy

@@ -4,7 +4,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 bash tools/setup_env.sh lite,test
 PATH="$PWD/${VENV:-.venv}/bin:$PATH"
-export PATH
+PYTHON=python # from here on the environment's
+export PATH PYTHON
 ruff check .
 ruff format --check .
 python -m pytest "$@"

@@ -46,7 +46,7 @@ def main() -> None:
     look = replace(spec.look, **{k: v for k, v in given.items() if owners[k] is Look})
     spec = replace(spec, look=look, **{k: v for k, v in given.items() if owners[k] is MotionSpec})
 
-    def progress(items, total):  # noqa: ANN001, ANN202
+    def progress(items, total):
         return tqdm(items, total=total, unit="clip", disable=None)
 
     made = make_dataset(spec, args.folder, args.workers, args.force, progress)

@@ -1,0 +1,85 @@
+# Kinetics-400 as MMAction2 prepares it. Clips of 32 frames, every second one; 4 x 3 test views.
+data_root = "data/kinetics400"
+ann_prefix = "kinetics400"
+read = [dict(type="DecordInit", num_threads=1)]
+jitter = dict(
+    type="TorchVisionWrapper",
+    op="ColorJitter",
+    brightness=0.125,
+    contrast=0.4,
+    saturation=0.4,
+    hue=0.2,
+)
+grey = dict(type="TorchVisionWrapper", op="Grayscale", num_output_channels=3)
+pack = [
+    dict(type="FormatShape", input_format="NCTHW"),
+    dict(type="PackActionInputs"),
+]
+train_pipeline = [
+    *read,
+    dict(type="SampleFrames", clip_len=32, frame_interval=2, num_clips=1),
+    dict(type="DecordDecode"),
+    dict(type="RandomRescale", scale_range=(230, 340)),  # 256 times U[0.9, 1.33]
+    dict(type="RandomCrop", size=224),
+    dict(type="Flip", flip_ratio=0.5),
+    dict(type="RandomApply", prob=0.8, transforms=[jitter]),
+    dict(type="RandomApply", prob=0.1, transforms=[grey]),
+    *pack,
+]
+val_pipeline = [
+    *read,
+    dict(type="SampleFrames", clip_len=32, frame_interval=2, num_clips=1, test_mode=True),
+    dict(type="DecordDecode"),
+    dict(type="Resize", scale=(-1, 256)),
+    dict(type="CenterCrop", crop_size=224),
+    *pack,
+]
+test_pipeline = [
+    *read,
+    dict(type="SampleFrames", clip_len=32, frame_interval=2, num_clips=4, test_mode=True),
+    dict(type="DecordDecode"),
+    dict(type="Resize", scale=(-1, 224)),
+    dict(type="ThreeCrop", crop_size=224),
+    *pack,
+]
+
+train_dataloader = dict(
+    batch_size=8,
+    num_workers=8,
+    persistent_workers=True,
+    sampler=dict(type="DefaultSampler", shuffle=True),
+    dataset=dict(
+        type="VideoDataset",
+        ann_file=f"{data_root}/{ann_prefix}_train_list_videos.txt",
+        data_prefix=dict(video=f"{data_root}/videos_train"),
+        pipeline=train_pipeline,
+    ),
+)
+val_dataloader = dict(
+    batch_size=8,
+    num_workers=8,
+    persistent_workers=True,
+    sampler=dict(type="DefaultSampler", shuffle=False),
+    dataset=dict(
+        type="VideoDataset",
+        ann_file=f"{data_root}/{ann_prefix}_val_list_videos.txt",
+        data_prefix=dict(video=f"{data_root}/videos_val"),
+        pipeline=val_pipeline,
+        test_mode=True,
+    ),
+)
+test_dataloader = dict(
+    batch_size=1,
+    num_workers=8,
+    persistent_workers=True,
+    sampler=dict(type="DefaultSampler", shuffle=False),
+    dataset=dict(
+        type="VideoDataset",
+        ann_file=f"{data_root}/{ann_prefix}_val_list_videos.txt",
+        data_prefix=dict(video=f"{data_root}/videos_val"),
+        pipeline=test_pipeline,
+        test_mode=True,
+    ),
+)
+val_evaluator = dict(type="AccMetric")
+test_evaluator = val_evaluator

@@ -1,0 +1,27 @@
+# ViViT-B/16x2 factorised encoder (model 2), started from an image model as in the ablations.
+model = dict(
+    type="Recognizer3D",
+    backbone=dict(
+        type="mmvidformer.ViViT",
+        arch="b",
+        scheme="factorized_encoder",
+        img_size=224,
+        clip_len=32,
+        tubelet=(2, 16, 16),
+        temporal_depth=4,
+        init_from=dict(source="timm:vit_base_patch16_224.augreg_in21k", embed="central_frame"),
+    ),
+    cls_head=dict(
+        type="mmvidformer.ZeroInitHead",
+        num_classes=400,
+        in_channels=768,
+        average_clips="score",  # the mean of the views' logits, as the official code
+    ),
+    data_preprocessor=dict(
+        type="ActionDataPreprocessor",
+        mean=[127.5, 127.5, 127.5],
+        std=[127.5, 127.5, 127.5],
+        format_shape="NCTHW",
+    ),
+    test_cfg=dict(max_testing_views=4),
+)

@@ -1,0 +1,16 @@
+# ViViT-L/16x2, spatio-temporal attention, crop 288, Kinetics-400 (paper, Table 4).
+# No figure of ours is measured here.
+_base_ = "./vivit_l_st_k400.py"
+
+model = dict(backbone=dict(img_size=288))
+size = 288
+resized = dict(type="RandomRescale", scale_range=(296, 438))
+crop = dict(type="RandomCrop", size=size)
+train_pipeline = [*_base_.train_pipeline[:3], resized, crop, *_base_.train_pipeline[5:]]
+centre = [dict(type="Resize", scale=(-1, size * 8 // 7)), dict(type="CenterCrop", crop_size=size)]
+val_pipeline = [*_base_.val_pipeline[:3], *centre, *_base_.val_pipeline[5:]]
+three = [dict(type="Resize", scale=(-1, size)), dict(type="ThreeCrop", crop_size=size)]
+test_pipeline = [*_base_.test_pipeline[:3], *three, *_base_.test_pipeline[5:]]
+train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
+val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
+test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

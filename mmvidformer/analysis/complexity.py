@@ -1,0 +1,56 @@
+"""Parameters and multiply-accumulates of a config's model."""
+
+from dataclasses import dataclass
+
+import torch
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from mmvidformer.registry import MODELS
+
+
+@dataclass(frozen=True)
+class Complexity:
+    """Size of a model.
+
+    Args:
+        parameters: Learned numbers, the classifier included.
+        macs: Multiply-accumulates of one view: matrix products, convolutions and attention;
+            norms, softmax and activations are not counted.
+        shape: The view, (C, T, H, W).
+    """
+
+    parameters: int
+    macs: int
+    shape: tuple[int, int, int, int]
+
+
+def input_shape(cfg: Config) -> tuple[int, int, int, int]:
+    """Shape (3, T, H, W) of the clips that a config's backbone is made for."""
+    backbone = cfg.model.backbone
+    size = backbone.get("img_size", 224)
+    height, width = (size, size) if isinstance(size, int) else size
+    return 3, backbone.clip_len, height, width
+
+
+def count(cfg: Config, shape: tuple[int, int, int, int] | None = None) -> Complexity:
+    """Count one forward pass, without computing it.
+
+    Args:
+        cfg: A recognition config of this package.
+        shape: View (C, T, H, W); default: what the backbone is made for.
+
+    Returns:
+        The counts.
+    """
+    shape = shape or input_shape(cfg)
+    with DefaultScope.overwrite_default_scope("mmaction"), torch.device("meta"):
+        parts = (MODELS.build(cfg.model[part]) for part in ("backbone", "cls_head"))
+        model = nn.Sequential(*parts).eval().requires_grad_(False)
+        clip = torch.empty(1, *shape)
+    with FlopCounterMode(display=False) as counter:
+        model(clip)
+    parameters = sum(p.numel() for p in model.parameters())
+    return Complexity(parameters, counter.get_total_flops() // 2, shape)

@@ -1,0 +1,37 @@
+"""What the papers say of the sizes of the models that the configs describe."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Published:
+    """A row of a paper's table.
+
+    Args:
+        source: Where it stands.
+        macs: Its count of multiply-accumulates of one view (the papers write FLOPs), in 10^9.
+        parameters: Learned numbers in millions, None where not given.
+        macs_tolerance: Share by which a count of products alone may differ. XLA, which counted
+            for ViViT, counts norms and softmax too.
+        parameters_tolerance: Millions; the paper's figures are cut to one decimal.
+    """
+
+    source: str
+    macs: float
+    parameters: float | None = None
+    macs_tolerance: float = 0.01
+    parameters_tolerance: float = 0.06
+
+
+PUBLISHED: dict[str, Published] = {
+    "vivit_st_k400": Published("ViViT Table 2", 455.2, 88.9),
+    "vivit_fe_k400": Published("ViViT Table 2", 284.4, 115.1),
+    "vivit_fsa_k400": Published("ViViT Table 2", 372.3, 117.3),
+    "vivit_fdp_k400": Published("ViViT Table 2", 277.1, 88.9),
+    "vivit_avgpool_k400": Published("ViViT Table 2", 283.9, 86.7),
+    "vivit_l_st_k400": Published("ViViT Table 4", 1446),
+    "vivit_l_st_288_k400": Published("ViViT Table 4", 2919),
+    "vivit_l_st_320_k400": Published("ViViT Table 4", 3992),
+    "vivit_l_fe_k400": Published("ViViT section 4.3", 995.3),
+    "vivit_l_fe_128f_k400": Published("ViViT Table 6a", 3980),
+}

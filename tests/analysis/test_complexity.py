@@ -1,0 +1,67 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mmvidformer import get_config, list_configs
+from mmvidformer.analysis import PUBLISHED, count
+
+ROOT = Path(__file__).parents[2]
+
+
+def analytic(scheme: str, depth: int, dim: int, t: int, n: int, temporal: int = 0) -> int:
+    """Products of ViViT by hand: t time tokens, n tokens a frame, 2 x 16 x 16 tubelets."""
+    patches = t * n * 1536 * dim
+    if scheme == "spacetime":
+        s = t * n + 1
+        return patches + depth * (12 * dim**2 * s + 2 * s**2 * dim)
+    if scheme == "factorized_encoder":
+        over_frames = temporal * (12 * dim**2 * (t + 1) + 2 * (t + 1) ** 2 * dim)
+        over_space = depth * (12 * dim**2 * t * (n + 1) + 2 * t * (n + 1) ** 2 * dim)
+        return patches + over_space + over_frames
+    if scheme == "factorized_self_attention":
+        return patches + depth * (16 * dim**2 * t * n + 2 * t * n**2 * dim + 2 * n * t**2 * dim)
+    return patches + depth * (12 * dim**2 * t * n + t * n**2 * dim + n * t**2 * dim)
+
+
+@pytest.mark.parametrize(
+    "name", ["vivit_st_k400", "vivit_fe_k400", "vivit_fsa_k400", "vivit_fdp_k400",
+             "vivit_avgpool_k400", "vivit_l_fe_k400"],
+)  # fmt: skip
+def test_counts_are_the_formula_and_the_papers(name: str) -> None:
+    cfg = get_config(name)
+    large = cfg.model.backbone.arch == "l"
+    depth, dim = (24, 1024) if large else (12, 768)
+    size = count(cfg)
+    by_hand = analytic(
+        cfg.model.backbone.scheme, depth, dim, 16, 196, cfg.model.backbone.temporal_depth
+    )
+    assert size.macs == by_hand + dim * 400
+    row = PUBLISHED[name]
+    assert size.macs / 1e9 == pytest.approx(row.macs, rel=row.macs_tolerance)
+    if row.parameters:
+        assert size.parameters / 1e6 == pytest.approx(row.parameters, abs=0.06)
+
+
+def test_every_config_can_be_counted() -> None:
+    sizes = {name: count(get_config(name)).parameters for name in list_configs()}
+    assert sizes["vivit_l_fe_ek100"] - sizes["vivit_l_fe_sthv2"] == (397 - 174) * 1025
+    assert min(sizes.values()) > 100_000
+
+
+def test_another_view_costs_what_the_formula_says() -> None:
+    size = count(get_config("vivit_st_k400"), (3, 8, 112, 96))
+    assert size.macs == analytic("spacetime", 12, 768, 4, 7 * 6) + 768 * 400
+
+
+def test_the_command_compares_and_its_status_tells(tmp_path: Path) -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-W", "ignore", "tools/analysis/complexity.py", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+
+    fits = run("vivit_fe_k400", "--paper", "--csv", str(tmp_path / "a.csv"))
+    assert fits.returncode == 0, fits.stderr
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert lines[1].startswith("vivit_fe_k400,32x224x224,115.063,283.34,115.1,-0.037,284.4,-0.37%")
+    assert run("vivit_fe_k400", "--paper", "--shape", "16", "224", "224").returncode == 1

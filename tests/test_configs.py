@@ -1,0 +1,232 @@
+"""Every shipped config: builds, reads a video, takes a training step and a test step."""
+
+import copy
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.dataset import Compose, pseudo_collate
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
+
+from mmvidformer import get_config, list_configs
+from mmvidformer.compat.config_names import config_folder
+from mmvidformer.registry import DATASETS, METRICS, MODELS
+
+NAMES = list_configs()
+SIDE, FRAMES = 32, 4
+
+
+@pytest.fixture(autouse=True)
+def scope() -> Iterator[None]:
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        yield
+
+
+def shrink_transform(transform: dict, crop: int) -> dict:
+    """The transform with its sizes in proportion to a crop of SIDE and clips of FRAMES."""
+
+    def scaled(pixels: int) -> int:
+        return pixels if pixels < 0 else max(math.ceil(pixels * SIDE / crop), SIDE)
+
+    transform = copy.deepcopy(transform)
+    for key in ("size", "crop_size"):
+        if key in transform:
+            transform[key] = scaled(transform[key])
+    if "scale" in transform:
+        transform["scale"] = tuple(scaled(n) for n in transform["scale"])
+    if "scale_range" in transform:
+        transform["scale_range"] = tuple(scaled(n) for n in transform["scale_range"])
+    if "clip_len" in transform:
+        transform.update(clip_len=FRAMES, frame_interval=1)
+    if "num_frames" in transform:
+        transform["num_frames"] = FRAMES // 2
+    return transform
+
+
+def shrink(cfg: Config) -> Config:
+    """The config with a tiny model of the same kind, and its pipelines with tiny clips."""
+    cfg = copy.deepcopy(cfg)
+    backbone = cfg.model.backbone
+    crop = backbone.img_size
+    names = [transform.type for transform in cfg.train_pipeline]
+    backbone.clip_len = FRAMES // 2 if "mmvidformer.UniformFrames" in names else FRAMES
+    backbone.update(img_size=SIDE, tubelet=(backbone.tubelet[0], 16, 16), init_from=None)
+    backbone.arch = dict(embed_dims=16, depth=1, num_heads=2)
+    backbone.temporal_depth = min(backbone.temporal_depth, 1)
+    cfg.model.cls_head.in_channels = 16
+    for key in ("train_pipeline", "val_pipeline", "test_pipeline"):
+        cfg[key] = [shrink_transform(transform, crop) for transform in cfg[key]]
+    return cfg
+
+
+def sample(cfg: Config, pipeline: str, video: Path, label: int) -> dict:
+    """What a pipeline makes of a video; the label is a pair for several tasks."""
+    tasks = "tasks" in cfg.model.cls_head
+    labels = np.array([label, label]) if tasks else label
+    start = {
+        "filename": str(video),
+        "label": labels,
+        "start_index": 0,
+        "modality": "RGB",
+        "segment": (0, 7),
+    }
+    return Compose(cfg[pipeline])(start)
+
+
+@pytest.fixture(scope="session")
+def videos(tiny_videos) -> list[Path]:
+    found = sorted(tiny_videos.root.rglob("*.mp4"))
+    assert len(found) >= 2
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_training_step_reaches_every_parameter(name: str, videos: list[Path]) -> None:
+    torch.manual_seed(0)
+    np.random.seed(0)
+    cfg = shrink(get_config(name))
+    model = MODELS.build(cfg.model)
+    model.init_weights()
+    head = model.cls_head.fc_cls.weight
+    torch.nn.init.normal_(head, std=0.02)  # a head at zero lets no gradient through
+    for step_name, parameter in model.named_parameters():
+        if "time.attn.proj" in step_name:  # likewise the start of model 3
+            torch.nn.init.normal_(parameter, std=0.02)
+    wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
+    still = {n for n, _ in model.named_parameters()}
+    for parameter_name, parameter in model.named_parameters():
+
+        def saw(parameter: torch.Tensor, name: str = parameter_name) -> None:
+            still.discard(name if parameter.grad.any() else None)
+
+        parameter.register_post_accumulate_grad_hook(saw)
+    before = head.detach().clone()
+    batch = pseudo_collate([sample(cfg, "train_pipeline", videos[i], i) for i in range(2)])
+    logged = model.train_step(batch, wrapper)
+    assert torch.isfinite(logged["loss"])
+    assert not torch.equal(head, before)
+    assert still == set()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_test_step_fuses_the_views(name: str, videos: list[Path]) -> None:
+    torch.manual_seed(0)
+    cfg = shrink(get_config(name))
+    model = MODELS.build(cfg.model).eval()
+    item = sample(cfg, "test_pipeline", videos[0], 1)
+    views = len(item["inputs"])
+    assert views in (3, 4, 12)
+    with torch.no_grad():
+        fused = model.test_step(pseudo_collate([item]))[0].pred_score
+        single = [
+            model.test_step(pseudo_collate([{**item, "inputs": item["inputs"][i : i + 1]}]))[0]
+            for i in range(views)
+        ]
+    for key in fused if isinstance(fused, dict) else [None]:
+        scores = [s.pred_score if key is None else s.pred_score[key] for s in single]
+        expected = torch.stack(scores).mean(0)  # mean of the logits
+        torch.testing.assert_close(
+            fused if key is None else fused[key], expected, atol=1e-5, rtol=1e-4
+        )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_validation_gives_one_view_like_the_training_clips(name: str, videos: list[Path]) -> None:
+    cfg = shrink(get_config(name))
+    train, val = (sample(cfg, f"{p}_pipeline", videos[0], 1)["inputs"] for p in ("train", "val"))
+    assert train.shape == val.shape
+    assert val.shape[0] == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parts_exist_and_fit(name: str) -> None:
+    cfg = get_config(name)
+    assert cfg.default_scope == "mmaction"
+    assert "mmvidformer" in cfg.custom_imports["imports"]
+    for loader in (cfg.train_dataloader, cfg.val_dataloader, cfg.test_dataloader):
+        assert DATASETS.get(loader.dataset.type) is not None
+    assert METRICS.get(cfg.test_evaluator.type) is not None
+    assert cfg.test_dataloader.dataset.pipeline == cfg.test_pipeline
+    assert cfg.train_dataloader.dataset.pipeline == cfg.train_pipeline
+    lengths = [t.clip_len for t in cfg.test_pipeline if t.type == "SampleFrames"]
+    uniform = [t.num_frames for t in cfg.test_pipeline if t.type.endswith("UniformFrames")]
+    assert (uniform or lengths)[0] == cfg.model.backbone.clip_len
+    crops = [t.crop_size for t in cfg.test_pipeline if "crop_size" in t]
+    assert crops in ([], [cfg.model.backbone.img_size])
+    with torch.device("meta"):
+        backbone, head = MODELS.build(cfg.model.backbone), MODELS.build(cfg.model.cls_head)
+    assert head.in_channels == backbone.embed_dims
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_schedule_rises_and_falls_as_the_recipe_says(name: str) -> None:
+    cfg = get_config(name)
+    steps, epochs = 40, cfg.train_cfg.max_epochs
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    schedulers = []
+    for scheduler in copy.deepcopy(cfg.param_scheduler):
+        cls = PARAM_SCHEDULERS.get(scheduler.pop("type"))
+        scheduler.pop("convert_to_iter_based")
+        schedulers.append(
+            cls.build_iter_from_epoch(optimizer=optimizer, epoch_length=steps, **scheduler)
+        )
+    rates = []
+    for _ in range(epochs * steps):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        for scheduler in schedulers:
+            scheduler.step()
+    assert rates[0] < 0.02
+    assert rates[-1] < 1e-3
+    peak = int(np.argmax(rates)) / steps
+    if name.endswith("_motion"):
+        assert peak == pytest.approx(3, abs=0.1)
+    else:  # warm-up over 2.5 epochs, times the cosine
+        assert peak == pytest.approx(2.5, abs=0.1)
+        cosine = (1 + math.cos(math.pi * 0.5)) / 2
+        assert rates[epochs * steps // 2] == pytest.approx(cosine, rel=0.02)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_leaf_is_short_and_says_whose_figures_it_quotes(name: str) -> None:
+    lines = (config_folder() / f"{name}.py").read_text().splitlines()
+    header = " ".join(line for line in lines if line.startswith("#"))
+    assert len(lines) <= 32
+    assert lines[0].startswith("#")
+    assert ("not measured here" in header or "measured here" in header
+            or name.endswith("_motion"))  # fmt: skip
+
+
+def test_recipes_of_the_table() -> None:
+    """Supplementary, Table 7, and the official configs where they differ."""
+    rows = {
+        "vivit_st_k400": (0.1, 30, 0.0, 0.0, None),
+        "vivit_fe_k400": (0.05, 30, 0.0, 0.0, None),
+        "vivit_l_fe_k600": (0.05, 30, 0.0, 0.0, None),
+        "vivit_l_fe_mit": (0.25, 10, 0.0, 0.0, None),
+        "vivit_l_fe_ek100": (0.5, 50, 0.2, 0.2, 0.1),
+        "vivit_l_fe_sthv2": (0.5, 35, 0.3, 0.3, 0.3),
+    }
+    for name, (rate, epochs, drop_path, smoothing, mixup) in rows.items():
+        cfg = get_config(name)
+        optimizer = cfg.optim_wrapper.optimizer
+        assert (optimizer.type, optimizer.lr, optimizer.momentum) == ("SGD", rate, 0.9), name
+        assert (optimizer.weight_decay, optimizer.get("nesterov", False)) == (0.0, False)
+        assert cfg.optim_wrapper.clip_grad.max_norm == 1.0
+        assert cfg.train_cfg.max_epochs == epochs, name
+        assert cfg.auto_scale_lr.base_batch_size == 64
+        assert cfg.model.backbone.get("drop_path_rate", 0.0) == drop_path, name
+        assert cfg.model.cls_head.get("label_smooth_eps", 0.0) == smoothing, name
+        blending = cfg.model.data_preprocessor.get("blending")
+        assert (blending and blending.alpha) == mixup, name
+        assert cfg.model.cls_head.average_clips == "score"
+    layers = {"sthv2": (2, 20), "ek100": (2, 15)}
+    for dataset, expected in layers.items():
+        pipeline = get_config(f"vivit_l_fe_{dataset}").train_pipeline
+        found = [t for t in pipeline if t.type.endswith("VideoRandAugment")]
+        assert [(t.num_layers, t.magnitude) for t in found] == [expected]

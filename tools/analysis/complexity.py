@@ -1,0 +1,72 @@
+"""Count parameters and multiply-accumulates: python tools/analysis/complexity.py CONFIG ...
+
+With --paper: every config whose paper gives a figure, compared with it; the exit status is 1 if
+one is out of tolerance.
+"""
+
+import argparse
+import csv
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+import mmvidformer
+from mmvidformer.analysis import PUBLISHED, Complexity, count
+from mmvidformer.engine import load_config
+
+
+def compare(name: str, size: Complexity) -> tuple[list[str], bool]:
+    """Columns of the comparison with the paper, and whether all is within tolerance."""
+    row = PUBLISHED[name]
+    macs_off = size.macs / 1e9 / row.macs - 1
+    fits = abs(macs_off) <= row.macs_tolerance
+    parameters, difference = "", ""
+    if row.parameters is not None:
+        off = size.parameters / 1e6 - row.parameters
+        fits &= abs(off) <= row.parameters_tolerance
+        parameters, difference = f"{row.parameters}", f"{off:+.3f}"
+    verdict = "yes" if fits else "NO"
+    return [parameters, difference, f"{row.macs}", f"{macs_off:+.2%}", row.source, verdict], fits
+
+
+def main() -> int:
+    """Print the table and give the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("configs", nargs="*", help="config files, or names of shipped configs")
+    parser.add_argument("--paper", action="store_true", help="compare with the papers' figures")
+    parser.add_argument(
+        "--shape", type=int, nargs=3, metavar=("T", "H", "W"), help="another size of the view"
+    )
+    parser.add_argument("--csv", type=Path, help="also write the table to this file")
+    args = parser.parse_args()
+    names = args.configs or (list(PUBLISHED) if args.paper else mmvidformer.list_configs())
+    columns = ["config", "view", "M params", "G MACs"]
+    if args.paper:
+        columns += ["paper M", "diff", "paper G", "diff", "source", "within"]
+        names = [name for name in names if Path(name).stem in PUBLISHED]
+
+    rows, all_fit = [], True
+    for name in names:
+        size = count(load_config(name), (3, *args.shape) if args.shape else None)
+        stem = Path(name).stem
+        view = "x".join(map(str, size.shape[1:]))
+        row = [stem, view, f"{size.parameters / 1e6:.3f}", f"{size.macs / 1e9:.2f}"]
+        if args.paper:
+            more, fits = compare(stem, size)
+            row, all_fit = row + more, all_fit and fits
+        rows.append(row)
+
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*row)
+    Console(width=140).print(table)
+    if args.csv:
+        with open(args.csv, "w", newline="") as file:
+            csv.writer(file).writerows([columns, *rows])
+    return 0 if all_fit else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
