@@ -15,10 +15,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.convert.describe import vivit_settings
+from mmvidformer.convert.describe import count_blocks, vivit_settings
 from mmvidformer.convert.detect import read_model
 from mmvidformer.convert.scenic import from_scenic
-from mmvidformer.models import ViViT
+from mmvidformer.convert.timesformer import from_timesformer
+from mmvidformer.models import TimeSformer, ViViT
 
 DEFAULT = Path(__file__).parent / "golden"
 FOLDER = Path(os.environ.get("MMVIDFORMER_GOLDEN_DIR") or DEFAULT)
@@ -52,26 +53,63 @@ def _check_vivit(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
     if path.name.endswith(MSGPACK):
         result = read_model(path, grid=grid, scheme=scheme)[1]
     else:
-        params = {
-            name.removeprefix("param:"): torch.from_numpy(array)
-            for name, array in arrays.items()
-            if name.startswith("param:")
-        }
-        result = from_scenic(params, grid=grid, scheme=scheme)
+        result = from_scenic(_params(arrays), grid=grid, scheme=scheme)
     assert result.num_heads == meta["num_heads"]
     settings = vivit_settings(result)
     assert settings["tubelet"] == tubelet
 
     backbone = ViViT(**settings | {"clip_len": size[0]})
     width, classes = result.state["cls_head.fc_cls.weight"].shape[::-1]
-    model = nn.ModuleDict({"backbone": backbone, "cls_head": nn.Module()})
-    model["cls_head"].fc_cls = nn.Linear(width, classes)
-    model.load_state_dict(result.state)
-    model.eval()
+    model = _recogniser(backbone, width, classes, result.state)
     clip = torch.from_numpy(arrays["input"]).float().permute(0, 4, 1, 2, 3)
     with torch.no_grad():
         logits = model["cls_head"].fc_cls(model["backbone"](clip))
     _assert_equal(logits, arrays["output"])
+
+
+def _check_timesformer(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
+    assert meta["input"] == "N C T H W" and meta["output"] == "logits", meta
+    assert meta["layernorm_eps"] == 1e-6, meta
+    clip, patch = torch.from_numpy(arrays["input"]).float(), meta["patch_size"]
+    frames, height, width = clip.shape[2:]
+    result = from_timesformer(_params(arrays), grid=(1, height // patch, width // patch))
+    assert result.scheme == meta["attention"]
+    classes, width_ = result.state["cls_head.fc_cls.weight"].shape
+    hidden = result.state["backbone.encoder.blocks.0.mlp.fc1.weight"].shape[0]
+    arch = {
+        "embed_dims": width_,
+        "depth": count_blocks(result.state, "backbone.encoder"),
+        "num_heads": meta["num_heads"],
+        "mlp_ratio": hidden / width_,
+    }
+    backbone = TimeSformer(
+        arch,
+        meta["attention"],
+        img_size=(height, width),
+        clip_len=meta["num_frames"],
+        patch_size=patch,
+    )
+    model = _recogniser(backbone, width_, classes, result.state)
+    with torch.no_grad():
+        features = model["backbone"](clip)
+        logits = model["cls_head"].fc_cls(features)
+    _assert_equal(features, arrays["features"])
+    _assert_equal(logits, arrays["output"])
+
+
+def _params(arrays: dict[str, np.ndarray]) -> dict[str, Tensor]:
+    return {
+        name.removeprefix("param:"): torch.from_numpy(array)
+        for name, array in arrays.items()
+        if name.startswith("param:")
+    }
+
+
+def _recogniser(backbone: nn.Module, width: int, classes: int, state: dict) -> nn.ModuleDict:
+    model = nn.ModuleDict({"backbone": backbone, "cls_head": nn.Module()})
+    model["cls_head"].fc_cls = nn.Linear(width, classes)
+    model.load_state_dict(state)
+    return model.eval()
 
 
 def _assert_equal(output: Tensor, expected: np.ndarray) -> None:
@@ -80,7 +118,10 @@ def _assert_equal(output: Tensor, expected: np.ndarray) -> None:
     )
 
 
-FAMILIES: dict[str, Callable[[Path, dict[str, np.ndarray], dict], None]] = {"vivit": _check_vivit}
+FAMILIES: dict[str, Callable[[Path, dict[str, np.ndarray], dict], None]] = {
+    "timesformer": _check_timesformer,
+    "vivit": _check_vivit,
+}
 
 
 def _arrays_path(path: Path) -> Path:

@@ -1,0 +1,29 @@
+# The quick start with the multi-task head: verb (motion) and noun (shape) from the
+# EPIC-style csv of the motion data set.
+# tools/dist_train.sh configs/vivit_fe_verb_noun_motion.py 2
+_base_ = "./vivit_fe_motion.py"
+
+tasks = dict(noun=4, verb=4)
+model = dict(
+    cls_head=dict(
+        _delete_=True, type="mmvidformer.MultiTaskHead", tasks=tasks, in_channels=96, topk=(1, 2)
+    )
+)
+
+
+def epic(split):
+    return dict(
+        type="mmvidformer.EpicKitchensDataset",
+        ann_file=f"data/motion/{split}.csv",
+        data_prefix=dict(video="data/motion"),
+        name=split + "/{video_id}.mp4",
+        num_classes=(4, 4),
+    )
+
+
+train_dataloader = dict(dataset=epic("train"))
+val_dataloader = dict(dataset=epic("val"))
+test_dataloader = dict(dataset=epic("test"))
+val_evaluator = dict(_delete_=True, type="mmvidformer.MultiTaskAccuracy", topk=(1, 2))
+test_evaluator = val_evaluator
+default_hooks = dict(checkpoint=dict(save_best="action/top1"))
