@@ -88,6 +88,7 @@ def _check_timesformer(path: Path, arrays: dict[str, np.ndarray], meta: dict) ->
         img_size=(height, width),
         clip_len=meta["num_frames"],
         patch_size=patch,
+        resize_rule="nearest",  # the reference's, for clips of another size than its tables
     )
     model = _recogniser(backbone, width_, classes, result.state)
     with torch.no_grad():

@@ -1,5 +1,7 @@
 # EPIC-Kitchens-100 over the official videos and csv files. Clips of 32 frames in a row, RandAugment
 # 2/15, 4 x 1 test views. Noun first, as in the published head.
+_base_ = "../loaders.py"
+
 data_root = "data/epic_kitchens100"
 read = [dict(type="DecordInit", num_threads=1), dict(type="mmvidformer.LimitToSegment")]
 pack = [
@@ -34,10 +36,6 @@ test_pipeline = [
 ]
 
 train_dataloader = dict(
-    batch_size=8,
-    num_workers=8,
-    persistent_workers=True,
-    sampler=dict(type="DefaultSampler", shuffle=True),
     dataset=dict(
         type="mmvidformer.EpicKitchensDataset",
         ann_file=f"{data_root}/EPIC_100_train.csv",
@@ -46,10 +44,6 @@ train_dataloader = dict(
     ),
 )
 val_dataloader = dict(
-    batch_size=8,
-    num_workers=8,
-    persistent_workers=True,
-    sampler=dict(type="DefaultSampler", shuffle=False),
     dataset=dict(
         type="mmvidformer.EpicKitchensDataset",
         ann_file=f"{data_root}/EPIC_100_validation.csv",
@@ -59,10 +53,6 @@ val_dataloader = dict(
     ),
 )
 test_dataloader = dict(
-    batch_size=1,
-    num_workers=8,
-    persistent_workers=True,
-    sampler=dict(type="DefaultSampler", shuffle=False),
     dataset=dict(
         type="mmvidformer.EpicKitchensDataset",
         ann_file=f"{data_root}/EPIC_100_validation.csv",

@@ -1,4 +1,6 @@
 # Kinetics-400 as MMAction2 prepares it. Clips of 32 frames, every second one; 4 x 3 test views.
+_base_ = "../loaders.py"
+
 data_root = "data/kinetics400"
 ann_prefix = "kinetics400"
 read = [dict(type="DecordInit", num_threads=1)]
@@ -44,10 +46,6 @@ test_pipeline = [
 ]
 
 train_dataloader = dict(
-    batch_size=8,
-    num_workers=8,
-    persistent_workers=True,
-    sampler=dict(type="DefaultSampler", shuffle=True),
     dataset=dict(
         type="VideoDataset",
         ann_file=f"{data_root}/{ann_prefix}_train_list_videos.txt",
@@ -56,10 +54,6 @@ train_dataloader = dict(
     ),
 )
 val_dataloader = dict(
-    batch_size=8,
-    num_workers=8,
-    persistent_workers=True,
-    sampler=dict(type="DefaultSampler", shuffle=False),
     dataset=dict(
         type="VideoDataset",
         ann_file=f"{data_root}/{ann_prefix}_val_list_videos.txt",
@@ -69,10 +63,6 @@ val_dataloader = dict(
     ),
 )
 test_dataloader = dict(
-    batch_size=1,
-    num_workers=8,
-    persistent_workers=True,
-    sampler=dict(type="DefaultSampler", shuffle=False),
     dataset=dict(
         type="VideoDataset",
         ann_file=f"{data_root}/{ann_prefix}_val_list_videos.txt",

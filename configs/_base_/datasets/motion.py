@@ -1,4 +1,6 @@
 # The motion data set (tools/data/make_motion_dataset.py). No flips: they would change the class.
+_base_ = "../loaders.py"
+
 data_root = "data/motion"
 clip = dict(type="SampleFrames", clip_len=16, frame_interval=2)
 preprocessor = dict(
@@ -33,10 +35,7 @@ test_pipeline = [
 
 
 train_dataloader = dict(
-    batch_size=8,
     num_workers=1,
-    persistent_workers=True,
-    sampler=dict(type="DefaultSampler", shuffle=True),
     dataset=dict(
         type="VideoDataset",
         ann_file=data_root + "/train.txt",
@@ -45,10 +44,7 @@ train_dataloader = dict(
     ),
 )
 val_dataloader = dict(
-    batch_size=8,
     num_workers=1,
-    persistent_workers=True,
-    sampler=dict(type="DefaultSampler", shuffle=False),
     dataset=dict(
         type="VideoDataset",
         ann_file=data_root + "/val.txt",
@@ -58,10 +54,7 @@ val_dataloader = dict(
     ),
 )
 test_dataloader = dict(
-    batch_size=1,
     num_workers=1,
-    persistent_workers=True,
-    sampler=dict(type="DefaultSampler", shuffle=False),
     dataset=dict(
         type="VideoDataset",
         ann_file=data_root + "/test.txt",
