@@ -13,7 +13,10 @@ python tools/data/make_motion_dataset.py data/motion --preset easy
 echo "data made after $((SECONDS - start)) s"
 
 procs=$(python -c "import torch; print(torch.cuda.device_count() or 2)")
-bash tools/dist_train.sh configs/vivit_fe_motion.py "$procs" --seed 0 "$@"
+# A batch of 16 clips in all, however many processes share it: the schedule is made for that.
+batch=$((procs < 16 ? 16 / procs : 1))
+bash tools/dist_train.sh configs/vivit_fe_motion.py "$procs" --seed 0 \
+  --cfg-options train_dataloader.batch_size="$batch"
 echo "trained after $((SECONDS - start)) s"
 
 work=work_dirs/vivit_fe_motion

@@ -13,6 +13,9 @@ train_pipeline = [
     dict(type="DecordInit", num_threads=1),
     dict(**clip, num_clips=1),
     dict(type="DecordDecode"),
+    # Mild, and wide enough to hold the shapes of the test views below.
+    dict(type="RandomResizedCrop", area_range=(0.7, 1.0), aspect_ratio_range=(0.75, 1.33)),
+    dict(type="Resize", scale=(64, 64), keep_ratio=False),
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
 ]
@@ -20,6 +23,7 @@ val_pipeline = [
     dict(type="DecordInit", num_threads=1),
     dict(**clip, num_clips=1, test_mode=True),
     dict(type="DecordDecode"),
+    dict(type="Resize", scale=(64, 64), keep_ratio=False),
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
 ]
@@ -27,7 +31,8 @@ test_pipeline = [
     dict(type="DecordInit", num_threads=1),
     dict(**clip, num_clips=4, test_mode=True),
     dict(type="DecordDecode"),
-    dict(type="Resize", scale=(-1, 64)),
+    # The files are square: without widening them the three crops would be the same.
+    dict(type="Resize", scale=(80, 64), keep_ratio=False),
     dict(type="ThreeCrop", crop_size=64),
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
