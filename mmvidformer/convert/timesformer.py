@@ -1,101 +1,192 @@
-"""The official TimeSformer's checkpoints (``.pyth``) to ours, and back."""
+"""TimeSformer's checkpoints (official ``.pyth``, HuggingFace, MMAction2) to ours, and back."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from mmvidformer.convert.keymap import (
-    ADD_TIME,
-    Conversion,
-    Op,
-    Rule,
-    State,
-    apply_rules,
-    linear,
-    strip_prefixes,
-)
+from mmvidformer.convert.keymap import ADD_TIME, Conversion, Op, Rule, State, apply_rules
 from mmvidformer.convert.positions import Grid, frame_grid, position_rule
 
-# Our name of the step that the official ``attn`` is, by the official attention type.
+# Our name of the step over space, by the official attention type.
 SPATIAL_STEP = {
     "space_only": "joint",
     "joint_space_time": "joint",
     "divided_space_time": "space",
 }
-
-TEMPORAL = (
-    ("temporal_norm1", "steps.time.norm"),
-    ("temporal_attn.qkv", "steps.time.attn.qkv"),
-    ("temporal_attn.proj", "steps.time.attn.proj"),
-    ("temporal_fc", "steps.time.fc"),
-)
 TIME_TABLE = Op(lambda x: (x[:, :, None, None],), lambda x: (x[:, :, 0, 0],))
 
 
-def _rules(attention: str, grid: Grid) -> list[Rule]:
+@dataclass(frozen=True)
+class Dialect:
+    """Names of one code base. ``{kind}`` is weight or bias, by default the last part of a name.
+
+    Args:
+        tables: Class token, positions over space, positions over time.
+        patches: The patch projection.
+        block: Prefix of a block, with ``{i}``.
+        space: Norm, qkv and projection of the attention over space.
+        time: Norm, qkv, projection and fc of the attention over time.
+        mlp: Norm and the two layers of the MLP.
+        norm: The last norm.
+        head: The classifier.
+        undivided: Parts that are called otherwise where there is one attention.
+    """
+
+    tables: tuple[str, str, str]
+    patches: str
+    block: str
+    space: tuple[str, str, str]
+    time: tuple[str, str, str, str]
+    mlp: tuple[str, str, str]
+    norm: str
+    head: str
+    undivided: Mapping[str, str] = field(default_factory=dict)
+
+
+DIALECTS = {
+    "official": Dialect(
+        tables=("model.cls_token", "model.pos_embed", "model.time_embed"),
+        patches="model.patch_embed.proj",
+        block="model.blocks.{i}.",
+        space=("norm1", "attn.qkv", "attn.proj"),
+        time=("temporal_norm1", "temporal_attn.qkv", "temporal_attn.proj", "temporal_fc"),
+        mlp=("norm2", "mlp.fc1", "mlp.fc2"),
+        norm="model.norm",
+        head="model.head",
+    ),
+    "huggingface": Dialect(
+        tables=(
+            "timesformer.embeddings.cls_token",
+            "timesformer.embeddings.position_embeddings",
+            "timesformer.embeddings.time_embeddings",
+        ),
+        patches="timesformer.embeddings.patch_embeddings.projection",
+        block="timesformer.encoder.layer.{i}.",
+        space=("layernorm_before", "attention.attention.qkv", "attention.output.dense"),
+        time=(
+            "temporal_layernorm",
+            "temporal_attention.attention.qkv",
+            "temporal_attention.output.dense",
+            "temporal_dense",
+        ),
+        mlp=("layernorm_after", "intermediate.dense", "output.dense"),
+        norm="timesformer.layernorm",
+        head="classifier",
+    ),
+    "mmaction": Dialect(
+        tables=("backbone.cls_token", "backbone.pos_embed", "backbone.time_embed"),
+        patches="backbone.patch_embed.projection",
+        block="backbone.transformer_layers.layers.{i}.",
+        space=(
+            "attentions.1.norm",
+            "attentions.1.attn.in_proj_{kind}",
+            "attentions.1.attn.out_proj",
+        ),
+        time=(
+            "attentions.0.norm",
+            "attentions.0.attn.in_proj_{kind}",
+            "attentions.0.attn.out_proj",
+            "attentions.0.temporal_fc",
+        ),
+        mlp=("ffns.0.norm", "ffns.0.layers.0.0", "ffns.0.layers.1"),
+        norm="backbone.norm",
+        head="cls_head.fc_cls",
+        undivided={
+            "attentions.1.norm": "norms.0",
+            "attentions.1.attn.in_proj_{kind}": "attentions.0.attn.in_proj_{kind}",
+            "attentions.1.attn.out_proj": "attentions.0.attn.out_proj",
+            "ffns.0.norm": "norms.1",
+        },
+    ),
+}
+
+
+def _layer(source: str, target: str, optional: bool = False) -> list[Rule]:
+    pattern = source if "{kind}" in source else source + ".{kind}"
+    return [
+        Rule((pattern.replace("{kind}", kind),), (f"{target}.{kind}",), optional=optional)
+        for kind in ("weight", "bias")
+    ]
+
+
+def _rules(names: Dialect, attention: str, grid: Grid) -> list[Rule]:
     ours, step = "backbone.encoder", f"steps.{SPATIAL_STEP[attention]}"
-    blocks = (
-        ("norm1", f"{step}.norm"),
-        ("attn.qkv", f"{step}.attn.qkv"),
-        ("attn.proj", f"{step}.attn.proj"),
-        ("norm2", "norm"),
-        ("mlp.fc1", "mlp.fc1"),
-        ("mlp.fc2", "mlp.fc2"),
-        *(TEMPORAL if attention == "divided_space_time" else ()),
+    divided = attention == "divided_space_time"
+    parts = dict(
+        zip(names.space, (f"{step}.norm", f"{step}.attn.qkv", f"{step}.attn.proj"), strict=True)
     )
-    positions = position_rule("pos_embed", f"{ours}.pos_embed", grid, cls=True, slot=True)
+    parts |= dict(zip(names.mlp, ("norm", "mlp.fc1", "mlp.fc2"), strict=True))
+    if divided:
+        targets = ("norm", "attn.qkv", "attn.proj", "fc")
+        parts |= dict(zip(names.time, (f"steps.time.{t}" for t in targets), strict=True))
+    else:
+        parts = {names.undivided.get(name, name): target for name, target in parts.items()}
+
+    token, space, time = names.tables
+    positions = position_rule(space, f"{ours}.pos_embed", grid, cls=True, slot=True)
     tables = (f"{ours}.pos_embed.hw", f"{ours}.pos_embed.cls")
     rules = [
-        Rule(("patch_embed.proj.weight",), ("backbone.embed.proj.weight",), ADD_TIME),
-        Rule(("patch_embed.proj.bias",), ("backbone.embed.proj.bias",)),
-        Rule(("cls_token",), (f"{ours}.cls_token",)),
+        Rule((f"{names.patches}.weight",), ("backbone.embed.proj.weight",), ADD_TIME),
+        Rule((f"{names.patches}.bias",), ("backbone.embed.proj.bias",)),
+        Rule((token,), (f"{ours}.cls_token",)),
         Rule(positions.sources, tables, positions.op),
     ]
     if attention != "space_only":
-        rules.append(Rule(("time_embed",), (f"{ours}.pos_embed.t",), TIME_TABLE))
-    for source, target in blocks:
-        rules += linear(f"blocks.{{i}}.{source}", f"{ours}.blocks.{{i}}.{target}")
-    return [*rules, *linear("norm", f"{ours}.norm"), *linear("head", "cls_head.fc_cls")]
+        rules.append(Rule((time,), (f"{ours}.pos_embed.t",), TIME_TABLE))
+    for source, target in parts.items():
+        rules += _layer(names.block + source, f"{ours}.blocks.{{i}}.{target}")
+    rules += _layer(names.norm, f"{ours}.norm")
+    return rules + _layer(names.head, "cls_head.fc_cls", optional=True)
 
 
-def attention_of(state: Mapping[str, Tensor]) -> str:
-    """Tell the attention type by the names: a temporal attention, or a table over time, or none."""
-    if any("temporal_attn" in name for name in state):
-        return "divided_space_time"
-    return "joint_space_time" if any("time_embed" in name for name in state) else "space_only"
+def dialect_of(state: Mapping[str, Tensor]) -> str:
+    """Tell whose checkpoint it is by the name of the class token.
+
+    Raises:
+        ValueError: If it is nobody's of ``DIALECTS``.
+    """
+    for name, names in DIALECTS.items():
+        if names.tables[0] in state:
+            return name
+    raise ValueError(f"no TimeSformer checkpoint of {sorted(DIALECTS)}: {list(state)[:8]}")
 
 
 def from_timesformer(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
-    """Convert the weights of an official TimeSformer.
+    """Convert the weights of a TimeSformer of any of ``DIALECTS``.
 
     Args:
-        state: Content of ``model_state``, with the prefix ``model.`` or without.
+        state: Its state dict; of an official file, the content of ``model_state``.
         grid: Tokens (1, H, W) of the position table. Default: square.
 
     Returns:
-        The weights under our names; ``scheme`` is the attention type.
+        The weights under our names; ``scheme`` is the attention type, told by the names.
 
     Raises:
-        ValueError: If names are missing or unknown, or the table is not square.
+        ValueError: If the dialect is unknown, names are missing or unknown, or the table is not
+            square.
     """
-    state = strip_prefixes(state, ("model.",))
-    attention = attention_of(state)
-    count = state["pos_embed"].shape[1] - 1 if "pos_embed" in state else 1
-    result = apply_rules(state, _rules(attention, frame_grid(count, grid)))
+    names = DIALECTS[dialect_of(state)]
+    _, space, time = names.tables
+    attention = "joint_space_time" if time in state else "space_only"
+    if any(names.time[-1] in name for name in state):
+        attention = "divided_space_time"
+    count = state[space].shape[1] - 1 if space in state else 1
+    result = apply_rules(state, _rules(names, attention, frame_grid(count, grid)))
     result.scheme = attention
     return result
 
 
-def to_timesformer(state: Mapping[str, Tensor], attention: str) -> State:
-    """Convert back; names get the prefix ``model.`` of the published files.
+def to_timesformer(state: Mapping[str, Tensor], attention: str, dialect: str = "official") -> State:
+    """Convert back.
 
     Args:
         state: Weights as ``from_timesformer`` gives them.
         attention: A type of ``SPATIAL_STEP``.
+        dialect: A name of ``DIALECTS``.
 
     Raises:
         ValueError: If names are missing or unknown.
     """
-    rules = [rule.reversed() for rule in _rules(attention, (1, 1, 1))]
-    converted = apply_rules(state, rules).state
-    return {f"model.{name}": value for name, value in converted.items()}
+    rules = [rule.reversed() for rule in _rules(DIALECTS[dialect], attention, (1, 1, 1))]
+    return apply_rules(state, rules).state

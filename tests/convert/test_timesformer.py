@@ -1,36 +1,121 @@
 import pytest
 import torch
+from mmengine.registry import DefaultScope
+from torch import nn
 
-from mmvidformer.convert.timesformer import from_timesformer, to_timesformer
+from mmvidformer.convert.timesformer import DIALECTS, from_timesformer, to_timesformer
 from mmvidformer.models import TimeSformer
 
 TYPES = ["space_only", "joint_space_time", "divided_space_time"]
+ARCH = {"embed_dims": 16, "depth": 2, "num_heads": 2}
 
 
-def ours(attention: str) -> dict[str, torch.Tensor]:
-    arch = {"embed_dims": 16, "depth": 2, "num_heads": 2}
-    model = TimeSformer(arch, attention, img_size=(16, 24), clip_len=3, patch_size=8)
+def ours(attention: str, **kwargs) -> TimeSformer:
+    size = {"img_size": (16, 24), "clip_len": 3, "patch_size": 8, **kwargs}
+    return TimeSformer(ARCH, attention, **size).eval()
+
+
+def random_state(attention: str) -> dict[str, torch.Tensor]:
+    model = ours(attention)
     state = {f"backbone.{name}": torch.randn_like(p) for name, p in model.state_dict().items()}
     head = {"cls_head.fc_cls.weight": torch.randn(5, 16), "cls_head.fc_cls.bias": torch.randn(5)}
     return {**state, **head}
 
 
+def shake(model: nn.Module) -> nn.Module:
+    torch.manual_seed(0)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.2)
+    return model.eval()
+
+
+def backbone_of(state: dict[str, torch.Tensor], attention: str, **kwargs) -> TimeSformer:
+    model = ours(attention, **kwargs)
+    prefix = "backbone."
+    model.load_state_dict(
+        {name.removeprefix(prefix): v for name, v in state.items() if name.startswith(prefix)}
+    )
+    return model
+
+
+@pytest.mark.parametrize("dialect", sorted(DIALECTS))
 @pytest.mark.parametrize("attention", TYPES)
-def test_round_trip(attention: str) -> None:
-    state = ours(attention)
-    official = to_timesformer(state, attention)
-    assert all(name.startswith("model.") for name in official)
-    back = from_timesformer(official, grid=(1, 2, 3))
+def test_round_trip(attention: str, dialect: str) -> None:
+    state = random_state(attention)
+    theirs = to_timesformer(state, attention, dialect)
+    back = from_timesformer(theirs, grid=(1, 2, 3))
     assert back.scheme == attention
     assert back.state.keys() == state.keys()
     for name, value in state.items():
         torch.testing.assert_close(back.state[name], value, atol=0, rtol=0)
 
 
+@pytest.mark.parametrize("attention", TYPES)
+def test_mmaction_gives_the_same_features_and_loads_the_way_back(attention: str) -> None:
+    from mmaction.registry import MODELS
+
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        theirs = MODELS.build(
+            {
+                "type": "TimeSformer",
+                "num_frames": 3,
+                "img_size": 16,
+                "patch_size": 8,
+                "embed_dims": 16,
+                "num_heads": 2,
+                "num_transformer_layers": 2,
+                "attention_type": attention,
+                "norm_cfg": {"type": "LN", "eps": 1e-6},
+            }
+        )
+    shake(theirs)
+    state = {f"backbone.{name}": value for name, value in theirs.state_dict().items()}
+    result = from_timesformer(state)
+    assert result.scheme == attention
+    model = backbone_of(result.state, attention, img_size=16)
+    clip = torch.randn(2, 3, 3, 16, 16)
+    with torch.no_grad():
+        torch.testing.assert_close(model(clip), theirs(clip), atol=1e-4, rtol=1e-4)
+    back = to_timesformer(result.state, attention, "mmaction")
+    assert back.keys() == state.keys()
+
+
+@pytest.mark.parametrize("attention", TYPES)
+def test_huggingface_gives_the_same_logits_and_loads_the_way_back(attention: str) -> None:
+    from transformers import TimesformerConfig, TimesformerForVideoClassification
+
+    # Its space_only does not average over frames: compared frame by frame.
+    frames = 1 if attention == "space_only" else 3
+    config = TimesformerConfig(
+        image_size=16,
+        patch_size=8,
+        num_frames=frames,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        num_labels=5,
+        attention_type=attention,
+    )
+    theirs = shake(TimesformerForVideoClassification(config))
+    result = from_timesformer(theirs.state_dict())
+    assert result.scheme == attention
+    model = backbone_of(result.state, attention, img_size=16, clip_len=frames)
+    clip = torch.randn(2, 3, frames, 16, 16)
+    with torch.no_grad():
+        weight, bias = (result.state[f"cls_head.fc_cls.{kind}"] for kind in ("weight", "bias"))
+        logits = nn.functional.linear(model(clip), weight, bias)
+        expected = theirs(clip.transpose(1, 2)).logits
+    torch.testing.assert_close(logits, expected, atol=1e-4, rtol=1e-4)
+    theirs.load_state_dict(to_timesformer(result.state, attention, "huggingface"), strict=True)
+
+
 def test_missing_and_unknown_names_are_listed() -> None:
-    official = to_timesformer(ours("divided_space_time"), "divided_space_time")
-    official["model.extra.weight"] = official.pop("model.blocks.1.temporal_fc.bias")
+    theirs = to_timesformer(random_state("divided_space_time"), "divided_space_time")
+    theirs["model.extra.weight"] = theirs.pop("model.blocks.1.temporal_fc.bias")
     with pytest.raises(ValueError, match=r"temporal_fc\.bias.*unknown.*extra\.weight"):
-        from_timesformer(official, grid=(1, 2, 3))
+        from_timesformer(theirs, grid=(1, 2, 3))
     with pytest.raises(ValueError, match="no square frame"):
-        from_timesformer(to_timesformer(ours("space_only"), "space_only"))
+        from_timesformer(to_timesformer(random_state("space_only"), "space_only"))
+    with pytest.raises(ValueError, match=r"huggingface.*mystery"):
+        from_timesformer({"mystery": torch.zeros(1)})
