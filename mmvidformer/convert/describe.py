@@ -1,4 +1,4 @@
-"""What a converted ViViT looks like: the arguments that build its backbone."""
+"""What a converted model looks like: the arguments that build its backbone."""
 
 import math
 from collections.abc import Mapping
@@ -12,6 +12,48 @@ def count_blocks(state: Mapping[str, Tensor], encoder: str) -> int:
     """Count the blocks of an encoder, given as its full name."""
     stem = f"{encoder}.blocks."
     return len({name.removeprefix(stem).split(".")[0] for name in state if name.startswith(stem)})
+
+
+def settings_of(result: Conversion) -> dict:
+    """Read the arguments of the backbone off converted weights, whichever model it is.
+
+    Raises:
+        ValueError: If the weights are of no model of ours.
+    """
+    spatial_table = "backbone.encoder.pos_embed.hw" in result.state
+    return timesformer_settings(result) if spatial_table else vivit_settings(result)
+
+
+def _arch(result: Conversion) -> dict:
+    dim = result.state["backbone.embed.proj.weight"].shape[0]
+    hidden = result.state["backbone.encoder.blocks.0.mlp.fc1.weight"].shape[0]
+    ratio = hidden / dim
+    if int(dim * ratio) != hidden:  # the quotient was rounded down
+        ratio = math.nextafter(ratio, math.inf)
+    heads = {} if result.num_heads is None else {"num_heads": result.num_heads}
+    depth = count_blocks(result.state, "backbone.encoder")
+    return dict(embed_dims=dim, depth=depth, mlp_ratio=ratio, **heads)
+
+
+def timesformer_settings(result: Conversion) -> dict:
+    """Read the arguments of ``TimeSformer`` off converted weights.
+
+    Without a table over time (``space_only``) the clip length is not told; one frame is given.
+
+    Returns:
+        ``arch`` (without ``num_heads`` where that is not known), ``attention``, ``img_size``,
+        ``clip_len`` and ``patch_size``.
+    """
+    patch = result.state["backbone.embed.proj.weight"].shape[-1]
+    rows, columns = result.state["backbone.encoder.pos_embed.hw"].shape[2:4]
+    times = result.state.get("backbone.encoder.pos_embed.t")
+    return dict(
+        arch=_arch(result),
+        attention=result.scheme,
+        img_size=(rows * patch, columns * patch),
+        clip_len=1 if times is None else times.shape[1],
+        patch_size=patch,
+    )
 
 
 def vivit_settings(result: Conversion) -> dict:
@@ -35,21 +77,14 @@ def vivit_settings(result: Conversion) -> dict:
     for name in ("backbone.embed.proj.weight", "backbone.encoder.pos_embed.thw"):
         if name not in state:
             raise ValueError(f"these are no weights of a ViViT: {name} is missing")
-    dim, _, *tubelet = state["backbone.embed.proj.weight"].shape
+    _, _, *tubelet = state["backbone.embed.proj.weight"].shape
     table = state["backbone.encoder.pos_embed.thw"]
     frames, rows, columns = table.shape[1:4]
     times = state.get("backbone.temporal_encoder.pos_embed.thw")
     frames = frames if times is None else times.shape[1]
-    hidden = state["backbone.encoder.blocks.0.mlp.fc1.weight"].shape[0]
-    ratio = hidden / dim
-    if int(dim * ratio) != hidden:  # the quotient was rounded down
-        ratio = math.nextafter(ratio, math.inf)
-    heads = {} if result.num_heads is None else {"num_heads": result.num_heads}
     scheme = {} if result.scheme is None else {"scheme": result.scheme}
     return dict(
-        arch=dict(
-            embed_dims=dim, depth=count_blocks(state, "backbone.encoder"), mlp_ratio=ratio, **heads
-        ),
+        arch=_arch(result),
         **scheme,
         img_size=(rows * tubelet[1], columns * tubelet[2]),
         clip_len=frames * tubelet[0],

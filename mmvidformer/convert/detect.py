@@ -12,6 +12,7 @@ from mmvidformer.convert.io import load_checkpoint
 from mmvidformer.convert.keymap import Conversion
 from mmvidformer.convert.own import from_own
 from mmvidformer.convert.scenic import from_scenic
+from mmvidformer.convert.timesformer import DIALECTS, from_timesformer
 from mmvidformer.convert.timm_vit import from_timm
 
 
@@ -62,6 +63,15 @@ FORMATS: dict[str, Format] = {
         ),
         from_huggingface,
         ("grid", "meta"),
+    ),
+    "timesformer": Format(
+        "TimeSformer (official, HuggingFace or MMAction2)",
+        lambda state: any(
+            {names.tables[0], f"{names.patches}.weight"} <= set(state)
+            for names in DIALECTS.values()
+        ),
+        from_timesformer,
+        ("grid",),
     ),
     "timm": Format(
         "timm image ViT",

@@ -3,12 +3,17 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from mmvidformer.convert.describe import vivit_settings
+from mmvidformer.convert.describe import settings_of
 from mmvidformer.convert.detect import FORMATS, read_model
-from mmvidformer.convert.huggingface import huggingface_config, to_huggingface
+from mmvidformer.convert.huggingface import (
+    huggingface_config,
+    huggingface_timesformer_config,
+    to_huggingface,
+)
 from mmvidformer.convert.io import save_checkpoint, save_huggingface
 from mmvidformer.convert.keymap import Conversion
 from mmvidformer.convert.positions import Grid
+from mmvidformer.convert.timesformer import to_timesformer
 
 OUTPUTS = ("mmvidformer", "huggingface")
 CLASSIFIER = "cls_head.fc_cls.bias"
@@ -27,7 +32,8 @@ def convert_file(
     Args:
         source: File or HuggingFace folder in any format of ``convert.detect``.
         target: ``.pth`` file for ours; folder or ``.safetensors`` file for HuggingFace.
-        to: ``'mmvidformer'`` or ``'huggingface'`` (model 1 with class token).
+        to: ``'mmvidformer'`` or ``'huggingface'`` (ViViT's model 1 with class token, or a
+            TimeSformer of the three published schemes).
         grid: Tokens (T, H, W) of the source's position table, where its length does not tell.
         scheme: Attention scheme, where the names do not tell (``convert.scenic``).
         num_heads: Attention heads, where the source does not tell.
@@ -49,11 +55,14 @@ def convert_file(
     if num_heads is not None and result.num_heads not in (None, num_heads):
         raise ValueError(f"{source} has {result.num_heads} heads, not {num_heads}")
     result.num_heads = num_heads or result.num_heads
-    settings = vivit_settings(result)
-    if to == "huggingface":
+    settings = settings_of(result)
+    classes = len(result.state[CLASSIFIER]) if CLASSIFIER in result.state else None
+    if to == "huggingface" and "attention" in settings:
+        state = to_timesformer(result.state, settings["attention"], "huggingface")
+        save_huggingface(target, state, huggingface_timesformer_config(settings, classes))
+    elif to == "huggingface":
         if result.scheme not in (None, "spacetime"):
             raise ValueError(f"HuggingFace's ViViT is 'spacetime', {source} is {result.scheme!r}")
-        classes = len(result.state[CLASSIFIER]) if CLASSIFIER in result.state else None
         config = huggingface_config(settings, classes)
         save_huggingface(target, to_huggingface(result.state), config)
     else:

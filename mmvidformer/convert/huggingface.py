@@ -116,6 +116,32 @@ def to_huggingface(state: Mapping[str, Tensor], layout: str = "hub") -> State:
     return apply_rules(state, rules).state
 
 
+def huggingface_timesformer_config(settings: Mapping, num_classes: int | None = None) -> dict:
+    """Write the ``config.json`` of ``TimesformerForVideoClassification``.
+
+    Args:
+        settings: Arguments of our backbone (``convert.describe.timesformer_settings``).
+        num_classes: Outputs of the classifier, where there is one.
+
+    Raises:
+        ValueError: If the number of heads is not known, or frames are not square.
+    """
+    height, width = settings["img_size"]
+    if height != width:
+        raise ValueError(f"HuggingFace's TimeSformer takes square frames, not {height} x {width}")
+    return dict(
+        architectures=["TimesformerForVideoClassification"],
+        model_type="timesformer",
+        **_sizes(settings, num_classes),
+        image_size=height,
+        num_frames=settings["clip_len"],
+        patch_size=settings["patch_size"],
+        attention_type=settings["attention"],
+        hidden_act="gelu",
+        layer_norm_eps=1e-6,
+    )
+
+
 def huggingface_config(settings: Mapping, num_classes: int | None = None) -> dict:
     """Write the ``config.json`` of ``VivitForVideoClassification``.
 
@@ -126,21 +152,28 @@ def huggingface_config(settings: Mapping, num_classes: int | None = None) -> dic
     Raises:
         ValueError: If the number of heads is not known.
     """
-    arch, (height, width) = settings["arch"], settings["img_size"]
-    if "num_heads" not in arch:
-        raise ValueError("the checkpoint does not tell the number of heads; give it")
-    config = dict(
+    height, width = settings["img_size"]
+    return dict(
         architectures=["VivitForVideoClassification"],
         model_type="vivit",
-        hidden_size=arch["embed_dims"],
-        num_hidden_layers=arch["depth"],
-        num_attention_heads=arch["num_heads"],
-        intermediate_size=int(arch["embed_dims"] * arch["mlp_ratio"]),
+        **_sizes(settings, num_classes),
         image_size=height if height == width else [height, width],
         num_frames=settings["clip_len"],
         tubelet_size=list(settings["tubelet"]),
         hidden_act="gelu_fast",
         layer_norm_eps=1e-6,
+    )
+
+
+def _sizes(settings: Mapping, num_classes: int | None) -> dict:
+    arch = settings["arch"]
+    if "num_heads" not in arch:
+        raise ValueError("the checkpoint does not tell the number of heads; give it")
+    config = dict(
+        hidden_size=arch["embed_dims"],
+        num_hidden_layers=arch["depth"],
+        num_attention_heads=arch["num_heads"],
+        intermediate_size=int(arch["embed_dims"] * arch["mlp_ratio"]),
     )
     if num_classes is not None:
         config["id2label"] = {str(i): f"LABEL_{i}" for i in range(num_classes)}

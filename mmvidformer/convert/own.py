@@ -35,6 +35,6 @@ def from_own(state: Mapping[str, Tensor], meta: Mapping | None = None) -> Conver
     if unknown:
         raise ValueError(f"names that are no part of a recogniser of ours: {unknown}")
     settings = (meta or {}).get("backbone", {})
-    result.scheme = settings.get("scheme")
+    result.scheme = settings.get("scheme", settings.get("attention"))
     result.num_heads = settings.get("arch", {}).get("num_heads")
     return result

@@ -141,6 +141,10 @@ def test_formats_do_not_overlap() -> None:
         "huggingface": {
             "vivit.embeddings.patch_embeddings.projection.weight": torch.zeros(4, 3, 2, 8, 8)
         },
+        "timesformer": {
+            "model.cls_token": torch.zeros(1, 1, 4),
+            "model.patch_embed.proj.weight": torch.zeros(4, 3, 8, 8),
+        },
         "timm": {
             "patch_embed.proj.weight": torch.zeros(4, 3, 8, 8),
             "blocks.0.attn.qkv.weight": torch.zeros(12, 4),

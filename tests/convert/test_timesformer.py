@@ -1,8 +1,11 @@
+from pathlib import Path
+
 import pytest
 import torch
 from mmengine.registry import DefaultScope
 from torch import nn
 
+from mmvidformer.convert.files import convert_file
 from mmvidformer.convert.timesformer import DIALECTS, from_timesformer, to_timesformer
 from mmvidformer.models import TimeSformer
 
@@ -119,3 +122,38 @@ def test_missing_and_unknown_names_are_listed() -> None:
         from_timesformer(to_timesformer(random_state("space_only"), "space_only"))
     with pytest.raises(ValueError, match=r"huggingface.*mystery"):
         from_timesformer({"mystery": torch.zeros(1)})
+
+
+def test_the_command_takes_them_and_writes_a_huggingface_folder(tmp_path: Path) -> None:
+    from transformers import TimesformerForVideoClassification
+
+    theirs = shake(ours("divided_space_time", img_size=16))
+    state = {f"backbone.{name}": value for name, value in theirs.state_dict().items()}
+    state |= {"cls_head.fc_cls.weight": torch.randn(5, 16), "cls_head.fc_cls.bias": torch.zeros(5)}
+    official = to_timesformer(state, "divided_space_time")
+    torch.save({"model_state": official, "epoch": 3}, tmp_path / "a.pyth")
+
+    report = convert_file(tmp_path / "a.pyth", tmp_path / "b.pth", num_heads=2)
+    assert "recognised: TimeSformer" in report
+    converted = torch.load(tmp_path / "b.pth", weights_only=True)
+    settings = converted["meta"]["backbone"]
+    assert settings == {
+        "arch": {"embed_dims": 16, "depth": 2, "mlp_ratio": 4.0, "num_heads": 2},
+        "attention": "divided_space_time",
+        "img_size": (16, 16),
+        "clip_len": 3,
+        "patch_size": 8,
+    }
+    for name, value in state.items():
+        torch.testing.assert_close(converted["state_dict"][name], value, atol=0, rtol=0)
+
+    convert_file(tmp_path / "b.pth", tmp_path / "hf", to="huggingface")
+    loaded = TimesformerForVideoClassification.from_pretrained(tmp_path / "hf").eval()
+    clip = torch.randn(1, 3, 3, 16, 16)
+    with torch.no_grad():
+        logits = nn.functional.linear(
+            theirs(clip), state["cls_head.fc_cls.weight"], state["cls_head.fc_cls.bias"]
+        )
+        torch.testing.assert_close(
+            loaded(clip.transpose(1, 2)).logits, logits, atol=1e-4, rtol=1e-4
+        )
