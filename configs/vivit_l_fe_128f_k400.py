@@ -1,4 +1,4 @@
-# ViViT-L/16x2, factorised encoder, clips of 128 frames, Kinetics-400. Paper Table 6a: top-1 81.7,
+# ViViT-L/16x2, factorised encoder, clips of 128 frames, Kinetics-400. Paper Table 5a: top-1 81.7,
 # top-5 93.8 with 1 x 3 views (theirs, not measured here).
 _base_ = "./vivit_l_fe_k400.py"
 

@@ -1,10 +1,9 @@
 # ViViT-L/16x2, factorised encoder, Kinetics-400. Official zoo: top-1 80.3 with 4 x 3 views (theirs,
-# not measured here). tools/dist_train.sh configs/vivit_l_fe_k400.py 8
+# not measured here). Learning rate .1, unlike the base size.
+# tools/dist_train.sh configs/vivit_l_fe_k400.py 8
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/vivit_l_fe.py",
     "./_base_/datasets/kinetics400.py",
     "./_base_/schedules/vivit_30e.py",
 ]
-
-optim_wrapper = dict(optimizer=dict(lr=0.05))

@@ -1,4 +1,4 @@
-# ViViT-L/16x2, factorised encoder, Moments in Time. Paper Table 6c: top-1 38.5, top-5 64.1 (theirs,
+# ViViT-L/16x2, factorised encoder, Moments in Time. Paper Table 5c: top-1 38.5, top-5 64.1 (theirs,
 # not measured here).
 _base_ = [
     "./_base_/default_runtime.py",

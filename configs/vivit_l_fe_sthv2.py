@@ -1,6 +1,8 @@
-# ViViT-L/16x2, factorised encoder, Something-Something V2. Paper Table 6e: top-1 65.9, top-5 89.9
-# (theirs, not measured here). Starts from Kinetics-400: set init_from to a trained vivit_l_fe_k400
-# checkpoint. Learning rate .5 in Table 7, .4 in the official config, which also crops 256 of 288.
+# ViViT-L/16x2, factorised encoder, Something-Something V2. Paper Table 5e: top-1 65.9, top-5 89.9
+# (theirs, not measured here). Starts from a Kinetics-400 model with as many temporal blocks:
+# train vivit_l_fe_k400 with --cfg-options model.backbone.temporal_depth=4, then this with
+# --cfg-options model.backbone.init_from.source=CHECKPOINT.
+# Learning rate .5 in Table 7, .4 in the official config, which also crops 256 of 288.
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/vivit_l_fe.py",

@@ -207,6 +207,9 @@ def test_recipes_of_the_table() -> None:
     rows = {
         "vivit_st_k400": (0.1, 30, 0.0, 0.0, None),
         "vivit_fe_k400": (0.05, 30, 0.0, 0.0, None),
+        "vivit_l_fe_k400": (0.1, 30, 0.0, 0.0, None),
+        "vivit_l_fe_128f_k400": (0.1, 30, 0.0, 0.0, None),
+        "vivit_l_st_k400": (0.1, 30, 0.0, 0.0, None),
         "vivit_l_fe_k600": (0.05, 30, 0.0, 0.0, None),
         "vivit_l_fe_mit": (0.25, 10, 0.0, 0.0, None),
         "vivit_l_fe_ek100": (0.5, 50, 0.2, 0.2, 0.1),
@@ -230,3 +233,31 @@ def test_recipes_of_the_table() -> None:
         pipeline = get_config(f"vivit_l_fe_{dataset}").train_pipeline
         found = [t for t in pipeline if t.type.endswith("VideoRandAugment")]
         assert [(t.num_layers, t.magnitude) for t in found] == [expected]
+
+
+def test_uniform_frames_are_those_of_the_papers_row() -> None:
+    """Section 4.2: 8 frames of 32, as many tokens as with tubelets of 4 frames."""
+    cfg = get_config("vivit_st_uniform_k400")
+    clip, kept = cfg.train_pipeline[1], cfg.train_pipeline[2]
+    assert (clip.clip_len, kept.num_frames) == (32, 8)
+    assert cfg.model.backbone.clip_len // cfg.model.backbone.tubelet[0] == 32 // 4
+
+
+@pytest.mark.parametrize("name", ["vivit_l_fe_ek100", "vivit_l_fe_sthv2"])
+def test_starts_from_kinetics_as_its_header_says(name: str, tmp_path: Path) -> None:
+    source, target = get_config("vivit_l_fe_k400"), get_config(name)
+    depth = target.model.backbone.temporal_depth
+    assert f"model.backbone.temporal_depth={depth}" in (config_folder() / f"{name}.py").read_text()
+    source.merge_from_dict({"model.backbone.temporal_depth": depth})
+    for cfg in (source, target):
+        cfg.model.backbone.update(
+            arch=dict(embed_dims=16, depth=1, num_heads=2), clip_len=FRAMES, img_size=SIDE
+        )
+    source.model.backbone.init_from = None
+    target.merge_from_dict({"model.backbone.init_from.source": str(tmp_path / "kinetics.pth")})
+    backbones = [MODELS.build(cfg.model.backbone) for cfg in (source, target)]
+    state = {f"backbone.{key}": value for key, value in backbones[0].state_dict().items()}
+    torch.save({"state_dict": state}, tmp_path / "kinetics.pth")
+    backbones[1].init_weights()
+    for key, value in backbones[1].state_dict().items():
+        torch.testing.assert_close(value, state[f"backbone.{key}"], rtol=0, atol=0)

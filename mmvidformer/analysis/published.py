@@ -32,6 +32,6 @@ PUBLISHED: dict[str, Published] = {
     "vivit_l_st_k400": Published("ViViT Table 4", 1446),
     "vivit_l_st_288_k400": Published("ViViT Table 4", 2919),
     "vivit_l_st_320_k400": Published("ViViT Table 4", 3992),
-    "vivit_l_fe_k400": Published("ViViT section 4.3", 995.3),
-    "vivit_l_fe_128f_k400": Published("ViViT Table 6a", 3980),
+    "vivit_l_fe_k400": Published("ViViT section 4.2", 995.3),
+    "vivit_l_fe_128f_k400": Published("ViViT section 4.2", 3980.4),
 }

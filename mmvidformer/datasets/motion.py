@@ -62,7 +62,7 @@ class MotionSpec:
         if not 2 <= self.classes <= len(DIRECTIONS):
             raise ValueError(f"classes must be 2 to {len(DIRECTIONS)}, got {self.classes}")
         if self.look.size <= 0 or self.look.size % 64:
-            # decord 0.6 fails on MPEG-4 files of other small widths.
+            # decord 0.6 fails on MPEG-4 files of some other small widths, 48 and 72 for two.
             raise ValueError(f"size must be a multiple of 64 pixels, got {self.look.size}")
 
     @property
@@ -203,14 +203,14 @@ def _write_annotations(spec: MotionSpec, root: Path, split: str) -> None:
 
 def _epic_row(spec: MotionSpec, clip: Clip) -> dict[str, str | int]:
     verb, noun = spec.verbs[clip.verb], SHAPES[clip.noun]
-    seconds = spec.look.frames / spec.fps
+    minutes, seconds = divmod(spec.look.frames / spec.fps, 60)
     return {
         "narration_id": f"{clip.stem}_0",
         "participant_id": "P00",
         "video_id": clip.stem,
         "narration_timestamp": "00:00:00.000",
         "start_timestamp": "00:00:00.00",
-        "stop_timestamp": f"00:00:{seconds:05.2f}",
+        "stop_timestamp": f"{int(minutes) // 60:02}:{int(minutes) % 60:02}:{seconds:05.2f}",
         "start_frame": 1,
         "stop_frame": spec.look.frames,
         "narration": f"move {noun} {verb}",

@@ -6,6 +6,10 @@ from pathlib import Path
 import decord
 import numpy as np
 import pytest
+from mmaction.registry import TRANSFORMS
+from mmengine.config import Config
+from mmengine.dataset import Compose
+from mmengine.registry import DefaultScope
 
 from mmvidformer.datasets.motion import (
     EPIC_COLUMNS,
@@ -137,6 +141,48 @@ def test_an_interrupted_run_is_done_again(tmp_path: Path) -> None:
     record = tmp_path / "motion.json"
     record.write_text(record.read_text().replace('"complete": true', '"complete": false'))
     assert make_dataset(SMALL, tmp_path)
+
+
+def test_long_clips_have_valid_time_stamps(tmp_path: Path) -> None:
+    make_dataset(MotionSpec(train=1, val=1, test=1, fps=1, look=Look(frames=75)), tmp_path)
+    with open(tmp_path / "train.csv", newline="") as file:
+        assert next(csv.DictReader(file))["stop_timestamp"] == "00:01:15.00"
+
+
+@pytest.fixture(scope="module")
+def base() -> Config:
+    root = Path(__file__).parents[2]
+    return Config.fromfile(root / "configs" / "_base_" / "datasets" / "motion.py")
+
+
+def run(pipeline: list[dict], path: Path) -> np.ndarray:
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        steps = Compose([TRANSFORMS.build(dict(step)) for step in pipeline])
+        packed = steps(dict(filename=str(path), start_index=0, modality="RGB", label=0))
+    return packed["inputs"].numpy().astype(int)
+
+
+def test_the_test_views_differ(base: Config, tmp_path: Path) -> None:
+    """12 views, three crops of each of four clips; crops of square files would be the same."""
+    spec = MotionSpec(train=1, val=1, test=1)
+    make_dataset(spec, tmp_path)
+    views = run(base.test_pipeline, tmp_path / "test" / "test_00000.mp4")
+    assert views.shape == (12, 3, 16, 64, 64)
+    for i in range(12):
+        for j in range(i):
+            assert np.abs(views[i] - views[j]).mean() > 1, (i, j)
+
+
+def test_training_never_flips(base: Config, tmp_path: Path) -> None:
+    """Crops of training stay nearer to the clip than to its mirror image."""
+    spec = MotionSpec(train=1, val=1, test=1, look=Look(frames=31))
+    make_dataset(spec, tmp_path)
+    path = tmp_path / "train" / "train_00000.mp4"
+    plain = run(base.val_pipeline, path)  # 31 frames hold one clip of 16 only, at any sampling
+    for _ in range(8):
+        seen = run(base.train_pipeline, path)
+        same, mirrored = (np.abs(seen - x).mean() for x in (plain, plain[..., ::-1]))
+        assert same < mirrored
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 # Kinetics-400 as MMAction2 prepares it. Clips of 32 frames, every second one; 4 x 3 test views.
+# MMAction2's three crops take the whole short side; the official code cuts 224 of 256.
 _base_ = "../loaders.py"
 
 data_root = "data/kinetics400"
