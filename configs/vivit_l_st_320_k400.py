@@ -4,10 +4,12 @@ _base_ = "./vivit_l_st_k400.py"
 
 model = dict(backbone=dict(img_size=320))
 size = 320
-resized = dict(type="RandomRescale", scale_range=(329, 486))
+resized = dict(type="Resize", scale=(-1, size * 8 // 7))
+jitter = _base_.train_pipeline[4]
 crop = dict(type="RandomCrop", size=size)
-train_pipeline = [*_base_.train_pipeline[:3], resized, crop, *_base_.train_pipeline[5:]]
-centre = [dict(type="Resize", scale=(-1, size * 8 // 7)), dict(type="CenterCrop", crop_size=size)]
+start = [*_base_.train_pipeline[:3], resized, jitter]
+train_pipeline = [*start, crop, *_base_.train_pipeline[6:]]
+centre = [resized, dict(type="CenterCrop", crop_size=size)]
 val_pipeline = [*_base_.val_pipeline[:3], *centre, *_base_.val_pipeline[5:]]
 three = [dict(type="Resize", scale=(-1, size)), dict(type="ThreeCrop", crop_size=size)]
 test_pipeline = [*_base_.test_pipeline[:3], *three, *_base_.test_pipeline[5:]]

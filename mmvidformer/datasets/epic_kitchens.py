@@ -87,7 +87,11 @@ class EpicKitchensDataset(BaseActionDataset):
                 raise ValueError(f"{where}: {kind}_class {label} is not in 0 to {count - 1}")
         if not 1 <= start <= stop:
             raise ValueError(f"{where}: frames {start} to {stop} are no segment")
-        path = str(Path(next(iter(self.data_prefix.values()))) / self.name.format(**row))
+        try:
+            name = self.name.format(**row)
+        except KeyError as error:
+            raise ValueError(f"{where}: no column {error} for the name {self.name!r}") from error
+        path = str(Path(next(iter(self.data_prefix.values()))) / name)
         segment = {"narration_id": row["narration_id"], "label": np.array(labels)}
         if self.over_videos:
             return {**segment, "filename": path, "segment": (start - 1, stop - 1)}

@@ -1,5 +1,6 @@
 """Accuracies of two tasks and of their pairs: EPIC-Kitchens' noun, verb and action."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -9,9 +10,16 @@ from torch import Tensor
 from mmvidformer.registry import METRICS
 
 
-def rank_of(scores: Tensor, label: int) -> int:
-    """How many classes score higher than the labelled one; ties count for it."""
-    return int((scores > scores[label]).sum())
+def rank_of(scores: Tensor, label: int) -> float:
+    """How many classes come before the labelled one: those that score higher, and earlier equals.
+
+    Equal scores are broken by index, as ``argmax`` does, so that an untrained zero head is at
+    chance. Scores with a NaN rank infinitely low, so that a diverged model is never right.
+    """
+    if scores.isnan().any():
+        return math.inf
+    own = scores[label]
+    return int((scores > own).sum() + (scores[:label] == own).sum())
 
 
 @METRICS.register_module()
@@ -64,10 +72,12 @@ class MultiTaskAccuracy(BaseMetric):
                 for name, (vector, label) in zip(self.tasks, pairs, strict=True)
             }
             if len(self.tasks) == 2:
-                first, second = (v if self.probabilities else v.softmax(0) for v in vectors)
-                product = torch.outer(first, second)
-                rank = int((product > product[labels[0], labels[1]]).sum())
-                result["action"] = (None, rank)
+                # Double, as products of confident softmaxes underflow to ties in single precision.
+                first, second = (
+                    v.double() if self.probabilities else v.double().softmax(0) for v in vectors
+                )
+                pair = labels[0] * len(second) + labels[1]
+                result["action"] = (None, rank_of(torch.outer(first, second).flatten(), pair))
             self.results.append(result)
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:

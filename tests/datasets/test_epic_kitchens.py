@@ -123,6 +123,11 @@ def test_wrong_annotations_are_named(kitchen: Path, content: str, match: str) ->
         over_videos(kitchen)
 
 
+def test_column_that_the_name_needs_is_named(kitchen: Path) -> None:
+    with pytest.raises(ValueError, match=r"line 2: no column 'kitchen' for the name"):
+        over_videos(kitchen, name="{kitchen}/{video_id}.mp4")
+
+
 def test_wrong_prefix_is_named(kitchen: Path) -> None:
     with pytest.raises(ValueError, match="either 'video' or 'img'"):
         over_videos(kitchen, data_prefix={})

@@ -55,11 +55,11 @@ def test_enhancements_grow_with_the_level(name: str) -> None:
 
 def test_cutout_is_one_box_in_all_frames() -> None:
     np.random.seed(0)
-    imgs = [np.zeros((200, 200, 3), np.uint8)] * 3
+    imgs = [np.full((200, 200, 3), 9, np.uint8)] * 3
     out = augment("Cutout", imgs, magnitude=5)
     np.testing.assert_array_equal(out[0], out[2])
-    rows, columns = np.nonzero(out[0, :, :, 0])
-    assert set(out[0][rows, columns].flatten()) == {128}
+    rows, columns = np.nonzero(out[0, :, :, 0] != 9)
+    assert set(out[0][rows, columns].flatten()) == {0}
     assert (rows.max() - rows.min() + 1) * (columns.max() - columns.min() + 1) == len(rows)
     assert len(rows) <= 40 * 40
 
@@ -111,6 +111,45 @@ def test_uniform_frames_of_each_clip() -> None:
         TRANSFORMS.build({"type": "UniformFrames", "num_frames": 9})(
             {"frame_inds": inds, "clip_len": 8}
         )
+
+
+def test_uniform_frames_may_keep_all() -> None:
+    uniform = TRANSFORMS.build({"type": "UniformFrames", "num_frames": 4})
+    out = uniform({"frame_inds": np.array([3, 5, 7, 9]), "clip_len": 4})
+    assert out["frame_inds"].tolist() == [3, 5, 7, 9]
+
+
+def test_scale_jitter_draws_each_axis_for_itself() -> None:
+    jitter = TRANSFORMS.build({"type": "ScaleJitter", "ratio_range": (0.9, 1.33)})
+    np.random.seed(0)
+    shapes = []
+    for _ in range(200):
+        out = jitter({"imgs": clip(2, 20, 30), "img_shape": (20, 30)})
+        assert {img.shape for img in out["imgs"]} == {(*out["img_shape"], 3)}
+        shapes.append(out["img_shape"])
+    heights, widths = np.array(shapes).T
+    assert (heights.min(), heights.max()) == (18, 26)
+    assert (widths.min(), widths.max()) == (27, 39)
+    assert abs(np.corrcoef(heights, widths)[0, 1]) < 0.2
+
+
+def test_scale_jitter_may_be_rare() -> None:
+    jitter = TRANSFORMS.build({"type": "ScaleJitter", "prob": 0.0})
+    imgs = clip(2)
+    assert jitter({"imgs": imgs, "img_shape": (16, 24)})["imgs"] is imgs
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "match"),
+    [
+        ({"ratio_range": (1.3, 0.9)}, "1.3, 0.9"),
+        ({"ratio_range": (0, 1)}, "low"),
+        ({"prob": 2}, "2"),
+    ],
+)
+def test_wrong_jitter_is_named(kwargs: dict, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        TRANSFORMS.build({"type": "ScaleJitter", **kwargs})
 
 
 def test_sampling_stays_in_the_segment() -> None:

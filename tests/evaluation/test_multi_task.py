@@ -47,6 +47,31 @@ def test_probabilities_are_not_squashed_again() -> None:
     assert (as_logits, as_probabilities) == (0.0, 1.0)
 
 
+def test_an_untrained_zero_head_is_at_chance() -> None:
+    labels = torch.cartesian_prod(torch.arange(4), torch.arange(5))
+    found = evaluate({"noun": torch.zeros(20, 4), "verb": torch.zeros(20, 5)}, labels, topk=(1, 2))
+    expected = {"noun": (1 / 4, 2 / 4), "verb": (1 / 5, 2 / 5), "action": (1 / 20, 2 / 20)}
+    for name, (first, second) in expected.items():
+        assert found[f"{name}/top1"] == pytest.approx(first)
+        assert found[f"{name}/top2"] == pytest.approx(second)
+
+
+def test_a_diverged_model_is_never_right() -> None:
+    noun, verb = torch.zeros(2, 4), torch.zeros(2, 3)
+    noun[:, 2] = float("nan")
+    found = evaluate({"noun": noun, "verb": verb}, torch.tensor([[0, 0], [2, 0]]))
+    assert found["noun/top1"] == found["noun/top5"] == found["noun/mean_class"] == 0
+    assert found["action/top1"] == found["action/top5"] == 0
+    assert found["verb/top1"] == 1.0
+
+
+def test_products_do_not_underflow_to_ties() -> None:
+    # In single precision the right pair (1, 2), e^-150, and the earlier (1, 1), e^-155, are both 0.
+    scores = {"noun": torch.tensor([[0.0, -80.0]]), "verb": torch.tensor([[0.0, -75.0, -70.0]])}
+    found = evaluate(scores, torch.tensor([[1, 2]]), topk=(4, 5))
+    assert (found["action/top4"], found["action/top5"]) == (0.0, 1.0)
+
+
 def test_scores_of_several_views_are_refused() -> None:
     scores = {"noun": torch.zeros(1, 2, 7), "verb": torch.zeros(1, 2, 5)}
     with pytest.raises(ValueError, match="average_clips=None"):

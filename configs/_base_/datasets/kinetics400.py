@@ -22,7 +22,8 @@ train_pipeline = [
     *read,
     dict(type="SampleFrames", clip_len=32, frame_interval=2, num_clips=1),
     dict(type="DecordDecode"),
-    dict(type="RandomRescale", scale_range=(230, 340)),  # 256 times U[0.9, 1.33]
+    dict(type="Resize", scale=(-1, 256)),
+    dict(type="mmvidformer.ScaleJitter", ratio_range=(0.9, 1.33)),
     dict(type="RandomCrop", size=224),
     dict(type="Flip", flip_ratio=0.5),
     dict(type="RandomApply", prob=0.8, transforms=[jitter]),

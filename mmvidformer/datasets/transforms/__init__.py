@@ -2,5 +2,6 @@
 
 from mmvidformer.datasets.transforms.rand_augment import VideoRandAugment
 from mmvidformer.datasets.transforms.sampling import LimitToSegment, UniformFrames
+from mmvidformer.datasets.transforms.scale_jitter import ScaleJitter
 
-__all__ = ["LimitToSegment", "UniformFrames", "VideoRandAugment"]
+__all__ = ["LimitToSegment", "ScaleJitter", "UniformFrames", "VideoRandAugment"]

@@ -31,7 +31,7 @@ def _cutout(image: Tensor, level: float, frames: int) -> Tensor:
     half = int(level / 10 * 40)
     y, x = np.random.randint(height), np.random.randint(width)
     clip = image.unflatten(1, (frames, height)).clone()
-    clip[:, :, max(y - half, 0) : y + half, max(x - half, 0) : x + half] = GREY
+    clip[:, :, max(y - half, 0) : y + half, max(x - half, 0) : x + half] = 0
     return clip.flatten(1, 2)
 
 
@@ -60,7 +60,9 @@ class VideoRandAugment(BaseTransform):
     and the frames are stacked to one tall image, so that equalisation and contrast use the
     statistics of the whole clip. The strengths are those of AutoAugment's official code, whose
     scale ends at 10; the recipes go beyond (15 and 20), where posterising and solarising fade
-    out. Scenic cuts out a box of up to 2 x 40 pixels a side at level 10, the same in each frame.
+    out. Scenic cuts out a black box of up to 2 x 40 pixels a side at level 10, the same in each
+    frame. Its contrast pulls towards white, not towards the mean grey, by a slip in counting
+    (pixels / 256 for the mean); here it is the usual one.
 
     Required keys: ``imgs``, a list of (H, W, 3) uint8 RGB frames of equal size. Changed: ``imgs``.
 

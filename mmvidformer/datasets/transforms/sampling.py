@@ -10,7 +10,8 @@ from mmvidformer.registry import TRANSFORMS
 class UniformFrames(BaseTransform):
     """Keep n frames of each sampled clip, evenly spread (ViViT section 3.2).
 
-    The k-th of n is frame ``round(k F / (n + 1))`` of F, as in scenic; for tubelets of one frame.
+    The k-th of n is frame ``round(k F / (n + 1))`` of F, as in scenic, which also keeps all frames
+    where n is F; for tubelets of one frame.
     Comes after ``SampleFrames`` and before decoding. Required keys: ``frame_inds``,
     ``clip_len``. Changed: both.
 
@@ -30,7 +31,10 @@ class UniformFrames(BaseTransform):
         if self.num_frames > length:
             raise ValueError(f"cannot keep {self.num_frames} of {length} frames")
         k = np.arange(1, self.num_frames + 1)
-        kept = np.round(k * length / (self.num_frames + 1)).astype(int)
+        if self.num_frames == length:
+            kept = k - 1
+        else:
+            kept = np.round(k * length / (self.num_frames + 1)).astype(int)
         clips = results["frame_inds"].reshape(-1, length)
         results["frame_inds"] = clips[:, kept].flatten()
         results["clip_len"] = self.num_frames
