@@ -1,24 +1,28 @@
-"""MMAction2 1.2's multimodal models do not import with transformers 5.
+"""MMAction2 1.2's multimodal models do not import with newer versions of transformers.
 
 Symptom: ``import mmaction.models`` dies with ``ImportError: cannot import name
 'apply_chunking_to_forward' from 'transformers.modeling_utils'``: having transformers installed,
-whatever its version, switches these models on. MMAction2 itself has placeholders for an
-environment without transformers; they are used here too.
+whatever its version, switches these models on. The name is still there in transformers 4.54, and
+gone in 4.56 and 5. MMAction2 itself has placeholders for an environment without transformers;
+they are used here too.
 """
 
-import importlib.metadata
 import importlib.util
+from pathlib import Path
+
+_LOST = "apply_chunking_to_forward"
 
 
 def needed() -> bool:
-    """Whether MMAction2 meets transformers 5 or newer."""
+    """Whether transformers is installed without what MMAction2 imports from it."""
     if importlib.util.find_spec("mmaction") is None:
         return False
-    try:
-        version = importlib.metadata.version("transformers")
-    except importlib.metadata.PackageNotFoundError:
+    spec = importlib.util.find_spec("transformers")
+    if spec is None or not spec.submodule_search_locations:
         return False
-    return int(version.split(".")[0]) >= 5
+    # Read, not imported: that takes seconds, which most users need not spend.
+    source = Path(spec.submodule_search_locations[0]) / "modeling_utils.py"
+    return not source.is_file() or _LOST not in source.read_text(encoding="utf-8")
 
 
 def repair() -> None:
