@@ -88,27 +88,49 @@ class Attention(nn.Module):
             The updates of grid and class token, in their shapes; None in place of the latter
             where there is no class token or it is skipped.
         """
-        size: Grid = tuple(grid.shape[1:4])
-        qkv = self._heads(self.qkv(grid))  # (B, T, H, W, 3, n, d)
-        seen = cls is not None and self.cls != "skip"
-        cls_qkv = self._heads(self.qkv(cls)) if seen else None  # (B, 1, 3, n, d)
+        out, copies = self.mix(*self.project(grid, cls))
+        out = self.proj_drop(self.proj(out))
+        if keep is not None:
+            out = out * self.views[0].spread(keep, tuple(grid.shape[1:4]))
+        return out, None if copies is None else self._merge_copies(copies, keep)
 
+    def project(self, grid: Tensor, cls: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        """Queries, keys and values of all heads.
+
+        Args:
+            grid: Tokens (B, T, H, W, D).
+            cls: Class token (B, 1, D), or None.
+
+        Returns:
+            Those of the grid (B, T, H, W, 3, n, d) and of the class token (B, 1, 3, n, d), None
+            where there is none or it is skipped.
+        """
+        seen = cls is not None and self.cls != "skip"
+        return self._heads(self.qkv(grid)), self._heads(self.qkv(cls)) if seen else None
+
+    def mix(self, qkv: Tensor, cls_qkv: Tensor | None) -> tuple[Tensor, list[Tensor] | None]:
+        """Let tokens exchange their values: all of the attention between the linear layers.
+
+        Args:
+            qkv: Of the grid, from ``project``.
+            cls_qkv: Of the class token, from ``project``.
+
+        Returns:
+            Grid (B, T, H, W, D), and for each view the copies of the class token (B, G, D / views)
+            or None.
+        """
+        size: Grid = tuple(qkv.shape[1:4])
         heads = self.num_heads // len(self.views)
-        outs, cls_outs = [], []
+        outs, copies = [], []
         for i, view in enumerate(self.views):
             part = slice(i * heads, (i + 1) * heads)
             out, cls_out = self._attend(
                 view, qkv[..., part, :], None if cls_qkv is None else cls_qkv[..., part, :]
             )
             outs.append(view.ungroup(out, size).flatten(4))
-            cls_outs.append(cls_out)
+            copies.append(cls_out)
         out = outs[0] if len(outs) == 1 else torch.cat(outs, dim=-1)
-        cls_out = self._merge_copies(cls_outs, keep) if seen else None
-
-        out = self.proj_drop(self.proj(out))
-        if keep is not None:
-            out = out * self.views[0].spread(keep, size)
-        return out, cls_out
+        return out, None if cls_qkv is None else copies
 
     def _heads(self, qkv: Tensor) -> Tensor:
         return qkv.unflatten(-1, (3, self.num_heads, -1))
