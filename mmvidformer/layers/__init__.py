@@ -8,27 +8,34 @@ from mmvidformer.layers.block import AttentionStep, Step, TransformerBlock
 from mmvidformer.layers.drop import DropPath, drop_path_ramp
 from mmvidformer.layers.embed import PositionEmbedding, TubeletEmbedding
 from mmvidformer.layers.encoder import Encoder
+from mmvidformer.layers.features import FEATURE_MAPS
+from mmvidformer.layers.fixation import FIXATIONS, Fixation
 from mmvidformer.layers.init import init_flax_vit, init_timm_vit
-from mmvidformer.layers.kernels import KERNELS, SoftmaxKernel, build_kernel
+from mmvidformer.layers.kernels import KERNELS, build_kernel
 from mmvidformer.layers.mlp import Mlp
 from mmvidformer.layers.resize import resize_positions
+from mmvidformer.layers.shift import SHIFTS, build_shift
 from mmvidformer.layers.views import VIEWS, View, get_view
 
 __all__ = [
+    "FEATURE_MAPS",
+    "FIXATIONS",
     "KERNELS",
+    "SHIFTS",
     "VIEWS",
     "Attention",
     "AttentionStep",
     "DropPath",
     "Encoder",
+    "Fixation",
     "Mlp",
     "PositionEmbedding",
-    "SoftmaxKernel",
     "Step",
     "TransformerBlock",
     "TubeletEmbedding",
     "View",
     "build_kernel",
+    "build_shift",
     "drop_path_ramp",
     "get_view",
     "init_flax_vit",

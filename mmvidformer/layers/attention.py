@@ -1,18 +1,21 @@
-"""The one attention module: project, regroup by a view, apply a kernel, ungroup, project.
+"""The one attention module: project, prepare, regroup by a view, apply a kernel, ungroup, project.
 
 Linear layers work token by token, so that projecting before the regrouping gives the same
 numbers as after it, without a copy of the input, and the class token is projected once however
-many groups see it.
+many groups see it. For the same reason shifts, the kernel's feature map and gates come while the
+tokens are still a grid.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmvidformer.layers.fixation import Fixation
 from mmvidformer.layers.kernels import build_kernel
+from mmvidformer.layers.shift import build_shift
 from mmvidformer.layers.views import VIEWS, Grid, View, get_view
 
 ClsPolicy = Literal["mean", "see", "skip"]
@@ -31,7 +34,13 @@ class Attention(nn.Module):
             group, that is ordinary attention). ``'see'``: its key is in each group and it
             attends to all tokens itself, for views whose keys are not their queries.
             ``'skip'``: it is in no group and not updated.
-        kernel: Name of the kernel (``layers.kernels``).
+        kernel: Name of the kernel (``layers.kernels``), or a dictionary of ``type`` and options.
+        fixation: Gates on queries and keys (``layers.fixation``): the name of a scheme, or a
+            dictionary of ``scheme`` and ``combine``; None: no gates.
+        shifts: Shifts of keys and values along the grid (``layers.shift``), names or dictionaries
+            of ``type`` and options, in the order in which they apply. The class token is not
+            shifted.
+        shift_last: Shift after the gates instead of before.
         qkv_bias: Bias in the query, key and value projections.
         attn_drop: Dropout on attention weights.
         proj_drop: Dropout on the output.
@@ -39,7 +48,7 @@ class Attention(nn.Module):
     Raises:
         ValueError: If ``num_heads`` does not divide ``dim``, or the number of views does not
             divide ``num_heads``.
-        KeyError: If a view or the kernel is unknown.
+        KeyError: If a view, the kernel, the fixation or a shift is unknown.
     """
 
     def __init__(
@@ -48,7 +57,10 @@ class Attention(nn.Module):
         num_heads: int,
         views: Sequence[str] = ("joint",),
         cls: ClsPolicy = "mean",
-        kernel: str = "softmax",
+        kernel: str | Mapping = "softmax",
+        fixation: str | Mapping | None = None,
+        shifts: Sequence[str | Mapping] = (),
+        shift_last: bool = False,
         qkv_bias: bool = True,
         attn_drop: float = 0.0,
         proj_drop: float = 0.0,
@@ -66,7 +78,12 @@ class Attention(nn.Module):
         self.views: tuple[View, ...] = tuple(get_view(name) for name in views)
         self.cls = cls
         self.qkv = nn.Linear(dim, 3 * dim, bias=qkv_bias)
-        self.kernel = build_kernel(kernel, head_dim=dim // num_heads, dropout=attn_drop)
+        head_dim = dim // num_heads
+        self.kernel = build_kernel(kernel, head_dim=head_dim, dropout=attn_drop)
+        moves = {f"shift{i}": build_shift(shift) for i, shift in enumerate(shifts)}
+        gates = {"features": self.kernel.feature_map} if self.kernel.feature_map else {}
+        gates |= {"fixation": Fixation.build(fixation, head_dim)} if fixation else {}
+        self.prepare = nn.ModuleDict({**gates, **moves} if shift_last else {**moves, **gates})
         self.proj = nn.Linear(dim, dim)
         self.proj_drop = nn.Dropout(proj_drop)
 
@@ -95,7 +112,7 @@ class Attention(nn.Module):
         return out, None if copies is None else self._merge_copies(copies, keep)
 
     def project(self, grid: Tensor, cls: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        """Queries, keys and values of all heads.
+        """Queries, keys and values of all heads, shifted, mapped and gated.
 
         Args:
             grid: Tokens (B, T, H, W, D).
@@ -105,8 +122,12 @@ class Attention(nn.Module):
             Those of the grid (B, T, H, W, 3, n, d) and of the class token (B, 1, 3, n, d), None
             where there is none or it is skipped.
         """
-        seen = cls is not None and self.cls != "skip"
-        return self._heads(self.qkv(grid)), self._heads(self.qkv(cls)) if seen else None
+        stages = list(self.prepare.values())
+        qkv = _pass_through(stages, self._heads(self.qkv(grid)))
+        if cls is None or self.cls == "skip":
+            return qkv, None
+        alone = [stage for stage in stages if stage.per_token]
+        return qkv, _pass_through(alone, self._heads(self.qkv(cls)))
 
     def mix(self, qkv: Tensor, cls_qkv: Tensor | None) -> tuple[Tensor, list[Tensor] | None]:
         """Let tokens exchange their values: all of the attention between the linear layers.
@@ -170,6 +191,16 @@ class Attention(nn.Module):
         out = torch.cat([copy.mean(dim=1, keepdim=True) for copy in copies], dim=-1)
         out = self.proj_drop(self.proj(out))
         return out if keep is None else out * keep[..., None]
+
+
+def _pass_through(stages: list[nn.Module], qkv: Tensor) -> Tensor:
+    """Send queries, keys and values (..., 3, n, d) through stages that take and give all three."""
+    if not stages:
+        return qkv
+    tokens = qkv.unbind(-3)
+    for stage in stages:
+        tokens = stage(*tokens)
+    return torch.stack(tokens, dim=-3)
 
 
 def _spread_mask(mask: Tensor | None, batch: int) -> tuple[Tensor, ...]:

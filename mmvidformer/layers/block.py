@@ -17,15 +17,21 @@ class Step:
     Args:
         views: Names of the views; several share the heads of the step.
         cls: Class-token policy (see ``Attention``).
-        kernel: Name of the kernel.
+        kernel: Name of the kernel, or a dictionary of ``type`` and options.
         fc: A further linear layer on the update, after stochastic depth, that starts at zero
             (the ``temporal_fc`` of TimeSformer).
+        fixation: Gates on queries and keys (see ``Attention``).
+        shifts: Shifts of keys and values (see ``Attention``).
+        shift_last: Shift after the gates instead of before.
     """
 
     views: tuple[str, ...]
     cls: ClsPolicy = "mean"
-    kernel: str = "softmax"
+    kernel: str | Mapping = "softmax"
     fc: bool = False
+    fixation: str | Mapping | None = None
+    shifts: tuple[str | Mapping, ...] = ()
+    shift_last: bool = False
 
     @classmethod
     def of(cls, row: "Step | Mapping") -> "Step":
@@ -75,6 +81,9 @@ class AttentionStep(nn.Module):
             views=step.views,
             cls=step.cls,
             kernel=step.kernel,
+            fixation=step.fixation,
+            shifts=step.shifts,
+            shift_last=step.shift_last,
             attn_drop=attn_drop,
             proj_drop=proj_drop,
         )

@@ -10,6 +10,20 @@ GRID = (3, 4, 2)
 DIM, HEADS = 16, 4
 
 
+def softmax_weights(q: Tensor, k: Tensor, allowed: Tensor) -> Tensor:
+    scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
+    return scores.masked_fill(~allowed, float("-inf")).softmax(-1)
+
+
+def linear_weights(q: Tensor, k: Tensor, allowed: Tensor) -> Tensor:
+    q, k = (x.relu() + q.shape[-1] ** -0.5 for x in (q, k))
+    scores = (q @ k.transpose(-1, -2)).masked_fill(~allowed, 0.0)
+    return scores / (scores.sum(-1, keepdim=True) + 1e-6)
+
+
+WEIGHTS = {"SoftmaxKernel": softmax_weights, "LinearKernel": linear_weights}
+
+
 def dense_attention(
     attn: Attention, x: Tensor, allowed: Tensor, heads: slice = slice(None)
 ) -> Tensor:
@@ -17,8 +31,7 @@ def dense_attention(
     batch, length, dim = x.shape
     qkv = attn.qkv(x).reshape(batch, length, 3, attn.num_heads, -1)
     q, k, v = qkv.permute(2, 0, 3, 1, 4)[..., :, :]
-    scores = q @ k.transpose(-1, -2) / (dim // attn.num_heads) ** 0.5
-    weights = scores.masked_fill(~allowed, float("-inf")).softmax(-1)
+    weights = WEIGHTS[type(attn.kernel).__name__](q, k, allowed)
     return (weights @ v)[:, heads].transpose(1, 2).flatten(2)  # (B, N, n*d), not projected
 
 
@@ -48,10 +61,11 @@ def assert_same(attn: Attention, out: Tensor, expected: Tensor) -> None:
         torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("kernel", ["softmax", "linear"])
 @pytest.mark.parametrize("view", sorted(VIEWS))
-def test_each_view_is_masked_attention(view: str) -> None:
+def test_each_view_is_masked_attention(view: str, kernel: str) -> None:
     torch.manual_seed(0)
-    attn = Attention(DIM, HEADS, views=(view,))
+    attn = Attention(DIM, HEADS, views=(view,), kernel=kernel)
     grid = torch.randn(2, *GRID, DIM)
     out, cls = attn(grid)
     assert cls is None
@@ -102,10 +116,11 @@ def test_copies_of_the_class_token_are_averaged_after_stochastic_depth(with_keep
     assert_same(attn, torch.cat([cls_out, out.flatten(1, 3)], 1), expected)
 
 
+@pytest.mark.parametrize("kernel", ["softmax", "linear"])
 @pytest.mark.parametrize("view", ["local", "strided"])
-def test_class_token_that_is_seen_sees_everything(view: str) -> None:
+def test_class_token_that_is_seen_sees_everything(view: str, kernel: str) -> None:
     torch.manual_seed(0)
-    attn = Attention(DIM, HEADS, views=(view,), cls="see")
+    attn = Attention(DIM, HEADS, views=(view,), cls="see", kernel=kernel)
     grid, cls = torch.randn(2, *GRID, DIM), torch.randn(2, 1, DIM)
     allowed = torch.nn.functional.pad(seen_by(view), (1, 0, 1, 0), value=True)
     expected = attn.proj(dense_attention(attn, torch.cat([cls, grid.flatten(1, 3)], 1), allowed))

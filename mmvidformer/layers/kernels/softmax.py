@@ -1,6 +1,4 @@
-"""How queries, keys and values become an output, once the tokens are grouped."""
-
-from collections.abc import Callable
+"""The attention that the others stand in for."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -20,6 +18,7 @@ class SoftmaxKernel(nn.Module):
         super().__init__()
         self.scale = head_dim**-0.5
         self.dropout = dropout
+        self.feature_map = None
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attend.
@@ -37,17 +36,3 @@ class SoftmaxKernel(nn.Module):
         return F.scaled_dot_product_attention(
             q, k, v, attn_mask=mask, dropout_p=dropout, scale=self.scale
         )
-
-
-KERNELS: dict[str, Callable[..., nn.Module]] = {"softmax": SoftmaxKernel}
-
-
-def build_kernel(name: str, head_dim: int, dropout: float = 0.0) -> nn.Module:
-    """Build a kernel by name.
-
-    Raises:
-        KeyError: If there is no such kernel; the message lists the names.
-    """
-    if name not in KERNELS:
-        raise KeyError(f"no attention kernel named {name!r}; known are {sorted(KERNELS)}")
-    return KERNELS[name](head_dim=head_dim, dropout=dropout)

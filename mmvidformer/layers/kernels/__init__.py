@@ -1,0 +1,53 @@
+"""How queries, keys and values become an output, once the tokens are grouped.
+
+========================  ==========================================================  ===========
+name                      weight of key j for query i, before normalisation           cost
+========================  ==========================================================  ===========
+softmax                   ``exp(q_i.k_j / sqrt(d))``                                  S S' d
+linear                    ``f(q_i).f(k_j)``, f one of ReLU, ELU + 1, sigmoid          S d^2
+cosformer                 ``relu(q_i).relu(k_j) cos(pi/2 (i - j) / M)``               2 S d^2
+performer                 softmax in expectation, m random features                   S m d
+linformer                 softmax over R learned mixtures of the keys                 S R d
+orthoformer               softmax through R landmarks among the queries               S R d
+lara                      softmax by importance sampling, R proposals                 S R d
+========================  ==========================================================  ===========
+"""
+
+from collections.abc import Callable, Mapping
+
+from torch import nn
+
+from mmvidformer.layers.kernels.lara import LaraKernel
+from mmvidformer.layers.kernels.linear import CosformerKernel, LinearKernel
+from mmvidformer.layers.kernels.linformer import LinformerKernel
+from mmvidformer.layers.kernels.orthoformer import OrthoformerKernel
+from mmvidformer.layers.kernels.performer import PerformerKernel
+from mmvidformer.layers.kernels.softmax import SoftmaxKernel
+
+KERNELS: dict[str, Callable[..., nn.Module]] = {
+    "softmax": SoftmaxKernel,
+    "linear": LinearKernel,
+    "cosformer": CosformerKernel,
+    "performer": PerformerKernel,
+    "linformer": LinformerKernel,
+    "orthoformer": OrthoformerKernel,
+    "lara": LaraKernel,
+}
+
+
+def build_kernel(kernel: str | Mapping, head_dim: int, dropout: float = 0.0) -> nn.Module:
+    """Build a kernel.
+
+    Args:
+        kernel: Name of a row of ``KERNELS``, or a dictionary of it as ``type`` and options.
+        head_dim: Width d of a head.
+        dropout: Dropout on the attention weights while training, where the kernel has any.
+
+    Raises:
+        KeyError: If there is no such kernel; the message lists the names.
+    """
+    options = {"type": kernel} if isinstance(kernel, str) else dict(kernel)
+    name = options.pop("type", None)
+    if name not in KERNELS:
+        raise KeyError(f"no attention kernel named {name!r}; known are {sorted(KERNELS)}")
+    return KERNELS[name](head_dim=head_dim, dropout=dropout, **options)

@@ -1,0 +1,99 @@
+"""Linear attention with a feature map, and cosFormer, which weights it by distance."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from mmvidformer.layers.features import FeatureMap
+from mmvidformer.layers.kernels.base import LinearCostKernel, hide
+
+
+def weighted_sums(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Sums of linear attention, by ``(q k^T) v = q (k^T v)``.
+
+    Args:
+        q: Features of queries (..., S, m).
+        k: Features of keys (..., S', m).
+        v: Values (..., S', d).
+        mask: True where a key is seen, broadcasts to (..., 1, S'); or None.
+
+    Returns:
+        ``sum_j (q_i.k_j) v_j`` (..., S, d) and ``sum_j q_i.k_j`` (..., S, 1).
+    """
+    k = hide(k, mask)
+    total = k.sum(dim=-2, keepdim=True).transpose(-1, -2)  # (..., m, 1)
+    return q @ (k.transpose(-1, -2) @ v), q @ total
+
+
+class LinearKernel(LinearCostKernel):
+    """Linear attention, ``y_i = sum_j (q'_i.k'_j) v_j / (sum_j q'_i.k'_j + eps)``.
+
+    ``q' = f(q) + offset`` and ``k'`` likewise. Feature fixation, eq. 3, with ReLU; Katharopoulos
+    et al. 2020 ("Linear Trans."), section 3.2, with ELU + 1 and no offset. Neither scales q k.
+
+    Args:
+        head_dim: Width d of a head.
+        dropout: Must be 0.
+        feature: f: ``'relu'``, ``'elu'`` (ELU + 1) or ``'sigmoid'``.
+        offset: Add ``d^-0.5`` to every feature. The official code of feature fixation does so
+            (it adds what is elsewhere the scale), the papers do not. Default: with ReLU only.
+        eps: Added to the normaliser.
+    """
+
+    def __init__(
+        self,
+        head_dim: int,
+        dropout: float = 0.0,
+        feature: str = "relu",
+        offset: bool | None = None,
+        eps: float = 1e-6,
+    ) -> None:
+        super().__init__(head_dim, dropout)
+        offset = feature == "relu" if offset is None else offset
+        self.feature_map = FeatureMap(feature, head_dim**-0.5 if offset else 0.0)
+        self.eps = eps
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """Attend; see ``forward``."""
+        value, weight = weighted_sums(q, k, v, mask)
+        return value / (weight + self.eps)
+
+
+class CosformerKernel(LinearCostKernel):
+    """cosFormer, ``y_i = sum_j w_ij v_j / max(sum_j w_ij, eps)``.
+
+    ``w_ij = relu(q_i).relu(k_j) cos(pi/2 (i - j) / M)`` with i, j = 1 ... M places in the
+    sequence, which splits into features ``[x sin, x cos]`` of width 2d. Qin et al. 2022,
+    section 3. Places run along the tokens of a group as the view orders them; a class token in the
+    group is its first place.
+
+    Args:
+        head_dim: Width d of a head.
+        dropout: Must be 0.
+        eps: Least value of the normaliser.
+    """
+
+    def __init__(self, head_dim: int, dropout: float = 0.0, eps: float = 1e-6) -> None:
+        super().__init__(head_dim, dropout)
+        self.feature_map = FeatureMap("relu")
+        self.eps = eps
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """Attend; see ``forward``.
+
+        Raises:
+            ValueError: If there are not as many keys as queries, as in the views ``local`` and
+                ``strided``: a distance needs places in one sequence.
+        """
+        length = q.shape[-2]
+        if k.shape[-2] != length:
+            raise ValueError(
+                f"cosFormer weights by distance within one sequence, got {length} queries and "
+                f"{k.shape[-2]} keys; use a view whose keys are its queries"
+            )
+        place = torch.arange(1, length + 1, device=q.device, dtype=q.dtype)
+        angle = (math.pi / 2 / length * place)[:, None]
+        q, k = (torch.cat([x * angle.sin(), x * angle.cos()], dim=-1) for x in (q, k))
+        value, weight = weighted_sums(q, k, v, mask)
+        return value / weight.clamp_min(self.eps)

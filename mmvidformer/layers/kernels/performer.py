@@ -1,0 +1,71 @@
+"""Performer: softmax attention in expectation, by positive random features."""
+
+import torch
+from torch import Tensor
+
+from mmvidformer.layers.kernels.base import LinearCostKernel
+from mmvidformer.layers.kernels.linear import weighted_sums
+
+
+def orthogonal_gaussian(rows: int, dim: int, device: torch.device | None = None) -> Tensor:
+    """Draw directions (rows, dim) that are orthogonal in blocks of ``dim``, with Gaussian norms.
+
+    Each row is distributed as a standard normal vector: its direction is uniform and its norm
+    chi-distributed. Choromanski et al. 2021, section 2.4.
+    """
+    blocks = []
+    for start in range(0, rows, dim):
+        q, r = torch.linalg.qr(torch.randn(dim, dim, device=device))
+        # LAPACK's Q has signs of its own; without these the directions would not be uniform, and
+        # the estimate of softmax would keep an error however many there are.
+        blocks.append((q * r.diagonal().sign()).T[: rows - start])
+    norms = torch.randn(rows, dim, device=device).norm(dim=1, keepdim=True)
+    return torch.cat(blocks) * norms
+
+
+class PerformerKernel(LinearCostKernel):
+    """Performer (FAVOR+), ``y_i = sum_j (q'_i.k'_j) v_j / sum_j q'_i.k'_j``.
+
+    ``x' = m^-1/2 (exp(w.x - |x|^2 / 2 - c) + eps)`` over m random directions w, of queries and
+    keys times ``d^-1/4``; q'.k' is in expectation ``exp(q.k / sqrt(d))`` but for a factor that
+    cancels. c is the greatest exponent, of a query's features, or of all keys of a group.
+    Choromanski et al. 2021, section 2.3 and lemma 1.
+
+    The directions are drawn anew in each forward pass of training. Evaluation uses the last ones,
+    which are kept as a buffer, so that its outputs repeat. A gate in front of the kernel weights
+    queries and keys themselves, not their random features: the paper on feature fixation does not
+    say which, and this is what its code does for kernels other than ReLU.
+
+    Args:
+        head_dim: Width d of a head.
+        dropout: Must be 0.
+        num_features: Directions m. 64, the width of a head, gives the operations that the paper
+            on feature fixation counts; Motionformer uses 256.
+        eps: Added to the features, so that none is zero.
+    """
+
+    def __init__(
+        self, head_dim: int, dropout: float = 0.0, num_features: int = 64, eps: float = 1e-6
+    ) -> None:
+        super().__init__(head_dim, dropout)
+        self.num_features = num_features
+        self.eps = eps
+        self.register_buffer("directions", orthogonal_gaussian(num_features, head_dim))
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """Attend; see ``forward``."""
+        if self.training:
+            # A new tensor, not new values in the old one, which a backward pass may still need.
+            self.directions = orthogonal_gaussian(self.num_features, self.head_dim, q.device)
+        q, k = (self._exponents(x) for x in (q, k))
+        q = q - q.amax(dim=-1, keepdim=True).detach()
+        seen = k if mask is None else k.masked_fill(~mask.transpose(-1, -2), -torch.inf)
+        k = k - seen.amax(dim=(-1, -2), keepdim=True).detach()
+        q, k = ((x.exp() + self.eps) * self.num_features**-0.5 for x in (q, k))
+        value, weight = weighted_sums(q, k, v, mask)
+        return value / weight
+
+    def _exponents(self, x: Tensor) -> Tensor:
+        x = x * self.head_dim**-0.25
+        directions = self.directions.to(x.dtype)
+        return x @ directions.T - x.square().sum(dim=-1, keepdim=True) / 2

@@ -1,0 +1,207 @@
+"""Neighbourhood association: keys and values take channels of tokens near them.
+
+===============  ==============================================================  ==============
+type             channels D of a key or value, heads one after the other         source
+===============  ==============================================================  ==============
+temporal         D/divisor from the next frame, D/divisor from the one before    official code
+spatial          8 folds of D/16 from the 8 neighbours                           official code
+temporal_window  after the first alpha D: equal folds from frames -tau ... tau   paper, A.3
+spatial_cross    the same from xi places left, right, above and below            paper, A.3
+spatial_square   the same from all other places of a square of radius xi         paper, table 11
+===============  ==============================================================  ==============
+
+The paper's "temporal shift 4/8" (table 10) is the divisor of the code, not a radius: one frame
+each way, a half or a quarter of the channels.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Move:
+    """Where a fold of channels comes from.
+
+    Args:
+        offset: Frames, rows and columns from the token to its source.
+        keep: At a border, where there is no source, keep the token's own channels instead of
+            zeros.
+    """
+
+    offset: tuple[int, int, int]
+    keep: bool = False
+
+
+class Shift(nn.Module):
+    """Shift folds of the channels of keys and values along the grid; queries pass.
+
+    It has no parameters and takes any grid. What does not fill a fold stays where it is.
+
+    Args:
+        moves: One for each fold, in the order of the channels.
+        share: Size of a fold as a share of all channels D (rounded down).
+        first: Share of D before the first fold, which stays.
+        segment: Frames between which nothing is shifted; None: the whole clip.
+    """
+
+    per_token = False
+
+    def __init__(
+        self,
+        moves: Sequence[Move],
+        share: Fraction,
+        first: Fraction = Fraction(0),
+        segment: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.moves = tuple(moves)
+        self.share = share
+        self.first = first
+        self.segment = segment
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Shift k and v; all (B, T, H, W, n, d).
+
+        Raises:
+            ValueError: If D is too small for the folds, or T no multiple of the segment.
+        """
+        return q, self.shift(k), self.shift(v)
+
+    def shift(self, x: Tensor) -> Tensor:
+        """Shift (B, T, H, W, n, d); errors as of ``forward``."""
+        channels = x.flatten(-2)
+        dim, frames = channels.shape[-1], channels.shape[1]
+        fold, start = int(dim * self.share), int(dim * self.first)
+        if not fold:
+            raise ValueError(
+                f"{dim} channels are too few for {len(self.moves)} folds of a share of {self.share}"
+            )
+        if self.segment:
+            if frames % self.segment:
+                raise ValueError(f"{frames} frames are no multiple of segments of {self.segment}")
+            channels = channels.unflatten(1, (-1, self.segment)).flatten(0, 1)
+        rest = dim - start - fold * len(self.moves)
+        kept, *folds, last = channels.split([start, *[fold] * len(self.moves), rest], dim=-1)
+        moved = [_moved(part, move) for part, move in zip(folds, self.moves, strict=True)]
+        return torch.cat([kept, *moved, last], dim=-1).reshape(x.shape)
+
+    def extra_repr(self) -> str:
+        """Show the settings in the printed model."""
+        return f"{len(self.moves)} folds of {self.share}, segment={self.segment}"
+
+
+def _moved(x: Tensor, move: Move) -> Tensor:
+    """Channels (B, T, H, W, fold) from the place that the move points to."""
+    out = x.clone() if move.keep else torch.zeros_like(x)
+    to, source = [slice(None)], [slice(None)]
+    for size, offset in zip(x.shape[1:4], move.offset, strict=True):
+        inside = max(size - abs(offset), 0)
+        to.append(slice(max(-offset, 0), max(-offset, 0) + inside))
+        source.append(slice(max(offset, 0), max(offset, 0) + inside))
+    out[tuple(to)] = x[tuple(source)]
+    return out
+
+
+def _places(offsets: Sequence[tuple[int, int]], keep: bool = False) -> list[Move]:
+    return [Move((0, *offset), keep) for offset in offsets]
+
+
+def temporal_shift(divisor: int = 4, segment: int | None = None) -> Shift:
+    """Shift over time as the official code does (TSM, Lin et al. 2019), with zeros at the ends.
+
+    Args:
+        divisor: Channels over those that come from each side: 4 for Something-Something, 8 for
+            Kinetics.
+        segment: Frames of a segment. The released Kinetics settings have 8 for clips of 16.
+    """
+    moves = [Move((1, 0, 0)), Move((-1, 0, 0))]
+    return Shift(moves, Fraction(1, divisor), segment=segment)
+
+
+# Of the official code: the places of radius 2 that are not multiples of a neighbour, in its order.
+_KNIGHT = [(-2, -1), (-2, 1), (-1, -2), (1, -2), (2, -1), (2, 1), (-1, 2), (1, 2)]
+_RING = [(1, 0), (-1, 0), (0, 1), (0, -1), (-1, -1), (1, 1), (-1, 1), (1, -1)]
+
+
+def spatial_shift(distance: int = 1) -> Shift:
+    """Shift over space as the official code does.
+
+    Four folds along rows and columns, zero at the border, then four along the diagonals, which
+    keep their own value there. All come from ``distance`` places away; a fold has
+    ``D / 2 / ((2 distance + 1)^2 - 1)`` channels, as if all places of the square were read, but
+    only at distance 2 they are.
+
+    Args:
+        distance: Places to the source; the released settings have 1.
+    """
+    s = distance
+    moves = _places([(s, 0), (-s, 0), (0, s), (0, -s)])
+    moves += _places([(-s, -s), (s, s), (-s, s), (s, -s)], keep=True)
+    moves += _places([*_KNIGHT, *_RING], keep=True) if distance == 2 else []
+    return Shift(moves, Fraction(1, 2 * ((2 * s + 1) ** 2 - 1)))
+
+
+def _window(moves: Sequence[Move], alpha: float) -> Shift:
+    first = Fraction(alpha).limit_denominator(1000)
+    return Shift(moves, (1 - first) / len(moves), first)
+
+
+def temporal_window(tau: int = 1, alpha: float = 0.5) -> Shift:
+    """Shift over time as the paper's text has it (A.3), with zeros at the ends.
+
+    Args:
+        tau: Frames on each side. They give equal folds, the earliest first (the order is not
+            published).
+        alpha: Share of the channels that stays.
+    """
+    return _window([Move((t, 0, 0)) for t in range(-tau, tau + 1) if t], alpha)
+
+
+def spatial_cross(xi: int = 1, alpha: float = 0.5) -> Shift:
+    """Shift over space as the paper's text has it (A.3), with zeros at the border.
+
+    Args:
+        xi: Places in each direction: left, right, above, below, the nearest first (the order is
+            not published).
+        alpha: Share of the channels that stays.
+    """
+    directions = [(0, -1), (0, 1), (-1, 0), (1, 0)]
+    steps = range(1, xi + 1)
+    return _window(_places([(n * y, n * x) for y, x in directions for n in steps]), alpha)
+
+
+def spatial_square(xi: int = 1, alpha: float = 0.5) -> Shift:
+    """Shift over space from a square, the paper's comparison in table 11; zeros at the border.
+
+    Args:
+        xi: Radius of the square. Its other places give equal folds, row by row.
+        alpha: Share of the channels that stays.
+    """
+    around = range(-xi, xi + 1)
+    return _window(_places([(y, x) for y in around for x in around if (y, x) != (0, 0)]), alpha)
+
+
+SHIFTS: dict[str, Callable[..., Shift]] = {
+    "temporal": temporal_shift,
+    "spatial": spatial_shift,
+    "temporal_window": temporal_window,
+    "spatial_cross": spatial_cross,
+    "spatial_square": spatial_square,
+}
+
+
+def build_shift(shift: str | Mapping) -> Shift:
+    """Build a shift from the name of a row of ``SHIFTS``, or a dictionary of ``type`` and options.
+
+    Raises:
+        KeyError: If there is no such shift; the message lists the names.
+    """
+    options = {"type": shift} if isinstance(shift, str) else dict(shift)
+    name = options.pop("type", None)
+    if name not in SHIFTS:
+        raise KeyError(f"no shift named {name!r}; known are {sorted(SHIFTS)}")
+    return SHIFTS[name](**options)

@@ -1,0 +1,82 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from mmvidformer.layers import FIXATIONS, Attention, Fixation
+
+D = 4
+
+
+def tokens() -> list[Tensor]:
+    torch.manual_seed(1)
+    return [torch.randn(2, 3, 5, D) for _ in range(3)]
+
+
+def by_hand(gate: torch.nn.Linear, *read: Tensor) -> Tensor:
+    return torch.sigmoid(F.linear(torch.cat(read, -1), gate.weight, gate.bias))
+
+
+# (what is read for q, for k); the same gate where shared
+READ = {
+    "separate": ("q", "k"),
+    "qk": ("qk", "qk"),
+    "qk_shared": ("qk", "qk"),
+    "qkv": ("qkv", "qkv"),
+    "qkv_shared": ("qkv", "qkv"),
+}
+
+
+@pytest.mark.parametrize("scheme", FIXATIONS)
+def test_each_scheme_is_its_row(scheme: str) -> None:
+    fixation = Fixation(D, scheme)
+    assert set(fixation.gates) == ({"qk"} if scheme.endswith("shared") else {"q", "k"})
+    q, k, v = tokens()
+    named = {"q": q, "k": k, "v": v}
+    gates = [fixation.gates["qk" if scheme.endswith("shared") else name] for name in "qk"]
+    expected = [
+        x * by_hand(gate, *(named[letter] for letter in read))
+        for x, gate, read in zip((q, k), gates, READ[scheme], strict=True)
+    ]
+    out = fixation(q, k, v)
+    torch.testing.assert_close(out, (*expected, v))
+
+
+@pytest.mark.parametrize(("combine", "joined"), [("add", torch.add), ("multiply", torch.mul)])
+def test_other_ways_to_join(combine: str, joined: object) -> None:
+    fixation = Fixation(D, "qkv_shared", combine)
+    assert fixation.gates["qk"].in_features == D
+    q, k, v = tokens()
+    ratio = by_hand(fixation.gates["qk"], joined(joined(q, k), v))
+    torch.testing.assert_close(fixation(q, k, v), (q * ratio, k * ratio, v))
+
+
+def test_parameters_of_the_published_gate() -> None:
+    """Section 4.3: 24 gates of 192 to 64 numbers."""
+    assert sum(p.numel() for p in Fixation(64).parameters()) == 12352
+
+
+def test_gates_come_after_the_feature_map() -> None:
+    """Eq. 4 and 5: what is gated is relu(q), and so it is in the official code."""
+    attn = Attention(8, 2, kernel="linear", fixation="qkv_shared")
+    grid = torch.randn(1, 2, 3, 2, 8)
+    q, k, v = attn.qkv(grid).unflatten(-1, (3, 2, D)).unbind(-3)
+    q, k = F.relu(q) + D**-0.5, F.relu(k) + D**-0.5
+    ratio = by_hand(attn.prepare["fixation"].gates["qk"], q, k, v)
+    prepared, _ = attn.project(grid)
+    torch.testing.assert_close(prepared, torch.stack([q * ratio, k * ratio, v], -3))
+
+
+def test_class_token_is_gated_too() -> None:
+    attn = Attention(8, 2, fixation="separate")
+    cls = torch.randn(1, 1, 8)
+    _, prepared = attn.project(torch.randn(1, 1, 1, 1, 8), cls)
+    as_grid, _ = attn.project(cls[:, :, None, None])
+    torch.testing.assert_close(prepared, as_grid[:, :, 0, 0])
+
+
+def test_wrong_names_are_named() -> None:
+    with pytest.raises(KeyError, match="all.*qkv_shared"):
+        Fixation(D, "all")
+    with pytest.raises(KeyError, match="mean.*concat"):
+        Fixation(D, combine="mean")

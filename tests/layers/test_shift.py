@@ -1,0 +1,163 @@
+"""Shifts against their definitions, place by place and channel by channel."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from mmvidformer.layers import SHIFTS, Attention, build_shift
+
+HEADS, WIDTH = 2, 24
+D = HEADS * WIDTH
+Source = tuple[int, int, int] | None  # offset to the source, None: the token itself
+
+
+def brute_force(x: Tensor, source: Callable[[int], Source], keep: Callable[[int], bool]) -> Tensor:
+    """One number at a time; ``source`` gives the offset of a channel, heads one after another."""
+    out = torch.zeros_like(x)
+    size = x.shape[1:4]
+    for t in range(size[0]):
+        for h in range(size[1]):
+            for w in range(size[2]):
+                for c in range(D):
+                    head, within = divmod(c, WIDTH)
+                    offset = source(c) or (0, 0, 0)
+                    place = [p + o for p, o in zip((t, h, w), offset, strict=True)]
+                    if all(0 <= p < n for p, n in zip(place, size, strict=True)):
+                        value = x[:, place[0], place[1], place[2], head, within]
+                    else:
+                        value = x[:, t, h, w, head, within] * float(keep(c))
+                    out[:, t, h, w, head, within] = value
+    return out
+
+
+def folds(offsets: Sequence[tuple[int, int, int]], size: int, start: int = 0):
+    def source(c: int) -> Source:
+        fold = (c - start) // size
+        return offsets[fold] if c >= start and fold < len(offsets) else None
+
+    return source
+
+
+NEIGHBOURS = [(1, 0), (-1, 0), (0, 1), (0, -1), (-1, -1), (1, 1), (-1, 1), (1, -1)]
+# The folds of the official code at distance 2: those eight, then the places between.
+BETWEEN = [
+    (-2, -1), (-2, 1), (-1, -2), (1, -2), (2, -1), (2, 1), (-1, 2), (1, 2),
+    (1, 0), (-1, 0), (0, 1), (0, -1), (-1, -1), (1, 1), (-1, 1), (1, -1),
+]  # fmt: skip
+
+
+def in_space(places: Sequence[tuple[int, int]], scale: int = 1) -> list[tuple[int, int, int]]:
+    return [(0, scale * y, scale * x) for y, x in places]
+
+
+def ring(xi: int) -> list[tuple[int, int]]:
+    around = range(-xi, xi + 1)
+    return [(y, x) for y in around for x in around if (y, x) != (0, 0)]
+
+
+CROSS_2 = [(0, -1), (0, -2), (0, 1), (0, 2), (-1, 0), (-2, 0), (1, 0), (2, 0)]
+
+# id: shift, offsets of the folds, channels of a fold, first fold, folds that are zero at a border
+ROWS = {
+    "temporal 4": ("temporal", [(1, 0, 0), (-1, 0, 0)], D // 4, 0, 2),
+    "temporal 8": (
+        {"type": "temporal", "divisor": 8}, [(1, 0, 0), (-1, 0, 0)], D // 8, 0, 2),
+    "spatial 1": ("spatial", in_space(NEIGHBOURS), D // 16, 0, 4),
+    "spatial 2": (
+        {"type": "spatial", "distance": 2},
+        [*in_space(NEIGHBOURS, 2), *in_space(BETWEEN)], D // 48, 0, 4),
+    "window 1": ("temporal_window", [(-1, 0, 0), (1, 0, 0)], D // 4, D // 2, 2),
+    "window 2": (
+        {"type": "temporal_window", "tau": 2, "alpha": 0.25},
+        [(-2, 0, 0), (-1, 0, 0), (1, 0, 0), (2, 0, 0)], 9, 12, 4),
+    "cross 1": (
+        "spatial_cross", in_space([(0, -1), (0, 1), (-1, 0), (1, 0)]), D // 8, D // 2, 4),
+    "cross 2": ({"type": "spatial_cross", "xi": 2}, in_space(CROSS_2), 3, D // 2, 8),
+    "square 1": ("spatial_square", in_space(ring(1)), 3, D // 2, 8),
+    "square 2": ({"type": "spatial_square", "xi": 2}, in_space(ring(2)), 1, D // 2, 24),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("grid", [(3, 4, 5), (1, 1, 2)])
+@pytest.mark.parametrize("row", ROWS)
+def test_each_shift_is_its_definition(row: str, grid: tuple[int, int, int]) -> None:
+    shift, offsets, size, start, zeroed = ROWS[row]
+    x = torch.randn(1, *grid, HEADS, WIDTH)
+    expected = brute_force(
+        x, folds(offsets, size, start), keep=lambda c: (c - start) // size >= zeroed
+    )
+    q, k, v = build_shift(shift)(x, x, 2 * x)
+    torch.testing.assert_close(q, x, rtol=0, atol=0)
+    torch.testing.assert_close(k, expected, rtol=0, atol=0)
+    torch.testing.assert_close(v, 2 * expected, rtol=0, atol=0)
+
+
+def test_every_shift_has_a_row() -> None:
+    types = {s if isinstance(s, str) else s["type"] for s, *_ in ROWS.values()}
+    assert types == set(SHIFTS)
+
+
+def test_distance_4_moves_eight_narrow_folds() -> None:
+    """The setting of the paper's table 10 for Kinetics, in the official code: 3 channels each."""
+    x = torch.randn(1, 1, 9, 9, 8, 64)
+    moved = build_shift({"type": "spatial", "distance": 4}).shift(x)
+    changed = (moved != x).flatten(-2)[0, 0, 4, 4]
+    assert changed.nonzero().flatten().tolist() == list(range(8 * 3))
+    torch.testing.assert_close(moved[0, 0, 0, 0, 0, :3], x[0, 0, 4, 0, 0, :3])
+
+
+def test_segments_are_shifted_apart() -> None:
+    """NUM_SEGMENTS 8 with clips of 16 frames: as two clips of 8."""
+    x = torch.randn(2, 16, 2, 2, HEADS, WIDTH)
+    whole = build_shift({"type": "temporal", "segment": 8}).shift(x)
+    halves = [build_shift("temporal").shift(half) for half in x.split(8, dim=1)]
+    torch.testing.assert_close(whole, torch.cat(halves, dim=1), rtol=0, atol=0)
+
+
+def test_attention_shifts_keys_and_values_but_not_the_class_token() -> None:
+    attn = Attention(D, HEADS, shifts=("spatial", "temporal"))
+    grid, cls = torch.randn(1, 3, 2, 4, D), torch.randn(1, 1, D)
+    raw = attn.qkv(grid).unflatten(-1, (3, HEADS, WIDTH))
+    qkv, cls_qkv = attn.project(grid, cls)
+    spatial, temporal = build_shift("spatial"), build_shift("temporal")
+    torch.testing.assert_close(qkv[..., 0, :, :], raw[..., 0, :, :])
+    for i in (1, 2):
+        moved = temporal.shift(spatial.shift(raw[..., i, :, :]))
+        torch.testing.assert_close(qkv[..., i, :, :], moved)
+    torch.testing.assert_close(cls_qkv, attn.qkv(cls).unflatten(-1, (3, HEADS, WIDTH)))
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_shift_before_or_after_the_gates(last: bool) -> None:
+    torch.manual_seed(0)
+    attn = Attention(
+        D, HEADS, kernel="linear", fixation="qkv_shared", shifts=("temporal",), shift_last=last
+    )
+    grid = torch.randn(1, 3, 2, 2, D)
+    tokens = attn.qkv(grid).unflatten(-1, (3, HEADS, WIDTH)).unbind(-3)
+    move, gate = build_shift("temporal"), attn.prepare["fixation"]
+    mapped = attn.kernel.feature_map
+    tokens = move(*gate(*mapped(*tokens))) if last else gate(*mapped(*move(*tokens)))
+    torch.testing.assert_close(attn.project(grid)[0], torch.stack(tokens, -3))
+    assert list(attn.prepare)[-1 if last else 0] == "shift0"
+
+
+def test_gradients_go_to_where_the_channels_come_from() -> None:
+    shift = build_shift("spatial")
+    x = torch.randn(1, 2, 3, 3, 2, 8, dtype=torch.double, requires_grad=True)
+    assert torch.autograd.gradcheck(shift.shift, x, fast_mode=True)
+
+
+@pytest.mark.parametrize(
+    ("shift", "error", "match"),
+    [
+        ("sideways", KeyError, "sideways.*temporal"),
+        ({"type": "spatial_square", "xi": 4}, ValueError, "48 channels.*80 folds"),
+        ({"type": "temporal", "segment": 2}, ValueError, "3 frames.*segments of 2"),
+    ],
+)
+def test_wrong_arguments_are_named(shift: object, error: type, match: str) -> None:
+    with pytest.raises(error, match=match):
+        build_shift(shift).shift(torch.zeros(1, 3, 2, 2, HEADS, WIDTH))
