@@ -27,6 +27,7 @@ MODELS = _child(
     "mmaction.models",
     "mmvidformer.models",
     "mmvidformer.models.heads",
+    "mmvidformer.models.heads_tokens",
     "mmvidformer.models.batch_mixing",
 )
 DATASETS = _child("dataset", _mmaction.DATASETS, "mmaction.datasets", "mmvidformer.datasets")

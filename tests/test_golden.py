@@ -15,11 +15,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.convert.describe import count_blocks, vivit_settings
+from mmvidformer.convert.describe import (
+    count_blocks,
+    feature_fixation_settings,
+    vivit_settings,
+)
 from mmvidformer.convert.detect import read_model
+from mmvidformer.convert.feature_fixation import from_feature_fixation
 from mmvidformer.convert.scenic import from_scenic
 from mmvidformer.convert.timesformer import from_timesformer
-from mmvidformer.models import TimeSformer, ViViT
+from mmvidformer.models import FeatureFixationTransformer, TimeSformer, ViViT
 
 DEFAULT = Path(__file__).parent / "golden"
 FOLDER = Path(os.environ.get("MMVIDFORMER_GOLDEN_DIR") or DEFAULT)
@@ -98,6 +103,38 @@ def _check_timesformer(path: Path, arrays: dict[str, np.ndarray], meta: dict) ->
     _assert_equal(logits, arrays["output"])
 
 
+# Gates of the reference by our scheme of fixation.
+FIXATIONS = {"none": None, "shared": "qkv_shared", "unshared": "qkv"}
+
+
+def _check_feature_fixation(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
+    assert meta["input"] == "N C T H W" and meta["output"] == "features N T (H W) D", meta
+    clip = torch.from_numpy(arrays["input"]).float()
+    frames, height, width = clip.shape[2:]
+    result = from_feature_fixation(_params(arrays))
+    assert result.num_heads in (None, meta["num_heads"])
+    result.num_heads = meta["num_heads"]
+    settings = feature_fixation_settings(result)
+    assert settings["fixation"] == FIXATIONS[meta["gate"]]
+    assert settings["patch_size"] == meta["patch_size"]
+    assert settings["clip_len"] == frames
+    shifts = {
+        "temporal": {"type": "temporal", "divisor": meta["shift_div"]},
+        "spatial": {"type": "spatial", "distance": meta["spatial_shift_size"]},
+    }
+    backbone = FeatureFixationTransformer(
+        **settings,
+        img_size=(height, width),
+        stem={"stride": meta["stride"], "padding": meta["padding"], "norm": True},
+        shifts=shifts if meta["shifts"] else {},
+    )
+    model = nn.ModuleDict({"backbone": backbone})
+    model.load_state_dict(result.state)
+    with torch.no_grad():
+        features = model.eval()["backbone"](clip)
+    _assert_equal(features.flatten(2, 3), arrays["features"])
+
+
 def _params(arrays: dict[str, np.ndarray]) -> dict[str, Tensor]:
     return {
         name.removeprefix("param:"): torch.from_numpy(array)
@@ -120,6 +157,7 @@ def _assert_equal(output: Tensor, expected: np.ndarray) -> None:
 
 
 FAMILIES: dict[str, Callable[[Path, dict[str, np.ndarray], dict], None]] = {
+    "feature_fixation": _check_feature_fixation,
     "timesformer": _check_timesformer,
     "vivit": _check_vivit,
 }

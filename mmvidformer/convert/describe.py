@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
+from mmvidformer.convert.feature_fixation import own_fixation
 from mmvidformer.convert.keymap import Conversion
 
 
@@ -20,8 +21,13 @@ def settings_of(result: Conversion) -> dict:
     Raises:
         ValueError: If the weights are of no model of ours.
     """
-    spatial_table = "backbone.encoder.pos_embed.hw" in result.state
-    return timesformer_settings(result) if spatial_table else vivit_settings(result)
+    for describe, sign in (
+        (feature_fixation_settings, "backbone.embed.norm.weight"),
+        (timesformer_settings, "backbone.encoder.pos_embed.hw"),
+    ):
+        if sign in result.state:
+            return describe(result)
+    return vivit_settings(result)
 
 
 def _arch(result: Conversion) -> dict:
@@ -33,6 +39,28 @@ def _arch(result: Conversion) -> dict:
     heads = {} if result.num_heads is None else {"num_heads": result.num_heads}
     depth = count_blocks(result.state, "backbone.encoder")
     return dict(embed_dims=dim, depth=depth, mlp_ratio=ratio, **heads)
+
+
+def feature_fixation_settings(result: Conversion) -> dict:
+    """Read the arguments of ``FeatureFixationTransformer`` with the official stem off its weights.
+
+    Without positions in space the size of the images is not told; shifts and kernel are not
+    either.
+
+    Returns:
+        ``arch`` (without ``num_heads`` where that is not known), ``attention``, ``clip_len``,
+        ``patch_size`` and ``fixation``.
+
+    Raises:
+        ValueError: If the gates do not tell their scheme.
+    """
+    return dict(
+        arch=_arch(result),
+        attention=result.scheme,
+        clip_len=result.state["backbone.encoder.pos_embed.t"].shape[1],
+        patch_size=result.state["backbone.embed.proj.weight"].shape[-1],
+        fixation=own_fixation(result.state),
+    )
 
 
 def timesformer_settings(result: Conversion) -> dict:

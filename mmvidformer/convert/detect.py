@@ -6,6 +6,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from mmvidformer.convert.feature_fixation import from_feature_fixation, is_official
 from mmvidformer.convert.google_npz import from_google_npz
 from mmvidformer.convert.huggingface import from_huggingface
 from mmvidformer.convert.io import load_checkpoint
@@ -73,9 +74,17 @@ FORMATS: dict[str, Format] = {
         from_timesformer,
         ("grid",),
     ),
+    "feature_fixation": Format(
+        "linear video transformer with feature fixation (official)",
+        is_official,
+        from_feature_fixation,
+    ),
     "timm": Format(
         "timm image ViT",
-        lambda state: {"patch_embed.proj.weight", "blocks.0.attn.qkv.weight"} <= set(state),
+        lambda state: (
+            {"patch_embed.proj.weight", "blocks.0.attn.qkv.weight"} <= set(state)
+            and not is_official(state)
+        ),
         from_timm,
         ("grid",),
     ),

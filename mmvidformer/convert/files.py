@@ -57,6 +57,8 @@ def convert_file(
     result.num_heads = num_heads or result.num_heads
     settings = settings_of(result)
     classes = len(result.state[CLASSIFIER]) if CLASSIFIER in result.state else None
+    if to == "huggingface" and "fixation" in settings:
+        raise ValueError(f"HuggingFace has no model with feature fixation, and {source} is one")
     if to == "huggingface" and "attention" in settings:
         state = to_timesformer(result.state, settings["attention"], "huggingface")
         save_huggingface(target, state, huggingface_timesformer_config(settings, classes))

@@ -192,7 +192,7 @@ def _embedding(
     make = EMBEDS[embed]
     if make is None:
         return None
-    if not name.endswith(".weight") or value.shape[2] == own.shape[2]:
+    if name != "embed.proj.weight" or value.shape[2] == own.shape[2]:
         return value
     # Summed over its frames a kernel sees a static clip as the image that it shows.
     return make(value.sum(dim=2, keepdim=True), own.shape[2])

@@ -116,6 +116,7 @@ class TransformerBlock(nn.Module):
         drop_path: Rate of stochastic depth.
         drop_path_rescale: See ``DropPath``.
         drop_path_per_group: See ``DropPath``; the MLP always draws for a clip.
+        depthwise: A depthwise convolution in the MLP (see ``Mlp``); without class token only.
         parallel: All steps read the block's input and their updates are summed, instead of each
             reading what the step before it left.
 
@@ -136,6 +137,7 @@ class TransformerBlock(nn.Module):
         drop_path: float = 0.0,
         drop_path_rescale: bool = True,
         drop_path_per_group: bool = False,
+        depthwise: bool = False,
         parallel: bool = False,
     ) -> None:
         super().__init__()
@@ -159,7 +161,7 @@ class TransformerBlock(nn.Module):
             }
         )
         self.norm = nn.LayerNorm(dim, eps=norm_eps)
-        self.mlp = Mlp(dim, int(dim * mlp_ratio), act=act, drop=drop)
+        self.mlp = Mlp(dim, int(dim * mlp_ratio), act=act, drop=drop, depthwise=depthwise)
         self.drop_path = DropPath(drop_path, drop_path_rescale)
 
     def forward(

@@ -14,26 +14,44 @@ logger = logging.getLogger("mmvidformer")
 
 
 class TubeletEmbedding(nn.Module):
-    """Cut a clip into tubelets that do not overlap and project each to a token.
+    """Cut a clip into tubelets and project each to a token.
 
     ViViT section 3.2; with ``tubelet[0] == 1`` it is the patch embedding of single frames that
-    ViT, TimeSformer and ViViT's uniform frame sampling use. What does not fill a tubelet at the
-    end of an axis is left out, as by a convolution without padding.
+    ViT, TimeSformer and ViViT's uniform frame sampling use. With a stride smaller than the tubelet
+    the tubelets overlap (the stem of the official code of feature fixation). What does not fill a
+    tubelet at the end of an axis is left out, as by a convolution.
 
     Args:
         dim: Token width D.
         tubelet: Frames, rows and columns of a tubelet.
         in_channels: Channels C of the clip.
+        stride: Frames, rows and columns between tubelets. Default: the tubelet, which makes them
+            lie side by side.
+        padding: Frames, rows and columns of zeros around the clip.
+        norm: A layer norm on the tokens, of epsilon 1e-5.
     """
 
     def __init__(
-        self, dim: int, tubelet: tuple[int, int, int] = (2, 16, 16), in_channels: int = 3
+        self,
+        dim: int,
+        tubelet: tuple[int, int, int] = (2, 16, 16),
+        in_channels: int = 3,
+        stride: tuple[int, int, int] | None = None,
+        padding: tuple[int, int, int] = (0, 0, 0),
+        norm: bool = False,
     ) -> None:
         super().__init__()
         self.tubelet = tuple(tubelet)
-        # Holds the parameters in the layout of checkpoints; the product below is the same as
-        # its convolution, and gives tokens with the width last without a copy.
-        self.proj = nn.Conv3d(in_channels, dim, kernel_size=self.tubelet, stride=self.tubelet)
+        self.stride = self.tubelet if stride is None else tuple(stride)
+        self.padding = tuple(padding)
+        self.proj = nn.Conv3d(in_channels, dim, self.tubelet, self.stride, self.padding)
+        self.norm = nn.LayerNorm(dim) if norm else nn.Identity()
+        self.apart = self.stride == self.tubelet and not any(self.padding)
+
+    def grid(self, size: Sequence[int]) -> tuple[int, int, int]:
+        """Grid (T, H, W) of the tokens of a clip of (T', H', W')."""
+        axes = zip(size, self.padding, self.tubelet, self.stride, strict=True)
+        return tuple((n + 2 * p - k) // s + 1 for n, p, k, s in axes)
 
     def forward(self, clip: Tensor) -> Tensor:
         """Embed a clip.
@@ -48,20 +66,27 @@ class TubeletEmbedding(nn.Module):
             ValueError: If the clip has not five axes, other channels, or is smaller than a
                 tubelet.
         """
-        t, h, w = self.tubelet
         if clip.dim() != 5 or clip.shape[1] != self.proj.in_channels:
             raise ValueError(
                 f"a clip has shape (B, {self.proj.in_channels}, T, H, W), got {tuple(clip.shape)}"
             )
-        size = [n // p for n, p in zip(clip.shape[2:], self.tubelet, strict=True)]
-        if 0 in size:
+        if min(self.grid(clip.shape[2:])) < 1:
             raise ValueError(
                 f"a clip of (T, H, W) {tuple(clip.shape[2:])} is smaller than one tubelet "
                 f"{self.tubelet}"
             )
+        return self.norm(self._product(clip) if self.apart else self._convolution(clip))
+
+    def _product(self, clip: Tensor) -> Tensor:
+        # The convolution of tubelets side by side; tokens have the width last without a copy.
+        t, h, w = self.tubelet
+        size = self.grid(clip.shape[2:])
         clip = clip[:, :, : size[0] * t, : size[1] * h, : size[2] * w]
         pixels = rearrange(clip, "b c (t i) (h j) (w k) -> b t h w (c i j k)", i=t, j=h, k=w)
         return F.linear(pixels, self.proj.weight.flatten(1), self.proj.bias)
+
+    def _convolution(self, clip: Tensor) -> Tensor:
+        return self.proj(clip).permute(0, 2, 3, 4, 1)
 
 
 class PositionEmbedding(nn.Module):

@@ -8,6 +8,32 @@ ACTIVATIONS = {
 }
 
 
+class DepthwiseConv(nn.Module):
+    """A 3 x 3 convolution of each channel within its frame, with zeros around it.
+
+    Args:
+        dim: Channels.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(dim, dim, kernel_size=3, padding=1, groups=dim)
+
+    def forward(self, grid: Tensor) -> Tensor:
+        """Convolve tokens (B, T, H, W, D).
+
+        Raises:
+            ValueError: If the tokens are no grid, as a class token is none.
+        """
+        if grid.dim() != 5:
+            raise ValueError(
+                "a depthwise convolution needs a grid of tokens (B, T, H, W, D), "
+                f"got {tuple(grid.shape)}"
+            )
+        frames = self.conv(grid.flatten(0, 1).permute(0, 3, 1, 2))
+        return frames.permute(0, 2, 3, 1).unflatten(0, grid.shape[:2])
+
+
 class Mlp(nn.Module):
     """Two linear layers with an activation between, applied to each token.
 
@@ -16,20 +42,30 @@ class Mlp(nn.Module):
         hidden_dim: Width of the hidden layer.
         act: ``'gelu'`` (exact, by erf: timm, TimeSformer) or ``'gelu_tanh'`` (flax: ViViT).
         drop: Dropout after either layer.
+        depthwise: Before the activation, a 3 x 3 depthwise convolution over the frame (PVT v2;
+            the official code of feature fixation). The tokens must then be a grid.
 
     Raises:
         KeyError: If the activation is unknown.
     """
 
-    def __init__(self, dim: int, hidden_dim: int, act: str = "gelu", drop: float = 0.0) -> None:
+    def __init__(
+        self,
+        dim: int,
+        hidden_dim: int,
+        act: str = "gelu",
+        drop: float = 0.0,
+        depthwise: bool = False,
+    ) -> None:
         super().__init__()
         if act not in ACTIVATIONS:
             raise KeyError(f"no activation named {act!r}; known are {sorted(ACTIVATIONS)}")
         self.fc1 = nn.Linear(dim, hidden_dim)
+        self.depthwise = DepthwiseConv(hidden_dim) if depthwise else nn.Identity()
         self.act = ACTIVATIONS[act]()
         self.fc2 = nn.Linear(hidden_dim, dim)
         self.drop = nn.Dropout(drop)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (..., D) to (..., D)."""
-        return self.drop(self.fc2(self.drop(self.act(self.fc1(x)))))
+        return self.drop(self.fc2(self.drop(self.act(self.depthwise(self.fc1(x))))))

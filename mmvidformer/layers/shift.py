@@ -14,6 +14,7 @@ The paper's "temporal shift 4/8" (table 10) is the divisor of the code, not a ra
 each way, a half or a quarter of the channels.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -39,7 +40,8 @@ class Move:
 class Shift(nn.Module):
     """Shift folds of the channels of keys and values along the grid; queries pass.
 
-    It has no parameters and takes any grid. What does not fill a fold stays where it is.
+    It has no parameters and takes any grid. What does not fill a fold stays where it is; where D is
+    too small for a single channel in a fold, nothing is shifted and a warning says so.
 
     Args:
         moves: One for each fold, in the order of the channels.
@@ -67,7 +69,7 @@ class Shift(nn.Module):
         """Shift k and v; all (B, T, H, W, n, d).
 
         Raises:
-            ValueError: If D is too small for the folds, or T no multiple of the segment.
+            ValueError: If T is no multiple of the segment.
         """
         return q, self.shift(k), self.shift(v)
 
@@ -77,8 +79,10 @@ class Shift(nn.Module):
         dim, frames = channels.shape[-1], channels.shape[1]
         fold, start = int(dim * self.share), int(dim * self.first)
         if not fold:
-            raise ValueError(
-                f"{dim} channels are too few for {len(self.moves)} folds of a share of {self.share}"
+            # The official code says nothing then, and its numbers are those of no shift.
+            warnings.warn(
+                f"{dim} channels are too few for folds of {self.share} of them: nothing is shifted",
+                stacklevel=2,
             )
         if self.segment:
             if frames % self.segment:

@@ -56,6 +56,10 @@ class View:
             count *= size if axis in self.groups else 1
         return count
 
+    def num_tokens(self, grid: Grid) -> int:
+        """Queries of one sequence, for a grid of size (T, H, W)."""
+        return grid[0] * grid[1] * grid[2] // self.num_groups(grid)
+
     def spread(self, per_group: Tensor, grid: Grid) -> Tensor:
         """Lay one number a group, (B, G) or (B, 1), over the grid as (B, T|1, H|1, W|1, 1)."""
         if per_group.shape[1] == 1:

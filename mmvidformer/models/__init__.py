@@ -5,7 +5,8 @@ asked, so that a backbone alone does not load them.
 """
 
 from mmvidformer.models import layers
+from mmvidformer.models.feature_fixation import FeatureFixationTransformer
 from mmvidformer.models.timesformer import TimeSformer
 from mmvidformer.models.vivit import ViViT
 
-__all__ = ["TimeSformer", "ViViT", "layers"]
+__all__ = ["FeatureFixationTransformer", "TimeSformer", "ViViT", "layers"]

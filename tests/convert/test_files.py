@@ -145,6 +145,11 @@ def test_formats_do_not_overlap() -> None:
             "model.cls_token": torch.zeros(1, 1, 4),
             "model.patch_embed.proj.weight": torch.zeros(4, 3, 8, 8),
         },
+        "feature_fixation": {
+            "temp_embed": torch.zeros(1, 2, 1, 4),
+            "patch_embed.proj.weight": torch.zeros(4, 3, 8, 8),
+            "blocks.0.attn.qkv.weight": torch.zeros(12, 4),
+        },
         "timm": {
             "patch_embed.proj.weight": torch.zeros(4, 3, 8, 8),
             "blocks.0.attn.qkv.weight": torch.zeros(12, 4),

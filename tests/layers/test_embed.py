@@ -2,6 +2,7 @@ import logging
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from mmvidformer.layers import PositionEmbedding, TubeletEmbedding, resize_positions
 
@@ -13,6 +14,24 @@ def test_embedding_is_the_convolution(tubelet: tuple[int, int, int]) -> None:
     clip = torch.randn(2, 3, 7, 17, 18)
     expected = embed.proj(clip).permute(0, 2, 3, 4, 1)
     torch.testing.assert_close(embed(clip), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_overlapping_tubelets_are_a_convolution_and_a_norm() -> None:
+    torch.manual_seed(0)
+    embed = TubeletEmbedding(12, (1, 16, 16), stride=(1, 14, 14), padding=(0, 8, 8), norm=True)
+    torch.nn.init.normal_(embed.norm.weight)
+    clip = torch.randn(2, 3, 3, 56, 45)
+    frames = F.conv2d(
+        clip.transpose(1, 2).flatten(0, 1),
+        embed.proj.weight[:, :, 0],
+        embed.proj.bias,
+        stride=14,
+        padding=8,
+    )
+    expected = frames.permute(0, 2, 3, 1).unflatten(0, (2, 3))
+    expected = F.layer_norm(expected, (12,), embed.norm.weight, embed.norm.bias, eps=1e-5)
+    assert expected.shape[1:4] == embed.grid((3, 56, 45)) == (3, 5, 4)
+    torch.testing.assert_close(embed(clip), expected, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize(

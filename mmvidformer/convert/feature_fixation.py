@@ -1,0 +1,138 @@
+"""Official checkpoints of the linear video transformer with feature fixation to ours, and back."""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from mmvidformer.convert.keymap import (
+    ADD_TIME,
+    Conversion,
+    Op,
+    Rule,
+    State,
+    apply_rules,
+    linear,
+    strip_prefixes,
+)
+from mmvidformer.layers.fixation import FIXATIONS
+
+# Names of the backbone's part in a file of the whole model; a bare backbone has none of them.
+PREFIXES = ("module.", "base_model.")
+HEAD = "consensus.mlp_head."
+# Layers of the official model that its forward pass does not use.
+UNUSED = (r"new_fc\..*", r"head\..*")
+TIME_TABLE = Op(lambda x: (x[..., None, :],), lambda x: (x[..., 0, :],))
+
+# Our names of the steps with the official attention and its norm, by attention type.
+STEPS = {
+    "time_space": {"time": ("temporal_attn", "temporal_norm1"), "space": ("attn", "norm1")},
+    "joint": {"joint": ("attn", "norm1")},
+}
+# Where our gates are, within the attention of a step.
+GATES = "attn.prepare.fixation.gates."
+# Official gate and ours, by scheme of fixation.
+OFFICIAL_GATES = {
+    "qkv_shared": {"pgate": "qk"},
+    "qkv": {"q_gate": "q", "k_gate": "k"},
+    None: {},
+}
+
+
+def _rules(attention: str, fixation: str | None) -> list[Rule]:
+    ours = "backbone.encoder"
+    rules = [
+        Rule(("patch_embed.proj.weight",), ("backbone.embed.proj.weight",), ADD_TIME),
+        Rule(("patch_embed.proj.bias",), ("backbone.embed.proj.bias",)),
+        *linear("patch_embed.norm", "backbone.embed.norm"),
+        Rule(("temp_embed",), (f"{ours}.pos_embed.t",), TIME_TABLE),
+    ]
+    parts = {"norm2": "norm", "mlp.fc1": "mlp.fc1", "mlp.fc2": "mlp.fc2"}
+    parts["mlp.dwconv.dwconv"] = "mlp.depthwise.conv"
+    for step, (attn, norm) in STEPS[attention].items():
+        parts[norm] = f"steps.{step}.norm"
+        for layer in ("qkv", "proj"):
+            parts[f"{attn}.{layer}"] = f"steps.{step}.attn.{layer}"
+        for theirs, gate in OFFICIAL_GATES[fixation].items():
+            parts[f"{attn}.{theirs}"] = f"steps.{step}.{GATES}{gate}"
+    for source, target in parts.items():
+        rules += linear(f"blocks.{{i}}.{source}", f"{ours}.blocks.{{i}}.{target}")
+    rules += linear("norm", f"{ours}.norm")
+    for source, target in (("0", "norm"), ("1", "fc_hidden"), ("4", "fc_cls")):
+        rules += linear(f"{HEAD}{source}", f"cls_head.{target}", optional=True)
+    return rules
+
+
+def is_official(state: Mapping[str, Tensor]) -> bool:
+    """Whether names are those of an official checkpoint."""
+    return {"temp_embed", "patch_embed.proj.weight"} <= set(strip_prefixes(state, PREFIXES))
+
+
+def from_feature_fixation(state: Mapping[str, Tensor]) -> Conversion:
+    """Convert the weights of an official model, with or without head.
+
+    Args:
+        state: Its state dict; of an official file, the content of ``model_state``.
+
+    Returns:
+        The weights under our names; ``scheme`` is the attention, told by the names, and
+        ``num_heads`` is told by the gates, if any. Shifts and the kind of kernel have no weights:
+        a note says what is assumed.
+
+    Raises:
+        ValueError: If names are missing or unknown.
+    """
+    state = strip_prefixes(state, PREFIXES)
+    attention = "time_space" if any(".temporal_attn." in name for name in state) else "joint"
+    layers = {part for name in state for part in name.split(".")}
+    fixation = next((name for name, own in OFFICIAL_GATES.items() if layers & set(own)), None)
+    result = apply_rules(state, _rules(attention, fixation), UNUSED)
+    result.scheme = attention
+    head_dims = [len(x) for name, x in result.state.items() if GATES in name]
+    if head_dims:
+        result.num_heads = len(result.state["backbone.encoder.norm.weight"]) // head_dims[0]
+    result.notes.append(
+        "shifts and kernel have no weights; assumed are those of the released settings for "
+        "Something-Something. Those for Kinetics shift over time by "
+        "dict(type='temporal', divisor=8, segment=8)"
+    )
+    return result
+
+
+def to_feature_fixation(state: Mapping[str, Tensor], attention: str = "time_space") -> State:
+    """Convert back, to the names of a whole official model without its unused layers.
+
+    Args:
+        state: Weights as ``from_feature_fixation`` gives them.
+        attention: A name of ``STEPS``.
+
+    Raises:
+        ValueError: If names are missing or unknown, or the official code has no such fixation.
+    """
+    fixation = own_fixation(state)
+    if fixation not in OFFICIAL_GATES:
+        raise ValueError(f"the official code has no fixation {fixation!r}")
+    rules = [rule.reversed() for rule in _rules(attention, fixation)]
+    converted = apply_rules(state, rules).state
+    return {
+        name if name.startswith(HEAD) else f"base_model.{name}": value
+        for name, value in converted.items()
+    }
+
+
+def own_fixation(state: Mapping[str, Tensor]) -> str | None:
+    """Scheme of fixation of weights under our names, None without; its gates must concatenate.
+
+    Raises:
+        ValueError: If no scheme has such gates.
+    """
+    parts = {
+        name.removesuffix(".weight").split(".")[-1]: x.shape[1] // x.shape[0]
+        for name, x in state.items()
+        if GATES in name and name.endswith(".weight")
+    }
+    for scheme, gates in FIXATIONS.items():
+        if parts == {gate.weights: len(gate.reads) for gate in gates}:
+            return scheme
+    if parts:
+        raise ValueError(f"no fixation has gates that weight and read so many parts: {parts}")
+    return None

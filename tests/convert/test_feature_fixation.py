@@ -1,0 +1,103 @@
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from mmvidformer.convert.detect import recognise
+from mmvidformer.convert.feature_fixation import from_feature_fixation, to_feature_fixation
+from mmvidformer.convert.files import convert_file
+from mmvidformer.models import FeatureFixationTransformer
+from mmvidformer.models.heads_tokens import TokenMlpHead
+
+ARCH = {"embed_dims": 16, "depth": 2, "num_heads": 2}
+
+
+def recogniser(**kwargs) -> nn.ModuleDict:
+    torch.manual_seed(0)
+    backbone = FeatureFixationTransformer(ARCH, img_size=32, clip_len=3, **kwargs)
+    head = TokenMlpHead(num_classes=5, in_channels=16, hidden_dim=12)
+    model = nn.ModuleDict({"backbone": backbone, "cls_head": head})
+    for parameter in model.parameters():
+        nn.init.normal_(parameter)
+    return model.eval()
+
+
+@pytest.mark.parametrize("attention", ["time_space", "joint"])
+@pytest.mark.parametrize("fixation", ["qkv_shared", "qkv", None])
+def test_round_trip(attention: str, fixation: str | None) -> None:
+    state = recogniser(attention=attention, fixation=fixation).state_dict()
+    theirs = to_feature_fixation(state, attention)
+    assert theirs["base_model.temp_embed"].shape == (1, 3, 1, 16)
+    assert theirs["base_model.patch_embed.proj.weight"].shape == (16, 3, 16, 16)
+    assert theirs["consensus.mlp_head.4.weight"].shape == (5, 12)
+    assert recognise(theirs) == "feature_fixation"
+    back = from_feature_fixation(theirs)
+    assert back.scheme == attention
+    assert back.num_heads == (2 if fixation else None)
+    assert back.state.keys() == state.keys()
+    for name, value in state.items():
+        torch.testing.assert_close(back.state[name], value, atol=0, rtol=0)
+
+
+def test_names_of_the_official_steps() -> None:
+    """``attn`` and ``norm1`` are those over space; the temporal ones have names of their own."""
+    state = recogniser().state_dict()
+    theirs = to_feature_fixation(state)
+    block = "backbone.encoder.blocks.1.steps"
+    for name, ours in {
+        "attn.qkv.weight": f"{block}.space.attn.qkv.weight",
+        "norm1.bias": f"{block}.space.norm.bias",
+        "temporal_norm1.weight": f"{block}.time.norm.weight",
+        "temporal_attn.pgate.weight": f"{block}.time.attn.prepare.fixation.gates.qk.weight",
+    }.items():
+        assert torch.equal(theirs[f"base_model.blocks.1.{name}"], state[ours])
+
+
+def test_unused_layers_are_reported_and_names_that_do_not_fit_listed() -> None:
+    theirs = to_feature_fixation(recogniser().state_dict())
+    theirs |= {"new_fc.weight": torch.zeros(5, 16), "new_fc.bias": torch.zeros(5)}
+    assert from_feature_fixation(theirs).ignored == ["new_fc.weight", "new_fc.bias"]
+    theirs["base_model.extra"] = theirs.pop("base_model.blocks.1.attn.pgate.bias")
+    with pytest.raises(ValueError, match=r"blocks\.1\.attn\.pgate\.bias.*unknown.*extra"):
+        from_feature_fixation(theirs)
+
+
+@pytest.mark.parametrize("fixation", ["qk", "separate", {"scheme": "qkv_shared", "combine": "add"}])
+def test_fixation_that_the_official_code_lacks(fixation: object) -> None:
+    with pytest.raises(ValueError, match="fixation"):
+        to_feature_fixation(recogniser(fixation=fixation).state_dict())
+
+
+def test_the_command_takes_them_and_gives_the_same_logits(tmp_path: Path) -> None:
+    model = recogniser()
+    theirs = {f"module.{k}": v for k, v in to_feature_fixation(model.state_dict()).items()}
+    torch.save({"model_state": theirs, "epoch": 3}, tmp_path / "a.pyth")
+    report = convert_file(tmp_path / "a.pyth", tmp_path / "b.pth")
+    assert "recognised: linear video transformer" in report
+    assert "note: shifts and kernel have no weights" in report
+
+    converted = torch.load(tmp_path / "b.pth", weights_only=True)
+    settings = converted["meta"]["backbone"]
+    assert settings == {
+        "arch": {"embed_dims": 16, "depth": 2, "mlp_ratio": 4.0, "num_heads": 2},
+        "attention": "time_space",
+        "clip_len": 3,
+        "patch_size": 16,
+        "fixation": "qkv_shared",
+    }
+    again = nn.ModuleDict(
+        {
+            "backbone": FeatureFixationTransformer(**settings),
+            "cls_head": TokenMlpHead(num_classes=5, in_channels=16, hidden_dim=12),
+        }
+    ).eval()
+    again.load_state_dict(converted["state_dict"])
+    clip = torch.randn(1, 3, 3, 32, 48)
+    with torch.no_grad():
+        logits, expected = (m["cls_head"](m["backbone"](clip)) for m in (again, model))
+    torch.testing.assert_close(logits, expected)
+
+    with pytest.raises(ValueError, match=r"HuggingFace has no model.*b\.pth"):
+        convert_file(tmp_path / "b.pth", tmp_path / "hf", to="huggingface")
+    assert "recognised: our own" in convert_file(tmp_path / "b.pth", tmp_path / "c.pth")

@@ -1,0 +1,36 @@
+import pytest
+import torch
+import torch.nn.functional as F
+
+from mmvidformer.layers import Mlp
+
+
+def test_two_layers_with_an_activation_between() -> None:
+    mlp = Mlp(4, 6)
+    x = torch.randn(2, 5, 4)
+    torch.testing.assert_close(mlp(x), mlp.fc2(F.gelu(mlp.fc1(x))))
+
+
+def test_depthwise_convolution_sees_the_eight_neighbours_in_the_frame() -> None:
+    torch.manual_seed(0)
+    mlp = Mlp(4, 6, depthwise=True)
+    conv = mlp.depthwise.conv
+    x = torch.randn(2, 3, 4, 5, 4)
+    hidden = mlp.fc1(x)
+    mixed = torch.zeros_like(hidden)
+    padded = F.pad(hidden, (0, 0, 1, 1, 1, 1))
+    for i in range(3):
+        for j in range(3):
+            mixed += padded[:, :, i : i + 4, j : j + 5] * conv.weight[:, 0, i, j]
+    expected = mlp.fc2(F.gelu(mixed + conv.bias))
+    torch.testing.assert_close(mlp(x), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_depthwise_convolution_refuses_a_class_token() -> None:
+    with pytest.raises(ValueError, match=r"grid of tokens.*\(2, 1, 6\)"):
+        Mlp(4, 6, depthwise=True)(torch.zeros(2, 1, 4))
+
+
+def test_unknown_activation_is_named() -> None:
+    with pytest.raises(KeyError, match="'relu6'.*gelu_tanh"):
+        Mlp(4, 6, act="relu6")
