@@ -130,7 +130,7 @@ class Attention(nn.Module):
         return qkv, _pass_through(alone, self._heads(self.qkv(cls)))
 
     def mix(self, qkv: Tensor, cls_qkv: Tensor | None) -> tuple[Tensor, list[Tensor] | None]:
-        """Let tokens exchange their values: all of the attention between the linear layers.
+        """Let tokens exchange their values; linear in them, for given queries and keys.
 
         Args:
             qkv: Of the grid, from ``project``.

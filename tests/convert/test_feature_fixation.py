@@ -1,12 +1,15 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from timm.models import VisionTransformer
 from torch import nn
 
 from mmvidformer.convert.detect import recognise
 from mmvidformer.convert.feature_fixation import from_feature_fixation, to_feature_fixation
 from mmvidformer.convert.files import convert_file
+from mmvidformer.convert.image_vit import init_from_image
 from mmvidformer.models import FeatureFixationTransformer
 from mmvidformer.models.heads_tokens import TokenMlpHead
 
@@ -21,6 +24,22 @@ def recogniser(**kwargs) -> nn.ModuleDict:
     for parameter in model.parameters():
         nn.init.normal_(parameter)
     return model.eval()
+
+
+def test_starts_from_a_timm_vit(
+    image_vit: Callable[..., VisionTransformer], tmp_path: Path
+) -> None:
+    image = image_vit()
+    torch.save(image.state_dict(), tmp_path / "vit.pth")
+    arch = {"embed_dims": 32, "depth": 2, "num_heads": 4}
+    model = FeatureFixationTransformer(arch, img_size=32, clip_len=3, patch_size=8)
+    summary = init_from_image(model, tmp_path / "vit.pth", temporal="copy_with_norm")
+    assert torch.equal(model.embed.proj.weight[:, :, 0], image.patch_embed.proj.weight)
+    for step in model.encoder.blocks[1].steps.values():
+        assert torch.equal(step.attn.qkv.weight, image.blocks[1].attn.qkv.weight)
+        assert torch.equal(step.norm.bias, image.blocks[1].norm1.bias)
+    left = {name.split(".")[-2] for name in summary.random}
+    assert left == {"norm", "qk", "conv", "pos_embed"}  # of the stem, gates, depthwise, over time
 
 
 @pytest.mark.parametrize("attention", ["time_space", "joint"])

@@ -1,5 +1,6 @@
 """Each kernel against a dense evaluation of its own formula, and what all of them promise."""
 
+import logging
 import math
 from collections.abc import Callable
 
@@ -260,6 +261,18 @@ def test_masked_keys_do_not_exist(case: str) -> None:
     torch.testing.assert_close(out, apply(kernel, q, k[..., :5, :], v[..., :5, :]))
 
 
+def test_masked_keys_do_not_overflow_performer() -> None:
+    """A zero key has a far greater exponent than the long ones that are seen."""
+    kernel = make(CASES["performer"]).float()
+    q, k, v = tokens(dtype=torch.float32)
+    long = torch.cat([100 * F.normalize(k[..., :5, :], dim=-1), 0 * k[..., 5:, :]], dim=-2)
+    mask = torch.tensor([True] * 5 + [False] * 4).expand(2, 1, 1, S)
+    out = kernel(q, long, v, mask=mask)
+    assert out.isfinite().all()
+    grads = torch.autograd.grad(out.square().sum(), (q, k, v))
+    assert all(grad.isfinite().all() for grad in grads)
+
+
 def test_masked_keys_are_zero_for_linformer() -> None:
     kernel = make(CASES["linformer"])
     q, k, v = tokens()
@@ -267,6 +280,16 @@ def test_masked_keys_are_zero_for_linformer() -> None:
     zero = (~mask)[:, None]
     expected = kernel(q, k.masked_fill(zero, 0), v.masked_fill(zero, 0))
     torch.testing.assert_close(kernel(q, k, v, mask=mask.expand(2, 1, 1, S)), expected)
+
+
+def test_linformer_loads_weights_of_another_length(caplog: pytest.LogCaptureFixture) -> None:
+    short = make(CASES["linformer resized"])
+    longer = make(CASES["linformer"])
+    with caplog.at_level(logging.WARNING, "mmvidformer"):
+        longer.load_state_dict(short.state_dict())
+    assert "projection keys of 5 keys was resized to 9" in caplog.text
+    inputs = tokens()
+    torch.testing.assert_close(longer(*inputs), short(*inputs))
 
 
 class LargestTensor(TorchDispatchMode):

@@ -121,6 +121,31 @@ def test_clips_of_other_sizes_are_taken(variant: str, shape: tuple[int, ...]) ->
     assert tokens.isfinite().all()
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_mixed_precision_trains(kernel: str) -> None:
+    """Under autocast numbers are those of single precision, but for rounding."""
+    model = tiny(kernel=SMALL_KERNELS.get(kernel, kernel))
+    clip = torch.randn(1, 3, 3, 32, 48)
+    expected = model(clip)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        tokens = model(clip)
+    assert (tokens - expected).norm() < 0.1 * expected.norm()
+    tokens.float().square().sum().backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("kernel", ["performer", "orthoformer", "lara"])
+def test_checkpointing_draws_the_same_numbers_again(kernel: str) -> None:
+    grads = []
+    for with_cp in (False, True):
+        model = tiny(kernel=SMALL_KERNELS.get(kernel, kernel), with_cp=with_cp).train()
+        torch.manual_seed(0)
+        model(torch.randn(1, 3, 3, 32, 48)).square().sum().backward()
+        grads.append([p.grad for p in model.parameters()])
+    for plain, saved in zip(*grads, strict=True):
+        torch.testing.assert_close(plain, saved)
+
+
 def test_default_is_the_official_layout() -> None:
     with torch.device("meta"):
         model = FeatureFixationTransformer()

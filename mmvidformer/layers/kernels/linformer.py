@@ -1,10 +1,14 @@
 """Linformer: keys and values are projected along the sequence to a fixed number."""
 
+import logging
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmvidformer.layers.kernels.base import LinearCostKernel, hide
+
+logger = logging.getLogger("mmvidformer")
 
 
 class LinformerKernel(LinearCostKernel):
@@ -13,8 +17,9 @@ class LinformerKernel(LinearCostKernel):
     E and F (rank x S') are learned and shared by the heads. Wang et al. 2020, eq. 7. A sequence of
     another length than they were made for gets them resized linearly along the sequence and
     scaled by ``length / S'``, so that a projected key stays as large as it was; for a view of
-    several axes that is along the flattened sequence. A class token in the group is its first
-    place. Masked keys count as zero.
+    several axes that is along the flattened sequence. The same happens to weights of another
+    length when they are loaded. A class token in the group is its first place. Masked keys count
+    as zero.
 
     Args:
         head_dim: Width d of a head.
@@ -46,6 +51,21 @@ class LinformerKernel(LinearCostKernel):
         k = _resized(self.keys, k.shape[-2]).to(k.dtype) @ hide(k, mask)
         v = _resized(self.values, v.shape[-2]).to(v.dtype) @ hide(v, mask)
         return F.scaled_dot_product_attention(q, k, v, scale=self.head_dim**-0.5)
+
+    def _load_from_state_dict(self, state_dict: dict, prefix: str, *args) -> None:
+        for name, own in (("keys", self.keys), ("values", self.values)):
+            loaded = state_dict.get(prefix + name)
+            if loaded is None or loaded.dim() != 2 or loaded.shape[1] == own.shape[1]:
+                continue
+            state_dict[prefix + name] = _resized(loaded, own.shape[1])
+            logger.warning(
+                "projection %s%s of %d keys was resized to %d",
+                prefix,
+                name,
+                loaded.shape[1],
+                own.shape[1],
+            )
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
 
 def _resized(weights: Tensor, length: int) -> Tensor:

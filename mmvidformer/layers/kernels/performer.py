@@ -59,8 +59,9 @@ class PerformerKernel(LinearCostKernel):
             self.directions = orthogonal_gaussian(self.num_features, self.head_dim, q.device)
         q, k = (self._exponents(x) for x in (q, k))
         q = q - q.amax(dim=-1, keepdim=True).detach()
-        seen = k if mask is None else k.masked_fill(~mask.transpose(-1, -2), -torch.inf)
-        k = k - seen.amax(dim=(-1, -2), keepdim=True).detach()
+        if mask is not None:  # before the exponential, which could overflow for a key not counted
+            k = k.masked_fill(~mask.transpose(-1, -2), -torch.inf)
+        k = k - k.amax(dim=(-1, -2), keepdim=True).detach()
         q, k = ((x.exp() + self.eps) * self.num_features**-0.5 for x in (q, k))
         value, weight = weighted_sums(q, k, v, mask)
         return value / weight
