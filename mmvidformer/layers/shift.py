@@ -47,7 +47,8 @@ class Shift(nn.Module):
         moves: One for each fold, in the order of the channels.
         share: Size of a fold as a share of all channels D (rounded down).
         first: Share of D before the first fold, which stays.
-        segment: Frames between which nothing is shifted; None: the whole clip.
+        segment: Frames of a segment; nothing is shifted from one to the next. None, or more than
+            there are frames: the whole clip.
     """
 
     per_token = False
@@ -84,10 +85,10 @@ class Shift(nn.Module):
                 f"{dim} channels are too few for folds of {self.share} of them: nothing is shifted",
                 stacklevel=2,
             )
-        if self.segment:
-            if frames % self.segment:
-                raise ValueError(f"{frames} frames are no multiple of segments of {self.segment}")
-            channels = channels.unflatten(1, (-1, self.segment)).flatten(0, 1)
+        segment = min(self.segment or frames, frames)
+        if frames % segment:
+            raise ValueError(f"{frames} frames are no multiple of segments of {segment}")
+        channels = channels.unflatten(1, (-1, segment)).flatten(0, 1)
         rest = dim - start - fold * len(self.moves)
         kept, *folds, last = channels.split([start, *[fold] * len(self.moves), rest], dim=-1)
         moved = [_moved(part, move) for part, move in zip(folds, self.moves, strict=True)]
@@ -110,6 +111,12 @@ def _moved(x: Tensor, move: Move) -> Tensor:
     return out
 
 
+def _at_least(least: int, value: int, name: str) -> int:
+    if value < least:
+        raise ValueError(f"{name} of a shift must be at least {least}, got {value}")
+    return value
+
+
 def _places(offsets: Sequence[tuple[int, int]], keep: bool = False) -> list[Move]:
     return [Move((0, *offset), keep) for offset in offsets]
 
@@ -121,7 +128,11 @@ def temporal_shift(divisor: int = 4, segment: int | None = None) -> Shift:
         divisor: Channels over those that come from each side: 4 for Something-Something, 8 for
             Kinetics.
         segment: Frames of a segment. The released Kinetics settings have 8 for clips of 16.
+
+    Raises:
+        ValueError: If ``divisor`` is less than 2.
     """
+    _at_least(2, divisor, "divisor")
     moves = [Move((1, 0, 0)), Move((-1, 0, 0))]
     return Shift(moves, Fraction(1, divisor), segment=segment)
 
@@ -135,14 +146,17 @@ def spatial_shift(distance: int = 1) -> Shift:
     """Shift over space as the official code does.
 
     Four folds along rows and columns, zero at the border, then four along the diagonals, which
-    keep their own value there. All come from ``distance`` places away; a fold has
-    ``D / 2 / ((2 distance + 1)^2 - 1)`` channels, as if all places of the square were read, but
-    only at distance 2 they are.
+    keep their own value there. All come from ``distance`` places away. A fold has
+    ``D / 2 / ((2 distance + 1)^2 - 1)`` channels, as if all places of the square were read; only
+    at distances 1 and 2 they are.
 
     Args:
         distance: Places to the source; the released settings have 1.
+
+    Raises:
+        ValueError: If ``distance`` is less than 1.
     """
-    s = distance
+    s = _at_least(1, distance, "distance")
     moves = _places([(s, 0), (-s, 0), (0, s), (0, -s)])
     moves += _places([(-s, -s), (s, s), (-s, s), (s, -s)], keep=True)
     moves += _places([*_KNIGHT, *_RING], keep=True) if distance == 2 else []
@@ -150,6 +164,8 @@ def spatial_shift(distance: int = 1) -> Shift:
 
 
 def _window(moves: Sequence[Move], alpha: float) -> Shift:
+    if not 0 <= alpha < 1:
+        raise ValueError(f"alpha of a shift must be in [0, 1), got {alpha}")
     first = Fraction(alpha).limit_denominator(1000)
     return Shift(moves, (1 - first) / len(moves), first)
 
@@ -160,8 +176,12 @@ def temporal_window(tau: int = 1, alpha: float = 0.5) -> Shift:
     Args:
         tau: Frames on each side. They give equal folds, the earliest first (the order is not
             published).
-        alpha: Share of the channels that stays.
+        alpha: Share of the channels that stays, in [0, 1).
+
+    Raises:
+        ValueError: If ``tau`` is less than 1, or ``alpha`` outside its range.
     """
+    _at_least(1, tau, "tau")
     return _window([Move((t, 0, 0)) for t in range(-tau, tau + 1) if t], alpha)
 
 
@@ -171,8 +191,12 @@ def spatial_cross(xi: int = 1, alpha: float = 0.5) -> Shift:
     Args:
         xi: Places in each direction: left, right, above, below, the nearest first (the order is
             not published).
-        alpha: Share of the channels that stays.
+        alpha: Share of the channels that stays, in [0, 1).
+
+    Raises:
+        ValueError: If ``xi`` is less than 1, or ``alpha`` outside its range.
     """
+    _at_least(1, xi, "xi")
     directions = [(0, -1), (0, 1), (-1, 0), (1, 0)]
     steps = range(1, xi + 1)
     return _window(_places([(n * y, n * x) for y, x in directions for n in steps]), alpha)
@@ -183,8 +207,12 @@ def spatial_square(xi: int = 1, alpha: float = 0.5) -> Shift:
 
     Args:
         xi: Radius of the square. Its other places give equal folds, row by row.
-        alpha: Share of the channels that stays.
+        alpha: Share of the channels that stays, in [0, 1).
+
+    Raises:
+        ValueError: If ``xi`` is less than 1, or ``alpha`` outside its range.
     """
+    _at_least(1, xi, "xi")
     around = range(-xi, xi + 1)
     return _window(_places([(y, x) for y in around for x in around if (y, x) != (0, 0)]), alpha)
 

@@ -114,6 +114,8 @@ def test_segments_are_shifted_apart() -> None:
     whole = build_shift({"type": "temporal", "segment": 8}).shift(x)
     halves = [build_shift("temporal").shift(half) for half in x.split(8, dim=1)]
     torch.testing.assert_close(whole, torch.cat(halves, dim=1), rtol=0, atol=0)
+    short = build_shift({"type": "temporal", "segment": 99}).shift(x)
+    torch.testing.assert_close(short, build_shift("temporal").shift(x), rtol=0, atol=0)
 
 
 def test_attention_shifts_keys_and_values_but_not_the_class_token() -> None:
@@ -161,6 +163,11 @@ def test_folds_of_no_channel_shift_nothing_and_say_so() -> None:
     ("shift", "error", "match"),
     [
         ("sideways", KeyError, "sideways.*temporal"),
+        ({"type": "temporal", "divisor": 1}, ValueError, "divisor.*at least 2, got 1"),
+        ({"type": "spatial", "distance": 0}, ValueError, "distance.*at least 1, got 0"),
+        ({"type": "temporal_window", "tau": 0}, ValueError, "tau.*at least 1, got 0"),
+        ({"type": "spatial_cross", "xi": 0}, ValueError, "xi.*at least 1, got 0"),
+        ({"type": "spatial_square", "alpha": 1.0}, ValueError, r"alpha.*\[0, 1\), got 1\.0"),
         ({"type": "temporal", "segment": 2}, ValueError, "3 frames.*segments of 2"),
     ],
 )

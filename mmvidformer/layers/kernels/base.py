@@ -16,6 +16,11 @@ class LinearCostKernel(nn.Module):
     A subclass says in ``feature_map`` what happens to each query and key on its own, before
     gates and groups (``layers.features``), and in ``attend`` the rest.
 
+    Attributes:
+        feature_map: That map, or None.
+        takes_mask: Whether keys can be masked.
+        needs_length: Whether it has weights along the sequence, and an argument ``length``.
+
     Args:
         head_dim: Width d of a head.
         dropout: Must be 0: there are no attention weights that could be dropped.
