@@ -17,6 +17,7 @@ ALLOWED = {
     "evaluation": {"registry"},
     "engine": {"registry"},
     "analysis": {"registry"},
+    "visualization": {"layers", "registry", "engine", "analysis"},
     "compat": set(),
     "registry": set(),
     "shipped": {"compat"},

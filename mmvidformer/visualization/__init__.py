@@ -1,0 +1,1 @@
+"""Pictures: attention rollout on videos, t-SNE of features, cost curves."""

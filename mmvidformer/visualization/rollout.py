@@ -1,0 +1,169 @@
+"""Attention rollout (Abnar & Zuidema, ACL 2020): how much of each input token reaches the output.
+
+With A the attention weights of a layer, averaged over its heads, tokens pass on
+``A' = A / 2 + I / 2``; the product of the layers' A' says what share of each input token arrives
+at each output token. Linear layers, MLPs, norms and the size of the values are left out.
+
+The product is never made. Its row for the pooled output is a gradient: the model's own forward
+pass is run a second time on a mass of one a token instead of features, every attention with the
+queries and keys that the features gave it, all else as the identity. That pass is linear, so that
+the gradient of the pooled mass by a token's mass is the token's share. Schemes, pooling and the
+two encoders of ViViT's model 2 are what the model makes of them; no case is told apart here, and
+memory is that of the attention itself.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from mmvidformer.layers import (
+    Attention,
+    Mlp,
+    PositionEmbedding,
+    TransformerBlock,
+    TubeletEmbedding,
+)
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """Shares of the input tokens in a backbone's output, and that output.
+
+    Args:
+        tokens: Shares of the tubelets (B, T, H, W), not negative. Their sum is 1 without class
+            token.
+        cls: What the class tokens' initial value has of the output, (B,): the rest to 1.
+        features: Output of the backbone (B, D).
+    """
+
+    tokens: Tensor
+    cls: Tensor
+    features: Tensor
+
+
+def rollout(backbone: nn.Module, clip: Tensor) -> Rollout:
+    """Roll the attention of a backbone out, from its pooled output to its input tokens.
+
+    Args:
+        backbone: A model that maps clips to features (B, D) and is built of ``layers``, such as
+            ``ViViT`` and ``TimeSformer``; in evaluation mode.
+        clip: Normalised pixels (B, C, T', H', W').
+
+    Returns:
+        The shares and the features, on the clip's device.
+
+    Raises:
+        ValueError: If the model is in training mode, has not one ``TubeletEmbedding`` and
+            attentions, or if mass is lost or made on the way: then the model has a layer, or an
+            attention whose rows do not sum to one, that rollout is not defined for.
+    """
+    name = type(backbone).__name__
+    if backbone.training:
+        raise ValueError(f"{name} is in training mode; call its eval() first")
+    embeds = [m for m in backbone.modules() if isinstance(m, TubeletEmbedding)]
+    if len(embeds) != 1 or not any(isinstance(m, Attention) for m in backbone.modules()):
+        raise ValueError(
+            f"rollout needs a model with one TubeletEmbedding and attentions of "
+            f"mmvidformer.layers; {name} has {len(embeds)} of the former"
+        )
+    with torch.no_grad(), _recorded(backbone, embeds[0]) as seen:
+        features = backbone(clip)
+    mass = clip.new_ones(*seen[embeds[0]].shape[:4], 1, requires_grad=True)
+    with torch.enable_grad(), _made_linear(backbone, seen, mass):
+        pooled = backbone(clip)
+        if not torch.allclose(pooled, torch.ones_like(pooled), atol=1e-3):
+            raise ValueError(
+                f"{name} turns a mass of 1 into {pooled.flatten()[0]:.4f}: it has a layer that "
+                "rollout does not know, or attention weights that do not sum to 1"
+            )
+        (share,) = torch.autograd.grad(pooled.sum(), mass)
+    tokens = share[..., 0]
+    return Rollout(tokens, 1 - tokens.sum(dim=(1, 2, 3)), features)
+
+
+@contextmanager
+def _recorded(backbone: nn.Module, embed: TubeletEmbedding) -> Iterator[dict]:
+    """Note what each attention takes (grid and class token) and what the embedding gives."""
+    seen: dict[nn.Module, Tensor | tuple] = {}
+    with ExitStack() as stack:
+        for module in backbone.modules():
+            if isinstance(module, Attention):
+                hook = module.register_forward_pre_hook(
+                    lambda module, inputs: seen.update({module: inputs[:2]})
+                )
+                stack.callback(hook.remove)
+        hook = embed.register_forward_hook(lambda module, _, out: seen.update({module: out}))
+        stack.callback(hook.remove)
+        yield seen
+
+
+@contextmanager
+def _made_linear(backbone: nn.Module, seen: dict, mass: Tensor) -> Iterator[None]:
+    """Let the model's forward pass carry mass (B, T, H, W, 1) instead of features."""
+    substitutes: dict[nn.Module, Callable] = {}
+    for module in backbone.modules():
+        if isinstance(module, TubeletEmbedding):
+            substitutes[module] = lambda clip: mass
+        elif isinstance(module, PositionEmbedding):
+            substitutes[module] = _no_positions
+        elif isinstance(module, nn.LayerNorm):
+            substitutes[module] = lambda x: x
+        elif isinstance(module, Mlp):
+            substitutes[module] = torch.zeros_like
+        elif isinstance(module, TransformerBlock):
+            # The residual weighs as much as each attention that is added to it.
+            weight = 1 / (1 + len(module.steps)) if module.parallel else 1 / 2
+            for step in module.steps.values():
+                substitutes[step] = partial(_exchange, step.attn, seen[step.attn], weight)
+    try:
+        for module, forward in substitutes.items():
+            module.forward = forward  # of the instance; hides the method of the class
+        yield
+    finally:
+        for module in substitutes:
+            vars(module).pop("forward", None)
+
+
+def _no_positions(grid: Tensor, cls: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+    # An encoder's class token enters here: a mass of one like every token.
+    return grid, None if cls is None else torch.ones_like(cls[..., :1])
+
+
+def _exchange(
+    attn: Attention,
+    inputs: tuple[Tensor, Tensor | None],
+    weight: float,
+    grid: Tensor,
+    cls: Tensor | None = None,
+    clip_rows: int = 1,
+) -> tuple[Tensor, Tensor | None]:
+    """Updates of an attention step: ``weight * (A - I)`` on mass (B, T, H, W, 1) and (B, 1, 1)."""
+
+    def exchange(grid: Tensor, cls: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        with torch.no_grad():
+            qkv, cls_qkv = attn.project(*inputs)
+        cls_qkv = None if cls_qkv is None else _with_values(cls_qkv, cls)
+        out, copies = attn.mix(_with_values(qkv, grid), cls_qkv)
+        update = weight * (out.mean(-1, keepdim=True) - grid)
+        if copies is None:
+            return update, None
+        mean = torch.cat([copy.mean(1, keepdim=True) for copy in copies], dim=-1)
+        return update, weight * (mean.mean(-1, keepdim=True) - cls)
+
+    # Queries and keys are projected again in the backward pass instead of being kept.
+    return checkpoint(exchange, grid, cls, use_reentrant=False)
+
+
+def _with_values(qkv: Tensor, mass: Tensor) -> Tensor:
+    """Put mass (..., 1) in place of the values of qkv (..., 3, n, d), in every channel.
+
+    The mean over the channels after the attention is then the mean over its heads, and the
+    fused kernels, which want values as wide as keys, stay in use.
+    """
+    values = mass[..., None, None].expand_as(qkv[..., 2:, :, :])
+    return torch.cat([qkv[..., :2, :, :], values], dim=-3)

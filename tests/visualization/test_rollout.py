@@ -1,0 +1,268 @@
+"""Attention rollout against products of explicit matrices over all tokens."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from mmvidformer.layers import VIEWS, Attention, Encoder
+from mmvidformer.models import timesformer, vivit
+from mmvidformer.visualization.rollout import rollout
+
+ARCH = {"embed_dims": 16, "depth": 2, "num_heads": 4}
+GRID = (3, 4, 6)  # tokens; no two alike, so that exchanged axes are found
+CLIP = {"timesformer": (3, 16, 24), "vivit": (6, 16, 24)}
+
+
+def shaken(model: nn.Module) -> nn.Module:
+    """Random weights everywhere: attention far from uniform, and no zero-initialised layer."""
+    torch.manual_seed(0)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.4)
+    return model.eval()
+
+
+def make_timesformer(**kwargs) -> nn.Module:
+    return shaken(
+        timesformer.TimeSformer(ARCH, img_size=(16, 24), clip_len=3, patch_size=4, **kwargs)
+    )
+
+
+def make_vivit(**kwargs) -> nn.Module:
+    size = dict(img_size=(16, 24), clip_len=6, tubelet=(2, 4, 4))
+    return shaken(vivit.ViViT(ARCH, **{**size, "temporal_depth": 2, **kwargs}))
+
+
+def weights(attn: Attention, view: str, heads: slice, tokens: Tensor, cls: str, size: tuple):
+    """Mean weights (N, N) of some heads, over all tokens or, where cls is used, cls and all."""
+    coords = torch.cartesian_prod(*(torch.arange(n) for n in size)).reshape(-1, 3)
+    has_cls = len(tokens) > len(coords)
+    q, k, _ = attn.qkv(tokens).unflatten(-1, (3, attn.num_heads, -1)).unbind(1)
+    scores = torch.einsum("inc,jnc->nij", q, k)[heads] / q.shape[-1] ** 0.5
+    if view == "strided":
+        sees = (coords % 2 == 0).all(-1).expand(len(coords), -1)
+    elif view == "local":
+        window = torch.tensor(size[1:]) // 2
+        offset = coords[None, :, 1:] - coords[:, None, 1:]
+        sees = ((offset >= -(window // 2)) & (offset < window - window // 2)).all(-1)
+    else:
+        fixed = [i for i, axis in enumerate("thw") if axis in VIEWS[view].groups]
+        sees = (coords[:, None, fixed] == coords[None, :, fixed]).all(-1)
+
+    def shares(scores: Tensor, sees: Tensor) -> Tensor:
+        return scores.masked_fill(~sees, -torch.inf).softmax(-1).mean(0)
+
+    if not has_cls:
+        return shares(scores, sees)
+    full = torch.eye(len(tokens))
+    if cls == "skip":
+        full[1:, 1:] = shares(scores[:, 1:, 1:], sees)
+        return full
+    sees = nn.functional.pad(sees, (1, 0), value=True)  # everyone sees the class token
+    full[1:] = shares(scores[:, 1:], sees)
+    if cls == "see":
+        full[0] = shares(scores[:, :1], torch.ones(1, len(tokens), dtype=torch.bool))[0]
+    else:  # the mean of the copies, one for each different row of the mask
+        rows = [shares(scores[:, :1], row[None])[0] for row in sees.unique(dim=0)]
+        full[0] = torch.stack(rows).mean(0)
+    return full
+
+
+def encoder_product(encoder: Encoder, grid: Tensor) -> tuple[Tensor, Tensor]:
+    """Run an encoder on one grid (T, H, W, D) and multiply its dense layers; and its tokens."""
+    size = tuple(grid.shape[:3])
+    cls = None if encoder.cls_token is None else encoder.cls_token
+    grid, cls = encoder.pos_embed(grid[None], cls)
+    count = grid[0, ..., 0].numel() + (cls is not None)
+    product = torch.eye(count)
+    for block in encoder.blocks:
+        layers = []
+        source, cls_source = grid, cls
+        for step in block.steps.values():
+            read, cls_read = (source, cls_source) if block.parallel else (grid, cls)
+            tokens = step.norm(read).flatten(1, 3)[0]
+            if cls_read is not None:
+                tokens = torch.cat([step.norm(cls_read)[0], tokens])
+            attn, each = step.attn, step.attn.num_heads // len(step.attn.views)
+            names = [next(n for n, v in VIEWS.items() if v is view) for view in attn.views]
+            per_view = [
+                weights(attn, name, slice(i * each, (i + 1) * each), tokens, attn.cls, size)
+                for i, name in enumerate(names)
+            ]
+            layers.append(torch.stack(per_view).mean(0))
+            update, cls_update = step(read, cls_read)
+            grid = grid + update
+            cls = cls if cls_update is None else cls + cls_update
+        if block.parallel:
+            product = torch.stack([torch.eye(count), *layers]).mean(0) @ product
+        else:
+            for layer in layers:
+                product = (layer + torch.eye(count)) / 2 @ product
+        grid = grid + block.mlp(block.norm(grid))
+        cls = cls if cls is None else cls + block.mlp(block.norm(cls))
+    tokens = grid.flatten(1, 3)[0]
+    return product, tokens if cls is None else torch.cat([cls[0], tokens])
+
+
+def pooled_row(product: Tensor, has_cls: bool) -> Tensor:
+    """Row of the pooled output over the grid's tokens and, last, the class token."""
+    row = product[0] if has_cls else product.mean(0)
+    return torch.cat([row[1:], row[:1]]) if has_cls else nn.functional.pad(row, (0, 1))
+
+
+@torch.no_grad()
+def dense_rollout(model: nn.Module, clip: Tensor) -> tuple[Tensor, Tensor]:
+    """Shares of the tokens (T, H, W) and of class tokens, by explicit matrices."""
+    grid = model.embed(clip)[0]
+    has_cls = model.encoder.cls_token is not None
+    if not model.per_frame:
+        row = pooled_row(encoder_product(model.encoder, grid)[0], has_cls)
+        return row[:-1].reshape(grid.shape[:3]), row[-1]
+    results = [encoder_product(model.encoder, frame[None]) for frame in grid]
+    frames = torch.stack([pooled_row(product, has_cls) for product, _ in results])  # (T, HW + 1)
+    over_time = torch.full((len(frames),), 1 / len(frames))
+    rest = 0
+    if getattr(model, "temporal_encoder", None) is not None:
+        outputs = [model.encoder.norm(tokens) for _, tokens in results]
+        pooled = torch.stack([out[0] if has_cls else out.mean(0) for out in outputs])
+        product, _ = encoder_product(model.temporal_encoder, pooled[:, None, None])
+        row = pooled_row(product, has_cls)
+        over_time, rest = row[:-1], row[-1]
+    shares = over_time[:, None] * frames
+    return shares[:, :-1].reshape(grid.shape[:3]), shares[:, -1].sum() + rest
+
+
+TIMESFORMERS = [
+    {"attention": name, "order": order} for name in timesformer.SCHEMES
+    for order in ("forward", "reverse", "parallel")
+] + [
+    {"attention": "divided_space_time", "cls_in_time": True},
+    {"attention": "axial", "cls_in_time": True},
+    {"attention": "divided_space_time", "positions": "none"},
+]  # fmt: skip
+VIVITS = [
+    {"scheme": name, "pool": pool} for name, row in vivit.SCHEMES.items()
+    for pool in (("cls", "mean") if row.cls else ("mean",))
+] + [{"scheme": "factorized_encoder", "temporal_depth": 0}]  # fmt: skip
+
+
+def check(model: nn.Module, clip: Tensor) -> None:
+    found = rollout(model, clip)
+    torch.testing.assert_close(found.features, model(clip))
+    assert found.tokens.shape == (2, *GRID)
+    for i in range(2):
+        tokens, cls = dense_rollout(model, clip[i : i + 1])
+        torch.testing.assert_close(found.tokens[i], tokens, atol=1e-6, rtol=1e-4)
+        torch.testing.assert_close(found.cls[i], cls, atol=1e-6, rtol=1e-4)
+        assert (tokens.sum() + cls).item() == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("kwargs", TIMESFORMERS, ids=lambda k: "-".join(map(str, k.values())))
+def test_timesformer_is_the_product_of_its_matrices(kwargs: dict) -> None:
+    check(make_timesformer(**kwargs), torch.randn(2, 3, *CLIP["timesformer"]))
+
+
+@pytest.mark.parametrize("kwargs", VIVITS, ids=lambda k: "-".join(map(str, k.values())))
+def test_vivit_is_the_product_of_its_matrices(kwargs: dict) -> None:
+    check(make_vivit(**kwargs), torch.randn(2, 3, *CLIP["vivit"]))
+
+
+def looking_at_bright_patches(model: nn.Module) -> nn.Module:
+    """Make every attention of a model weigh tokens by the brightness of their pixels."""
+    for parameter in model.parameters():
+        nn.init.zeros_(parameter)
+    nn.init.constant_(model.embed.proj.weight[:1], 1)  # the first channel is the brightness
+    for module in model.modules():
+        if isinstance(module, nn.LayerNorm):
+            nn.init.ones_(module.weight)
+        if isinstance(module, Attention):
+            q = module.qkv.bias.view(3, module.num_heads, -1)[0]
+            nn.init.constant_(q[:, 0], 2)
+            k = module.qkv.weight.view(3, module.num_heads, -1, ARCH["embed_dims"])[1]
+            nn.init.constant_(k[:, 0, 0], 2)
+    return model
+
+
+def bright_at(t: int, h: int, w: int, tubelet: int) -> Tensor:
+    clip = torch.zeros(1, 3, GRID[0] * tubelet, 16, 24)
+    clip[:, :, t * tubelet : (t + 1) * tubelet, h * 4 : h * 4 + 4, w * 4 : w * 4 + 4] = 1
+    return clip
+
+
+@pytest.mark.parametrize("place", [(2, 2, 4), (0, 0, 4), (2, 0, 0)])  # even: strided sees them
+@pytest.mark.parametrize("scheme", [*timesformer.SCHEMES, *vivit.SCHEMES])
+@torch.no_grad()
+def test_the_patch_that_is_looked_at_has_the_largest_share(scheme: str, place: tuple) -> None:
+    if scheme in timesformer.SCHEMES:
+        model, tubelet = make_timesformer(attention=scheme), 1
+    else:
+        model, tubelet = make_vivit(scheme=scheme), 2
+    shares = rollout(looking_at_bright_patches(model), bright_at(*place, tubelet)).tokens[0]
+    assert torch.unravel_index(shares.argmax(), GRID) == place
+    assert shares[place] > 1.5 * shares.flatten().sort().values[-2]
+
+
+@torch.no_grad()
+def test_attention_within_frames_moves_no_mass_between_them() -> None:
+    frames = {}
+    for scheme in ("space_only", "joint_space_time"):
+        model = looking_at_bright_patches(make_timesformer(attention=scheme))
+        dark = rollout(model, torch.zeros(1, 3, *CLIP["timesformer"])).tokens[0]
+        bright = rollout(model, bright_at(1, 2, 3, 1)).tokens[0]
+        torch.testing.assert_close(dark, dark.mean().expand_as(dark))
+        frames[scheme] = dark[[0, 2]], bright[[0, 2]]
+    torch.testing.assert_close(*frames["space_only"])
+    before, after = frames["joint_space_time"]
+    assert (after < 0.7 * before).all()
+
+
+class Largest(TorchDispatchMode):
+    """Note the most numbers in a result of any operation."""
+
+    numbers = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        tensors = [t for t in torch.utils._pytree.tree_leaves(out) if isinstance(t, Tensor)]
+        self.numbers = max([self.numbers, *(t.numel() for t in tensors)])
+        return out
+
+
+@pytest.mark.parametrize("attention", ["joint_space_time", "divided_space_time"])
+def test_no_matrix_of_all_pairs_is_made(attention: str) -> None:
+    arch = {"embed_dims": 8, "depth": 1, "num_heads": 1}
+    model = timesformer.TimeSformer(arch, attention, (48, 96), 8, patch_size=2).eval()
+    tokens = 8 * 24 * 48
+    with Largest() as largest:
+        rollout(model, torch.randn(1, 3, 8, 48, 96))
+    assert tokens * 8 <= largest.numbers < 40 * tokens
+
+
+def test_the_model_is_left_as_it_was() -> None:
+    model = make_vivit()
+    clip = torch.randn(1, 3, *CLIP["vivit"])
+    before = model(clip)
+    rollout(model, clip)
+    torch.testing.assert_close(model(clip), before)
+    assert not any("forward" in vars(m) or m._forward_hooks for m in model.modules())
+    assert not any(m._forward_pre_hooks for m in model.modules())
+    assert all(p.grad is None for p in model.parameters())
+
+
+class Doubling(vivit.ViViT):
+    def forward(self, clip: Tensor) -> Tensor:
+        return 2 * super().forward(clip)
+
+
+@pytest.mark.parametrize(
+    ("model", "match"),
+    [
+        (vivit.ViViT(ARCH, img_size=16, clip_len=6), "ViViT is in training mode"),
+        (nn.Conv3d(3, 16, 4).eval(), "one TubeletEmbedding.*Conv3d has 0"),
+        (Doubling(ARCH, img_size=16, clip_len=6).eval(), "Doubling turns a mass of 1 into 2"),
+    ],
+)
+def test_models_without_a_rollout_are_told(model: nn.Module, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        rollout(model, torch.randn(1, 3, 6, 16, 16))
+    assert not any("forward" in vars(m) for m in model.modules())
