@@ -17,7 +17,7 @@ ALLOWED = {
     "evaluation": {"registry"},
     "engine": {"registry"},
     "analysis": {"registry"},
-    "visualization": {"layers", "registry", "engine", "analysis"},
+    "visualization": {"layers", "registry", "engine"},
     "compat": set(),
     "registry": set(),
     "shipped": {"compat"},

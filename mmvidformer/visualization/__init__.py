@@ -1,7 +1,10 @@
 """Pictures: attention rollout on videos, t-SNE of features, cost curves."""
 
 from mmvidformer.visualization.clip_pictures import HeatClip, draw_strip, write_film
+from mmvidformer.visualization.features import Features, build_split, collect_features
 from mmvidformer.visualization.heat import overlay, to_frames, to_heat
+from mmvidformer.visualization.plane import check_perplexity, embed_in_plane
+from mmvidformer.visualization.plots import draw_classes, draw_costs
 from mmvidformer.visualization.recognizer import (
     build_view_pipeline,
     load_recognizer,
@@ -13,10 +16,17 @@ from mmvidformer.visualization.recognizer import (
 from mmvidformer.visualization.rollout import Rollout, rollout
 
 __all__ = [
+    "Features",
     "HeatClip",
     "Rollout",
+    "build_split",
     "build_view_pipeline",
+    "check_perplexity",
+    "collect_features",
+    "draw_classes",
+    "draw_costs",
     "draw_strip",
+    "embed_in_plane",
     "load_recognizer",
     "normalise",
     "overlay",

@@ -1,0 +1,40 @@
+"""TimeSformer's figure 3: what joint and divided attention cost as clips grow."""
+
+from mmengine.config import Config
+
+from mmvidformer.analysis.complexity import count
+
+SCHEMES = ("joint_space_time", "divided_space_time")
+CROPS = (224, 336, 448, 560, 672)  # pixels, of 8 frames
+FRAMES = (8, 32, 64, 96)  # of 224 x 224 pixels
+
+
+def count_timesformer(attention: str, clip_len: int, img_size: int) -> int:
+    """Multiply-accumulates of one view through TimeSformer-B, with 400 classes.
+
+    Args:
+        attention: A name of TimeSformer's schemes.
+        clip_len: Frames.
+        img_size: Side of the crop in pixels.
+    """
+    backbone = dict(
+        type="mmvidformer.TimeSformer",
+        attention=attention,
+        clip_len=clip_len,
+        img_size=img_size,
+    )
+    head = dict(type="TimeSformerHead", num_classes=400, in_channels=768)
+    cfg = Config({"model": {"backbone": backbone, "cls_head": head}})
+    return count(cfg, (3, clip_len, img_size, img_size)).macs
+
+
+def count_curves() -> dict[str, dict[str, dict[int, int]]]:
+    """Count both panels of the figure.
+
+    Returns:
+        ``'crop'`` and ``'frames'``: for each scheme the multiply-accumulates by size.
+    """
+    return {
+        "crop": {s: {size: count_timesformer(s, 8, size) for size in CROPS} for s in SCHEMES},
+        "frames": {s: {n: count_timesformer(s, n, 224) for n in FRAMES} for s in SCHEMES},
+    }

@@ -1,0 +1,64 @@
+"""Plots: points in the plane by class, and cost against the size of the clip."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.figure import Figure
+
+
+def draw_classes(
+    points: np.ndarray,
+    labels: np.ndarray,
+    names: Sequence[str] | None = None,
+    title: str = "",
+    most: int = 20,
+) -> Figure:
+    """Draw points coloured by class, with a legend.
+
+    Args:
+        points: Places (N, 2).
+        labels: Classes (N,).
+        names: Names of the classes, by number; default: the numbers.
+        title: Heading.
+        most: Classes that get a colour; of more, the commonest, and the others are grey.
+
+    Returns:
+        The figure.
+    """
+    classes, counts = np.unique(labels, return_counts=True)
+    commonest = np.sort(classes[np.argsort(-counts, kind="stable")[:most]])
+    colours = colormaps["tab10" if len(commonest) <= 10 else "tab20"].colors
+    figure = Figure(figsize=(8, 6.5), dpi=120, layout="constrained")
+    axes = figure.add_subplot(title=title, xticks=[], yticks=[], aspect="equal")
+    rest = ~np.isin(labels, commonest)
+    if rest.any():
+        name = f"{len(classes) - len(commonest)} other classes"
+        axes.scatter(*points[rest].T, s=10, color="0.8", label=name)
+    for number, label in enumerate(commonest):
+        name = names[label] if names else f"class {label}"
+        colour = colours[number % len(colours)]
+        axes.scatter(*points[labels == label].T, s=18, color=colour, label=name)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9, markerscale=1.5)
+    return figure
+
+
+def draw_costs(curves: Mapping[str, Mapping[str, Mapping[int, float]]]) -> Figure:
+    """Draw curves side by side, as TimeSformer's figure 3.
+
+    Args:
+        curves: For each horizontal axis, for each model, its cost in 10^12 multiply-accumulates
+            by the size on this axis.
+
+    Returns:
+        The figure.
+    """
+    figure = Figure(figsize=(5 * len(curves), 4), dpi=120, layout="constrained")
+    for axes, (axis, models) in zip(figure.subplots(1, len(curves)), curves.items(), strict=True):
+        for name, costs in models.items():
+            axes.plot(list(costs), list(costs.values()), marker="o", label=name)
+            axes.set_xticks(list(costs))
+        axes.set(xlabel=axis, ylabel="TMACs of one view (papers: TFLOPs)", ylim=(0, None))
+        axes.grid(alpha=0.3)
+        axes.legend()
+    return figure
