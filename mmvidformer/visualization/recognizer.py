@@ -42,8 +42,11 @@ def load_recognizer(
         state = {name: value for name, value in state.items() if not name.startswith("cls_head.")}
     try:
         wrong = model.load_state_dict(state, strict=False)
-    except RuntimeError as error:  # a tensor of another shape; PyTorch's message lists them
-        raise ValueError(f"{checkpoint} is of another model than the config: {error}") from None
+    except RuntimeError as error:  # tensors of other shapes, one a line
+        differ = [line.strip(" \t.") for line in str(error).splitlines()[1:]]
+        raise ValueError(
+            f"{checkpoint} is of another model than the config: {_some(differ)}"
+        ) from None
     missing = [n for n in wrong.missing_keys if head or not n.startswith("cls_head.")]
     if missing or wrong.unexpected_keys:
         raise ValueError(

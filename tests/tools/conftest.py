@@ -59,6 +59,12 @@ def test() -> Callable:
 
 
 @pytest.fixture(scope="session")
+def main_of() -> Callable:
+    """The ``main`` of ``tools/<name>.py``; it runs in this process."""
+    return lambda name: load_tool(name).main
+
+
+@pytest.fixture(scope="session")
 def run() -> Callable:
     """Start a command with one thread a process and no GPU; gives the Popen object."""
 

@@ -1,0 +1,122 @@
+"""The scripts of tools/visualizations on tiny videos and a tiny model."""
+
+import csv
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+
+from mmvidformer.registry import MODELS
+
+
+@pytest.fixture(scope="module")
+def model_files(make_config, tmp_path_factory) -> tuple[str, str]:
+    """A config and a checkpoint of random weights."""
+    config = make_config("pictures")
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        model = MODELS.build(Config.fromfile(config).model)
+    checkpoint = tmp_path_factory.mktemp("weights") / "random.pth"
+    torch.save({"state_dict": model.state_dict(), "meta": {}}, checkpoint)
+    return str(config), str(checkpoint)
+
+
+def test_rollout_makes_a_strip_and_a_film_of_each_video(
+    main_of, model_files, tiny_videos, tmp_path: Path, capsys
+) -> None:
+    names = tmp_path / "names.txt"
+    names.write_text("red\ngreen\nblue\n")
+    videos = [str(tiny_videos.root / f"val_{i}.mp4") for i in range(2)]
+    options = ["--out-dir", str(tmp_path / "out"), "--clips", "3", "--names", str(names)]
+    main_of("visualizations/rollout")([*model_files, *videos, *options])
+    found = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert found == [f"val_{i}_mp4_rollout.{kind}" for i in range(2) for kind in ("mp4", "png")]
+    strip = cv2.imread(str(tmp_path / "out" / "val_0_mp4_rollout.png"))
+    assert strip.shape[1] == int(120 * (4 * 1.6 + 1.2))  # four frames and a colour bar
+    assert strip.std() > 20
+    film = cv2.VideoCapture(str(tmp_path / "out" / "val_1_mp4_rollout.mp4"))
+    assert film.get(cv2.CAP_PROP_FRAME_COUNT) == 3 * 4
+    assert film.get(cv2.CAP_PROP_FRAME_WIDTH) == 720
+    assert "val_1_mp4_rollout.png and .mp4" in capsys.readouterr().out
+
+
+def test_what_lies_beyond_the_last_tubelet_is_not_shown(
+    main_of, model_files, tiny_videos, tmp_path: Path
+) -> None:
+    options = ["--out-dir", str(tmp_path), "--cfg-options", "model.backbone.tubelet=(3,16,16)"]
+    config, checkpoint = model_files
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        cfg = Config.fromfile(config)
+        cfg.model.backbone.tubelet = (3, 16, 16)
+        state = MODELS.build(cfg.model).state_dict()
+    torch.save(state, tmp_path / "three.pth")
+    video = str(tiny_videos.root / "val_0.mp4")
+    main_of("visualizations/rollout")([config, str(tmp_path / "three.pth"), video, *options])
+    film = cv2.VideoCapture(str(tmp_path / "val_0_mp4_rollout.mp4"))
+    assert film.get(cv2.CAP_PROP_FRAME_COUNT) == 3  # of 4
+
+
+@pytest.mark.parametrize(
+    ("videos", "message"),
+    [(["gone.mp4"], "there is no video gone.mp4"), (["val_0.mp4", "val_0.mp4"], "occur twice")],
+)
+def test_rollout_tells_wrong_videos_first(
+    main_of, tiny_videos, tmp_path: Path, capsys, monkeypatch, videos: list, message: str
+) -> None:
+    monkeypatch.chdir(tiny_videos.root)
+    with pytest.raises(SystemExit) as stop:
+        main_of("visualizations/rollout")(["no.py", "no.pth", *videos, "--out-dir", str(tmp_path)])
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_tsne_draws_and_saves_features(main_of, model_files, tmp_path: Path) -> None:
+    pytest.importorskip("sklearn", reason="scikit-learn of setup.cfg is not installed")
+    out = tmp_path / "new" / "map.png"
+    options = ["--split", "val", "--perplexity", "3", "--workers", "0", "--max-videos", "6"]
+    main_of("visualizations/tsne")([*model_files, "--out", str(out), *options])
+    assert cv2.imread(str(out)).std() > 5
+    saved = np.load(out.with_suffix(".npz"))
+    assert {name: saved[name].shape for name in saved} == {
+        "features": (6, 16),
+        "labels": (6,),
+        "places": (6, 2),
+    }
+
+
+def test_tsne_tells_wrong_arguments_before_it_reads_videos(
+    main_of, model_files, tmp_path: Path
+) -> None:
+    main, out = main_of("visualizations/tsne"), ["--out", str(tmp_path / "map.png")]
+    with pytest.raises(ValueError, match="below the number of videos, 7; got 30"):
+        main([*model_files, *out])
+    names = tmp_path / "names.txt"
+    names.write_text("red\ngreen\n")
+    options = ["--perplexity", "3", "--workers", "0", "--names", str(names)]
+    with pytest.raises(ValueError, match="names.txt has 2 names, but there is a class 2"):
+        main([*model_files, *out, *options])
+
+
+def test_cost_curves_are_written(main_of, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("mmvidformer.analysis.cost_curves.CROPS", (32, 64))
+    monkeypatch.setattr("mmvidformer.analysis.cost_curves.FRAMES", (2,))
+    picture, table = tmp_path / "costs.png", tmp_path / "costs.csv"
+    main_of("visualizations/cost_curves")(["--out", str(picture), "--csv", str(table)])
+    assert cv2.imread(str(picture)).std() > 5
+    with open(table) as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["axis"], row["attention"], row["size"]) for row in rows] == [
+        ("crop", "joint_space_time", "32"),
+        ("crop", "joint_space_time", "64"),
+        ("crop", "divided_space_time", "32"),
+        ("crop", "divided_space_time", "64"),
+        ("frames", "joint_space_time", "2"),
+        ("frames", "divided_space_time", "2"),
+    ]
+    tokens, dim = 2 * 196 + 1, 768
+    blocks = 12 * (12 * dim**2 * tokens + 2 * tokens**2 * dim)
+    macs = (tokens - 1) * 3 * 16**2 * dim + blocks + dim * 400
+    assert rows[4]["G MACs of one view"] == f"{macs / 1e9:.2f}"
