@@ -1,5 +1,6 @@
 """Clips with their heat maps as a strip of frames (png) and as a film (mp4)."""
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +48,7 @@ def draw_strip(clips: Sequence[HeatClip], columns: int = 8) -> Figure:
     figure = Figure(figsize=size, dpi=120, layout="constrained")
     parts = np.atleast_1d(figure.subfigures(len(clips), 1))
     for part, clip in zip(parts, clips, strict=True):
-        part.suptitle(clip.title, fontsize=11)
+        part.suptitle(textwrap.fill(clip.title, int(12 * size[0])), fontsize=11)
         axes = part.subplots(2, columns, squeeze=False)
         places = np.linspace(0, len(clip.frames) - 1, columns).round().astype(int)
         coloured = overlay(clip.frames, clip.heat)

@@ -47,7 +47,10 @@ def to_heat(shares: Tensor, tubelet: tuple[int, int, int]) -> np.ndarray:
 
 
 def overlay(frames: np.ndarray, heat: np.ndarray, opacity: float = 0.5) -> np.ndarray:
-    """Colour frames by their heat, from the clip's coldest to its hottest place.
+    """Colour grey copies of frames by their heat, from the clip's coldest to its hottest place.
+
+    Grey, so that no colour of the video passes for heat. It is the largest of the three channels:
+    an object of a strong colour keeps its outline, which it may lose in their weighted mean.
 
     Args:
         frames: RGB (T, H, W, 3), 8 bit.
@@ -60,4 +63,5 @@ def overlay(frames: np.ndarray, heat: np.ndarray, opacity: float = 0.5) -> np.nd
     low, high = heat.min(), heat.max()
     scaled = (heat - low) / max(high - low, 1e-12)
     colours = 255 * matplotlib.colormaps[COLOURS](scaled)[..., :3]
-    return ((1 - opacity) * frames + opacity * colours).round().astype(np.uint8)
+    grey = frames.max(axis=-1, keepdims=True)
+    return ((1 - opacity) * grey + opacity * colours).round().astype(np.uint8)

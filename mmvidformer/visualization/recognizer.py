@@ -109,7 +109,7 @@ def read_video(pipeline: Compose, video: str | Path) -> tuple[Tensor, Tensor]:
     sample["segment"] = (0, sys.maxsize)  # LimitToSegment is told to take the whole file
     try:
         packed = pipeline(sample)
-    except (RuntimeError, KeyError, OSError) as error:
+    except (RuntimeError, KeyError, OSError, ValueError) as error:
         steps = ", ".join(type(step).__name__ for step in pipeline.transforms)
         raise ValueError(f"{video} cannot be read as a video by {steps}: {error!r}") from error
     clips = packed["inputs"]

@@ -34,11 +34,13 @@ def test_heat_lies_where_the_token_is() -> None:
 
 def test_colours_go_from_the_coldest_to_the_hottest_place_of_the_clip() -> None:
     frames = np.full((2, 1, 2, 3), 100, np.uint8)
+    frames[1, 0, 1] = 200, 0, 50
     heat = np.array([[[3.0, 4.0]], [[5.0, 7.0]]])
     turbo = matplotlib.colormaps["turbo"]
     found = overlay(frames, heat, opacity=0.25)
     for place, level in zip(np.ndindex(2, 1, 2), (0.0, 0.25, 0.5, 1.0), strict=True):
-        expected = 75 + 0.25 * 255 * np.array(turbo(level)[:3])
+        grey = 200 if place == (1, 0, 1) else 100
+        expected = 0.75 * grey + 0.25 * 255 * np.array(turbo(level)[:3])
         np.testing.assert_allclose(found[place], expected, atol=0.51)
 
 

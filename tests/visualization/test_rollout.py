@@ -139,6 +139,7 @@ TIMESFORMERS = [
     {"attention": "divided_space_time", "cls_in_time": True},
     {"attention": "axial", "cls_in_time": True},
     {"attention": "divided_space_time", "positions": "none"},
+    {"attention": "divided_space_time", "with_cp": True},
 ]  # fmt: skip
 VIVITS = [
     {"scheme": name, "pool": pool} for name, row in vivit.SCHEMES.items()
