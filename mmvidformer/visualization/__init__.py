@@ -1,5 +1,6 @@
 """Pictures: attention rollout on videos, t-SNE of features, cost curves."""
 
+from mmvidformer.visualization.attention_rollout import Rollout, rollout
 from mmvidformer.visualization.clip_pictures import HeatClip, draw_strip, write_film
 from mmvidformer.visualization.features import Features, build_split, collect_features
 from mmvidformer.visualization.heat import overlay, to_frames, to_heat
@@ -13,7 +14,6 @@ from mmvidformer.visualization.recognizer import (
     read_names,
     read_video,
 )
-from mmvidformer.visualization.rollout import Rollout, rollout
 
 __all__ = [
     "Features",

@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmvidformer.layers import VIEWS, Attention, Encoder
 from mmvidformer.models import timesformer, vivit
-from mmvidformer.visualization.rollout import rollout
+from mmvidformer.visualization.attention_rollout import rollout
 
 ARCH = {"embed_dims": 16, "depth": 2, "num_heads": 4}
 GRID = (3, 4, 6)  # tokens; no two alike, so that exchanged axes are found
