@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from copy import deepcopy
 from pathlib import Path
 
@@ -61,7 +62,7 @@ def _some(names: Sequence[str], most: int = 4) -> str:
     return (", ".join(names[:most]) or "nothing") + more
 
 
-def _scope(cfg: Config):
+def _scope(cfg: Config) -> AbstractContextManager:
     return DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction"))
 
 
