@@ -7,6 +7,7 @@ is the verb, the shape of the object the noun).
 
 import csv
 import json
+import shutil
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -24,6 +25,7 @@ from mmvidformer.datasets.motion_render import (
     render,
     trajectory,
 )
+from mmvidformer.datasets.motion_video import QUALITY, write_independent_frames
 
 SPLITS = ("train", "val", "test")
 EPIC_COLUMNS = (
@@ -137,7 +139,7 @@ def make_dataset(
         spec: What to write.
         root: Folder to write into.
         workers: Processes that draw and encode.
-        force: Write over a data set made with other arguments.
+        force: Replace a data set made with other arguments; its clips are deleted.
         progress: Wraps the iteration over finished clips; gets their number too.
 
     Returns:
@@ -148,16 +150,24 @@ def make_dataset(
     """
     root = Path(root)
     record = root / "motion.json"
-    wanted = {"spec": asdict(spec), "verbs": spec.verbs, "nouns": list(SHAPES)}
+    wanted = {
+        "spec": asdict(spec),
+        "verbs": spec.verbs,
+        "nouns": list(SHAPES),
+        "encoding": f"Motion JPEG, quality {QUALITY}",
+    }
     if record.is_file():
         found = json.loads(record.read_text())
         if found == {**wanted, "complete": True}:
             return False
-        if {k: found.get(k) for k in wanted} != wanted and not force:
-            raise FileExistsError(
-                f"{root} holds a motion data set made with other arguments ({record}); "
-                "choose another folder, or force to write over it"
-            )
+        if {k: found.get(k) for k in wanted} != wanted:
+            if not force:
+                raise FileExistsError(
+                    f"{root} holds a motion data set made with other arguments ({record}); "
+                    "choose another folder, or force to write over it"
+                )
+            for split in SPLITS:  # clips that the new one does not have would stay otherwise
+                shutil.rmtree(root / split, ignore_errors=True)
     for split in SPLITS:
         (root / split).mkdir(parents=True, exist_ok=True)
     record.write_text(json.dumps({**wanted, "complete": False}, indent=1))
@@ -181,14 +191,7 @@ def make_dataset(
 def _write_clip(spec: MotionSpec, root: Path, clip: Clip) -> None:
     cv2.setNumThreads(1)
     frames, _ = clip_frames(spec, clip)
-    path = root / clip.path
-    codec = cv2.VideoWriter_fourcc(*"mp4v")
-    writer = cv2.VideoWriter(str(path), codec, spec.fps, (spec.look.size, spec.look.size))
-    if not writer.isOpened():
-        raise RuntimeError(f"OpenCV cannot write {path} as MPEG-4")
-    for frame in frames:
-        writer.write(frame[..., ::-1])
-    writer.release()
+    write_independent_frames(root / clip.path, frames, spec.fps)
 
 
 def _write_annotations(spec: MotionSpec, root: Path, split: str) -> None:

@@ -20,6 +20,7 @@ from mmvidformer.datasets.motion import (
     make_dataset,
 )
 from mmvidformer.datasets.motion_render import DIRECTIONS, SHAPES, Look, camera, trajectory
+from mmvidformer.datasets.motion_video import write_independent_frames
 
 SMALL = MotionSpec(train=8, val=4, test=4, look=Look(frames=10))
 
@@ -41,6 +42,22 @@ def test_files_decode_to_what_was_drawn(made: Path) -> None:
         # The right frame is the nearest one: no frame is missing, doubled or moved.
         distance = [np.abs(decoded[5] - frame).mean() for frame in drawn.astype(int)]
         assert int(np.argmin(distance)) == 5
+
+
+def test_a_decoded_frame_knows_nothing_of_its_neighbours(tmp_path: Path) -> None:
+    """In another order and other company it decodes to the same pixels."""
+    frames, _ = clip_frames(SMALL, list_clips(SMALL, "train")[0])
+
+    def decoded(order: np.ndarray) -> np.ndarray:
+        write_independent_frames(tmp_path / "clip.mp4", order, fps=25)
+        reader = decord.VideoReader(str(tmp_path / "clip.mp4"))
+        return reader.get_batch(range(len(reader))).asnumpy()
+
+    forward = decoded(frames)
+    np.testing.assert_array_equal(decoded(frames[::-1])[::-1], forward)
+    np.testing.assert_array_equal(
+        decoded(np.stack([frames[9], frames[0] * 0])), [forward[9], np.zeros_like(frames[0])]
+    )
 
 
 @pytest.mark.parametrize("classes", [4, 8])
@@ -129,11 +146,12 @@ def test_same_arguments_same_clips_and_nothing_done_twice(made: Path, tmp_path: 
 
 def test_other_arguments_are_refused_unless_forced(tmp_path: Path) -> None:
     make_dataset(SMALL, tmp_path)
-    other = replace(SMALL, seed=1)
+    other = replace(SMALL, seed=1, train=2)
     with pytest.raises(FileExistsError, match="other arguments"):
         make_dataset(other, tmp_path)
     assert make_dataset(other, tmp_path, force=True)
     assert json.loads((tmp_path / "motion.json").read_text())["spec"]["seed"] == 1
+    assert len(list((tmp_path / "train").iterdir())) == 2
 
 
 def test_an_interrupted_run_is_done_again(tmp_path: Path) -> None:
