@@ -1,5 +1,6 @@
 """Annotation readers, transforms, and the motion data set that the package makes itself."""
 
 from mmvidformer.datasets.epic_kitchens import EpicKitchensDataset
+from mmvidformer.datasets.tiled_video import TiledVideoDataset
 
-__all__ = ["EpicKitchensDataset"]
+__all__ = ["EpicKitchensDataset", "TiledVideoDataset"]

@@ -93,9 +93,9 @@ def _dataset_pipelines(dataset: dict) -> Iterator[list[dict]]:
 
 
 def _sampler(pipeline: Sequence[dict]) -> dict | None:
-    # Ours and MMAction2's are all called Sample..., or say num_clips.
+    # MMAction2's are all called Sample..., or say num_clips.
     for step in pipeline:
-        if "num_clips" in step or "Sample" in _name(step):
+        if "num_clips" in step or "Sample" in _name(step) or _name(step) == "SpanFrames":
             return step
     return None
 

@@ -1,7 +1,18 @@
 """Transforms that MMAction2 lacks or that are broken in it today."""
 
+from mmvidformer.datasets.transforms.inverse_rescale import InverseRescale
 from mmvidformer.datasets.transforms.rand_augment import VideoRandAugment
 from mmvidformer.datasets.transforms.sampling import LimitToSegment, UniformFrames
 from mmvidformer.datasets.transforms.scale_jitter import ScaleJitter
+from mmvidformer.datasets.transforms.span_frames import SpanFrames
+from mmvidformer.datasets.transforms.tile_frames import TileFrames
 
-__all__ = ["LimitToSegment", "ScaleJitter", "UniformFrames", "VideoRandAugment"]
+__all__ = [
+    "InverseRescale",
+    "LimitToSegment",
+    "ScaleJitter",
+    "SpanFrames",
+    "TileFrames",
+    "UniformFrames",
+    "VideoRandAugment",
+]

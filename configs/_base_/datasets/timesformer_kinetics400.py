@@ -1,0 +1,39 @@
+# Kinetics-400 for TimeSformer: 8 frames, every 32nd, from the middle in testing; 1 x 3 test views.
+# The official code samples otherwise: see timesformer_b_official_k400.py.
+_base_ = "./kinetics400.py"
+
+sample = dict(
+    type="SampleFrames", clip_len=8, frame_interval=32, num_clips=1, out_of_bound_opt="repeat_last"
+)
+pack = [
+    dict(type="FormatShape", input_format="NCTHW"),
+    dict(type="PackActionInputs"),
+]
+train_pipeline = [
+    dict(type="DecordInit", num_threads=1),
+    sample,
+    dict(type="DecordDecode"),
+    dict(type="RandomRescale", scale_range=(256, 320)),
+    dict(type="RandomCrop", size=224),
+    dict(type="Flip", flip_ratio=0.5),
+    *pack,
+]
+val_pipeline = [
+    dict(type="DecordInit", num_threads=1),
+    dict(**sample, test_mode=True),
+    dict(type="DecordDecode"),
+    dict(type="Resize", scale=(-1, 224)),
+    dict(type="CenterCrop", crop_size=224),
+    *pack,
+]
+test_pipeline = [
+    dict(type="DecordInit", num_threads=1),
+    dict(**sample, test_mode=True),
+    dict(type="DecordDecode"),
+    dict(type="Resize", scale=(-1, 224)),
+    dict(type="ThreeCrop", crop_size=224),
+    *pack,
+]
+train_dataloader = dict(batch_size=2, dataset=dict(pipeline=train_pipeline))  # on 8 processes
+val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
+test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

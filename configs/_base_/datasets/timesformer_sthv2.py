@@ -1,0 +1,36 @@
+# Something-Something V2 for TimeSformer: a frame from each of 8 equal parts of the video, whose
+# middle frame is taken in testing; no flips; short side 1 / U(1/320, 1/256).
+_base_ = "./sthv2.py"
+
+sample = dict(type="UniformSample", clip_len=8, num_clips=1)
+pack = [
+    dict(type="FormatShape", input_format="NCTHW"),
+    dict(type="PackActionInputs"),
+]
+train_pipeline = [
+    dict(type="DecordInit", num_threads=1),
+    sample,
+    dict(type="DecordDecode"),
+    dict(type="mmvidformer.InverseRescale", scale_range=(256, 320)),
+    dict(type="RandomCrop", size=224),
+    *pack,
+]
+val_pipeline = [
+    dict(type="DecordInit", num_threads=1),
+    dict(**sample, test_mode=True),
+    dict(type="DecordDecode"),
+    dict(type="Resize", scale=(-1, 224)),
+    dict(type="CenterCrop", crop_size=224),
+    *pack,
+]
+test_pipeline = [
+    dict(type="DecordInit", num_threads=1),
+    dict(**sample, test_mode=True),
+    dict(type="DecordDecode"),
+    dict(type="Resize", scale=(-1, 224)),
+    dict(type="ThreeCrop", crop_size=224),
+    *pack,
+]
+train_dataloader = dict(batch_size=2, dataset=dict(pipeline=train_pipeline))  # on 8 processes
+val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
+test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

@@ -1,0 +1,11 @@
+# TimeSformer's recipe (appendix A): 15 epochs of SGD at .005, a tenth of it from epoch 11 and again
+# from 14, batch 16. The official code keeps the rate at batch 64, and exempts nothing from weight
+# decay.
+train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=15, val_interval=1)
+val_cfg = dict(type="ValLoop")
+test_cfg = dict(type="TestLoop")
+optim_wrapper = dict(
+    optimizer=dict(type="SGD", lr=0.005, momentum=0.9, nesterov=True, weight_decay=1e-4)
+)
+param_scheduler = [dict(type="MultiStepLR", milestones=[11, 14], gamma=0.1)]
+auto_scale_lr = dict(enable=False, base_batch_size=16)

@@ -1,0 +1,24 @@
+# TimeSformer, small, from scratch on the motion data set: the ablation of docs/motion_dataset.md.
+# tools/dist_train.sh configs/timesformer_motion.py 2 --cfg-options model.backbone.attention=axial
+_base_ = [
+    "./_base_/default_runtime.py",
+    "./_base_/datasets/motion.py",
+    "./_base_/schedules/motion_30e.py",
+]
+
+model = dict(
+    type="Recognizer3D",
+    backbone=dict(
+        type="mmvidformer.TimeSformer",
+        arch=dict(embed_dims=96, depth=4, num_heads=4),
+        attention="divided_space_time",
+        positions="space_time",
+        img_size=64,
+        clip_len=16,
+        drop_path_rate=0.0,
+    ),
+    cls_head=dict(
+        type="TimeSformerHead", num_classes=4, in_channels=96, average_clips="score", topk=(1, 2)
+    ),
+    data_preprocessor=_base_.preprocessor,
+)
