@@ -1,5 +1,6 @@
 """Parameters and multiply-accumulates of a config's model."""
 
+import inspect
 from dataclasses import dataclass
 
 import torch
@@ -30,9 +31,10 @@ class Complexity:
 def input_shape(cfg: Config) -> tuple[int, int, int, int]:
     """Shape (3, T, H, W) of the clips that a config's backbone is made for."""
     backbone = cfg.model.backbone
-    size = backbone.get("img_size", 224)
+    defaults = inspect.signature(MODELS.get(backbone.type)).parameters
+    frames, size = (backbone.get(k, defaults[k].default) for k in ("clip_len", "img_size"))
     height, width = (size, size) if isinstance(size, int) else size
-    return 3, backbone.clip_len, height, width
+    return 3, frames, height, width
 
 
 def count(cfg: Config, shape: tuple[int, int, int, int] | None = None) -> Complexity:
@@ -45,8 +47,8 @@ def count(cfg: Config, shape: tuple[int, int, int, int] | None = None) -> Comple
     Returns:
         The counts.
     """
-    shape = shape or input_shape(cfg)
     with DefaultScope.overwrite_default_scope("mmaction"), torch.device("meta"):
+        shape = shape or input_shape(cfg)
         parts = (MODELS.build(cfg.model[part]) for part in ("backbone", "cls_head"))
         model = nn.Sequential(*parts).eval().requires_grad_(False)
         clip = torch.empty(1, *shape)

@@ -79,7 +79,7 @@ class TimeSformer(nn.Module):
             comparison. In the last two the class token takes part in the attention over time
             (eq. 11): the head reads that token alone, which an attention over time that skips it
             could not reach from the last block.
-        positions: ``'none'``, ``'space'`` or ``'space_time'`` (Table 3). ``space_only`` never has
+        positions: ``'none'``, ``'space'`` or ``'space_time'`` (Table 4). ``space_only`` never has
             a time embedding, as in the official code.
         cls_in_time: Let the class token take part in the attention over time (eq. 11) in the
             order of the table too. The published weights do without.

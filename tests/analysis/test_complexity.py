@@ -44,6 +44,54 @@ def test_counts_are_the_formula_and_the_papers(name: str) -> None:
         assert size.parameters / 1e6 == pytest.approx(row.parameters, abs=0.06)
 
 
+def divided(layers: int, dim: int, t: int, n: int) -> int:
+    """Products of divided attention by hand, the class token projected once and not per frame."""
+    time = t * n * 5 * dim**2 + 2 * n * t**2 * dim
+    space = (t * n + 1) * 4 * dim**2 + 2 * t * (n + 1) ** 2 * dim
+    return t * n * 768 * dim + layers * (time + space + (t * n + 1) * 8 * dim**2)
+
+
+@pytest.mark.parametrize(
+    ("name", "frames", "places"),
+    [
+        ("timesformer_b_k400", 8, 14**2),
+        ("timesformer_hr_k400", 16, 28**2),
+        ("timesformer_l_k400", 96, 14**2),
+    ],
+)
+def test_timesformer_counts_are_the_formula_and_the_official(
+    name: str, frames: int, places: int
+) -> None:
+    size = count(get_config(name))
+    assert size.macs == divided(12, 768, frames, places) + 768 * 400
+    assert size.macs / 1e9 == pytest.approx(PUBLISHED[name].macs, rel=0.005)
+    # The official code projects a copy of the class token for each frame.
+    official = size.macs + 12 * (frames - 1) * 4 * 768**2 - 768 * 400
+    assert official / 1e9 == pytest.approx(PUBLISHED[name].macs, abs=0.006)
+
+
+@pytest.mark.parametrize(
+    ("name", "millions"),
+    [
+        ("timesformer_space_only_sthv2", 85.93),
+        ("timesformer_joint_sthv2", 85.94),
+        ("timesformer_b_sthv2", 121.39),
+        ("timesformer_local_global_sthv2", 121.39),
+        ("timesformer_axial_sthv2", 156.85),
+    ],
+)
+def test_timesformer_parameters_of_table_1(name: str, millions: float) -> None:
+    parameters = count(get_config(name)).parameters / 1e6
+    assert parameters == pytest.approx(millions, abs=0.01)
+    assert parameters == pytest.approx(PUBLISHED[name].parameters, abs=0.06)
+
+
+def test_size_of_the_view_may_be_the_backbones_default() -> None:
+    cfg = get_config("timesformer_b_k400")
+    del cfg.model.backbone["clip_len"], cfg.model.backbone["img_size"]
+    assert count(cfg).shape == (3, 8, 224, 224)
+
+
 def test_every_config_can_be_counted() -> None:
     sizes = {name: count(get_config(name)).parameters for name in list_configs()}
     assert sizes["vivit_l_fe_ek100"] - sizes["vivit_l_fe_sthv2"] == (397 - 174) * 1025
