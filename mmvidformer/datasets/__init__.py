@@ -1,6 +1,7 @@
 """Annotation readers, transforms, and the motion data set that the package makes itself."""
 
 from mmvidformer.datasets.epic_kitchens import EpicKitchensDataset
+from mmvidformer.datasets.image_folder import ImageFolderDataset
 from mmvidformer.datasets.tiled_video import TiledVideoDataset
 
-__all__ = ["EpicKitchensDataset", "TiledVideoDataset"]
+__all__ = ["EpicKitchensDataset", "ImageFolderDataset", "TiledVideoDataset"]

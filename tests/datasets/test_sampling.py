@@ -167,3 +167,31 @@ def test_scores_of_a_video_are_the_mean_over_its_clips() -> None:
     assert metric.compute_metrics(metric.results)["top1"] == pytest.approx(2 / 3)
     with pytest.raises(KeyError, match="num_clips.*meta_keys"):
         metric.process([], [{k: v for k, v in samples[0].items() if k != "num_clips"}])
+
+
+def test_segments_of_the_official_code() -> None:
+    """Views 1, 2, 3 of Something-Something: middle, start and end of each segment."""
+    segment = {"type": "SegmentFrames", "clip_len": 4, "test_mode": True}
+    # 30 frames, 29 / 4 = 7.25 a segment: 0-7, 7-14, 14-22, 22-29 (14.5 and 21.75 are rounded).
+    found = sample(30, num_clips=3, **segment)
+    np.testing.assert_array_equal(found, [[3, 10, 18, 25], [0, 7, 14, 22], [7, 14, 22, 29]])
+    np.testing.assert_array_equal(sample(30, num_clips=2, **segment), found[:2])
+    np.testing.assert_array_equal(sample(30, start_index=5, **segment), found[:1] + 5)
+    np.testing.assert_array_equal(sample(2, **segment), [[0, 0, 0, 1]])  # 0-0, 0-0, 0-1, 1-1
+
+
+def test_segments_in_training_are_drawn_whole() -> None:
+    np.random.seed(0)
+    segment = {"type": "SegmentFrames", "clip_len": 4}
+    found = np.concatenate([sample(30, num_clips=2, **segment) for _ in range(200)])
+    ranges = [set(range(0, 8)), set(range(7, 15)), set(range(14, 23)), set(range(22, 30))]
+    assert [set(column) for column in found.T] == ranges
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "match"),
+    [({"clip_len": 0}, "0"), ({"clip_len": 8, "num_clips": 4, "test_mode": True}, "3 test.*4")],
+)
+def test_wrong_segments_are_named(kwargs: dict, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        TRANSFORMS.build({"type": "SegmentFrames", **kwargs})

@@ -1,9 +1,11 @@
 """Transforms that MMAction2 lacks or that are broken in it today."""
 
+from mmvidformer.datasets.transforms.auto_augment import VideoAutoAugment
 from mmvidformer.datasets.transforms.inverse_rescale import InverseRescale
 from mmvidformer.datasets.transforms.rand_augment import VideoRandAugment
 from mmvidformer.datasets.transforms.sampling import LimitToSegment, UniformFrames
 from mmvidformer.datasets.transforms.scale_jitter import ScaleJitter
+from mmvidformer.datasets.transforms.segment_frames import SegmentFrames
 from mmvidformer.datasets.transforms.span_frames import SpanFrames
 from mmvidformer.datasets.transforms.tile_frames import TileFrames
 
@@ -11,8 +13,10 @@ __all__ = [
     "InverseRescale",
     "LimitToSegment",
     "ScaleJitter",
+    "SegmentFrames",
     "SpanFrames",
     "TileFrames",
     "UniformFrames",
+    "VideoAutoAugment",
     "VideoRandAugment",
 ]

@@ -1,0 +1,45 @@
+# Kinetics-400 for feature fixation, as the released code reads it: 16 frames over a span of 16 x 16
+# at 30 frames a second, 4 x 3 test views. Its crops are XViT's: four scales at 13 places. (Table 10
+# and the settings name a jitter of 256 to 320, which the code passes over on Kinetics.)
+_base_ = "./kinetics400.py"
+
+sample = dict(type="mmvidformer.SpanFrames", clip_len=16, frame_interval=16)
+pack = [
+    dict(type="FormatShape", input_format="NCTHW"),
+    dict(type="PackActionInputs"),
+]
+train_pipeline = [
+    dict(type="DecordInit", num_threads=1),
+    dict(**sample, num_clips=1),
+    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoAutoAugment", policy="v0"),
+    dict(
+        type="MultiScaleCrop",
+        input_size=224,
+        scales=(1, 0.875, 0.75, 0.66),
+        num_fixed_crops=13,
+        max_wh_scale_gap=1,
+    ),
+    dict(type="Resize", scale=(224, 224), keep_ratio=False),
+    dict(type="Flip", flip_ratio=0.5),
+    *pack,
+]
+val_pipeline = [
+    dict(type="DecordInit", num_threads=1),
+    dict(**sample, num_clips=1, test_mode=True),
+    dict(type="DecordDecode"),
+    dict(type="Resize", scale=(-1, 224)),
+    dict(type="CenterCrop", crop_size=224),
+    *pack,
+]
+test_pipeline = [
+    dict(type="DecordInit", num_threads=1),
+    dict(**sample, num_clips=4, test_mode=True),
+    dict(type="DecordDecode"),
+    dict(type="Resize", scale=(-1, 224)),
+    dict(type="ThreeCrop", crop_size=224),
+    *pack,
+]
+train_dataloader = dict(batch_size=8, dataset=dict(pipeline=train_pipeline))  # on 8 processes
+val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
+test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

@@ -1,0 +1,38 @@
+# Something-Something V2 for feature fixation: a frame from each of 16 segments, 2 x 3 test views
+# (middles and starts of the segments). AutoAugment on whole frames, random erasing, no flips.
+_base_ = "./sthv2.py"
+
+sample = dict(type="mmvidformer.SegmentFrames", clip_len=16)
+pack = [
+    dict(type="FormatShape", input_format="NCTHW"),
+    dict(type="PackActionInputs"),
+]
+train_pipeline = [
+    dict(type="DecordInit", num_threads=1),
+    dict(**sample, num_clips=1),
+    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoAutoAugment", policy="v0"),
+    dict(type="RandomRescale", scale_range=(256, 320)),
+    dict(type="RandomCrop", size=224),
+    dict(type="RandomErasing", erase_prob=0.5),
+    *pack,
+]
+val_pipeline = [
+    dict(type="DecordInit", num_threads=1),
+    dict(**sample, num_clips=1, test_mode=True),
+    dict(type="DecordDecode"),
+    dict(type="Resize", scale=(-1, 224)),
+    dict(type="CenterCrop", crop_size=224),
+    *pack,
+]
+test_pipeline = [
+    dict(type="DecordInit", num_threads=1),
+    dict(**sample, num_clips=2, test_mode=True),
+    dict(type="DecordDecode"),
+    dict(type="Resize", scale=(-1, 224)),
+    dict(type="ThreeCrop", crop_size=224),
+    *pack,
+]
+train_dataloader = dict(batch_size=4, dataset=dict(pipeline=train_pipeline))  # on 8 processes
+val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
+test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

@@ -1,0 +1,13 @@
+# Feature fixation on Kinetics, released settings: SGD at .035 with batch 64, 5 epochs of warm-up
+# from .01, cosine over all 40. See feature_fixation_35e.py on the warm-up and the momentum.
+train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=40, val_interval=1)
+val_cfg = dict(type="ValLoop")
+test_cfg = dict(type="TestLoop")
+optim_wrapper = dict(
+    optimizer=dict(type="SGD", lr=0.035, momentum=0.9, nesterov=True, weight_decay=1e-5)
+)
+param_scheduler = [
+    dict(type="LinearLR", start_factor=0.01 / 0.035, end=5, convert_to_iter_based=True),
+    dict(type="CosineAnnealingLR", T_max=40, end=40, convert_to_iter_based=True),
+]
+auto_scale_lr = dict(enable=False, base_batch_size=64)

@@ -1,0 +1,47 @@
+"""Images in folders named after their classes, as clips of one frame."""
+
+from mmaction.datasets.base import BaseActionDataset
+from torchvision.datasets.folder import IMG_EXTENSIONS, find_classes, make_dataset
+
+from mmvidformer.registry import DATASETS
+
+
+@DATASETS.register_module()
+class ImageFolderDataset(BaseActionDataset):
+    """Images as ImageNet keeps them, ``ROOT/CLASS/.../IMAGE``, to pretrain a backbone.
+
+    Each image is a clip of one frame: it is read by MMAction2's ``ImageDecode`` and passes through
+    any transform of frames. Classes are the sorted names of the folders (torchvision's
+    ``ImageFolder``).
+
+    Args:
+        root: Folder of the classes' folders.
+        pipeline: Transforms, from ``ImageDecode`` on.
+        classes_from: Folder whose subfolders number the classes instead; for a validation set,
+            which may lack some of the training set's.
+        **kwargs: Arguments of MMAction2's ``BaseActionDataset`` (``test_mode``, ...).
+
+    Raises:
+        FileNotFoundError: If there are no classes or no images.
+        ValueError: If a class is not in ``classes_from``.
+    """
+
+    def __init__(
+        self, root: str, pipeline: list, classes_from: str | None = None, **kwargs: object
+    ) -> None:
+        self.root = root
+        self.classes_from = classes_from or root
+        super().__init__(ann_file="", pipeline=pipeline, **kwargs)
+
+    def load_data_list(self) -> list[dict]:
+        """List the images, with the keys that a sampler and a decoder of videos would set."""
+        numbers = find_classes(self.classes_from)[1]
+        present = find_classes(self.root)[0]
+        unknown = sorted(set(present) - set(numbers))
+        if unknown:
+            raise ValueError(f"{self.root} has classes that {self.classes_from} lacks: {unknown}")
+        found = make_dataset(
+            self.root, {name: numbers[name] for name in present}, extensions=IMG_EXTENSIONS
+        )
+        one_frame = {"clip_len": 1, "num_clips": 1, "frame_interval": 1, "total_frames": 1}
+        return [{"filename": path, "label": label, **one_frame} for path, label in found]
