@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from mmvidformer.registry import MODELS
@@ -52,7 +52,12 @@ def count(cfg: Config, shape: tuple[int, int, int, int] | None = None) -> Comple
         parts = (MODELS.build(cfg.model[part]) for part in ("backbone", "cls_head"))
         model = nn.Sequential(*parts).eval().requires_grad_(False)
         clip = torch.empty(1, *shape)
-    with FlopCounterMode(display=False) as counter:
-        model(clip)
     parameters = sum(p.numel() for p in model.parameters())
-    return Complexity(parameters, counter.get_total_flops() // 2, shape)
+    return Complexity(parameters, count_products(model, clip), shape)
+
+
+def count_products(module: nn.Module, *inputs: Tensor) -> int:
+    """Multiply-accumulates of one call (see ``Complexity``); the meta device computes nothing."""
+    with FlopCounterMode(display=False) as counter:
+        module(*inputs)
+    return counter.get_total_flops() // 2

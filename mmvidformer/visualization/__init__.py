@@ -1,11 +1,11 @@
-"""Pictures: attention rollout on videos, t-SNE of features, cost curves."""
+"""Pictures: attention rollout on videos, t-SNE of features, curves of costs."""
 
 from mmvidformer.visualization.attention_rollout import Rollout, rollout
 from mmvidformer.visualization.clip_pictures import HeatClip, draw_strip, write_film
 from mmvidformer.visualization.features import Features, build_split, collect_features
 from mmvidformer.visualization.heat import overlay, to_frames, to_heat
 from mmvidformer.visualization.plane import check_perplexity, embed_in_plane
-from mmvidformer.visualization.plots import draw_classes, draw_costs
+from mmvidformer.visualization.plots import draw_classes, draw_costs, draw_growth
 from mmvidformer.visualization.recognizer import (
     build_view_pipeline,
     load_recognizer,
@@ -25,6 +25,7 @@ __all__ = [
     "collect_features",
     "draw_classes",
     "draw_costs",
+    "draw_growth",
     "draw_strip",
     "embed_in_plane",
     "load_recognizer",

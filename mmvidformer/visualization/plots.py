@@ -1,4 +1,4 @@
-"""Plots: points in the plane by class, and cost against the size of the clip."""
+"""Plots: points in the plane by class, and cost against the size of the clip or its tokens."""
 
 from collections.abc import Mapping, Sequence
 
@@ -61,4 +61,27 @@ def draw_costs(curves: Mapping[str, Mapping[str, Mapping[int, float]]]) -> Figur
         axes.set(xlabel=axis, ylabel="TMACs of one view (papers: TFLOPs)", ylim=(0, None))
         axes.grid(alpha=0.3)
         axes.legend()
+    return figure
+
+
+def draw_growth(panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]) -> Figure:
+    """Draw costs against tokens on logarithmic axes, a panel for each scheme and cost.
+
+    Args:
+        panels: By what a panel shows, with its unit, the (tokens, cost) points of each kernel.
+
+    Returns:
+        The figure, with one row for each two panels.
+    """
+    rows = max(-(-len(panels) // 2), 1)
+    figure = Figure(figsize=(11, 4 * rows), dpi=120, layout="constrained")
+    grid = figure.subplots(rows, 2, squeeze=False)
+    for axes in grid.flat[len(panels) :]:
+        axes.remove()
+    for axes, (title, kernels) in zip(grid.flat, panels.items(), strict=False):
+        for name, points in kernels.items():
+            axes.plot(*zip(*sorted(points), strict=True), marker="o", markersize=4, label=name)
+        axes.set(xscale="log", yscale="log", xlabel="tokens of a clip", ylabel=title)
+        axes.grid(alpha=0.3, which="both")
+        axes.legend(fontsize=8)
     return figure
