@@ -364,6 +364,8 @@ def test_feature_fixation_recipes() -> None:
             mixup and (mixup, classes[dataset])
         ), name
         assert (head.num_classes, head.dropout_ratio) == (classes[dataset], 0.5)
+        spared = list(cfg.optim_wrapper.paramwise_cfg.custom_keys)
+        assert spared == [f"cls_head.{key}.bias" for key in ("norm", "fc_hidden", "fc_cls")]
         temporal, spatial = (cfg.model.backbone.shifts[key] for key in ("temporal", "spatial"))
         assert [temporal.divisor, spatial.distance] == shifts, name
         assert temporal.get("segment") == (8 if name in ("k400", "k600") else None)

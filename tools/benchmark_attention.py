@@ -31,9 +31,9 @@ from mmvidformer.models.feature_fixation import SCHEMES
 from mmvidformer.visualization import draw_growth
 
 DTYPES = {name: getattr(torch, name) for name in ("float32", "bfloat16", "float16")}
-COLUMNS = ["attention", "kernel", "frames", "size", "tokens", "G MACs", "ms", "videos/s",
-           "peak MiB"]  # fmt: skip
-GROWTH = ["attention", "kernel", "tokens", "time", "peak memory", "MACs"]
+COLUMNS = ["attention", "kernel", "frames", "size", "tokens", "G MACs", "ms", "processor ms",
+           "videos/s", "peak MiB"]  # fmt: skip
+GROWTH = ["attention", "kernel", "tokens", "time", "processor time", "peak memory", "MACs"]
 MISSING = "out of memory"
 
 
@@ -54,18 +54,19 @@ def row_of(cost: Cost) -> list[str]:
     row = [case.attention, case.kind, case.frames, case.size, cost.tokens]
     row = [*map(str, row), f"{cost.macs / 1e9:.3f}"]
     if cost.seconds is None:
-        return [*row, MISSING, MISSING, MISSING]
-    speed = f"{cost.videos_per_second:.3f}"
-    return [*row, f"{cost.seconds * 1000:.2f}", speed, f"{cost.memory / 2**20:.2f}"]
+        return [*row, *[MISSING] * 4]
+    times = [f"{seconds * 1000:.2f}" for seconds in (cost.seconds, cost.busy)]
+    return [*row, *times, f"{cost.videos_per_second:.3f}", f"{cost.memory / 2**20:.2f}"]
 
 
 def panels_of(costs: Sequence[Cost]) -> dict[str, dict[str, list[tuple[float, float]]]]:
-    """Points of the plot: time and memory of each scheme."""
+    """Points of the plot: time, processor time and memory of each scheme."""
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for cost in costs:
         if cost.seconds is None:
             continue
-        for unit, value in (("ms", cost.seconds * 1000), ("peak MiB", cost.memory / 2**20)):
+        values = (cost.seconds * 1000, cost.busy * 1000, cost.memory / 2**20)
+        for unit, value in zip(("ms", "processor ms", "peak MiB"), values, strict=True):
             panel = panels.setdefault(f"{cost.case.attention}: {unit}", {})
             panel.setdefault(cost.case.kind, []).append((cost.tokens, value))
     return panels
@@ -113,12 +114,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     console = Console(width=140)
     console.print(table_of(COLUMNS, rows, f"{args.device}, {args.dtype}, batch {args.batch}"))
     slopes = [
-        [
-            g.attention,
-            g.kind,
-            f"{g.factor:.1f} x",
-            *(f"{s:.2f}" for s in (g.time, g.memory, g.macs)),
-        ]
+        [g.attention, g.kind, f"{g.factor:.1f} x"]
+        + [f"{slope:.2f}" for slope in (g.time, g.busy, g.memory, g.macs)]
         for g in growth(costs)
     ]
     console.print(table_of(GROWTH, slopes, "growth with the tokens (1: linear, 2: quadratic)"))

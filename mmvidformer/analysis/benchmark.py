@@ -58,13 +58,16 @@ class Cost:
         tokens: Tokens of a clip, T H W.
         macs: Multiply-accumulates of a clip (see ``complexity.Complexity``).
         seconds: Median of a forward pass of the batch; None where memory did not suffice.
-        memory: Bytes at the peak of a pass beyond weights and input; likewise.
+        busy: Median of the processor time of a pass, all threads together, which other programs
+            on the machine change far less; on a GPU the same as ``seconds``.
+        memory: Bytes at the peak of a pass beyond weights and input; None as for ``seconds``.
     """
 
     case: Case
     tokens: int
     macs: int
     seconds: float | None = None
+    busy: float | None = None
     memory: int | None = None
 
     @property
@@ -147,38 +150,41 @@ def measure(
     macs = count_products(module, inputs) // case.batch
     try:
         with memory_allowance(device, memory_limit):
-            seconds, memory = _run(case, device, dtype, repeats, warmup)
+            measured = _run(case, device, dtype, repeats, warmup)
     except (RuntimeError, MemoryError) as error:
         if not out_of_memory(error):
             raise
-        seconds = memory = None
+        measured = ()
     if device == "cuda":
         torch.cuda.empty_cache()
-    return Cost(case, tokens, macs, seconds, memory)
+    return Cost(case, tokens, macs, *measured)
 
 
 def _run(
     case: Case, device: str, dtype: torch.dtype, repeats: int, warmup: int
-) -> tuple[float, int]:
+) -> tuple[float, float, int]:
     module, inputs, _ = build(case, device)
     with torch.inference_mode(), torch.autocast(device, dtype, enabled=dtype != torch.float32):
         for _ in range(warmup):
             module(inputs)
-        seconds = median(_time(module, inputs) for _ in range(repeats))
-        return seconds, peak_memory(module, inputs)
+        passes = [_time(module, inputs) for _ in range(repeats)]
+        seconds, busy = map(median, zip(*passes, strict=True))
+        return seconds, busy, peak_memory(module, inputs)
 
 
-def _time(module: nn.Module, inputs: Tensor) -> float:
+def _time(module: nn.Module, inputs: Tensor) -> tuple[float, float]:
+    """Seconds on the clock, and of the processor."""
     if inputs.device.type != "cuda":
-        start = time.perf_counter()
+        start = time.perf_counter(), time.process_time()
         module(inputs)
-        return time.perf_counter() - start
+        return time.perf_counter() - start[0], time.process_time() - start[1]
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     module(inputs)
     end.record()
     end.synchronize()
-    return start.elapsed_time(end) / 1000
+    seconds = start.elapsed_time(end) / 1000
+    return seconds, seconds
 
 
 def cases(
@@ -207,6 +213,7 @@ class Growth:
         kind: The kind.
         factor: Most over fewest tokens that were measured.
         time: Slope of the median time.
+        busy: Slope of the processor time.
         memory: Slope of the peak memory.
         macs: Slope of the multiply-accumulates.
     """
@@ -215,6 +222,7 @@ class Growth:
     kind: str
     factor: float
     time: float
+    busy: float
     memory: float
     macs: float
 
@@ -229,11 +237,11 @@ def growth(costs: Sequence[Cost]) -> Iterator[Growth]:
         tokens = [cost.tokens for cost in group]
         if len(set(tokens)) < 2:
             continue
-        slopes = {
-            name: fit_slope(tokens, [getattr(cost, attribute) for cost in group])
-            for name, attribute in (("time", "seconds"), ("memory", "memory"), ("macs", "macs"))
-        }
-        yield Growth(attention, kind, max(tokens) / min(tokens), **slopes)
+        slopes = [
+            fit_slope(tokens, [getattr(cost, name) for cost in group])
+            for name in ("seconds", "busy", "memory", "macs")
+        ]
+        yield Growth(attention, kind, max(tokens) / min(tokens), *slopes)
 
 
 def fit_slope(x: Sequence[float], y: Sequence[float]) -> float:

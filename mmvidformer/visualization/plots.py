@@ -71,11 +71,11 @@ def draw_growth(panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]
         panels: By what a panel shows, with its unit, the (tokens, cost) points of each kernel.
 
     Returns:
-        The figure, with one row for each two panels.
+        The figure, three panels a row.
     """
-    rows = max(-(-len(panels) // 2), 1)
-    figure = Figure(figsize=(11, 4 * rows), dpi=120, layout="constrained")
-    grid = figure.subplots(rows, 2, squeeze=False)
+    rows = max(-(-len(panels) // 3), 1)
+    figure = Figure(figsize=(14, 4 * rows), dpi=100, layout="constrained")
+    grid = figure.subplots(rows, 3, squeeze=False)
     for axes in grid.flat[len(panels) :]:
         axes.remove()
     for axes, (title, kernels) in zip(grid.flat, panels.items(), strict=False):

@@ -53,6 +53,7 @@ def test_every_kind_is_measured(kind: str, attention: str, attention_only: bool)
     cost = measure(case, repeats=1, warmup=0)
     assert cost.tokens == 2 * 3 * 3
     assert cost.seconds > 0
+    assert cost.busy > 0
     assert cost.videos_per_second == pytest.approx(2 / cost.seconds)
     # At the least queries, keys and values of the batch are held at once.
     assert cost.memory >= 3 * 2 * cost.tokens * 64 * 4
@@ -88,7 +89,7 @@ def test_cases_go_from_small_to_large() -> None:
 def test_too_little_memory_is_a_result() -> None:
     case = Case("linear", "joint", 64, 448, ARCH, attention_only=True)
     cost = measure(case, repeats=1, warmup=0, memory_limit=2**20)
-    assert (cost.seconds, cost.memory, cost.videos_per_second) == (None, None, None)
+    assert [cost.seconds, cost.busy, cost.memory, cost.videos_per_second] == [None] * 4
     assert cost.tokens == 64 * 33**2
     assert cost.macs > 0
     assert torch.zeros(2**24).sum() == 0  # the limit is gone
@@ -102,9 +103,17 @@ def test_other_errors_stay_errors() -> None:
         build(Case("nystrom"), "meta")
 
 
+def test_growth_of_each_cost() -> None:
+    case = Case("linear", "joint", 4, 32, ARCH)
+    costs = [Cost(case, n, n, n**2.0, n**3.0, 5) for n in (2, 8)]
+    (found,) = growth(costs)
+    assert (found.factor, found.time, found.busy) == pytest.approx((4, 2, 3))
+    assert (found.memory, found.macs) == pytest.approx((0, 1), abs=1e-9)
+
+
 def test_growth_needs_two_sizes() -> None:
     case = Case("linear", "joint", 4, 32, ARCH)
-    costs = [Cost(case, 36, 10, 0.1, 100), Cost(case, 72, 20)]
+    costs = [Cost(case, 36, 10, 0.1, 0.1, 100), Cost(case, 72, 20)]
     assert list(growth(costs)) == []
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 from matplotlib.colors import to_rgba
 
-from mmvidformer.visualization import draw_classes, draw_costs
+from mmvidformer.visualization import draw_classes, draw_costs, draw_growth
 
 
 def test_each_class_has_its_colour_and_name() -> None:
@@ -35,3 +35,13 @@ def test_curves_are_drawn_as_given() -> None:
     ]
     assert (left.get_xlabel(), right.get_xlabel()) == ("crop", "frames")
     assert left.get_ylim()[0] == 0
+
+
+def test_growth_is_drawn_on_logarithmic_axes() -> None:
+    panels = {"joint: ms": {"linear": [(16, 2.0), (4, 0.5)]}, "a": {}, "b": {"x": [(1, 1)]}}
+    figure = draw_growth(panels)
+    assert [axes.get_ylabel() for axes in figure.axes] == list(panels)
+    (line,) = figure.axes[0].lines
+    assert line.get_xydata().tolist() == [[4, 0.5], [16, 2]]
+    assert (figure.axes[0].get_xscale(), figure.axes[0].get_yscale()) == ("log", "log")
+    assert draw_growth({}).axes == []

@@ -5,8 +5,13 @@
 train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=35, val_interval=1)
 val_cfg = dict(type="ValLoop")
 test_cfg = dict(type="TestLoop")
+no_decay = dict(decay_mult=0.0)
 optim_wrapper = dict(
-    optimizer=dict(type="SGD", lr=0.03, momentum=0.9, nesterov=True, weight_decay=1e-4)
+    optimizer=dict(type="SGD", lr=0.03, momentum=0.9, nesterov=True, weight_decay=1e-4),
+    # The official code spares the biases of the head, and no others.
+    paramwise_cfg=dict(
+        custom_keys={f"cls_head.{name}.bias": no_decay for name in ("norm", "fc_hidden", "fc_cls")}
+    ),
 )
 param_scheduler = [
     dict(type="LinearLR", start_factor=0.1, end=5, convert_to_iter_based=True),

@@ -3,8 +3,13 @@
 train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=40, val_interval=1)
 val_cfg = dict(type="ValLoop")
 test_cfg = dict(type="TestLoop")
+no_decay = dict(decay_mult=0.0)
 optim_wrapper = dict(
-    optimizer=dict(type="SGD", lr=0.035, momentum=0.9, nesterov=True, weight_decay=1e-5)
+    optimizer=dict(type="SGD", lr=0.035, momentum=0.9, nesterov=True, weight_decay=1e-5),
+    # The official code spares the biases of the head, and no others.
+    paramwise_cfg=dict(
+        custom_keys={f"cls_head.{name}.bias": no_decay for name in ("norm", "fc_hidden", "fc_cls")}
+    ),
 )
 param_scheduler = [
     dict(type="LinearLR", start_factor=0.01 / 0.035, end=5, convert_to_iter_based=True),
