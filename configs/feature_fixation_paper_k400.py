@@ -1,8 +1,8 @@
 # feature_fixation_k400 with the training of the paper's Table 10 in place of the released settings:
 # 35 epochs, batch 32, weight decay 4e-4, jitter of 256 to 320, spatial shift "4" (in the code's
-# form: the same eight folds from 4 places away, of 3 channels each). Of mixup, smoothing and
-# Nesterov's momentum it says nothing, so that they go. Paper Table 2: top-1 78.0 (theirs,
-# not measured here).
+# form: the same eight folds from 4 places away, of 3 channels each). Of mixup, smoothing,
+# Nesterov momentum and shifts within halves of a clip it says nothing, so that they go. Paper
+# Table 2: top-1 78.0 (theirs, not measured here).
 _base_ = "./feature_fixation_k400.py"
 
 model = dict(

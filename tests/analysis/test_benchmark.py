@@ -1,5 +1,8 @@
 """The measurements of tools/benchmark_attention.py; times themselves are not tested."""
 
+import csv
+from pathlib import Path
+
 import pytest
 import torch
 from mmengine.config import Config
@@ -124,3 +127,13 @@ def test_on_a_gpu() -> None:
     assert next(growth(costs)).memory < 1.1
     vast = Case("linear", "joint", 4, 32, ARCH, batch=2**24, attention_only=True)
     assert measure(vast, "cuda", repeats=1).seconds is None
+
+
+@pytest.mark.parametrize("name", ["attention_cpu_growth", "attention_cpu_kept_growth"])
+def test_the_page_quotes_the_files(name: str) -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    page = (docs / "feature_fixation.md").read_text()
+    with open(docs / "benchmark" / f"{name}.csv", newline="") as file:
+        rows = list(csv.reader(file))
+    assert len(rows) > 2
+    assert "\n".join(f"| {' | '.join(row)} |" for row in rows[1:]) in page

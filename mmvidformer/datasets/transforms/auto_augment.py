@@ -13,8 +13,8 @@ POLICIES = ("v0", "v0r", "original", "originalr")
 
 
 def _posterize(image: Image.Image, bits: int, **_: object) -> Image.Image:
-    # 'v0' has a row that keeps no bit at all. Pillow made a black image of it until it began to
-    # refuse (13), and timm leaves it to Pillow.
+    # 'v0' has a row that keeps no bit at all: a black image, which the Pillow of today (13) refuses
+    # to make.
     return posterize(image, bits) if bits else Image.new(image.mode, image.size)
 
 
@@ -25,8 +25,8 @@ class VideoAutoAugment(BaseTransform):
     AutoAugment (Cubuk et al. 2019) with timm's policies and operations. ``'v0'`` is what the
     official code of feature fixation uses on Kinetics and Something-Something. Each frame is
     changed with the same random numbers, so that the operations, their strengths and their
-    directions are those of the clip; equalisation and contrast use the statistics of the frame,
-    as in the official code. What a rotation, shear or translation brings in is grey (128).
+    directions are those of the clip; equalisation and contrast use the statistics of the frame.
+    What a rotation, shear or translation brings in is grey (128).
 
     Comes after decoding, as there. Required keys: ``imgs``, a list of (H, W, 3) uint8 RGB frames.
     Changed: ``imgs``.

@@ -16,9 +16,8 @@ class SegmentFrames(BaseTransform):
     Segment i goes from frame ``round(i s)`` to ``round((i + 1) s)``, both included, with
     ``s = (frames - 1) / T``. In training a frame is drawn from each; in testing the first clip has
     their middle frames (rounded down), the second their first and the third their last ones: the
-    test views of the official code of feature fixation on Something-Something V2, which come from
-    XViT's. In training these are the segments of MMAction2's ``UniformSample``, whose test clips
-    lie elsewhere.
+    test views of the official code of feature fixation on Something-Something V2. In training it
+    is MMAction2's ``UniformSample``, whose test clips lie elsewhere.
 
     Comes in place of ``SampleFrames``. Required keys: ``total_frames``, ``start_index``. Added:
     ``frame_inds``, ``clip_len``, ``frame_interval`` (None), ``num_clips``.
