@@ -1,9 +1,10 @@
-# TimeSformer, small, from scratch on the motion data set: the ablation of docs/motion_dataset.md.
+# TimeSformer, small, from scratch on the plain motion data: the ablation of docs/motion_dataset.md.
+# python tools/data/make_motion_dataset.py data/motion_plain --preset plain
 # tools/dist_train.sh configs/timesformer_motion.py 2 --cfg-options model.backbone.attention=axial
 _base_ = [
     "./_base_/default_runtime.py",
-    "./_base_/datasets/motion.py",
-    "./_base_/schedules/motion_30e.py",
+    "./_base_/datasets/motion_plain.py",
+    "./_base_/schedules/motion_20e.py",
 ]
 
 model = dict(
@@ -14,7 +15,7 @@ model = dict(
         attention="divided_space_time",
         positions="space_time",
         img_size=64,
-        clip_len=16,
+        clip_len=8,
         drop_path_rate=0.0,
     ),
     cls_head=dict(

@@ -75,6 +75,7 @@ class MotionSpec:
 
 PRESETS = {
     "easy": MotionSpec(),
+    "plain": MotionSpec(train=1600, look=Look(texture=0.0, colours="plain")),
     "hard": MotionSpec(
         classes=8,
         train=1600,

@@ -39,6 +39,11 @@ class Look:
         clutter: Shapes that stand still in the background.
         shake: Standard deviation of the camera's jump between frames, in pixels.
         noise: Standard deviation of the noise of each frame, in grey levels.
+        colours: ``'random'``, drawn for each clip, or ``'plain'``: white on black, so that what
+            is object and what is background needs no learning.
+
+    Raises:
+        ValueError: If ``colours`` is neither.
     """
 
     size: int = 64
@@ -49,6 +54,11 @@ class Look:
     clutter: int = 0
     shake: float = 0.0
     noise: float = 0.0
+    colours: str = "random"
+
+    def __post_init__(self) -> None:
+        if self.colours not in ("random", "plain"):
+            raise ValueError(f"colours must be 'random' or 'plain', got {self.colours!r}")
 
 
 def trajectory(look: Look, direction: str, rng: np.random.Generator) -> np.ndarray:
@@ -84,8 +94,10 @@ def render(
     radius = look.object_size * look.size / 2
     for _ in range(look.clutter):
         centre = rng.uniform(0, look.size, 2)
-        _draw(background, rng.choice(SHAPES), centre, radius * rng.uniform(0.5, 1), _colour(rng))
-    colour, angle = _colour(rng), rng.uniform(0, 2 * np.pi)
+        _draw(
+            background, rng.choice(SHAPES), centre, radius * rng.uniform(0.5, 1), _colour(look, rng)
+        )
+    colour, angle = _colour(look, rng), rng.uniform(0, 2 * np.pi)
     frames = np.empty((len(centres), look.size, look.size, 3), dtype=np.uint8)
     for i, (centre, offset) in enumerate(zip(centres, offsets, strict=True)):
         frame = background.copy()
@@ -105,12 +117,14 @@ def _texture(look: Look, rng: np.random.Generator) -> np.ndarray:
     smooth = np.fft.ifft2(np.fft.fft2(noise, axes=(0, 1)) * np.exp(-distance / 4)[..., None],
                           axes=(0, 1)).real  # fmt: skip
     smooth = (smooth - smooth.mean()) / smooth.std()
-    mean = rng.uniform(80, 176, 3)
+    mean = rng.uniform(80, 176, 3) if look.colours == "random" else np.zeros(3)
     return np.clip(mean + look.texture * smooth, 0, 255).astype(np.uint8)
 
 
-def _colour(rng: np.random.Generator) -> tuple[int, int, int]:
-    """A colour that stands out: each channel dark or bright, not all the same."""
+def _colour(look: Look, rng: np.random.Generator) -> tuple[int, int, int]:
+    """White, or a colour that stands out: each channel dark or bright, not all the same."""
+    if look.colours == "plain":
+        return 255, 255, 255
     bright = rng.permutation(np.array([0, 1, rng.integers(0, 2)], dtype=bool))
     return tuple(int(rng.integers(190, 256) if b else rng.integers(0, 66)) for b in bright)
 

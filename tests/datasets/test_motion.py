@@ -120,6 +120,17 @@ def test_clutter_noise_and_texture_do_what_they_say() -> None:
     assert (frames(noise=5.0)[0] != frames(noise=5.0)[9]).mean() > 0.5
 
 
+def test_plain_clips_are_white_on_black() -> None:
+    spec = replace(SMALL, look=replace(PRESETS["plain"].look, frames=2))
+    frames, _ = clip_frames(spec, list_clips(spec, "train")[0])
+    inside = frames[..., 0] > 0
+    np.testing.assert_array_equal(frames[..., :1], frames[..., 1:2])
+    assert 0.02 < inside.mean() < 0.2
+    assert (frames[inside] == 255).mean() > 0.7  # the rest is the smoothed edge
+    with pytest.raises(ValueError, match="'random' or 'plain', got 'pink'"):
+        Look(colours="pink")
+
+
 def test_annotations_and_csv_say_the_same(made: Path) -> None:
     lines = [line.split() for line in (made / "train.txt").read_text().splitlines()]
     with open(made / "train.csv", newline="") as file:

@@ -59,6 +59,12 @@ def test() -> Callable:
 
 
 @pytest.fixture(scope="session")
+def load() -> Callable:
+    """Import a tool as a module."""
+    return load_tool
+
+
+@pytest.fixture(scope="session")
 def main_of() -> Callable:
     """The ``main`` of ``tools/<name>.py``; it runs in this process."""
     return lambda name: load_tool(name).main

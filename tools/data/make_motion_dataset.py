@@ -24,6 +24,7 @@ HELP = {
     "clutter": "shapes that stand still",
     "shake": "jump of the camera between frames in pixels",
     "noise": "noise of each frame in grey levels",
+    "colours": "random, or plain: white on black",
 }
 
 
