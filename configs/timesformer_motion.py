@@ -15,7 +15,7 @@ model = dict(
         attention="divided_space_time",
         positions="space_time",
         img_size=64,
-        clip_len=8,
+        clip_len=4,
         drop_path_rate=0.0,
     ),
     cls_head=dict(

@@ -1,4 +1,4 @@
-# The plain motion data set (tools/data/make_motion_dataset.py --preset plain): 8 frames, every
+# The plain motion data set (tools/data/make_motion_dataset.py --preset plain): 4 frames, every
 # third.
 _base_ = "./motion.py"
 
@@ -7,7 +7,7 @@ train_pipeline = _base_.train_pipeline
 val_pipeline = _base_.val_pipeline
 test_pipeline = _base_.test_pipeline
 for pipeline in (train_pipeline, val_pipeline, test_pipeline):
-    pipeline[1].update(clip_len=8, frame_interval=3)
+    pipeline[1].update(clip_len=4, frame_interval=3)
 
 
 def videos(split, pipeline):
