@@ -35,6 +35,8 @@ class BuildWithMim(build_py):
         target.mkdir(exist_ok=True)
         for name in SHIPPED:
             link = target / name
+            if link.is_symlink():  # of an earlier install, perhaps of a moved checkout
+                link.unlink()
             if not link.exists():
                 link.symlink_to(Path("..") / ".." / name)
 

@@ -1,10 +1,11 @@
 """Registries of mmvidformer: children of MMAction2's, with a scope of their own.
 
 From a config whose ``default_scope`` is ``mmaction`` a part is named ``mmvidformer.ViViT``. From
-a sibling project's scope (MMPreTrain, MMDetection) it is named ``mmaction.mmvidformer.ViViT``
-or by its dotted path ``mmvidformer.models.ViViT``; with ``default_scope = 'mmvidformer'`` plain
-names fall through to MMAction2 and MMEngine. Nothing is registered in MMAction2's own nodes, so
-that its ``TimeSformer`` stays what it is.
+a sibling project's scope (MMPreTrain, MMDetection) it is named ``mmaction.mmvidformer.ViViT``,
+with ``custom_imports = dict(imports=["mmvidformer"])``, since MMEngine finds nested scopes only
+among the registries that exist; or by its dotted path ``mmvidformer.models.ViViT``. With
+``default_scope = 'mmvidformer'`` plain names fall through to MMAction2 and MMEngine. Nothing is
+registered in MMAction2's own nodes, so that its ``TimeSformer`` stays what it is.
 
 The modules that hold the parts are imported at the first look-up, not here: a backbone can be
 imported without pulling in ``mmaction.models``. MMEngine does not run the lazy import of a parent

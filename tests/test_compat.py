@@ -1,17 +1,29 @@
 """Each repair: the fault is there without it, gone with it, and it does nothing else."""
 
+import importlib.metadata
+import importlib.util
 import pickle
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 import torch
 
 from mmvidformer import compat
-from mmvidformer.compat import checkpoints, color_jitter, config_names, drn, setuptools_82
+from mmvidformer.compat import (
+    checkpoints,
+    color_jitter,
+    config_names,
+    drn,
+    metadata_backport,
+    mmcv_version,
+    setuptools_82,
+)
+from mmvidformer.compat.finders import after_import
 
 # Repairs that the versions of constraints.txt need. When one of these tests fails after an
 # update, the repair has become needless: drop it and its row.
@@ -214,3 +226,34 @@ def test_configs_of_other_packages_are_found_as_before(tmp_path: Path) -> None:
 
     (tmp_path / "mine.py").write_text("_base_ = 'mmaction::_base_/default_runtime.py'\n")
     assert Config.fromfile(tmp_path / "mine.py").default_scope == "mmaction"
+
+
+def test_looking_for_a_module_leaves_its_repair_in_place(tmp_path, monkeypatch):
+    (tmp_path / "looked_for.py").write_text("value = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    changed = []
+    for letter in "ab":  # two repairs of one module
+        after_import("looked_for", lambda module, letter=letter: changed.append(letter))
+    assert importlib.util.find_spec("looked_for") is not None
+    assert changed == []
+    module = importlib.import_module("looked_for")
+    assert (module.value, sorted(changed)) == (1, ["a", "b"])
+    assert not any(getattr(finder, "name", "") == "looked_for" for finder in sys.meta_path)
+    monkeypatch.delitem(sys.modules, "looked_for")
+
+
+@pytest.mark.parametrize(
+    ("version", "fits"),
+    [("2.0.0rc3", False), ("2.0.0rc4", True), ("2.0.1", True), ("2.1.0", True), ("2.2.0", False),
+     ("1.7.2", False), ("2.10.0", False), (None, False)],
+)  # fmt: skip
+def test_mmcv_is_judged_as_mmaction_does(version, fits, monkeypatch):
+    monkeypatch.setattr(mmcv_version, "_installed", lambda: version)
+    assert mmcv_version.needed() is not fits
+
+
+def test_the_backports_stand_in_has_all_names_of_the_standard_library():
+    module = ModuleType("importlib_metadata")
+    metadata_backport._fill(module)
+    assert module.version("torch") == importlib.metadata.version("torch")
+    assert set(module.__all__) == set(importlib.metadata.__all__) <= set(vars(module))

@@ -40,7 +40,10 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):
-    """Calls a function once a module has run; finds the module through the other finders."""
+    """Calls a function once a module has run; finds the module through the finders after it.
+
+    It stays in place until then: to look for a module is not yet to import it.
+    """
 
     def __init__(self, name: str, change: Callable[[ModuleType], None]) -> None:
         self.name, self.change = name, change
@@ -50,8 +53,8 @@ class _AfterImport(importlib.abc.MetaPathFinder):
     ) -> ModuleSpec | None:
         if name != self.name:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        others = sys.meta_path[sys.meta_path.index(self) + 1 :]
+        spec = next(filter(None, (other.find_spec(name, path, target) for other in others)), None)
         if spec is None or spec.loader is None:
             return spec
         run = spec.loader.exec_module
@@ -59,6 +62,8 @@ class _AfterImport(importlib.abc.MetaPathFinder):
         def run_and_change(module: ModuleType) -> None:
             run(module)
             self.change(module)
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
 
         spec.loader.exec_module = run_and_change
         return spec

@@ -13,8 +13,8 @@ from mmvidformer.compat.finders import StandIns
 
 
 def _fill(module: ModuleType) -> None:
-    module.PackageNotFoundError = importlib.metadata.PackageNotFoundError
-    module.distribution = importlib.metadata.distribution
+    names = importlib.metadata.__all__
+    vars(module).update({name: getattr(importlib.metadata, name) for name in names}, __all__=names)
 
 
 def needed() -> bool:
@@ -23,5 +23,5 @@ def needed() -> bool:
 
 
 def repair() -> None:
-    """Serve the two names that MMAction2 reads from the standard library."""
+    """Serve the names of the standard library, which took the backport over."""
     StandIns({"importlib_metadata": _fill}).install()

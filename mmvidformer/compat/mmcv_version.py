@@ -7,7 +7,6 @@ open-mmlab/mmcv#3325, #3329.
 """
 
 import importlib.util
-import re
 
 
 def _installed() -> str | None:
@@ -19,9 +18,13 @@ def _installed() -> str | None:
 
 
 def needed() -> bool:
-    """Whether mmcv is missing or outside [2.0, 2.2)."""
+    """Whether mmcv is missing or outside [2.0.0rc4, 2.2), as MMAction2 tests it."""
+    from mmengine.utils import digit_version  # not while the package is being imported
+
     version = _installed()
-    return version is None or re.match(r"2\.[01]\.", version) is None
+    return version is None or not (
+        digit_version("2.0.0rc4") <= digit_version(version) < digit_version("2.2.0")
+    )
 
 
 def repair() -> None:
