@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     places = embed_in_plane(features.values, args.perplexity, args.seed)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     title = f"{Path(args.config).stem}, {args.split}: {len(labels)} videos"
-    draw_classes(places, labels, names, title).savefig(args.out)
+    draw_classes(places, labels, names, title).savefig(args.out, bbox_inches="tight")
     table = args.out.with_suffix(".npz")
     np.savez(table, features=features.values, labels=features.labels, places=places)
     print(f"{args.out}, {table}")
