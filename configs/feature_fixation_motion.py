@@ -1,10 +1,10 @@
-# Feature fixation, small, from scratch on the motion data set, with a fast table over time; linear
-# attention and temporal shift alone: tools/dist_train.sh configs/feature_fixation_motion.py 2
-# --cfg-options model.backbone.fixation=None model.backbone.shifts.spatial=None
+# Feature fixation, small, from scratch on the plain motion data (docs/feature_fixation.md).
+# python tools/data/make_motion_dataset.py data/motion_plain --preset plain
+# tools/dist_train.sh configs/feature_fixation_motion.py 2 --cfg-options model.backbone.fixation=None
 _base_ = [
     "./_base_/default_runtime.py",
-    "./_base_/datasets/motion.py",
-    "./_base_/schedules/motion_30e.py",
+    "./_base_/datasets/motion_plain.py",
+    "./_base_/schedules/motion_20e.py",
 ]
 
 model = dict(
@@ -13,7 +13,7 @@ model = dict(
         type="mmvidformer.FeatureFixationTransformer",
         arch=dict(embed_dims=96, depth=4, num_heads=4),
         img_size=64,
-        clip_len=16,
+        clip_len=4,
         stem="patches",
         positions="space_time",
         shifts=dict(temporal="temporal", spatial="spatial"),
@@ -29,4 +29,3 @@ model = dict(
     ),
     data_preprocessor=_base_.preprocessor,
 )
-optim_wrapper = dict(paramwise_cfg=dict(custom_keys={"pos_embed.t": dict(lr_mult=20)}))
