@@ -1,0 +1,163 @@
+"""The configs of feature fixation are the rows of its paper's tables."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import DefaultScope
+
+from mmvidformer import get_config
+from mmvidformer.registry import MODELS
+
+
+@pytest.fixture(autouse=True)
+def scope() -> Iterator[None]:
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        yield
+
+
+def sampler(pipeline: list[dict]) -> dict:
+    """The transform that chooses the frames."""
+    return next(transform for transform in pipeline if "clip_len" in transform)
+
+
+def test_feature_fixation_recipes() -> None:
+    """The released settings, and Table 10 where it differs."""
+    rows = {  # rate, decay, epochs, batch, Nesterov, smoothing, mixup, divisor, distance
+        "sthv2": (0.03, 1e-4, 35, 32, True, 0.0, None, 4, 1),
+        "k400": (0.035, 1e-5, 40, 64, True, 0.3, 0.4, 8, 1),
+        "k600": (0.035, 1e-5, 40, 64, True, 0.3, 0.4, 8, 1),
+        "paper_sthv2": (0.035, 4e-4, 35, 32, False, 0.0, None, 4, 1),
+        "paper_k400": (0.035, 4e-4, 35, 32, False, 0.0, None, 8, 4),
+    }
+    classes = {"sthv2": 174, "k400": 400, "k600": 600}
+    for name, (rate, decay, epochs, batch, nesterov, smoothing, mixup, *shifts) in rows.items():
+        cfg = get_config(f"feature_fixation_{name}")
+        dataset = name.removeprefix("paper_")
+        optimizer = cfg.optim_wrapper.optimizer
+        assert (optimizer.type, optimizer.lr, optimizer.momentum) == ("SGD", rate, 0.9), name
+        assert (optimizer.weight_decay, optimizer.nesterov) == (decay, nesterov), name
+        assert cfg.train_cfg.max_epochs == epochs, name
+        assert cfg.train_dataloader.batch_size * 8 == cfg.auto_scale_lr.base_batch_size == batch
+        head, blending = cfg.model.cls_head, cfg.model.data_preprocessor.get("blending")
+        assert head.get("label_smooth_eps", 0.0) == smoothing, name
+        assert (blending and (blending.alpha, blending.num_classes)) == (
+            mixup and (mixup, classes[dataset])
+        ), name
+        assert (head.num_classes, head.dropout_ratio) == (classes[dataset], 0.5)
+        spared = list(cfg.optim_wrapper.paramwise_cfg.custom_keys)
+        assert spared == [f"cls_head.{key}.bias" for key in ("norm", "fc_hidden", "fc_cls")]
+        temporal, spatial = (cfg.model.backbone.shifts[key] for key in ("temporal", "spatial"))
+        assert [temporal.divisor, spatial.distance] == shifts, name
+        assert temporal.get("segment") == (8 if name in ("k400", "k600") else None)
+        names = [t.type.rpartition(".")[2] for t in cfg.train_pipeline]
+        assert "VideoAutoAugment" in names
+        assert ("Flip" in names) == (dataset != "sthv2")
+        assert ("RandomErasing" in names) == (name == "sthv2")
+        assert ("MultiScaleCrop" in names) == (name in ("k400", "k600"))
+        assert sampler(cfg.test_pipeline).num_clips == (2 if dataset == "sthv2" else 4)
+        kind = "SegmentFrames" if dataset == "sthv2" else "SpanFrames"
+        assert sampler(cfg.train_pipeline).type == f"mmvidformer.{kind}"
+    for variant, frames, size in (("s", 8, 224), ("h", 32, 224), ("hr", 16, 336)):
+        backbone = get_config(f"feature_fixation_{variant}_sthv2").model.backbone
+        assert (backbone.clip_len, backbone.img_size) == (frames, size)
+
+
+# Rows of the paper's tables 3 to 6, 9 and 11: view of each step, kernel, gates, and which shifts.
+FIXATION_ROWS = {
+    "linear": ("time space", "LinearKernel", None, ()),
+    "spatial_shift": ("time space", "LinearKernel", None, ("spatial",)),
+    "temporal_shift": ("time space", "LinearKernel", None, ("temporal",)),
+    "shifts": ("time space", "LinearKernel", None, ("spatial", "temporal")),
+    "gates": ("time space", "LinearKernel", "qkv_shared, concat", ()),
+    "separate": ("time space", "LinearKernel", "separate, concat", ("spatial", "temporal")),
+    "qk": ("time space", "LinearKernel", "qk, concat", ("spatial", "temporal")),
+    "qk_shared": ("time space", "LinearKernel", "qk_shared, concat", ("spatial", "temporal")),
+    "qkv": ("time space", "LinearKernel", "qkv, concat", ("spatial", "temporal")),
+    "add": ("time space", "LinearKernel", "qkv_shared, add", ("spatial", "temporal")),
+    "multiply": ("time space", "LinearKernel", "qkv_shared, multiply", ("spatial", "temporal")),
+    "gates_first": ("time space", "LinearKernel", "qkv_shared, concat", ("spatial", "temporal")),
+    "joint": ("joint", "LinearKernel", "qkv_shared, concat", ("spatial", "temporal")),
+    "windowed": ("space", "LinearKernel", "qkv_shared, concat", ("spatial", "temporal")),
+    "text": ("space time", "LinearKernel", "qkv_shared, concat", ("temporal", "spatial")),
+    "rival_softmax": ("time space", "SoftmaxKernel", None, ()),
+    "rival_linformer": ("time space", "LinformerKernel", None, ()),
+    "rival_orthoformer": ("time space", "OrthoformerKernel", None, ()),
+    "rival_lara": ("time space", "LaraKernel", None, ()),
+    "rival_performer": ("time space", "PerformerKernel", None, ()),
+    "rival_cosformer": ("time space", "CosformerKernel", None, ()),
+    "on_performer": (
+        "time space",
+        "PerformerKernel",
+        "qkv_shared, concat",
+        ("spatial", "temporal"),
+    ),
+    "on_cosformer": (
+        "time space",
+        "CosformerKernel",
+        "qkv_shared, concat",
+        ("spatial", "temporal"),
+    ),
+    "rival_xvit": ("space", "SoftmaxKernel", None, ("temporal",)),
+    "on_xvit": ("space", "SoftmaxKernel", "qkv_shared, concat", ("spatial", "temporal")),
+}
+
+
+@pytest.mark.parametrize("name", FIXATION_ROWS)
+def test_ablations_of_feature_fixation_are_the_rows_of_the_tables(name: str) -> None:
+    with torch.device("meta"):
+        model = MODELS.build(get_config(f"feature_fixation_{name}_sthv2").model.backbone)
+    steps = model.encoder.blocks[0].steps
+    attentions = [step.attn for step in steps.values()]
+    kernel = {type(attention.kernel).__name__ for attention in attentions}
+    gates = {attention.prepare["fixation"].extra_repr() if "fixation" in attention.prepare else None
+             for attention in attentions}  # fmt: skip
+    found = [
+        "temporal" if part.moves[0].offset[0] else "spatial"
+        for attention in attentions
+        for key, part in attention.prepare.items()
+        if key.startswith("shift")
+    ]
+    views, *rest = FIXATION_ROWS[name]
+    assert " ".join(steps) == views
+    assert (kernel, gates, tuple(found)) == ({rest[0]}, {rest[1]}, rest[2])
+
+
+@pytest.mark.parametrize(
+    ("name", "temporal", "spatial"),
+    [("window", 2, 4), ("window2", 2, 8), ("square", 2, 8), ("square2", 2, 24), ("text", 2, 4)],
+)
+def test_windows_of_table_11(name: str, temporal: int, spatial: int) -> None:
+    """Folds of each shift: 2 tau frames; 4 xi places, or all others of the square."""
+    with torch.device("meta"):
+        model = MODELS.build(get_config(f"feature_fixation_{name}_sthv2").model.backbone)
+    steps = model.encoder.blocks[0].steps
+    assert len(steps["space"].attn.prepare["shift0"].moves) == temporal
+    assert len(steps["time"].attn.prepare["shift0"].moves) == spatial
+
+
+def test_feature_maps_and_order_of_feature_fixation() -> None:
+    for name, feature in (("elu", "elu"), ("rival_linear_elu", "elu"), ("sigmoid", "sigmoid")):
+        kernel = get_config(f"feature_fixation_{name}_sthv2").model.backbone.kernel
+        assert (kernel.type, kernel.feature) == ("linear", feature)
+    with torch.device("meta"):
+        model = MODELS.build(get_config("feature_fixation_gates_first_sthv2").model.backbone)
+    assert list(model.encoder.blocks[0].steps["time"].attn.prepare)[-1] == "shift0"
+
+
+def test_ladder_on_motion_is_reached_by_options() -> None:
+    """As ``--cfg-options model.backbone.fixation=None ...`` reads them."""
+    sizes = []
+    for off in ([], ["fixation"], ["fixation", "shifts.spatial", "shifts.temporal"]):
+        cfg = get_config("feature_fixation_motion")
+        cfg.merge_from_dict({f"model.backbone.{key}": None for key in off})
+        with torch.device("meta"):
+            model = MODELS.build(cfg.model.backbone)
+        prepare = [step.attn.prepare for step in model.encoder.blocks[0].steps.values()]
+        sizes.append([len(part) for part in prepare])
+    assert sizes == [[3, 3], [2, 2], [1, 1]]
+    cfg = get_config("feature_fixation_motion")
+    wrapper = build_optim_wrapper(MODELS.build(cfg.model), cfg.optim_wrapper)
+    fast = [g for g in wrapper.optimizer.param_groups if g["lr"] == pytest.approx(20 * 5e-4)]
+    assert [tuple(p.shape) for g in fast for p in g["params"]] == [(1, 16, 1, 1, 96)]
