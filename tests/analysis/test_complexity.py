@@ -129,7 +129,12 @@ def test_size_of_the_view_may_be_the_backbones_default() -> None:
 
 
 def test_every_config_can_be_counted() -> None:
-    sizes = {name: count(get_config(name)).parameters for name in list_configs()}
+    sizes = {}
+    for name in list_configs():
+        cfg = get_config(name)
+        if cfg.model.backbone.arch == "b" and name.startswith("feature_fixation"):
+            cfg.model.backbone.arch = dict(embed_dims=512, depth=1, num_heads=8)  # there are many
+        sizes[name] = count(cfg).parameters
     assert sizes["vivit_l_fe_ek100"] - sizes["vivit_l_fe_sthv2"] == (397 - 174) * 1025
     assert min(sizes.values()) > 100_000
 
