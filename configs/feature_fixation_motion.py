@@ -1,6 +1,6 @@
 # Feature fixation, small, from scratch on the plain motion data (docs/feature_fixation.md).
 # python tools/data/make_motion_dataset.py data/motion_plain --preset plain
-# tools/dist_train.sh configs/feature_fixation_motion.py 2 --cfg-options model.backbone.fixation=None
+# tools/dist_train.sh configs/feature_fixation_motion.py 2
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/datasets/motion_plain.py",
