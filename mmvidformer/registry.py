@@ -30,6 +30,8 @@ MODELS = _child(
     "mmvidformer.models.heads",
     "mmvidformer.models.heads_tokens",
     "mmvidformer.models.batch_mixing",
+    "mmvidformer.models.recurrent.heads",
+    "mmvidformer.models.recurrent.recognizer",
 )
 DATASETS = _child("dataset", _mmaction.DATASETS, "mmaction.datasets", "mmvidformer.datasets")
 TRANSFORMS = _child(

@@ -18,13 +18,18 @@ from torch import Tensor, nn
 from mmvidformer.convert.describe import (
     count_blocks,
     feature_fixation_settings,
+    horst_settings,
     vivit_settings,
 )
 from mmvidformer.convert.detect import read_model
 from mmvidformer.convert.feature_fixation import from_feature_fixation
+from mmvidformer.convert.horst import from_horst, layer_rules
+from mmvidformer.convert.keymap import apply_rules
 from mmvidformer.convert.scenic import from_scenic
 from mmvidformer.convert.timesformer import from_timesformer
-from mmvidformer.models import FeatureFixationTransformer, TimeSformer, ViViT
+from mmvidformer.models import FeatureFixationTransformer, Horst, TimeSformer, ViViT
+from mmvidformer.models.recurrent.classifiers import LinearClassifier, UnrollingClassifier
+from mmvidformer.models.recurrent.horst import HorstLayer
 
 DEFAULT = Path(__file__).parent / "golden"
 FOLDER = Path(os.environ.get("MMVIDFORMER_GOLDEN_DIR") or DEFAULT)
@@ -135,6 +140,76 @@ def _check_feature_fixation(path: Path, arrays: dict[str, np.ndarray], meta: dic
     _assert_equal(features.flatten(2, 3), arrays["features"])
 
 
+def _check_horst(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
+    """One of the official classes: ``part`` says which."""
+    HORST_PARTS[meta["part"]](arrays, meta)
+
+
+def _check_statt(arrays: dict[str, np.ndarray], meta: dict) -> None:
+    assert meta["input"] == "query 1 N C H W; key_value S N 2C H W", meta
+    query, states = (torch.from_numpy(arrays[name]) for name in ("query", "key_value"))
+    layer = HorstLayer(query.shape[2], query.shape[2])
+    rules = [rule for rule in layer_rules("", "") if rule.sources[0].startswith("mha.")]
+    params = {f"mha.{name}": value for name, value in _params(arrays).items()}
+    weights = apply_rules(params, rules, ignored=[r"mha\.v_post_f\..*"]).state
+    assert not layer.load_state_dict(weights, strict=False).unexpected_keys
+    entries = []
+    for state in states:
+        e, h = state.chunk(2, dim=1)
+        key, value = (part(part.ahead({"e": e}), h) for part in (layer.key, layer.value))
+        entries.append(layer.attend.remember(key, value))
+    with torch.no_grad():
+        _assert_equal(layer.attend(layer.query(query[0]), entries), arrays["output"])
+
+
+def _check_horst_layers(arrays: dict[str, np.ndarray], meta: dict) -> None:
+    assert meta["input"] == "N T C H W", meta
+    clip = torch.from_numpy(arrays["input"])
+    result = from_horst(_params(arrays))
+    settings = horst_settings(result)
+    assert settings["variant"] == "official" and settings["key_value"] == "e+h"
+    outer = arrays["y"] if "y" in arrays else arrays["output"]
+    strides = arrays.get("strides", [clip.shape[-1] // outer.shape[-1]])
+    assert settings["channels"] == [*arrays.get("hidden", outer.shape[2:3])]
+    model = Horst(**settings, strides=[*map(int, strides)], order=int(arrays["steps"]))
+    model.load_state_dict({k.removeprefix("neck."): v for k, v in result.state.items()})
+    with torch.no_grad():
+        output = model(clip)[0]
+        for name, value in {"y": output.y, "e": output.e, "statt": output.statt}.items():
+            if name in arrays:
+                _assert_equal(value, arrays[name])
+        if "output" in arrays:
+            _assert_equal(output.y, arrays["output"])
+            padded = model(clip, torch.from_numpy(arrays["length"]))[0].y
+            _assert_equal(padded, arrays["output_with_length"])
+
+
+def _check_horst_classifier(arrays: dict[str, np.ndarray], meta: dict) -> None:
+    assert meta["input"] == "N T C H W 3 (last axis: y_t, e_t, STATT_t)", meta
+    kinds = {"classifier": LinearClassifier, "unrolling": UnrollingClassifier}
+    stem = "cls_head.classifier."
+    weights = {k.removeprefix(stem): v for k, v in from_horst(_params(arrays)).state.items()}
+    maps = torch.from_numpy(arrays["input"])
+    steps, channels = maps.shape[1:3]
+    tasks = {task: len(weights[f"{task}.weight"]) for task in ("action", "verb", "noun")}
+    model = kinds[meta["part"]](channels, tasks).eval()
+    model.load_state_dict(weights)
+    with torch.no_grad():
+        logits = model(*maps.mean((3, 4)).unbind(-1), ahead=[14 - t for t in range(steps)])
+    for task in tasks:
+        for t in range(steps):
+            _assert_equal(logits[task][:, t], arrays[f"{task}_{t}"])
+
+
+HORST_PARTS = {
+    "statt": _check_statt,
+    "cell": _check_horst_layers,
+    "stack": _check_horst_layers,
+    "classifier": _check_horst_classifier,
+    "unrolling": _check_horst_classifier,
+}
+
+
 def _params(arrays: dict[str, np.ndarray]) -> dict[str, Tensor]:
     return {
         name.removeprefix("param:"): torch.from_numpy(array)
@@ -158,6 +233,7 @@ def _assert_equal(output: Tensor, expected: np.ndarray) -> None:
 
 FAMILIES: dict[str, Callable[[Path, dict[str, np.ndarray], dict], None]] = {
     "feature_fixation": _check_feature_fixation,
+    "horst": _check_horst,
     "timesformer": _check_timesformer,
     "vivit": _check_vivit,
 }

@@ -1,4 +1,4 @@
-"""What a converted model looks like: the arguments that build its backbone."""
+"""What a converted model looks like: the arguments that build its backbone or neck."""
 
 import math
 from collections.abc import Mapping
@@ -15,19 +15,27 @@ def count_blocks(state: Mapping[str, Tensor], encoder: str) -> int:
     return len({name.removeprefix(stem).split(".")[0] for name in state if name.startswith(stem)})
 
 
-def settings_of(result: Conversion) -> dict:
-    """Read the arguments of the backbone off converted weights, whichever model it is.
+def settings_of(result: Conversion) -> tuple[str, dict]:
+    """Read what the weights are of, whichever model it is.
+
+    Returns:
+        The described part of a recogniser (``'neck'`` where there is one, else ``'backbone'``, or
+        ``'cls_head'`` where there is nothing else), and the arguments that build it as far as
+        weights tell.
 
     Raises:
         ValueError: If the weights are of no model of ours.
     """
-    for describe, sign in (
-        (feature_fixation_settings, "backbone.embed.norm.weight"),
-        (timesformer_settings, "backbone.encoder.pos_embed.hw"),
+    for part, describe, sign in (
+        ("neck", horst_settings, "neck.layers.0.encode.conv.weight"),
+        ("cls_head", classifier_settings, "cls_head.classifier.action.weight"),
+        ("backbone", lambda _: {}, "backbone.blocks.5b.branches.1x1.conv.weight"),
+        ("backbone", feature_fixation_settings, "backbone.embed.norm.weight"),
+        ("backbone", timesformer_settings, "backbone.encoder.pos_embed.hw"),
     ):
         if sign in result.state:
-            return describe(result)
-    return vivit_settings(result)
+            return part, describe(result)
+    return "backbone", vivit_settings(result)
 
 
 def _arch(result: Conversion) -> dict:
@@ -39,6 +47,55 @@ def _arch(result: Conversion) -> dict:
     heads = {} if result.num_heads is None else {"num_heads": result.num_heads}
     depth = count_blocks(result.state, "backbone.encoder")
     return dict(embed_dims=dim, depth=depth, mlp_ratio=ratio, **heads)
+
+
+def horst_settings(result: Conversion) -> dict:
+    """Read the arguments of ``Horst`` off its weights; not told are strides and order.
+
+    ``'temporal'`` and ``'space_time'`` attention have the same weights, and are taken for the
+    latter.
+
+    Returns:
+        ``in_channels``, ``channels``, ``variant``, ``attention`` and ``key_value``.
+    """
+    stem = "neck.layers.{}.{}"
+    count = len({name.split(".")[2] for name in result.state if name.startswith("neck.layers.")})
+    encoders = [result.state[stem.format(i, "encode.conv.weight")] for i in range(count)]
+    parts = {
+        layer: result.state[stem.format(0, f"{layer}.conv.weight")].shape[1] // len(encoders[0])
+        for layer in ("key", "value")
+    }
+    official = stem.format(0, "readout.excite.fc1.weight") in result.state
+    attention = "space_time"
+    if stem.format(0, "attend.filter.conv.weight") not in result.state:
+        attention = "joint"
+    elif stem.format(0, "attend.states.filter.conv.weight") not in result.state:
+        attention = "spatial"
+    both = "e+h" if official else "q+h"
+    return dict(
+        in_channels=encoders[0].shape[1],
+        channels=[len(kernel) for kernel in encoders],
+        variant="official" if official else "paper",
+        attention=attention,
+        key_value=both if parts["key"] == 2 else "e|h",
+    )
+
+
+def classifier_settings(result: Conversion) -> dict:
+    """Read the arguments of ``AnticipationHead`` off the weights of its classifier.
+
+    Returns:
+        ``tasks``, in the order of RULSTM's labels, ``in_channels`` and ``classifier``.
+    """
+    stem = "cls_head.classifier"
+    unrolling = f"{stem}.unroll.weight_ih_l0" in result.state
+    return dict(
+        tasks={
+            task: len(result.state[f"{stem}.{task}.weight"]) for task in ("verb", "noun", "action")
+        },
+        in_channels=result.state[f"{stem}.noun.weight"].shape[1],
+        classifier="unrolling" if unrolling else "linear",
+    )
 
 
 def feature_fixation_settings(result: Conversion) -> dict:

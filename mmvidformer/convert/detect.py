@@ -6,12 +6,14 @@ from pathlib import Path
 
 from torch import Tensor
 
+from mmvidformer.convert.bn_inception import from_bn_inception, is_bn_inception
 from mmvidformer.convert.feature_fixation import from_feature_fixation, is_official
 from mmvidformer.convert.google_npz import from_google_npz
+from mmvidformer.convert.horst import from_horst, is_horst
 from mmvidformer.convert.huggingface import from_huggingface
 from mmvidformer.convert.io import load_checkpoint
 from mmvidformer.convert.keymap import Conversion
-from mmvidformer.convert.own import from_own
+from mmvidformer.convert.own import from_own, is_own
 from mmvidformer.convert.scenic import from_scenic
 from mmvidformer.convert.timesformer import DIALECTS, from_timesformer
 from mmvidformer.convert.timm_vit import from_timm
@@ -46,7 +48,7 @@ def _is_scenic(state: Mapping[str, Tensor]) -> bool:
 
 
 FORMATS: dict[str, Format] = {
-    "mmvidformer": Format("our own", _has("encoder.blocks.0.steps."), from_own, ("meta",)),
+    "mmvidformer": Format("our own", is_own, from_own, ("meta",)),
     "scenic": Format("scenic ViViT", _is_scenic, from_scenic, ("grid", "scheme")),
     "google_npz": Format(
         "Google image ViT",
@@ -78,6 +80,10 @@ FORMATS: dict[str, Format] = {
         "linear video transformer with feature fixation (official)",
         is_official,
         from_feature_fixation,
+    ),
+    "horst": Format("HORST (official)", is_horst, from_horst),
+    "bn_inception": Format(
+        "BN-Inception (ImageNet, or TSN of RULSTM)", is_bn_inception, from_bn_inception
     ),
     "timm": Format(
         "timm image ViT",

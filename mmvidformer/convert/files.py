@@ -55,8 +55,10 @@ def convert_file(
     if num_heads is not None and result.num_heads not in (None, num_heads):
         raise ValueError(f"{source} has {result.num_heads} heads, not {num_heads}")
     result.num_heads = num_heads or result.num_heads
-    settings = settings_of(result)
+    part, settings = settings_of(result)
     classes = len(result.state[CLASSIFIER]) if CLASSIFIER in result.state else None
+    if to == "huggingface" and not ({"attention", "tubelet"} & set(settings) and part == "backbone"):
+        raise ValueError(f"HuggingFace has no such model as {source}: {part} {settings}")
     if to == "huggingface" and "fixation" in settings:
         raise ValueError(f"HuggingFace has no model with feature fixation, and {source} is one")
     if to == "huggingface" and "attention" in settings:
@@ -68,9 +70,9 @@ def convert_file(
         config = huggingface_config(settings, classes)
         save_huggingface(target, to_huggingface(result.state), config)
     else:
-        meta = {"converted_from": name, "backbone": settings}
+        meta = {"converted_from": name, part: settings}
         save_checkpoint(target, result.state, meta)
-    lines = [f"recognised: {FORMATS[name].title}", *_report(result), f"backbone: {settings}"]
+    lines = [f"recognised: {FORMATS[name].title}", *_report(result), f"{part}: {settings}"]
     return "\n".join([*lines, f"wrote {len(result.state)} tensors to {target} ({to})"])
 
 

@@ -6,13 +6,21 @@ from torch import Tensor
 
 from mmvidformer.convert.keymap import Conversion
 
-BACKBONE = ("embed.", "encoder.", "temporal_encoder.")
-RECOGNISER = ("backbone.", "cls_head.")
+# A weight that each of our backbones has, and the neck that is made to train.
+SIGNS = ("encoder.blocks.0.steps.", "blocks.5b.branches.", "layers.0.encode.conv.")
+BACKBONE = ("embed.", "encoder.", "temporal_encoder.", "stem.", "blocks.")
+NECK = ("layers.",)
+RECOGNISER = ("backbone.", "neck.", "cls_head.")
 IGNORED = ("data_preprocessor.",)
 
 
+def is_own(state: Mapping[str, Tensor]) -> bool:
+    """Whether names are those of a recogniser, a backbone or a neck of ours."""
+    return any(sign in name for name in state for sign in SIGNS)
+
+
 def from_own(state: Mapping[str, Tensor], meta: Mapping | None = None) -> Conversion:
-    """Take a recogniser or a bare backbone of ours.
+    """Take a recogniser, or a bare backbone or neck, of ours.
 
     Args:
         state: Its state dict.
@@ -30,6 +38,8 @@ def from_own(state: Mapping[str, Tensor], meta: Mapping | None = None) -> Conver
             result.state[name] = value
         elif name.startswith(BACKBONE):
             result.state[f"backbone.{name}"] = value
+        elif name.startswith(NECK):
+            result.state[f"neck.{name}"] = value
         else:
             unknown.append(name)
     if unknown:

@@ -6,7 +6,18 @@ asked, so that a backbone alone does not load them.
 
 from mmvidformer.models import layers
 from mmvidformer.models.feature_fixation import FeatureFixationTransformer
+from mmvidformer.models.recurrent import BNInception, ConvStem, Horst, StoredMaps, TimmFrames
 from mmvidformer.models.timesformer import TimeSformer
 from mmvidformer.models.vivit import ViViT
 
-__all__ = ["FeatureFixationTransformer", "TimeSformer", "ViViT", "layers"]
+__all__ = [
+    "BNInception",
+    "ConvStem",
+    "FeatureFixationTransformer",
+    "Horst",
+    "StoredMaps",
+    "TimeSformer",
+    "TimmFrames",
+    "ViViT",
+    "layers",
+]

@@ -1,0 +1,147 @@
+"""Weights in the layout of HORST's official code to ours, and back.
+
+There are no public checkpoints. The code has three classes that could be saved, alone or together:
+one layer, a stack of them (``layers.b0l0`` and so on, block and layer), and two classifiers.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from torch import Tensor
+
+from mmvidformer.convert.keymap import (
+    Conversion,
+    Rule,
+    State,
+    apply_rules,
+    linear,
+    strip_prefixes,
+)
+
+PREFIXES = ("module.",)
+# Layers of the official code that its forward pass does not use.
+UNUSED = (r"layers\.\d+\.(agg_f|mha\.v_post_f)\..*",)
+
+# Official convolutions without bias, followed by a norm, and ours.
+CONV_NORMS = {
+    "encoder": "encode",
+    "out_t": "readout.out",
+    "mha.q_pre_f": "query",
+    "mha.k_pre_f": "key",
+    "mha.v_pre_f": "value",
+}
+# Official convolutions with bias, and ours.
+CONVS = {
+    "out_t.3.f.1": "readout.excite.fc1",
+    "out_t.3.f.3": "readout.excite.fc2",
+    "mha.sf_Q.f.0": "attend.states.filter.conv",
+    "mha.sf_K.f.0": "attend.filter.conv",
+}
+LSTM = [f"{kind}_{side}_l0" for kind in ("weight", "bias") for side in ("ih", "hh")]
+NORM_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+# Official layers of each classifier, and ours.
+CLASSIFIERS = {
+    "linear": {
+        "c_a.2": "action",
+        "c_n.2": "noun",
+        "c_v.2": "verb",
+        "c_a2n": "action_to_noun",
+        "c_a2v": "action_to_verb",
+    },
+    "unrolling": {
+        "c_a.fuse_ev.0": "start.fc",
+        "c_a.fuse_ev.1": "start.norm",
+        "c_a.classifier.0": "action",
+        "encoder_n.2": "xi_noun",
+        "encoder_v.2": "xi_verb",
+        "c_n": "noun",
+        "c_v": "verb",
+        "c_a2n": "action_to_noun",
+        "c_a2v": "action_to_verb",
+    },
+}
+
+
+def layer_rules(theirs: str = "layers.{i}.", ours: str = "neck.layers.{i}.") -> list[Rule]:
+    """Key map of a layer, given the stems of its names."""
+    rules = []
+    for source, target in CONV_NORMS.items():
+        rules.append(Rule((f"{theirs}{source}.0.weight",), (f"{ours}{target}.conv.weight",)))
+        rules += linear(f"{theirs}{source}.1", f"{ours}{target}.norm")
+    for source, target in CONVS.items():
+        rules += linear(f"{theirs}{source}", f"{ours}{target}")
+    return rules
+
+
+def _classifier_rules(kind: str) -> list[Rule]:
+    ours = "cls_head.classifier"
+    rules = []
+    for source, target in CLASSIFIERS[kind].items():
+        rules += linear(source, f"{ours}.{target}")
+    if kind == "unrolling":
+        names = {f"c_a.unrolling.{name}": f"unroll.{name}" for name in LSTM}
+        names |= {f"c_a.fuse_ev.1.{name}": f"start.norm.{name}" for name in NORM_STATISTICS}
+        rules += [Rule((theirs,), (f"{ours}.{name}",)) for theirs, name in names.items()]
+    return rules
+
+
+def is_horst(state: Mapping[str, Tensor]) -> bool:
+    """Whether names are those of a layer, a stack or a classifier of the official code."""
+    return any(name.endswith(("mha.q_pre_f.0.weight", "c_a2n.weight")) for name in state)
+
+
+def from_horst(state: Mapping[str, Tensor]) -> Conversion:
+    """Convert a layer or a stack, a classifier, or both.
+
+    Args:
+        state: State dict of official objects.
+
+    Returns:
+        The weights as a recogniser's neck and head. Strides and order have no weights: a note says
+        so.
+
+    Raises:
+        ValueError: If names are missing or unknown.
+    """
+    state = strip_prefixes(state, PREFIXES)
+    if "encoder.0.weight" in state:  # a layer alone
+        parts = ("encoder.", "out_t.", "mha.", "agg_f.")
+        state = {f"layers.0.{k}" if k.startswith(parts) else k: v for k, v in state.items()}
+    found = {match for name in state for match in re.findall(r"^layers\.b(\d+)l(\d+)\.", name)}
+    for number, (block, layer) in enumerate(sorted(found, key=lambda ids: [*map(int, ids)])):
+        stem = f"layers.b{block}l{layer}."
+        state = {
+            f"layers.{number}.{name.removeprefix(stem)}" if name.startswith(stem) else name: value
+            for name, value in state.items()
+        }
+    rules = layer_rules() if any(name.startswith("layers.") for name in state) else []
+    if "c_a2n.weight" in state:
+        unrolling = any(name.startswith("c_a.unrolling.") for name in state)
+        rules += _classifier_rules("unrolling" if unrolling else "linear")
+    result = apply_rules(state, rules, UNUSED)
+    result.notes.append("strides of the layers and their order S have no weights")
+    return result
+
+
+def to_horst(state: Mapping[str, Tensor], blocks: Sequence[int] | None = None) -> State:
+    """Convert back, without the layers that the official code does not use.
+
+    Args:
+        state: Weights as ``from_horst`` gives them.
+        blocks: Layers of each official block; default: a block for each layer.
+
+    Raises:
+        ValueError: If names are missing or unknown, or the blocks have other layers in all.
+    """
+    rules = []
+    count = len({name.split(".")[2] for name in state if name.startswith("neck.layers.")})
+    blocks = [1] * count if blocks is None else blocks
+    if sum(blocks) != count:
+        raise ValueError(f"blocks of {list(blocks)} layers are not the {count} layers there are")
+    ids = [f"b{block}l{layer}" for block, size in enumerate(blocks) for layer in range(size)]
+    for number, name in enumerate(ids):
+        rules += layer_rules(f"layers.{name}.", f"neck.layers.{number}.")
+    if "cls_head.classifier.action.weight" in state:
+        unrolling = "cls_head.classifier.unroll.weight_ih_l0" in state
+        rules += _classifier_rules("unrolling" if unrolling else "linear")
+    return apply_rules(state, [rule.reversed() for rule in rules]).state

@@ -1,0 +1,332 @@
+"""HORST (Tai et al., AAAI 2022), a higher order recurrent space-time transformer: the layer.
+
+============================  ==============================  ================================
+part (eq. 8 to 11)            official code (default)         paper
+============================  ==============================  ================================
+activation                    SiLU                            ReLU
+state h                       STATT                           ``act(FF_h(e + STATT))``
+output y                      ``act(FF_y[x; e + STATT])``,    ``act(FF_y(x + h))``
+                              then ``u + u SE(u)``
+key, value of a state         FF of ``[e; h]``                FF of ``[Q; h]`` (eq. 10, 11)
+scale of products             ``(C h w)^-1/2``                ``C^-1/2``
+============================  ==============================  ================================
+
+FF is a 3 x 3 convolution without bias and a norm over channels and places. Table 4 of the paper has
+the code's ``[e; h]``, and compares it with a key of e and a value of h.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from mmvidformer.models.lookup import look_up
+from mmvidformer.models.recurrent.statt import ATTENTIONS, Entry
+
+# Up to S remembered states, oldest first; empty before the first step.
+State = tuple[Entry, ...]
+
+
+class HorstOutput(NamedTuple):
+    """What a layer gives, for each step or for one: with or without the axis T.
+
+    Attributes:
+        y: Output (B, T, C, h, w).
+        e: Encoded input (B, T, C, h, w).
+        statt: Result of the attention (B, T, C, h, w).
+    """
+
+    y: Tensor
+    e: Tensor
+    statt: Tensor
+
+
+def _norm(channels: int) -> nn.GroupNorm:
+    # One group: what the paper calls layer norm. Epsilon 1e-5.
+    return nn.GroupNorm(1, channels)
+
+
+class FeedForward(nn.Sequential):
+    """A 3 x 3 convolution without bias and a norm.
+
+    Args:
+        in_channels: Channels of the input.
+        channels: Channels of the output.
+        act: Activation at the end; default: none.
+    """
+
+    def __init__(
+        self, in_channels: int, channels: int, act: Callable[[], nn.Module] = nn.Identity
+    ) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(in_channels, channels, kernel_size=3, padding=1, bias=False)
+        self.norm = _norm(channels)
+        self.act = act()
+
+
+class StateProjection(FeedForward):
+    """Key or value of a state, ``norm(conv([part; ...]))``; paper eq. 10 and 11.
+
+    A convolution of stacked maps is the sum of convolutions of the maps. Those of e and Q do not
+    depend on the past and are done for all steps at once; that of h, when it is known.
+
+    Args:
+        parts: Which maps are stacked: ``'e'``, ``'h'``, ``'eh'`` or ``'qh'``.
+        channels: C of each map and of the result.
+    """
+
+    def __init__(self, parts: str, channels: int) -> None:
+        super().__init__(len(parts) * channels, channels)
+        self.parts = parts
+
+    def _convolve(self, part: str, x: Tensor) -> Tensor:
+        kernel = self.conv.weight.chunk(len(self.parts), dim=1)[self.parts.index(part)]
+        return F.conv2d(x, kernel, padding=1)
+
+    def ahead(self, maps: Mapping[str, Tensor]) -> Tensor | None:
+        """Convolve the part that does not depend on the past; None where there is none.
+
+        Args:
+            maps: ``'e'`` and ``'q'``, (N, C, h, w) each.
+        """
+        part = self.parts.removesuffix("h")
+        return self._convolve(part, maps[part]) if part else None
+
+    def forward(self, ahead: Tensor | None, h: Tensor) -> Tensor:
+        """Finish the projection with the state h (B, C, h, w)."""
+        if "h" in self.parts:
+            late = self._convolve("h", h)
+            ahead = late if ahead is None else ahead + late
+        return self.norm(ahead)
+
+
+class SqueezeExcite(nn.Module):
+    """``u + u SE(u)``, SE being two layers on the mean over places; official code only.
+
+    Args:
+        channels: C; the hidden layer has a quarter.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.fc1 = nn.Conv2d(channels, channels // 4, kernel_size=1)
+        self.fc2 = nn.Conv2d(channels // 4, channels, kernel_size=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, C, h, w) to the same."""
+        pooled = x.mean((-2, -1), keepdim=True)
+        return x + x * self.fc2(self.fc1(pooled).relu()).sigmoid()
+
+
+class OfficialReadout(nn.Module):
+    """The state is STATT; the output sees input and ``e + STATT`` side by side.
+
+    Args:
+        in_channels: Channels of x.
+        channels: C.
+        act: Activation.
+    """
+
+    def __init__(self, in_channels: int, channels: int, act: Callable[[], nn.Module]) -> None:
+        super().__init__()
+        self.out = FeedForward(in_channels + channels, channels, act)
+        self.excite = SqueezeExcite(channels)
+
+    def state(self, e: Tensor, statt: Tensor) -> Tensor:
+        """State h that enters the queue."""
+        return statt
+
+    def forward(self, x: Tensor, e: Tensor, state: Tensor) -> Tensor:
+        """Output y from x (N, C_in, h, w), e and state (N, C, h, w)."""
+        return self.excite(self.out(torch.cat([x, state + e], dim=1)))
+
+
+class PaperReadout(nn.Module):
+    """The state is ``act(FF_h(e + STATT))``, the output ``act(FF_y(x + h))``; eq. 8.
+
+    The sum needs an x of C channels. Where it has others, a 1 x 1 convolution without bias makes
+    C of them, of which the paper says nothing.
+
+    Args:
+        in_channels: Channels of x.
+        channels: C.
+        act: Activation.
+    """
+
+    def __init__(self, in_channels: int, channels: int, act: Callable[[], nn.Module]) -> None:
+        super().__init__()
+        self.hidden = FeedForward(channels, channels, act)
+        same = in_channels == channels
+        self.shortcut = nn.Identity() if same else nn.Conv2d(in_channels, channels, 1, bias=False)
+        self.out = FeedForward(channels, channels, act)
+
+    def state(self, e: Tensor, statt: Tensor) -> Tensor:
+        """State h that enters the queue."""
+        return self.hidden(e + statt)
+
+    def forward(self, x: Tensor, e: Tensor, state: Tensor) -> Tensor:
+        """Output y from x (N, C_in, h, w) and the state (N, C, h, w)."""
+        return self.out(self.shortcut(x) + state)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A column of the table above."""
+
+    act: Callable[[], nn.Module]
+    readout: Callable[[int, int, Callable], nn.Module]
+    key_value: str
+    scale_by_area: bool
+
+
+VARIANTS = {
+    "official": Variant(nn.SiLU, OfficialReadout, "e+h", True),
+    "paper": Variant(nn.ReLU, PaperReadout, "q+h", False),
+}
+
+# Name: parts of the key, and of the value.
+KEY_VALUE = {"e+h": ("eh", "eh"), "q+h": ("qh", "qh"), "e|h": ("e", "h")}
+
+
+class HorstLayer(nn.Module):
+    """A recurrent layer that attends to its last S states.
+
+    The state is an argument and a result, so that the layer can be streamed, checkpointed and
+    copied to several devices; its size does not grow. Gradients flow back through all steps. At
+    the first step the layer attends to one state whose e, Q and h are zero; it is forgotten as
+    soon as there is another. After t steps ``min(t, S)`` states are attended, none of them
+    padding.
+
+    Args:
+        in_channels: Channels of the input.
+        channels: Channels C of states and output.
+        stride: Factor by which a max pooling shrinks the input; what is left over at the right
+            and bottom is dropped. The official code pools by 2 whatever the stride above 1, and
+            fails for others.
+        order: S, how many states are remembered. Table 3 of the paper compares 1 to 16.
+        variant: ``'official'`` or ``'paper'``, the columns of the table above.
+        attention: Row of ``ATTENTIONS``: ``'space_time'``, ``'temporal'``, ``'spatial'`` or
+            ``'joint'``.
+        key_value: Row of ``KEY_VALUE``: ``'e+h'``, ``'q+h'`` or ``'e|h'``; default: the
+            variant's.
+
+    Raises:
+        KeyError: If a name is unknown.
+        ValueError: If ``order`` or ``stride`` is below 1.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        channels: int,
+        stride: int = 1,
+        order: int = 8,
+        variant: str = "official",
+        attention: str = "space_time",
+        key_value: str | None = None,
+    ) -> None:
+        super().__init__()
+        for name, value in (("order", order), ("stride", stride)):
+            if value < 1:
+                raise ValueError(f"{name} of a HORST layer must be at least 1, got {value}")
+        form = look_up(VARIANTS, variant, "HORST variant")
+        key, value = look_up(KEY_VALUE, key_value or form.key_value, "HORST key_value")
+        self.order = order
+        self.channels = channels
+        self.pool = nn.MaxPool2d(stride) if stride > 1 else nn.Identity()
+        self.encode = FeedForward(in_channels, channels, form.act)
+        self.query = FeedForward(channels, channels)
+        self.key = StateProjection(key, channels)
+        self.value = StateProjection(value, channels)
+        self.attend = look_up(ATTENTIONS, attention, "HORST attention")(
+            channels, form.scale_by_area
+        )
+        self.readout = form.readout(in_channels, channels, form.act)
+
+    def forward(
+        self, clip: Tensor, lengths: Tensor | None = None, state: State = ()
+    ) -> tuple[HorstOutput, State]:
+        """Run over a clip; the same numbers as ``step`` on one frame after the other, but faster.
+
+        What does not depend on the past (encoder, query, the parts of keys and values that come
+        from the input, output) runs over all steps at once, and a state's key and value are
+        projected once.
+
+        Args:
+            clip: (B, T, C_in, H, W), T at least 1.
+            lengths: Steps of each clip (B,), where some are padded at their end; default: all T.
+                Outputs beyond are zero. Padded steps are computed with the others, so that
+                batches of similar lengths waste the least.
+            state: State to go on from.
+
+        Returns:
+            Outputs of all steps, and the state after the last. Of a clip that ended before, the
+            state is meaningless.
+        """
+        steps = clip.shape[1]
+        x = self.pool(clip.flatten(0, 1))
+        e = self.encode(x)
+        q = self.query(e)
+        maps = {"e": e, "q": q}
+        keys, values = (
+            [None] * steps if part is None else _steps(part, steps)
+            for part in (self.key.ahead(maps), self.value.ahead(maps))
+        )
+        statts, states = [], []
+        for e_t, q_t, key, value in zip(_steps(e, steps), _steps(q, steps), keys, values,
+                                        strict=True):  # fmt: skip
+            statt = self.attend(q_t, state or (self._blank(e_t),))
+            h = self.readout.state(e_t, statt)
+            entry = self.attend.remember(self.key(key, h), self.value(value, h))
+            state = (*state, entry)[-self.order :]
+            statts.append(statt)
+            states.append(h)
+        # Both (B*T, C, h, w), the steps of a clip one after the other as in x and e.
+        y = self.readout(x, e, torch.stack(states, dim=1).flatten(0, 1))
+        output = HorstOutput(
+            y.unflatten(0, (-1, steps)), e.unflatten(0, (-1, steps)), torch.stack(statts, dim=1)
+        )
+        return _silence(output, lengths), state
+
+    def step(
+        self, x: Tensor, state: State = (), active: Tensor | None = None
+    ) -> tuple[HorstOutput, State]:
+        """Take one frame.
+
+        Args:
+            x: (B, C_in, H, W).
+            state: State after the frame before; empty for the first.
+            active: Clips that still run, booleans (B,); outputs of the others are zero. Default:
+                all.
+
+        Returns:
+            Outputs (B, C, h, w), and the new state.
+        """
+        lengths = None if active is None else active.long()
+        output, state = self(x[:, None], lengths, state)
+        return HorstOutput(*(part[:, 0] for part in output)), state
+
+    def _blank(self, like: Tensor) -> Entry:
+        """Entry of a state of zeros, for maps as ``like`` (B, C, h, w)."""
+        zeros = torch.zeros_like(like[:1])
+        maps = {"e": zeros, "q": zeros}
+        key, value = (part(part.ahead(maps), zeros) for part in (self.key, self.value))
+        entry = self.attend.remember(key, value)
+        return Entry(*(x if x is None else x.expand(len(like), -1, -1, -1) for x in entry))
+
+
+def _steps(x: Tensor, steps: int) -> tuple[Tensor, ...]:
+    """Split (B*T, C, h, w) into its T steps."""
+    return x.unflatten(0, (-1, steps)).unbind(1)
+
+
+def _silence(output: HorstOutput, lengths: Tensor | None) -> HorstOutput:
+    """Set what lies beyond the lengths to zero."""
+    if lengths is None:
+        return output
+    steps = torch.arange(output.y.shape[1], device=output.y.device)
+    over = (steps >= lengths.to(steps.device)[:, None])[..., None, None, None]
+    return HorstOutput(*(part.masked_fill(over, 0) for part in output))

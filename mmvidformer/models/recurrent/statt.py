@@ -1,0 +1,198 @@
+"""How HORST looks back: spatial-temporal attention of one query map to remembered maps.
+
+==============  ==================================  =========================================
+name (Table 2)  weight of a place of a state        weight of a state
+==============  ==================================  =========================================
+space_time      sigmoid of filtered comparisons     softmax of filtered comparisons
+temporal        1                                   softmax of filtered comparisons
+spatial         sigmoid of filtered comparisons     1 / number of states
+joint           one softmax over all places of all states, for each place of the query
+==============  ==================================  =========================================
+
+Letters: B batch, S remembered states, C channels, h w size of the maps.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from mmvidformer.layers import build_kernel
+
+
+class Entry(NamedTuple):
+    """A remembered state, projected once when it entered the queue.
+
+    Attributes:
+        key: (B, C, h, w).
+        value: (B, C, h, w).
+        gate: Spatial filter of the key (B, 1, h, w); None where no branch filters keys.
+    """
+
+    key: Tensor
+    value: Tensor
+    gate: Tensor | None
+
+
+class SpatialFilter(nn.Module):
+    """Which places of a map matter, from its mean and maximum over the channels.
+
+    ``sigmoid(conv([mean, max]) + b)`` with a 3 x 3 convolution; paper eq. 4.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(2, 1, kernel_size=3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, C, h, w) to weights (B, 1, h, w) between 0 and 1."""
+        return self.conv(torch.cat([x.mean(1, keepdim=True), x.amax(1, keepdim=True)], 1)).sigmoid()
+
+
+class PlaceWeights(nn.Module):
+    """Weights of the places of each state, ``sigmoid(Q^ K)``; paper eq. 5.
+
+    ``Q^`` is the query, averaged over places as the filter of the state's key weighs them. Neither
+    scaled nor, as to its key, filtered, as in the official code.
+    """
+
+    def forward(self, q: Tensor, keys: Tensor, gates: Tensor) -> Tensor:
+        """Weigh query (B, C, h, w) and keys (B, S, C, h, w), gates (B, S, 1, h, w).
+
+        Returns:
+            Weights (B, S, 1, h, w).
+        """
+        area = q.shape[-2] * q.shape[-1]
+        pooled = torch.einsum("bshw,bchw->bsc", gates[:, :, 0], q) / area
+        return torch.einsum("bsc,bschw->bshw", pooled, keys).sigmoid()[:, :, None]
+
+
+class AllPlaces(nn.Module):
+    """Weight 1 for each place: the paper's temporal-only attention (Table 2)."""
+
+    def forward(self, q: Tensor, keys: Tensor, gates: Tensor) -> Tensor:
+        """Give ones (B, S, 1, h, w)."""
+        return torch.ones_like(gates)
+
+
+class StateSoftmax(nn.Module):
+    """Softmax attention over states, whole maps being the vectors; paper eq. 6.
+
+    Args:
+        channels: C.
+        scale_by_area: Divide the products by ``sqrt(C h w)`` as the official code does, instead of
+            the paper's ``sqrt(C)``.
+    """
+
+    def __init__(self, channels: int, scale_by_area: bool) -> None:
+        super().__init__()
+        self.filter = SpatialFilter()
+        self.kernel = build_kernel("softmax", head_dim=channels)  # scales by C^-.5
+        self.scale_by_area = scale_by_area
+
+    def _query(self, q: Tensor) -> Tensor:
+        q = q * self.filter(q)
+        if self.scale_by_area:
+            q = q * (q.shape[-2] * q.shape[-1]) ** -0.5
+        return q.flatten(1)[:, None, None]
+
+    def forward(self, q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """Average values by the softmax of products of the query with filtered keys.
+
+        Args:
+            q: Query (B, C, h, w), not filtered.
+            keys: Filtered keys (B, S, C, h, w).
+            values: (B, S, C, h, w).
+
+        Returns:
+            (B, C, h, w).
+        """
+        out = self.kernel(self._query(q), keys.flatten(2)[:, None], values.flatten(2)[:, None])
+        return out.reshape(q.shape)
+
+    def weights(self, q: Tensor, keys: Tensor) -> Tensor:
+        """Weights of the states (B, S): what the kernel does to the unit vectors."""
+        units = torch.eye(keys.shape[1], dtype=keys.dtype, device=keys.device)
+        units = units.expand(len(keys), 1, -1, -1)
+        return self.kernel(self._query(q), keys.flatten(2)[:, None], units)[:, 0, 0]
+
+
+class StateMean(nn.Module):
+    """Equal weights of the states: the paper's spatial-only attention (Table 2)."""
+
+    def forward(self, q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """Average values (B, S, C, h, w) over the states."""
+        return values.mean(1)
+
+    def weights(self, q: Tensor, keys: Tensor) -> Tensor:
+        """Weights 1 / S of the states, (B, S)."""
+        return keys.new_full(keys.shape[:2], 1 / keys.shape[1])
+
+
+class Statt(nn.Module):
+    """Spatial-temporal attention: places weighted within each state, then states; paper eq. 7.
+
+    Args:
+        places: Weighs places, from query, keys and gates.
+        states: Averages over the states.
+    """
+
+    def __init__(self, places: nn.Module, states: nn.Module) -> None:
+        super().__init__()
+        self.filter = SpatialFilter()
+        self.places = places
+        self.states = states
+
+    def remember(self, key: Tensor, value: Tensor) -> Entry:
+        """Make the entry of a state from its key and value (B, C, h, w)."""
+        return Entry(key, value, self.filter(key))
+
+    def forward(self, q: Tensor, entries: Sequence[Entry]) -> Tensor:
+        """Attend with query (B, C, h, w) to at least one entry; the result has its shape."""
+        keys, values, gates = (torch.stack(part, dim=1) for part in zip(*entries, strict=True))
+        return self.states(q, keys * gates, values * self.places(q, keys, gates))
+
+    def maps(self, q: Tensor, entries: Sequence[Entry]) -> tuple[Tensor, Tensor]:
+        """What ``forward`` attends to, for pictures as the paper's figures 4 and 5.
+
+        Returns:
+            Weights of the states (B, S), which sum to 1, and of their places (B, S, h, w), each
+            between 0 and 1.
+        """
+        keys, gates = (torch.stack([entry[i] for entry in entries], dim=1) for i in (0, 2))
+        return self.states.weights(q, keys * gates), self.places(q, keys, gates)[:, :, 0]
+
+
+class JointStatt(nn.Module):
+    """Joint space-time attention: each place sees all places of all states.
+
+    The comparison of the paper's Table 2, for which there is no public code: single-head, scaled
+    by ``sqrt(C)``, without filters.
+
+    Args:
+        channels: C.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.kernel = build_kernel("softmax", head_dim=channels)
+
+    def remember(self, key: Tensor, value: Tensor) -> Entry:
+        """Make the entry of a state from its key and value (B, C, h, w)."""
+        return Entry(key, value, None)
+
+    def forward(self, q: Tensor, entries: Sequence[Entry]) -> Tensor:
+        """Attend with query (B, C, h, w) to at least one entry; the result has its shape."""
+        keys, values = (torch.cat([entry[i].flatten(2) for entry in entries], 2) for i in (0, 1))
+        tokens = (x.transpose(1, 2)[:, None] for x in (q.flatten(2), keys, values))
+        return self.kernel(*tokens)[:, 0].transpose(1, 2).reshape(q.shape)
+
+
+# Name: builds the attention from channels and the scale of the products.
+ATTENTIONS: dict[str, Callable[[int, bool], nn.Module]] = {
+    "space_time": lambda channels, area: Statt(PlaceWeights(), StateSoftmax(channels, area)),
+    "temporal": lambda channels, area: Statt(AllPlaces(), StateSoftmax(channels, area)),
+    "spatial": lambda channels, area: Statt(PlaceWeights(), StateMean()),
+    "joint": lambda channels, area: JointStatt(channels),
+}
