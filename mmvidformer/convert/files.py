@@ -57,8 +57,8 @@ def convert_file(
     result.num_heads = num_heads or result.num_heads
     part, settings = settings_of(result)
     classes = len(result.state[CLASSIFIER]) if CLASSIFIER in result.state else None
-    if to == "huggingface" and not ({"attention", "tubelet"} & set(settings) and part == "backbone"):
-        raise ValueError(f"HuggingFace has no such model as {source}: {part} {settings}")
+    if to == "huggingface" and (part != "backbone" or not settings):
+        raise ValueError(f"HuggingFace has no model like {source}, a {FORMATS[name].title}")
     if to == "huggingface" and "fixation" in settings:
         raise ValueError(f"HuggingFace has no model with feature fixation, and {source} is one")
     if to == "huggingface" and "attention" in settings:

@@ -150,6 +150,14 @@ def test_formats_do_not_overlap() -> None:
             "patch_embed.proj.weight": torch.zeros(4, 3, 8, 8),
             "blocks.0.attn.qkv.weight": torch.zeros(12, 4),
         },
+        "horst": {
+            "layers.b0l0.encoder.0.weight": torch.zeros(4, 3, 3, 3),
+            "layers.b0l0.mha.q_pre_f.0.weight": torch.zeros(4, 4, 3, 3),
+        },
+        "bn_inception": {
+            "module.base_model.conv1_7x7_s2.weight": torch.zeros(64, 3, 7, 7),
+            "module.base_model.inception_5b_pool_proj.weight": torch.zeros(128, 1024, 1, 1),
+        },
         "timm": {
             "patch_embed.proj.weight": torch.zeros(4, 3, 8, 8),
             "blocks.0.attn.qkv.weight": torch.zeros(12, 4),
