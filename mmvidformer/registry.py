@@ -41,4 +41,10 @@ TRANSFORMS = _child(
     "mmvidformer.datasets.transforms",
 )
 METRICS = _child("metric", _mmaction.METRICS, "mmaction.evaluation", "mmvidformer.evaluation")
+OPTIMIZERS = _child(
+    "optimizer",
+    _mmaction.OPTIMIZERS,
+    "mmaction.engine",
+    "mmvidformer.engine.optimizers",
+)
 HOOKS = _child("hook", _mmaction.HOOKS, "mmaction.engine", "mmvidformer.engine")

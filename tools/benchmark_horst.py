@@ -59,7 +59,7 @@ FORMS = {
 
 
 def measure(run: Callable[[], Tensor], repeat: int, device: torch.device) -> tuple[float, Tensor]:
-    """Give the shortest time of ``repeat`` runs in seconds, after one to warm up, and the output."""
+    """Give the shortest time of ``repeat`` runs after a first, in seconds, and the output."""
     times = []
     for _ in range(repeat + 1):
         start = time.perf_counter()

@@ -1,0 +1,21 @@
+# HORST's recipe (section "Training"): 50 epochs of AdaBelief with Lookahead, 0.002 flat, then to 0
+# by a cosine in the last quarter; batch 8 (early recognition) or 32 (anticipation). The training
+# code was never released: betas, epsilon, decoupled decay and rectification are AdaBelief's
+# defaults, k is timm's.
+train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=50, val_interval=1)
+val_cfg = dict(type="ValLoop")
+test_cfg = dict(type="TestLoop")
+optim_wrapper = dict(
+    optimizer=dict(
+        type="mmvidformer.Lookahead",
+        base=dict(type="mmvidformer.AdaBelief", betas=(0.9, 0.999), eps=1e-16),
+        lr=2e-3,
+        weight_decay=1e-3,
+        k=6,
+        alpha=0.5,
+    )
+)
+param_scheduler = [
+    dict(type="CosineAnnealingLR", begin=37.5, end=50, T_max=12.5, convert_to_iter_based=True)
+]
+auto_scale_lr = dict(enable=False, base_batch_size=32)
