@@ -1,9 +1,11 @@
 """Public weights of BN-Inception, ImageNet's or RULSTM's TSN, to ours and back."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from torch import Tensor
 
+from mmvidformer.convert.io import load_checkpoint
 from mmvidformer.convert.keymap import Conversion, Rule, State, apply_rules, strip_prefixes
 
 # A TSN checkpoint wraps the network twice.
@@ -69,6 +71,20 @@ def from_bn_inception(state: Mapping[str, Tensor]) -> Conversion:
         ValueError: If names are missing or unknown.
     """
     return apply_rules(strip_prefixes(state, PREFIXES), _rules(), IGNORED)
+
+
+def load_bn_inception(path: str | Path) -> State:
+    """Read a file of public weights under the names of our bare backbone.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is damaged, or names are missing or unknown.
+    """
+    try:
+        state = from_bn_inception(load_checkpoint(path).state).state
+    except ValueError as error:
+        raise ValueError(f"{path} as BN-Inception: {error}") from error
+    return strip_prefixes(state, ("backbone.",))
 
 
 def to_bn_inception(state: Mapping[str, Tensor]) -> State:

@@ -18,9 +18,12 @@ block  1x1   3x3          double 3x3        pool, its projection
 "/2" is a stride of 2; it is that of the last layer of a branch.
 """
 
+from pathlib import Path
+
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.convert.bn_inception import load_bn_inception
 from mmvidformer.models.recurrent.frames import FrozenFrames
 from mmvidformer.registry import MODELS
 
@@ -101,17 +104,19 @@ class BNInception(FrozenFrames):
     """BN-Inception up to the map before the global pooling, of 1024 channels.
 
     The backbone of HORST and RULSTM on EPIC-Kitchens: frames of exactly 256 x 454 (height x
-    width), BGR, 0 to 255, mean 104, 117, 128, not divided, become 8 x 14 places. Weights are
-    loaded from RULSTM's TSN checkpoint or ImageNet's by ``convert`` (``bn_inception``).
+    width), BGR, 0 to 255, mean 104, 117, 128, not divided, become 8 x 14 places.
 
     Args:
         frozen: Do not train it.
+        init_from: File that ``init_weights`` loads: RULSTM's TSN checkpoint (``TSN-rgb.pth.tar``),
+            or the ImageNet model of the same names.
     """
 
     out_channels = 1024
 
-    def __init__(self, frozen: bool = True) -> None:
+    def __init__(self, frozen: bool = True, init_from: str | Path | None = None) -> None:
         super().__init__(frozen)
+        self.init_from = init_from
         self.stem = nn.Sequential(
             ConvNorm(3, 64, 7, stride=2),
             nn.MaxPool2d(3, 2, ceil_mode=True),
@@ -125,6 +130,11 @@ class BNInception(FrozenFrames):
             self.blocks[name] = InceptionBlock(width, row)
             width = self.blocks[name].out_channels
         self.freeze()
+
+    def init_weights(self) -> None:
+        """Load the file named by ``init_from``, if any; MMEngine calls it once."""
+        if self.init_from is not None:
+            self.load_state_dict(load_bn_inception(self.init_from))
 
     def features(self, frames: Tensor) -> Tensor:
         """Map frames (N, 3, H, W) to maps (N, 1024, h, w).
