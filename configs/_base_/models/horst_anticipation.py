@@ -1,0 +1,25 @@
+# HORST for anticipation on EPIC-Kitchens-55 (section "Architecture"): frozen BN-Inception of RULSTM
+# (github.com/fpv-iplab/rulstm, TSN-rgb.pth.tar) on 14 frames of 256 x 454 pixels, 0.25 s apart, two
+# layers of order 8. Pipelines end with FormatShape('NCHW'); frames are RGB, and turned to BGR here.
+tasks = dict(verb=125, noun=352, action=2513)
+model = dict(
+    type="mmvidformer.RecurrentRecognizer",
+    backbone=dict(type="mmvidformer.BNInception", frozen=True, init_from=None),
+    neck=dict(type="mmvidformer.Horst", in_channels=1024, channels=[1024, 1024], order=8),
+    cls_head=dict(
+        type="mmvidformer.AnticipationHead",
+        tasks=tasks,
+        in_channels=1024,
+        classifier="linear",  # or 'unrolling': HORST-url
+        form="official",
+        horizon=14,
+        times=8,
+    ),
+    data_preprocessor=dict(
+        type="ActionDataPreprocessor",
+        mean=[104.0, 117.0, 128.0],
+        std=[1.0, 1.0, 1.0],
+        to_rgb=True,  # MMAction2's name for swapping the channels: RGB becomes BGR
+        format_shape="NCHW",
+    ),
+)
