@@ -1,8 +1,9 @@
 """Convert a checkpoint of a video transformer or an image ViT: ``convert_checkpoint.py SRC DST``.
 
 The source's format is recognised by its names: scenic (msgpack or npz), HuggingFace, official or
-MMAction2's TimeSformer, official feature fixation, Google npz, timm, or ours. What was mapped,
-ignored and lacking is printed; a source that does not fit ends with a message and exit status 1.
+MMAction2's TimeSformer, official feature fixation or HORST, BN-Inception, Google npz, timm, or
+ours. What was mapped, ignored and lacking is printed; a source that does not fit ends with a
+message and exit status 1.
 """
 
 import argparse

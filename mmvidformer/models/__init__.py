@@ -6,7 +6,14 @@ asked, so that a backbone alone does not load them.
 
 from mmvidformer.models import layers
 from mmvidformer.models.feature_fixation import FeatureFixationTransformer
-from mmvidformer.models.recurrent import BNInception, ConvStem, Horst, StoredMaps, TimmFrames
+from mmvidformer.models.recurrent import (
+    BNInception,
+    ConvStem,
+    Horst,
+    RunningMean,
+    StoredMaps,
+    TimmFrames,
+)
 from mmvidformer.models.timesformer import TimeSformer
 from mmvidformer.models.vivit import ViViT
 
@@ -15,6 +22,7 @@ __all__ = [
     "ConvStem",
     "FeatureFixationTransformer",
     "Horst",
+    "RunningMean",
     "StoredMaps",
     "TimeSformer",
     "TimmFrames",

@@ -7,6 +7,7 @@ asked.
 from mmvidformer.models.recurrent.bn_inception import BNInception
 from mmvidformer.models.recurrent.frames import ConvStem, StoredMaps, TimmFrames
 from mmvidformer.models.recurrent.horst import HorstLayer, HorstOutput
+from mmvidformer.models.recurrent.running_mean import RunningMean
 from mmvidformer.models.recurrent.stack import Horst
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Horst",
     "HorstLayer",
     "HorstOutput",
+    "RunningMean",
     "StoredMaps",
     "TimmFrames",
 ]

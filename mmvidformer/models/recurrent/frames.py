@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.models.recurrent.horst import FeedForward
 from mmvidformer.registry import MODELS
 
 
@@ -78,14 +79,9 @@ class ConvStem(nn.Sequential):
     """
 
     def __init__(self, channels: int = 128) -> None:
-        layers = []
-        for before in (3, channels):
-            layers += [
-                nn.Conv2d(before, channels, kernel_size=3, stride=2, padding=1, bias=False),
-                nn.GroupNorm(1, channels),
-                nn.SiLU(),
-            ]
-        super().__init__(*layers)
+        super().__init__(
+            *(FeedForward(before, channels, nn.SiLU, stride=2) for before in (3, channels))
+        )
         self.out_channels = channels
 
 

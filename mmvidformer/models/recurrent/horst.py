@@ -44,26 +44,26 @@ class HorstOutput(NamedTuple):
     statt: Tensor
 
 
-def _norm(channels: int) -> nn.GroupNorm:
-    # One group: what the paper calls layer norm. Epsilon 1e-5.
-    return nn.GroupNorm(1, channels)
-
-
 class FeedForward(nn.Sequential):
-    """A 3 x 3 convolution without bias and a norm.
+    """A 3 x 3 convolution without bias and a norm over channels and places, epsilon 1e-5.
 
     Args:
         in_channels: Channels of the input.
         channels: Channels of the output.
         act: Activation at the end; default: none.
+        stride: Of the convolution.
     """
 
     def __init__(
-        self, in_channels: int, channels: int, act: Callable[[], nn.Module] = nn.Identity
+        self,
+        in_channels: int,
+        channels: int,
+        act: Callable[[], nn.Module] = nn.Identity,
+        stride: int = 1,
     ) -> None:
         super().__init__()
-        self.conv = nn.Conv2d(in_channels, channels, kernel_size=3, padding=1, bias=False)
-        self.norm = _norm(channels)
+        self.conv = nn.Conv2d(in_channels, channels, 3, stride, padding=1, bias=False)
+        self.norm = nn.GroupNorm(1, channels)  # the paper's layer norm
         self.act = act()
 
 
@@ -289,7 +289,7 @@ class HorstLayer(nn.Module):
         output = HorstOutput(
             y.unflatten(0, (-1, steps)), e.unflatten(0, (-1, steps)), torch.stack(statts, dim=1)
         )
-        return _silence(output, lengths), state
+        return silence(output, lengths), state
 
     def step(
         self, x: Tensor, state: State = (), active: Tensor | None = None
@@ -309,6 +309,18 @@ class HorstLayer(nn.Module):
         output, state = self(x[:, None], lengths, state)
         return HorstOutput(*(part[:, 0] for part in output)), state
 
+    def attention_maps(self, x: Tensor, state: State) -> tuple[Tensor, Tensor]:
+        """What a step on ``x`` attends to; joint attention has no such maps.
+
+        Args:
+            x: Frame (B, C_in, H, W).
+            state: State before it, not empty.
+
+        Returns:
+            Weights of the states (B, S), oldest first, and of their places (B, S, h, w).
+        """
+        return self.attend.maps(self.query(self.encode(self.pool(x))), state)
+
     def _blank(self, like: Tensor) -> Entry:
         """Entry of a state of zeros, for maps as ``like`` (B, C, h, w)."""
         zeros = torch.zeros_like(like[:1])
@@ -323,8 +335,8 @@ def _steps(x: Tensor, steps: int) -> tuple[Tensor, ...]:
     return x.unflatten(0, (-1, steps)).unbind(1)
 
 
-def _silence(output: HorstOutput, lengths: Tensor | None) -> HorstOutput:
-    """Set what lies beyond the lengths to zero."""
+def silence(output: HorstOutput, lengths: Tensor | None) -> HorstOutput:
+    """Set outputs (B, T, C, h, w) beyond the lengths (B,), if there are any, to zero."""
     if lengths is None:
         return output
     steps = torch.arange(output.y.shape[1], device=output.y.device)

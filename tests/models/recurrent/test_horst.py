@@ -114,8 +114,7 @@ def test_first_step_sees_zeros_which_are_then_forgotten() -> None:
     output, state = layer.step(frames[:, 0])
     assert not output.statt.any()
     assert len(state) == 1
-    query = layer.query(layer.encode(frames[:, 1]))
-    weights, places = layer.attend.maps(query, state)
+    weights, places = layer.attention_maps(frames[:, 1], state)
     torch.testing.assert_close(weights, torch.ones(1, 1))
     torch.testing.assert_close(layer.step(frames[:, 1], state)[0].statt, state[0].value * places)
 
