@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.models.recurrent.horst import FeedForward
+from mmvidformer.models.recurrent.parts import FeedForward
 from mmvidformer.registry import MODELS
 
 

@@ -162,15 +162,15 @@ class AnticipationHead(BaseHead):
                 f"labels of shape {tuple(labels.shape)} are no class for each of the tasks "
                 f"{list(self.tasks)}"
             )
-        labels = dict(zip(self.tasks, labels.to(cls_scores["action"].device).unbind(1),
-                          strict=True))  # fmt: skip
+        labels = labels.to(cls_scores["action"].device).unbind(1)
+        targets = dict(zip(self.tasks, labels, strict=True))
         losses = {}
         for task, logits in cls_scores.items():
-            at_times = [self.loss_cls(step, labels[task]) for step in logits.unbind(1)]
+            at_times = [self.loss_cls(step, targets[task]) for step in logits.unbind(1)]
             losses[f"loss_{task}"] = torch.stack(at_times).sum()
         logged = cls_scores["action"][:, -min(self.logged_time, cls_scores["action"].shape[1])]
         accuracies = top_k_accuracy(
-            logged.detach().float().cpu().numpy(), labels["action"].cpu().numpy(), self.topk
+            logged.detach().float().cpu().numpy(), targets["action"].cpu().numpy(), self.topk
         )
         for k, accuracy in zip(self.topk, accuracies, strict=True):
             losses[f"top{k}_acc"] = logged.new_tensor(accuracy)

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.models.recurrent.horst import FeedForward, HorstOutput, silence
+from mmvidformer.models.recurrent.horst import HorstOutput, silence
+from mmvidformer.models.recurrent.parts import FeedForward
 from mmvidformer.registry import MODELS
 
 # Sum of the maps so far, and their number.
