@@ -78,6 +78,20 @@ def test_clip_is_the_straightforward_form(
         torch.testing.assert_close(a, b, atol=1e-4, rtol=1e-4)
 
 
+def test_states_are_projected_once_and_the_rest_all_at_once() -> None:
+    """Six steps of two clips: rows that each part sees; a state of zeros comes first."""
+    layer = make(HorstLayer, 3, 4, order=3)
+    rows: dict[str, list[int]] = {}
+    for name in ("encode", "query", "key", "value", "readout"):
+        part = getattr(layer, name)
+        part.register_forward_hook(
+            lambda _, inputs, output, name=name: rows.setdefault(name, []).append(len(output))
+        )
+    layer(torch.randn(2, 6, 3, 4, 4))
+    assert rows["encode"] == rows["query"] == rows["readout"] == [12]
+    assert rows["key"] == rows["value"] == [1] + 6 * [2]
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_clip_in_two_parts(variant: str) -> None:
     model = make(Horst, 3, [4], order=2, variant=variant)
