@@ -61,72 +61,57 @@ class PlaceWeights(nn.Module):
         """Weigh query (B, C, h, w) and keys (B, S, C, h, w), gates (B, S, 1, h, w).
 
         Returns:
-            Weights (B, S, 1, h, w).
+            Weights (B, S, h, w).
         """
         area = q.shape[-2] * q.shape[-1]
         pooled = torch.einsum("bshw,bchw->bsc", gates[:, :, 0], q) / area
-        return torch.einsum("bsc,bschw->bshw", pooled, keys).sigmoid()[:, :, None]
+        return torch.einsum("bsc,bschw->bshw", pooled, keys).sigmoid()
 
 
 class AllPlaces(nn.Module):
     """Weight 1 for each place: the paper's temporal-only attention (Table 2)."""
 
     def forward(self, q: Tensor, keys: Tensor, gates: Tensor) -> Tensor:
-        """Give ones (B, S, 1, h, w)."""
-        return torch.ones_like(gates)
+        """Give ones (B, S, h, w)."""
+        return torch.ones_like(gates[:, :, 0])
 
 
 class StateSoftmax(nn.Module):
-    """Softmax attention over states, whole maps being the vectors; paper eq. 6.
+    """Softmax over states, whole maps being the vectors that are compared; paper eq. 6.
 
     Args:
-        channels: C.
         scale_by_area: Divide the products by ``sqrt(C h w)`` as the official code does, instead of
             the paper's ``sqrt(C)``.
     """
 
-    def __init__(self, channels: int, scale_by_area: bool) -> None:
+    def __init__(self, scale_by_area: bool) -> None:
         super().__init__()
         self.filter = SpatialFilter()
-        self.kernel = build_kernel("softmax", head_dim=channels)  # scales by C^-.5
+        # Maps have up to 400 000 numbers, more than fused operators take on GPUs. The kernel gets
+        # the products instead, as keys of one number, and the unit vectors to average.
+        self.kernel = build_kernel("softmax", head_dim=1)
         self.scale_by_area = scale_by_area
 
-    def _query(self, q: Tensor) -> Tensor:
-        q = q * self.filter(q)
-        if self.scale_by_area:
-            q = q * (q.shape[-2] * q.shape[-1]) ** -0.5
-        return q.flatten(1)[:, None, None]
-
-    def forward(self, q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """Average values by the softmax of products of the query with filtered keys.
-
-        Args:
-            q: Query (B, C, h, w), not filtered.
-            keys: Filtered keys (B, S, C, h, w).
-            values: (B, S, C, h, w).
+    def forward(self, q: Tensor, keys: Tensor) -> Tensor:
+        """Compare the query (B, C, h, w) with filtered keys (B, S, C, h, w).
 
         Returns:
-            (B, C, h, w).
+            Weights (B, S).
         """
-        out = self.kernel(self._query(q), keys.flatten(2)[:, None], values.flatten(2)[:, None])
-        return out.reshape(q.shape)
-
-    def weights(self, q: Tensor, keys: Tensor) -> Tensor:
-        """Weights of the states (B, S): what the kernel does to the unit vectors."""
-        units = torch.eye(keys.shape[1], dtype=keys.dtype, device=keys.device)
-        units = units.expand(len(keys), 1, -1, -1)
-        return self.kernel(self._query(q), keys.flatten(2)[:, None], units)[:, 0, 0]
+        size = q[0].numel() if self.scale_by_area else q.shape[1]
+        query = (q * self.filter(q)).flatten(1) * size**-0.5
+        products = torch.einsum("bd,bsd->bs", query, keys.flatten(2))[:, None, :, None]
+        units = torch.eye(keys.shape[1], dtype=products.dtype, device=products.device)
+        return self.kernel(
+            torch.ones_like(products[:, :, :1]), products, units.expand(len(q), 1, -1, -1)
+        )[:, 0, 0]
 
 
 class StateMean(nn.Module):
     """Equal weights of the states: the paper's spatial-only attention (Table 2)."""
 
-    def forward(self, q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """Average values (B, S, C, h, w) over the states."""
-        return values.mean(1)
-
-    def weights(self, q: Tensor, keys: Tensor) -> Tensor:
-        """Weights 1 / S of the states, (B, S)."""
+    def forward(self, q: Tensor, keys: Tensor) -> Tensor:
+        """Give weights 1 / S (B, S)."""
         return keys.new_full(keys.shape[:2], 1 / keys.shape[1])
 
 
@@ -135,7 +120,7 @@ class Statt(nn.Module):
 
     Args:
         places: Weighs places, from query, keys and gates.
-        states: Averages over the states.
+        states: Weighs states, from query and filtered keys.
     """
 
     def __init__(self, places: nn.Module, states: nn.Module) -> None:
@@ -150,18 +135,19 @@ class Statt(nn.Module):
 
     def forward(self, q: Tensor, entries: Sequence[Entry]) -> Tensor:
         """Attend with query (B, C, h, w) to at least one entry; the result has its shape."""
-        keys, values, gates = (torch.stack(part, dim=1) for part in zip(*entries, strict=True))
-        return self.states(q, keys * gates, values * self.places(q, keys, gates))
+        weights, places = self.maps(q, entries)
+        values = torch.stack([entry.value for entry in entries], dim=1)
+        return torch.einsum("bs,bschw->bchw", weights, values * places[:, :, None])
 
     def maps(self, q: Tensor, entries: Sequence[Entry]) -> tuple[Tensor, Tensor]:
-        """What ``forward`` attends to, for pictures as the paper's figures 4 and 5.
+        """Weigh states and places; for pictures too, as the paper's figures 4 and 5.
 
         Returns:
             Weights of the states (B, S), which sum to 1, and of their places (B, S, h, w), each
             between 0 and 1.
         """
         keys, gates = (torch.stack([entry[i] for entry in entries], dim=1) for i in (0, 2))
-        return self.states.weights(q, keys * gates), self.places(q, keys, gates)[:, :, 0]
+        return self.states(q, keys * gates), self.places(q, keys, gates)
 
 
 class JointStatt(nn.Module):
@@ -191,8 +177,8 @@ class JointStatt(nn.Module):
 
 # Name: builds the attention from channels and the scale of the products.
 ATTENTIONS: dict[str, Callable[[int, bool], nn.Module]] = {
-    "space_time": lambda channels, area: Statt(PlaceWeights(), StateSoftmax(channels, area)),
-    "temporal": lambda channels, area: Statt(AllPlaces(), StateSoftmax(channels, area)),
+    "space_time": lambda channels, area: Statt(PlaceWeights(), StateSoftmax(area)),
+    "temporal": lambda channels, area: Statt(AllPlaces(), StateSoftmax(area)),
     "spatial": lambda channels, area: Statt(PlaceWeights(), StateMean()),
     "joint": lambda channels, area: JointStatt(channels),
 }
