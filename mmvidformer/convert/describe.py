@@ -53,7 +53,7 @@ def horst_settings(result: Conversion) -> dict:
     """Read the arguments of ``Horst`` off its weights; not told are strides and order.
 
     ``'temporal'`` and ``'space_time'`` attention have the same weights, and are taken for the
-    latter.
+    latter; so have ``'e+h'`` and ``'q+h'``, which are taken for the variant's own.
 
     Returns:
         ``in_channels``, ``channels``, ``variant``, ``attention`` and ``key_value``.
@@ -85,16 +85,21 @@ def classifier_settings(result: Conversion) -> dict:
     """Read the arguments of ``AnticipationHead`` off the weights of its classifier.
 
     Returns:
-        ``tasks``, in the order of RULSTM's labels, ``in_channels`` and ``classifier``.
+        ``tasks``, in the order of RULSTM's labels, ``in_channels``, ``classifier`` and ``form``.
     """
     stem = "cls_head.classifier"
     unrolling = f"{stem}.unroll.weight_ih_l0" in result.state
+    official = f"{stem}.start.fc.weight" in result.state
+    if not unrolling:
+        verbs = len(result.state[f"{stem}.verb.weight"])
+        official = len(result.state[f"{stem}.action_to_verb.weight"]) == verbs
     return dict(
         tasks={
             task: len(result.state[f"{stem}.{task}.weight"]) for task in ("verb", "noun", "action")
         },
         in_channels=result.state[f"{stem}.noun.weight"].shape[1],
         classifier="unrolling" if unrolling else "linear",
+        form="official" if official else "paper",
     )
 
 

@@ -3,9 +3,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from mmvidformer.convert.describe import settings_of
 from mmvidformer.convert.detect import recognise
 from mmvidformer.convert.files import convert_file
 from mmvidformer.convert.horst import from_horst, to_horst
+from mmvidformer.convert.keymap import Conversion
 from mmvidformer.models import Horst
 from mmvidformer.models.recurrent.classifiers import CLASSIFIERS
 
@@ -97,8 +99,19 @@ def test_the_command_tells_the_arguments(options: dict, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+@pytest.mark.parametrize("form", ["official", "paper"])
+def test_arguments_of_a_classifier(classifier: str, form: str) -> None:
+    weights = CLASSIFIERS[classifier](8, TASKS, form).state_dict()
+    result = Conversion({f"cls_head.classifier.{name}": value for name, value in weights.items()})
+    part, settings = settings_of(result)
+    assert part == "cls_head"
+    expected = {"tasks": TASKS, "in_channels": 8, "classifier": classifier, "form": form}
+    assert settings == expected
+
+
 def test_the_command_takes_a_classifier_alone(tmp_path: Path) -> None:
     theirs = to_horst({k: v for k, v in ours("unrolling").items() if k.startswith("cls_head")})
     torch.save(theirs, tmp_path / "a.pth")
     report = convert_file(tmp_path / "a.pth", tmp_path / "b.pth")
-    assert f"cls_head: {{'tasks': {TASKS}, 'in_channels': 8, 'classifier': 'unrolling'}}" in report
+    assert f"cls_head: {{'tasks': {TASKS}, 'in_channels': 8, 'classifier': 'unrolling'" in report

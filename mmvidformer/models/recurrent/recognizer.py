@@ -32,11 +32,15 @@ class ClipPadding(ActionDataPreprocessor):
             raise ValueError(f"only NCTHW clips can be padded, got {self.format_shape}")
 
     def preprocess(
-        self, inputs: list[Tensor], data_samples: list[ActionDataSample], training: bool = False
-    ) -> tuple[Tensor, list[ActionDataSample]]:
+        self,
+        inputs: list[Tensor],
+        data_samples: list[ActionDataSample] | None,
+        training: bool = False,
+    ) -> tuple[Tensor, list[ActionDataSample] | None]:
         """Note the lengths of clips (views, C, T, H, W), then pad, stack and normalise them."""
-        for clip, sample in zip(inputs, data_samples, strict=True):
-            sample.set_metainfo({LENGTH: clip.shape[-3]})
+        if data_samples is not None:
+            for clip, sample in zip(inputs, data_samples, strict=True):
+                sample.set_metainfo({LENGTH: clip.shape[-3]})
         return super().preprocess(inputs, data_samples, training)
 
 
@@ -55,7 +59,6 @@ class RecurrentRecognizer(BaseRecognizer):
         inputs: Tensor,
         stage: str = "neck",
         data_samples: Sequence[ActionDataSample] | None = None,
-        test_mode: bool = False,
     ) -> tuple[Tensor | HorstOutput, dict]:
         """Encode clips.
 
@@ -63,7 +66,6 @@ class RecurrentRecognizer(BaseRecognizer):
             inputs: Clips as above.
             stage: Where to stop: ``'backbone'``, ``'neck'`` or ``'head'``.
             data_samples: Samples, for their lengths.
-            test_mode: Not used; views are rows of the batch in any case.
 
         Returns:
             Maps (B * views, T, C, h, w), outputs of the neck, or those of the head; and the
@@ -86,7 +88,7 @@ class RecurrentRecognizer(BaseRecognizer):
         self, inputs: Tensor, data_samples: list[ActionDataSample], **kwargs
     ) -> list[ActionDataSample]:
         """Predict the samples; unlike MMAction2's, with their lengths."""
-        features, lengths = self.extract_feat(inputs, data_samples=data_samples, test_mode=True)
+        features, lengths = self.extract_feat(inputs, data_samples=data_samples)
         return self.cls_head.predict(features, data_samples, **lengths)
 
     def stream(

@@ -147,6 +147,18 @@ def test_stream_says_what_the_clip_says() -> None:
             torch.testing.assert_close(model.cls_head(output), every[:, t], atol=1e-5, rtol=1e-5)
 
 
+def test_padding_notes_lengths_and_normalises() -> None:
+    preprocess = build(early()["data_preprocessor"])
+    data = clips(4, 2)
+    padded = preprocess(data)
+    assert padded["inputs"].shape == (2, 1, 3, 4, 16, 16)
+    assert [s.metainfo["observed_frames"] for s in padded["data_samples"]] == [4, 2]
+    expected = (data["inputs"][1][0, 2].float() - 130) / 70
+    alone = preprocess({"inputs": data["inputs"][1:], "data_samples": None})["inputs"]
+    for inputs in (padded["inputs"][1:, :, :, :2], alone):
+        torch.testing.assert_close(inputs[0, 0, 2], expected)
+
+
 def test_only_clips_in_time_order_can_be_padded() -> None:
     with pytest.raises(ValueError, match="only NCTHW clips can be padded, got NCHW"):
         build({"type": "mmvidformer.ClipPadding", "format_shape": "NCHW"})
