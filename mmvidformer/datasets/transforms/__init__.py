@@ -2,6 +2,9 @@
 
 from mmvidformer.datasets.transforms.auto_augment import VideoAutoAugment
 from mmvidformer.datasets.transforms.inverse_rescale import InverseRescale
+from mmvidformer.datasets.transforms.lmdb_decode import LmdbDecode
+from mmvidformer.datasets.transforms.observe_before import ObserveBefore
+from mmvidformer.datasets.transforms.observe_first import ObserveFirst
 from mmvidformer.datasets.transforms.rand_augment import VideoRandAugment
 from mmvidformer.datasets.transforms.sampling import LimitToSegment, UniformFrames
 from mmvidformer.datasets.transforms.scale_jitter import ScaleJitter
@@ -12,6 +15,9 @@ from mmvidformer.datasets.transforms.tile_frames import TileFrames
 __all__ = [
     "InverseRescale",
     "LimitToSegment",
+    "LmdbDecode",
+    "ObserveBefore",
+    "ObserveFirst",
     "ScaleJitter",
     "SegmentFrames",
     "SpanFrames",

@@ -1,0 +1,74 @@
+"""Frames or their features from an LMDB."""
+
+from collections.abc import Sequence
+
+import mmcv
+import numpy as np
+from mmcv.transforms import BaseTransform
+from mmengine.fileio import LmdbBackend
+
+from mmvidformer.registry import TRANSFORMS
+
+
+@TRANSFORMS.register_module()
+class LmdbDecode(BaseTransform):
+    """Read the frames of a clip from an LMDB, as images or as features (RULSTM's form).
+
+    The key of a frame is ``filename_tmpl`` with its number, ``P01_01_frame_0000000001.jpg``. Needs
+    the package ``lmdb``, which is imported at the first frame.
+
+    Required keys: ``lmdb`` (path), ``filename_tmpl``, ``frame_inds``. Added: ``imgs`` and, for
+    images, ``img_shape`` and ``original_shape``. Images are a list of (H, W, 3) uint8 arrays in
+    RGB. Features are one float32 array (1, C, T, H, W), as ``FormatShape`` gives for images with
+    ``'NCTHW'``, and go to ``PackActionInputs`` as they are.
+
+    Args:
+        feature_shape: Shape of the features of a frame, (C, H, W) or (C,) for one vector, which are
+            stored as plain float32. None if encoded images are stored.
+
+    Raises:
+        ImportError: If the package ``lmdb`` is missing.
+        KeyError: If a frame is missing.
+        ValueError: If the features of a frame have another size, or an image can't be decoded.
+    """
+
+    def __init__(self, feature_shape: Sequence[int] | None = None) -> None:
+        self.feature_shape = None if feature_shape is None else tuple(feature_shape)
+        if self.feature_shape is not None and len(self.feature_shape) not in (1, 3):
+            raise ValueError(f"feature_shape must be (C,) or (C, H, W), got {feature_shape}")
+        self._backends: dict[str, LmdbBackend] = {}
+
+    def transform(self, results: dict) -> dict:
+        """Fill ``results['imgs']``."""
+        path = results["lmdb"]
+        if path not in self._backends:  # not earlier: an open LMDB must not go through a fork
+            self._backends[path] = LmdbBackend(path)
+        frames = [
+            self._decode(path, results["filename_tmpl"].format(i)) for i in results["frame_inds"]
+        ]
+        if self.feature_shape is None:
+            results["imgs"] = frames
+            results["img_shape"] = results["original_shape"] = frames[0].shape[:2]
+        else:
+            results["imgs"] = np.stack(frames, axis=1)[None]  # T arrays (C, H, W)
+        return results
+
+    def _decode(self, path: str, key: str) -> np.ndarray:
+        value = self._backends[path].get(key)
+        if value is None:
+            raise KeyError(f"{path} has no frame {key!r}")
+        if self.feature_shape is None:
+            image = mmcv.imfrombytes(value, backend="cv2")
+            if image is None:
+                raise ValueError(f"{path}: {key!r} is no image; for features give feature_shape")
+            return mmcv.bgr2rgb(image)
+        if len(value) != 4 * np.prod(self.feature_shape):
+            raise ValueError(
+                f"{path}: {key!r} has {len(value)} bytes, float32 features of shape "
+                f"{self.feature_shape} have {4 * np.prod(self.feature_shape)}"
+            )
+        height_width = (1, 1) if len(self.feature_shape) == 1 else ()
+        return np.frombuffer(value, np.float32).reshape(*self.feature_shape, *height_width)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(feature_shape={self.feature_shape})"
