@@ -11,6 +11,7 @@ import pytest
 from mmengine.registry import DefaultScope
 from torch import Tensor
 
+from mmvidformer.datasets import anticipation
 from mmvidformer.datasets.motion_video import write_independent_frames
 from mmvidformer.datasets.transforms.observe_before import ObserveBefore, observed_frames
 from mmvidformer.registry import DATASETS, TRANSFORMS
@@ -129,11 +130,16 @@ def test_each_source_shows_the_frames_before_the_action(
     assert sample["data_samples"].gt_label.tolist() == [1, 0, 2]
 
 
-def test_what_starts_too_early_is_left_out_and_named(kitchen: Path) -> None:
+def test_what_starts_too_early_is_left_out_and_named(
+    kitchen: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = []
+    monkeypatch.setattr(anticipation, "print_log", lambda text, **_: said.append(text))
     metainfo = build(kitchen).metainfo
     assert metainfo["actions"] == [(0, 1), (1, 1), (1, 0)]
     found = [(d["narration_id"], d["gt_label"].tolist()) for d in metainfo["discarded"]]
     assert found == [("8", [0, 1, 0]), ("9", [0, 1, 0])]
+    assert "listed.csv: 1 segments; 2 more start too early" in said[0]
 
 
 def test_frames_before_the_video_are_replaced_by_the_first(kitchen: Path, tmp_path: Path) -> None:
