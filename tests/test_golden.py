@@ -1,4 +1,4 @@
-"""Logits of the reference implementations, number by number.
+"""Outputs of the reference implementations, number by number.
 
 Each file is a case. The folder comes from ``MMVIDFORMER_GOLDEN_DIR``; all shapes and settings are
 read from the files, so that any file of the same form can be put there. Files of a family that
@@ -27,6 +27,8 @@ from mmvidformer.convert.horst import from_horst, layer_rules
 from mmvidformer.convert.keymap import apply_rules
 from mmvidformer.convert.scenic import from_scenic
 from mmvidformer.convert.timesformer import from_timesformer
+from mmvidformer.datasets.transforms.observe_before import observed_frames
+from mmvidformer.evaluation.anticipation import AnticipationMetric, marginal_scores
 from mmvidformer.models import FeatureFixationTransformer, Horst, TimeSformer, ViViT
 from mmvidformer.models.recurrent.classifiers import LinearClassifier, UnrollingClassifier
 from mmvidformer.models.recurrent.horst import HorstLayer
@@ -210,6 +212,41 @@ HORST_PARTS = {
 }
 
 
+def _check_anticipation_frames(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
+    step, count, fps = (arrays[name].item() for name in ("time_step", "sequence_length", "fps"))
+    found = [observed_frames(start / fps, fps, step, count) for start in arrays["starts"].tolist()]
+    np.testing.assert_array_equal(found, arrays["frames"])
+    np.testing.assert_array_equal([frames[-1] >= 1 for frames in found], arrays["valid"])
+
+
+def _check_anticipation_metrics(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
+    pairs = np.stack([arrays["action_verb"], arrays["action_noun"]], axis=1)
+    times = arrays["tau_a"].tolist()
+    tasks = ("verb", "noun", "action")
+    labels = torch.from_numpy(np.stack([arrays[f"label_{task}"] for task in tasks], axis=1))
+    scores = {task: torch.from_numpy(arrays[f"scores_{task}"]) for task in tasks}
+    samples = [
+        {"pred_score": {task: scores[task][i] for task in tasks}, "gt_label": labels[i]}
+        for i in range(len(labels))
+    ]
+    for i, task in enumerate(tasks[:2]):
+        marginal = [marginal_scores(s, torch.from_numpy(pairs[:, i])) for s in scores["action"]]
+        _assert_equal(torch.stack(marginal), arrays[f"marginal_{task}"], 1e-6)
+    for name in ("many_shot", "all"):
+        many_shot = {task: arrays[f"many_shot_{task}"].tolist() for task in tasks[:2]}
+        metric = AnticipationMetric(
+            time_step=times[-1], many_shot=many_shot if name == "many_shot" else None
+        )
+        metric.dataset_meta = {"actions": pairs.tolist()}
+        metric.process(None, samples)
+        found = metric.evaluate(len(samples))
+        for task in tasks:
+            for own, key in (("top1", "top1"), ("top5", "top5"), ("recall5", f"recall5_{name}")):
+                ours = [found[f"{task}/{own}_{time:.2f}s"] for time in times]
+                # Sums in another order: the last digit of a double.
+                np.testing.assert_allclose(ours, arrays[f"{key}_{task}"], rtol=0, atol=1e-14)
+
+
 def _params(arrays: dict[str, np.ndarray]) -> dict[str, Tensor]:
     return {
         name.removeprefix("param:"): torch.from_numpy(array)
@@ -225,13 +262,15 @@ def _recogniser(backbone: nn.Module, width: int, classes: int, state: dict) -> n
     return model.eval()
 
 
-def _assert_equal(output: Tensor, expected: np.ndarray) -> None:
+def _assert_equal(output: Tensor, expected: np.ndarray, tolerance: float = TOLERANCE) -> None:
     torch.testing.assert_close(
-        output, torch.from_numpy(expected).float(), atol=TOLERANCE, rtol=TOLERANCE
+        output, torch.from_numpy(expected).float(), atol=tolerance, rtol=tolerance
     )
 
 
 FAMILIES: dict[str, Callable[[Path, dict[str, np.ndarray], dict], None]] = {
+    "anticipation_frames": _check_anticipation_frames,
+    "anticipation_metrics": _check_anticipation_metrics,
     "feature_fixation": _check_feature_fixation,
     "horst": _check_horst,
     "timesformer": _check_timesformer,

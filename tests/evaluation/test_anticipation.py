@@ -1,0 +1,208 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from mmvidformer.evaluation import AnticipationMetric
+from mmvidformer.evaluation.anticipation import mean_topk_recall
+
+TASKS = ("verb", "noun", "action")
+COUNTS = {"verb": 7, "noun": 12, "action": 30}
+TIMES = 3
+PAIRS = [(i % 7, (5 * i) % 12) for i in range(30)]
+
+
+@pytest.fixture(scope="module")
+def samples() -> list[dict]:
+    """80 samples of a few actions, so that many classes have none; scores know a little."""
+    rng = np.random.default_rng(0)
+    samples = []
+    for i in range(80):
+        action = int(rng.integers(0, 8))
+        label = [*PAIRS[action], action]
+        scores = {task: rng.normal(size=(TIMES, n)) for task, n in COUNTS.items()}
+        for task, number in zip(TASKS, label, strict=True):
+            scores[task][:, number] += np.linspace(0, 2, TIMES)
+        samples.append(
+            {
+                "pred_score": {task: torch.from_numpy(s) for task, s in scores.items()},
+                "gt_label": torch.tensor(label),
+                "narration_id": f"P0{i % 4}_01_{i}",
+            }
+        )
+    return samples
+
+
+LEFT_OUT = [
+    {"narration_id": "P01_02_0", "gt_label": np.array([*PAIRS[3], 3])},
+    {"narration_id": "P03_02_0", "gt_label": np.array([*PAIRS[29], 29])},  # of a class of its own
+]
+
+
+def evaluate(samples: list[dict], **kwargs) -> dict[str, float]:
+    metric = AnticipationMetric(**kwargs)
+    metric.dataset_meta = {"actions": PAIRS, "discarded": LEFT_OUT}
+    metric.process(None, samples[:33])
+    metric.process(None, samples[33:])
+    return metric.evaluate(len(samples))
+
+
+def hits(samples: list[dict], task: str, time: int, k: int) -> list[tuple[int, bool, str]]:
+    """Label, whether it is among the first k, and id of each sample; sorted scores, no ranks."""
+    found = []
+    for sample in samples:
+        label = int(sample["gt_label"][TASKS.index(task)])
+        order = np.argsort(-sample["pred_score"][task][time].numpy())
+        found.append((label, label in order[:k], sample["narration_id"]))
+    return found
+
+
+def recall(found: list[tuple[int, bool, str]], classes: set[int] | None = None) -> float:
+    shares = []
+    for c in {label for label, _, _ in found}:
+        if classes is None or c in classes:
+            own = [hit for label, hit, _ in found if label == c]
+            shares.append(sum(own) / len(own))
+    return sum(shares) / len(shares)
+
+
+def wrong(task: str) -> list[tuple[int, bool, str]]:
+    return [(int(s["gt_label"][TASKS.index(task)]), False, s["narration_id"]) for s in LEFT_OUT]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_all_classes_and_left_out_segments_against_brute_force(
+    samples: list[dict], task: str, tmp_path: Path
+) -> None:
+    (tmp_path / "unseen.csv").write_text("participant_id\nP03\n")
+    (tmp_path / "verbs.csv").write_text("verb\n2\n3\n6\n")
+    (tmp_path / "nouns.csv").write_text("noun\n1\n")
+    verbs, nouns = str(tmp_path / "verbs.csv"), str(tmp_path / "nouns.csv")
+    tail = {"verb": verbs, "noun": [nouns], "action": [verbs, nouns]}
+    subsets = {"unseen": str(tmp_path / "unseen.csv"), "tail": tail}
+    found = evaluate(samples, subsets=subsets, discarded="wrong")
+    dropped = evaluate(samples)
+    tails = {"verb": {2, 3, 6}, "noun": {1}}
+    tails["action"] = {
+        i for i, (v, n) in enumerate(PAIRS) if v in tails["verb"] or n in tails["noun"]
+    }
+    for time in range(TIMES):
+        at = f"{(TIMES - time) * 0.25:.2f}s"
+        for k in (1, 5):
+            kept = hits(samples, task, time, k)
+            everything = kept + wrong(task)
+            share = sum(hit for _, hit, _ in kept)
+            assert dropped[f"{task}/top{k}_{at}"] == pytest.approx(share / 80)
+            assert found[f"{task}/top{k}_{at}"] == pytest.approx(share / 82)
+        assert dropped[f"{task}/recall5_{at}"] == pytest.approx(recall(kept))
+        assert found[f"{task}/recall5_{at}"] == pytest.approx(recall(everything))
+        unseen = [hit for hit in everything if hit[2].startswith("P03")]
+        assert found[f"{task}/recall5_unseen_{at}"] == pytest.approx(recall(unseen))
+        assert found[f"{task}/recall5_tail_{at}"] == pytest.approx(recall(everything, tails[task]))
+        assert 0 < dropped[f"{task}/top1_{at}"] < dropped[f"{task}/top5_{at}"] <= 1
+    assert found[f"{task}/recall5_0.25s"] != dropped[f"{task}/recall5_0.25s"]
+
+
+def test_many_shot_classes_against_brute_force(samples: list[dict], tmp_path: Path) -> None:
+    (tmp_path / "verbs.csv").write_text("verb_class,verb\n1,put\n3,wash\n5,open\n")
+    many = {"verb": str(tmp_path / "verbs.csv"), "noun": [0, 1, 2]}
+    found = evaluate(samples, many_shot=many)
+    plain = evaluate(samples)
+    classes = {"verb": {1, 3, 5}, "noun": {0, 1, 2}}
+    classes["action"] = {
+        i for i, (v, n) in enumerate(PAIRS) if v in classes["verb"] or n in classes["noun"]
+    }
+    for task in TASKS:
+        expected = recall(hits(samples, task, 0, 5), classes[task])
+        assert found[f"{task}/recall5_0.75s"] == pytest.approx(expected)
+        assert found[f"{task}/recall5_0.75s"] != plain[f"{task}/recall5_0.75s"]
+        assert found[f"{task}/top5_0.75s"] == plain[f"{task}/top5_0.75s"]
+    assert all(noun != 2 for _, noun in PAIRS[:8])  # a many-shot class without samples
+
+
+def test_marginals_are_sums_over_actions(samples: list[dict]) -> None:
+    only_actions = [
+        {**sample, "pred_score": {"action": sample["pred_score"]["action"]}} for sample in samples
+    ]
+    found = evaluate(only_actions, marginal=True)
+    right = 0
+    for sample in samples:
+        p = np.exp(sample["pred_score"]["action"][0].numpy())
+        sums = [sum(p[i] for i, pair in enumerate(PAIRS) if pair[1] == n) for n in range(12)]
+        right += int(np.argmax(sums)) == int(sample["gt_label"][1])
+    assert found["noun/top1_0.75s"] == pytest.approx(right / 80)
+    assert found["action/top1_0.75s"] == evaluate(samples)["action/top1_0.75s"]
+
+
+def test_lists_of_narrations_choose_samples(samples: list[dict], tmp_path: Path) -> None:
+    (tmp_path / "ids.csv").write_text("P00_01_0\nP01_01_1\nP02_01_2\n")
+    found = evaluate(samples, subsets={"few": str(tmp_path / "ids.csv")})
+    expected = recall(hits(samples[:3], "noun", 2, 5))
+    assert found["noun/recall5_few_0.25s"] == pytest.approx(expected)
+
+
+def test_recall_of_hand_made_ranks() -> None:
+    ranks, labels = np.array([0, 4, 5, 9, 0]), np.array([1, 1, 1, 2, 4])
+    assert mean_topk_recall(ranks, labels) == pytest.approx((2 / 3 + 0 + 1) / 3)
+    assert mean_topk_recall(ranks, labels, classes=[1, 3]) == pytest.approx(2 / 3)
+    assert mean_topk_recall(ranks, labels, k=1) == pytest.approx((1 / 3 + 0 + 1) / 3)
+    with pytest.raises(ValueError, match="no class"):
+        mean_topk_recall(ranks, labels, classes=[3])
+
+
+def test_a_subset_without_samples_is_named(samples: list[dict], tmp_path: Path) -> None:
+    (tmp_path / "ids.csv").write_text("P99_01_0\n")
+    with pytest.raises(ValueError, match="no sample is in the subset 'far' of verbs"):
+        evaluate(samples, subsets={"far": str(tmp_path / "ids.csv")})
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [("", "lists nothing"), ("participant_id\n", "lists nothing"),
+     ("verb\n", "has no classes"), ("noun\ntap\n", "line 2: no noun class")],
+)  # fmt: skip
+def test_wrong_files_of_subsets_are_named(tmp_path: Path, content: str, match: str) -> None:
+    (tmp_path / "a.csv").write_text(content)
+    with pytest.raises(ValueError, match=f"a.csv.*{match}"):
+        AnticipationMetric(subsets={"tail": str(tmp_path / "a.csv")})
+
+
+def test_wrong_columns_of_many_shot_classes_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("noun_class,noun\n1,pan\n")
+    with pytest.raises(ValueError, match=r"a\.csv has no column verb_class or verb"):
+        AnticipationMetric(many_shot={"verb": str(tmp_path / "a.csv"), "noun": [1]})
+
+
+def test_wrong_samples_are_named(samples: list[dict]) -> None:
+    scores = dict(samples[0]["pred_score"])
+    for wrong_scores in (
+        {**scores, "verb": scores["verb"][0]},
+        {**scores, "verb": scores["verb"][:2]},
+        {"verb": scores["verb"]},
+    ):
+        with pytest.raises(ValueError, match=r"expected scores \(times, classes\) for each of"):
+            evaluate([{**samples[0], "pred_score": wrong_scores}])
+    with pytest.raises(KeyError, match="needs a gt_label"):
+        evaluate([{"pred_score": scores, "narration_id": "P01_01_0"}])
+
+
+def test_what_the_dataset_must_tell_is_named(samples: list[dict]) -> None:
+    for kwargs in ({"discarded": "wrong"}, {"many_shot": {"verb": [1], "noun": [1]}}):
+        metric = AnticipationMetric(**kwargs)
+        metric.process(None, samples)
+        with pytest.raises(KeyError, match="of the dataset's metainfo"):
+            metric.evaluate(80)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "match"),
+    [
+        ({"discarded": "zeros"}, "must be 'drop' or 'wrong', got 'zeros'"),
+        ({"many_shot": {"verb": [1]}}, r"must have verb and noun, got \['verb'\]"),
+        ({"subsets": {"tail": {"verb": "x"}}}, r"'tail' must have .* got \['verb'\]"),
+    ],
+)
+def test_wrong_arguments_are_named(kwargs: dict, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        AnticipationMetric(**kwargs)

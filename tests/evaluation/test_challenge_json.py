@@ -1,0 +1,97 @@
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+
+from mmvidformer.evaluation import ChallengeJson
+
+PAIRS = [(v, n) for v in range(12) for n in range(10)]
+META = {"actions": PAIRS, "discarded": [{"narration_id": "P01_02_0", "gt_label": None}]}
+
+
+def sample(name: str, seed: int) -> dict:
+    generator = torch.Generator().manual_seed(seed)
+    counts = {"verb": 12, "noun": 10, "action": 120}
+    scores = {task: torch.randn(8, n, generator=generator) for task, n in counts.items()}
+    return {"narration_id": name, "pred_score": scores}
+
+
+def write(path: Path, samples: list[dict], meta: dict = META, **kwargs) -> dict:
+    metric = ChallengeJson(str(path), **kwargs)
+    metric.dataset_meta = meta
+    metric.process(None, samples)
+    return metric.evaluate(len(samples))
+
+
+def test_submission_holds_the_scores_one_second_before(tmp_path: Path) -> None:
+    samples = [sample("P01_01_0", 0), sample("P01_01_1", 1)]
+    assert write(tmp_path / "new" / "a.json", samples) == {"segments": 3}
+    found = json.loads((tmp_path / "new" / "a.json").read_text())
+    results = found.pop("results")
+    assert found == {
+        "version": "0.2", "challenge": "action_anticipation",
+        "sls_pt": 1, "sls_tl": 4, "sls_td": 3,
+    }  # fmt: skip
+    assert list(results) == ["P01_01_0", "P01_01_1", "P01_02_0"]
+    for given in samples:
+        entry = results[given["narration_id"]]
+        scores = {task: s[4].tolist() for task, s in given["pred_score"].items()}  # tau 1 s
+        assert entry["verb"] == {str(i): s for i, s in enumerate(scores["verb"])}
+        assert entry["noun"] == {str(i): s for i, s in enumerate(scores["noun"])}
+        best = sorted(range(120), key=lambda i: -scores["action"][i])[:100]
+        assert entry["action"] == {f"{i // 10},{i % 10}": scores["action"][i] for i in best}
+    empty = results["P01_02_0"]
+    assert {task: len(s) for task, s in empty.items()} == {"verb": 12, "noun": 10, "action": 100}
+    assert {score for scores in empty.values() for score in scores.values()} == {0.0}
+
+
+def test_another_time_and_version(tmp_path: Path) -> None:
+    given = sample("7", 0)
+    write(
+        tmp_path / "a.json", [given], version="0.1", anticipation_time=0.25, supervision=(2, 3, 4)
+    )
+    found = json.loads((tmp_path / "a.json").read_text())
+    assert (found["version"], found["sls_pt"], found["sls_tl"], found["sls_td"]) == ("0.1", 2, 3, 4)
+    assert found["results"]["7"]["noun"]["3"] == given["pred_score"]["noun"][7, 3].item()
+
+
+def test_archive_for_the_upload(tmp_path: Path) -> None:
+    write(tmp_path / "a.json", [sample("7", 0)])
+    write(tmp_path / "a.zip", [sample("7", 0)])
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        assert archive.namelist() == ["test.json"]
+        assert archive.read("test.json") == (tmp_path / "a.json").read_bytes()
+
+
+def test_scores_that_json_cannot_hold_are_named(tmp_path: Path) -> None:
+    bad = sample("P01_01_5", 0)
+    bad["pred_score"]["noun"][4, 2] = float("nan")
+    with pytest.raises(ValueError, match="P01_01_5: noun scores are not all finite"):
+        write(tmp_path / "a.json", [bad])
+
+
+def test_missing_things_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    short = sample("P01_01_5", 0)
+    short["pred_score"]["verb"] = short["pred_score"]["verb"][:3]
+    with pytest.raises(ValueError, match=r"P01_01_5: expected verb scores .* got \(3, 12\)"):
+        write(path, [short])
+    with pytest.raises(KeyError, match="needs the narration_id"):
+        write(path, [{"pred_score": {}}])
+    with pytest.raises(KeyError, match="needs 'actions' and 'discarded'"):
+        write(path, [sample("7", 0)], meta={"actions": PAIRS})
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "match"),
+    [
+        ({"supervision": (1, 6, 0)}, r"levels from 0 to 5, got \(1, 6, 0\)"),
+        ({"anticipation_time": 0.9}, "multiple of 0.25 s, got 0.9"),
+        ({"anticipation_time": 0.0}, "multiple of 0.25 s, got 0"),
+    ],
+)
+def test_wrong_arguments_are_named(kwargs: dict, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        ChallengeJson("a.json", **kwargs)
