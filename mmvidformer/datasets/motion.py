@@ -5,18 +5,22 @@ For each split it writes clips, an annotation list for MMAction2's ``VideoDatase
 is the verb, the shape of the object the noun).
 """
 
-import csv
-import json
-import shutil
-from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
-import cv2
 import numpy as np
 
+from mmvidformer.datasets.motion_files import (
+    EPIC_COLUMNS,
+    SPLITS,
+    Progress,
+    epic_row,
+    silent,
+    write_csv,
+    write_dataset,
+    write_list,
+)
 from mmvidformer.datasets.motion_render import (
     DIRECTIONS,
     SHAPES,
@@ -25,14 +29,6 @@ from mmvidformer.datasets.motion_render import (
     render,
     trajectory,
 )
-from mmvidformer.datasets.motion_video import QUALITY, write_independent_frames
-
-SPLITS = ("train", "val", "test")
-EPIC_COLUMNS = (
-    "narration_id", "participant_id", "video_id", "narration_timestamp", "start_timestamp",
-    "stop_timestamp", "start_frame", "stop_frame", "narration", "verb", "verb_class", "noun",
-    "noun_class", "all_nouns", "all_noun_classes",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -63,9 +59,7 @@ class MotionSpec:
     def __post_init__(self) -> None:
         if not 2 <= self.classes <= len(DIRECTIONS):
             raise ValueError(f"classes must be 2 to {len(DIRECTIONS)}, got {self.classes}")
-        if self.look.size <= 0 or self.look.size % 64:
-            # decord 0.6 fails on MPEG-4 files of some other small widths, 48 and 72 for two.
-            raise ValueError(f"size must be a multiple of 64 pixels, got {self.look.size}")
+        self.look.check()
 
     @property
     def verbs(self) -> list[str]:
@@ -132,9 +126,9 @@ def make_dataset(
     root: str | Path,
     workers: int = 1,
     force: bool = False,
-    progress: Callable[[Iterable, int], Iterable] = lambda items, total: items,
+    progress: Progress = silent,
 ) -> bool:
-    """Write the data set.
+    """Write the data set, unless it is there.
 
     Args:
         spec: What to write.
@@ -149,79 +143,31 @@ def make_dataset(
     Raises:
         FileExistsError: If the folder holds one made with other arguments, and not ``force``.
     """
-    root = Path(root)
-    record = root / "motion.json"
-    wanted = {
-        "spec": asdict(spec),
-        "verbs": spec.verbs,
-        "nouns": list(SHAPES),
-        "encoding": f"Motion JPEG, quality {QUALITY}",
-    }
-    if record.is_file():
-        found = json.loads(record.read_text())
-        if found == {**wanted, "complete": True}:
-            return False
-        if {k: found.get(k) for k in wanted} != wanted:
-            if not force:
-                raise FileExistsError(
-                    f"{root} holds a motion data set made with other arguments ({record}); "
-                    "choose another folder, or force to write over it"
-                )
-            for split in SPLITS:  # clips that the new one does not have would stay otherwise
-                shutil.rmtree(root / split, ignore_errors=True)
-    for split in SPLITS:
-        (root / split).mkdir(parents=True, exist_ok=True)
-    record.write_text(json.dumps({**wanted, "complete": False}, indent=1))
+    return write_dataset(
+        root,
+        {"spec": asdict(spec), "verbs": spec.verbs, "nouns": list(SHAPES)},
+        [clip for split in SPLITS for clip in list_clips(spec, split)],
+        partial(_draw, spec),
+        partial(_annotate, spec),
+        spec.fps,
+        workers,
+        force,
+        progress,
+    )
 
-    clips = [clip for split in SPLITS for clip in list_clips(spec, split)]
-    write = partial(_write_clip, spec, root)
-    if workers > 1:
-        with ProcessPoolExecutor(workers) as pool:
-            for _ in progress(pool.map(write, clips, chunksize=8), len(clips)):
-                pass
-    else:
-        for _ in progress(map(write, clips), len(clips)):
-            pass
+
+def _draw(spec: MotionSpec, clip: Clip) -> np.ndarray:
+    return clip_frames(spec, clip)[0]
+
+
+def _annotate(spec: MotionSpec, root: Path) -> None:
     for split in SPLITS:
-        _write_annotations(spec, root, split)
+        clips = list_clips(spec, split)
+        write_list(root / f"{split}.txt", [(clip.path, clip.verb) for clip in clips])
+        write_csv(root / f"{split}.csv", EPIC_COLUMNS, [_epic_row(spec, clip) for clip in clips])
     (root / "classes.txt").write_text("\n".join(spec.verbs) + "\n")
-    record.write_text(json.dumps({**wanted, "complete": True}, indent=1))
-    return True
-
-
-def _write_clip(spec: MotionSpec, root: Path, clip: Clip) -> None:
-    cv2.setNumThreads(1)
-    frames, _ = clip_frames(spec, clip)
-    write_independent_frames(root / clip.path, frames, spec.fps)
-
-
-def _write_annotations(spec: MotionSpec, root: Path, split: str) -> None:
-    clips = list_clips(spec, split)
-    lines = [f"{clip.path} {clip.verb}\n" for clip in clips]
-    (root / f"{split}.txt").write_text("".join(lines))
-    with open(root / f"{split}.csv", "w", newline="") as file:
-        writer = csv.DictWriter(file, EPIC_COLUMNS)
-        writer.writeheader()
-        writer.writerows(_epic_row(spec, clip) for clip in clips)
 
 
 def _epic_row(spec: MotionSpec, clip: Clip) -> dict[str, str | int]:
-    verb, noun = spec.verbs[clip.verb], SHAPES[clip.noun]
-    minutes, seconds = divmod(spec.look.frames / spec.fps, 60)
-    return {
-        "narration_id": f"{clip.stem}_0",
-        "participant_id": "P00",
-        "video_id": clip.stem,
-        "narration_timestamp": "00:00:00.000",
-        "start_timestamp": "00:00:00.00",
-        "stop_timestamp": f"{int(minutes) // 60:02}:{int(minutes) % 60:02}:{seconds:05.2f}",
-        "start_frame": 1,
-        "stop_frame": spec.look.frames,
-        "narration": f"move {noun} {verb}",
-        "verb": verb,
-        "verb_class": clip.verb,
-        "noun": noun,
-        "noun_class": clip.noun,
-        "all_nouns": f"['{noun}']",
-        "all_noun_classes": f"[{clip.noun}]",
-    }
+    verb, noun = (clip.verb, spec.verbs[clip.verb]), (clip.noun, SHAPES[clip.noun])
+    return epic_row(clip.stem, "P00", 0, 0, spec.look.frames, spec.fps, verb, noun)

@@ -60,11 +60,21 @@ class Look:
         if self.colours not in ("random", "plain"):
             raise ValueError(f"colours must be 'random' or 'plain', got {self.colours!r}")
 
+    def check(self) -> None:
+        """Refuse what can't be written.
+
+        Raises:
+            ValueError: If the side is not a multiple of 64 pixels.
+        """
+        if self.size <= 0 or self.size % 64:
+            # decord 0.6 fails on MPEG-4 files of some other small widths, 48 and 72 for two.
+            raise ValueError(f"size must be a multiple of 64 pixels, got {self.size}")
+
 
 def trajectory(look: Look, direction: str, rng: np.random.Generator) -> np.ndarray:
     """Centre of the object in each frame, (frames, 2) as x, y in [0, size)."""
     step = np.array(DIRECTIONS[direction], dtype=np.float64)
-    step *= look.speed * rng.uniform(0.8, 1.2) / np.linalg.norm(step)
+    step *= draw_speed(look, rng) / np.linalg.norm(step)
     start = rng.uniform(0, look.size, 2)
     return (start + np.arange(look.frames)[:, None] * step) % look.size
 
@@ -75,21 +85,20 @@ def camera(look: Look, rng: np.random.Generator) -> np.ndarray:
     return np.broadcast_to(np.round(jumps).astype(int), (look.frames, 2))
 
 
+def draw_speed(look: Look, rng: np.random.Generator) -> float:
+    """Speed of one object in pixels a frame, within a fifth of ``look.speed``."""
+    return look.speed * rng.uniform(0.8, 1.2)
+
+
 def render(
     look: Look, shape: str, centres: np.ndarray, offsets: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw a clip.
+    """Draw a clip: ``draw_object`` over a ``draw_background`` of its own."""
+    return draw_object(look, draw_background(look, rng), shape, centres, offsets, rng)
 
-    Args:
-        look: How it looks.
-        shape: A name of ``SHAPES``.
-        centres: From ``trajectory``.
-        offsets: From ``camera``.
-        rng: Draws colours, texture, clutter and noise.
 
-    Returns:
-        RGB frames (frames, size, size, 3), uint8.
-    """
+def draw_background(look: Look, rng: np.random.Generator) -> np.ndarray:
+    """Draw texture and clutter, an RGB image (size, size, 3), uint8."""
     background = _texture(look, rng)
     radius = look.object_size * look.size / 2
     for _ in range(look.clutter):
@@ -97,6 +106,31 @@ def render(
         _draw(
             background, rng.choice(SHAPES), centre, radius * rng.uniform(0.5, 1), _colour(look, rng)
         )
+    return background
+
+
+def draw_object(
+    look: Look,
+    background: np.ndarray,
+    shape: str,
+    centres: np.ndarray,
+    offsets: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Draw an object that moves over a background.
+
+    Args:
+        look: How it looks.
+        background: From ``draw_background``.
+        shape: A name of ``SHAPES``.
+        centres: From ``trajectory``.
+        offsets: From ``camera``.
+        rng: Draws colour, angle and noise.
+
+    Returns:
+        RGB frames (frames, size, size, 3), uint8.
+    """
+    radius = look.object_size * look.size / 2
     colour, angle = _colour(look, rng), rng.uniform(0, 2 * np.pi)
     frames = np.empty((len(centres), look.size, look.size, 3), dtype=np.uint8)
     for i, (centre, offset) in enumerate(zip(centres, offsets, strict=True)):

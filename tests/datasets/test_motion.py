@@ -12,13 +12,13 @@ from mmengine.dataset import Compose
 from mmengine.registry import DefaultScope
 
 from mmvidformer.datasets.motion import (
-    EPIC_COLUMNS,
     PRESETS,
     MotionSpec,
     clip_frames,
     list_clips,
     make_dataset,
 )
+from mmvidformer.datasets.motion_files import EPIC_COLUMNS
 from mmvidformer.datasets.motion_render import DIRECTIONS, SHAPES, Look, camera, trajectory
 from mmvidformer.datasets.motion_video import write_independent_frames
 
