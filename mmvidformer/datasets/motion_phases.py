@@ -64,12 +64,14 @@ def list_phase_clips(spec: PhasesSpec, split: str) -> list[Clip]:
     return [Clip(split, i, i % count, i // count % shapes) for i in range(getattr(spec, split))]
 
 
-def phase_frames(spec: PhasesSpec, clip: Clip) -> tuple[np.ndarray, np.ndarray, tuple[int, int]]:
-    """Draw a clip.
+def phase_path(
+    spec: PhasesSpec, clip: Clip
+) -> tuple[np.ndarray, tuple[int, int], np.random.Generator]:
+    """Draw where the object of a clip goes.
 
     Returns:
-        RGB frames (T, size, size, 3), the object's centres (T, 2) on the torus before the camera's
-        offset, and the frames from which it moves in its second and third direction.
+        Its centres (T, 2) on the torus, before the camera's offset; the frames from which it moves
+        in its second and third direction; and the generator that draws the frames.
     """
     rng = np.random.default_rng([spec.seed, SPLITS.index(clip.split), clip.number])
     frames = int(rng.integers(spec.shortest, spec.look.frames, endpoint=True))
@@ -80,10 +82,14 @@ def phase_frames(spec: PhasesSpec, clip: Clip) -> tuple[np.ndarray, np.ndarray, 
     start = rng.uniform(0, spec.look.size, 2)
     # The step of frame i leads to frame i + 1, so that up to frame ``turns[0]`` all is phase one.
     moved = np.cumsum(steps, axis=0) - steps
-    centres = (start + draw_speed(spec.look, rng) * moved) % spec.look.size
-    look = replace(spec.look, frames=frames)
-    offsets = camera(look, rng)
-    return render(look, SHAPES[clip.noun], centres, offsets, rng), centres, turns
+    return (start + draw_speed(spec.look, rng) * moved) % spec.look.size, turns, rng
+
+
+def phase_frames(spec: PhasesSpec, clip: Clip) -> np.ndarray:
+    """Draw a clip: RGB frames (T, size, size, 3)."""
+    centres, _, rng = phase_path(spec, clip)
+    look = replace(spec.look, frames=len(centres))
+    return render(look, SHAPES[clip.noun], centres, camera(look, rng), rng)
 
 
 def best_share(ratio: float) -> float:
@@ -117,17 +123,13 @@ def make_phases(
         root,
         {"task": "phases", "spec": asdict(spec), "classes": CLASSES, "nouns": SHAPES},
         [clip for split in SPLITS for clip in list_phase_clips(spec, split)],
-        partial(_draw, spec),
+        partial(phase_frames, spec),
         partial(_annotate, spec),
         spec.fps,
         workers,
         force,
         progress,
     )
-
-
-def _draw(spec: PhasesSpec, clip: Clip) -> np.ndarray:
-    return phase_frames(spec, clip)[0]
 
 
 def _annotate(spec: PhasesSpec, root: Path) -> None:

@@ -1,0 +1,53 @@
+# Scripted videos (tools/data/make_motion_sequences.py) for anticipation: 14 frames, 0.25 s apart,
+# before each action. 4 verbs, 4 nouns, 16 actions.
+_base_ = "../loaders.py"
+
+data_root = "data/motion_sequences"
+pipeline = [
+    dict(type="DecordInit", num_threads=1),
+    dict(type="mmvidformer.ObserveBefore", time_step=0.25, num_steps=14),
+    dict(type="DecordDecode"),
+    dict(type="FormatShape", input_format="NCTHW"),
+    dict(type="PackActionInputs", meta_keys=("narration_id",)),
+]
+train_dataloader = dict(
+    num_workers=1,
+    dataset=dict(
+        type="mmvidformer.AnticipationDataset",
+        ann_file=data_root + "/train.csv",
+        action_file=data_root + "/actions.csv",
+        data_prefix=dict(video=data_root + "/train"),
+        name="{video_id}.mp4",
+        num_classes=(4, 4, 16),
+        pipeline=pipeline,
+    ),
+)
+val_dataloader = dict(
+    num_workers=1,
+    dataset=dict(
+        type="mmvidformer.AnticipationDataset",
+        ann_file=data_root + "/val.csv",
+        action_file=data_root + "/actions.csv",
+        data_prefix=dict(video=data_root + "/val"),
+        name="{video_id}.mp4",
+        num_classes=(4, 4, 16),
+        pipeline=pipeline,
+        test_mode=True,
+    ),
+)
+test_dataloader = dict(
+    num_workers=1,
+    dataset=dict(
+        type="mmvidformer.AnticipationDataset",
+        ann_file=data_root + "/test.csv",
+        action_file=data_root + "/actions.csv",
+        data_prefix=dict(video=data_root + "/test"),
+        name="{video_id}.mp4",
+        num_classes=(4, 4, 16),
+        pipeline=pipeline,
+        test_mode=True,
+    ),
+)
+# Of four verbs a top-5 is always right.
+val_evaluator = dict(type="mmvidformer.AnticipationMetric", topk=(1, 2), recall_k=1)
+test_evaluator = val_evaluator
