@@ -1,0 +1,66 @@
+# EPIC-Kitchens-55 for anticipation: the split and the csv files of RULSTM
+# (github.com/fpv-iplab/rulstm, RULSTM/data/ek55) in data_root, and frames at 30 a second in
+# rgb_frames/P01_01/frame_0000000001.jpg. 14 frames, 0.25 s apart, before each action.
+_base_ = "../loaders.py"
+
+data_root = "data/epic_kitchens55"
+# Exactly 256 x 454, which the published BN-Inception weights are for; 456 would not fit it.
+read = [
+    dict(type="mmvidformer.ObserveBefore", time_step=0.25, num_steps=14),
+    dict(type="RawFrameDecode"),
+    dict(type="Resize", scale=(454, 256), keep_ratio=False),
+]
+pack = [
+    dict(type="FormatShape", input_format="NCTHW"),
+    dict(type="PackActionInputs", meta_keys=("narration_id",)),
+]
+train_pipeline = [
+    *read,
+    dict(type="mmvidformer.VideoRandAugment", num_layers=2, magnitude=9),
+    *pack,
+]
+test_pipeline = [*read, *pack]
+
+train_dataloader = dict(
+    dataset=dict(
+        type="mmvidformer.AnticipationDataset",
+        ann_file=f"{data_root}/training.csv",
+        action_file=f"{data_root}/actions.csv",
+        data_prefix=dict(img=f"{data_root}/rgb_frames"),
+        name="{video_id}",
+        num_classes=(125, 352, 2513),
+        pipeline=train_pipeline,
+    ),
+)
+val_dataloader = dict(
+    dataset=dict(
+        type="mmvidformer.AnticipationDataset",
+        ann_file=f"{data_root}/validation.csv",
+        action_file=f"{data_root}/actions.csv",
+        data_prefix=dict(img=f"{data_root}/rgb_frames"),
+        name="{video_id}",
+        num_classes=(125, 352, 2513),
+        pipeline=test_pipeline,
+        test_mode=True,
+    ),
+)
+test_dataloader = dict(
+    dataset=dict(
+        type="mmvidformer.AnticipationDataset",
+        ann_file=f"{data_root}/validation.csv",
+        action_file=f"{data_root}/actions.csv",
+        data_prefix=dict(img=f"{data_root}/rgb_frames"),
+        name="{video_id}",
+        num_classes=(125, 352, 2513),
+        pipeline=test_pipeline,
+        test_mode=True,
+    ),
+)
+val_evaluator = dict(
+    type="mmvidformer.AnticipationMetric",
+    many_shot=dict(
+        verb=f"{data_root}/EPIC_many_shot_verbs.csv",
+        noun=f"{data_root}/EPIC_many_shot_nouns.csv",
+    ),
+)
+test_evaluator = val_evaluator

@@ -1,0 +1,43 @@
+# Motions in three phases (tools/data/make_motion_sequences.py phases) for early recognition: the
+# first part of each clip, every second frame, in batches of different lengths. 8 classes.
+_base_ = "../loaders.py"
+
+data_root = "data/motion_phases"
+pipeline = [
+    dict(type="DecordInit", num_threads=1),
+    dict(type="mmvidformer.ObserveFirst", ratio=1.0, frame_interval=2),
+    dict(type="DecordDecode"),
+    dict(type="FormatShape", input_format="NCTHW"),
+    dict(type="PackActionInputs", meta_keys=("length",)),
+]
+train_dataloader = dict(
+    num_workers=1,
+    dataset=dict(
+        type="VideoDataset",
+        ann_file=data_root + "/train.txt",
+        data_prefix=dict(video=data_root),
+        pipeline=pipeline,
+    ),
+)
+val_dataloader = dict(
+    num_workers=1,
+    dataset=dict(
+        type="VideoDataset",
+        ann_file=data_root + "/val.txt",
+        data_prefix=dict(video=data_root),
+        pipeline=pipeline,
+        test_mode=True,
+    ),
+)
+test_dataloader = dict(
+    num_workers=1,
+    dataset=dict(
+        type="VideoDataset",
+        ann_file=data_root + "/test.txt",
+        data_prefix=dict(video=data_root),
+        pipeline=pipeline,
+        test_mode=True,
+    ),
+)
+val_evaluator = dict(type="AccMetric", metric_options=dict(top_k_accuracy=dict(topk=(1, 2))))
+test_evaluator = val_evaluator
