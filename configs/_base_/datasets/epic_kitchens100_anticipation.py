@@ -45,18 +45,7 @@ val_dataloader = dict(
         test_mode=True,
     ),
 )
-test_dataloader = dict(
-    dataset=dict(
-        type="mmvidformer.AnticipationDataset",
-        ann_file=f"{data_root}/validation.csv",
-        action_file=f"{data_root}/actions.csv",
-        data_prefix=dict(img=f"{data_root}/rgb_frames"),
-        name="{video_id}",
-        num_classes=(97, 300, 3806),
-        pipeline=test_pipeline,
-        test_mode=True,
-    ),
-)
+test_dataloader = val_dataloader
 val_evaluator = dict(
     type="mmvidformer.AnticipationMetric",
     discarded="wrong",

@@ -44,18 +44,7 @@ val_dataloader = dict(
         test_mode=True,
     ),
 )
-test_dataloader = dict(
-    dataset=dict(
-        type="mmvidformer.AnticipationDataset",
-        ann_file=f"{data_root}/validation.csv",
-        action_file=f"{data_root}/actions.csv",
-        data_prefix=dict(img=f"{data_root}/rgb_frames"),
-        name="{video_id}",
-        num_classes=(125, 352, 2513),
-        pipeline=test_pipeline,
-        test_mode=True,
-    ),
-)
+test_dataloader = val_dataloader
 val_evaluator = dict(
     type="mmvidformer.AnticipationMetric",
     many_shot=dict(

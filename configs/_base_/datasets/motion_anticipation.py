@@ -1,5 +1,5 @@
-# Scripted videos (tools/data/make_motion_sequences.py sequences) for anticipation: 14 frames, 0.25 s apart,
-# before each action. 4 verbs, 4 nouns, 16 actions.
+# Videos of scripted actions (tools/data/make_motion_sequences.py sequences) for anticipation: 14
+# frames, 0.25 s apart, before each action. 4 verbs, 4 nouns, 16 actions.
 _base_ = "../loaders.py"
 
 data_root = "data/motion_sequences"
@@ -10,44 +10,24 @@ pipeline = [
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs", meta_keys=("narration_id",)),
 ]
-train_dataloader = dict(
-    num_workers=1,
-    dataset=dict(
+
+
+def segments(split):
+    return dict(
         type="mmvidformer.AnticipationDataset",
-        ann_file=data_root + "/train.csv",
-        action_file=data_root + "/actions.csv",
-        data_prefix=dict(video=data_root + "/train"),
+        ann_file=f"{data_root}/{split}.csv",
+        action_file=f"{data_root}/actions.csv",
+        data_prefix=dict(video=f"{data_root}/{split}"),
         name="{video_id}.mp4",
         num_classes=(4, 4, 16),
         pipeline=pipeline,
-    ),
-)
-val_dataloader = dict(
-    num_workers=1,
-    dataset=dict(
-        type="mmvidformer.AnticipationDataset",
-        ann_file=data_root + "/val.csv",
-        action_file=data_root + "/actions.csv",
-        data_prefix=dict(video=data_root + "/val"),
-        name="{video_id}.mp4",
-        num_classes=(4, 4, 16),
-        pipeline=pipeline,
-        test_mode=True,
-    ),
-)
-test_dataloader = dict(
-    num_workers=1,
-    dataset=dict(
-        type="mmvidformer.AnticipationDataset",
-        ann_file=data_root + "/test.csv",
-        action_file=data_root + "/actions.csv",
-        data_prefix=dict(video=data_root + "/test"),
-        name="{video_id}.mp4",
-        num_classes=(4, 4, 16),
-        pipeline=pipeline,
-        test_mode=True,
-    ),
-)
+        test_mode=split != "train",
+    )
+
+
+train_dataloader = dict(num_workers=1, dataset=segments("train"))
+val_dataloader = dict(num_workers=1, dataset=segments("val"))
+test_dataloader = dict(num_workers=1, dataset=segments("test"))
 # Of four verbs one of the first five is always right, so that the recall is a top-1.
 val_evaluator = dict(type="mmvidformer.AnticipationMetric", recall_k=1)
 test_evaluator = val_evaluator

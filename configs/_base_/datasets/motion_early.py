@@ -10,34 +10,20 @@ pipeline = [
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs", meta_keys=("length",)),
 ]
-train_dataloader = dict(
-    num_workers=1,
-    dataset=dict(
+
+
+def clips(split):
+    return dict(
         type="VideoDataset",
-        ann_file=data_root + "/train.txt",
+        ann_file=f"{data_root}/{split}.txt",
         data_prefix=dict(video=data_root),
         pipeline=pipeline,
-    ),
-)
-val_dataloader = dict(
-    num_workers=1,
-    dataset=dict(
-        type="VideoDataset",
-        ann_file=data_root + "/val.txt",
-        data_prefix=dict(video=data_root),
-        pipeline=pipeline,
-        test_mode=True,
-    ),
-)
-test_dataloader = dict(
-    num_workers=1,
-    dataset=dict(
-        type="VideoDataset",
-        ann_file=data_root + "/test.txt",
-        data_prefix=dict(video=data_root),
-        pipeline=pipeline,
-        test_mode=True,
-    ),
-)
+        test_mode=split != "train",
+    )
+
+
+train_dataloader = dict(num_workers=1, dataset=clips("train"))
+val_dataloader = dict(num_workers=1, dataset=clips("val"))
+test_dataloader = dict(num_workers=1, dataset=clips("test"))
 val_evaluator = dict(type="AccMetric", metric_options=dict(top_k_accuracy=dict(topk=(1, 2))))
 test_evaluator = val_evaluator

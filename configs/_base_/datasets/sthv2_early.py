@@ -49,17 +49,6 @@ val_dataloader = dict(
         test_mode=True,
     ),
 )
-test_dataloader = dict(
-    dataset=dict(
-        type="mmvidformer.ClassSubsetDataset",
-        ann_file=f"{data_root}/sthv2_val_list_videos.txt",
-        data_prefix=dict(video=f"{data_root}/videos"),
-        class_file=f"{data_root}/early_classes.txt",
-        expected_classes=41,
-        expected_clips=7503,
-        pipeline=test_pipeline,
-        test_mode=True,
-    ),
-)
+test_dataloader = val_dataloader
 val_evaluator = dict(type="AccMetric")
 test_evaluator = val_evaluator
