@@ -15,6 +15,10 @@ import numpy as np
 from mmvidformer.datasets.motion_video import QUALITY, write_independent_frames
 
 SPLITS = ("train", "val", "test")
+ANNOTATIONS = (
+    *(f"{split}.{suffix}" for split in SPLITS for suffix in ("txt", "csv")),
+    "classes.txt", "actions.csv", "video_info.csv",
+)  # fmt: skip
 EPIC_COLUMNS = (
     "narration_id", "participant_id", "video_id", "narration_timestamp", "start_timestamp",
     "stop_timestamp", "start_frame", "stop_frame", "narration", "verb", "verb_class", "noun",
@@ -56,7 +60,8 @@ def write_dataset(
         annotate: Writes the annotations into the folder.
         fps: Frames a second of the files.
         workers: Processes that draw and encode.
-        force: Replace a data set made with other arguments; its videos are deleted.
+        force: Replace a data set made with other arguments; its videos and ``ANNOTATIONS`` are
+            deleted.
         progress: Wraps the iteration over finished videos; gets their number too.
 
     Returns:
@@ -79,8 +84,10 @@ def write_dataset(
                     f"{root} holds a motion data set made with other arguments ({record}); "
                     "choose another folder, or force to write over it"
                 )
-            for split in SPLITS:  # videos that the new one does not have would stay otherwise
+            for split in SPLITS:  # what the new one does not have would stay otherwise
                 shutil.rmtree(root / split, ignore_errors=True)
+            for name in ANNOTATIONS:
+                (root / name).unlink(missing_ok=True)
     for split in SPLITS:
         (root / split).mkdir(parents=True, exist_ok=True)
     record.write_text(json.dumps({**wanted, "complete": False}, indent=1))

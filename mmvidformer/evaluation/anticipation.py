@@ -133,6 +133,7 @@ class AnticipationMetric(BaseMetric):
 
     def process(self, data_batch: Sequence, data_samples: Sequence[Mapping]) -> None:
         """Keep the rank of the right verb, noun and action at each time, for each sample."""
+        pairs = torch.tensor(self._actions()) if self.marginal else None
         for sample in data_samples:
             if "gt_label" not in sample or (self.subsets and "narration_id" not in sample):
                 raise KeyError(
@@ -141,34 +142,19 @@ class AnticipationMetric(BaseMetric):
                     f"found {sorted(sample)}"
                 )
             label = sample["gt_label"].tolist()
-            scores = self._scores(sample["pred_score"])
+            scores = dict(sample["pred_score"])
+            if pairs is not None:
+                actions = scores["action"].float().cpu()
+                for i, task in enumerate(TASKS[:2]):
+                    scores[task] = marginal_scores(actions, pairs[:, i])
+            _check_shapes(scores)
             ranks = {
-                task: [rank_of(row, label[i]) for row in scores[task]]
+                task: [rank_of(row, label[i]) for row in scores[task].float().cpu()]
                 for i, task in enumerate(TASKS)
             }
             self.results.append(
                 {"narration_id": sample.get("narration_id"), "label": label, "ranks": ranks}
             )
-
-    def _scores(self, scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        if self.marginal and "action" in scores:
-            actions = scores["action"].float().cpu()
-            pairs = torch.tensor(self._actions())
-            parts = {
-                task: marginal_scores(actions, pairs[:, i]) for i, task in enumerate(TASKS[:2])
-            }
-            return {**parts, "action": actions}
-        shapes = {name: tuple(score.shape) for name, score in scores.items()}
-        if (
-            set(shapes) != set(TASKS)
-            or any(len(shape) != 2 for shape in shapes.values())
-            or len({shape[0] for shape in shapes.values()}) != 1
-        ):
-            raise ValueError(
-                f"expected scores (times, classes) for each of {TASKS}, with equal times; "
-                f"got {shapes}"
-            )
-        return {task: scores[task].float().cpu() for task in TASKS}
 
     def _actions(self) -> list[tuple[int, int]]:
         if "actions" not in (self.dataset_meta or {}):
@@ -232,12 +218,26 @@ class AnticipationMetric(BaseMetric):
 
     def _classes(self, task: str) -> list[int] | None:
         """Classes that the recall is limited to."""
-        if self.many_shot is None or task in self.many_shot:
-            return self.many_shot and self.many_shot[task]
+        if self.many_shot is None:
+            return None
+        if task in self.many_shot:
+            return self.many_shot[task]
         verbs, nouns = set(self.many_shot["verb"]), set(self.many_shot["noun"])
         return [
             i for i, (verb, noun) in enumerate(self._actions()) if verb in verbs or noun in nouns
         ]
+
+
+def _check_shapes(scores: Mapping[str, Tensor]) -> None:
+    shapes = {name: tuple(score.shape) for name, score in scores.items()}
+    if (
+        set(shapes) != set(TASKS)
+        or any(len(shape) != 2 for shape in shapes.values())
+        or len({shape[0] for shape in shapes.values()}) != 1
+    ):
+        raise ValueError(
+            f"expected scores (times, classes) for each of {TASKS}, with equal times; got {shapes}"
+        )
 
 
 def _by_task(name: str, files: object) -> dict[str, Subset]:

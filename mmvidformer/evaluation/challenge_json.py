@@ -5,7 +5,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import torch
+import numpy as np
 from mmengine.evaluator import BaseMetric
 
 from mmvidformer.registry import METRICS
@@ -102,7 +102,7 @@ class ChallengeJson(BaseMetric):
                 "mmvidformer.AnticipationDataset has them"
             )
         first = results[0]
-        zeros = {task: torch.zeros(len(first[task])).numpy() for task in ("verb", "noun", "action")}
+        zeros = {task: np.zeros(len(first[task])) for task in ("verb", "noun", "action")}
         left_out = [
             {**first, **zeros, "narration_id": segment["narration_id"]}
             for segment in self.dataset_meta["discarded"]

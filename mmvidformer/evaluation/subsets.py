@@ -61,6 +61,9 @@ class Subset:
         )
 
 
+HEADERS = {"participant_id": "participants", "verb": "verbs", "noun": "nouns"}
+
+
 def read_subset(files: str | Sequence[str]) -> Subset:
     """Read which samples are in a subset, from one file or as the union of several.
 
@@ -75,12 +78,11 @@ def read_subset(files: str | Sequence[str]) -> Subset:
     subset = Subset()
     for path in [files] if isinstance(files, str) else files:
         lines = Path(path).read_text(encoding="utf-8").split()
-        if lines and lines[0] in ("verb", "noun"):
-            getattr(subset, f"{lines[0]}s").update(read_classes(path, lines[0]))
-        elif lines and lines[0] == "participant_id":
-            subset.participants.update(lines[1:])
-        else:
-            subset.narrations.update(lines)
-        if len(lines) < 1 + (lines[:1] == ["participant_id"]):
+        member = HEADERS.get(lines[0]) if lines else None
+        entries = lines[1:] if member else lines
+        if not entries:
             raise ValueError(f"{path} lists nothing")
+        if member in ("verbs", "nouns"):
+            entries = read_classes(path, lines[0])
+        getattr(subset, member or "narrations").update(entries)
     return subset

@@ -114,6 +114,7 @@ def test_another_kind_of_data_set_is_not_written_over(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match="other arguments"):
         make_phases(SMALL, tmp_path)
     assert make_phases(SMALL, tmp_path, force=True)
+    assert not list(tmp_path.glob("*.csv"))  # those of the first, whose clips are gone
     assert len(list((tmp_path / "train").iterdir())) == 8
 
 

@@ -160,7 +160,7 @@ def test_a_subset_without_samples_is_named(samples: list[dict], tmp_path: Path) 
 @pytest.mark.parametrize(
     ("content", "match"),
     [("", "lists nothing"), ("participant_id\n", "lists nothing"),
-     ("verb\n", "has no classes"), ("noun\ntap\n", "line 2: no noun class")],
+     ("verb\n", "lists nothing"), ("noun\ntap\n", "line 2: no noun class")],
 )  # fmt: skip
 def test_wrong_files_of_subsets_are_named(tmp_path: Path, content: str, match: str) -> None:
     (tmp_path / "a.csv").write_text(content)

@@ -1,6 +1,6 @@
 # Early recognition on 41 classes of Something-Something V2: all frames of the first part of each
 # clip. The classes are listed in early_classes.txt, one a line, which the user gives: no source
-# that we know of has the list. Clips differ in length; a batch is padded with zeros at the end,
+# that we know of has the list. Clips differ in length; a batch is padded with black frames,
 # and each sample tells its length.
 _base_ = "../loaders.py"
 

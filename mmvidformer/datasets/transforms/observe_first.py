@@ -10,8 +10,8 @@ from mmvidformer.registry import TRANSFORMS
 class ObserveFirst(BaseTransform):
     """Take the frames of the first part of a video, as many as there are (early recognition).
 
-    Clips differ in length; MMEngine's preprocessors pad a batch with zeros at the end, and the key
-    ``length`` tells the frames of each clip:
+    Clips differ in length. No collate function is needed: ``ActionDataPreprocessor`` stacks them
+    with black frames at the end, before it normalises, and ``length`` tells the frames of each:
     ``dict(type="PackActionInputs", meta_keys=("length",))``.
 
     Comes in place of ``SampleFrames``. Required keys: ``total_frames``, ``start_index``. Added:
