@@ -48,7 +48,7 @@ class PhasesSpec:
     fps: int = 12
     shortest: int = 24
     seed: int = 0
-    look: Look = field(default_factory=lambda: Look(frames=40, speed=3.0))
+    look: Look = field(default_factory=lambda: Look(frames=40))
 
     def __post_init__(self) -> None:
         if not 12 <= self.shortest <= self.look.frames:
