@@ -7,7 +7,6 @@ cases. Clips differ in length, whatever their class, and the frame is a torus
 (``motion_render``), so that single frames tell nothing at all.
 """
 
-from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -105,7 +104,7 @@ def best_share(ratio: float) -> float:
     if any(abs(ratio - end) <= JITTER for end in ends):
         raise ValueError(f"at {ratio} of a clip a phase ends in some and not in others")
     phases = 1 + sum(ratio > end for end in ends)
-    return len(Counter(c[:phases] for c in CLASSES)) / len(CLASSES)
+    return len({c[:phases] for c in CLASSES}) / len(CLASSES)
 
 
 def make_phases(
