@@ -48,6 +48,53 @@ def tiny_videos(tmp_path_factory: pytest.TempPathFactory) -> TinyVideos:
     return videos
 
 
+@pytest.fixture(scope="session")
+def prediction_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tiny data of anticipation and early recognition, in a working folder for their configs."""
+    here = tmp_path_factory.mktemp("prediction_data")
+    for number in (55, 100):
+        _write_kitchen(here / "data" / f"epic_kitchens{number}")
+    _write_something(here / "data" / "sthv2")
+    from mmvidformer.datasets.motion_phases import PhasesSpec, make_phases
+    from mmvidformer.datasets.motion_render import Look
+    from mmvidformer.datasets.motion_sequences import SequencesSpec, make_sequences
+
+    phases = PhasesSpec(train=3, val=3, test=3, shortest=12, look=Look(frames=20))
+    make_phases(phases, here / "data" / "motion_phases")
+    sequences = SequencesSpec(train=1, val=1, test=1, actions=4)
+    make_sequences(sequences, here / "data" / "motion_sequences")
+    return here
+
+
+def _write_kitchen(root: Path) -> None:
+    """Three actions in a video of 30 frames, one of them too early."""
+    frames = root / "rgb_frames" / "P01_01"
+    frames.mkdir(parents=True)
+    for i in range(1, 31):
+        cv2.imwrite(str(frames / f"frame_{i:010}.jpg"), np.full((25, 45, 3), 8 * i, np.uint8))
+    rows = "P01_01_0,P01_01,2,4,0,1,0\nP01_01_1,P01_01,20,25,0,1,0\nP01_01_2,P01_01,28,30,1,1,1\n"
+    for split in ("training", "validation"):
+        (root / f"{split}.csv").write_text(rows)
+    (root / "actions.csv").write_text("id,verb,noun,action\n0,0,1,take spoon\n1,1,1,put spoon\n")
+    (root / "EPIC_many_shot_verbs.csv").write_text("verb_class,verb\n0,take\n")
+    (root / "EPIC_many_shot_nouns.csv").write_text("noun_class,noun\n1,spoon\n")
+    (root / "validation_unseen_participants_ids.csv").write_text("P01_01_0\nP01_01_1\n")
+    for task in ("verbs", "nouns", "actions"):
+        (root / f"validation_tail_{task}_ids.csv").write_text("P01_01_2\n")
+
+
+def _write_something(root: Path) -> None:
+    """Three videos of 8, 16 and 24 frames, of two classes."""
+    (root / "videos").mkdir(parents=True)
+    lines = []
+    for i, frames in enumerate((8, 16, 24)):
+        _write(root / "videos" / f"{i}.mp4", np.full((frames, 128, 128, 3), 100, np.uint8))
+        lines.append(f"{i}.mp4 {93 + i % 2}\n")
+    for split in ("train", "val"):
+        (root / f"sthv2_{split}_list_videos.txt").write_text("".join(lines))
+    (root / "early_classes.txt").write_text("94\n93\n")
+
+
 def _write(path: Path, frames: np.ndarray) -> None:
     height, width = frames.shape[1:3]
     writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*"mp4v"), 12, (width, height))

@@ -18,8 +18,11 @@ from mmvidformer import get_config, list_configs
 from mmvidformer.compat.config_names import config_folder
 from mmvidformer.registry import DATASETS, METRICS, MODELS
 
-# Those of videos; feature_fixation_image has a test of its own, tests/tools/test_image_pretraining.
-NAMES = [name for name in list_configs() if not name.endswith("_image")]
+# Recognisers of views of a video. feature_fixation_image has a test of its own, in
+# tests/tools/test_image_pretraining; HORST, with other pipelines and heads, in test_configs_horst.
+NAMES = [
+    name for name in list_configs() if not name.endswith("_image") and not name.startswith("horst_")
+]
 SIDE, FRAMES = 32, 4
 
 

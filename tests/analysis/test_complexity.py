@@ -129,8 +129,11 @@ def test_size_of_the_view_may_be_the_backbones_default() -> None:
 
 
 def test_every_config_can_be_counted() -> None:
+    """But HORST: a recurrent net is no backbone and head, and its cost grows with the clip."""
     sizes = {}
     for name in list_configs():
+        if name.startswith("horst_"):
+            continue
         cfg = get_config(name)
         if cfg.model.backbone.arch == "b" and name.startswith("feature_fixation"):
             cfg.model.backbone.arch = dict(embed_dims=512, depth=1, num_heads=8)  # there are many

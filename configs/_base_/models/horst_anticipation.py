@@ -1,6 +1,8 @@
 # HORST for anticipation on EPIC-Kitchens-55 (section "Architecture"): frozen BN-Inception of RULSTM
 # (github.com/fpv-iplab/rulstm, TSN-rgb.pth.tar) on 14 frames of 256 x 454 pixels, 0.25 s apart, two
-# layers of order 8. Pipelines end with FormatShape('NCHW'); frames are RGB, and turned to BGR here.
+# layers of order 8. Pipelines end with FormatShape('NCTHW'); frames are RGB, and turned to BGR
+# here. Without init_from the frozen backbone is random, which is of use for trying things out only:
+# --cfg-options model.backbone.init_from=TSN-rgb.pth.tar
 tasks = dict(verb=125, noun=352, action=2513)
 model = dict(
     type="mmvidformer.RecurrentRecognizer",
@@ -20,6 +22,6 @@ model = dict(
         mean=[104.0, 117.0, 128.0],
         std=[1.0, 1.0, 1.0],
         to_rgb=True,  # MMAction2's name for swapping the channels: RGB becomes BGR
-        format_shape="NCHW",
+        format_shape="NCTHW",
     ),
 )

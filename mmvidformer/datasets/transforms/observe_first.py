@@ -11,8 +11,9 @@ class ObserveFirst(BaseTransform):
     """Take the frames of the first part of a video, as many as there are (early recognition).
 
     Clips differ in length. No collate function is needed: ``ActionDataPreprocessor`` stacks them
-    with black frames at the end, before it normalises, and ``length`` tells the frames of each:
-    ``dict(type="PackActionInputs", meta_keys=("length",))``.
+    with black frames at the end, before it normalises, and ``length`` tells a
+    ``RecurrentRecognizer`` the frames of each:
+    ``dict(type="PackActionInputs", meta_keys=("length",))``. ``ClipPadding`` notes it by itself.
 
     Comes in place of ``SampleFrames``. Required keys: ``total_frames``, ``start_index``. Added:
     ``frame_inds``, ``clip_len``, ``num_clips``, ``length`` (equal to ``clip_len``).

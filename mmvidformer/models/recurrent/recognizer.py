@@ -12,14 +12,14 @@ from mmvidformer.models.recurrent.horst import HorstOutput, State
 from mmvidformer.registry import MODELS
 
 # Where the steps of a padded clip are noted.
-LENGTH = "observed_frames"
+LENGTH = "length"
 
 
 @MODELS.register_module()
 class ClipPadding(ActionDataPreprocessor):
     """MMAction2's preprocessor for clips that are not of one length.
 
-    Clips are padded at their end, and each sample's ``observed_frames`` says how many frames it
+    Clips are padded at their end, and each sample's ``length`` says how many frames it
     has. Arguments are those of ``ActionDataPreprocessor``; ``format_shape`` must be ``'NCTHW'``.
 
     Raises:
@@ -50,7 +50,7 @@ class RecurrentRecognizer(BaseRecognizer):
 
     Inputs are clips, (B, views, C, T, H, W) as ``FormatShape('NCTHW')`` and ``ClipPadding`` give
     them, or (B, T, C, H, W) as ``FormatShape('NCHW')`` does. Where a sample says
-    ``observed_frames``, what follows them is padding. Arguments are those of MMAction2's
+    ``length``, what follows them is padding. Arguments are those of MMAction2's
     ``BaseRecognizer``.
     """
 

@@ -152,7 +152,7 @@ def test_padding_notes_lengths_and_normalises() -> None:
     data = clips(4, 2)
     padded = preprocess(data)
     assert padded["inputs"].shape == (2, 1, 3, 4, 16, 16)
-    assert [s.metainfo["observed_frames"] for s in padded["data_samples"]] == [4, 2]
+    assert [s.metainfo["length"] for s in padded["data_samples"]] == [4, 2]
     expected = (data["inputs"][1][0, 2].float() - 130) / 70
     alone = preprocess({"inputs": data["inputs"][1:], "data_samples": None})["inputs"]
     for inputs in (padded["inputs"][1:, :, :, :2], alone):

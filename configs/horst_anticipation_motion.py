@@ -1,0 +1,20 @@
+# HORST, small, from scratch on generated videos of scripted actions (docs/horst.md): a stem that is
+# trained in place of the frozen BN-Inception.
+# python tools/data/make_motion_sequences.py sequences data/motion_sequences
+# tools/dist_train.sh configs/horst_anticipation_motion.py 2
+_base_ = [
+    "./_base_/default_runtime.py",
+    "./_base_/models/horst_anticipation.py",
+    "./_base_/datasets/motion_anticipation.py",
+    "./_base_/schedules/horst_motion_20e.py",
+]
+
+model = dict(
+    backbone=dict(_delete_=True, type="mmvidformer.ConvStem", channels=32),
+    neck=dict(in_channels=32, channels=[32, 64], strides=[1, 2]),
+    cls_head=dict(tasks=dict(verb=4, noun=4, action=16), in_channels=64),
+    data_preprocessor=dict(
+        mean=[123.675, 116.28, 103.53], std=[58.395, 57.12, 57.375], to_rgb=False
+    ),
+)
+default_hooks = dict(checkpoint=dict(save_best="action/top1_1.00s"))

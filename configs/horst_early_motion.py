@@ -1,0 +1,15 @@
+# HORST, small, from scratch on generated clips whose class shows only over time (docs/horst.md).
+# python tools/data/make_motion_sequences.py phases data/motion_phases
+# tools/dist_train.sh configs/horst_early_motion.py 2
+_base_ = [
+    "./_base_/default_runtime.py",
+    "./_base_/models/horst_early_recognition.py",
+    "./_base_/datasets/motion_early.py",
+    "./_base_/schedules/horst_motion_20e.py",
+]
+
+model = dict(
+    backbone=dict(channels=32),
+    neck=dict(in_channels=32, channels=[32, 64], strides=[1, 2]),
+    cls_head=dict(num_classes=8, in_channels=64, topk=(1, 2)),
+)
