@@ -1,7 +1,7 @@
 # HORST, anticipation on EPIC-Kitchens-100, layers of 512 channels. Paper: mean top-5 recall at 1 s
 # of verb, noun, action 23.8, 29.2, 13.2 (theirs, not measured here), with 3087 actions where the
-# public actions.csv has 3806. The frozen backbone is random without RULSTM's weights for this data
-# set, --cfg-options model.backbone.init_from=TSN-rgb.pth.tar. Batch as in horst_ek55.
+# public actions.csv has 3806. The frozen backbone is random without RULSTM's weights,
+# --cfg-options model.backbone.init_from=TSN-rgb.pth.tar. Batch as in horst_ek55.
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/horst_anticipation.py",

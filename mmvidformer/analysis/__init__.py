@@ -1,6 +1,6 @@
 """Counts that tables are made of."""
 
-from mmvidformer.analysis.complexity import Complexity, count
+from mmvidformer.analysis.complexity import Complexity, count, recurrent
 from mmvidformer.analysis.published import PUBLISHED, Published
 
-__all__ = ["PUBLISHED", "Complexity", "Published", "count"]
+__all__ = ["PUBLISHED", "Complexity", "Published", "count", "recurrent"]

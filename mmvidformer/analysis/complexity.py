@@ -37,6 +37,11 @@ def input_shape(cfg: Config) -> tuple[int, int, int, int]:
     return 3, frames, height, width
 
 
+def recurrent(cfg: Config) -> bool:
+    """Whether layers go from frame to frame between backbone and head, as in HORST."""
+    return "neck" in cfg.model
+
+
 def count(cfg: Config, shape: tuple[int, int, int, int] | None = None) -> Complexity:
     """Count one forward pass, without computing it.
 
@@ -46,7 +51,15 @@ def count(cfg: Config, shape: tuple[int, int, int, int] | None = None) -> Comple
 
     Returns:
         The counts.
+
+    Raises:
+        ValueError: If the model is recurrent: frames go through a net, its maps through layers
+            whose cost depends on the length of the clip.
     """
+    if recurrent(cfg):
+        raise ValueError(
+            f"{cfg.model.neck.type} goes from frame to frame, and has no view of one size to count"
+        )
     with DefaultScope.overwrite_default_scope("mmaction"), torch.device("meta"):
         shape = shape or input_shape(cfg)
         parts = (MODELS.build(cfg.model[part]) for part in ("backbone", "cls_head"))

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 import mmvidformer
-from mmvidformer.analysis import PUBLISHED, Complexity, count
+from mmvidformer.analysis import PUBLISHED, Complexity, count, recurrent
 from mmvidformer.engine import load_config
 
 
@@ -45,6 +45,8 @@ def main() -> int:
     parser.add_argument("--csv", type=Path, help="also write the table to this file")
     args = parser.parse_args()
     names = args.configs or (list(PUBLISHED) if args.paper else mmvidformer.list_configs())
+    if not args.configs:
+        names = [name for name in names if not recurrent(load_config(name))]
     columns = ["config", "view", "M params", "G MACs"]
     if args.paper:
         columns += ["paper M", "diff", "paper G", "diff", "source", "within"]
