@@ -58,11 +58,13 @@ def test_anticipation_has_the_papers_sizes(classifier: str) -> None:
 
 def test_frames_become_bgr_less_the_means() -> None:
     preprocess = build(recipe("horst_anticipation").data_preprocessor)
-    frame = torch.tensor([10, 20, 30], dtype=torch.uint8)[:, None, None].expand(14, 3, 2, 2)
-    data = {"inputs": [frame], "data_samples": [ActionDataSample()]}
+    colour = torch.tensor([10, 20, 30], dtype=torch.uint8)
+    clip = colour[None, :, None, None, None].expand(1, 3, 14, 2, 2)
+    data = {"inputs": [clip], "data_samples": [ActionDataSample()]}
     inputs = preprocess(data)["inputs"]
-    assert inputs.shape == (1, 14, 3, 2, 2)
-    assert inputs[0, 0, :, 0, 0].tolist() == [30 - 104, 20 - 117, 10 - 128]
+    assert inputs.shape == (1, 1, 3, 14, 2, 2)
+    wanted = torch.tensor([30.0 - 104, 20 - 117, 10 - 128])
+    torch.testing.assert_close(inputs, wanted[None, None, :, None, None, None].expand_as(inputs))
 
 
 @pytest.mark.parametrize("name", ["horst_early_recognition", "horst_anticipation"])
