@@ -129,7 +129,9 @@ def test_on_a_gpu() -> None:
     assert measure(vast, "cuda", repeats=1).seconds is None
 
 
-@pytest.mark.parametrize("name", ["attention_cpu_growth", "attention_cpu_kept_growth"])
+@pytest.mark.parametrize(
+    "name", ["attention_cpu_growth", "attention_cpu_kept_growth", "attention_cpu_calm_growth"]
+)
 def test_the_page_quotes_the_files(name: str) -> None:
     docs = Path(__file__).parents[2] / "docs"
     page = (docs / "feature_fixation.md").read_text()

@@ -1,12 +1,13 @@
 """What the kernels of linear cost have in common: masks, dropout, precision."""
 
+from abc import ABC, abstractmethod
 from contextlib import nullcontext
 
 import torch
 from torch import Tensor, nn
 
 
-class LinearCostKernel(nn.Module):
+class LinearCostKernel(nn.Module, ABC):
     """Attention whose time and memory grow with the tokens, not with their square.
 
     Sums over a sequence are long and a quotient of two of them is left, so that all of a
@@ -67,9 +68,9 @@ class LinearCostKernel(nn.Module):
             wide = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
             return self.attend(*wide, mask).to(v.dtype)
 
+    @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         """Attend in the given precision; arguments and shapes as of ``forward``."""
-        raise NotImplementedError
 
 
 def _without_autocast(device: str) -> torch.autocast | nullcontext:

@@ -1,5 +1,7 @@
 """What turns each frame into a map, before the recurrent layers."""
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor, nn
 
@@ -7,7 +9,7 @@ from mmvidformer.models.recurrent.parts import FeedForward
 from mmvidformer.registry import MODELS
 
 
-class FrozenFrames(nn.Module):
+class FrozenFrames(nn.Module, ABC):
     """A pretrained network on single frames that is not trained.
 
     Frozen, it has no gradients, and its norms keep their statistics in training too.
@@ -29,9 +31,9 @@ class FrozenFrames(nn.Module):
         """Switch between training and evaluation; frozen, stay in evaluation."""
         return super().train(mode and not self.frozen)
 
+    @abstractmethod
     def features(self, frames: Tensor) -> Tensor:
         """Map frames (N, 3, H, W) to maps (N, C, h, w)."""
-        raise NotImplementedError
 
     def forward(self, frames: Tensor) -> Tensor:
         """Map frames (N, 3, H, W) to maps (N, C, h, w)."""
