@@ -110,5 +110,7 @@ def test_versions_of_ci_satisfy_the_declared_ranges() -> None:
         requirement = Requirement(line)
         if requirement.marker is not None and not requirement.marker.evaluate():
             continue
+        if requirement.name == "mmvidformer":  # one extra that includes others
+            continue
         pin = pins[requirement.name.lower()]
         assert requirement.specifier.contains(pin), f"{requirement} excludes {pin}"
