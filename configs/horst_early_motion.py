@@ -9,7 +9,7 @@ _base_ = [
 ]
 
 model = dict(
-    backbone=dict(channels=32),
-    neck=dict(in_channels=32, channels=[32, 64], strides=[1, 2]),
-    cls_head=dict(num_classes=8, in_channels=64, topk=(1, 2)),
+    backbone=dict(channels=16),
+    neck=dict(in_channels=16, channels=[16, 32], strides=[1, 2]),
+    cls_head=dict(num_classes=8, in_channels=32, topk=(1, 2)),
 )

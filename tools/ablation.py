@@ -37,10 +37,15 @@ def parse_args() -> argparse.Namespace:
         "--row", nargs="+", action="append", required=True, metavar=("NAME", "KEY=VALUE"),
         help="a variant: its name, and what it changes in the config",
     )  # fmt: skip
+    parser.add_argument(
+        "--common", nargs="+", default=[], metavar="KEY=VALUE", help="what all rows change"
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--procs", type=int, default=1, help="processes of each run")
-    parser.add_argument("--views", default="1x1", help="test views, clips x crops")
-    parser.add_argument("--metric", default="acc/top1", help="the figure of the table")
+    parser.add_argument("--views", help="test views, clips x crops; default: the config's")
+    parser.add_argument(
+        "--metric", nargs="+", default=["acc/top1"], help="figures of the table, a line each"
+    )
     parser.add_argument("--work-dir", type=Path, default=Path("work_dirs/ablation"))
     parser.add_argument("--out", type=Path, help="Markdown file of the table")
     args = parser.parse_args()
@@ -55,14 +60,14 @@ def folder_name(row: str) -> str:
     return re.sub(r"[^\w-]+", "_", row)
 
 
-def figure(args: argparse.Namespace, row: list[str], seed: int) -> float:
-    """Train and test a row with one seed, unless that was done, and give its figure.
+def test_figures(args: argparse.Namespace, row: list[str], seed: int) -> dict[str, float]:
+    """Train and test a row with one seed, unless that was done, and give its metrics.
 
     Raises:
         ValueError: If an earlier run in the row's folder had other settings.
         subprocess.CalledProcessError: If training or testing fails; its log is named.
     """
-    name, *changes = row
+    name, *changes = [*row, *args.common]
     folder = args.work_dir / folder_name(name) / f"seed_{seed}"
     folder.mkdir(parents=True, exist_ok=True)
     settings = {"config": args.config, "changes": changes, "procs": args.procs}
@@ -74,15 +79,17 @@ def figure(args: argparse.Namespace, row: list[str], seed: int) -> float:
         )
     record.write_text(json.dumps(settings))
     common = ["--work-dir", str(folder), *(["--cfg-options", *changes] if changes else [])]
-    results = sorted(folder.glob(f"test_{args.views}_*.json"))
+    views = ["--views", args.views] if args.views else []
+    pattern = f"test_{args.views or '*'}_*.json"
+    results = sorted(folder.glob(pattern))
     if not results:
         run("dist_train.sh", args.config, args.procs, "--seed", seed, "--resume", *common,
             log=folder / "train.log")  # fmt: skip
         checkpoint = (folder / "last_checkpoint").read_text()
-        run("dist_test.sh", args.config, checkpoint, args.procs, "--views", args.views, *common,
+        run("dist_test.sh", args.config, checkpoint, args.procs, *views, *common,
             log=folder / "test.log")  # fmt: skip
-        results = sorted(folder.glob(f"test_{args.views}_*.json"))
-    return json.loads(results[0].read_text())["metrics"][args.metric]
+        results = sorted(folder.glob(pattern))
+    return json.loads(results[0].read_text())["metrics"]
 
 
 def run(script: str, *arguments: object, log: Path) -> None:
@@ -111,11 +118,15 @@ def table(args: argparse.Namespace, figures: dict[str, list[float]]) -> str:
 def main() -> None:
     """Run what is missing and print the table."""
     args = parse_args()
-    figures: dict[str, list[float]] = {row[0]: [] for row in args.row}
+    several = len(args.metric) > 1
+    figures: dict[str, list[float]] = {}
     jobs = [(row, seed) for seed in args.seeds for row in args.row]
     for row, seed in (bar := tqdm(jobs, unit="run", disable=None)):
         bar.set_postfix_str(f"{row[0]}, seed {seed}")
-        figures[row[0]].append(figure(args, row, seed))
+        metrics = test_figures(args, row, seed)
+        for metric in args.metric:
+            line = f"{row[0]}: {metric}" if several else row[0]
+            figures.setdefault(line, []).append(metrics[metric])
     text = table(args, figures)
     print(text)
     if args.out:

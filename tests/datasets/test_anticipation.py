@@ -3,16 +3,18 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from math import floor
 from pathlib import Path
-from types import SimpleNamespace
 
 import cv2
+import lmdb
 import numpy as np
 import pytest
+import torch
 from mmengine.registry import DefaultScope
 from torch import Tensor
 
 from mmvidformer.datasets import anticipation
 from mmvidformer.datasets.motion_video import write_independent_frames
+from mmvidformer.datasets.transforms import lmdb_decode
 from mmvidformer.datasets.transforms.observe_before import ObserveBefore, observed_frames
 from mmvidformer.registry import DATASETS, TRANSFORMS
 
@@ -100,19 +102,31 @@ def levels(inputs: Tensor) -> list[int]:
     return ((red + green) / 8).round().int().tolist()
 
 
+class Frames:
+    """Writes an LMDB, which it keeps closed between the changes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+
+    def change(self, name: str, *arguments: object) -> None:
+        with lmdb.open(self.path, map_size=2**24) as env, env.begin(write=True) as transaction:
+            getattr(transaction, name)(*arguments)
+
+    def put(self, number: int, value: bytes) -> None:
+        self.change("put", f"P01_01_frame_{number:010}.jpg".encode(), value)
+
+    def delete(self, number: int) -> None:
+        self.change("delete", f"P01_01_frame_{number:010}.jpg".encode())
+
+
 @pytest.fixture
-def lmdb(monkeypatch: pytest.MonkeyPatch) -> dict[bytes, bytes]:
-    """A store in place of the package ``lmdb``; it has frames 1 to 60 of P01_01 as JPEG."""
-    store = {f"P01_01_frame_{i:010}.jpg".encode(): jpeg(film(i)) for i in range(1, 61)}
-
-    class Transaction(dict):
-        __enter__ = dict.copy
-        __exit__ = staticmethod(lambda *error: None)
-
-    environment = SimpleNamespace(begin=lambda write: Transaction(store), close=lambda: None)
-    fake = SimpleNamespace(open=lambda path, **kwargs: environment)
-    monkeypatch.setitem(sys.modules, "lmdb", fake)
-    return store
+def frames(kitchen: Path) -> Iterator[Frames]:
+    """An LMDB with frames 1 to 60 of P01_01 as JPEG."""
+    frames = Frames(kitchen / "rgb")
+    for i in range(1, 61):
+        frames.put(i, jpeg(film(i)))
+    yield frames
+    lmdb_decode._open.cache_clear()
 
 
 SEEN = [24, 31, 39, 46]  # floor((54 / 30 - m / 4) * 30) for m = 4 to 1
@@ -120,7 +134,7 @@ SEEN = [24, 31, 39, 46]  # floor((54 / 30 - m / 4) * 30) for m = 4 to 1
 
 @pytest.mark.parametrize("make", [build, over_video, over_lmdb])
 def test_each_source_shows_the_frames_before_the_action(
-    kitchen: Path, lmdb: dict, make: Callable
+    kitchen: Path, frames: Frames, make: Callable
 ) -> None:
     dataset = make(kitchen)
     assert len(dataset) == 1
@@ -202,10 +216,10 @@ def test_official_paths_are_the_default(kitchen: Path) -> None:
     assert info["frame_dir"] == str(kitchen / "P01" / "rgb_frames" / "P01_01")
 
 
-def test_features_of_an_lmdb(kitchen: Path, lmdb: dict) -> None:
+def test_features_of_an_lmdb(kitchen: Path, frames: Frames) -> None:
     features = np.random.default_rng(0).normal(size=(61, 3, 2, 4)).astype(np.float32)
     for i in range(1, 61):
-        lmdb[f"P01_01_frame_{i:010}.jpg".encode()] = features[i].tobytes()
+        frames.put(i, features[i].tobytes())
     for shape, expected in (((3, 2, 4), (3, 4, 2, 4)), ((24,), (24, 4, 1, 1))):
         read = [OBSERVE, {"type": "mmvidformer.LmdbDecode", "feature_shape": shape}, PACK[1]]
         inputs = over_lmdb(kitchen, pipeline=read)[0]["inputs"]
@@ -214,16 +228,22 @@ def test_features_of_an_lmdb(kitchen: Path, lmdb: dict) -> None:
         np.testing.assert_array_equal(seen, features[SEEN].reshape(4, 24))
 
 
-def test_bad_frames_of_an_lmdb_are_named(kitchen: Path, lmdb: dict) -> None:
+def test_bad_frames_of_an_lmdb_are_named(kitchen: Path, frames: Frames) -> None:
     with pytest.raises(ValueError, match=r"frame_0000000024\.jpg' has \d+ bytes.* 96"):
         over_lmdb(kitchen, {"feature_shape": (24,)})[0]
-    key = b"P01_01_frame_0000000031.jpg"
-    lmdb[key] = b"\0" * 96
+    lmdb_decode._open.cache_clear()
+    frames.put(31, b"\0" * 96)
     with pytest.raises(ValueError, match=r"frame_0000000031\.jpg' is no image"):
         over_lmdb(kitchen)[0]
-    del lmdb[key]
+    lmdb_decode._open.cache_clear()
+    frames.delete(31)
     with pytest.raises(KeyError, match=r"rgb has no frame 'P01_01_frame_0000000031\.jpg'"):
         over_lmdb(kitchen)[0]
+
+
+def test_two_data_sets_of_a_process_read_the_same_lmdb(kitchen: Path, frames: Frames) -> None:
+    first, second = over_lmdb(kitchen), over_lmdb(kitchen)
+    assert torch.equal(first[0]["inputs"], second[0]["inputs"])
 
 
 def test_lmdb_is_asked_for_when_it_is_needed(

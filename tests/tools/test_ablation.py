@@ -24,7 +24,7 @@ def ablation(load, monkeypatch, tmp_path):
             if script == "dist_test.sh":
                 right = 0.75 if folder.parent.name == "with_time" else 0.5
                 right += 0.01 * int(folder.name[-1])
-                result = {"metrics": {"acc/top1": right}}
+                result = {"metrics": {"acc/top1": right, "acc/top5": 0.9}}
                 (folder / "test_4x3_score.json").write_text(json.dumps(result))
 
         monkeypatch.setattr(module, "run", run)
@@ -57,6 +57,17 @@ def test_each_row_is_trained_and_tested_once_a_seed(ablation, tmp_path, capsys):
     assert ablation(*ROWS) == []
     more = ablation(*ROWS, "--row", "third")
     assert [call[0] for call in more] == ["dist_train.sh", "dist_test.sh"] * 2
+
+
+def test_what_rows_share_and_several_figures(ablation, tmp_path):
+    calls = ablation(*ROWS, "--common", "d=4", "e=5", "--metric", "acc/top1", "acc/top5")
+    assert calls[0][-3:] == ["a.b=1", "d=4", "e=5"]
+    assert calls[2][-2:] == ["d=4", "e=5"]
+    lines = (tmp_path / "table.md").read_text().splitlines()
+    assert lines[2:4] == [
+        "| with time: acc/top1 | 76.5 | 3.0 | 75.0 | 78.0 |",
+        "| with time: acc/top5 | 90.0 | 0.0 | 90.0 | 90.0 |",
+    ]
 
 
 def test_runs_with_other_settings_are_not_taken_for_these(ablation):

@@ -1,12 +1,14 @@
 # Motions in three phases (tools/data/make_motion_sequences.py phases) for early recognition: the
-# first part of each clip, every second frame, in batches of different lengths. 8 classes.
+# first part of each clip, every third frame at 32 x 32 pixels, in batches of different lengths. 8
+# classes.
 _base_ = "../loaders.py"
 
 data_root = "data/motion_phases"
 pipeline = [
     dict(type="DecordInit", num_threads=1),
-    dict(type="mmvidformer.ObserveFirst", ratio=1.0, frame_interval=2),
+    dict(type="mmvidformer.ObserveFirst", ratio=1.0, frame_interval=3),
     dict(type="DecordDecode"),
+    dict(type="Resize", scale=(32, 32), keep_ratio=False),
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs", meta_keys=("length",)),
 ]

@@ -1,6 +1,9 @@
 """Frames or their features from an LMDB."""
 
+import os
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
 import mmcv
 import numpy as np
@@ -36,13 +39,10 @@ class LmdbDecode(BaseTransform):
         self.feature_shape = None if feature_shape is None else tuple(feature_shape)
         if self.feature_shape is not None and len(self.feature_shape) not in (1, 3):
             raise ValueError(f"feature_shape must be (C,) or (C, H, W), got {feature_shape}")
-        self._backends: dict[str, LmdbBackend] = {}
 
     def transform(self, results: dict) -> dict:
         """Fill ``results['imgs']``."""
         path = results["lmdb"]
-        if path not in self._backends:  # not earlier: an open LMDB must not go through a fork
-            self._backends[path] = LmdbBackend(path)
         frames = [
             self._decode(path, results["filename_tmpl"].format(i)) for i in results["frame_inds"]
         ]
@@ -54,7 +54,7 @@ class LmdbDecode(BaseTransform):
         return results
 
     def _decode(self, path: str, key: str) -> np.ndarray:
-        value = self._backends[path].get(key)
+        value = _open(str(Path(path).resolve()), os.getpid()).get(key)
         if value is None:
             raise KeyError(f"{path} has no frame {key!r}")
         if self.feature_shape is None:
@@ -72,3 +72,9 @@ class LmdbDecode(BaseTransform):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(feature_shape={self.feature_shape})"
+
+
+@cache
+def _open(path: str, process: int) -> LmdbBackend:
+    """Open an LMDB once a process, as LMDB asks for, and not before a fork."""
+    return LmdbBackend(path)
