@@ -11,8 +11,8 @@ _base_ = [
 
 model = dict(
     backbone=dict(_delete_=True, type="mmvidformer.ConvStem", channels=16),
-    neck=dict(in_channels=16, channels=[32, 64], strides=[1, 2]),
-    cls_head=dict(tasks=dict(verb=4, noun=4, action=16), in_channels=64),
+    neck=dict(in_channels=16, channels=[16, 32], strides=[1, 2]),
+    cls_head=dict(tasks=dict(verb=4, noun=4, action=16), in_channels=32),
     data_preprocessor=dict(
         mean=[123.675, 116.28, 103.53], std=[58.395, 57.12, 57.375], to_rgb=False
     ),
