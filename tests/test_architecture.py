@@ -18,6 +18,7 @@ ALLOWED = {
     "engine": {"registry"},
     "analysis": {"registry"},
     "visualization": {"layers", "registry", "engine"},
+    "apis": {"registry", "engine", "models", "visualization"},
     "compat": set(),
     "registry": set(),
     "shipped": {"compat"},
