@@ -3,9 +3,10 @@
 from mmvidformer.visualization.attention_rollout import Rollout, rollout
 from mmvidformer.visualization.clip_pictures import HeatClip, draw_strip, write_film
 from mmvidformer.visualization.features import Features, build_split, collect_features
-from mmvidformer.visualization.heat import overlay, to_frames, to_heat
+from mmvidformer.visualization.film import Film, write_line
+from mmvidformer.visualization.heat import enlarge, overlay, to_frames, to_heat
 from mmvidformer.visualization.plane import check_perplexity, embed_in_plane
-from mmvidformer.visualization.plots import draw_classes, draw_costs, draw_growth
+from mmvidformer.visualization.plots import draw_classes, draw_costs, draw_growth, draw_minutes
 from mmvidformer.visualization.recognizer import (
     build_view_pipeline,
     load_recognizer,
@@ -17,6 +18,7 @@ from mmvidformer.visualization.recognizer import (
 
 __all__ = [
     "Features",
+    "Film",
     "HeatClip",
     "Rollout",
     "build_split",
@@ -26,8 +28,10 @@ __all__ = [
     "draw_classes",
     "draw_costs",
     "draw_growth",
+    "draw_minutes",
     "draw_strip",
     "embed_in_plane",
+    "enlarge",
     "load_recognizer",
     "normalise",
     "overlay",
@@ -38,4 +42,5 @@ __all__ = [
     "to_frames",
     "to_heat",
     "write_film",
+    "write_line",
 ]

@@ -1,7 +1,7 @@
 """Clips with their heat maps as a strip of frames (png) and as a film (mp4)."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from mmvidformer.visualization.film import Film, write_line
 from mmvidformer.visualization.heat import COLOURS, overlay
 
 
@@ -84,26 +85,19 @@ def write_film(
     height, width = (2 * round(n * scale / 2) for n in (height, width))
     bar = 28
     size = (2 * width, height + 2 * bar)
-    writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*"mp4v"), fps, size)
-    if not writer.isOpened():
-        raise RuntimeError(f"OpenCV cannot write {path} as MPEG-4")
-    for clip in clips:
-        for pair in zip(clip.frames, overlay(clip.frames, clip.heat), clip.numbers, strict=True):
-            *pictures, number = pair
-            large = [
-                cv2.resize(p, (width, height), interpolation=cv2.INTER_CUBIC) for p in pictures
-            ]
-            page = np.zeros((size[1], size[0], 3), np.uint8)
-            page[bar:-bar] = np.concatenate(large, axis=1)
-            _write_line(page, clip.title, bar - 8)
-            _write_line(page, f"frame {number}", size[1] - 8)
-            writer.write(page[..., ::-1])
-    writer.release()
+    with Film(path, fps, size) as film:
+        for clip in clips:
+            for page in _pages(clip, (width, height), bar):
+                film.add(page)
 
 
-def _write_line(page: np.ndarray, text: str, base: int) -> None:
-    """Write a line in white, small enough to fit in the width."""
-    font, scale = cv2.FONT_HERSHEY_SIMPLEX, 0.6
-    (width, _), _ = cv2.getTextSize(text, font, scale, 1)
-    scale *= min(1.0, (page.shape[1] - 16) / max(width, 1))
-    cv2.putText(page, text, (8, base), font, scale, (255, 255, 255), 1, cv2.LINE_AA)
+def _pages(clip: HeatClip, size: tuple[int, int], bar: int) -> Iterator[np.ndarray]:
+    width, height = size
+    for pair in zip(clip.frames, overlay(clip.frames, clip.heat), clip.numbers, strict=True):
+        *pictures, number = pair
+        large = [cv2.resize(p, (width, height), interpolation=cv2.INTER_CUBIC) for p in pictures]
+        page = np.zeros((height + 2 * bar, 2 * width, 3), np.uint8)
+        page[bar:-bar] = np.concatenate(large, axis=1)
+        write_line(page, clip.title, (8, bar - 8))
+        write_line(page, f"frame {number}", (8, len(page) - 8))
+        yield page

@@ -42,11 +42,21 @@ def to_heat(shares: Tensor, tubelet: tuple[int, int, int]) -> np.ndarray:
     frames, *patch = tubelet
     maps = (shares / shares.mean()).float().cpu().numpy()
     height, width = (n * p for n, p in zip(maps.shape[1:], patch, strict=True))
-    large = [cv2.resize(m, (width, height), interpolation=cv2.INTER_LINEAR) for m in maps]
-    return np.repeat(np.stack(large), frames, axis=0)
+    return np.repeat(enlarge(maps, (height, width)), frames, axis=0)
 
 
-def overlay(frames: np.ndarray, heat: np.ndarray, opacity: float = 0.5) -> np.ndarray:
+def enlarge(maps: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """Spread maps (T, h, w) over frames of a size (H, W): bilinear between centres of places."""
+    large = [cv2.resize(m, size[::-1], interpolation=cv2.INTER_LINEAR) for m in maps]
+    return np.stack(large)
+
+
+def overlay(
+    frames: np.ndarray,
+    heat: np.ndarray,
+    opacity: float = 0.5,
+    limits: tuple[float, float] | None = None,
+) -> np.ndarray:
     """Colour grey copies of frames by their heat, from the clip's coldest to its hottest place.
 
     Grey, so that no colour of the video passes for heat. It is the largest of the three channels:
@@ -56,12 +66,13 @@ def overlay(frames: np.ndarray, heat: np.ndarray, opacity: float = 0.5) -> np.nd
         frames: RGB (T, H, W, 3), 8 bit.
         heat: Heat (T, H, W) of any range.
         opacity: Of the colours, 0 to 1.
+        limits: Heat of the coldest and the hottest colour; default: those of ``heat``.
 
     Returns:
         RGB (T, H, W, 3), 8 bit.
     """
-    low, high = heat.min(), heat.max()
-    scaled = (heat - low) / max(high - low, 1e-12)
+    low, high = limits or (heat.min(), heat.max())
+    scaled = ((heat - low) / max(high - low, 1e-12)).clip(0, 1)
     colours = 255 * matplotlib.colormaps[COLOURS](scaled)[..., :3]
     grey = frames.max(axis=-1, keepdims=True)
     return ((1 - opacity) * grey + opacity * colours).round().astype(np.uint8)

@@ -85,3 +85,24 @@ def draw_growth(panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]
         axes.grid(alpha=0.3, which="both")
         axes.legend(fontsize=8)
     return figure
+
+
+def draw_minutes(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
+    """Draw what was measured in each minute of a stream, from zero up.
+
+    Args:
+        panels: By what a panel shows, with its unit, the values of each curve by minute.
+
+    Returns:
+        The figure, a panel beside the other.
+    """
+    figure = Figure(figsize=(5 * len(panels), 3.6), dpi=110, layout="constrained")
+    grid = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (title, curves) in zip(grid, panels.items(), strict=True):
+        for name, values in curves.items():
+            minutes = range(1, len(values) + 1)
+            axes.plot(minutes, values, marker="o", markersize=4, label=name)
+        axes.set(xlabel="minute of the stream", ylabel=title, ylim=(0, None), xticks=minutes)
+        axes.grid(alpha=0.3)
+        axes.legend()
+    return figure

@@ -1,0 +1,134 @@
+"""Time and memory of a long stream: python tools/benchmark_stream.py CONFIG --out stream.csv.
+
+Writes a video of a moving disc, streams it through the config's model with random weights, as
+tools/demo_stream.py does, and tells for each minute of the video the time a step (on the clock, and
+of the processor, which other programs on the machine change less) and the memory of the process.
+Beside the csv file lies a picture.
+"""
+
+import csv
+import resource
+import tempfile
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+import torch
+from mmengine.config import DictAction
+from mmengine.registry import DefaultScope
+from torch import nn
+from tqdm import tqdm
+
+from mmvidformer.apis import Capture, build_frame_pipeline, check_streams, stream_predictions
+from mmvidformer.engine import load_config
+from mmvidformer.registry import MODELS
+from mmvidformer.visualization import Film, draw_minutes
+
+COLUMNS = ("minute", "steps", "wall_ms", "cpu_ms", "rss_mib", "peak_mib")
+
+
+def write_video(path: Path, minutes: float, fps: float, size: tuple[int, int]) -> None:
+    """Write a disc that goes round on noise, frame by frame."""
+    height, width = size
+    rng = np.random.default_rng(0)
+    background = rng.integers(60, 120, (height, width, 3), dtype=np.uint8)
+    with Film(path, fps, (width, height)) as film:
+        for i in range(round(60 * minutes * fps)):
+            page = background.copy()
+            angle = 2 * np.pi * i / (4 * fps)
+            centre = (width * (0.5 + 0.3 * np.cos(angle)), height * (0.5 + 0.3 * np.sin(angle)))
+            cv2.circle(page, tuple(map(round, centre)), height // 8, (250, 80, 40), -1)
+            film.add(page)
+
+
+def resident() -> float:
+    """Memory of the process in MiB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+def measure(model: nn.Module, cfg, video: Path) -> list[dict[str, float]]:
+    """Stream a file, and give a row of ``COLUMNS`` for each of its minutes."""
+    pipeline = build_frame_pipeline(cfg)
+    with Capture(video) as source:  # what is built at the first steps is no part of a minute
+        for count, _ in enumerate(stream_predictions(model, pipeline.read(source))):
+            if count == 20:
+                break
+    rows: list[dict[str, float]] = []
+    with Capture(video) as source, tqdm(total=source.total, unit="frame", disable=None) as bar:
+        clocks, steps = (time.perf_counter(), time.process_time()), 0
+
+        def finish() -> None:
+            nonlocal clocks, steps
+            now = time.perf_counter(), time.process_time()
+            wall, cpu = (1000 * (b - a) / steps for a, b in zip(clocks, now, strict=True))
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            values = (len(rows) + 1, steps, wall, cpu, resident(), peak)
+            rows.append(dict(zip(COLUMNS, values, strict=True)))
+            clocks, steps = now, 0
+
+        for prediction in stream_predictions(model, pipeline.read(source)):
+            if prediction.frame.seconds >= 60 * (len(rows) + 1):
+                finish()
+            steps += 1
+            bar.update(prediction.frame.number + 1 - bar.n)
+        finish()
+    return rows
+
+
+def parse_args(argv: Sequence[str] | None = None) -> Namespace:
+    """Read the command line."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("config", help="a config file, or the name of a shipped config")
+    parser.add_argument("--out", type=Path, required=True, help="the table (.csv)")
+    parser.add_argument("--minutes", type=float, default=10, help="of the video (default: 10)")
+    parser.add_argument("--fps", type=float, default=30, help="of the video (default: 30)")
+    parser.add_argument(
+        "--size", type=int, nargs=2, default=[256, 456], metavar=("H", "W"), help="of the video"
+    )
+    parser.add_argument("--device", default="cpu", help="such as cuda (default: cpu)")
+    parser.add_argument(
+        "--cfg-options", nargs="+", action=DictAction, help="settings to change, as key=value"
+    )
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure, print and write."""
+    args = parse_args(argv)
+    cfg = load_config(args.config)
+    if args.cfg_options is not None:
+        cfg.merge_from_dict(args.cfg_options)
+    check_streams(cfg)
+    with DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction")):
+        model = MODELS.build(cfg.model).to(args.device).eval()
+    with tempfile.TemporaryDirectory() as folder:
+        video = Path(folder) / "disc.mp4"
+        write_video(video, args.minutes, args.fps, tuple(args.size))
+        rows = measure(model, cfg, video)
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    with open(args.out, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        writer.writerows([f"{row[name]:.6g}" for name in COLUMNS] for row in rows)
+    column = {name: [row[name] for row in rows] for name in COLUMNS}
+    panels = {
+        "ms a step": {"clock": column["wall_ms"], "processor": column["cpu_ms"]},
+        "memory of the process in MiB": {"now": column["rss_mib"], "peak": column["peak_mib"]},
+    }
+    picture = args.out.with_suffix(".png")
+    draw_minutes(panels).savefig(picture)
+    print("  ".join(f"{name:>8}" for name in COLUMNS))
+    for row in rows:
+        print("  ".join(f"{row[name]:8.1f}" for name in COLUMNS))
+    for name in COLUMNS[2:]:
+        ratio = column[name][-1] / column[name][0]
+        print(f"{name}, last minute over first: {ratio:.3f}")
+    print(f"{torch.get_num_threads()} threads; {args.out}, {picture}")
+
+
+if __name__ == "__main__":
+    main()
