@@ -3,6 +3,7 @@
 from mmvidformer.apis.capture import Capture, Pace
 from mmvidformer.apis.class_names import read_class_names
 from mmvidformer.apis.frame_pipeline import FramePipeline, StreamFrame, build_frame_pipeline
+from mmvidformer.apis.report import to_bars, to_record
 from mmvidformer.apis.stream import (
     StreamPrediction,
     check_streams,
@@ -23,4 +24,6 @@ __all__ = [
     "read_class_names",
     "stream_predictions",
     "stream_tasks",
+    "to_bars",
+    "to_record",
 ]

@@ -1,4 +1,4 @@
-"""Pictures: attention rollout on videos, t-SNE of features, curves of costs."""
+"""Pictures: attention on videos, t-SNE of features, curves of costs."""
 
 from mmvidformer.visualization.attention_rollout import Rollout, rollout
 from mmvidformer.visualization.clip_pictures import HeatClip, draw_strip, write_film
@@ -15,12 +15,21 @@ from mmvidformer.visualization.recognizer import (
     read_names,
     read_video,
 )
+from mmvidformer.visualization.state_attention import StateAttention, watch_states
+from mmvidformer.visualization.state_strip import LookBack, draw_look_back
+from mmvidformer.visualization.stream_page import Bars, StreamPages
+from mmvidformer.visualization.window import Window
 
 __all__ = [
+    "Bars",
     "Features",
     "Film",
     "HeatClip",
+    "LookBack",
     "Rollout",
+    "StateAttention",
+    "StreamPages",
+    "Window",
     "build_split",
     "build_view_pipeline",
     "check_perplexity",
@@ -28,6 +37,7 @@ __all__ = [
     "draw_classes",
     "draw_costs",
     "draw_growth",
+    "draw_look_back",
     "draw_minutes",
     "draw_strip",
     "embed_in_plane",
@@ -41,6 +51,7 @@ __all__ = [
     "rollout",
     "to_frames",
     "to_heat",
+    "watch_states",
     "write_film",
     "write_line",
 ]
