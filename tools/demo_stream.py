@@ -112,12 +112,12 @@ def main(argv: Sequence[str] | None = None) -> None:
             if window is None and args.out is None:
                 continue
             picture = frame.picture
+            bars = to_bars(prediction, names, args.topk, pipeline.time_step, args.ahead)
             if pages is None:
-                pages = StreamPages(picture.shape[:2], watch.order if watch else 0)
+                pages = StreamPages(picture.shape[:2], bars, watch.order if watch else 0)
                 if args.out:
                     args.out.parent.mkdir(parents=True, exist_ok=True)
                     film = stack.enter_context(Film(args.out, rate, pages.size))
-            bars = to_bars(prediction, names, args.topk, pipeline.time_step, args.ahead)
             heading = f"{frame.seconds:.2f} s, frame {frame.number}"
             page = pages.draw(picture, heading, bars, watch.latest if watch else None)
             if film:

@@ -31,11 +31,14 @@ class StreamPages:
 
     Args:
         size: Height and width of the frames.
+        bars: Those of the first page; no page may have more lines.
         past: Past frames to show with the weights of their states; 0 leaves out all attention.
         min_height: Frames that are lower are enlarged to this height.
     """
 
-    def __init__(self, size: tuple[int, int], past: int = 0, min_height: int = 360) -> None:
+    def __init__(
+        self, size: tuple[int, int], bars: Sequence[Bars], past: int = 0, min_height: int = 360
+    ) -> None:
         scale = max(1.0, min_height / size[0])
         self._shown = tuple(2 * round(n * scale / 2) for n in size)
         height, width = self._shown
@@ -46,8 +49,9 @@ class StreamPages:
             across = self._pictures // past
             self._thumb = (round(size[0] * across / size[1]), across)
         below = self._thumb[0] + LINE if past else 0
+        panel = sum(LINE * (len(group.classes) + 1) + LINE // 2 for group in bars)
         # MPEG-4 takes even sizes only.
-        self._height = -(-(BAR + height + below) // 2) * 2
+        self._height = -(-max(BAR + height + below, panel) // 2) * 2
         self.size = (-(-(self._pictures + PANEL) // 2) * 2, self._height)
 
     def draw(
@@ -62,7 +66,7 @@ class StreamPages:
         Args:
             frame: RGB (H, W, 3), 8 bit; the next one after that of the page before.
             heading: Over it.
-            bars: For the panel; what does not fit is left out.
+            bars: For the panel.
             attention: Of this frame to the states of the frames before.
 
         Returns:
@@ -106,8 +110,6 @@ def _draw_bars(panel: np.ndarray, bars: Sequence[Bars]) -> None:
         write_line(panel, group.heading, (8, base), width, 0.5, GREY)
         base += LINE
         for name, share in group.classes:
-            if base > len(panel) - 4:
-                return
             end = 8 + round(width * share)
             cv2.rectangle(panel, (8, base - 16), (max(end, 9), base + 5), BLUE, -1)
             write_line(panel, f"{share:4.0%} {name}", (12, base), width - 8, 0.5)

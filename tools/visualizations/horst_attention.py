@@ -1,4 +1,4 @@
-"""Show what HORST looks back at: python horst_attention.py CONFIG CHECKPOINT VIDEO ... --out-dir DIR
+"""Show what HORST looks back at: python horst_attention.py CONFIG CHECKPOINT VIDEO --out-dir DIR.
 
 For each video a strip (png) of the frames that a layer remembers, weighted by its temporal
 attention, with its spatial attention as heat, as in the paper's figures 4 and 5.
