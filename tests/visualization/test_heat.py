@@ -47,3 +47,13 @@ def test_colours_go_from_the_coldest_to_the_hottest_place_of_the_clip() -> None:
 def test_even_heat_can_be_drawn() -> None:
     frames = np.zeros((1, 2, 2, 3), np.uint8)
     assert len(np.unique(overlay(frames, np.ones((1, 2, 2))).reshape(-1, 3), axis=0)) == 1
+
+
+def test_limits_fix_the_colours() -> None:
+    heat = np.array([[[0.0, 0.5, 1.0]]])
+    frames = np.zeros((1, 1, 3, 3), np.uint8)
+    wide = overlay(frames, heat[..., 1:2].repeat(3, -1), opacity=1, limits=(0, 1))
+    expected = 255 * np.array(matplotlib.colormaps["turbo"](0.5)[:3])
+    np.testing.assert_allclose(wide[0, 0, 0], expected, atol=1)
+    clipped = overlay(frames, heat, opacity=1, limits=(0.4, 0.6))
+    np.testing.assert_array_equal(clipped, overlay(frames, np.array([[[0.4, 0.5, 0.6]]]), 1))

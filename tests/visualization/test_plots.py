@@ -1,7 +1,7 @@
 import numpy as np
 from matplotlib.colors import to_rgba
 
-from mmvidformer.visualization import draw_classes, draw_costs, draw_growth
+from mmvidformer.visualization import draw_classes, draw_costs, draw_growth, draw_minutes
 
 
 def test_each_class_has_its_colour_and_name() -> None:
@@ -45,3 +45,10 @@ def test_growth_is_drawn_on_logarithmic_axes() -> None:
     assert line.get_xydata().tolist() == [[4, 0.5], [16, 2]]
     assert (figure.axes[0].get_xscale(), figure.axes[0].get_yscale()) == ("log", "log")
     assert draw_growth({}).axes == []
+
+
+def test_minutes_are_drawn_from_zero_up() -> None:
+    left, right = draw_minutes({"ms": {"clock": [5.0, 6.0]}, "MiB": {"now": [700.0]}}).axes
+    (line,) = left.lines
+    assert line.get_xydata().tolist() == [[1, 5], [2, 6]]
+    assert (left.get_ylabel(), right.get_ylim()[0]) == ("ms", 0)

@@ -1,0 +1,139 @@
+"""The demo, the strips and the measurement of streams."""
+
+import csv
+import json
+from pathlib import Path
+
+import cv2
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+
+from mmvidformer import get_config
+from mmvidformer.apis import Capture, build_frame_pipeline, load_stream_model, stream_predictions
+from mmvidformer.registry import MODELS
+
+NARROW = {
+    "model.backbone.channels": 8,
+    "model.neck.in_channels": 8,
+    "model.neck.channels": [8, 12],
+    "model.cls_head.in_channels": 12,
+}
+
+
+def write_model(folder: Path, name: str, **changes: object) -> tuple[str, str]:
+    """A narrow variant of a shipped config, and a checkpoint of random weights."""
+    cfg: Config = get_config(name)
+    cfg.merge_from_dict({**NARROW, **changes})
+    cfg.dump(folder / f"{name}.py")
+    torch.manual_seed(0)
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        state = MODELS.build(cfg.model).state_dict()
+    torch.save({"state_dict": state}, folder / f"{name}.pth")
+    return str(folder / f"{name}.py"), str(folder / f"{name}.pth")
+
+
+@pytest.fixture(scope="module")
+def early(tmp_path_factory) -> tuple[str, str]:
+    return write_model(tmp_path_factory.mktemp("early"), "horst_early_motion")
+
+
+@pytest.fixture(scope="module")
+def unrolling(tmp_path_factory) -> tuple[str, str]:
+    options = {"model.cls_head.classifier": "unrolling"}
+    folder = tmp_path_factory.mktemp("unrolling")
+    return write_model(folder, "horst_anticipation_motion", **options)
+
+
+@pytest.fixture(scope="module")
+def clip(prediction_data: Path) -> str:
+    return str(prediction_data / "data" / "motion_phases" / "test" / "test_00001.mp4")
+
+
+@pytest.fixture(scope="module")
+def sequence(prediction_data: Path) -> str:
+    (path,) = (prediction_data / "data" / "motion_sequences" / "test").glob("*.mp4")
+    return str(path)
+
+
+def test_demo_tells_and_films_each_step(main_of, early, clip, prediction_data, tmp_path) -> None:
+    names = prediction_data / "data" / "motion_phases" / "classes.txt"
+    out, lines = tmp_path / "new" / "film.mp4", tmp_path / "said.jsonl"
+    options = ["--out", str(out), "--json", str(lines), "--names", str(names), "--topk", "3"]
+    main_of("demo_stream")([*early, clip, "--overlay", *options])
+    cfg = Config.fromfile(early[0])
+    with Capture(clip) as video:
+        model = load_stream_model(cfg, early[1])
+        expected = list(stream_predictions(model, build_frame_pipeline(cfg).read(video)))
+        rate = video.fps / 2
+    said = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert [record["frame"] for record in said] == [p.frame.number for p in expected]
+    for record, prediction in zip(said, expected, strict=True):
+        (task,) = record["predictions"]
+        assert task["task"] == "class" and "ahead" not in task
+        top = [(c["class"], pytest.approx(c["score"], abs=1e-6)) for c in task["top"]]
+        assert prediction.top("class", 3) == top
+        assert task["top"][0]["name"] == names.read_text().splitlines()[top[0][0]]
+    film = cv2.VideoCapture(str(out))
+    assert film.get(cv2.CAP_PROP_FRAME_COUNT) == len(said)
+    assert film.get(cv2.CAP_PROP_FPS) == pytest.approx(rate)
+    assert film.read()[1].std() > 20
+
+
+def test_demo_tells_all_times_ahead(main_of, unrolling, sequence, capsys) -> None:
+    main_of("demo_stream")([*unrolling, sequence])
+    said = capsys.readouterr()
+    records = [json.loads(line) for line in said.out.splitlines()]
+    assert [record["seconds"] for record in records[:3]] == [0, 0.25, 0.5]
+    rows = [(row["ahead"], row["task"]) for row in records[5]["predictions"]]
+    tasks = ("action", "verb", "noun")
+    assert rows == [(k / 4, task) for k in range(8, 0, -1) for task in tasks]
+    assert [len(row["top"]) for row in records[5]["predictions"][:3]] == [5, 4, 4]
+    assert f"{len(records)} steps, " in said.err
+
+
+def test_demo_says_what_is_wrong(main_of, early, unrolling, clip, capsys, monkeypatch) -> None:
+    main = main_of("demo_stream")
+    for options, message in (
+        (["--overlay"], "--overlay needs --show or --out"),
+        (["--topk", "0"], "--topk must be at least 1"),
+        (["--restart", "0"], "--restart must be above 0"),
+    ):
+        with pytest.raises(SystemExit):
+            main([*early, clip, *options])
+        assert message in capsys.readouterr().err
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    with pytest.raises(RuntimeError, match="no screen to show a window on"):
+        main([*early, clip, "--show"])
+    with pytest.raises(ValueError, match="of another model than the config"):
+        main([early[0], unrolling[1], clip])
+    with pytest.raises(FileNotFoundError, match="no video file gone.mp4"):
+        main([*early, "gone.mp4"])
+
+
+def test_strips_of_moments(main_of, unrolling, sequence, tmp_path, capsys) -> None:
+    main = main_of("visualizations/horst_attention")
+    main([*unrolling, sequence, "--out-dir", str(tmp_path), "--at", "0.6", "3", "--layer", "0"])
+    path = tmp_path / f"{Path(sequence).stem}_mp4_horst.png"
+    assert str(path) in capsys.readouterr().out
+    picture = cv2.imread(str(path))
+    assert picture.shape[1] == int(120 * (9 * 1.5 + 1.2)) and picture.std() > 20
+    with pytest.raises(ValueError, match="nothing to look back at, at 0.1 s"):
+        main([*unrolling, sequence, "--out-dir", str(tmp_path), "--at", "0.1"])
+
+
+def test_measurement_of_a_stream(main_of, early, tmp_path, capsys) -> None:
+    table = tmp_path / "stream.csv"
+    options = ["--minutes", "1.05", "--fps", "4", "--size", "64", "64", "--out", str(table)]
+    main_of("benchmark_stream")([early[0], *options])
+    with open(table) as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["minute"], row["steps"]) for row in rows] == [("1", "120"), ("2", "6")]
+    for row in rows:
+        assert float(row["peak_mib"]) >= float(row["rss_mib"]) > 50
+        assert float(row["wall_ms"]) > 0 and float(row["cpu_ms"]) > 0
+    assert cv2.imread(str(table.with_suffix(".png"))).std() > 5
+    assert "rss_mib, last minute over first: " in capsys.readouterr().out
