@@ -11,13 +11,13 @@ import resource
 import tempfile
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import cv2
 import numpy as np
 import torch
-from mmengine.config import DictAction
+from mmengine.config import Config, DictAction
 from mmengine.registry import DefaultScope
 from torch import nn
 from tqdm import tqdm
@@ -50,33 +50,32 @@ def resident() -> float:
     return pages * resource.getpagesize() / 2**20
 
 
-def measure(model: nn.Module, cfg, video: Path) -> list[dict[str, float]]:
-    """Stream a file, and give a row of ``COLUMNS`` for each of its minutes."""
+def measure(model: nn.Module, cfg: Config, video: Path) -> Iterator[dict[str, float]]:
+    """Stream a file, and give a row of ``COLUMNS`` after each of its minutes."""
     pipeline = build_frame_pipeline(cfg)
     with Capture(video) as source:  # what is built at the first steps is no part of a minute
         for count, _ in enumerate(stream_predictions(model, pipeline.read(source))):
             if count == 20:
                 break
-    rows: list[dict[str, float]] = []
     with Capture(video) as source, tqdm(total=source.total, unit="frame", disable=None) as bar:
-        clocks, steps = (time.perf_counter(), time.process_time()), 0
-
-        def finish() -> None:
-            nonlocal clocks, steps
-            now = time.perf_counter(), time.process_time()
-            wall, cpu = (1000 * (b - a) / steps for a, b in zip(clocks, now, strict=True))
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            values = (len(rows) + 1, steps, wall, cpu, resident(), peak)
-            rows.append(dict(zip(COLUMNS, values, strict=True)))
-            clocks, steps = now, 0
-
+        minute, steps, start = 1, 0, (time.perf_counter(), time.process_time())
         for prediction in stream_predictions(model, pipeline.read(source)):
-            if prediction.frame.seconds >= 60 * (len(rows) + 1):
-                finish()
+            if prediction.frame.seconds >= 60 * minute:
+                yield row(minute, steps, start)
+                minute, steps, start = minute + 1, 0, (time.perf_counter(), time.process_time())
             steps += 1
             bar.update(prediction.frame.number + 1 - bar.n)
-        finish()
-    return rows
+        yield row(minute, steps, start)
+
+
+def row(minute: int, steps: int, start: tuple[float, float]) -> dict[str, float]:
+    """Row of ``COLUMNS``; ``start`` is when the minute began, on the clock and of the processor."""
+    now = time.perf_counter(), time.process_time()
+    each = (1000 * (b - a) / steps for a, b in zip(start, now, strict=True))
+    held = resident()
+    # The system brings its record of the peak up to date only now and then.
+    peak = max(held, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return dict(zip(COLUMNS, (minute, steps, *each, held, peak), strict=True))
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -108,22 +107,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         video = Path(folder) / "disc.mp4"
         write_video(video, args.minutes, args.fps, tuple(args.size))
-        rows = measure(model, cfg, video)
+        print("  ".join(f"{name:>8}" for name in COLUMNS))
+        rows = []
+        for found in measure(model, cfg, video):
+            rows.append(found)
+            print("  ".join(f"{found[name]:8.1f}" for name in COLUMNS), flush=True)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     with open(args.out, "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        writer.writerows([f"{row[name]:.6g}" for name in COLUMNS] for row in rows)
-    column = {name: [row[name] for row in rows] for name in COLUMNS}
+        writer.writerows([f"{found[name]:.6g}" for name in COLUMNS] for found in rows)
+    column = {name: [found[name] for found in rows] for name in COLUMNS}
     panels = {
         "ms a step": {"clock": column["wall_ms"], "processor": column["cpu_ms"]},
         "memory of the process in MiB": {"now": column["rss_mib"], "peak": column["peak_mib"]},
     }
     picture = args.out.with_suffix(".png")
     draw_minutes(panels).savefig(picture)
-    print("  ".join(f"{name:>8}" for name in COLUMNS))
-    for row in rows:
-        print("  ".join(f"{row[name]:8.1f}" for name in COLUMNS))
     for name in COLUMNS[2:]:
         ratio = column[name][-1] / column[name][0]
         print(f"{name}, last minute over first: {ratio:.3f}")

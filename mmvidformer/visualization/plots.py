@@ -1,6 +1,7 @@
 """Plots: points in the plane by class, and cost against the size of the clip or its tokens."""
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 
 import numpy as np
 from matplotlib import colormaps
@@ -99,10 +100,11 @@ def draw_minutes(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
     figure = Figure(figsize=(5 * len(panels), 3.6), dpi=110, layout="constrained")
     grid = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, (title, curves) in zip(grid, panels.items(), strict=True):
-        for name, values in curves.items():
+        for (name, values), line in zip(curves.items(), cycle(("-", "--"))):  # they may coincide
             minutes = range(1, len(values) + 1)
-            axes.plot(minutes, values, marker="o", markersize=4, label=name)
-        axes.set(xlabel="minute of the stream", ylabel=title, ylim=(0, None), xticks=minutes)
+            axes.plot(minutes, values, line, marker="o", markersize=4, label=name)
+        top = 1.2 * max(max(values) for values in curves.values())
+        axes.set(xlabel="minute of the stream", ylabel=title, ylim=(0, top), xticks=minutes)
         axes.grid(alpha=0.3)
         axes.legend()
     return figure
