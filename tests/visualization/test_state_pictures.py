@@ -35,7 +35,7 @@ def test_a_strip_shows_weights_frames_and_heat() -> None:
     assert not grid[0, 2].patches
     shown = [axis.images[0].get_array()[0, 0, 0] for axis in grid[1]]
     # Faded to white by the weight against the largest; the current frame is not.
-    assert shown == [round(255 - 0.25 * (255 - 60)), 120, 180]
+    assert shown == [round(255 - (1 / 8 + 7 / 8 / 4) * (255 - 60)), 120, 180]
     heat = [axis.images[0].get_array().astype(int) for axis in grid[2]]
     assert heat[1][0, 0] @ RED > heat[1][-1, -1] @ RED  # hot where its weight is 1
     np.testing.assert_array_equal(heat[0][0, 0], heat[0][-1, -1])
@@ -61,7 +61,7 @@ def test_a_page_shows_classes_and_the_past() -> None:
     # 0.8 of the last state's upper left place, none of the lower right one.
     assert right[0, 0].astype(int) @ RED > right[-1, -1].astype(int) @ RED
     thumbs = third[68:108]
-    assert (thumbs[5, 5], thumbs[5, 65]) == (pytest.approx(206, abs=1), pytest.approx(120, abs=1))
+    assert (thumbs[5, 5], thumbs[5, 65]) == (pytest.approx(188, abs=1), pytest.approx(120, abs=1))
     lengths = [(third[y, 120:, 2] > 150).sum() for y in (28 - 8 + 24 - 15, 28 - 8 + 48 - 15)]
     assert lengths[0] == pytest.approx(2 * lengths[1], abs=3)
 
