@@ -15,7 +15,7 @@ from mmvidformer.visualization.recognizer import (
     read_names,
     read_video,
 )
-from mmvidformer.visualization.state_attention import StateAttention, watch_states
+from mmvidformer.visualization.state_attention import StateWeights, watch_states
 from mmvidformer.visualization.state_strip import LookBack, draw_look_back
 from mmvidformer.visualization.stream_page import Bars, StreamPages
 from mmvidformer.visualization.window import Window
@@ -27,7 +27,7 @@ __all__ = [
     "HeatClip",
     "LookBack",
     "Rollout",
-    "StateAttention",
+    "StateWeights",
     "StreamPages",
     "Window",
     "build_split",

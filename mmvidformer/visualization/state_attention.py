@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 
-class StateAttention(NamedTuple):
+class StateWeights(NamedTuple):
     """Attention of one frame to the states before it, oldest first.
 
     Attributes:
@@ -38,7 +38,7 @@ class Watch:
     """
 
     def __init__(self, order: int) -> None:
-        self.latest: StateAttention | None = None
+        self.latest: StateWeights | None = None
         self.order = order
 
 
@@ -76,7 +76,7 @@ def watch_states(neck: nn.Module, layer: int = -1) -> Iterator[Watch]:
         watch.latest = None
         if state:
             states, places = module.attention_maps(clip[:, 0], state)
-            watch.latest = StateAttention(states[0].float().cpu(), places[0].float().cpu())
+            watch.latest = StateWeights(states[0].float().cpu(), places[0].float().cpu())
 
     hook = module.register_forward_pre_hook(note)
     try:

@@ -10,7 +10,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from mmvidformer.visualization.heat import COLOURS, enlarge, overlay
-from mmvidformer.visualization.state_attention import StateAttention
+from mmvidformer.visualization.state_attention import StateWeights
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class LookBack:
     title: str
     frames: np.ndarray
     names: Sequence[str]
-    attention: StateAttention
+    attention: StateWeights
 
 
 def dim(frames: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mmvidformer.visualization.film import write_line
 from mmvidformer.visualization.heat import enlarge, overlay
-from mmvidformer.visualization.state_attention import StateAttention
+from mmvidformer.visualization.state_attention import StateWeights
 from mmvidformer.visualization.state_strip import dim
 
 PANEL = 300  # width of the panel with the classes
@@ -59,7 +59,7 @@ class StreamPages:
         frame: np.ndarray,
         heading: str,
         bars: Sequence[Bars],
-        attention: StateAttention | None = None,
+        attention: StateWeights | None = None,
     ) -> np.ndarray:
         """Draw a page.
 
@@ -90,7 +90,7 @@ class StreamPages:
         _draw_bars(page[:, self._pictures :], bars)
         return page
 
-    def _draw_past(self, room: np.ndarray, attention: StateAttention) -> None:
+    def _draw_past(self, room: np.ndarray, attention: StateWeights) -> None:
         """Put the past frames side by side, the latest at the right, faint by their weights."""
         weights = attention.states.numpy()
         held = len(self._frames)

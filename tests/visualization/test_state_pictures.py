@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from mmvidformer.visualization import Bars, LookBack, StateAttention, StreamPages, draw_look_back
+from mmvidformer.visualization import Bars, LookBack, StateWeights, StreamPages, draw_look_back
 
 RED = np.array([255, 0, 0])
 
 
-def attention() -> StateAttention:
+def attention() -> StateWeights:
     """Two states; of the second only the upper left place counts."""
     places = torch.zeros(2, 2, 2)
     places[1, 0, 0] = 1.0
-    return StateAttention(torch.tensor([0.2, 0.8]), places)
+    return StateWeights(torch.tensor([0.2, 0.8]), places)
 
 
 def frames(count: int) -> np.ndarray:
@@ -25,7 +25,7 @@ def frames(count: int) -> np.ndarray:
 def test_a_strip_shows_weights_frames_and_heat() -> None:
     moments = [
         LookBack("late", frames(3), ["0 s", "1 s", "2 s"], attention()),
-        LookBack("early", frames(2), ["0 s", "1 s"], StateAttention(*(x[1:] for x in attention()))),
+        LookBack("early", frames(2), ["0 s", "1 s"], StateWeights(*(x[1:] for x in attention()))),
     ]
     figure = draw_look_back(moments)
     late, early = figure.subfigs
