@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mmvidformer.apis import Capture, Pace
@@ -56,3 +57,41 @@ def test_a_file_that_breaks_off_is_told(film: Callable) -> None:
     empty.write_bytes(data[: data.index(b"movi") + 4])
     with pytest.raises(ValueError, match="empty.avi"), Capture(empty) as video:
         list(video.frames(Pace()))
+
+
+def test_a_camera_goes_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A camera that gives a frame every 0.1 s, and stops after 12."""
+    now = [100.0]
+
+    class Camera:
+        def __init__(self, number: int) -> None:
+            assert number == 0
+            self.left = 12
+
+        def isOpened(self) -> bool:
+            return True
+
+        def get(self, what: int) -> float:
+            return -1.0
+
+        def grab(self) -> bool:
+            now[0] += 0.1
+            self.left -= 1
+            return self.left >= 0
+
+        def retrieve(self) -> tuple[bool, np.ndarray]:
+            return True, np.full((4, 6, 3), [1, 2, 3], np.uint8)
+
+        def release(self) -> None:
+            self.left = 0
+
+    monkeypatch.setattr("mmvidformer.apis.capture.cv2.VideoCapture", Camera)
+    monkeypatch.setattr("mmvidformer.apis.capture.time.perf_counter", lambda: now[0])
+    found = []
+    with Capture("0") as camera, pytest.raises(ConnectionError, match="camera 0 .* after 12"):
+        assert (camera.is_camera, camera.fps, camera.total) == (True, 30, None)
+        found.extend(camera.frames(Pace(seconds=0.25)))  # keeps what came before the error
+    numbers, seconds, pictures = zip(*found, strict=True)
+    assert numbers == (0, 3, 5, 8, 10)
+    assert seconds == pytest.approx([0, 0.3, 0.5, 0.8, 1.0])
+    assert pictures[0][0, 0].tolist() == [3, 2, 1]  # RGB
