@@ -50,7 +50,7 @@ def _read_csv(path: str, count: int) -> list[str]:
             )
         number, name = columns
         found = {row[number].strip(): row[name].strip() for row in rows}
-    names = [found.get(str(i)) for i in range(count)]
-    if None in names:
-        raise ValueError(f"{path} has no name of class {names.index(None)} of {count}")
-    return names
+    for i in range(count):
+        if str(i) not in found:
+            raise ValueError(f"{path} has no name of class {i} of {count}")
+    return [found[str(i)] for i in range(count)]

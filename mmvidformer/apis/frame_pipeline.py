@@ -60,8 +60,10 @@ class FramePipeline:
             ValueError: If the transforms make several views of a frame, or none.
         """
         size = pixels.shape[:2]
-        sample = dict(imgs=[pixels], original_shape=size, img_shape=size, modality="RGB")
-        sample.update(num_clips=1, clip_len=1, frame_inds=np.zeros(1, int))
+        sample = {
+            **{"imgs": [pixels], "original_shape": size, "img_shape": size, "modality": "RGB"},
+            **{"num_clips": 1, "clip_len": 1, "frame_inds": np.zeros(1, int)},
+        }
         inputs = torch.as_tensor(self.transforms(sample)["inputs"])
         height, width = inputs.shape[-2:]
         if inputs.numel() != 3 * height * width:

@@ -26,10 +26,14 @@ def to_record(
         ``frame`` (number), ``seconds``, and ``predictions``: a list of ``task``, ``ahead`` (seconds
         to what is predicted, where the model names them) and ``top``, each with ``class``, ``name``
         and ``score`` (probability).
+
+    Raises:
+        ValueError: If the seconds of a step are needed and not given.
     """
     rows = []
-    for row in range(max(1, len(prediction.ahead))):
-        ahead = {"ahead": prediction.ahead[row] * time_step} if prediction.ahead else {}
+    times = _times(prediction, time_step)
+    for row in range(max(1, len(times))):
+        ahead = {"ahead": times[row]} if times else {}
         for task in prediction.scores:
             top = [
                 {"class": number, "name": names[task][number], "score": round(score, 6)}
@@ -55,8 +59,11 @@ def to_bars(
         k: How many of the likeliest classes.
         time_step: Seconds of a step; needed where the model looks several times ahead.
         ahead: The tasks are shown for the time that is nearest to so many seconds ahead.
+
+    Raises:
+        ValueError: If the seconds of a step are needed and not given.
     """
-    times = [steps * time_step for steps in prediction.ahead]
+    times = _times(prediction, time_step)
     row = min(range(len(times)), key=lambda i: abs(times[i] - ahead)) if times else 0
     when = f" in {times[row]:.2f} s" if times else ""
 
@@ -69,3 +76,13 @@ def to_bars(
         rows = [(f"{t:.2f} s {name}", share) for t, (name, share) in zip(times, best, strict=True)]
         bars.insert(0, Bars("action, by seconds ahead", rows))
     return bars
+
+
+def _times(prediction: StreamPrediction, time_step: float | None) -> list[float]:
+    """Seconds ahead of each row."""
+    if prediction.ahead and time_step is None:
+        raise ValueError(
+            "the model looks steps ahead, and the config counts frames: it needs ObserveBefore, "
+            "which says how many seconds a step has"
+        )
+    return [steps * (time_step or 0.0) for steps in prediction.ahead]

@@ -134,7 +134,8 @@ def _step(
 ) -> tuple[StreamPrediction, tuple[State, ...]]:
     clip = normalise(model, frame.inputs)
     output, states = model.stream(clip.reshape(1, *clip.shape[1:2], *clip.shape[-2:]), states)
-    head, ahead = model.cls_head, ()
+    head = model.cls_head
+    ahead: tuple[int, ...] = ()
     if isinstance(head, LastStepHead):
         logits = {"class": head(output)}
     elif isinstance(head.classifier, UnrollingClassifier):

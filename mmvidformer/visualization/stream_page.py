@@ -40,8 +40,8 @@ class StreamPages:
         self, size: tuple[int, int], bars: Sequence[Bars], past: int = 0, min_height: int = 360
     ) -> None:
         scale = max(1.0, min_height / size[0])
-        self._shown = tuple(2 * round(n * scale / 2) for n in size)
-        height, width = self._shown
+        height, width = (2 * round(n * scale / 2) for n in size)
+        self._shown = (height, width)
         self._pictures = width * (2 if past else 1)
         self._frames: deque[np.ndarray] = deque(maxlen=past)
         self._thumb = (0, 0)

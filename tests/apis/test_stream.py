@@ -11,10 +11,13 @@ from mmengine.registry import DefaultScope
 from mmvidformer.apis import (
     Capture,
     StreamFrame,
+    StreamPrediction,
     build_frame_pipeline,
     load_stream_model,
     stream_predictions,
     stream_tasks,
+    to_bars,
+    to_record,
 )
 from mmvidformer.registry import DATASETS
 
@@ -144,3 +147,22 @@ def test_models_that_do_not_fit_are_told(small: Callable, build: Callable, tmp_p
     cfg.model.backbone = dict(type="mmvidformer.StoredMaps", out_channels=8)
     with pytest.raises(ValueError, match="reads stored maps"):
         load_stream_model(cfg, str(weights))
+
+
+def test_steps_ahead_need_their_seconds() -> None:
+    frame = StreamFrame(0, 0.0, torch.zeros(1, 3, 1, 2, 2))
+    scores = {task: torch.eye(3)[[2, 1]] for task in ("action", "verb", "noun")}
+    said = StreamPrediction(frame, (2, 1), scores)
+    names = dict.fromkeys(scores, ["a", "b", "c"])
+    rows = to_record(said, names, 1, 0.5)["predictions"]
+    assert rows[0] == {
+        "task": "action",
+        "ahead": 1.0,
+        "top": [{"class": 2, "name": "c", "score": 1.0}],
+    }
+    by_time, action, *_ = to_bars(said, names, 1, 0.5, ahead=0.6)
+    assert by_time.classes == [("1.00 s c", 1.0), ("0.50 s b", 1.0)]
+    assert (action.heading, action.classes) == ("next action in 0.50 s", [("b", 1.0)])
+    for tell in (to_record, to_bars):
+        with pytest.raises(ValueError, match="how many seconds a step has"):
+            tell(said, names)
