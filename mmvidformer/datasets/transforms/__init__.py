@@ -11,6 +11,7 @@ from mmvidformer.datasets.transforms.scale_jitter import ScaleJitter
 from mmvidformer.datasets.transforms.segment_frames import SegmentFrames
 from mmvidformer.datasets.transforms.span_frames import SpanFrames
 from mmvidformer.datasets.transforms.tile_frames import TileFrames
+from mmvidformer.datasets.transforms.video_decode import VideoDecode, VideoInit
 
 __all__ = [
     "InverseRescale",
@@ -24,5 +25,7 @@ __all__ = [
     "TileFrames",
     "UniformFrames",
     "VideoAutoAugment",
+    "VideoDecode",
+    "VideoInit",
     "VideoRandAugment",
 ]
