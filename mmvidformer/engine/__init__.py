@@ -1,5 +1,6 @@
 """Launching, resuming, mixed precision, sharding and multi-view testing."""
 
+from mmvidformer.engine.decoding import set_video_backend
 from mmvidformer.engine.fsdp import BlockFSDPStrategy, ShardedRunner, use_fsdp
 from mmvidformer.engine.launch import (
     add_shared_arguments,
@@ -26,6 +27,7 @@ __all__ = [
     "load_config",
     "merge_shared_arguments",
     "parse_views",
+    "set_video_backend",
     "set_views",
     "use_amp",
     "use_fsdp",

@@ -14,6 +14,7 @@ from mmengine.runner import Runner
 from torch import distributed
 
 import mmvidformer
+from mmvidformer.engine.decoding import set_video_backend
 
 # Launcher: the variables it sets for rank, number of processes, and rank within the node.
 _LAUNCHERS = {
@@ -58,7 +59,7 @@ def add_shared_arguments(parser: ArgumentParser) -> None:
 
 
 def merge_shared_arguments(cfg: Config, args: Namespace) -> None:
-    """Write the shared arguments into ``cfg``."""
+    """Write the shared arguments into ``cfg``, and what its ``video_backend`` asks for."""
     os.environ.setdefault("LOCAL_RANK", str(args.local_rank))
     cfg.launcher = args.launcher
     if args.cfg_options is not None:
@@ -67,6 +68,8 @@ def merge_shared_arguments(cfg: Config, args: Namespace) -> None:
         cfg.work_dir = args.work_dir
     elif cfg.get("work_dir") is None:
         cfg.work_dir = str(Path("work_dirs") / Path(_bare(args.config)).stem)
+    if cfg.get("video_backend"):
+        set_video_backend(cfg, cfg.video_backend)
 
 
 def join_cpu_group(launcher: str) -> None:
