@@ -30,6 +30,7 @@ MODELS = _child(
     "mmvidformer.models.heads",
     "mmvidformer.models.heads_tokens",
     "mmvidformer.models.batch_mixing",
+    "mmvidformer.models.multi_view",
     "mmvidformer.models.recurrent.heads",
     "mmvidformer.models.recurrent.recognizer",
 )

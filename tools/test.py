@@ -3,6 +3,7 @@
 import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,9 @@ from mmvidformer.engine import (
     add_shared_arguments,
     get_views,
     launched,
+    limit_views,
     load_config,
+    may_limit_views,
     merge_shared_arguments,
     parse_views,
     set_views,
@@ -23,6 +26,8 @@ from mmvidformer.engine import (
 
 # Metric of MMAction2's AccMetric: what to call it.
 NAMES = {"acc/top1": "top-1", "acc/top5": "top-5", "acc/mean1": "mean class accuracy"}
+
+MAX_VIEWS = 8
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -35,6 +40,13 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         type=parse_views,
         metavar="KxC",
         help="temporal clips x spatial crops (1, 3 or 10) of each video; default: the config's",
+    )
+    parser.add_argument(
+        "--max-views",
+        type=int,
+        metavar="N",
+        help="clips that go through the model at once, of one video or several; default: the "
+        f"config's max_testing_views, or {MAX_VIEWS} where a video has more",
     )
     parser.add_argument(
         "--fuse",
@@ -54,12 +66,17 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     """Write the arguments of testing into ``cfg``.
 
     Raises:
-        ValueError: If ``--dump`` names no pickle, or ``--fuse`` meets a model without a head.
+        ValueError: If ``--dump`` names no pickle, ``--max-views`` is not positive or the model no
+            ``Recognizer3D``, or ``--fuse`` meets a model without a head.
     """
     cfg.load_from = args.checkpoint
     cfg.resume = False
     if args.views is not None:
         set_views(cfg, *args.views)
+    if args.max_views is not None:
+        limit_views(cfg, args.max_views)
+    elif may_limit_views(cfg) and prod(get_views(cfg)) > MAX_VIEWS:
+        limit_views(cfg, MAX_VIEWS)
     if args.fuse is not None:
         if "cls_head" not in cfg.model:
             raise ValueError(f"--fuse: the model of {args.config} has no cls_head")

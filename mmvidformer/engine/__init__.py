@@ -12,7 +12,7 @@ from mmvidformer.engine.launch import (
 )
 from mmvidformer.engine.precision import Bf16OptimWrapper, use_amp
 from mmvidformer.engine.resume import latest_checkpoint
-from mmvidformer.engine.views import get_views, parse_views, set_views
+from mmvidformer.engine.views import get_views, limit_views, may_limit_views, parse_views, set_views
 
 __all__ = [
     "BlockFSDPStrategy",
@@ -24,7 +24,9 @@ __all__ = [
     "join_cpu_group",
     "latest_checkpoint",
     "launched",
+    "limit_views",
     "load_config",
+    "may_limit_views",
     "merge_shared_arguments",
     "parse_views",
     "set_video_backend",

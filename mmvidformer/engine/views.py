@@ -8,6 +8,9 @@ from mmengine.config import Config
 # Crop transform: crops it makes of a frame.
 CROPS = {"CenterCrop": 1, "ThreeCrop": 3, "TenCrop": 10}
 
+# Recognisers that can take the views of a video some at a time.
+LIMITED = ("Recognizer3D", "MultiViewRecognizer")
+
 
 def parse_views(text: str) -> tuple[int, int]:
     """Read views written as clips x crops, such as ``4x3``.
@@ -60,6 +63,32 @@ def get_views(cfg: Config) -> tuple[int, int]:
     crops = 1 if place is None else CROPS[_name(pipeline[place])]
     sampler = _sampler(pipeline)
     return (1 if sampler is None else sampler.get("num_clips", 1)), crops
+
+
+def may_limit_views(cfg: Config) -> bool:
+    """Tell whether the recogniser of ``cfg`` can have a limit of views, and has none."""
+    limited = (cfg.model.get("test_cfg") or {}).get("max_testing_views")
+    return not limited and _name(cfg.model) in LIMITED
+
+
+def limit_views(cfg: Config, limit: int) -> None:
+    """Let at most ``limit`` views go through the model of ``cfg`` at once, in place.
+
+    Scores stay what they are. MMAction2's ``Recognizer3D`` is replaced by
+    ``mmvidformer.MultiViewRecognizer``, which keeps the limit for batches of any size.
+
+    Raises:
+        ValueError: If ``limit`` is not positive, or the recogniser is of another type.
+    """
+    if limit < 1:
+        raise ValueError(f"the limit of views must be at least 1, got {limit}")
+    if _name(cfg.model) not in LIMITED:
+        raise ValueError(
+            f"views can be limited in one of {', '.join(LIMITED)}, the model is a "
+            f"{_name(cfg.model)}"
+        )
+    cfg.model.type = "mmvidformer.MultiViewRecognizer"
+    cfg.model.test_cfg = {**(cfg.model.get("test_cfg") or {}), "max_testing_views": limit}
 
 
 def _set_crops(pipeline: list[dict], place: int, crops: int) -> None:

@@ -100,6 +100,43 @@ def test_views_and_fusion_are_what_was_asked(trained, test, weights, tmp_path, f
         torch.testing.assert_close(result["pred_score"], by_hand, rtol=0, atol=1e-6)
 
 
+def test_limited_views_give_the_same_scores(trained, test, tmp_path, monkeypatch):
+    from mmvidformer.models import ViViT
+
+    seen: list[int] = []
+    forward = ViViT.forward
+    monkeypatch.setattr(ViViT, "forward", lambda s, x: seen.append(len(x)) or forward(s, x))
+    config, work_dir = trained
+    scores = {}
+    for name, options, largest in (
+        ("all", ["--max-views", "18"], 18),
+        ("default", [], 8),
+        ("two_videos", ["--max-views", "4"], 4),
+    ):
+        seen.clear()
+        dump = tmp_path / f"{name}.pkl"
+        settings = ["test_dataloader.batch_size=2"] if name == "two_videos" else ["work_dir=x"]
+        test(
+            [str(config), str(work_dir / "epoch_3.pth"), "--work-dir", str(tmp_path / name)]
+            + ["--views", "6x3", "--dump", str(dump), *options, "--cfg-options", *settings]
+        )
+        assert max(seen) == largest and sum(seen) == 7 * 18
+        scores[name] = torch.stack([one["pred_score"] for one in pickle.loads(dump.read_bytes())])
+    for name in ("default", "two_videos"):
+        torch.testing.assert_close(scores[name], scores["all"], rtol=0, atol=1e-6)
+
+
+def test_a_limit_of_views_allows_validation_in_batches(trained, train, make_config, tmp_path):
+    """MMAction2's recogniser fails in the first validation of such a config."""
+    changes = dict(
+        train_cfg=dict(max_epochs=1),
+        val_dataloader=dict(batch_size=4),
+        model=dict(type="mmvidformer.MultiViewRecognizer", test_cfg=dict(max_testing_views=3)),
+    )
+    train([str(make_config("limited", **changes)), "--work-dir", str(tmp_path), "--seed", "0"])
+    assert list(tmp_path.glob("best_*"))
+
+
 def test_amp_on_cpu_is_bfloat16(train, make_config, weights, tmp_path):
     config = make_config("amp", train_cfg=dict(max_epochs=1))
     for name, extra in (("full", []), ("amp", ["--amp"])):

@@ -1,6 +1,6 @@
 # ViViT-B/16x2 factorised encoder (model 2), started from an image model as in the ablations.
 model = dict(
-    type="Recognizer3D",
+    type="mmvidformer.MultiViewRecognizer",
     backbone=dict(
         type="mmvidformer.ViViT",
         arch="b",
