@@ -12,6 +12,7 @@ from mmvidformer.engine.launch import (
 )
 from mmvidformer.engine.precision import Bf16OptimWrapper, use_amp
 from mmvidformer.engine.resume import latest_checkpoint
+from mmvidformer.engine.shards import merge_shards
 from mmvidformer.engine.views import get_views, limit_views, may_limit_views, parse_views, set_views
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "load_config",
     "may_limit_views",
     "merge_shared_arguments",
+    "merge_shards",
     "parse_views",
     "set_video_backend",
     "set_views",

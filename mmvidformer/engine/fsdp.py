@@ -3,16 +3,25 @@
 import os
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 import torch
 from mmengine._strategy import FSDPStrategy
 from mmengine.config import Config
 from mmengine.device import get_device
+from mmengine.dist import barrier, get_world_size, is_main_process
 from mmengine.optim import BaseOptimWrapper
 from mmengine.runner._flexible_runner import FlexibleRunner
 from torch import Tensor, nn
-from torch.distributed.fsdp import FullyShardedDataParallel
+from torch.distributed.fsdp import (
+    FullyShardedDataParallel,
+    ShardedOptimStateDictConfig,
+    ShardedStateDictConfig,
+    StateDictType,
+)
 from torch.distributed.fsdp.wrap import lambda_auto_wrap_policy
+
+from mmvidformer.engine.shards import mark_complete, mark_incomplete, merge_shards, to_plain
 
 
 class BlockFSDPStrategy(FSDPStrategy):
@@ -20,12 +29,18 @@ class BlockFSDPStrategy(FSDPStrategy):
 
     Repairs of MMEngine 0.10.7: training without a GPU, resuming (its arguments to PyTorch's
     ``optim_state_dict_to_load`` are in the wrong order), and clipping gradients by the norm of
-    the whole model, where it takes the norm of the process's own shard. Checkpoints are whole
-    and load into a plain model.
+    the whole model, where it takes the norm of the process's own shard.
 
     Args:
         blocks: Names of the classes to shard apart; a subclass counts.
-        model_wrapper: Arguments of ``MMFullyShardedDataParallel``, over the defaults made here.
+        model_wrapper: Arguments of ``MMFullyShardedDataParallel``, over the defaults made here;
+            such as ``mixed_precision=dict(param_dtype='bfloat16')``.
+        activation_checkpointing: Whether to keep only the inputs of these blocks in the forward
+            pass and compute the rest anew in the backward pass. Takes the place of ``with_cp`` in a
+            model's config.
+        sharded_checkpoints: Whether a checkpoint is a folder to which each process writes its shard
+            (``engine.shards``), or one file that loads into a plain model. Both kinds load and
+            resume whatever this says, on any number of processes.
         **kwargs: As ``mmengine._strategy.FSDPStrategy``.
     """
 
@@ -34,11 +49,19 @@ class BlockFSDPStrategy(FSDPStrategy):
         *,
         blocks: Sequence[str] = ("TransformerBlock",),
         model_wrapper: dict | None = None,
+        activation_checkpointing: bool = False,
+        sharded_checkpoints: bool = False,
         **kwargs,
     ) -> None:
-        super().__init__(state_dict_cfg="full", **kwargs)
-        on_cpu = get_device() == "cpu"
         names = frozenset(blocks)
+        check = dict(check_fn=partial(_is_one_of, names=names))
+        super().__init__(
+            state_dict_cfg="full",
+            activation_checkpointing=check if activation_checkpointing else None,
+            **kwargs,
+        )
+        self.sharded_checkpoints = sharded_checkpoints
+        on_cpu = get_device() == "cpu"
         self.model_wrapper = dict(
             type="MMFullyShardedDataParallel",
             device_id=torch.device("cpu") if on_cpu else int(os.environ["LOCAL_RANK"]),
@@ -56,6 +79,48 @@ class BlockFSDPStrategy(FSDPStrategy):
         if getattr(built, "clip_func", None) is nn.utils.clip_grad_norm_:
             built.clip_func = partial(_clip_all_shards, model)
         return built
+
+    def save_checkpoint(self, filename: str, **kwargs) -> None:
+        """Save a checkpoint: a file, or a folder with a file of each process."""
+        if not self.sharded_checkpoints:
+            super().save_checkpoint(filename, **kwargs)
+            return
+        if is_main_process():
+            mark_incomplete(filename)
+        barrier()
+        whole, self.state_dict_type = self.state_dict_type, StateDictType.SHARDED_STATE_DICT
+        try:
+            with FullyShardedDataParallel.state_dict_type(
+                self.model,
+                self.state_dict_type,
+                ShardedStateDictConfig(offload_to_cpu=True),
+                ShardedOptimStateDictConfig(offload_to_cpu=True),
+            ):
+                super().save_checkpoint(filename, **kwargs)
+        finally:
+            self.state_dict_type = whole
+        barrier()
+        if is_main_process():
+            mark_complete(filename, get_world_size())
+
+    def model_state_dict(self) -> dict:
+        """The model's state, whole or what this process holds of it."""
+        return to_plain(super().model_state_dict())
+
+    def optim_state_dict(self) -> dict:
+        """The optimiser's state, as the model's."""
+        return to_plain(super().optim_state_dict())
+
+    def load_checkpoint(self, filename: str, **kwargs) -> dict:
+        """Load a checkpoint of either kind."""
+        if not Path(filename).is_dir():
+            return super().load_checkpoint(filename, **kwargs)
+        self.logger.info(f"Load checkpoint from the shards in {filename}")
+        checkpoint = merge_shards(filename)
+        if kwargs.get("callback") is not None:
+            kwargs["callback"](checkpoint)
+        self.load_model_state_dict(checkpoint.pop("state_dict"), strict=kwargs.get("strict", False))
+        return checkpoint
 
     def load_optim_state_dict(self, state_dict: dict) -> None:
         """Load the optimiser's whole state, as saved, into the shards."""
@@ -89,7 +154,7 @@ class ShardedRunner(FlexibleRunner):
 
 
 def use_fsdp(cfg: Config) -> None:
-    """Switch ``cfg`` to fully sharded training.
+    """Switch ``cfg`` to fully sharded training; its ``strategy`` may hold arguments for it.
 
     Raises:
         ValueError: If the processes have no launcher.
@@ -97,7 +162,10 @@ def use_fsdp(cfg: Config) -> None:
     if cfg.launcher == "none":
         raise ValueError("--strategy fsdp needs a launcher: start it with tools/dist_train.sh")
     cfg.runner_type = "mmvidformer.engine.ShardedRunner"
-    cfg.strategy = dict(type="mmvidformer.engine.BlockFSDPStrategy")
+    cfg.strategy = {
+        **(cfg.get("strategy") or {}),
+        "type": "mmvidformer.engine.BlockFSDPStrategy",
+    }
 
 
 def _is_one_of(module: nn.Module, names: frozenset[str]) -> bool:

@@ -3,6 +3,8 @@
 import zipfile
 from pathlib import Path
 
+from mmvidformer.engine.shards import is_complete
+
 
 def latest_checkpoint(work_dir: str | Path) -> str | None:
     """Find the newest whole checkpoint of a training run.
@@ -10,13 +12,13 @@ def latest_checkpoint(work_dir: str | Path) -> str | None:
     MMEngine goes by its ``last_checkpoint`` note alone. It writes checkpoints in place, and the
     newest one a second time after validation, so a run killed while writing leaves a cut file
     under that very name. A PyTorch file is a zip archive, whose directory comes last: a cut
-    one is told by that.
+    one is told by that. A checkpoint in shards is a folder that says so when it is complete.
 
     Args:
         work_dir: Folder of the run.
 
     Returns:
-        Path of the checkpoint, or None if the folder holds none.
+        Path of the checkpoint, a file or a folder of shards, or None if the folder holds none.
 
     Raises:
         RuntimeError: If it holds checkpoints, none of them whole.
@@ -27,10 +29,10 @@ def latest_checkpoint(work_dir: str | Path) -> str | None:
     note = work_dir / "last_checkpoint"
     if note.is_file():
         noted = Path(note.read_text().strip())
-        if noted.is_file():
+        if noted.exists():
             found.insert(0, noted)
     for path in found:
-        if zipfile.is_zipfile(path):
+        if is_complete(path) or zipfile.is_zipfile(path):
             return str(path)
     if found:
         names = ", ".join(sorted({path.name for path in found}))
