@@ -6,7 +6,13 @@ from mmvidformer.visualization.features import Features, build_split, collect_fe
 from mmvidformer.visualization.film import Film, write_line
 from mmvidformer.visualization.heat import enlarge, overlay, to_frames, to_heat
 from mmvidformer.visualization.plane import check_perplexity, embed_in_plane
-from mmvidformer.visualization.plots import draw_classes, draw_costs, draw_growth, draw_minutes
+from mmvidformer.visualization.plots import (
+    draw_classes,
+    draw_costs,
+    draw_growth,
+    draw_minutes,
+    draw_parts,
+)
 from mmvidformer.visualization.recognizer import (
     build_view_pipeline,
     load_recognizer,
@@ -39,6 +45,7 @@ __all__ = [
     "draw_growth",
     "draw_look_back",
     "draw_minutes",
+    "draw_parts",
     "draw_strip",
     "embed_in_plane",
     "enlarge",

@@ -1,4 +1,4 @@
-"""Plots: points in the plane by class, and cost against the size of the clip or its tokens."""
+"""Plots: points in the plane by class; cost by part, by the size of the clip, by its tokens."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
@@ -107,4 +107,22 @@ def draw_minutes(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
         axes.set(xlabel="minute of the stream", ylabel=title, ylim=(0, top), xticks=minutes)
         axes.grid(alpha=0.3)
         axes.legend()
+    return figure
+
+
+def draw_parts(parts: Mapping[str, float], unit: str, title: str = "") -> Figure:
+    """Draw what each part costs as a bar, from top to bottom.
+
+    Args:
+        parts: Cost of each part, by name.
+        unit: Of the costs.
+        title: Heading.
+    """
+    figure = Figure(figsize=(7, 1 + 0.3 * len(parts)), dpi=120, layout="constrained")
+    axes = figure.add_subplot(title=title, xlabel=unit)
+    bars = axes.barh(range(len(parts)), list(parts.values()))
+    axes.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
+    axes.set_yticks(range(len(parts)), list(parts), fontsize=8)
+    axes.invert_yaxis()
+    axes.margins(x=0.12)
     return figure

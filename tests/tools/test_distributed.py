@@ -9,6 +9,8 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 
+from mmvidformer.engine import merge_shards
+
 
 def finish(*processes) -> None:
     for process in processes:
@@ -76,8 +78,18 @@ def test_two_nodes_give_the_gradients_of_one_process(
     assert max(gradient.abs().max() for gradient in gradients[0].values()) > 1e-2
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        pytest.param(
+            ["strategy.sharded_checkpoints=True", "strategy.activation_checkpointing=True"],
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
 def test_sharded_training_resumes_and_equals_one_process(
-    start, make_config, train, run, tools, weights, tmp_path
+    start, make_config, train, run, tools, weights, tmp_path, options
 ):
     from mmaction.registry import MODELS
 
@@ -85,16 +97,18 @@ def test_sharded_training_resumes_and_equals_one_process(
     sharded = make_config("sharded", train_dataloader=whole_batch(2), **changes)
     command = [tools / "dist_train.sh", sharded, 2, "--work-dir", tmp_path / "sharded"]
     command += ["--seed", 0, "--strategy", "fsdp"]
-    first = run(*command, "--cfg-options", "train_cfg.max_epochs=1")
+    first = run(*command, "--cfg-options", "train_cfg.max_epochs=1", *options)
     single = make_config("whole", train_dataloader=whole_batch(1), **changes)
     train(
         [str(single), "--work-dir", str(tmp_path / "single"), "--seed", "0"]
         + ["--cfg-options", "train_cfg.max_epochs=2"]
     )
     finish(first)
-    finish(run(*command, "--resume", "--cfg-options", "train_cfg.max_epochs=2"))
+    finish(run(*command, "--resume", "--cfg-options", "train_cfg.max_epochs=2", *options))
 
-    reached = weights(tmp_path / "sharded" / "epoch_2.pth")
+    saved = tmp_path / "sharded" / "epoch_2.pth"
+    assert saved.is_dir() == bool(options)
+    reached = merge_shards(saved)["state_dict"] if options else weights(saved)
     expected = weights(tmp_path / "single" / "epoch_2.pth")
     torch.testing.assert_close(reached, expected, rtol=0, atol=1e-5)
     init_default_scope("mmaction")
