@@ -6,12 +6,7 @@ data_root = "data/kinetics400"
 ann_prefix = "kinetics400"
 read = [dict(type="DecordInit", num_threads=1)]
 jitter = dict(
-    type="TorchVisionWrapper",
-    op="ColorJitter",
-    brightness=0.125,
-    contrast=0.4,
-    saturation=0.4,
-    hue=0.2,
+    type="mmvidformer.ClipColorJitter", brightness=0.125, contrast=0.4, saturation=0.4, hue=0.2
 )
 grey = dict(type="TorchVisionWrapper", op="Grayscale", num_output_channels=3)
 pack = [

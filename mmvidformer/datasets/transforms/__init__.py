@@ -1,6 +1,7 @@
 """Transforms that MMAction2 lacks or that are broken in it today."""
 
 from mmvidformer.datasets.transforms.auto_augment import VideoAutoAugment
+from mmvidformer.datasets.transforms.color_jitter import ClipColorJitter
 from mmvidformer.datasets.transforms.inverse_rescale import InverseRescale
 from mmvidformer.datasets.transforms.lmdb_decode import LmdbDecode
 from mmvidformer.datasets.transforms.observe_before import ObserveBefore
@@ -14,6 +15,7 @@ from mmvidformer.datasets.transforms.tile_frames import TileFrames
 from mmvidformer.datasets.transforms.video_decode import VideoDecode, VideoInit
 
 __all__ = [
+    "ClipColorJitter",
     "InverseRescale",
     "LimitToSegment",
     "LmdbDecode",
