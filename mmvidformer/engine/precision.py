@@ -17,15 +17,14 @@ class Bf16OptimWrapper(OptimWrapper):
     """Run the forward pass under bfloat16 autocast, on any device.
 
     bfloat16 has the range of float32, so that no loss scaling is needed. MMEngine's
-    ``AmpOptimWrapper`` asks for an accelerator. Scores leave the model's ``cls_head`` in
-    float32: MMAction2 counts accuracy with NumPy, which has no bfloat16.
+    ``AmpOptimWrapper`` asks for an accelerator. Scores leave the model's ``cls_head`` in float32.
     """
 
     @contextmanager
     def optim_context(self, model: nn.Module) -> Iterator[None]:
         """Enable autocast, and hold back gradient synchronisation while accumulating."""
         head = getattr(model.module if is_model_wrapper(model) else model, "cls_head", None)
-        hook = None if head is None else head.register_forward_hook(_to_float32)
+        hook = None if head is None else head.register_forward_hook(scores_to_float32)
         try:
             with super().optim_context(model), autocast(dtype=torch.bfloat16):
                 yield
@@ -34,7 +33,8 @@ class Bf16OptimWrapper(OptimWrapper):
                 hook.remove()
 
 
-def _to_float32(head: nn.Module, inputs: tuple, scores: object) -> object:
+def scores_to_float32(head: nn.Module, inputs: tuple, scores: object) -> object:
+    """Forward hook of a head: MMAction2 counts accuracy with NumPy, which has no bfloat16."""
     return tree_map_only(torch.Tensor, torch.Tensor.float, scores)
 
 

@@ -164,3 +164,16 @@ def test_a_checkpoint_of_shards_is_an_ordinary_one(
     resumed = in_processes(2, resume, path, range(2, STEPS))[0]
     assert resumed["losses"] == pytest.approx(alone["losses"][2:], abs=1e-5)
     torch.testing.assert_close(resumed["weights"], alone["weights"], rtol=0, atol=1e-5)
+
+
+def train_in_bfloat16() -> dict:
+    strategy = sharded(model_wrapper=dict(mixed_precision=dict(param_dtype="bfloat16")))
+    losses = step_through(strategy.model, strategy.optim_wrapper)
+    return dict(losses=losses, weights=strategy.model_state_dict())
+
+
+def test_sharded_training_in_bfloat16_keeps_float32_weights(alone, in_processes):
+    reached = in_processes(2, train_in_bfloat16)[0]
+    assert {tensor.dtype for tensor in reached["weights"].values()} == {torch.float32}
+    assert reached["losses"] == pytest.approx(alone["losses"], abs=5e-2)
+    assert reached["losses"] != pytest.approx(alone["losses"], abs=1e-5)
