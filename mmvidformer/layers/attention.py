@@ -161,9 +161,9 @@ class Attention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Attend under one view; qkv (B, T, H, W, 3, n, d), class token (B, 1, 3, n, d)."""
         q, k, v = qkv.unbind(4)
-        batch, size = len(q), tuple(q.shape[1:4])
+        batch, size = q.shape[0], tuple(q.shape[1:4])
         queries, keys, values = view.group(q), view.keys(k), view.keys(v)  # (B*G, n, S, d)
-        groups = len(queries) // batch
+        groups = view.num_groups(size)
         mask = view.mask(size, q.device)
         if cls_qkv is None:
             return self.kernel(queries, keys, values, *_spread_mask(mask, batch)), None

@@ -66,7 +66,7 @@ class Encoder(nn.Module):
 
     def run_blocks(self, grid: Tensor, clip_rows: int = 1) -> tuple[Tensor, Tensor | None]:
         """Encode without the final norm; arguments and shapes as of ``forward``."""
-        cls = None if self.cls_token is None else self.cls_token.expand(len(grid), -1, -1)
+        cls = None if self.cls_token is None else self.cls_token.expand(grid.shape[0], -1, -1)
         grid, cls = self.pos_embed(grid, cls)
         grid = self.pos_drop(grid)
         cls = None if cls is None else self.pos_drop(cls)

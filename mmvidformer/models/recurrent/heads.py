@@ -58,7 +58,7 @@ class LastStepHead(BaseHead):
         """
         means = x.y.mean((-2, -1))
         if not every_step:
-            rows = torch.arange(len(means), device=means.device)
+            rows = torch.arange(means.shape[0], device=means.device)
             last = -1 if lengths is None else lengths.to(means.device) - 1
             means = means[rows, last]
         return self.fc_cls(self.dropout(means))

@@ -204,7 +204,7 @@ class HorstLayer(nn.Module):
         maps = {"e": zeros, "q": zeros}
         key, value = (part(part.ahead(maps), zeros) for part in (self.key, self.value))
         entry = self.attend.remember(key, value)
-        return Entry(*(x if x is None else x.expand(len(like), -1, -1, -1) for x in entry))
+        return Entry(*(x if x is None else x.expand(like.shape[0], -1, -1, -1) for x in entry))
 
 
 def _steps(x: Tensor, steps: int) -> tuple[Tensor, ...]:

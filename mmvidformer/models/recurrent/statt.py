@@ -103,7 +103,7 @@ class StateSoftmax(nn.Module):
         products = torch.einsum("bd,bsd->bs", query, keys.flatten(2))[:, None, :, None]
         units = torch.eye(keys.shape[1], dtype=products.dtype, device=products.device)
         return self.kernel(
-            torch.ones_like(products[:, :, :1]), products, units.expand(len(q), 1, -1, -1)
+            torch.ones_like(products[:, :, :1]), products, units.expand(q.shape[0], 1, -1, -1)
         )[:, 0, 0]
 
 
