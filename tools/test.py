@@ -13,6 +13,7 @@ from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 
 from mmvidformer.engine import (
+    add_amp_argument,
     add_shared_arguments,
     get_views,
     launched,
@@ -22,6 +23,7 @@ from mmvidformer.engine import (
     merge_shared_arguments,
     parse_views,
     set_views,
+    use_amp_in_test,
 )
 
 # Metric of MMAction2's AccMetric: what to call it.
@@ -58,6 +60,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--show", action="store_true", help="show annotated frames in a window")
     parser.add_argument("--interval", type=int, default=1, help="show each n-th sample")
     parser.add_argument("--wait-time", type=float, default=2, help="seconds to show a window for")
+    add_amp_argument(parser)
     add_shared_arguments(parser)
     return parser.parse_args(argv)
 
@@ -71,6 +74,8 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     """
     cfg.load_from = args.checkpoint
     cfg.resume = False
+    if args.amp is not None:
+        use_amp_in_test(cfg, args.amp)
     if args.views is not None:
         set_views(cfg, *args.views)
     if args.max_views is not None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from mmengine.config import Config
 
 from mmvidformer.engine import (
+    add_amp_argument,
     add_shared_arguments,
     latest_checkpoint,
     launched,
@@ -27,7 +28,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         help="go on from this checkpoint; without a path, from the last whole one in the work "
         "dir, or from the start if there is none",
     )
-    parser.add_argument("--amp", action="store_true", help="mixed precision (bfloat16 on CPU)")
+    add_amp_argument(parser)
     parser.add_argument("--no-validate", action="store_true", help="train without validation")
     parser.add_argument(
         "--auto-scale-lr",
@@ -65,8 +66,8 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     """
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
-    if args.amp:
-        use_amp(cfg)
+    if args.amp is not None:
+        use_amp(cfg, args.amp)
     if args.strategy == "fsdp":
         use_fsdp(cfg)
     if args.auto_scale_lr:

@@ -11,6 +11,7 @@ from mmvidformer.compat import (
     color_jitter,
     config_names,
     drn,
+    half_scores,
     metadata_backport,
     mmcv_version,
     multimodal,
@@ -26,6 +27,7 @@ REPAIRS = (
     multimodal,
     checkpoints,
     color_jitter,
+    half_scores,
     config_names,
 )
 

@@ -10,7 +10,12 @@ from mmvidformer.engine.launch import (
     load_config,
     merge_shared_arguments,
 )
-from mmvidformer.engine.precision import Bf16OptimWrapper, use_amp
+from mmvidformer.engine.precision import (
+    Bf16OptimWrapper,
+    add_amp_argument,
+    use_amp,
+    use_amp_in_test,
+)
 from mmvidformer.engine.resume import latest_checkpoint
 from mmvidformer.engine.shards import merge_shards
 from mmvidformer.engine.views import get_views, limit_views, may_limit_views, parse_views, set_views
@@ -19,6 +24,7 @@ __all__ = [
     "BlockFSDPStrategy",
     "Bf16OptimWrapper",
     "ShardedRunner",
+    "add_amp_argument",
     "add_shared_arguments",
     "build_runner",
     "get_views",
@@ -34,5 +40,6 @@ __all__ = [
     "set_video_backend",
     "set_views",
     "use_amp",
+    "use_amp_in_test",
     "use_fsdp",
 ]

@@ -21,7 +21,6 @@ from torch.distributed.fsdp import (
 )
 from torch.distributed.fsdp.wrap import lambda_auto_wrap_policy
 
-from mmvidformer.engine.precision import scores_to_float32
 from mmvidformer.engine.shards import mark_complete, mark_incomplete, merge_shards, to_plain
 
 
@@ -71,12 +70,6 @@ class BlockFSDPStrategy(FSDPStrategy):
             ),
             **(model_wrapper or {}),
         )
-
-    def _wrap_model(self, model: nn.Module) -> nn.Module:
-        head = getattr(model, "cls_head", None)
-        if head is not None and self.model_wrapper.get("mixed_precision"):
-            head.register_forward_hook(scores_to_float32)
-        return super()._wrap_model(model)
 
     def build_optim_wrapper(
         self, optim_wrapper: BaseOptimWrapper | dict, model: nn.Module | None = None

@@ -146,6 +146,20 @@ def test_amp_on_cpu_is_bfloat16(train, make_config, weights, tmp_path):
     assert 1e-6 < error < 1e-2
 
 
+def test_testing_in_bfloat16_gives_float32_scores_near_the_full_ones(trained, test, tmp_path):
+    config, work_dir = trained
+    scores = []
+    for name, extra in (("full", []), ("amp", ["--amp", "bf16"])):
+        dump = tmp_path / f"{name}.pkl"
+        test(
+            [str(config), str(work_dir / "epoch_3.pth"), "--work-dir", str(tmp_path / name)]
+            + ["--dump", str(dump), *extra]
+        )
+        scores.append(torch.stack([row["pred_score"] for row in pickle.loads(dump.read_bytes())]))
+    assert scores[1].dtype == torch.float32
+    assert 0 < (scores[0] - scores[1]).abs().max() < 0.02 * scores[0].abs().max()
+
+
 def test_options_reach_the_config(train, make_config, tmp_path):
     config = make_config("options", train_cfg=dict(max_epochs=1))
     options = ["--no-validate", "--auto-scale-lr", "--seed", "0", "--deterministic"]
