@@ -186,12 +186,14 @@ class UnrollingClassifier(nn.Module):
 
     def _unroll(self, y: Tensor, hidden: Tensor, memory: Tensor, ahead: Sequence[int]) -> Tensor:
         """Run the LSTM from all steps at once, each as long as it takes; (B, T, C)."""
-        batch = len(y)
+        batch = y.shape[0]
         rows = y.flatten(0, 1)[:, None].expand(-1, max(ahead), -1)  # (B*T, most, C)
+        start = (hidden.flatten(0, 1)[None], memory.flatten(0, 1)[None])
+        if min(ahead) == max(ahead):  # as in a stream; an exported graph could not sort
+            return self.unroll(rows, start)[1][0][0].unflatten(0, (batch, -1))
         # Sorted by length inside, so that each cell runs over what is still under way.
         lengths = torch.tensor([*ahead] * batch)
         packed = pack_padded_sequence(rows, lengths, batch_first=True, enforce_sorted=False)
-        start = (hidden.flatten(0, 1)[None], memory.flatten(0, 1)[None])
         last = self.unroll(packed, start)[1][0][0]
         return last.unflatten(0, (batch, -1))
 

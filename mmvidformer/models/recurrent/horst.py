@@ -124,7 +124,11 @@ class HorstLayer(nn.Module):
         self.readout = form.readout(in_channels, channels, form.act)
 
     def forward(
-        self, clip: Tensor, lengths: Tensor | None = None, state: State = ()
+        self,
+        clip: Tensor,
+        lengths: Tensor | None = None,
+        state: State = (),
+        count: Tensor | None = None,
     ) -> tuple[HorstOutput, State]:
         """Run over a clip; the same numbers as ``step`` on one frame after the other, but faster.
 
@@ -138,11 +142,21 @@ class HorstLayer(nn.Module):
                 Outputs beyond are zero. Padded steps are computed with the others, so that
                 batches of similar lengths waste the least.
             state: State to go on from.
+            count: Steps that each clip has behind it (B,), for a state that has S entries from
+                the start, as an exported graph needs it: what stands in those not yet filled is
+                of no account. Default: the state has as many entries as there are.
 
         Returns:
             Outputs of all steps, and the state after the last. Of a clip that ended before, the
             state is meaningless.
+
+        Raises:
+            ValueError: If there is a count, and the state has other than S entries.
         """
+        if count is not None and len(state) != self.order:
+            raise ValueError(
+                f"with a count of steps a state has {self.order} entries, got {len(state)}"
+            )
         steps = clip.shape[1]
         x = self.pool(clip.flatten(0, 1))
         e = self.encode(x)
@@ -154,8 +168,11 @@ class HorstLayer(nn.Module):
         )
         statts, states = [], []
         each = zip(_steps(e, steps), _steps(q, steps), keys, values, strict=True)
-        for e_t, q_t, key, value in each:
-            statt = self.attend(q_t, state or (self._blank(e_t),))
+        for t, (e_t, q_t, key, value) in enumerate(each):
+            seen = None
+            if count is not None:
+                state, seen = self._fill_in(state, count + t, e_t)
+            statt = self.attend(q_t, state or (self._blank(e_t),), seen)
             h = self.readout.state(e_t, statt)
             entry = self.attend.remember(self.key(key, h), self.value(value, h))
             state = (*state, entry)[-self.order :]
@@ -169,7 +186,11 @@ class HorstLayer(nn.Module):
         return silence(output, lengths), state
 
     def step(
-        self, x: Tensor, state: State = (), active: Tensor | None = None
+        self,
+        x: Tensor,
+        state: State = (),
+        active: Tensor | None = None,
+        count: Tensor | None = None,
     ) -> tuple[HorstOutput, State]:
         """Take one frame.
 
@@ -178,12 +199,13 @@ class HorstLayer(nn.Module):
             state: State after the frame before; empty for the first.
             active: Clips that still run, booleans (B,); outputs of the others are zero. Default:
                 all.
+            count: As of ``forward``.
 
         Returns:
             Outputs (B, C, h, w), and the new state.
         """
         lengths = None if active is None else active.long()
-        output, state = self(x[:, None], lengths, state)
+        output, state = self(x[:, None], lengths, state, count)
         return HorstOutput(*(part[:, 0] for part in output)), state
 
     def attention_maps(self, x: Tensor, state: State) -> tuple[Tensor, Tensor]:
@@ -205,6 +227,18 @@ class HorstLayer(nn.Module):
         key, value = (part(part.ahead(maps), zeros) for part in (self.key, self.value))
         entry = self.attend.remember(key, value)
         return Entry(*(x if x is None else x.expand(like.shape[0], -1, -1, -1) for x in entry))
+
+    def _fill_in(self, state: State, count: Tensor, like: Tensor) -> tuple[State, Tensor]:
+        """Put the blank entry where no step is behind a clip, and tell which entries there are."""
+        first = (count == 0)[:, None, None, None]
+        newest = Entry(
+            *(
+                old if old is None else torch.where(first, blank, old)
+                for blank, old in zip(self._blank(like), state[-1], strict=True)
+            )
+        )
+        places = torch.arange(self.order, device=count.device)
+        return (*state[:-1], newest), places >= self.order - count.clamp(min=1)[:, None]
 
 
 def _steps(x: Tensor, steps: int) -> tuple[Tensor, ...]:

@@ -83,7 +83,11 @@ class Horst(nn.Module):
         return output, tuple(after)
 
     def step(
-        self, x: Tensor, states: Sequence[State] | None = None, active: Tensor | None = None
+        self,
+        x: Tensor,
+        states: Sequence[State] | None = None,
+        active: Tensor | None = None,
+        count: Tensor | None = None,
     ) -> tuple[HorstOutput, tuple[State, ...]]:
         """Take one frame.
 
@@ -91,13 +95,15 @@ class Horst(nn.Module):
             x: Maps (B, C_in, H, W).
             states: States after the frame before; default: none yet.
             active: Clips that still run, booleans (B,); default: all.
+            count: Steps that each clip has behind it (B,), for states of constant shape; see
+                ``HorstLayer.forward``.
 
         Returns:
             Outputs of the last layer (B, C, h, w), and the states.
         """
         after = []
         for layer, state in zip(self.layers, states or [()] * len(self.layers), strict=True):
-            output, state = layer.step(x, state, active)
+            output, state = layer.step(x, state, active, count)
             x = output.y
             after.append(state)
         return output, tuple(after)

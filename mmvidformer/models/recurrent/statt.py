@@ -92,8 +92,13 @@ class StateSoftmax(nn.Module):
         self.kernel = build_kernel("softmax", head_dim=1)
         self.scale_by_area = scale_by_area
 
-    def forward(self, q: Tensor, keys: Tensor) -> Tensor:
+    def forward(self, q: Tensor, keys: Tensor, seen: Tensor | None = None) -> Tensor:
         """Compare the query (B, C, h, w) with filtered keys (B, S, C, h, w).
+
+        Args:
+            q: Query.
+            keys: Filtered keys.
+            seen: Which states there are, booleans (B, S); default: all.
 
         Returns:
             Weights (B, S).
@@ -103,16 +108,21 @@ class StateSoftmax(nn.Module):
         products = torch.einsum("bd,bsd->bs", query, keys.flatten(2))[:, None, :, None]
         units = torch.eye(keys.shape[1], dtype=products.dtype, device=products.device)
         return self.kernel(
-            torch.ones_like(products[:, :, :1]), products, units.expand(q.shape[0], 1, -1, -1)
+            torch.ones_like(products[:, :, :1]),
+            products,
+            units.expand(q.shape[0], 1, -1, -1),
+            None if seen is None else seen[:, None, None],
         )[:, 0, 0]
 
 
 class StateMean(nn.Module):
     """Equal weights of the states: the paper's spatial-only attention (Table 2)."""
 
-    def forward(self, q: Tensor, keys: Tensor) -> Tensor:
-        """Give weights 1 / S (B, S)."""
-        return keys.new_full(keys.shape[:2], 1 / keys.shape[1])
+    def forward(self, q: Tensor, keys: Tensor, seen: Tensor | None = None) -> Tensor:
+        """Give weights 1 / S (B, S), or 1 / states that there are."""
+        if seen is None:
+            return keys.new_full(keys.shape[:2], 1 / keys.shape[1])
+        return seen.to(keys.dtype) / seen.sum(dim=1, keepdim=True)
 
 
 class Statt(nn.Module):
@@ -133,13 +143,21 @@ class Statt(nn.Module):
         """Make the entry of a state from its key and value (B, C, h, w)."""
         return Entry(key, value, self.filter(key))
 
-    def forward(self, q: Tensor, entries: Sequence[Entry]) -> Tensor:
-        """Attend with query (B, C, h, w) to at least one entry; the result has its shape."""
-        weights, places = self.maps(q, entries)
+    def forward(self, q: Tensor, entries: Sequence[Entry], seen: Tensor | None = None) -> Tensor:
+        """Attend with query (B, C, h, w) to at least one entry; the result has its shape.
+
+        Args:
+            q: Query.
+            entries: Remembered states.
+            seen: Which of them there are, booleans (B, S); default: all.
+        """
+        weights, places = self.maps(q, entries, seen)
         values = torch.stack([entry.value for entry in entries], dim=1)
         return torch.einsum("bs,bschw->bchw", weights, values * places[:, :, None])
 
-    def maps(self, q: Tensor, entries: Sequence[Entry]) -> tuple[Tensor, Tensor]:
+    def maps(
+        self, q: Tensor, entries: Sequence[Entry], seen: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Weigh states and places; for pictures too, as the paper's figures 4 and 5.
 
         Returns:
@@ -147,7 +165,7 @@ class Statt(nn.Module):
             between 0 and 1.
         """
         keys, gates = (torch.stack([entry[i] for entry in entries], dim=1) for i in (0, 2))
-        return self.states(q, keys * gates), self.places(q, keys, gates)
+        return self.states(q, keys * gates, seen), self.places(q, keys, gates)
 
 
 class JointStatt(nn.Module):
@@ -168,11 +186,13 @@ class JointStatt(nn.Module):
         """Make the entry of a state from its key and value (B, C, h, w)."""
         return Entry(key, value, None)
 
-    def forward(self, q: Tensor, entries: Sequence[Entry]) -> Tensor:
-        """Attend with query (B, C, h, w) to at least one entry; the result has its shape."""
+    def forward(self, q: Tensor, entries: Sequence[Entry], seen: Tensor | None = None) -> Tensor:
+        """Attend; arguments and result as of ``Statt``."""
         keys, values = (torch.cat([entry[i].flatten(2) for entry in entries], 2) for i in (0, 1))
         tokens = (x.transpose(1, 2)[:, None] for x in (q.flatten(2), keys, values))
-        return self.kernel(*tokens)[:, 0].transpose(1, 2).reshape(q.shape)
+        area = q.shape[-2] * q.shape[-1]
+        mask = None if seen is None else seen.repeat_interleave(area, dim=1)[:, None, None]
+        return self.kernel(*tokens, mask)[:, 0].transpose(1, 2).reshape(q.shape)
 
 
 # Name: builds the attention from channels and the scale of the products.

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from mmvidformer.models.recurrent.horst import KEY_VALUE, VARIANTS, HorstLayer, HorstOutput
 from mmvidformer.models.recurrent.stack import Horst
-from mmvidformer.models.recurrent.statt import ATTENTIONS
+from mmvidformer.models.recurrent.statt import ATTENTIONS, Entry
 
 FORMS = list(itertools.product(VARIANTS, ATTENTIONS, KEY_VALUE))
 
@@ -143,6 +143,27 @@ def test_padding_and_other_clips_change_nothing() -> None:
     torch.testing.assert_close(model(other, lengths)[0].y, expected)
     alone = model(clip[1:, :3])[0].y
     torch.testing.assert_close(alone, expected[1:, :3], atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_state_of_constant_shape_gives_the_numbers_of_the_stream(
+    variant: str, attention: str
+) -> None:
+    """Two clips, the second of which starts two frames later; unfilled entries hold anything."""
+    layer = make(HorstLayer, 3, 4, order=3, variant=variant, attention=attention)
+    clip = torch.randn(2, 7, 3, 4, 4)
+    expected = [layer(clip[:1])[0].y[0], layer(clip[1:, 2:])[0].y[0]]
+    entry = layer(clip[:, 0:1])[1][0]
+    state = (Entry(*(x if x is None else torch.full_like(x, 100.0) for x in entry)),) * 3
+    for t in range(7):
+        count = torch.tensor([t, max(t - 2, 0)])
+        output, state = layer.step(clip[:, t], state, count=count)
+        torch.testing.assert_close(output.y[0], expected[0][t], atol=1e-5, rtol=1e-5)
+        if t >= 2:
+            torch.testing.assert_close(output.y[1], expected[1][t - 2], atol=1e-5, rtol=1e-5)
+    with pytest.raises(ValueError, match="3 entries, got 1"):
+        layer.step(clip[:, 0], state[:1], count=count)
 
 
 def test_checkpointing_gives_the_same_gradients() -> None:
