@@ -15,7 +15,6 @@ from mmvidformer.visualization.plots import (
 )
 from mmvidformer.visualization.recognizer import (
     build_view_pipeline,
-    load_recognizer,
     normalise,
     predict,
     read_names,
@@ -49,7 +48,6 @@ __all__ = [
     "draw_strip",
     "embed_in_plane",
     "enlarge",
-    "load_recognizer",
     "normalise",
     "overlay",
     "predict",

@@ -6,10 +6,10 @@ import pytest
 import torch
 from mmengine.config import Config
 
+from mmvidformer.engine import load_recognizer
 from mmvidformer.models.heads import MultiTaskHead
 from mmvidformer.visualization import (
     build_view_pipeline,
-    load_recognizer,
     normalise,
     predict,
     read_names,

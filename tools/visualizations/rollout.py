@@ -10,12 +10,11 @@ from pathlib import Path
 from mmengine.config import DictAction
 from tqdm import tqdm
 
-from mmvidformer.engine import load_config
+from mmvidformer.engine import load_config, load_recognizer
 from mmvidformer.visualization import (
     HeatClip,
     build_view_pipeline,
     draw_strip,
-    load_recognizer,
     normalise,
     predict,
     read_names,

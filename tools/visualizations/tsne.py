@@ -12,14 +12,13 @@ import numpy as np
 from mmengine.config import DictAction
 from tqdm import tqdm
 
-from mmvidformer.engine import load_config
+from mmvidformer.engine import load_config, load_recognizer
 from mmvidformer.visualization import (
     build_split,
     check_perplexity,
     collect_features,
     draw_classes,
     embed_in_plane,
-    load_recognizer,
 )
 
 

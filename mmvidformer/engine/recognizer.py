@@ -1,0 +1,65 @@
+"""Recognisers outside a runner: built from a config, with the weights of a checkpoint."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+import torch
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from mmengine.runner import CheckpointLoader
+from torch import nn
+
+from mmvidformer.registry import MODELS
+
+
+def config_scope(cfg: Config) -> AbstractContextManager:
+    """Registry scope in which a config's names are meant."""
+    return DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction"))
+
+
+def load_recognizer(
+    cfg: Config, checkpoint: str | None, device: str | torch.device = "cpu", head: bool = True
+) -> nn.Module:
+    """Build the recogniser of a config, with the weights of a checkpoint, for evaluation.
+
+    Args:
+        cfg: A recognition config.
+        checkpoint: File or address, as MMEngine takes it; None: initial weights.
+        device: Where to put the model.
+        head: Whether the head's weights are needed too.
+
+    Returns:
+        The model in evaluation mode.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If the weights are not those of the config's model; names what differs.
+    """
+    with config_scope(cfg):
+        model = MODELS.build(cfg.model)
+    if checkpoint is None:
+        model.init_weights()
+        return model.to(device).eval()
+    loaded = CheckpointLoader.load_checkpoint(checkpoint, map_location="cpu", logger="silent")
+    state = loaded.get("state_dict", loaded)
+    if not head:
+        state = {name: value for name, value in state.items() if not name.startswith("cls_head.")}
+    try:
+        wrong = model.load_state_dict(state, strict=False)
+    except RuntimeError as error:  # tensors of other shapes, one a line
+        differ = [line.strip(" \t.") for line in str(error).splitlines()[1:]]
+        raise ValueError(
+            f"{checkpoint} is of another model than the config: {_some(differ)}"
+        ) from None
+    missing = [n for n in wrong.missing_keys if head or not n.startswith("cls_head.")]
+    if missing or wrong.unexpected_keys:
+        raise ValueError(
+            f"{checkpoint} is of another model than the config: it lacks {_some(missing)}, "
+            f"and has besides {_some(wrong.unexpected_keys)}"
+        )
+    return model.to(device).eval()
+
+
+def _some(names: Sequence[str], most: int = 4) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return (", ".join(names[:most]) or "nothing") + more
