@@ -17,6 +17,7 @@ ALLOWED = {
     "evaluation": {"registry"},
     "engine": {"registry"},
     "analysis": {"registry"},
+    "export": {"analysis", "models"},
     "visualization": {"layers", "registry", "engine"},
     "apis": {"registry", "engine", "models", "visualization"},
     "compat": set(),

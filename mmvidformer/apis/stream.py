@@ -9,13 +9,14 @@ from mmengine.registry import DefaultScope
 from torch import Tensor
 
 from mmvidformer.apis.frame_pipeline import StreamFrame
+from mmvidformer.engine import load_recognizer
 from mmvidformer.models.recurrent import HorstOutput, StoredMaps
 from mmvidformer.models.recurrent.classifiers import UnrollingClassifier
 from mmvidformer.models.recurrent.heads import AnticipationHead, LastStepHead
 from mmvidformer.models.recurrent.horst import State
 from mmvidformer.models.recurrent.recognizer import RecurrentRecognizer
 from mmvidformer.registry import MODELS
-from mmvidformer.visualization import load_recognizer, normalise
+from mmvidformer.visualization import normalise
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """MMAction2 1.2's heads cannot count accuracy on scores of a half precision.
 
-Symptom: ``TypeError: Got unsupported ScalarType BFloat16`` in the first training step under bfloat16
-autocast, and in ``AccMetric`` after a test under it: heads and metrics hand the scores to NumPy,
-which has no bfloat16. Scores of float16 get through, with three digits for the softmax over views.
+Symptom: ``TypeError: Got unsupported ScalarType BFloat16`` in the first training step under
+bfloat16 autocast, and in ``AccMetric`` after a test under it: heads and metrics hand the scores to
+NumPy, which has no bfloat16. Scores of float16 get through, with three digits for the softmax over
+views.
 Losses and scores are float32 from here on, whatever precision the network has.
 """
 

@@ -1,5 +1,6 @@
 """Launching, resuming, mixed precision, sharding and multi-view testing."""
 
+from mmvidformer.engine.compile import CompileHook, compile_parts
 from mmvidformer.engine.decoding import set_video_backend
 from mmvidformer.engine.fsdp import BlockFSDPStrategy, ShardedRunner, use_fsdp
 from mmvidformer.engine.launch import (
@@ -16,6 +17,7 @@ from mmvidformer.engine.precision import (
     use_amp,
     use_amp_in_test,
 )
+from mmvidformer.engine.recognizer import config_scope, load_recognizer
 from mmvidformer.engine.resume import latest_checkpoint
 from mmvidformer.engine.shards import merge_shards
 from mmvidformer.engine.views import get_views, limit_views, may_limit_views, parse_views, set_views
@@ -23,16 +25,20 @@ from mmvidformer.engine.views import get_views, limit_views, may_limit_views, pa
 __all__ = [
     "BlockFSDPStrategy",
     "Bf16OptimWrapper",
+    "CompileHook",
     "ShardedRunner",
     "add_amp_argument",
     "add_shared_arguments",
     "build_runner",
+    "compile_parts",
+    "config_scope",
     "get_views",
     "join_cpu_group",
     "latest_checkpoint",
     "launched",
     "limit_views",
     "load_config",
+    "load_recognizer",
     "may_limit_views",
     "merge_shared_arguments",
     "merge_shards",

@@ -1,0 +1,192 @@
+"""Exported files give the model's numbers, for any batch; streams from their first frame on."""
+
+import copy
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from torch import nn
+
+from mmvidformer.export import ExportError, StreamGraph, export, frame_size, make_graph, write
+from mmvidformer.layers import KERNELS
+from mmvidformer.models import feature_fixation, timesformer, vivit
+from mmvidformer.registry import MODELS
+
+ARCH = dict(embed_dims=16, depth=1, num_heads=2)
+SIZE = (3, 4, 16, 16)
+CLIP = dict(arch=ARCH, img_size=16, clip_len=4)
+TASKS = dict(verb=3, noun=4, action=6)
+PREPROCESSOR = dict(
+    type="ActionDataPreprocessor",
+    mean=[110.0, 120.0, 130.0],
+    std=[50.0, 60.0, 70.0],
+    to_rgb=True,
+    format_shape="NCTHW",
+)
+
+
+def clips(name: str, **options: object) -> dict:
+    head = dict(type="TimeSformerHead", num_classes=5, in_channels=16)
+    if name == "FeatureFixationTransformer":
+        head = dict(type="mmvidformer.TokenMlpHead", num_classes=5, in_channels=16)
+    return dict(
+        type="Recognizer3D",
+        backbone=dict(type=f"mmvidformer.{name}", **{**CLIP, **options}),
+        cls_head=head,
+        data_preprocessor=PREPROCESSOR,
+    )
+
+
+def stream(head: dict, order: int = 2, **neck: object) -> dict:
+    return dict(
+        type="mmvidformer.RecurrentRecognizer",
+        backbone=dict(type="mmvidformer.ConvStem", channels=4),
+        neck=dict(type="mmvidformer.Horst", in_channels=4, channels=[4], order=order, **neck),
+        cls_head=head,
+        data_preprocessor=PREPROCESSOR,
+    )
+
+
+EARLY = dict(type="mmvidformer.LastStepHead", num_classes=3, in_channels=4)
+NEXT = dict(type="mmvidformer.AnticipationHead", tasks=TASKS, in_channels=4)
+
+
+def build(cfg: dict) -> nn.Module:
+    torch.manual_seed(0)
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        model = MODELS.build(copy.deepcopy(cfg)).eval()
+    for parameter in model.parameters():  # many start at zero
+        nn.init.normal_(parameter, std=0.2)
+    return model
+
+
+MODEL_LIST = {
+    **{s: clips("TimeSformer", attention=s, patch_size=8) for s in timesformer.SCHEMES},
+    **{s: clips("ViViT", scheme=s, tubelet=(2, 8, 8), temporal_depth=1) for s in vivit.SCHEMES},
+    **{
+        f"fixation {s}": clips("FeatureFixationTransformer", attention=s, patch_size=8)
+        for s in feature_fixation.SCHEMES
+    },
+    **{
+        f"fixation {k}": clips("FeatureFixationTransformer", kernel=k, patch_size=8)
+        for k in KERNELS
+        if k != "linear"
+    },
+    "stream": stream(EARLY),
+    "linear anticipation": stream(NEXT),
+    "unrolling anticipation": stream(dict(NEXT, classifier="unrolling")),
+    "paper's stream": stream(EARLY, variant="paper", attention="joint"),
+}
+
+
+def check(name: str, cfg: dict, ending: str, folder: Path) -> None:
+    size = (3, 8, 8) if "neck" in cfg else SIZE
+    graph = make_graph(build(cfg), size)
+    report = export(graph, folder / f"model.{ending}")
+    assert report.difference < 1e-5
+    assert report.path.is_file()
+    if "neck" not in cfg:
+        assert report.inputs == {"clip": ("batch", *SIZE)}
+
+
+@pytest.mark.parametrize(("name", "ending"), [("divided_space_time", "onnx"), ("stream", "pt2")])
+def test_numbers(name: str, ending: str, tmp_path: Path) -> None:
+    check(name, MODEL_LIST[name], ending, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["onnx", "pt2"])
+@pytest.mark.parametrize("name", MODEL_LIST)
+def test_numbers_of_all_models(name: str, ending: str, tmp_path: Path) -> None:
+    check(name, MODEL_LIST[name], ending, tmp_path)
+
+
+def test_pixels_are_normalised_as_the_preprocessor_does() -> None:
+    model = build(clips("ViViT", tubelet=(2, 8, 8), temporal_depth=1))
+    pixels = torch.randint(0, 256, (2, *SIZE), dtype=torch.uint8)
+    data = model.data_preprocessor({"inputs": list(pixels), "data_samples": None})
+    with torch.no_grad():
+        expected = model.cls_head(model.backbone(data["inputs"]))
+        for kind in ("uint8", "float32"):
+            graph = make_graph(model, SIZE, pixels=kind)
+            found = graph(pixels.to(graph.dtype))
+            torch.testing.assert_close(found, expected)
+    with pytest.raises(KeyError, match="int8"):
+        make_graph(model, SIZE, pixels="int8")
+
+
+@pytest.mark.parametrize("head", [EARLY, NEXT, dict(NEXT, classifier="unrolling")])
+def test_stream_graph_is_the_recognisers_stream(head: dict) -> None:
+    model = build(stream(head, order=3))
+    graph = make_graph(model, (3, 8, 8), ahead=2 if head is not EARLY else None)
+    assert isinstance(graph, StreamGraph)
+    frames = torch.randn(5, 2, 3, 8, 8)
+    state, states = graph.start(2), None
+    options = {} if head is EARLY else {"ahead": [2]}
+    with torch.no_grad():
+        for frame in frames:
+            *logits, count, key, value, gate = graph(frame, *state)
+            state = (count, key, value, gate)
+            output, states = model.stream(frame, states)
+            expected = model.cls_head(output, **options)
+            expected = [expected] if head is EARLY else [expected[t][:, 0] for t in TASKS]
+            torch.testing.assert_close(logits, expected, atol=1e-5, rtol=1e-5)
+    assert count.tolist() == [5, 5]
+
+
+def test_file_that_computes_something_else_is_removed(monkeypatch, tmp_path: Path) -> None:
+    load = write._load_pt2
+
+    def wrong(out: Path):
+        run = load(out)
+        return lambda inputs: [value + 1e-3 for value in run(inputs)]
+
+    monkeypatch.setitem(write.WRITERS, ".pt2", (write._write_pt2, wrong))
+    graph = make_graph(build(clips("ViViT", tubelet=(4, 16, 16), temporal_depth=0)), SIZE)
+    with pytest.raises(ExportError, match="removed"):
+        export(graph, tmp_path / "model.pt2")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match=".onnx or .pt2"):
+        export(graph, tmp_path / "model.pth")
+
+
+def test_size_of_a_frame_comes_from_the_pipeline() -> None:
+    def config(*steps: dict) -> Config:
+        return Config({"test_dataloader": {"dataset": {"pipeline": list(steps)}}})
+
+    resize = dict(type="Resize", scale=(454, 256), keep_ratio=False)
+    assert frame_size(config(resize)) == (3, 256, 454)
+    assert frame_size(config(resize, dict(type="CenterCrop", crop_size=224))) == (3, 224, 224)
+    with pytest.raises(ValueError, match="size of a frame"):
+        frame_size(config(dict(type="Resize", scale=(-1, 256))))
+
+
+def test_tool_writes_and_tells(tmp_path: Path, capsys) -> None:
+    import importlib.util
+
+    import onnxruntime
+
+    path = Path(__file__).parents[2] / "tools" / "export.py"
+    spec = importlib.util.spec_from_file_location("tool_export", path)
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+
+    cfg = clips("ViViT", tubelet=(4, 8, 8), temporal_depth=0)
+    config, weights, out = (tmp_path / name for name in ("c.py", "w.pth", "o/model.onnx"))
+    Config(dict(model=cfg)).dump(config)
+    model = build(cfg)
+    torch.save({"state_dict": model.state_dict()}, weights)
+    assert tool.main([str(config), str(weights), "--out", str(out), "--pixels", "uint8"]) == 0
+    said = capsys.readouterr().out
+    assert json.dumps({"clip": ["batch", *SIZE]}) in said
+    pixels = torch.randint(0, 256, (3, *SIZE), dtype=torch.uint8)
+    session = onnxruntime.InferenceSession(out)
+    found = session.run(["logits"], {"clip": pixels.numpy()})[0]
+    data = model.data_preprocessor({"inputs": list(pixels), "data_samples": None})
+    with torch.no_grad():
+        expected = model.cls_head(model.backbone(data["inputs"]))
+    np.testing.assert_allclose(found, expected.numpy(), atol=1e-4)
