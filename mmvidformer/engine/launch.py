@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import torch
 from mmengine.config import Config, DictAction
 from mmengine.device import get_device
 from mmengine.registry import RUNNERS
@@ -99,12 +100,37 @@ def join_cpu_group(launcher: str) -> None:
     distributed.init_process_group("gloo")
 
 
+def share_cores(cfg: Config) -> None:
+    """Leave cores to the workers that load data, where one process computes on its own.
+
+    PyTorch takes a thread for each core, and its threads wait for the slowest one at the end of
+    every operator. With workers on the same cores one of them is always late: on few cores more
+    threads then make a step slower. Up to half of the cores go to the workers of the largest
+    loader. ``OMP_NUM_THREADS`` overrules this; with a launcher the scripts set it. (MMEngine
+    switches OpenCV's threads off, and PyTorch gives each worker a single thread.)
+    """
+    if cfg.launcher != "none" or "OMP_NUM_THREADS" in os.environ:
+        return
+    loaders = (cfg.get(f"{split}_dataloader") or {} for split in ("train", "val", "test"))
+    workers = max(loader.get("num_workers", 0) for loader in loaders)
+    if workers:
+        torch.set_num_threads(max(1, _cores() - min(workers, _cores() // 2)))
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):  # those that the process may use; Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def build_runner(cfg: Config) -> Runner:
     """Build the runner of ``cfg`` (its ``runner_type``, else MMEngine's ``Runner``).
 
     Where several processes run without an accelerator, joins them first and tells MMEngine's
-    data-parallel wrapper to leave the parameters on the CPU.
+    data-parallel wrapper to leave the parameters on the CPU. Where one process runs alone,
+    shares the cores with its data loaders (``share_cores``).
     """
+    share_cores(cfg)
     if cfg.launcher != "none" and get_device() == "cpu":
         if not distributed.is_initialized():
             join_cpu_group(cfg.launcher)

@@ -3,9 +3,11 @@
 import socket
 
 import pytest
+import torch
+from mmengine.config import Config
 from torch import distributed
 
-from mmvidformer.engine import join_cpu_group
+from mmvidformer.engine import join_cpu_group, launch
 
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
@@ -53,3 +55,19 @@ def test_a_missing_variable_is_told(bare):
     bare.setenv("SLURM_PROCID", "0")
     with pytest.raises(KeyError, match=r"SLURM_NTASKS.*slurm_\*\.sh"):
         join_cpu_group("slurm")
+
+
+@pytest.mark.parametrize(
+    ("cores", "workers", "threads"), [(2, 0, None), (2, 8, 1), (16, 4, 12), (16, 32, 8), (1, 2, 1)]
+)
+def test_workers_get_cores(monkeypatch, cores: int, workers: int, threads: int | None) -> None:
+    asked = []
+    monkeypatch.setattr(launch, "_cores", lambda: cores)
+    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    cfg = Config(dict(launcher="none", train_dataloader=dict(num_workers=workers)))
+    launch.share_cores(cfg)
+    assert asked == ([] if threads is None else [threads])
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    launch.share_cores(cfg)
+    assert len(asked) <= 1
