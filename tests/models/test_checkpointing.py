@@ -1,0 +1,42 @@
+"""Blocks that are computed again in the backward pass: the same loss, the same gradients."""
+
+import pytest
+import torch
+from torch import nn
+
+from mmvidformer.models.feature_fixation import FeatureFixationTransformer
+from mmvidformer.models.timesformer import SCHEMES, TimeSformer
+from mmvidformer.models.vivit import SCHEMES as VIVIT_SCHEMES
+from mmvidformer.models.vivit import ViViT
+
+ARCH = {"embed_dims": 16, "depth": 3, "num_heads": 2}
+CLIP = {"arch": ARCH, "img_size": 16, "clip_len": 4, "drop_path_rate": 0.5}
+# Random in every way that a model has: what is drawn again must be what was drawn.
+MODEL_LIST = {
+    **{s: (TimeSformer, {"attention": s, "patch_size": 8}) for s in SCHEMES},
+    **{
+        s: (ViViT, {"scheme": s, "tubelet": (2, 8, 8), "drop_rate": 0.2, "attn_drop_rate": 0.2})
+        for s in VIVIT_SCHEMES
+    },
+    "fixation": (FeatureFixationTransformer, {"patch_size": 8}),
+    "performer": (FeatureFixationTransformer, {"patch_size": 8, "kernel": "performer"}),
+}
+
+
+@pytest.mark.parametrize("name", MODEL_LIST)
+def test_loss_and_gradients_are_equal_with_stochastic_depth(name: str) -> None:
+    build, options = MODEL_LIST[name]
+    clip = torch.randn(4, 3, 4, 16, 16, generator=torch.Generator().manual_seed(0))
+    found = []
+    for with_cp in (False, True):
+        torch.manual_seed(0)
+        model = build(**{**CLIP, **options}, with_cp=with_cp).train()
+        for parameter in model.parameters():
+            nn.init.normal_(parameter, std=0.2)
+        loss = model(clip).square().mean()
+        loss.backward()
+        found.append({"loss": loss, **{n: p.grad for n, p in model.named_parameters()}})
+        after = torch.rand(())
+        found[-1]["next draw"] = after
+    for key, value in found[0].items():
+        torch.testing.assert_close(found[1][key], value, rtol=1e-5, atol=1e-6)
