@@ -160,6 +160,16 @@ def test_testing_in_bfloat16_gives_float32_scores_near_the_full_ones(trained, te
     assert 0 < (scores[0] - scores[1]).abs().max() < 0.02 * scores[0].abs().max()
 
 
+@pytest.mark.slow
+def test_a_compiled_run_ends_where_a_plain_one_does(train, make_config, weights, tmp_path):
+    hook = dict(type="mmvidformer.CompileHook", backend="eager", dynamic=False)
+    for name, extra in (("plain", {}), ("compiled", dict(custom_hooks=[hook]))):
+        config = make_config(name, train_cfg=dict(max_epochs=1), **extra)
+        train([str(config), "--work-dir", str(tmp_path / name), "--seed", "0", "--no-validate"])
+    plain, compiled = (weights(tmp_path / name / "epoch_1.pth") for name in ("plain", "compiled"))
+    torch.testing.assert_close(compiled, plain, rtol=0, atol=1e-5)
+
+
 def test_options_reach_the_config(train, make_config, tmp_path):
     config = make_config("options", train_cfg=dict(max_epochs=1))
     options = ["--no-validate", "--auto-scale-lr", "--seed", "0", "--deterministic"]
