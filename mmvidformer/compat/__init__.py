@@ -15,6 +15,7 @@ from mmvidformer.compat import (
     mmcv_version,
     multimodal,
     setuptools_82,
+    untrusted_checkpoints,
 )
 
 # In order: what MMEngine and MMAction2 need to be imported at all comes first.
@@ -25,6 +26,7 @@ REPAIRS = (
     drn,
     multimodal,
     checkpoints,
+    untrusted_checkpoints,
     color_jitter,
     config_names,
 )
