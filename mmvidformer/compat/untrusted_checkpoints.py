@@ -11,17 +11,21 @@ instead. Weights in a ``.safetensors`` file, which MMEngine does not read, are r
 
 import logging
 import pickle
+import re
 from collections.abc import MutableMapping
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
+from mmvidformer.compat.finders import after_import
+
 REMEDY = (
     "Only tensors, numbers, text and plain containers are accepted. If the file is your own, save "
-    "its weights as safetensors, or with torch.save(dict(state_dict=model.state_dict()), path)"
+    "the weights alone: torch.save(dict(state_dict=model.state_dict()), path), or as safetensors"
 )
 
 
@@ -49,20 +53,24 @@ def load_from_local(filename: str, map_location: str | torch.device | None = Non
 
 
 def needed() -> bool:
-    """Whether MMEngine's reader of local files is in place."""
-    from mmengine.runner import CheckpointLoader
+    """Whether MMEngine is of the versions that were looked at."""
+    from mmengine.version import version_info
 
-    return CheckpointLoader._get_checkpoint_loader("a.pth") is not load_from_local
+    return tuple(version_info[:2]) == (0, 10)
 
 
 def repair() -> None:
-    """Make ``CheckpointLoader`` wary."""
-    from mmengine.logging import print_log
-    from mmengine.runner import CheckpointLoader, checkpoint
+    """Make ``CheckpointLoader`` wary once it is imported."""
+    after_import("mmengine.runner.checkpoint", _change)
 
-    CheckpointLoader.register_scheme("", loader=load_from_local, force=True)
+
+def _change(checkpoint: ModuleType) -> None:
+    from mmengine.logging import print_log
+
+    loader = checkpoint.CheckpointLoader
+    loader.register_scheme("", loader=load_from_local, force=True)
     checkpoint.load_url = partial(checkpoint.load_url, weights_only=True)
-    load = CheckpointLoader.load_checkpoint.__func__
+    load = loader.load_checkpoint.__func__
 
     def load_checkpoint(cls, filename, map_location=None, logger="current"):
         try:
@@ -70,10 +78,10 @@ def repair() -> None:
         except (pickle.UnpicklingError, PermissionError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # the system does not let us read the file
-            reason = str(error).split("WeightsUnpickler error:")[-1].strip().splitlines()[0]
+            found = re.search(r"GLOBAL (\S+)", str(error))
+            reason = f"names {found[1]}" if found else "is no plain file of torch.save"
             raise pickle.UnpicklingError(
-                f"{filename} is refused: loading it could run code that it names ({reason}). "
-                f"{REMEDY}"
+                f"{filename} is refused: it {reason}, and loading it could run code. {REMEDY}"
             ) from None
         meta = content.get("meta") if isinstance(content, MutableMapping) else None
         if isinstance(meta, MutableMapping) and meta.pop("config", None) is not None:
@@ -85,4 +93,4 @@ def repair() -> None:
             )
         return content
 
-    CheckpointLoader.load_checkpoint = classmethod(load_checkpoint)
+    loader.load_checkpoint = classmethod(load_checkpoint)
