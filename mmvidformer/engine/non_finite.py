@@ -46,15 +46,12 @@ class NonFiniteLossHook(Hook):
         self.in_a_row = 0
         self._batch: Mapping | Sequence | None = None
 
-    def before_run(self, runner: Runner) -> None:
-        """Have samples say which file they are from; workers start after this."""
-        dataset = getattr(getattr(runner.train_loop, "dataloader", None), "dataset", None)
-        for step in _steps(dataset):
+    def before_train(self, runner: Runner) -> None:
+        """Look at each loss on its way to the optimiser, and have samples tell their files."""
+        dataset = getattr(runner.train_loop.dataloader, "dataset", None)
+        for step in _steps(dataset):  # the workers start after this
             if hasattr(step, "meta_keys"):
                 step.meta_keys = tuple(dict.fromkeys((*step.meta_keys, *FILE_KEYS)))
-
-    def before_train(self, runner: Runner) -> None:
-        """Look at each loss on its way to the optimiser."""
         wrapper = runner.optim_wrapper
         if isinstance(wrapper, OptimWrapper):
             wrapper.update_params = self._guard(runner, wrapper, wrapper.update_params)

@@ -20,8 +20,8 @@ class Numbers(Dataset):
     def __len__(self) -> int:
         return 12
 
-    def __getitem__(self, index: int) -> float:
-        return float(index)
+    def __getitem__(self, index: int) -> dict:
+        return {"x": float(index)}
 
 
 class Line(BaseModel):
@@ -37,14 +37,6 @@ class Line(BaseModel):
             self.seen.append(x.tolist())
             return {"loss": (self.factor * x - 2 * x).square().mean()}
         return [float(self.factor)] * len(x)
-
-    def train_step(self, data: Tensor, optim_wrapper) -> dict:
-        losses = self(torch.as_tensor(data), mode="loss")
-        optim_wrapper.update_params(losses["loss"])
-        return losses
-
-    def val_step(self, data: Tensor) -> list:
-        return self(torch.as_tensor(data), mode="predict")
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +68,7 @@ def toy(tmp_path: Path) -> Callable[..., Runner]:
                 dataset=Numbers(),
                 batch_size=batch_size,
                 num_workers=0,
+                collate_fn=dict(type="default_collate"),
                 sampler=dict(type="mmvidformer.ResumableSampler", shuffle=True),
             ),
             train_cfg=dict(type="mmvidformer.ResumableTrainLoop", max_epochs=3),

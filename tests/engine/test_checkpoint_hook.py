@@ -82,9 +82,8 @@ class Rising(BaseMetric):
 
 
 def validated(toy, **changes):
-    loader = dict(
-        dataset=toy.dataset, batch_size=6, num_workers=0, sampler=dict(type="DefaultSampler")
-    )
+    loader = dict(dataset=toy.dataset, batch_size=6, num_workers=0)
+    loader.update(sampler=dict(type="DefaultSampler"), collate_fn=dict(type="default_collate"))
     return toy(
         val_dataloader=loader,
         val_cfg=dict(type="ValLoop"),
