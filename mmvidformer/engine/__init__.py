@@ -2,6 +2,7 @@
 
 from mmvidformer.engine.atomic import AtomicBackend, write_atomically
 from mmvidformer.engine.checkpoint_hook import AtomicCheckpointHook
+from mmvidformer.engine.data_root import DataRootHook
 from mmvidformer.engine.fsdp import BlockFSDPStrategy, ShardedRunner, use_fsdp
 from mmvidformer.engine.launch import (
     add_shared_arguments,
@@ -23,6 +24,7 @@ __all__ = [
     "AtomicCheckpointHook",
     "BlockFSDPStrategy",
     "Bf16OptimWrapper",
+    "DataRootHook",
     "NonFiniteLossHook",
     "PreemptionHook",
     "ResumableSampler",
