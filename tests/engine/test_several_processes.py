@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
+import mmvidformer  # noqa: F401  (what checkpoints hold is known to PyTorch then)
+
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.slow
 
