@@ -75,9 +75,11 @@ def _change(checkpoint: ModuleType) -> None:
     def load_checkpoint(cls, filename, map_location=None, logger="current"):
         try:
             content = load(cls, filename, map_location, logger)
-        except (pickle.UnpicklingError, PermissionError) as error:
-            if isinstance(error, OSError) and error.errno is not None:
+        except (pickle.UnpicklingError, PermissionError, RuntimeError) as error:
+            if getattr(error, "errno", None) is not None:
                 raise  # the system does not let us read the file
+            if isinstance(error, RuntimeError) and "TorchScript" not in str(error):
+                raise
             found = re.search(r"GLOBAL (\S+)", str(error))
             reason = f"names {found[1]}" if found else "is no plain file of torch.save"
             raise pickle.UnpicklingError(

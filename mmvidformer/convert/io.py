@@ -100,7 +100,9 @@ def _load_folder(path: Path) -> Checkpoint:
 def _load_torch(path: Path) -> Checkpoint:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
+    except (pickle.UnpicklingError, PermissionError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "TorchScript" not in str(error):
+            raise
         # PyTorch's own text recommends to switch the safety off.
         found = re.search(r"GLOBAL (\S+)", str(error))
         reason = f"names {found[1]}" if found else "is no plain file of torch.save"

@@ -22,66 +22,20 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import cv2
-import numpy as np
 import torch
 from mmengine.hooks import Hook
 from tqdm import tqdm
 
 from mmvidformer.engine import atomic
-from mmvidformer.registry import HOOKS, LOOPS, METRICS, MODELS, TRANSFORMS
+from mmvidformer.registry import HOOKS
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from tiny_run import BATCHES, fork, prepare, write_config
 from train import main as train
 
-BATCHES, BATCH = 8, 2
-CONFIG = """
-_base_ = {base!r}
-model = dict(
-    type="Recognizer3D",
-    backbone=dict(
-        type="mmvidformer.ViViT",
-        arch=dict(embed_dims=16, depth=2, num_heads=2),
-        img_size=32,
-        clip_len=4,
-        tubelet=(2, 16, 16),
-        temporal_depth=1,
-    ),
-    cls_head=dict(type="TimeSformerHead", num_classes=2, in_channels=16),
-    data_preprocessor=dict(
-        type="ActionDataPreprocessor", mean=[127.5] * 3, std=[127.5] * 3, format_shape="NCTHW"
-    ),
-)
-train_dataloader = dict(
-    batch_size={batch},
-    num_workers=0,
-    sampler=dict(type="mmvidformer.ResumableSampler", shuffle=True),
-    dataset=dict(
-        type="VideoDataset",
-        ann_file={videos!r} + "/list.txt",
-        data_prefix=dict(video={videos!r}),
-        pipeline=[
-            dict(type="DecordInit", num_threads=1),
-            dict(type="SampleFrames", clip_len=4, frame_interval=2, num_clips=1, test_mode=True),
-            dict(type="DecordDecode"),
-            dict(type="FormatShape", input_format="NCTHW"),
-            dict(type="PackActionInputs"),
-        ],
-    ),
-)
-train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs={epochs})
-optim_wrapper = dict(optimizer=dict(type="AdamW", lr=1e-3))
-param_scheduler = dict(type="CosineAnnealingLR", T_max={epochs} * {batches}, by_epoch=False)
-default_hooks = dict(
-    checkpoint=dict(by_epoch=False, interval={interval}, save_best=None),
-    logger=dict(interval=10_000),
-)
-custom_hooks = [dict(type="mmvidformer.TellStep")]
-log_level = "WARNING"
-"""
 # What a run tells its parent: step that it began with, steps done, whether it is writing.
 TOLD = struct.Struct("iii")
 TELL = mmap.mmap(-1, TOLD.size)
@@ -107,29 +61,6 @@ class TellStep(Hook):
     def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
         """Tell the step that is done."""
         tell(done=runner.iter + 1)
-
-
-def import_all() -> None:
-    """Import what a run uses, so that forked ones need not."""
-    import decord  # noqa: F401
-
-    for registry in (MODELS, TRANSFORMS, METRICS, HOOKS, LOOPS):
-        registry.import_from_location()
-
-
-def make_videos(folder: Path) -> None:
-    """Write videos of noise and their annotation file."""
-    rng = np.random.default_rng(0)
-    lines = []
-    for number in range(BATCHES * BATCH):
-        writer = cv2.VideoWriter(
-            str(folder / f"{number}.mp4"), cv2.VideoWriter_fourcc(*"mp4v"), 12, (32, 32)
-        )
-        for frame in rng.integers(0, 255, (8, 32, 32, 3), dtype=np.uint8):
-            writer.write(frame)
-        writer.release()
-        lines.append(f"{number}.mp4 {number % 2}\n")
-    (folder / "list.txt").write_text("".join(lines))
 
 
 def arm(stage: str, number: int) -> None:
@@ -170,28 +101,6 @@ def watch_writes() -> None:
         tell(writing=0)
 
     atomic.write_atomically = watched
-
-
-def fork(action: Callable[[], None], log: Path) -> int:
-    """Run ``action`` in a child process, which writes to a log file; gives its number."""
-    child = os.fork()
-    if child:
-        return child
-    status = 1
-    try:
-        handle = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-        os.dup2(handle, 1)
-        os.dup2(handle, 2)
-        action()
-        status = 0
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
 
 
 def live(
@@ -261,9 +170,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Kill and resume, and return the exit status."""
     args = parse_args(argv)
-    torch.set_num_threads(1)
-    cv2.setNumThreads(0)
-    import_all()
+    prepare()
     folder = Path(tempfile.mkdtemp(prefix="kill_and_resume_"))
     try:
         rows, faults = _kill(args, folder)
@@ -295,13 +202,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _kill(args: argparse.Namespace, folder: Path) -> tuple[list[dict], list[str]]:
-    videos = folder / "videos"
-    videos.mkdir()
-    make_videos(videos)
-    base = Path(__file__).parents[2] / "configs" / "_base_" / "default_runtime.py"
-    config = folder / "config.py"
-    names = dict(base=str(base), videos=str(videos), batch=BATCH, batches=BATCHES)
-    config.write_text(CONFIG.format(**names, epochs=args.epochs, interval=args.interval))
+    config = write_config(folder, epochs=args.epochs, interval=args.interval)
+    with config.open("a") as file:
+        file.write('custom_hooks = [dict(type="mmvidformer.TellStep")]\n')
     deadline = time.monotonic() + 60 * args.minutes
     steps, limit = args.epochs * BATCHES, 60 * args.minutes
 
