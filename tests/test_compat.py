@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import zipfile
 from pathlib import Path
 from types import ModuleType
 
@@ -315,3 +316,29 @@ def test_safetensors_are_loaded_where_mmengine_takes_checkpoints(tmp_path):
         load_checkpoint(other, str(tmp_path / "cut.safetensors"), logger="silent")
     with pytest.raises(FileNotFoundError, match=r"there is no checkpoint .*none\.pth"):
         load_checkpoint(other, str(tmp_path / "none.pth"), logger="silent")
+
+
+BUFFER = b"cmmengine.logging.history_buffer\nHistoryBuffer\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        b"cbuiltins\ngetattr\n(cnumpy\nndarray\nX\x06\x00\x00\x00tofiletR",  # another type
+        b"cbuiltins\ngetattr\n(" + BUFFER + b"X\x08\x00\x00\x00__dict__tR",  # another attribute
+        b"cbuiltins\ngetattr\n(" + BUFFER + b"X\x03\x00\x00\x00mintR(tR",  # a call of a statistic
+        b"cbuiltins\ngetattr\n(" + BUFFER + b"X\x03\x00\x00\x00minNtR",  # a third argument
+        b"cmmengine.logging.history_buffer\nnp.load\n",  # what its module has imported
+        b"cmmengine.logging.history_buffer\nHistoryBuffer.register_statistics\n",
+        b"cnumpy._core.multiarray\nfromfile\n",  # a neighbour of an allowed function
+        b"cmmvidformer.compat.checkpoints\nnarrow_getattr\n",  # by its own name
+    ],
+)
+def test_the_allowed_types_lead_no_further(code: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a.pth"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02" + code + b".")
+        archive.writestr("archive/version", "3\n")
+        archive.writestr("archive/byteorder", "little")
+    with pytest.raises((pickle.UnpicklingError, PermissionError, TypeError)):
+        torch.load(path, weights_only=True)
