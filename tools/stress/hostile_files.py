@@ -235,8 +235,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             saw, ran = try_file(action, path, mark, log)
             bad += ran == "YES" or (path != program and saw in ("accepted", "hangs"))
             rows.append(dict(entry=entry, file=kind, saw=saw, payload_ran=ran))
-    for row in rows:
-        print(f"{row['entry']:40} {row['file']:48} {row['payload_ran']:4} {row['saw'][:100]}")
+            tqdm.write(f"{entry:40} {kind:48} {ran:4} {saw[:100]}")
     print(f"{len(rows)} tries, {sum(r['payload_ran'] == 'YES' for r in rows)} payloads ran")
     if args.out is not None:
         with args.out.open("w", newline="") as file:
