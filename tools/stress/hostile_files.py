@@ -233,6 +233,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for (entry, action), (kind, path) in tqdm(tries, unit="file", disable=None):
             shutil.rmtree(folder / "out", ignore_errors=True)
             saw, ran = try_file(action, path, mark, log)
+            saw = saw.replace(f"{folder}/", "")
             bad += ran == "YES" or (path != program and saw in ("accepted", "hangs"))
             rows.append(dict(entry=entry, file=kind, saw=saw, payload_ran=ran))
             tqdm.write(f"{entry:40} {kind:48} {ran:4} {saw[:100]}")
