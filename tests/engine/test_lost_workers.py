@@ -1,44 +1,36 @@
-"""Workers of a data loader that die or hang end the run."""
+"""A worker of a data loader that hangs ends the run; one that dies does so by PyTorch's own means."""
 
-import os
-import signal
 import time
 
 import pytest
 
 
-class Bad:
-    """Numbers, one of which brings the worker into trouble."""
+class Stuck:
+    """Numbers, one of which takes a minute."""
 
     metainfo: dict = {}
-
-    def __init__(self, trouble: str) -> None:
-        self.trouble = trouble
 
     def __len__(self) -> int:
         return 12
 
     def __getitem__(self, index: int) -> dict:
-        if index == 7 and self.trouble == "dies":
-            os.kill(os.getpid(), signal.SIGKILL)
-        if index == 7 and self.trouble == "hangs":
+        if index == 7:
             time.sleep(60)
         return {"x": float(index)}
 
 
-@pytest.mark.parametrize("trouble, message", [("dies", "killed by signal"), ("hangs", "timed out")])
-def test_the_run_ends_with_an_error(toy, trouble: str, message: str) -> None:
+def test_a_worker_that_hangs_ends_the_run(toy) -> None:
     loader = dict(
-        dataset=Bad(trouble),
+        dataset=Stuck(),
         batch_size=2,
         num_workers=1,
-        timeout=2 if trouble == "hangs" else 30,
+        timeout=2,
         collate_fn=dict(type="default_collate"),
         sampler=dict(type="mmvidformer.ResumableSampler", shuffle=False),
     )
     runner = toy(train_dataloader=loader)
     start = time.monotonic()
-    with pytest.raises(RuntimeError, match=message):
+    with pytest.raises(RuntimeError, match="timed out after 2 seconds"):
         runner.train()
-    assert runner.iter <= 3  # a death is noticed at once
+    assert runner.iter <= 3
     assert time.monotonic() - start < 55
