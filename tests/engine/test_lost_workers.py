@@ -1,4 +1,4 @@
-"""A worker of a data loader that hangs ends the run; one that dies does so by PyTorch's own means."""
+"""A worker of a data loader that hangs ends the run; PyTorch itself sees to one that dies."""
 
 import time
 
