@@ -49,3 +49,5 @@ OPTIMIZERS = _child(
     "mmvidformer.engine.optimizers",
 )
 HOOKS = _child("hook", _mmaction.HOOKS, "mmaction.engine", "mmvidformer.engine")
+LOOPS = _child("loop", _mmaction.LOOPS, "mmaction.engine", "mmvidformer.engine")
+DATA_SAMPLERS = _child("data sampler", _mmaction.DATA_SAMPLERS, "mmvidformer.engine")

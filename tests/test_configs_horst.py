@@ -42,7 +42,7 @@ def shrink(cfg: Config) -> Config:
         cfg.model.backbone.channels = neck.in_channels = 8
     for split in ("train", "val", "test"):
         loader = cfg[f"{split}_dataloader"]
-        loader.update(batch_size=3, num_workers=0, persistent_workers=False)
+        loader.update(batch_size=3, num_workers=0, persistent_workers=False, timeout=0)
         loader.sampler = dict(type="DefaultSampler", shuffle=False)
         for transform in loader.dataset.pipeline:
             for key in ("size", "crop_size"):

@@ -6,4 +6,11 @@ On a machine without a GPU tools/train.py and test.py use gloo, whatever dist_cf
 _base_ = "mmaction::_base_/default_runtime.py"
 
 custom_imports = dict(imports=["mmvidformer"], allow_failed_imports=False)
-default_hooks = dict(checkpoint=dict(interval=1, save_best="auto", max_keep_ckpts=3))
+default_hooks = dict(
+    checkpoint=dict(type="mmvidformer.AtomicCheckpointHook", max_keep_ckpts=3),
+    non_finite=dict(type="mmvidformer.NonFiniteLossHook", policy="stop"),
+    preemption=dict(type="mmvidformer.PreemptionHook"),
+    data_root=dict(type="mmvidformer.DataRootHook"),
+)
+# Seconds that a process waits for the others, which may have died, before it ends with an error.
+env_cfg = dict(dist_cfg=dict(timeout=600))

@@ -16,6 +16,7 @@ from mmvidformer.compat import (
     mmcv_version,
     multimodal,
     setuptools_82,
+    untrusted_checkpoints,
 )
 
 # In order: what MMEngine and MMAction2 need to be imported at all comes first.
@@ -26,6 +27,7 @@ REPAIRS = (
     drn,
     multimodal,
     checkpoints,
+    untrusted_checkpoints,
     color_jitter,
     half_scores,
     config_names,

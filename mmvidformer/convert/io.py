@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -99,11 +100,17 @@ def _load_folder(path: Path) -> Checkpoint:
 def _load_torch(path: Path) -> Checkpoint:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
+    except (pickle.UnpicklingError, PermissionError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "TorchScript" not in str(error):
+            raise
+        # PyTorch's own text recommends to switch the safety off.
+        found = re.search(r"GLOBAL (\S+)", str(error))
+        reason = f"names {found[1]}" if found else "is no plain file of torch.save"
         raise ValueError(
-            f"{path} is refused: loading it would run code that it names. Only tensors and "
-            f"plain containers are accepted. {str(error).splitlines()[0]}"
-        ) from error
+            f"{path} is refused: it {reason}, and loading it could run code. Only tensors, "
+            "numbers, text and plain containers are accepted; if the file is your own, save the "
+            "weights alone, as safetensors or with torch.save"
+        ) from None
     meta = content.get("meta") if isinstance(content, Mapping) else None
     for name in WRAPPERS:
         if isinstance(content, Mapping) and isinstance(content.get(name), Mapping):

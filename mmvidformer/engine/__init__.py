@@ -1,6 +1,9 @@
-"""Launching, resuming, mixed precision, sharding and multi-view testing."""
+"""Launching, checkpoints, interruption, mixed precision, sharding and multi-view testing."""
 
+from mmvidformer.engine.atomic import AtomicBackend, write_atomically
+from mmvidformer.engine.checkpoint_hook import AtomicCheckpointHook
 from mmvidformer.engine.compile import CompileHook, compile_parts
+from mmvidformer.engine.data_root import DataRootHook
 from mmvidformer.engine.decoding import set_video_backend
 from mmvidformer.engine.fsdp import BlockFSDPStrategy, ShardedRunner, use_fsdp
 from mmvidformer.engine.launch import (
@@ -11,21 +14,31 @@ from mmvidformer.engine.launch import (
     load_config,
     merge_shared_arguments,
 )
+from mmvidformer.engine.non_finite import NonFiniteLossHook
 from mmvidformer.engine.precision import (
     Bf16OptimWrapper,
     add_amp_argument,
     use_amp,
     use_amp_in_test,
 )
+from mmvidformer.engine.preemption import PreemptionHook
 from mmvidformer.engine.recognizer import config_scope, load_recognizer
 from mmvidformer.engine.resume import latest_checkpoint
 from mmvidformer.engine.shards import merge_shards
+from mmvidformer.engine.train_loop import ResumableSampler, ResumableTrainLoop
 from mmvidformer.engine.views import get_views, limit_views, may_limit_views, parse_views, set_views
 
 __all__ = [
+    "AtomicBackend",
+    "AtomicCheckpointHook",
     "BlockFSDPStrategy",
     "Bf16OptimWrapper",
     "CompileHook",
+    "DataRootHook",
+    "NonFiniteLossHook",
+    "PreemptionHook",
+    "ResumableSampler",
+    "ResumableTrainLoop",
     "ShardedRunner",
     "add_amp_argument",
     "add_shared_arguments",
@@ -48,4 +61,5 @@ __all__ = [
     "use_amp",
     "use_amp_in_test",
     "use_fsdp",
+    "write_atomically",
 ]

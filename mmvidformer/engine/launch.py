@@ -5,6 +5,7 @@ import subprocess
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import torch
@@ -73,11 +74,15 @@ def merge_shared_arguments(cfg: Config, args: Namespace) -> None:
         set_video_backend(cfg, cfg.video_backend)
 
 
-def join_cpu_group(launcher: str) -> None:
+def join_cpu_group(launcher: str, timeout: float = 600) -> None:
     """Join the processes that ``launcher`` started into a gloo group.
 
     MMEngine 0.10 selects a GPU before it makes a group, whatever the backend, so on a machine
     without one the group is made here; the runner then finds it made.
+
+    Args:
+        launcher: ``'pytorch'``, ``'slurm'`` or ``'mpi'``.
+        timeout: Seconds that a process waits for the others before it ends with an error.
 
     Raises:
         KeyError: If a variable that the launcher should have set is missing.
@@ -97,7 +102,7 @@ def join_cpu_group(launcher: str) -> None:
         nodes = ["scontrol", "show", "hostnames", os.environ["SLURM_NODELIST"]]
         listed = subprocess.run(nodes, check=True, capture_output=True, text=True).stdout
         os.environ["MASTER_ADDR"] = listed.splitlines()[0]
-    distributed.init_process_group("gloo")
+    distributed.init_process_group("gloo", timeout=timedelta(seconds=timeout))
 
 
 def share_cores(cfg: Config) -> None:
@@ -128,12 +133,18 @@ def build_runner(cfg: Config) -> Runner:
 
     Where several processes run without an accelerator, joins them first and tells MMEngine's
     data-parallel wrapper to leave the parameters on the CPU. Where one process runs alone,
-    shares the cores with its data loaders (``share_cores``).
+    shares the cores with its data loaders (``share_cores``). Settings of worker processes are
+    taken from loaders that have none, since PyTorch refuses them there.
     """
     share_cores(cfg)
+    for split in ("train", "val", "test"):
+        loader = cfg.get(f"{split}_dataloader")
+        if loader and loader.get("num_workers") == 0:
+            loader.update(persistent_workers=False, timeout=0)
     if cfg.launcher != "none" and get_device() == "cpu":
         if not distributed.is_initialized():
-            join_cpu_group(cfg.launcher)
+            shared = cfg.get("env_cfg", {}).get("dist_cfg", {})
+            join_cpu_group(cfg.launcher, shared.get("timeout", 600))
         wrapper = cfg.get("model_wrapper_cfg") or dict(
             type="MMDistributedDataParallel",
             broadcast_buffers=False,

@@ -5,14 +5,27 @@ from pathlib import Path
 
 from mmvidformer.engine.shards import is_complete
 
+# The state that a run saves when it is told to stop.
+INTERRUPTED = "interrupted.pth"
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a PyTorch file has all its parts, each as it was written."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
+    except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, RuntimeError):
+        return False
+
 
 def latest_checkpoint(work_dir: str | Path) -> str | None:
     """Find the newest whole checkpoint of a training run.
 
-    MMEngine goes by its ``last_checkpoint`` note alone. It writes checkpoints in place, and the
-    newest one a second time after validation, so a run killed while writing leaves a cut file
-    under that very name. A PyTorch file is a zip archive, whose directory comes last: a cut
-    one is told by that. A checkpoint in shards is a folder that says so when it is complete.
+    MMEngine goes by its ``last_checkpoint`` note alone, and its own hook writes checkpoints in
+    place, so that a killed run leaves a cut file under that very name. A disk may damage one
+    later. A PyTorch file is a zip archive: a cut one lacks the directory at the end, and other
+    damage shows in the checksums, which PyTorch does not look at. A checkpoint in shards is a
+    folder that says so when it is complete.
 
     Args:
         work_dir: Folder of the run.
@@ -24,7 +37,8 @@ def latest_checkpoint(work_dir: str | Path) -> str | None:
         RuntimeError: If it holds checkpoints, none of them whole.
     """
     work_dir = Path(work_dir)
-    found = [*work_dir.glob("epoch_*.pth"), *work_dir.glob("iter_*.pth")]
+    patterns = ("epoch_*.pth", "iter_*.pth", INTERRUPTED)
+    found = [path for pattern in patterns for path in work_dir.glob(pattern)]
     found.sort(key=lambda path: path.stat().st_mtime_ns, reverse=True)
     note = work_dir / "last_checkpoint"
     if note.is_file():
@@ -32,7 +46,7 @@ def latest_checkpoint(work_dir: str | Path) -> str | None:
         if noted.exists():
             found.insert(0, noted)
     for path in found:
-        if is_complete(path) or zipfile.is_zipfile(path):
+        if is_complete(path) or is_whole(path):
             return str(path)
     if found:
         names = ", ".join(sorted({path.name for path in found}))

@@ -61,13 +61,16 @@ def resize_positions(table: Tensor, size: Size, rule: str = "linear") -> Tensor:
 
     Raises:
         KeyError: If the rule is unknown.
-        ValueError: If the table is not of that shape, or cannot be tiled to the size.
+        ValueError: If the table is not of that shape, the size is not three positive numbers, or
+            the table cannot be tiled to it.
     """
     if table.dim() != 5:
         raise ValueError(f"a position table has shape (1, T, H, W, D), got {tuple(table.shape)}")
     if rule not in RESIZE_RULES:
         raise KeyError(f"no resize rule named {rule!r}; known are {sorted(RESIZE_RULES)}")
     size = tuple(size)
+    if len(size) != 3 or min(size) < 1:
+        raise ValueError(f"a position table is resized to (T, H, W) of at least 1, got {size}")
     if tuple(table.shape[1:4]) == size:
         return table
     channels_first = table.permute(0, 4, 1, 2, 3).float()

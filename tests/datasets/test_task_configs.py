@@ -28,7 +28,7 @@ def batches(name: str) -> tuple[Config, dict[str, dict]]:
     found = {}
     for split in ("train", "val", "test"):
         loader = dict(config[f"{split}_dataloader"])
-        loader.update(batch_size=3, num_workers=0, persistent_workers=False)
+        loader.update(batch_size=3, num_workers=0, persistent_workers=False, timeout=0)
         loader["sampler"] = {"type": "DefaultSampler", "shuffle": False}
         found[split] = next(iter(Runner.build_dataloader(loader)))
     return config, found

@@ -46,3 +46,23 @@ def test_nothing_whole_is_an_error(tmp_path):
     cut(save(tmp_path, "iter_100.pth", age=0))
     with pytest.raises(RuntimeError, match=r"iter_100\.pth"):
         latest_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("place", [0.3, 0.5, 0.7])
+def test_one_with_a_flipped_bit_gives_way_too(tmp_path, place):
+    """The directory of the archive is whole then; PyTorch would load it."""
+    before = save(tmp_path, "epoch_1.pth", age=5)
+    noted = save(tmp_path, "epoch_2.pth", age=0)
+    (tmp_path / "last_checkpoint").write_text(str(noted))
+    content = bytearray(noted.read_bytes())
+    start = content.index(torch.ones(100).numpy().tobytes())
+    content[start + int(400 * place)] ^= 1
+    noted.write_bytes(content)
+    torch.load(noted, weights_only=True)
+    assert latest_checkpoint(tmp_path) == str(before)
+
+
+def test_the_state_of_an_interrupted_run_counts(tmp_path):
+    save(tmp_path, "epoch_1.pth", age=5)
+    newest = save(tmp_path, "interrupted.pth", age=0)
+    assert latest_checkpoint(tmp_path) == str(newest)

@@ -37,7 +37,7 @@ def small(cfg: Config, images: Path) -> Config:
     cfg.model.data_preprocessor.blending.num_classes = 3
     for part in ("train", "val", "test"):
         loader = cfg[f"{part}_dataloader"]
-        loader.update(num_workers=0, persistent_workers=False, batch_size=4)
+        loader.update(num_workers=0, persistent_workers=False, timeout=0, batch_size=4)
         loader.dataset.root = str(images / ("train" if part == "train" else "val"))
         for transform in loader.dataset.pipeline:
             if "scale" in transform:

@@ -2,7 +2,7 @@
 # of warm-up from .003, cosine over all 35. The warm-up is a factor on the cosine; the official code
 # rises in a straight line to the cosine's value, at most 4% below. Its default, which the settings
 # leave as it is, is Nesterov's momentum; the paper does not say.
-train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=35, val_interval=1)
+train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=35, val_interval=1)
 val_cfg = dict(type="ValLoop")
 test_cfg = dict(type="TestLoop")
 no_decay = dict(decay_mult=0.0)

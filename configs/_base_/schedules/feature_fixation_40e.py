@@ -1,6 +1,6 @@
 # Feature fixation on Kinetics, released settings: SGD at .035 with batch 64, 5 epochs of warm-up
 # from .01, cosine over all 40. See feature_fixation_35e.py on the warm-up and the momentum.
-train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=40, val_interval=1)
+train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=40, val_interval=1)
 val_cfg = dict(type="ValLoop")
 test_cfg = dict(type="TestLoop")
 no_decay = dict(decay_mult=0.0)

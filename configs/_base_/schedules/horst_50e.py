@@ -2,7 +2,7 @@
 # by a cosine in the last quarter; batch 8 (early recognition) or 32 (anticipation). The training
 # code was never released: betas, epsilon, decoupled decay and rectification are AdaBelief's
 # defaults, k is timm's.
-train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=50, val_interval=1)
+train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=50, val_interval=1)
 val_cfg = dict(type="ValLoop")
 test_cfg = dict(type="TestLoop")
 optim_wrapper = dict(

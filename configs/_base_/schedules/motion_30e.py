@@ -1,6 +1,6 @@
 # 30 epochs of the motion data set at batch 16 (2 processes of 8): AdamW without weight decay. At
 # twice this rate or with weight decay, training can stay at chance.
-train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=30, val_interval=6)
+train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=30, val_interval=6)
 val_cfg = dict(type="ValLoop")
 test_cfg = dict(type="TestLoop")
 optim_wrapper = dict(

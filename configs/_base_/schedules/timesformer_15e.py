@@ -1,7 +1,7 @@
 # TimeSformer's recipe (appendix A): 15 epochs of SGD at .005, a tenth of it from epoch 11 and again
 # from 14, batch 16. The official code keeps the rate at batch 64, and exempts nothing from weight
 # decay.
-train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=15, val_interval=1)
+train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=15, val_interval=1)
 val_cfg = dict(type="ValLoop")
 test_cfg = dict(type="TestLoop")
 optim_wrapper = dict(

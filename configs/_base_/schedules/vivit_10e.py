@@ -1,7 +1,7 @@
 # ViViT's recipe (supplementary, Table 7), 10 epochs at batch 64: SGD without weight decay, 2.5
 # epochs of linear warm-up from 0 times a cosine over the whole run. The official code clips the
 # gradient of each device before averaging, MMEngine afterwards.
-train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=10, val_interval=1)
+train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=10, val_interval=1)
 val_cfg = dict(type="ValLoop")
 test_cfg = dict(type="TestLoop")
 optim_wrapper = dict(

@@ -3,6 +3,7 @@
 import numpy as np
 from mmcv.transforms import BaseTransform
 
+from mmvidformer.datasets.transforms.frame_count import total_frames
 from mmvidformer.registry import TRANSFORMS
 
 
@@ -37,9 +38,7 @@ class ObserveFirst(BaseTransform):
 
     def transform(self, results: dict) -> dict:
         """Choose ``results['frame_inds']``."""
-        total = results["total_frames"]
-        if total < 1:
-            raise ValueError(f"{results.get('filename')} has no frames")
+        total = total_frames(results)
         # 0.29 of 100 frames is 28.999999999999996 in floating point.
         observed = max(1, int(self.ratio * total + 1e-6))
         inds = np.arange(0, observed, self.frame_interval) + results["start_index"]

@@ -19,10 +19,12 @@ class UniformFrames(BaseTransform):
         num_frames: Frames n to keep.
 
     Raises:
-        ValueError: If the clips have fewer frames.
+        ValueError: If ``num_frames`` is less than 1, or the clips have fewer frames.
     """
 
     def __init__(self, num_frames: int) -> None:
+        if num_frames < 1:
+            raise ValueError(f"num_frames must be at least 1, got {num_frames}")
         self.num_frames = num_frames
 
     def transform(self, results: dict) -> dict:

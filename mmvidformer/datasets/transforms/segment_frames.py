@@ -3,6 +3,7 @@
 import numpy as np
 from mmcv.transforms import BaseTransform
 
+from mmvidformer.datasets.transforms.frame_count import total_frames
 from mmvidformer.registry import TRANSFORMS
 
 # Places within a segment, in the order of the test views.
@@ -28,7 +29,8 @@ class SegmentFrames(BaseTransform):
         test_mode: Frames at fixed places.
 
     Raises:
-        ValueError: If a count is less than 1, or more than 3 clips are asked for in testing.
+        ValueError: If a count is less than 1, more than 3 clips are asked for in testing, or a
+            video has no frames.
     """
 
     def __init__(self, clip_len: int, num_clips: int = 1, test_mode: bool = False) -> None:
@@ -47,7 +49,7 @@ class SegmentFrames(BaseTransform):
 
     def transform(self, results: dict) -> dict:
         """Choose ``results['frame_inds']``."""
-        size = (results["total_frames"] - 1) / self.clip_len
+        size = (total_frames(results) - 1) / self.clip_len
         borders = np.round(np.arange(self.clip_len + 1) * size).astype(int)
         start, end = borders[:-1], borders[1:]
         if self.test_mode:

@@ -3,6 +3,7 @@
 import numpy as np
 from mmcv.transforms import BaseTransform
 
+from mmvidformer.datasets.transforms.frame_count import total_frames
 from mmvidformer.registry import TRANSFORMS
 
 
@@ -29,7 +30,7 @@ class SpanFrames(BaseTransform):
         test_mode: Clips at fixed places.
 
     Raises:
-        ValueError: If a count is not positive.
+        ValueError: If a count is not positive, or a video has no frames.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class SpanFrames(BaseTransform):
 
     def transform(self, results: dict) -> dict:
         """Choose ``results['frame_inds']``."""
-        total = results["total_frames"]
+        total = total_frames(results)
         span = self.clip_len * self.frame_interval
         if self.target_fps is not None:
             span *= results["avg_fps"] / self.target_fps

@@ -3,6 +3,7 @@
 import numpy as np
 from mmcv.transforms import BaseTransform
 
+from mmvidformer.datasets.transforms.frame_count import total_frames
 from mmvidformer.registry import TRANSFORMS
 
 
@@ -32,7 +33,7 @@ class TileFrames(BaseTransform):
         frame_interval: Frames r from one to the next.
 
     Raises:
-        ValueError: If either is not positive.
+        ValueError: If either is not positive, or a video has no frames.
     """
 
     def __init__(self, clip_len: int, frame_interval: int = 1) -> None:
@@ -50,7 +51,7 @@ class TileFrames(BaseTransform):
 
     def transform(self, results: dict) -> dict:
         """Choose ``results['frame_inds']``."""
-        total = results["total_frames"]
+        total = total_frames(results)
         first, count = results.get("tiles", (0, count_tiles(total, self.span)))
         steps = first * self.span + np.arange(count * self.clip_len) * self.frame_interval
         results["frame_inds"] = np.minimum(steps, total - 1) + results["start_index"]

@@ -1,0 +1,71 @@
+"""Annotations that name files outside the data's folder."""
+
+import os
+from collections.abc import Iterator
+
+from mmengine.dataset import BaseDataset
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+from torch.utils.data import Dataset
+
+from mmvidformer.registry import HOOKS
+
+# Where datasets keep the paths that they made of an annotation.
+PATH_KEYS = ("filename", "frame_dir", "img_path")
+
+
+def check_inside(dataset: Dataset) -> None:
+    """Check that all files of a dataset, and of those that it wraps, lie below its prefix.
+
+    ``data_prefix`` is joined with what the annotation says, and an absolute path or ``..`` there
+    leads out of it. Without a prefix an annotation may name any file, as MMAction2's users do
+    with absolute paths. Paths are compared as written: links in the data's folder may lead
+    elsewhere.
+
+    Args:
+        dataset: A dataset of MMEngine's kind; others pass.
+
+    Raises:
+        ValueError: At the first path outside; names the annotation file, the entry and the
+            folder.
+    """
+    for one in _datasets(dataset):
+        prefixes = [prefix for prefix in (one.data_prefix or {}).values() if prefix]
+        roots = [os.path.abspath(prefix) for prefix in prefixes]
+        if not roots:
+            continue
+        for number in range(len(one)):
+            entry = one.get_data_info(number)
+            for path in filter(None, map(entry.get, PATH_KEYS)):
+                whole = os.path.abspath(path)
+                if not any(os.path.commonpath([root, whole]) == root for root in roots):
+                    raise ValueError(
+                        f"{one.ann_file}, entry {number}: {path} is outside {' and '.join(roots)}, "
+                        "the data_prefix. Annotations must not lead out of it by '..' or absolute "
+                        "paths; with an empty data_prefix absolute paths are taken as they are"
+                    )
+
+
+def _datasets(dataset: object) -> Iterator[BaseDataset]:
+    if isinstance(dataset, BaseDataset):
+        yield dataset
+    for inner in (getattr(dataset, "dataset", None), *getattr(dataset, "datasets", ())):
+        if inner is not None:
+            yield from _datasets(inner)
+
+
+@HOOKS.register_module()
+class DataRootHook(Hook):
+    """Run ``check_inside`` on the data of training, validation and test before the first step."""
+
+    priority = "VERY_HIGH"
+
+    def before_train(self, runner: Runner) -> None:
+        """Check the data of training and validation."""
+        check_inside(runner.train_dataloader.dataset)
+        if runner.val_loop is not None:
+            check_inside(runner.val_dataloader.dataset)
+
+    def before_test(self, runner: Runner) -> None:
+        """Check the data of the test."""
+        check_inside(runner.test_dataloader.dataset)

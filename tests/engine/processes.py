@@ -1,0 +1,73 @@
+"""What each of two processes does in test_several_processes.py: ``processes.py CASE FOLDER``."""
+
+import os
+import signal
+import sys
+
+import torch
+from conftest import Line, Numbers
+from mmengine.config import Config
+from mmengine.hooks import Hook
+from mmengine.registry import DATASETS, HOOKS, MODELS
+
+from mmvidformer.engine import launched
+
+CASE, FOLDER = sys.argv[1:]
+RANK = int(os.environ["RANK"])
+
+
+DATASETS.register_module()(Numbers)
+MODELS.register_module()(Line)
+
+
+@HOOKS.register_module()
+class Trouble(Hook):
+    """The second process meets what the case is about, in step 4."""
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
+        if RANK == 1 and runner.iter == 3:
+            if CASE == "sigterm":
+                os.kill(os.getpid(), signal.SIGTERM)
+            if CASE == "dies":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if CASE == "hangs":
+                signal.pause()
+            if CASE in ("skip", "stop"):
+                data_batch["x"].fill_(float("nan"))
+
+
+def main() -> None:
+    """Train on the numbers."""
+    policy = "skip" if CASE == "skip" else "stop"
+    cfg = Config(
+        dict(
+            work_dir=FOLDER,
+            launcher="pytorch",
+            env_cfg=dict(dist_cfg=dict(timeout=10)),
+            default_scope="mmaction",
+            train_dataloader=dict(
+                dataset=dict(type="Numbers"),
+                batch_size=2,
+                num_workers=0,
+                collate_fn=dict(type="default_collate"),
+                sampler=dict(type="mmvidformer.ResumableSampler"),
+            ),
+            model=dict(type="Line"),
+            custom_hooks=[dict(type="Trouble")],
+            train_cfg=dict(type="mmvidformer.ResumableTrainLoop", max_epochs=3),
+            optim_wrapper=dict(optimizer=dict(type="SGD", lr=1e-3)),
+            default_hooks=dict(
+                checkpoint=dict(type="mmvidformer.AtomicCheckpointHook", interval=1),
+                preemption=dict(type="mmvidformer.PreemptionHook"),
+                non_finite=dict(type="mmvidformer.NonFiniteLossHook", policy=policy),
+            ),
+            randomness=dict(seed=0),
+        )
+    )
+    with launched(cfg) as runner:
+        runner.train()
+        print(f"rank {RANK} factor {runner.model.module.factor.item():.9f} iter {runner.iter}")
+
+
+torch.set_num_threads(1)
+main()

@@ -1,0 +1,38 @@
+"""The stress tools, on a few cases."""
+
+import csv
+import json
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
+def test_killed_runs_resume(run, tools, tmp_path) -> None:
+    out = tmp_path / "kills.csv"
+    command = [sys.executable, "-W", "ignore", tools / "stress" / "kill_and_resume.py"]
+    process = run(*command, "--kills", 3, "--epochs", 2, "--minutes", 5, "--out", out)
+    log = process.communicate(timeout=400)[0]
+    assert process.returncode == 0, log
+    figures = json.loads(log[log.index("{") :])
+    assert figures["kills"] >= 3 and figures["faults"] == []
+    assert figures["most_steps_lost"] <= figures["save_interval"]
+    with out.open() as file:
+        rows = list(csv.DictReader(file))
+    assert sum(row["killed"] == "True" for row in rows) == figures["kills"]
+    assert rows[-1]["done"] == "16" and rows[-1]["killed"] == "False"
+
+
+def test_hostile_files_run_nothing(run, tools, tmp_path) -> None:
+    out = tmp_path / "hostile.csv"
+    command = [sys.executable, "-W", "ignore", tools / "stress" / "hostile_files.py"]
+    process = run(*command, "--only", "--resume FILE", "--out", out)
+    log = process.communicate(timeout=400)[0]
+    assert process.returncode == 0, log
+    assert "0 payloads ran" in log
+    with out.open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["payload_ran"] for row in rows} == {"no"} and len(rows) == 14
+    pickles = [row for row in rows if "torch file, os.system" in row["file"]]
+    assert all(row["saw"].startswith("refused") for row in pickles)
