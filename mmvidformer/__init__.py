@@ -12,4 +12,20 @@ from mmvidformer import registry  # noqa: E402
 from mmvidformer.shipped import get_config, list_configs  # noqa: E402
 from mmvidformer.version import __version__  # noqa: E402
 
-__all__ = ["__version__", "compat", "get_config", "list_configs", "registry"]
+__all__ = [
+    "__version__",
+    "compat",
+    "get_config",
+    "list_configs",
+    "optimize_for_inference",
+    "registry",
+]
+
+
+def __getattr__(name: str) -> object:
+    # Looked up when asked for, since it loads the backbones.
+    if name == "optimize_for_inference":
+        from mmvidformer.models.inference import optimize_for_inference
+
+        return optimize_for_inference
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

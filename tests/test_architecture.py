@@ -16,7 +16,7 @@ ALLOWED = {
     "datasets": {"registry"},
     "evaluation": {"registry"},
     "engine": {"registry"},
-    "analysis": {"registry"},
+    "analysis": {"registry", "convert", "models"},
     "export": {"analysis", "models"},
     "visualization": {"layers", "registry", "engine"},
     "apis": {"registry", "engine", "models", "visualization"},

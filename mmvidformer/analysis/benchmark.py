@@ -1,7 +1,6 @@
 """What attention costs: time and peak memory of one forward pass, measured, and its products."""
 
 import itertools
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 
 from mmvidformer.analysis.complexity import count_products
 from mmvidformer.analysis.memory import memory_allowance, out_of_memory, peak_memory
+from mmvidformer.analysis.timing import time_call
 from mmvidformer.registry import MODELS
 
 RIVALS = ("linear", "performer", "cosformer", "linformer", "orthoformer", "lara", "softmax")
@@ -167,24 +167,9 @@ def _run(
     with torch.inference_mode(), torch.autocast(device, dtype, enabled=dtype != torch.float32):
         for _ in range(warmup):
             module(inputs)
-        passes = [_time(module, inputs) for _ in range(repeats)]
+        passes = [time_call(lambda: module(inputs), device) for _ in range(repeats)]
         seconds, busy = map(median, zip(*passes, strict=True))
         return seconds, busy, peak_memory(module, inputs)
-
-
-def _time(module: nn.Module, inputs: Tensor) -> tuple[float, float]:
-    """Seconds on the clock, and of the processor."""
-    if inputs.device.type != "cuda":
-        start = time.perf_counter(), time.process_time()
-        module(inputs)
-        return time.perf_counter() - start[0], time.process_time() - start[1]
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    module(inputs)
-    end.record()
-    end.synchronize()
-    seconds = start.elapsed_time(end) / 1000
-    return seconds, seconds
 
 
 def cases(

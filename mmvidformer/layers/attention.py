@@ -6,7 +6,7 @@ many groups see it. For the same reason shifts, the kernel's feature map and gat
 tokens are still a grid.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, get_args
 
 import torch
@@ -92,19 +92,28 @@ class Attention(nn.Module):
         return self.views[0].num_groups(grid) if len(self.views) == 1 else 1
 
     def forward(
-        self, grid: Tensor, cls: Tensor | None = None, keep: Tensor | None = None
-    ) -> tuple[Tensor, Tensor | None]:
+        self,
+        grid: Tensor,
+        cls: Tensor | None = None,
+        keep: Tensor | None = None,
+        cls_only: bool = False,
+    ) -> tuple[Tensor | None, Tensor | None]:
         """Attend.
 
         Args:
             grid: Tokens (B, T, H, W, D).
             cls: Class token (B, 1, D), or None.
             keep: Stochastic-depth factors of each group, (B, G) or (B, 1) (``layers.drop``).
+            cls_only: Leave the grid's update out, and what is needed for it alone. Only for
+                kernels whose queries do not touch each other (softmax, linear).
 
         Returns:
-            The updates of grid and class token, in their shapes; None in place of the latter
-            where there is no class token or it is skipped.
+            The updates of grid and class token, in their shapes; None in place of the former
+            with ``cls_only``, of the latter where there is no class token or it is skipped.
         """
+        if cls_only:
+            seen = cls is not None and self.cls != "skip"
+            return None, self._merge_copies(self._mix_cls(grid, cls), keep) if seen else None
         out, copies = self.mix(*self.project(grid, cls))
         out = self.proj_drop(self.proj(out))
         if keep is not None:
@@ -141,10 +150,8 @@ class Attention(nn.Module):
             or None.
         """
         size: Grid = tuple(qkv.shape[1:4])
-        heads = self.num_heads // len(self.views)
         outs, copies = [], []
-        for i, view in enumerate(self.views):
-            part = slice(i * heads, (i + 1) * heads)
+        for view, part in self._heads_of_views():
             out, cls_out = self._attend(
                 view, qkv[..., part, :], None if cls_qkv is None else cls_qkv[..., part, :]
             )
@@ -152,6 +159,26 @@ class Attention(nn.Module):
             copies.append(cls_out)
         out = outs[0] if len(outs) == 1 else torch.cat(outs, dim=-1)
         return out, None if cls_qkv is None else copies
+
+    def _mix_cls(self, grid: Tensor, cls: Tensor) -> list[Tensor]:
+        """The copies of the class token as of ``mix``, without queries of the grid."""
+        if self.prepare:
+            qkv, cls_qkv = self.project(grid, cls)
+            k, v = qkv.unbind(4)[1:]
+        else:
+            dim, bias = grid.shape[-1], self.qkv.bias
+            kv = F.linear(grid, self.qkv.weight[dim:], None if bias is None else bias[dim:])
+            k, v = kv.unflatten(-1, (2, self.num_heads, -1)).unbind(4)
+            cls_qkv = self._heads(self.qkv(cls))
+        return [
+            self._attend_cls(view, k[..., part, :], v[..., part, :], cls_qkv[..., part, :])
+            for view, part in self._heads_of_views()
+        ]
+
+    def _heads_of_views(self) -> Iterator[tuple[View, slice]]:
+        heads = self.num_heads // len(self.views)
+        for i, view in enumerate(self.views):
+            yield view, slice(i * heads, (i + 1) * heads)
 
     def _heads(self, qkv: Tensor) -> Tensor:
         return qkv.unflatten(-1, (3, self.num_heads, -1))
@@ -174,14 +201,21 @@ class Attention(nn.Module):
         if self.cls == "see":
             mask = None if mask is None else F.pad(mask, (1, 0), value=True)
             out = self.kernel(queries, keys, values, *_spread_mask(mask, batch))
-            everything = VIEWS["joint"]
-            keys = torch.cat([tokens[1], everything.group(k)], dim=2)
-            values = torch.cat([tokens[2], everything.group(v)], dim=2)
-            cls_out = self.kernel(tokens[0], keys, values)  # (B, n, 1, d)
-            return out, cls_out.transpose(1, 2).flatten(2)
+            return out, self._attend_cls(view, k, v, cls_qkv)
         out = self.kernel(torch.cat([q_cls, queries], dim=2), keys, values)
         cls_out = out[:, :, 0].unflatten(0, (batch, groups)).flatten(2)  # (B, G, n*d)
         return out[:, :, 1:], cls_out
+
+    def _attend_cls(self, view: View, k: Tensor, v: Tensor, cls_qkv: Tensor) -> Tensor:
+        """Let the class token alone attend; k, v (B, T, H, W, n, d), gives (B, G, n*d)."""
+        view = VIEWS["joint"] if self.cls == "see" else view
+        batch, groups = len(k), view.num_groups(tuple(k.shape[1:4]))
+        tokens = cls_qkv.permute(2, 0, 3, 1, 4)  # (3, B, n, 1, d)
+        q_cls, k_cls, v_cls = (token.repeat_interleave(groups, dim=0) for token in tokens)
+        keys = torch.cat([k_cls, view.keys(k)], dim=2)
+        values = torch.cat([v_cls, view.keys(v)], dim=2)
+        out = self.kernel(q_cls, keys, values)  # (B*G, n, 1, d)
+        return out.flatten(1).unflatten(0, (batch, groups))
 
     def _merge_copies(self, copies: list[Tensor], keep: Tensor | None) -> Tensor:
         if keep is not None and keep.shape[1] > 1:  # a single view, a factor for each copy

@@ -91,14 +91,19 @@ class AttentionStep(nn.Module):
         self.fc = nn.Linear(dim, dim) if step.fc else nn.Identity()
 
     def forward(
-        self, grid: Tensor, cls: Tensor | None = None, clip_rows: int = 1
-    ) -> tuple[Tensor, Tensor | None]:
-        """Give the updates of grid (B, T, H, W, D) and class token (B, 1, D) or None."""
+        self,
+        grid: Tensor,
+        cls: Tensor | None = None,
+        clip_rows: int = 1,
+        cls_only: bool = False,
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """Give the updates of grid (B, T, H, W, D) and class token (B, 1, D), each or None."""
         groups = self.attn.num_groups(tuple(grid.shape[1:4]))
         keep = self.drop_path(grid, groups=groups, clip_rows=clip_rows)
         seen = cls is not None and self.attn.cls != "skip"
-        update, cls_update = self.attn(self.norm(grid), self.norm(cls) if seen else None, keep)
-        return self.fc(update), None if cls_update is None else self.fc(cls_update)
+        updates = self.attn(self.norm(grid), self.norm(cls) if seen else None, keep, cls_only)
+        grid, cls = (None if update is None else self.fc(update) for update in updates)
+        return grid, cls
 
 
 class TransformerBlock(nn.Module):
@@ -165,26 +170,35 @@ class TransformerBlock(nn.Module):
         self.drop_path = DropPath(drop_path, drop_path_rescale)
 
     def forward(
-        self, grid: Tensor, cls: Tensor | None = None, clip_rows: int = 1
-    ) -> tuple[Tensor, Tensor | None]:
+        self,
+        grid: Tensor,
+        cls: Tensor | None = None,
+        clip_rows: int = 1,
+        cls_only: bool = False,
+    ) -> tuple[Tensor | None, Tensor | None]:
         """Run the block.
 
         Args:
             grid: Tokens (B, T, H, W, D).
             cls: Class token (B, 1, D), or None.
             clip_rows: Rows of the batch that share a stochastic-depth draw (see ``DropPath``).
+            cls_only: Compute only what the class token needs (see ``Attention.forward``).
 
         Returns:
-            Grid and class token, in their shapes.
+            Grid (None with ``cls_only``) and class token, in their shapes.
         """
         source = (grid, cls)
-        for step in self.steps.values():
-            update, cls_update = step(*(source if self.parallel else (grid, cls)), clip_rows)
-            grid = grid + update
+        last = list(self.steps)[-1]
+        for name, step in self.steps.items():
+            tokens = source if self.parallel else (grid, cls)
+            alone = cls_only and (self.parallel or name == last)
+            update, cls_update = step(*tokens, clip_rows, alone)
+            grid = None if update is None else grid + update
             cls = cls if cls_update is None else cls + cls_update
-        keep = self.drop_path(grid, clip_rows=clip_rows)
-        update = self.mlp(self.norm(grid))
-        grid = grid + (update if keep is None else update * keep[:, :, None, None, None])
+        keep = self.drop_path(source[0], clip_rows=clip_rows)
+        if grid is not None:
+            update = self.mlp(self.norm(grid))
+            grid = grid + (update if keep is None else update * keep[:, :, None, None, None])
         if cls is not None:
             update = self.mlp(self.norm(cls))
             cls = cls + (update if keep is None else update * keep[..., None])

@@ -14,6 +14,10 @@ from mmvidformer.layers.embed import PositionEmbedding
 class Encoder(nn.Module):
     """A transformer on a grid of tokens.
 
+    Attributes:
+        cls_only: Give the class token alone, None for the grid, and compute in the last block
+            only what it needs; ``models.inference`` sets this where the grid is not read.
+
     Args:
         dim: Token width D.
         depth: Blocks.
@@ -42,6 +46,7 @@ class Encoder(nn.Module):
     ) -> None:
         super().__init__()
         self.with_cp = with_cp
+        self.cls_only = False
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if cls else None
         self.pos_embed = positions
         self.pos_drop = nn.Dropout(drop)
@@ -51,7 +56,7 @@ class Encoder(nn.Module):
         )
         self.norm = nn.LayerNorm(dim, eps=(block or {}).get("norm_eps", 1e-6))
 
-    def forward(self, grid: Tensor, clip_rows: int = 1) -> tuple[Tensor, Tensor | None]:
+    def forward(self, grid: Tensor, clip_rows: int = 1) -> tuple[Tensor | None, Tensor | None]:
         """Encode and normalise.
 
         Args:
@@ -59,20 +64,21 @@ class Encoder(nn.Module):
             clip_rows: Rows of the batch that share a stochastic-depth draw (see ``DropPath``).
 
         Returns:
-            Normalised grid and class token (B, 1, D) or None.
+            Normalised grid (None with ``cls_only``) and class token (B, 1, D) or None.
         """
-        grid, cls = self.run_blocks(grid, clip_rows)
-        return self.norm(grid), None if cls is None else self.norm(cls)
+        grid, cls = (None if x is None else self.norm(x) for x in self.run_blocks(grid, clip_rows))
+        return grid, cls
 
-    def run_blocks(self, grid: Tensor, clip_rows: int = 1) -> tuple[Tensor, Tensor | None]:
+    def run_blocks(self, grid: Tensor, clip_rows: int = 1) -> tuple[Tensor | None, Tensor | None]:
         """Encode without the final norm; arguments and shapes as of ``forward``."""
         cls = None if self.cls_token is None else self.cls_token.expand(grid.shape[0], -1, -1)
         grid, cls = self.pos_embed(grid, cls)
         grid = self.pos_drop(grid)
         cls = None if cls is None else self.pos_drop(cls)
-        for block in self.blocks:
+        for i, block in enumerate(self.blocks, start=1):
+            cls_only = self.cls_only and i == len(self.blocks)
             if self.with_cp and torch.is_grad_enabled():
-                grid, cls = checkpoint(block, grid, cls, clip_rows, use_reentrant=False)
+                grid, cls = checkpoint(block, grid, cls, clip_rows, cls_only, use_reentrant=False)
             else:
-                grid, cls = block(grid, cls, clip_rows)
+                grid, cls = block(grid, cls, clip_rows, cls_only)
         return grid, cls

@@ -1,6 +1,8 @@
 """The feed-forward part of a block."""
 
+import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 ACTIVATIONS = {
     "gelu": nn.GELU,
@@ -68,4 +70,13 @@ class Mlp(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (..., D) to (..., D)."""
-        return self.drop(self.fc2(self.drop(self.act(self.depthwise(self.fc1(x))))))
+        hidden = self.depthwise(self.fc1(x))
+        if not (torch.is_grad_enabled() and hidden.requires_grad):
+            return self._second(hidden)
+        # Autograd would keep the hidden layer twice, before and after the activation, the largest
+        # tensors of a block. The recomputation ends before fc2, so that it costs an activation.
+        chance = self.training and self.drop.p > 0
+        return checkpoint(self._second, hidden, use_reentrant=False, preserve_rng_state=chance)
+
+    def _second(self, hidden: Tensor) -> Tensor:
+        return self.drop(self.fc2(self.drop(self.act(hidden))))

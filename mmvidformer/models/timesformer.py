@@ -177,8 +177,11 @@ class TimeSformer(nn.Module):
             return self.encoder(grid)
         batch, frames = grid.shape[:2]
         grid, cls = self.encoder.run_blocks(grid.flatten(0, 1)[:, None])
-        grid, cls = (x.unflatten(0, (batch, frames)).mean(1) for x in (grid, cls))
-        return self.encoder.norm(grid), self.encoder.norm(cls)
+        grid, cls = (
+            None if x is None else self.encoder.norm(x.unflatten(0, (batch, frames)).mean(1))
+            for x in (grid, cls)
+        )
+        return grid, cls
 
     def forward(self, clip: Tensor) -> Tensor:
         """Map normalised pixels (B, 3, T, H', W') to features (B, D)."""

@@ -7,6 +7,7 @@ from mmvidformer.visualization.film import Film, write_line
 from mmvidformer.visualization.heat import enlarge, overlay, to_frames, to_heat
 from mmvidformer.visualization.plane import check_perplexity, embed_in_plane
 from mmvidformer.visualization.plots import (
+    draw_bars,
     draw_classes,
     draw_costs,
     draw_growth,
@@ -39,6 +40,7 @@ __all__ = [
     "build_view_pipeline",
     "check_perplexity",
     "collect_features",
+    "draw_bars",
     "draw_classes",
     "draw_costs",
     "draw_growth",

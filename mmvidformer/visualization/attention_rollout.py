@@ -141,6 +141,7 @@ def _exchange(
     grid: Tensor,
     cls: Tensor | None = None,
     clip_rows: int = 1,
+    cls_only: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Updates of an attention step: ``weight * (A - I)`` on mass (B, T, H, W, 1) and (B, 1, 1)."""
 

@@ -126,3 +126,29 @@ def draw_parts(parts: Mapping[str, float], unit: str, title: str = "") -> Figure
     axes.invert_yaxis()
     axes.margins(x=0.12)
     return figure
+
+
+def draw_bars(panels: Mapping[str, Mapping[str, tuple[float, float]]], unit: str) -> Figure:
+    """Draw a bar for each contestant, with a mark where its floor is, a panel for each contest.
+
+    Args:
+        panels: By title, for each contestant its value and its floor.
+        unit: Of the values.
+
+    Returns:
+        The figure, two panels a row.
+    """
+    rows = max(-(-len(panels) // 2), 1)
+    figure = Figure(figsize=(12, 2.6 * rows), dpi=100, layout="constrained")
+    grid = figure.subplots(rows, 2, squeeze=False)
+    for axes in grid.flat[len(panels) :]:
+        axes.remove()
+    for axes, (title, bars) in zip(grid.flat, panels.items(), strict=False):
+        names = list(bars)
+        values, floors = zip(*bars.values(), strict=True)
+        axes.barh(names, values, color="tab:blue", alpha=0.7)
+        axes.scatter(floors, names, marker="|", s=300, color="tab:red", zorder=3, label="floor")
+        axes.invert_yaxis()
+        axes.set(title=title, xlabel=unit, xlim=(0, None))
+        axes.legend(fontsize=8, loc="lower right")
+    return figure

@@ -34,3 +34,29 @@ def test_depthwise_convolution_refuses_a_class_token() -> None:
 def test_unknown_activation_is_named() -> None:
     with pytest.raises(KeyError, match="'relu6'.*gelu_tanh"):
         Mlp(4, 6, act="relu6")
+
+
+@pytest.mark.parametrize("drop", [0.0, 0.5])
+def test_hidden_layer_is_kept_once_and_gradients_are_the_same(drop: float) -> None:
+    torch.manual_seed(0)
+    mlp = Mlp(8, 32, drop=drop).train()
+    x = torch.randn(2, 5, 8, requires_grad=True)
+    kept: dict[int, int] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    variables = [x, *mlp.parameters()]
+    torch.manual_seed(1)
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        out = mlp(x)
+    found = torch.autograd.grad(out.square().sum(), variables)
+    torch.manual_seed(1)
+    plain = mlp.drop(mlp.fc2(mlp.drop(mlp.act(mlp.fc1(x)))))
+    expected = torch.autograd.grad(plain.square().sum(), variables)
+    torch.testing.assert_close(out, plain, atol=0, rtol=0)
+    torch.testing.assert_close(found, expected)
+    hidden = 2 * 5 * 32 * 4
+    assert sum(size == hidden for size in kept.values()) == 1

@@ -1,7 +1,13 @@
 import numpy as np
 from matplotlib.colors import to_rgba
 
-from mmvidformer.visualization import draw_classes, draw_costs, draw_growth, draw_minutes
+from mmvidformer.visualization import (
+    draw_bars,
+    draw_classes,
+    draw_costs,
+    draw_growth,
+    draw_minutes,
+)
 
 
 def test_each_class_has_its_colour_and_name() -> None:
@@ -52,3 +58,12 @@ def test_minutes_are_drawn_from_zero_up() -> None:
     (line,) = left.lines
     assert line.get_xydata().tolist() == [[1, 5], [2, 6]]
     assert (left.get_ylabel(), right.get_ylim()[0]) == ("ms", 0)
+
+
+def test_bars_have_their_floors() -> None:
+    panels = {"a": {"ours": (3.0, 1.0), "theirs": (4.0, 2.0)}, "b": {"ours": (5.0, 5.0)}}
+    left, right = draw_bars(panels, "ms").axes
+    assert [bar.get_width() for bar in left.patches] == [3, 4]
+    assert left.collections[0].get_offsets()[:, 0].tolist() == [1, 2]
+    assert [label.get_text() for label in left.get_yticklabels()] == ["ours", "theirs"]
+    assert (right.get_title(), right.get_xlabel()) == ("b", "ms")

@@ -1,0 +1,136 @@
+"""optimize_for_inference: the same outputs, less work, and no way back to training."""
+
+import copy
+import logging
+
+import pytest
+import torch
+from mmengine.registry import DefaultScope
+from torch import nn
+
+import mmvidformer
+from mmvidformer.analysis.complexity import count_products
+from mmvidformer.models import FeatureFixationTransformer, TimeSformer, ViViT
+from mmvidformer.models.timesformer import SCHEMES as TIMESFORMER
+from mmvidformer.models.vivit import SCHEMES as VIVIT
+from mmvidformer.registry import MODELS
+
+ARCH = {"embed_dims": 16, "depth": 2, "num_heads": 2}
+SIZE = {"img_size": 32, "clip_len": 4}
+TUBE = {**SIZE, "tubelet": (2, 8, 8)}
+PATCH = {**SIZE, "patch_size": 8}
+
+BACKBONES = {
+    **{f"timesformer {name}": (TimeSformer, {"attention": name, **PATCH}) for name in TIMESFORMER},
+    "timesformer reverse": (TimeSformer, {"order": "reverse", **PATCH}),
+    "timesformer parallel": (TimeSformer, {"order": "parallel", **PATCH}),
+    "timesformer cls in time": (TimeSformer, {"cls_in_time": True, **PATCH}),
+    **{f"vivit {name}": (ViViT, {"scheme": name, "attn_drop_rate": 0.1, **TUBE}) for name in VIVIT},
+    "vivit mean": (ViViT, {"scheme": "spacetime", "pool": "mean", **TUBE}),
+    "vivit frames averaged": (ViViT, {"temporal_depth": 0, **TUBE}),
+    "fixation": (FeatureFixationTransformer, PATCH),
+    "fixation softmax": (FeatureFixationTransformer, {"kernel": "softmax", **PATCH}),
+    "fixation rival": (
+        FeatureFixationTransformer,
+        {"kernel": "softmax", "fixation": None, "shifts": {}, "attention": "joint", **PATCH},
+    ),
+}  # fmt: skip
+
+
+def shaken(model: nn.Module) -> nn.Module:
+    """Give every weight a value, so that nothing hides behind zeros."""
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.2)
+    return model.eval()
+
+
+def build(name: str) -> nn.Module:
+    torch.manual_seed(0)
+    kind, options = BACKBONES[name]
+    return shaken(kind(ARCH, **options))
+
+
+def macs(model: nn.Module, clip: torch.Tensor) -> int:
+    return count_products(copy.deepcopy(model).requires_grad_(False), clip)
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+def test_outputs_stay(name: str) -> None:
+    model = build(name)
+    clip = torch.randn(2, 3, 4, 32, 32)
+    before = copy.deepcopy(model.state_dict())
+    with torch.no_grad():
+        expected = model(clip)
+        fast = mmvidformer.optimize_for_inference(model)
+        torch.testing.assert_close(fast(clip), expected, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(model(clip), expected, atol=0, rtol=0)
+    assert macs(fast, clip) <= macs(model, clip)
+    torch.testing.assert_close(model.state_dict(), before, atol=0, rtol=0)
+    assert not any(isinstance(part, nn.Dropout) for part in fast.modules())
+
+
+@pytest.mark.parametrize("name", ["timesformer divided_space_time", "vivit spacetime"])
+def test_gradients_without_the_grid_of_the_last_block(name: str) -> None:
+    """What is left out touches nothing: all gradients are those of the whole."""
+    model = build(name)
+    clip = torch.randn(2, 3, 4, 32, 32)
+    parameters = list(model.parameters())
+    whole = torch.autograd.grad(model(clip).square().sum(), parameters)
+    model.encoder.cls_only = True
+    assert model.forward_features(clip)[0] is None
+    part = torch.autograd.grad(model(clip).square().sum(), parameters)
+    for found, expected in zip(part, whole, strict=True):
+        torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_products_saved_by_the_divided_scheme() -> None:
+    """Of N grid tokens of width D: an fc in each block, and 10 D^2 a token in the last."""
+    model, clip = build("timesformer divided_space_time"), torch.randn(1, 3, 4, 32, 32)
+    tokens, dim = 4 * 4 * 4, 16
+    linear = ARCH["depth"] * tokens * dim**2 + tokens * 10 * dim**2
+    scores = 2 * 4 * 16 * 17 * dim  # 4 frames, 16 queries, 17 keys; products with keys and values
+    # The class token was projected once; now its queries are, once, too.
+    saved = macs(model, clip) - macs(mmvidformer.optimize_for_inference(model), clip)
+    assert saved == linear + scores
+
+
+def test_says_what_it_did(caplog) -> None:
+    caplog.set_level(logging.INFO, logger="mmvidformer")
+    fast = mmvidformer.optimize_for_inference(build("timesformer divided_space_time"))
+    assert fast.inference_summary == tuple(caplog.messages)
+    text = "\n".join(caplog.messages)
+    assert "2 fcs folded" in text
+    assert "projection of 4 attentions" in text
+    assert "class token alone" in text
+
+
+def test_whole_recogniser() -> None:
+    cfg = mmvidformer.get_config("timesformer_b_k400")
+    cfg.model.backbone.update(arch=ARCH, init_from=None, **PATCH)
+    cfg.model.cls_head.update(in_channels=16, dropout_ratio=0.5)
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        model = shaken(MODELS.build(cfg.model))
+    clip = torch.randn(1, 1, 3, 4, 32, 32)
+    fast = mmvidformer.optimize_for_inference(model)
+    with torch.no_grad():
+        expected, found = (m(clip, None, mode="tensor", stage="head") for m in (model, fast))
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+    assert isinstance(fast.cls_head.dropout, nn.Identity)
+    assert fast.backbone.encoder.cls_only and not model.backbone.encoder.cls_only
+    for part in (fast, fast.backbone):
+        with pytest.raises(RuntimeError, match="optimised for inference"):
+            part.train()
+    assert not any(part.training for part in fast.modules())
+    assert fast.eval() is fast
+    again = copy.deepcopy(fast)
+    with pytest.raises(RuntimeError, match="cannot be trained"):
+        again.train()
+    model.train()
+
+
+def test_other_models_stay(caplog) -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Dropout())
+    assert mmvidformer.optimize_for_inference(model) is model
+    assert isinstance(model[1], nn.Dropout)
+    assert "Sequential is left as it is" in caplog.text
+    model.train()
