@@ -15,7 +15,7 @@ ALLOWED = {
     "models": {"layers", "registry", "convert"},
     "datasets": {"registry"},
     "evaluation": {"registry"},
-    "engine": {"registry"},
+    "engine": {"registry", "datasets", "evaluation"},
     "analysis": {"registry"},
     "visualization": {"layers", "registry", "engine"},
     "compat": set(),

@@ -7,3 +7,6 @@ _base_ = "mmaction::_base_/default_runtime.py"
 
 custom_imports = dict(imports=["mmvidformer"], allow_failed_imports=False)
 default_hooks = dict(checkpoint=dict(interval=1, save_best="auto", max_keep_ckpts=3))
+
+# tools/train.py and test.py lay this on all data sets; see docs/robustness.md.
+bad_videos = dict(on_bad_video="resample", max_bad_share=0.05, time_limit=60)

@@ -14,6 +14,7 @@ from mmengine.runner import Runner
 from torch import distributed
 
 import mmvidformer
+from mmvidformer.engine.bad_videos import use_bad_video_policy
 
 # Launcher: the variables it sets for rank, number of processes, and rank within the node.
 _LAUNCHERS = {
@@ -100,8 +101,10 @@ def build_runner(cfg: Config) -> Runner:
     """Build the runner of ``cfg`` (its ``runner_type``, else MMEngine's ``Runner``).
 
     Where several processes run without an accelerator, joins them first and tells MMEngine's
-    data-parallel wrapper to leave the parameters on the CPU.
+    data-parallel wrapper to leave the parameters on the CPU. The policy ``cfg.bad_videos`` is laid
+    on all data sets.
     """
+    use_bad_video_policy(cfg)
     if cfg.launcher != "none" and get_device() == "cpu":
         if not distributed.is_initialized():
             join_cpu_group(cfg.launcher)
