@@ -39,7 +39,7 @@ def fault(info: Mapping, error: Exception) -> BadVideo:
         reason = fault_of_frames(path, info)
     else:
         reason = fault_of_file(path)
-    return BadVideo(path, reason or _words(error))
+    return BadVideo(path, reason or words(error))
 
 
 def fault_of_file(path: str) -> str | None:
@@ -88,7 +88,7 @@ def is_image(path: str) -> bool:
     return content.size > 0 and cv2.imdecode(content, cv2.IMREAD_COLOR) is not None
 
 
-def _words(error: Exception) -> str:
+def words(error: Exception) -> str:
     """The transform that failed, the kind of error, and the first telling line of its message."""
     owners = (frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__))
     names = [type(owner).__name__ for owner in owners if isinstance(owner, BaseTransform)]

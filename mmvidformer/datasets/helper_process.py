@@ -140,7 +140,8 @@ def _serve(
 
 def _prepare(owner: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the owner decides what an interrupt means
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for number in (signal.SIGTERM, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE):
+        signal.signal(number, signal.SIG_DFL)  # handlers of a loader's worker and of the run
     if sys.platform == "linux":
         CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != owner:
