@@ -160,12 +160,12 @@ class SafeDataset:
             self._helper = HelperProcess(self._answer)
             self._again = True
         try:
-            self._helper.submit((idx, _random_state()))
+            self._helper.submit((idx, random_state()))
             error, sample, state = self._helper.receive(self.time_limit)
         except HelperDied as died:
             self._helper = None
             raise DeadlyVideo(path, str(died)) from None
-        _set_random_state(state)
+        set_random_state(state)
         if error is not None:
             # A decoder that failed may have left its process damaged; the next file gets a new one.
             self._helper.stop()
@@ -177,11 +177,11 @@ class SafeDataset:
         idx, state = request
         if self._again:  # what a transform says once it would say in each new helper
             MMLogger.get_current_instance().addFilter(_no_deprecation)
-        _set_random_state(state)
+        set_random_state(state)
         try:
-            return None, self._sample(idx), _random_state()
+            return None, self._sample(idx), random_state()
         except BadVideo as error:
-            return BadVideo(error.path, error.reason), None, _random_state()
+            return BadVideo(error.path, error.reason), None, random_state()
 
     def _sample(self, idx: int) -> dict:
         try:
@@ -228,11 +228,11 @@ def _no_deprecation(record: logging.LogRecord) -> bool:
     return "deprecated" not in record.getMessage()
 
 
-def _random_state() -> tuple:
+def random_state() -> tuple:
     return random.getstate(), np.random.get_state(), torch.get_rng_state()
 
 
-def _set_random_state(state: tuple) -> None:
+def set_random_state(state: tuple) -> None:
     random.setstate(state[0])
     np.random.set_state(state[1])
     torch.set_rng_state(state[2])

@@ -83,14 +83,14 @@ class Variant:
     damage: str | None
 
 
-def damaged(sources: Sequence[Path], folder: Path, seed: int) -> Iterator[Variant]:
-    """Variants without end, all kinds of damage and all sources in turn."""
+def damaged(turn: Sequence[Path], folder: Path, seed: int) -> Iterator[Variant]:
+    """Variants without end, all kinds of damage and the sources in turn."""
     number = 0
     while True:
         rng = random.Random(seed + number)
         kinds = list(DAMAGES)
         kind = kinds[number % len(kinds)]
-        source = sources[number // len(kinds) % len(sources)]
+        source = turn[number // len(kinds) % len(turn)]
         data = bytearray(source.read_bytes())
         DAMAGES[kind](data, rng)
         path = folder / f"{number}_{kind}{source.suffix}"
@@ -163,16 +163,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     counts: Counter[tuple[str, str, str]] = Counter()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        sources = generate(folder)
+        turn = sources = generate(folder)
         if args.videos:
-            found = sorted(Path(args.videos).iterdir())
-            sources += [path.resolve() for path in found if path.is_file()]
+            given = [p.resolve() for p in sorted(Path(args.videos).iterdir()) if p.is_file()]
+            sources = [*sources, *given]
+            # Given clips are larger: one after all generated ones.
+            turn = [path for clip in given for path in (*turn, clip)]
         good = [Variant(path, path, None) for path in sources]
         alone = {
             split: [s["inputs"] for s in read(build(good, folder, split, args.time_limit), split)]
             for split in ("train", "test")
         }
-        stream = damaged(sources, folder, args.seed)
+        stream = damaged(turn, folder, args.seed)
         bar = tqdm(total=args.count, unit="variant", disable=None)
         while done < args.count and time.monotonic() - begin < 60 * args.minutes:
             new = [next(stream) for _ in range(min(CHUNK, args.count - done))]
