@@ -229,10 +229,12 @@ def _no_deprecation(record: logging.LogRecord) -> bool:
 
 
 def random_state() -> tuple:
+    """States of the generators that transforms use: Python's, NumPy's and PyTorch's."""
     return random.getstate(), np.random.get_state(), torch.get_rng_state()
 
 
 def set_random_state(state: tuple) -> None:
+    """Put the generators into the states that ``random_state`` gave."""
     random.setstate(state[0])
     np.random.set_state(state[1])
     torch.set_rng_state(state[2])
