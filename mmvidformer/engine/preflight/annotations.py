@@ -74,7 +74,7 @@ def _check_list(cfg: Config, dataset: Mapping, kind: str, share: float) -> list[
     if classes is not None and kind != "ClassSubsetDataset":
         problems += _check_labels([(line.where, line.labels) for line in lines], classes)
     problems += _duplicates(lines)
-    prefix = (dataset.get("data_prefix") or {}).get("img" if kind in FRAME_LISTS else "video", "")
+    prefix = (dataset.get("data_prefix") or {}).get("img" if kind in FRAME_LISTS else "video") or ""
     if not _elsewhere(dataset):
         names = [(line.name, line.path, line.where) for line in lines]
         problems += _check_files(names, prefix, share)
