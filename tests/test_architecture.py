@@ -15,7 +15,7 @@ ALLOWED = {
     "models": {"layers", "registry", "convert"},
     "datasets": {"registry"},
     "evaluation": {"registry"},
-    "engine": {"registry"},
+    "engine": {"registry", "datasets", "evaluation"},
     "analysis": {"registry", "convert", "models"},
     "export": {"analysis", "models"},
     "visualization": {"layers", "registry", "engine"},

@@ -15,6 +15,7 @@ from mmengine.runner import Runner
 from mmvidformer.engine import (
     add_amp_argument,
     add_shared_arguments,
+    check_or_exit,
     get_views,
     launched,
     limit_views,
@@ -111,12 +112,16 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
     views = "x".join(map(str, get_views(runner.cfg)))
     fuse = getattr(getattr(model, "cls_head", None), "average_clips", None)
     for name, value in metrics.items():
-        if np.ndim(value) == 0:  # not a confusion matrix
+        if name == "bad_videos":
+            print(f"bad videos: {value}, counted as wrong; good_videos/... leave them out")
+        elif np.ndim(value) == 0:  # not a confusion matrix
             print(f"{NAMES.get(name, name)}: {100 * value:.2f}%")
     print(f"{args.checkpoint}, {views} views (clips x crops), fusion of views: {fuse}")
     figures = dict(
         config=args.config, checkpoint=args.checkpoint, views=views, fuse=fuse, metrics=metrics
     )
+    if "bad_videos" in metrics:
+        figures["bad_videos"] = runner.test_loop.evaluator.bad
     path = Path(runner.work_dir) / f"test_{views}_{fuse}.json"
     path.write_text(json.dumps(figures, indent=2, default=lambda array: array.tolist()) + "\n")
     print(f"saved in {path}")
@@ -128,6 +133,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     cfg = load_config(args.config)
     merge_shared_arguments(cfg, args)
     merge_arguments(cfg, args)
+    check_or_exit(cfg, ("test",))
     with launched(cfg) as runner:
         report(runner.test(), runner, args)
 

@@ -8,6 +8,7 @@ from mmengine.config import Config
 from mmvidformer.engine import (
     add_amp_argument,
     add_shared_arguments,
+    check_or_exit,
     latest_checkpoint,
     launched,
     load_config,
@@ -90,6 +91,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     cfg = load_config(args.config)
     merge_shared_arguments(cfg, args)
     merge_arguments(cfg, args)
+    check_or_exit(cfg, ("train", "val"))
     with launched(cfg) as runner:
         runner.train()
 

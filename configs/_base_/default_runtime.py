@@ -14,3 +14,6 @@ default_hooks = dict(
 )
 # Seconds that a process waits for the others, which may have died, before it ends with an error.
 env_cfg = dict(dist_cfg=dict(timeout=600))
+
+# tools/train.py and test.py lay this on all data sets; see docs/robustness.md.
+bad_videos = dict(on_bad_video="resample", max_bad_share=0.05, time_limit=60)

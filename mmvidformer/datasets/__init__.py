@@ -4,6 +4,7 @@ from mmvidformer.datasets.anticipation import AnticipationDataset
 from mmvidformer.datasets.class_subset import ClassSubsetDataset
 from mmvidformer.datasets.epic_kitchens import EpicKitchensDataset
 from mmvidformer.datasets.image_folder import ImageFolderDataset
+from mmvidformer.datasets.safe import SafeDataset
 from mmvidformer.datasets.tiled_video import TiledVideoDataset
 
 __all__ = [
@@ -11,5 +12,6 @@ __all__ = [
     "ClassSubsetDataset",
     "EpicKitchensDataset",
     "ImageFolderDataset",
+    "SafeDataset",
     "TiledVideoDataset",
 ]

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import cv2
 from mmaction.datasets import VideoDataset
 
+from mmvidformer.datasets.errors import BadVideo
 from mmvidformer.datasets.transforms.tile_frames import TileFrames, count_tiles
 from mmvidformer.registry import DATASETS
 
@@ -25,9 +26,11 @@ class TiledVideoDataset(VideoDataset):
         clips_per_item: Most clips of an item.
         **kwargs: Arguments of ``VideoDataset``.
 
+    A file that is missing, or states no frame count, is one item, which raises when it is read.
+
     Raises:
-        ValueError: If the pipeline has no ``TileFrames``, ``clips_per_item`` is not positive, or
-            a file states no frame count.
+        ValueError: If the pipeline has no ``TileFrames``, or ``clips_per_item`` is not positive.
+        BadVideo: On reading an item whose file states no frame count.
     """
 
     def __init__(self, *args, clips_per_item: int = 8, **kwargs) -> None:
@@ -47,6 +50,9 @@ class TiledVideoDataset(VideoDataset):
         videos = super().load_data_list()
         with ThreadPoolExecutor(8) as pool:
             lengths = list(pool.map(_frame_count, [video["filename"] for video in videos]))
+        self.uncounted = {
+            video["filename"] for video, length in zip(videos, lengths, strict=True) if length < 1
+        }
         return [
             {**video, "video_id": number, "tiles": (first, min(self.clips_per_item, tiles - first))}
             for number, (video, length) in enumerate(zip(videos, lengths, strict=True))
@@ -54,11 +60,16 @@ class TiledVideoDataset(VideoDataset):
             for first in range(0, tiles, self.clips_per_item)
         ]
 
+    def prepare_data(self, idx: int) -> dict:
+        """Read an item."""
+        path = self.get_data_info(idx)["filename"]
+        if path in self.uncounted:
+            raise BadVideo(path, "is missing, is no video, or its header states no frame count")
+        return super().prepare_data(idx)
+
 
 def _frame_count(path: str) -> int:
     capture = cv2.VideoCapture(path)
     count = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
     capture.release()
-    if count < 1:
-        raise ValueError(f"{path} is missing, is no video, or its header states no frame count")
     return count

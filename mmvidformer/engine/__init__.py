@@ -1,6 +1,7 @@
 """Launching, checkpoints, interruption, mixed precision, sharding and multi-view testing."""
 
 from mmvidformer.engine.atomic import AtomicBackend, write_atomically
+from mmvidformer.engine.bad_videos import BadVideoHook, use_bad_video_policy
 from mmvidformer.engine.checkpoint_hook import AtomicCheckpointHook
 from mmvidformer.engine.compile import CompileHook, compile_parts
 from mmvidformer.engine.data_root import DataRootHook
@@ -22,6 +23,7 @@ from mmvidformer.engine.precision import (
     use_amp_in_test,
 )
 from mmvidformer.engine.preemption import PreemptionHook
+from mmvidformer.engine.preflight import PreflightHook, WrongSetup, check_or_exit
 from mmvidformer.engine.recognizer import config_scope, load_recognizer
 from mmvidformer.engine.resume import latest_checkpoint
 from mmvidformer.engine.shards import merge_shards
@@ -31,18 +33,22 @@ from mmvidformer.engine.views import get_views, limit_views, may_limit_views, pa
 __all__ = [
     "AtomicBackend",
     "AtomicCheckpointHook",
+    "BadVideoHook",
     "BlockFSDPStrategy",
     "Bf16OptimWrapper",
     "CompileHook",
     "DataRootHook",
     "NonFiniteLossHook",
     "PreemptionHook",
+    "PreflightHook",
     "ResumableSampler",
     "ResumableTrainLoop",
     "ShardedRunner",
+    "WrongSetup",
     "add_amp_argument",
     "add_shared_arguments",
     "build_runner",
+    "check_or_exit",
     "compile_parts",
     "config_scope",
     "get_views",
@@ -60,6 +66,7 @@ __all__ = [
     "set_views",
     "use_amp",
     "use_amp_in_test",
+    "use_bad_video_policy",
     "use_fsdp",
     "write_atomically",
 ]

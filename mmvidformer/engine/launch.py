@@ -16,6 +16,7 @@ from mmengine.runner import Runner
 from torch import distributed
 
 import mmvidformer
+from mmvidformer.engine.bad_videos import use_bad_video_policy
 from mmvidformer.engine.decoding import set_video_backend
 
 # Launcher: the variables it sets for rank, number of processes, and rank within the node.
@@ -134,13 +135,15 @@ def build_runner(cfg: Config) -> Runner:
     Where several processes run without an accelerator, joins them first and tells MMEngine's
     data-parallel wrapper to leave the parameters on the CPU. Where one process runs alone,
     shares the cores with its data loaders (``share_cores``). Settings of worker processes are
-    taken from loaders that have none, since PyTorch refuses them there.
+    taken from loaders that have none, since PyTorch refuses them there. The policy
+    ``cfg.bad_videos`` is laid on all data sets.
     """
     share_cores(cfg)
     for split in ("train", "val", "test"):
         loader = cfg.get(f"{split}_dataloader")
         if loader and loader.get("num_workers") == 0:
             loader.update(persistent_workers=False, timeout=0)
+    use_bad_video_policy(cfg)
     if cfg.launcher != "none" and get_device() == "cpu":
         if not distributed.is_initialized():
             shared = cfg.get("env_cfg", {}).get("dist_cfg", {})

@@ -6,6 +6,7 @@ import torch
 from mmengine.dataset import Compose
 from mmengine.registry import DefaultScope
 
+from mmvidformer.datasets.errors import BadVideo
 from mmvidformer.datasets.tiled_video import TiledVideoDataset
 from mmvidformer.datasets.transforms.tile_frames import count_tiles
 from mmvidformer.registry import METRICS, TRANSFORMS
@@ -134,8 +135,10 @@ def test_tiled_videos_name_what_is_wrong(tiny_videos, tmp_path) -> None:
         tiled(tiny_videos, pipeline=PIPELINE[:1])
     (tmp_path / "list.txt").write_text("gone.mp4 0\n")
     broken = type(tiny_videos)(tmp_path, tmp_path / "list.txt", tmp_path / "list.txt")
-    with pytest.raises(ValueError, match=r"gone\.mp4 is missing"):
-        tiled(broken)
+    unread = tiled(broken)
+    assert len(unread) == 1
+    with pytest.raises(BadVideo, match=r"gone\.mp4: is missing, is no video"):
+        unread[0]
 
 
 def test_scores_of_a_video_are_the_mean_over_its_clips() -> None:

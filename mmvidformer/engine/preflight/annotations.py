@@ -1,0 +1,271 @@
+"""Annotation files, line by line."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+
+from mmvidformer.datasets.faults import path_of
+from mmvidformer.engine.preflight.classes import head_classes
+from mmvidformer.engine.preflight.clips import leaf_datasets
+from mmvidformer.engine.preflight.problems import Problem, base_name
+from mmvidformer.registry import DATASETS
+
+VIDEO_LISTS = ("VideoDataset", "TiledVideoDataset", "RepeatAugDataset", "ClassSubsetDataset")
+FRAME_LISTS = ("RawframeDataset",)
+
+
+@dataclass(frozen=True)
+class Line:
+    """An entry of an annotation file.
+
+    Args:
+        where: File and line.
+        name: Path without prefix.
+        path: Path.
+        labels: Its labels.
+        key: What no other entry may share.
+    """
+
+    where: str
+    name: str
+    path: str
+    labels: tuple[int, ...]
+    key: tuple
+
+
+def check_annotations(cfg: Config, dataset: Mapping) -> list[Problem]:
+    """Check the annotation files of a data set, and that its files exist.
+
+    Lists of videos and of folders of frames are read line by line here. Data sets of other kinds
+    are built, since they name file and line themselves, and their labels are compared with the
+    head's classes.
+    """
+    share = dataset.get("max_bad_share", 0.05) if dataset.get("on_bad_video") == "resample" else 0.0
+    policy = cfg.get("bad_videos") or {}
+    if policy.get("on_bad_video") == "resample":
+        share = policy.get("max_bad_share", 0.05)
+    problems = []
+    for leaf in leaf_datasets(dataset):
+        kind = base_name(leaf["type"])
+        if kind in VIDEO_LISTS + FRAME_LISTS:
+            problems += _check_list(cfg, leaf, kind, share)
+        else:
+            problems += _check_built(cfg, leaf, share)
+    return problems
+
+
+def _check_list(cfg: Config, dataset: Mapping, kind: str, share: float) -> list[Problem]:
+    file = dataset.get("ann_file", "")
+    if not os.path.isfile(file):
+        return [_no_file(file)]
+    lines: list[Line] = []
+    columns: list[Problem] = []
+    for parsed in _parse(dataset, kind):
+        (lines if isinstance(parsed, Line) else columns).append(parsed)
+    problems = _first(columns, "lines")
+    if not lines and not columns:
+        return [Problem("columns", file, "has no entry", "Give the list of the data's files.")]
+    classes = head_classes(cfg)
+    # A subset numbers its classes anew.
+    if classes is not None and kind != "ClassSubsetDataset":
+        problems += _check_labels([(line.where, line.labels) for line in lines], classes)
+    problems += _duplicates(lines)
+    prefix = (dataset.get("data_prefix") or {}).get("img" if kind in FRAME_LISTS else "video") or ""
+    if not _elsewhere(dataset):
+        names = [(line.name, line.path, line.where) for line in lines]
+        problems += _check_files(names, prefix, share)
+    return problems
+
+
+def _no_file(file: str) -> Problem:
+    parent = Path(file)
+    while not parent.exists() and parent != parent.parent:
+        parent = parent.parent
+    what = f"there is no such annotation file; the path exists up to {parent.resolve()}"
+    return Problem("dataset", f"ann_file {file}", what, "Mend ann_file or the working folder.")
+
+
+def _parse(dataset: Mapping, kind: str) -> Iterator[Line | Problem]:
+    """Entries, and problems of lines that are none."""
+    file = dataset["ann_file"]
+    frames = kind in FRAME_LISTS
+    several = dataset.get("multi_class", False)
+    delimiter = None if frames else dataset.get("delimiter", " ")
+    numbers = 1 + frames + bool(dataset.get("with_offset"))
+    form = "FOLDER " + "OFFSET " * (numbers == 3) + "FRAMES LABEL" if frames else "PATH LABEL"
+    prefix = (dataset.get("data_prefix") or {}).get("img" if frames else "video") or ""
+    with open(file, encoding="utf-8") as opened:
+        for number, text in enumerate(opened, start=1):
+            where = f"{file}, line {number}"
+            name, *rest = text.strip().split(delimiter)
+            fits = len(rest) >= numbers if several else len(rest) == numbers
+            if not text.strip():
+                yield Problem("columns", where, "the line is empty", "Remove it.")
+            elif not fits:
+                found = f"{1 + len(rest)} columns in {text.strip()[:100]!r}, expected {form!r}"
+                remedy = "Mend the line; for names with blanks separate by commas and give "
+                yield Problem("columns", where, found, remedy + "the data set delimiter=','.")
+            elif not all(value.lstrip("-").isdigit() for value in rest):
+                wrong = next(value for value in rest if not value.lstrip("-").isdigit())
+                what = f"{wrong[:50]!r} is no number, expected {form!r}"
+                yield Problem("columns", where, what, "Give classes as numbers from 0 on.")
+            elif frames and int(rest[numbers - 2]) < 1:
+                what = f"{rest[numbers - 2]} frames"
+                yield Problem("columns", where, what, "Remove the line or count the frames.")
+            else:
+                values = tuple(map(int, rest))
+                key = (name, *values[: numbers - 1])
+                path = os.path.join(prefix, name)
+                yield Line(where, name, path, values[numbers - 1 :], key)
+
+
+def _first(problems: Sequence[Problem], unit: str) -> list[Problem]:
+    """The first of problems of one kind, which says how many there are."""
+    if len(problems) < 2:
+        return list(problems)
+    one = problems[0]
+    return [Problem(one.kind, one.where, f"{one.what}; {len(problems)} such {unit}", one.remedy)]
+
+
+def _check_labels(
+    labels: Sequence[tuple[str, tuple[int, ...]]], classes: tuple[int, ...]
+) -> list[Problem]:
+    """Compare (where, labels) with the head's classes, one for each task or one for all."""
+    problems = []
+    for task, count in enumerate(classes):
+        # One head may be given several labels of one kind.
+        own = [
+            (where, label)
+            for where, values in labels
+            for label in (values if len(classes) == 1 else values[task : task + 1])
+        ]
+        wrong = [(where, label) for where, label in own if not 0 <= label < count]
+        if not wrong:
+            continue
+        where, label = wrong[0]
+        highest, lowest = max(n for _, n in own), min(n for _, n in own)
+        if highest == count and lowest == 1:
+            remedy = "The labels seem to count from 1; subtract 1."
+        elif highest >= count:
+            remedy = f"The data need a head of {highest + 1} classes or more, or other labels."
+        else:
+            remedy = "Labels count from 0 on."
+        name = "model.cls_head.num_classes" if len(classes) == 1 else f"task {task} of the head"
+        what = f"label {label} is not in 0 to {count - 1} ({name} is {count})"
+        problems.append(
+            Problem("labels", where, f"{what}; {len(wrong)} of {len(own)} labels", remedy)
+        )
+    return problems
+
+
+def _duplicates(lines: Sequence[Line]) -> list[Problem]:
+    first: dict[tuple, Line] = {}
+    same, other = [], []
+    for line in lines:
+        before = first.setdefault(line.key, line)
+        if before is line:
+            continue
+        at = before.where.rpartition(" ")[2]
+        if before.labels == line.labels:
+            what = f"{line.name} stands in line {at} already"
+            same.append(Problem("duplicates", line.where, what, "Remove one of the two."))
+        else:
+            labels = f"{_numbers(line.labels)}, in line {at} it has {_numbers(before.labels)}"
+            what = f"{line.name} has label {labels}"
+            other.append(Problem("duplicates", line.where, what, "Remove the wrong one."))
+    return _first(same, "lines") + _first(other, "lines")
+
+
+def _numbers(labels: tuple[int, ...]) -> str:
+    return " ".join(map(str, labels))
+
+
+def _elsewhere(dataset: Mapping) -> bool:
+    """Whether the pipeline reads from another place than this machine's file system."""
+    steps = dataset.get("pipeline") or ()
+    return any(step.get("io_backend", "disk") not in ("disk", "local") for step in steps)
+
+
+def _check_files(files: Sequence[tuple[str, str, str]], prefix: str, share: float) -> list[Problem]:
+    """Look for (name, path, where); a share may be missing where bad videos are replaced."""
+    present: dict[str, set[str]] = {}
+
+    def exists(path: str) -> bool:
+        # Folders are listed, which costs far less over a network than to ask for each file.
+        folder, name = os.path.split(path)
+        if folder not in present:
+            try:
+                present[folder] = set(os.listdir(folder or "."))
+            except OSError:
+                present[folder] = set()
+        names = present[folder]
+        return name in names or (not os.path.splitext(name)[1] and f"{name}.mp4" in names)
+
+    unique = {path: (name, where) for name, path, where in reversed(files)}
+    missing = [path for path in reversed(unique) if not exists(path)]
+    if len(missing) <= share * len(unique):
+        return []
+    name, where = unique[missing[0]]
+    if len(missing) == len(unique):
+        remedy = _other_prefix(name, prefix)
+    else:
+        remedy = "tools/data/check_videos.py writes the annotations without them."
+    what = f"{len(missing)} of {len(unique)} files are missing, the first is {missing[0]}"
+    return [Problem("missing_files", where, f"{what} (data_prefix {prefix!r})", remedy)]
+
+
+def _other_prefix(name: str, prefix: str) -> str:
+    """Where the first file lies, if it is near."""
+    candidates = {
+        "": name,
+        str(Path(prefix).parent): os.path.join(Path(prefix).parent, name),
+    }
+    for candidate, path in candidates.items():
+        if os.path.exists(path):
+            return f"It exists with data_prefix {candidate!r}."
+    inside = os.path.join(prefix, os.path.basename(name))
+    if os.path.exists(inside):
+        return f"{inside} exists: the annotations have folders that the data lack."
+    stem = os.path.join(prefix, os.path.splitext(name)[0])
+    for extension in (".mp4", ".avi", ".webm", ".mkv", ".MP4"):
+        if os.path.exists(stem + extension):
+            return f"{stem + extension} exists: the annotations have another extension."
+    return "Mend data_prefix or the annotations."
+
+
+def _check_built(cfg: Config, dataset: Mapping, share: float) -> list[Problem]:
+    """Build a data set of another kind, let it complain, and look at what it has read."""
+    kind = base_name(dataset["type"])
+    where = str(dataset.get("ann_file") or dataset.get("root") or kind)
+    with DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction")):
+        try:
+            built = DATASETS.build({**dataset})
+            built.full_init()
+        except (OSError, ValueError, KeyError, AssertionError) as error:
+            remedy = f"{kind} does not take it."
+            return [Problem("dataset", where, str(error).rstrip("."), remedy)]
+    if not dataset.get("ann_file"):  # it has listed what there is
+        return []
+    infos = [built.get_data_info(item) for item in range(len(built))]
+    problems = []
+    classes = head_classes(cfg)
+    labels = [
+        (f"{where}, entry {item + 1}", tuple(map(int, _listed(info["label"]))))
+        for item, info in enumerate(infos)
+        if info.get("label") is not None
+    ]
+    if classes is not None and labels and len(labels[0][1]) == len(classes):
+        problems += _check_labels(labels, classes)
+    prefix = next(iter((dataset.get("data_prefix") or {"": ""}).values()))
+    files = [(os.path.relpath(path_of(i), prefix or "."), path_of(i), where) for i in infos]
+    if not _elsewhere(dataset) and files and not files[0][1].startswith("sample "):
+        problems += _check_files(files, prefix, share)
+    return problems
+
+
+def _listed(label: object) -> Sequence:
+    return label if hasattr(label, "__len__") else (label,)

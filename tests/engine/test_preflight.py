@@ -1,0 +1,218 @@
+"""Wrong annotations, configs and checkpoints: each is told before the first step."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+from safetensors.torch import save_file
+
+from mmvidformer.engine.preflight import PreflightHook, WrongSetup, check, refuse
+
+NAMES = [f"{letter}.mp4" for letter in "abcd"]
+
+
+def config(root: Path, lines: str | None = None, **changes: object) -> Config:
+    """A config of four videos, two classes and clips of 4 x 32 x 32."""
+    for name in NAMES:
+        (root / name).write_bytes(b"x")
+    default = "".join(f"{name} {i % 2}\n" for i, name in enumerate(NAMES))
+    (root / "list.txt").write_text(default if lines is None else lines)
+    cfg = Config(
+        dict(
+            default_scope="mmaction",
+            model=dict(
+                backbone=dict(
+                    type="mmvidformer.ViViT", img_size=32, clip_len=4, tubelet=(2, 16, 16)
+                ),
+                cls_head=dict(type="TimeSformerHead", num_classes=2, in_channels=16),
+            ),
+            train_dataloader=dict(
+                dataset=dict(
+                    type="VideoDataset",
+                    ann_file=str(root / "list.txt"),
+                    data_prefix=dict(video=str(root)),
+                    pipeline=[
+                        dict(type="DecordInit"),
+                        dict(type="SampleFrames", clip_len=4),
+                        dict(type="CenterCrop", crop_size=32),
+                    ],
+                )
+            ),
+        )
+    )
+    cfg.merge_from_dict(changes)
+    return cfg
+
+
+def test_nothing_is_wrong(tmp_path):
+    assert check(config(tmp_path)) == []
+
+
+DATASET = "train_dataloader.dataset"
+LINES = {
+    "no_label": ("a.mp4 0\nb.mp4\n", "line 2: 1 columns in 'b.mp4', expected 'PATH LABEL'"),
+    "blank_in_name": ("a b.mp4 0\n", r"line 1: 3 columns .* delimiter=','"),
+    "word": ("a.mp4 zero\n", r"line 1: 'zero' is no number.*numbers from 0 on"),
+    "empty_line": ("a.mp4 0\n\nb.mp4 1\n", "line 2: the line is empty. Remove it"),
+    "empty_file": ("", r"list\.txt: has no entry"),
+    "too_high": (
+        "a.mp4 0\nb.mp4 2\nc.mp4 7\n",
+        r"line 2: label 2 is not in 0 to 1 \(model.cls_head.num_classes is 2\); 2 of 3 labels. "
+        "The data need a head of 8 classes or more",
+    ),
+    "from_one": ("a.mp4 1\nb.mp4 2\n", "line 2: label 2 .* seem to count from 1; subtract 1"),
+    "negative": ("a.mp4 0\nb.mp4 -1\n", "line 2: label -1 is not in 0 to 1"),
+    "twice": ("a.mp4 0\nb.mp4 1\na.mp4 0\n", r"line 3: a\.mp4 stands in line 1 already. Remove"),
+    "contradiction": ("a.mp4 0\na.mp4 1\n", r"line 2: a\.mp4 has label 1, in line 1 it has 0"),
+    "missing": (
+        "a.mp4 0\nx.mp4 0\ny.mp4 1\n",
+        r"line 2: 2 of 3 files are missing, the first is .*x\.mp4 \(data_prefix.*check_videos",
+    ),
+    "extension": ("a.avi 0\n", r"1 of 1 files are missing.*a\.mp4 exists.*another extension"),
+    "folder": ("train/a.mp4 0\n", r"a\.mp4 exists: the annotations have folders that the data"),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_wrong_line_is_told_with_its_number_and_a_remedy(tmp_path, name):
+    lines, told = LINES[name]
+    with pytest.raises(WrongSetup, match=told):
+        refuse(config(tmp_path, lines))
+
+
+def test_several_wrong_lines_are_counted(tmp_path):
+    problems = check(config(tmp_path, "a.mp4 x\nb.mp4\nc.mp4 1 2\nd.mp4 1\n"))
+    assert len(problems) == 1 and "line 1" in str(problems[0])
+    assert "3 such lines" in str(problems[0])
+
+
+def test_a_wrong_prefix_is_told_with_the_right_one(tmp_path):
+    cfg = config(tmp_path, **{f"{DATASET}.data_prefix.video": str(tmp_path / "videos")})
+    told = r"line 1: 4 of 4 files are missing, the first is .*videos/a\.mp4 .*exists with"
+    with pytest.raises(WrongSetup, match=f"{told} data_prefix '{tmp_path}'"):
+        refuse(cfg)
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.5, 0), (0.2, 1)])
+def test_missing_files_are_the_policys_affair_up_to_its_share(tmp_path, share, found):
+    policy = {"bad_videos": dict(on_bad_video="resample", max_bad_share=share)}
+    assert len(check(config(tmp_path, "a.mp4 0\nx.mp4 0\n", **policy))) == found
+
+
+SETTINGS = {
+    "no_file": (
+        {f"{DATASET}.ann_file": "gone/list.txt"},
+        r"ann_file gone/list\.txt: there is no such annotation file",
+    ),
+    "clip_len": (
+        {f"{DATASET}.pipeline.1.clip_len": 8},
+        r"train_dataloader.*clips have 8 frames, model\.backbone\.clip_len is 4\. Give clip_len=4",
+    ),
+    "tubelet": (
+        {f"{DATASET}.pipeline.1.clip_len": 5},
+        r"5 frames, which tubelets of 2 frames .* do not divide.*multiple of 2",
+    ),
+    "patch": (
+        {f"{DATASET}.pipeline.2.crop_size": 40},
+        r"40 x 40 pixels, which patches of 16 x 16 do not divide\. Crop to a multiple of 16",
+    ),
+    "crop": (
+        {f"{DATASET}.pipeline.2.crop_size": 48},
+        r"48 x 48 pixels, model\.backbone\.img_size is 32 x 32\. Crop to 32",
+    ),
+    "gone_checkpoint": ({"load_from": "gone.pth"}, r"load_from: there is no file gone\.pth"),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_wrong_setting_is_told(tmp_path, name):
+    changes, told = SETTINGS[name]
+    with pytest.raises(WrongSetup, match=told):
+        refuse(config(tmp_path, **changes))
+
+
+@pytest.mark.parametrize("form", ["pth", "safetensors"])
+def test_classes_of_a_checkpoint_are_compared(tmp_path, form):
+    path = tmp_path / f"model.{form}"
+
+    def save(classes):
+        state = {"cls_head.fc_cls.weight": torch.zeros(classes, 16)}
+        if form == "pth":
+            torch.save({"state_dict": state, "meta": {}}, path)
+        else:
+            save_file(state, path)
+        return config(tmp_path, load_from=str(path))
+
+    assert check(save(2)) == []
+    with pytest.raises(WrongSetup, match=r"has 400 classes .*the head has 2\..*init_from=FILE"):
+        refuse(save(400))
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(WrongSetup, match=r"can't be read"):
+        refuse(config(tmp_path, load_from=str(path)))
+
+
+FRAMES = {
+    "columns": ("a 3\n", "line 1: 2 columns .*'FOLDER FRAMES LABEL'"),
+    "no_frames": ("a 3 0\nb 0 1\n", "line 2: 0 frames"),
+    "label": ("a 3 0\nb 3 2\n", "line 2: label 2 is not in 0 to 1"),
+    "missing": ("a 3 0\nz 3 1\n", "line 2: 1 of 2 files are missing, the first is .*z "),
+    "twice": ("a 3 0\na 3 0\n", "line 2: a stands in line 1 already"),
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_lists_of_frames(tmp_path, name):
+    lines, told = FRAMES[name]
+    for folder in "ab":
+        (tmp_path / folder).mkdir()
+    cfg = config(tmp_path, lines)
+    cfg.train_dataloader.dataset.type = "RawframeDataset"
+    cfg.train_dataloader.dataset.data_prefix = dict(img=str(tmp_path))
+    with pytest.raises(WrongSetup, match=told):
+        refuse(cfg)
+
+
+HEADER = "narration_id,participant_id,video_id,start_frame,stop_frame,noun_class,verb_class\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (HEADER + "n,P01,v,1,9,3,0\n", r"entry 1: label 3 is not in 0 to 2 \(task 0 of the head"),
+        (HEADER + "n,P01,v,1,9,900,0\n", r"list\.txt, line 2: noun_class 900 is not in 0 to 299"),
+        ("a,b\n1,2\n", r"list\.txt has no column narration_id"),
+        (HEADER + "n,P01,w,1,9,2,0\n", r"1 of 1 files are missing, the first is .*w\.MP4"),
+    ],
+    ids=["head", "label", "columns", "missing"],
+)
+def test_epic_kitchens(tmp_path, text, told):
+    cfg = config(tmp_path, text)
+    cfg.train_dataloader.dataset.type = "mmvidformer.EpicKitchensDataset"
+    cfg.model.cls_head = dict(type="mmvidformer.MultiTaskHead", tasks=dict(noun=3, verb=2))
+    (tmp_path / "P01" / "videos").mkdir(parents=True)
+    (tmp_path / "P01" / "videos" / "v.MP4").write_bytes(b"x")
+    with pytest.raises(WrongSetup, match=told):
+        refuse(cfg)
+
+
+def test_a_kind_that_is_meant_can_be_passed_over(tmp_path):
+    lines = "a.mp4 0\na.mp4 0\n"
+    assert check(config(tmp_path, lines, preflight=dict(skip=["duplicates"]))) == []
+    with pytest.raises(ValueError, match="no kind all; there are columns"):
+        check(config(tmp_path, lines, preflight=dict(skip=["all"])))
+
+
+def test_wrapped_data_sets_are_looked_into(tmp_path):
+    cfg = config(tmp_path, "a.mp4 9\n")
+    inner = cfg.train_dataloader.dataset
+    cfg.train_dataloader.dataset = dict(type="RepeatDataset", times=2, dataset=inner)
+    assert [problem.kind for problem in check(cfg)] == ["labels"]
+
+
+def test_the_hook_refuses_a_run(tmp_path):
+    class Runner:
+        cfg = config(tmp_path, "a.mp4 9\n")
+
+    with pytest.raises(WrongSetup, match="label 9"):
+        PreflightHook().before_run(Runner)

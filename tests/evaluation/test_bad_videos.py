@@ -1,0 +1,134 @@
+"""Metrics with and without the videos that could not be read."""
+
+import pickle
+
+import pytest
+import torch
+from mmaction.structures import ActionDataSample
+from mmengine.evaluator import Evaluator
+from mmengine.registry import DefaultScope
+
+from mmvidformer.evaluation import BadVideoEvaluator
+
+
+@pytest.fixture(autouse=True)
+def scope():
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        yield
+
+
+def sample(label, scores, bad=None):
+    """A prediction; ``bad`` flags it."""
+    made = ActionDataSample().set_gt_label(label)
+    made.pred_score = scores
+    if bad is not None:
+        made.set_metainfo({"bad_video": "cut off", "bad_path": bad})
+    return made
+
+
+def right(label, bad=None):
+    return sample(label, 5.0 * torch.eye(3)[label], bad)
+
+
+def evaluate(metrics, samples, size=None):
+    evaluator = BadVideoEvaluator(Evaluator(metrics))
+    for one in samples:
+        evaluator.process([one])
+    return evaluator, evaluator.evaluate(len(samples) if size is None else size)
+
+
+ACCURACY = dict(type="AccMetric", metric_options=dict(top_k_accuracy=dict(topk=(1, 2))))
+
+
+def test_bad_videos_count_as_wrong_and_good_ones_are_given_apart():
+    samples = [right(0), right(1), sample(1, 5.0 * torch.eye(3)[2]), right(2, bad="b.mp4")]
+    evaluator, results = evaluate([ACCURACY], samples)
+    assert results["bad_videos"] == 1
+    assert evaluator.bad == [{"path": "b.mp4", "reason": "cut off"}]
+    assert results["acc/top1"] == pytest.approx(2 / 4)
+    assert results["acc/mean1"] == pytest.approx((1 + 1 / 2 + 0) / 3)
+    assert results["good_videos/acc/top1"] == pytest.approx(2 / 3)
+    alone = Evaluator([ACCURACY])
+    alone.process(samples[:3])
+    assert {f"good_videos/{k}": v for k, v in alone.evaluate(3).items()}.items() <= results.items()
+
+
+def test_without_bad_videos_nothing_changes():
+    samples = [right(0), right(1), sample(1, 5.0 * torch.eye(3)[2])]
+    plain = Evaluator([ACCURACY])
+    plain.process(samples)
+    assert evaluate([ACCURACY], samples)[1] == plain.evaluate(3)
+
+
+def test_several_tasks():
+    def pair(bad=None):
+        scores = {"noun": torch.tensor([9.0, 0.0]), "verb": torch.tensor([0.0, 9.0, 0.0])}
+        return sample(torch.tensor([0, 1]), scores, bad)
+
+    metric = dict(type="mmvidformer.MultiTaskAccuracy", topk=(1, 3))
+    results = evaluate([metric], [pair(), pair("x.mp4")])[1]
+    for name in ("noun/top1", "verb/top3", "action/top1"):
+        assert (results[name], results[f"good_videos/{name}"]) == (0.5, 1.0)
+
+
+def test_a_sample_that_fills_up_the_last_batch_is_not_counted():
+    results = evaluate([ACCURACY], [right(0), right(1, "b.mp4"), right(0, "a.mp4")], size=2)[1]
+    assert results["bad_videos"] == 1
+    assert results["acc/top1"] == 0.5 and results["good_videos/acc/top1"] == 1
+
+
+@pytest.mark.parametrize("world", [2, 3])
+@pytest.mark.parametrize("bad", [{1}, {0, 4}, {6}, {1, 3, 5}])
+def test_processes_agree_whoever_has_the_bad_ones(monkeypatch, world, bad):
+    """Each process's samples are dealt out and gathered as MMEngine does it."""
+    from itertools import zip_longest
+
+    from mmengine.evaluator import metric as module
+
+    from mmvidformer.evaluation import bad_videos
+
+    size = 7
+    labels = [number % 3 for number in range(size)]
+    wrong = {2}
+    padded = [*range(size), *range(-size % world)]
+
+    def one(number):
+        label = labels[number]
+        scores = torch.eye(3)[(label + 1) % 3 if number in wrong else label]
+        return sample(label, scores, f"{number}.mp4" if number in bad else None)
+
+    evaluators = []
+    for rank in range(world):
+        evaluators.append(BadVideoEvaluator(Evaluator([ACCURACY])))
+        evaluators[-1].process([one(number) for number in padded[rank::world]])
+
+    dummy = {"pred": torch.eye(3)[0].numpy(), "label": 0}
+    gathered = []  # what each process hands to the others, in the order of the calls
+    for rank, evaluator in enumerate(evaluators):
+        calls = []
+        gathered.append(calls)
+        monkeypatch.setattr(bad_videos, "get_dist_info", lambda rank=rank: (rank, world))
+        every = [{"path": f"{n}.mp4", "reason": "cut off"} for n in sorted(bad)]
+        monkeypatch.setattr(bad_videos, "all_gather_object", lambda own, every=every: [every])
+        monkeypatch.setattr(
+            module,
+            "collect_results",
+            lambda part, size, *a, calls=calls, **k: calls.append((list(part), size)) or [dummy],
+        )
+        evaluator.evaluate(size)
+    for call, expected in ((0, size), (1, size - len(bad))):
+        parts = [calls[call][0] for calls in gathered]
+        joined = [r for row in zip_longest(*parts) for r in row if r is not None]
+        assert {calls[call][1] for calls in gathered} == {expected}
+        kept = joined[:expected]
+        hits = sum(int(r["pred"].argmax() == r["label"]) for r in kept)
+        assert len(kept) == expected
+        assert hits == size - len(bad | wrong)
+
+
+def test_the_dump_has_all_samples_and_their_flags(tmp_path):
+    dump = dict(type="DumpResults", out_file_path=str(tmp_path / "scores.pkl"))
+    evaluate([ACCURACY, dump], [right(0), right(1, "b.mp4")])
+    dumped = pickle.loads((tmp_path / "scores.pkl").read_bytes())
+    assert [d.get("bad_path") for d in dumped] == [None, "b.mp4"]
+    assert dumped[1]["pred_score"].tolist() == [0, -torch.inf, 0]

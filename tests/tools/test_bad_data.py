@@ -1,0 +1,116 @@
+"""Training and testing through the tools on data that are not as they should be."""
+
+import csv
+import json
+import shutil
+
+import pytest
+import torch
+
+
+@pytest.fixture(scope="module")
+def broken(tiny_videos, tmp_path_factory):
+    """The tiny videos, one of each list cut off, and one of the validation list missing."""
+    root = tmp_path_factory.mktemp("broken")
+    for path in tiny_videos.root.iterdir():
+        shutil.copy(path, root)
+    for name in ("train_1.mp4", "val_3.mp4"):
+        (root / name).write_bytes((root / name).read_bytes()[:500])
+    (root / "val_5.mp4").unlink()
+    return root
+
+
+@pytest.fixture(scope="module")
+def settings(broken):
+    loader = dict(num_workers=2, persistent_workers=True)
+    return dict(
+        train_cfg=dict(max_epochs=2),
+        bad_videos=dict(on_bad_video="resample", max_bad_share=0.3, time_limit=60),
+        **{
+            f"{split}_dataloader": dict(
+                **loader,
+                dataset=dict(
+                    ann_file=str(broken / f"{name}.txt"), data_prefix=dict(video=str(broken))
+                ),
+            )
+            for split, name in (("train", "train"), ("val", "val"), ("test", "val"))
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def run_dir(settings, make_config, train, tmp_path_factory):
+    work_dir = tmp_path_factory.mktemp("work")
+    config = make_config("broken", **settings)
+    train([str(config), "--work-dir", str(work_dir), "--seed", "0"])
+    return config, work_dir
+
+
+def listed(path):
+    with path.open() as file:
+        return [(row["path"].rsplit("/")[-1], row["sample"]) for row in csv.DictReader(file)]
+
+
+def test_training_goes_on_and_lists_the_bad_videos(run_dir):
+    work_dir = run_dir[1]
+    assert (work_dir / "epoch_2.pth").exists()
+    assert listed(work_dir / "bad_videos_train.csv") == [("train_1.mp4", "1")]
+    assert listed(work_dir / "bad_videos_val.csv") == [("val_3.mp4", "3"), ("val_5.mp4", "5")]
+    log = next(work_dir.glob("*/*.log")).read_text()
+    assert log.count("bad video: ") == 3
+    assert "bad videos in train so far: 1 of 8 samples, in 1 files" in log
+    assert "2 of 7 samples could not be read. They count as wrong" in log
+
+
+def test_testing_gives_both_figures_and_the_list(run_dir, test, tmp_path, capsys):
+    config, work_dir = run_dir
+    test([str(config), str(work_dir / "epoch_2.pth"), "--work-dir", str(tmp_path)])
+    saved = json.loads((tmp_path / "test_1x1_score.json").read_text())
+    metrics = saved["metrics"]
+    assert metrics["bad_videos"] == 2
+    names = {fault["path"].rsplit("/")[-1]: fault["reason"] for fault in saved["bad_videos"]}
+    assert set(names) == {"val_3.mp4", "val_5.mp4"}
+    assert names["val_5.mp4"] == "there is no such file"
+    assert metrics["acc/top1"] * 7 == pytest.approx(metrics["good_videos/acc/top1"] * 5)
+    assert "bad videos: 2, counted as wrong" in capsys.readouterr().out
+
+
+def test_good_files_give_the_same_without_the_bad_ones(
+    run_dir, broken, make_config, test, tmp_path
+):
+    """The scores of good videos do not depend on policy, workers or bad neighbours."""
+    import pickle
+
+    config, work_dir = run_dir
+    checkpoint = str(work_dir / "epoch_2.pth")
+    lines = (broken / "val.txt").read_text().splitlines(keepends=True)
+    clean = broken / "clean.txt"
+    clean.write_text("".join(line for i, line in enumerate(lines) if i not in (3, 5)))
+    dataset = dict(ann_file=str(clean), data_prefix=dict(video=str(broken)))
+    plain = make_config("clean", test_dataloader=dict(dataset=dataset))
+    scores = []
+    for name, one in (("broken", config), ("plain", plain)):
+        dump = tmp_path / f"{name}.pkl"
+        test([str(one), checkpoint, "--work-dir", str(tmp_path / name), "--dump", str(dump)])
+        dumped = pickle.loads(dump.read_bytes())
+        scores.append([d["pred_score"] for d in dumped if "bad_video" not in d])
+    assert len(scores[0]) == len(scores[1]) == 5
+    assert torch.equal(torch.stack(scores[0]), torch.stack(scores[1]))
+
+
+@pytest.mark.parametrize("name", ["train", "test"])
+def test_a_wrong_setup_ends_the_tool_and_leaves_nothing(
+    name, broken, request, make_config, tmp_path
+):
+    wrong = broken / "wrong.txt"
+    wrong.write_text("train_0.mp4 0\ntrain_2.mp4 7\n")
+    dataset = dict(ann_file=str(wrong), data_prefix=dict(video=str(broken)))
+    config = make_config("wrong", **{f"{name}_dataloader": dict(dataset=dataset)})
+    work_dir = tmp_path / "work"
+    arguments = [str(config), *(["gone.pth"] if name == "test" else [])]
+    with pytest.raises(SystemExit) as end:
+        request.getfixturevalue(name)([*arguments, "--work-dir", str(work_dir)])
+    told = str(end.value.code)
+    assert "wrong.txt, line 2: label 7 is not in 0 to 2" in told and "nothing was started" in told
+    assert ("there is no file gone.pth" in told) == (name == "test")
+    assert not work_dir.exists()
