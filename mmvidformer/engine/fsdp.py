@@ -1,5 +1,6 @@
 """Fully sharded training, a shard for each transformer block."""
 
+import copy
 import os
 from collections.abc import Sequence
 from functools import partial
@@ -108,8 +109,28 @@ class BlockFSDPStrategy(FSDPStrategy):
         return to_plain(super().model_state_dict())
 
     def optim_state_dict(self) -> dict:
-        """The optimiser's state, as the model's."""
-        return to_plain(super().optim_state_dict())
+        """The optimiser's state, as the model's.
+
+        PyTorch gathers a parameter's states one after the other into one buffer, and without a
+        GPU takes no copy of it: all would be the last one (AdamW's first moment the second). There
+        they are gathered one name at a time.
+        """
+        if get_device() != "cpu":
+            return to_plain(super().optim_state_dict())
+        local = self.optim_wrapper.state_dict()
+        names = {name for state in local["state"].values() for name in state}
+        gathered: dict = {}
+        for name in sorted(names) or [None]:
+            part = {
+                key: {name: state[name]} for key, state in local["state"].items() if name in state
+            }
+            whole = FullyShardedDataParallel.optim_state_dict(
+                self.model, self.optim_wrapper, optim_state_dict={**local, "state": part}
+            )
+            whole = copy.deepcopy(to_plain(whole))
+            for key, state in whole.get("state", {}).items():
+                gathered.setdefault(key, {}).update(state)
+        return {**whole, "state": gathered} if whole else whole
 
     def load_checkpoint(self, filename: str, **kwargs) -> dict:
         """Load a checkpoint of either kind."""

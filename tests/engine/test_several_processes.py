@@ -166,6 +166,34 @@ def test_a_checkpoint_of_shards_is_an_ordinary_one(
     torch.testing.assert_close(resumed["weights"], alone["weights"], rtol=0, atol=1e-5)
 
 
+def adam_moments(in_shards: bool) -> dict:
+    """AdamW's state by parameter name after two steps, whole."""
+    wrapper = dict(type="OptimWrapper", optimizer=dict(type="AdamW", lr=1e-3))
+    if not distributed.is_initialized():
+        model = recognizer()
+        optim = build_optim_wrapper(model, wrapper)
+        step_through(model, optim, range(2))
+        names = [name for name, _ in model.named_parameters()]
+        return {names[i]: state for i, state in optim.state_dict()["state"].items()}
+    strategy = BlockFSDPStrategy(work_dir="unused", sharded_checkpoints=in_shards)
+    strategy.prepare(recognizer(), optim_wrapper=wrapper, dispatch_kwargs=dict(max_iters=STEPS))
+    step_through(strategy.model, strategy.optim_wrapper, range(2))
+    strategy.save_checkpoint("saved.pth", extra_ckpt=dict(meta=dict(iter=2, epoch=2)))
+    distributed.barrier()
+    saved = merge_shards("saved.pth") if in_shards else torch.load("saved.pth", weights_only=True)
+    return saved["optimizer"]["state"]
+
+
+@pytest.mark.parametrize("in_shards", [False, True])
+def test_each_state_of_the_optimiser_is_saved(in_processes, in_shards):
+    saved = in_processes(2, adam_moments, in_shards)[0]
+    expected = adam_moments(in_shards)
+    assert saved.keys() == expected.keys()
+    for name, state in expected.items():
+        for kind in ("exp_avg", "exp_avg_sq"):
+            torch.testing.assert_close(saved[name][kind], state[kind], rtol=1e-4, atol=1e-7)
+
+
 def train_in_bfloat16() -> dict:
     strategy = sharded(model_wrapper=dict(mixed_precision=dict(param_dtype="bfloat16")))
     losses = step_through(strategy.model, strategy.optim_wrapper)
