@@ -3,7 +3,7 @@
 An action is a motion (verb) of a shape (noun), each one of four. The next noun depends on the last
 two: nouns go round by one or by two, and with the chance ``certainty`` by as many as the last time.
 The next verb depends on the last verb and noun: with the same chance it is the last one turned
-clockwise after a circle or square, and counter-clockwise after a triangle or star. So who knows
+clockwise after a circle or square, and the same again after a triangle or star. So who knows
 the last noun alone is left with two next ones, and who knows no past with all four, as verbs,
 nouns and their pairs are all equally frequent.
 """
@@ -23,7 +23,7 @@ Action = tuple[int, int]  # verb, noun
 def next_verb(last: Action) -> int:
     """The verb that most often follows an action."""
     verb, noun = last
-    return (verb + (1 if noun < COUNT // 2 else -1)) % COUNT
+    return (verb + (noun < COUNT // 2)) % COUNT
 
 
 def distribution(past: list[Action], certainty: float) -> tuple[np.ndarray, np.ndarray]:
