@@ -55,7 +55,9 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         choices=["score", "prob"],
         help="average the views' logits, or their probabilities; default: the config's",
     )
-    parser.add_argument("--dump", help="save predictions to this .pkl file")
+    parser.add_argument(
+        "--dump", metavar="FILE", help="save scores and labels: .npz, or MMAction2's .pkl"
+    )
     parser.add_argument("--show-dir", help="save annotated frames in this folder")
     parser.add_argument("--show", action="store_true", help="show annotated frames in a window")
     parser.add_argument("--interval", type=int, default=1, help="show each n-th sample")
@@ -69,8 +71,8 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     """Write the arguments of testing into ``cfg``.
 
     Raises:
-        ValueError: If ``--dump`` names no pickle, ``--max-views`` is not positive or the model no
-            ``Recognizer3D``, or ``--fuse`` meets a model without a head.
+        ValueError: If ``--dump`` names no .npz or .pkl, ``--max-views`` is not positive or the
+            model no ``Recognizer3D``, or ``--fuse`` meets a model without a head.
     """
     cfg.load_from = args.checkpoint
     cfg.resume = False
@@ -87,11 +89,14 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
             raise ValueError(f"--fuse: the model of {args.config} has no cls_head")
         cfg.model.cls_head.average_clips = args.fuse
     if args.dump is not None:
-        if not args.dump.endswith((".pkl", ".pickle")):
-            raise ValueError(f"--dump must name a .pkl or .pickle file, got {args.dump}")
         evaluators = cfg.test_evaluator
         evaluators = evaluators if isinstance(evaluators, list | tuple) else [evaluators]
-        dump = dict(type="DumpResults", out_file_path=args.dump)
+        if args.dump.endswith(".npz"):
+            dump = dict(type="mmvidformer.SaveScores", path=args.dump)
+        elif args.dump.endswith((".pkl", ".pickle")):
+            dump = dict(type="DumpResults", out_file_path=args.dump)
+        else:
+            raise ValueError(f"--dump must name an .npz, .pkl or .pickle file, got {args.dump}")
         cfg.test_evaluator = [*evaluators, dump]
     if args.show or args.show_dir is not None:
         cfg.default_hooks.visualization = dict(

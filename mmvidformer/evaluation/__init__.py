@@ -3,6 +3,13 @@
 from mmvidformer.evaluation.anticipation import AnticipationMetric
 from mmvidformer.evaluation.challenge_json import ChallengeJson
 from mmvidformer.evaluation.multi_task import MultiTaskAccuracy
+from mmvidformer.evaluation.save_scores import SaveScores
 from mmvidformer.evaluation.video_accuracy import VideoAccuracy
 
-__all__ = ["AnticipationMetric", "ChallengeJson", "MultiTaskAccuracy", "VideoAccuracy"]
+__all__ = [
+    "AnticipationMetric",
+    "ChallengeJson",
+    "MultiTaskAccuracy",
+    "SaveScores",
+    "VideoAccuracy",
+]
