@@ -15,11 +15,13 @@ from mmvidformer.compat import (
     metadata_backport,
     mmcv_version,
     multimodal,
+    noise,
     setuptools_82,
 )
 
 # In order: what MMEngine and MMAction2 need to be imported at all comes first.
 REPAIRS = (
+    noise,
     setuptools_82,
     metadata_backport,
     mmcv_version,
