@@ -107,6 +107,9 @@ def draw_views(accuracy: Mapping[int, Mapping[int, float]], title: str = "") -> 
         label = f"{crops} crop{'s' if crops > 1 else ''}"
         axes.plot(list(curve), [100 * value for value in curve.values()], marker="o", label=label)
     axes.set(ylabel="top-1 accuracy in %", xticks=sorted({k for c in accuracy.values() for k in c}))
+    low, high = axes.get_ylim()
+    if high - low < 10:  # a video or two more or less shall not look like much
+        axes.set_ylim((low + high) / 2 - 5, (low + high) / 2 + 5)
     axes.grid(alpha=0.3)
     axes.legend()
     return figure
