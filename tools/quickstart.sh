@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 start=$SECONDS
 bash tools/setup_env.sh lite
-PATH="$PWD/${VENV:-.venv}/bin:$PATH"
+PATH="$(cd "${VENV:-.venv}/bin" && pwd):$PATH"
 PYTHON=python # from here on the environment's
 export PATH PYTHON
 echo "installed after $((SECONDS - start)) s"
