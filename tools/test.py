@@ -26,9 +26,6 @@ from mmvidformer.engine import (
     use_amp_in_test,
 )
 
-# Metric of MMAction2's AccMetric: what to call it.
-NAMES = {"acc/top1": "top-1", "acc/top5": "top-5", "acc/mean1": "mean class accuracy"}
-
 MAX_VIEWS = 8
 
 
@@ -117,7 +114,8 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
     fuse = getattr(getattr(model, "cls_head", None), "average_clips", None)
     for name, value in metrics.items():
         if np.ndim(value) == 0:  # not a confusion matrix
-            print(f"{NAMES.get(name, name)}: {100 * value:.2f}%")
+            called = name.replace("acc/top", "top-").replace("acc/mean1", "mean class accuracy")
+            print(f"{called}: {100 * value:.2f}%")
     print(f"{args.checkpoint}, {views} views (clips x crops), fusion of views: {fuse}")
     figures = dict(
         config=args.config, checkpoint=args.checkpoint, views=views, fuse=fuse, metrics=metrics
