@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 Curve = dict[float, float]
@@ -121,7 +122,7 @@ def draw_training(logs: Mapping[str, TrainingLog], figures: Sequence[str] | None
                 _draw(axes, log.training.get("top1_acc", {}), colour, alpha=0.4, linestyle="--")
             _draw(axes, log.validation.get(validated, {}), colour, marker=".")
         axes.set(xlabel=units[0], title=title)
-        axes.set_ylim(bottom=0)
+        axes.set(xlim=(0, None), ylim=(0, None))
         axes.ticklabel_format(axis="y", scilimits=(-2, 4))  # small learning rates
         axes.grid(alpha=0.3)
     if any(name.endswith("top1") for name in figures):
@@ -130,5 +131,7 @@ def draw_training(logs: Mapping[str, TrainingLog], figures: Sequence[str] | None
     return figure
 
 
-def _draw(axes, curve: Curve, colour: str, label: str | None = None, **style: object) -> None:
+def _draw(axes: Axes, curve: Curve, colour: str, label: str | None = None, **style: object) -> None:
+    if len(curve) == 1:  # a line of one point cannot be seen
+        style["marker"] = "."
     axes.plot(list(curve), list(curve.values()), color=colour, label=label, **style)

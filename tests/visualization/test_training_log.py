@@ -43,6 +43,7 @@ def test_runs_are_drawn_in_one_plot(resumed: Path) -> None:
     assert accuracy.lines[1].get_xydata().tolist() == [[1, 0.25], [3, 0.75]]
     assert accuracy.lines[0].get_linestyle() == "--"
     assert loss.lines[0].get_color() != loss.lines[1].get_color()
+    assert loss.lines[0].get_marker() == "None"
     with pytest.raises(ValueError, match="'acc/top9'; there are acc/top1"):
         draw_training({"a": log}, ["acc/top9"])
 
@@ -51,7 +52,8 @@ def test_runs_that_count_iterations(resumed: Path, tmp_path: Path) -> None:
     write(tmp_path / "other" / "1", step(50, 3.0), step(100, 2.0), {"map": 0.5, "step": 100})
     log = read_log(tmp_path / "other")
     assert (log.unit, log.training["loss"]) == ("iteration", {50: 3, 100: 2})
-    assert [axes.get_title() for axes in draw_training({"a": log}).axes][2:] == ["map"]
+    axes = draw_training({"a": log}).axes[2]
+    assert (axes.get_title(), axes.lines[0].get_marker()) == ("map", ".")
     with pytest.raises(ValueError, match="epochs, others iterations"):
         draw_training({"a": log, "b": read_log(resumed)})
 
