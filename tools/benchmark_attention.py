@@ -23,8 +23,8 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # read once, when torch is impo
 
 import torch
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
+from tqdm import tqdm
 
 from mmvidformer.analysis.benchmark import KINDS, Cost, cases, growth, measure
 from mmvidformer.models.feature_fixation import SCHEMES
@@ -108,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         arch=args.arch, batch=args.batch, attention_only=args.attention_only,
     )  # fmt: skip
     settings = (args.device, DTYPES[args.dtype], args.repeats, args.warmup, limit)
-    costs = [measure(case, *settings) for case in track(todo, "measuring")]
+    costs = [measure(case, *settings) for case in tqdm(todo, unit="case", disable=None)]
 
     rows = [row_of(cost) for cost in costs]
     console = Console(width=140)

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# From a bare machine to a trained and tested model: environment, data, training, multi-view test.
+# From a bare machine to a trained and tested model: environment, data, training, multi-view test,
+# and pictures of the last two.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 start=$SECONDS
 bash tools/setup_env.sh lite
-PATH="$PWD/${VENV:-.venv}/bin:$PATH"
+PATH="$(cd "${VENV:-.venv}/bin" && pwd):$PATH"
 PYTHON=python # from here on the environment's
 export PATH PYTHON
 echo "installed after $((SECONDS - start)) s"
@@ -21,5 +22,10 @@ echo "trained after $((SECONDS - start)) s"
 
 work=work_dirs/vivit_fe_motion
 bash tools/dist_test.sh configs/vivit_fe_motion.py "$(cat $work/last_checkpoint)" "$procs" \
-  --work-dir "$work" --views 4x3
+  --work-dir "$work" --views 4x3 --dump "$work/scores.npz"
 echo "tested after $((SECONDS - start)) s"
+
+python tools/visualizations/training_curves.py "$work" --names vivit_fe_motion --out "$work/curves.png"
+python tools/visualizations/confusion.py "$work/scores.npz" --out-dir "$work" \
+  --names data/motion/classes.txt
+echo "drawn after $((SECONDS - start)) s"

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash tools/setup_env.sh lite,test
-PATH="$PWD/${VENV:-.venv}/bin:$PATH"
+PATH="$(cd "${VENV:-.venv}/bin" && pwd):$PATH"
 PYTHON=python # from here on the environment's
 export PATH PYTHON
 ruff check .

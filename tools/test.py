@@ -27,9 +27,6 @@ from mmvidformer.engine import (
     use_amp_in_test,
 )
 
-# Metric of MMAction2's AccMetric: what to call it.
-NAMES = {"acc/top1": "top-1", "acc/top5": "top-5", "acc/mean1": "mean class accuracy"}
-
 MAX_VIEWS = 8
 
 
@@ -56,7 +53,9 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         choices=["score", "prob"],
         help="average the views' logits, or their probabilities; default: the config's",
     )
-    parser.add_argument("--dump", help="save predictions to this .pkl file")
+    parser.add_argument(
+        "--dump", metavar="FILE", help="save scores and labels: .npz, or MMAction2's .pkl"
+    )
     parser.add_argument("--show-dir", help="save annotated frames in this folder")
     parser.add_argument("--show", action="store_true", help="show annotated frames in a window")
     parser.add_argument("--interval", type=int, default=1, help="show each n-th sample")
@@ -70,8 +69,8 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     """Write the arguments of testing into ``cfg``.
 
     Raises:
-        ValueError: If ``--dump`` names no pickle, ``--max-views`` is not positive or the model no
-            ``Recognizer3D``, or ``--fuse`` meets a model without a head.
+        ValueError: If ``--dump`` names no .npz or .pkl, ``--max-views`` is not positive or the
+            model no ``Recognizer3D``, or ``--fuse`` meets a model without a head.
     """
     cfg.load_from = args.checkpoint
     cfg.resume = False
@@ -88,11 +87,14 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
             raise ValueError(f"--fuse: the model of {args.config} has no cls_head")
         cfg.model.cls_head.average_clips = args.fuse
     if args.dump is not None:
-        if not args.dump.endswith((".pkl", ".pickle")):
-            raise ValueError(f"--dump must name a .pkl or .pickle file, got {args.dump}")
         evaluators = cfg.test_evaluator
         evaluators = evaluators if isinstance(evaluators, list | tuple) else [evaluators]
-        dump = dict(type="DumpResults", out_file_path=args.dump)
+        if args.dump.endswith(".npz"):
+            dump = dict(type="mmvidformer.SaveScores", path=args.dump)
+        elif args.dump.endswith((".pkl", ".pickle")):
+            dump = dict(type="DumpResults", out_file_path=args.dump)
+        else:
+            raise ValueError(f"--dump must name an .npz, .pkl or .pickle file, got {args.dump}")
         cfg.test_evaluator = [*evaluators, dump]
     if args.show or args.show_dir is not None:
         cfg.default_hooks.visualization = dict(
@@ -115,7 +117,8 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
         if name == "bad_videos":
             print(f"bad videos: {value}, counted as wrong; good_videos/... leave them out")
         elif np.ndim(value) == 0:  # not a confusion matrix
-            print(f"{NAMES.get(name, name)}: {100 * value:.2f}%")
+            called = name.replace("acc/top", "top-").replace("acc/mean1", "mean class accuracy")
+            print(f"{called}: {100 * value:.2f}%")
     print(f"{args.checkpoint}, {views} views (clips x crops), fusion of views: {fuse}")
     figures = dict(
         config=args.config, checkpoint=args.checkpoint, views=views, fuse=fuse, metrics=metrics

@@ -55,6 +55,11 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         default="ddp",
         help="how several processes share the model: a copy each, or a shard each",
     )
+    parser.add_argument(
+        "--tensorboard",
+        action="store_true",
+        help="log for TensorBoard too (pip install tensorboard), in <work dir>/*/vis_data",
+    )
     add_shared_arguments(parser)
     return parser.parse_args(argv)
 
@@ -69,6 +74,9 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.amp is not None:
         use_amp(cfg, args.amp)
+    if args.tensorboard:
+        backends = cfg.visualizer.get("vis_backends") or []
+        cfg.visualizer.vis_backends = [*backends, dict(type="TensorboardVisBackend")]
     if args.strategy == "fsdp":
         use_fsdp(cfg)
     if args.auto_scale_lr:

@@ -1,6 +1,7 @@
 """TimeSformer's figure 3: what joint and divided attention cost as clips grow."""
 
 from mmengine.config import Config
+from tqdm import tqdm
 
 from mmvidformer.analysis.complexity import count
 
@@ -34,7 +35,10 @@ def count_curves() -> dict[str, dict[str, dict[int, int]]]:
     Returns:
         ``'crop'`` and ``'frames'``: for each scheme the multiply-accumulates by size.
     """
-    return {
-        "crop": {s: {size: count_timesformer(s, 8, size) for size in CROPS} for s in SCHEMES},
-        "frames": {s: {n: count_timesformer(s, n, 224) for n in FRAMES} for s in SCHEMES},
-    }
+    todo = [("crop", scheme, size, (8, size)) for scheme in SCHEMES for size in CROPS]
+    todo += [("frames", scheme, n, (n, 224)) for scheme in SCHEMES for n in FRAMES]
+    curves: dict[str, dict[str, dict[int, int]]] = {}
+    for axis, scheme, size, view in tqdm(todo, unit="model", disable=None):
+        panel = curves.setdefault(axis, {s: {} for s in SCHEMES})
+        panel[scheme][size] = count_timesformer(scheme, *view)
+    return curves

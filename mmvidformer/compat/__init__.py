@@ -15,12 +15,14 @@ from mmvidformer.compat import (
     metadata_backport,
     mmcv_version,
     multimodal,
+    noise,
     setuptools_82,
     untrusted_checkpoints,
 )
 
 # In order: what MMEngine and MMAction2 need to be imported at all comes first.
 REPAIRS = (
+    noise,
     setuptools_82,
     metadata_backport,
     mmcv_version,

@@ -4,6 +4,7 @@ from mmvidformer.evaluation.anticipation import AnticipationMetric
 from mmvidformer.evaluation.bad_videos import BadVideoEvaluator
 from mmvidformer.evaluation.challenge_json import ChallengeJson
 from mmvidformer.evaluation.multi_task import MultiTaskAccuracy
+from mmvidformer.evaluation.save_scores import SaveScores
 from mmvidformer.evaluation.video_accuracy import VideoAccuracy
 
 __all__ = [
@@ -11,5 +12,6 @@ __all__ = [
     "BadVideoEvaluator",
     "ChallengeJson",
     "MultiTaskAccuracy",
+    "SaveScores",
     "VideoAccuracy",
 ]

@@ -41,7 +41,7 @@ class Shift(nn.Module):
     """Shift folds of the channels of keys and values along the grid; queries pass.
 
     It has no parameters and takes any grid. What does not fill a fold stays where it is; where D is
-    too small for a single channel in a fold, nothing is shifted and a warning says so.
+    too small for a single channel in a fold, nothing is shifted (``build_shift`` warns).
 
     Args:
         moves: One for each fold, in the order of the channels.
@@ -79,12 +79,6 @@ class Shift(nn.Module):
         channels = x.flatten(-2)
         dim, frames = channels.shape[-1], channels.shape[1]
         fold, start = int(dim * self.share), int(dim * self.first)
-        if not fold:
-            # The official code says nothing then, and its numbers are those of no shift.
-            warnings.warn(
-                f"{dim} channels are too few for folds of {self.share} of them: nothing is shifted",
-                stacklevel=2,
-            )
         segment = min(self.segment or frames, frames)
         if frames % segment:
             raise ValueError(f"{frames} frames are no multiple of segments of {segment}")
@@ -226,8 +220,13 @@ SHIFTS: dict[str, Callable[..., Shift]] = {
 }
 
 
-def build_shift(shift: str | Mapping) -> Shift:
+def build_shift(shift: str | Mapping, dim: int | None = None) -> Shift:
     """Build a shift from the name of a row of ``SHIFTS``, or a dictionary of ``type`` and options.
+
+    Args:
+        shift: Name or dictionary.
+        dim: Channels D of keys and values; a warning tells where they are too few for the folds.
+            None: not known.
 
     Raises:
         KeyError: If there is no such shift; the message lists the names.
@@ -236,4 +235,12 @@ def build_shift(shift: str | Mapping) -> Shift:
     name = options.pop("type", None)
     if name not in SHIFTS:
         raise KeyError(f"no shift named {name!r}; known are {sorted(SHIFTS)}")
-    return SHIFTS[name](**options)
+    built = SHIFTS[name](**options)
+    if dim is not None and not int(dim * built.share):
+        # The official code says nothing then, and its numbers are those of no shift.
+        warnings.warn(
+            f"{dim} channels are too few for folds of {built.share} of them ({name} shift): "
+            "nothing is shifted",
+            stacklevel=2,
+        )
+    return built

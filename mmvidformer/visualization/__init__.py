@@ -1,4 +1,4 @@
-"""Pictures: attention on videos, t-SNE of features, curves of costs."""
+"""Pictures: attention on videos, t-SNE of features, what tests and trainings logged, costs."""
 
 from mmvidformer.visualization.attention_rollout import Rollout, rollout
 from mmvidformer.visualization.clip_pictures import HeatClip, draw_strip, write_film
@@ -21,9 +21,22 @@ from mmvidformer.visualization.recognizer import (
     read_names,
     read_video,
 )
+from mmvidformer.visualization.score_plots import (
+    draw_class_accuracy,
+    draw_confusion,
+    draw_views,
+)
+from mmvidformer.visualization.scores import (
+    Scores,
+    accuracy_by_views,
+    count_confusions,
+    most_confused,
+    read_scores,
+)
 from mmvidformer.visualization.state_attention import StateWeights, watch_states
 from mmvidformer.visualization.state_strip import LookBack, draw_look_back
 from mmvidformer.visualization.stream_page import Bars, StreamPages
+from mmvidformer.visualization.training_log import TrainingLog, draw_training, read_log
 from mmvidformer.visualization.window import Window
 
 __all__ = [
@@ -33,27 +46,38 @@ __all__ = [
     "HeatClip",
     "LookBack",
     "Rollout",
+    "Scores",
     "StateWeights",
     "StreamPages",
+    "TrainingLog",
     "Window",
+    "accuracy_by_views",
     "build_split",
     "build_view_pipeline",
     "check_perplexity",
     "collect_features",
+    "count_confusions",
     "draw_bars",
+    "draw_class_accuracy",
     "draw_classes",
+    "draw_confusion",
     "draw_costs",
     "draw_growth",
     "draw_look_back",
     "draw_minutes",
     "draw_parts",
     "draw_strip",
+    "draw_training",
+    "draw_views",
     "embed_in_plane",
     "enlarge",
+    "most_confused",
     "normalise",
     "overlay",
     "predict",
+    "read_log",
     "read_names",
+    "read_scores",
     "read_video",
     "rollout",
     "to_frames",

@@ -84,7 +84,8 @@ def draw_growth(panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]
             axes.plot(*zip(*sorted(points), strict=True), marker="o", markersize=4, label=name)
         axes.set(xscale="log", yscale="log", xlabel="tokens of a clip", ylabel=title)
         axes.grid(alpha=0.3, which="both")
-        axes.legend(fontsize=8)
+        if kernels:
+            axes.legend(fontsize=8)
     return figure
 
 

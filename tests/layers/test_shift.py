@@ -1,5 +1,6 @@
 """Shifts against their definitions, place by place and channel by channel."""
 
+import warnings
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -152,11 +153,15 @@ def test_gradients_go_to_where_the_channels_come_from() -> None:
     assert torch.autograd.gradcheck(shift.shift, x, fast_mode=True)
 
 
-def test_folds_of_no_channel_shift_nothing_and_say_so() -> None:
+def test_folds_of_no_channel_shift_nothing_and_say_so_once() -> None:
+    options = {"type": "spatial", "distance": 4}
+    with pytest.warns(UserWarning, match=r"48 channels are too few for folds of 1/160.*spatial"):
+        attn = Attention(HEADS * WIDTH, num_heads=HEADS, shifts=[options])
     x = torch.randn(1, 1, 5, 5, HEADS, WIDTH)
-    with pytest.warns(UserWarning, match="48 channels are too few for folds of 1/160"):
-        moved = build_shift({"type": "spatial", "distance": 4}).shift(x)
-    assert torch.equal(moved, x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.equal(attn.prepare["shift0"].shift(x), x)
+        build_shift(options, 160)
 
 
 @pytest.mark.parametrize(

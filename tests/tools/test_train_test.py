@@ -28,6 +28,7 @@ def trained(make_config, train, run, tools, tmp_path_factory):
     process = run(sys.executable, tools / "train.py", cut, *options)
     log = process.communicate(timeout=120)[0]
     assert process.returncode == -signal.SIGKILL, log
+    (work_dir / "printed.txt").write_text(log)
     assert (work_dir / "epoch_2.pth").exists() and not (work_dir / "epoch_3.pth").exists()
 
     train([str(config), "--resume", *map(str, options)])
@@ -64,9 +65,16 @@ def test_testing_repeats_the_validation_figure(trained, test, tmp_path, capsys):
         assert saved["metrics"][name] == validated[name]
     assert saved["checkpoint"] == str(checkpoint)
     assert (saved["views"], saved["fuse"]) == ("1x1", "score")
-    printed = capsys.readouterr().out
+    printed, logged = capsys.readouterr()
+    assert "WARNING" not in printed + logged
     assert f"top-1: {100 * validated['acc/top1']:.2f}%" in printed
     assert f"mean class accuracy: {100 * validated['acc/mean1']:.2f}%" in printed
+
+
+def test_training_prints_no_warning_of_the_stack(trained):
+    printed = (trained[1] / "printed.txt").read_text()
+    assert "Epoch(train)" in printed
+    assert not [line for line in printed.splitlines() if "warning" in line.lower()]
 
 
 @pytest.mark.parametrize("fuse", ["score", "prob"])
@@ -181,6 +189,20 @@ def test_options_reach_the_config(train, make_config, tmp_path):
     cfg = Config.fromfile(tmp_path / config.name)
     assert cfg.randomness == dict(seed=0, deterministic=True)
     assert not list(tmp_path.glob("best_*"))
+
+
+def test_tensorboard_gets_what_the_log_has(train, make_config, tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    config = make_config("board", train_cfg=dict(max_epochs=1))
+    train([str(config), "--work-dir", str(tmp_path), "--seed", "0", "--tensorboard"])
+    (log,) = tmp_path.glob("*/vis_data/scalars.json")
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    events = EventAccumulator(str(log.parent)).Reload()
+    for name in ("loss", "lr", "acc/top1"):
+        logged = [row[name] for row in rows if name in row]
+        assert logged and [event.value for event in events.Scalars(name)] == pytest.approx(logged)
 
 
 def test_auto_scale_lr_needs_a_base(train, make_config, tmp_path):

@@ -1,6 +1,7 @@
 """The scripts of tools/visualizations on tiny videos and a tiny model."""
 
 import csv
+import json
 from pathlib import Path
 
 import cv2
@@ -98,6 +99,61 @@ def test_tsne_tells_wrong_arguments_before_it_reads_videos(
     options = ["--perplexity", "3", "--workers", "0", "--names", str(names)]
     with pytest.raises(ValueError, match="names.txt has 2 names, but there is a class 2"):
         main([*model_files, *out, *options])
+
+
+def test_confusions_of_a_saved_test(main_of, model_files, test, tmp_path: Path) -> None:
+    scores, names = tmp_path / "scores.npz", tmp_path / "names.txt"
+    test([*model_files, "--work-dir", str(tmp_path), "--dump", str(scores)])
+    names.write_text("red\ngreen\nblue\n")
+    options = ["--out-dir", str(tmp_path / "out"), "--names", str(names)]
+    main_of("visualizations/confusion")([str(scores), *options])
+    for name in ("confusion", "class_accuracy"):
+        assert cv2.imread(str(tmp_path / "out" / f"{name}.png")).std() > 5
+    with open(tmp_path / "out" / "class_accuracy.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["name"], row["videos"]) for row in rows] == [
+        ("red", "3"),
+        ("green", "2"),
+        ("blue", "2"),
+    ]
+    metrics = json.loads((tmp_path / "test_1x1_score.json").read_text())["metrics"]
+    assert sum(int(row["right"]) for row in rows) == pytest.approx(7 * metrics["acc/top1"])
+    names.write_text("red\n")
+    with pytest.raises(ValueError, match="1 names, the model 3 classes"):
+        main_of("visualizations/confusion")([str(scores), *options])
+
+
+def test_accuracy_of_fewer_views_is_that_of_a_test(
+    main_of, model_files, test, tmp_path: Path, capsys
+) -> None:
+    out = tmp_path / "views.png"
+    options = ["--views", "3x3", "--work-dir", str(tmp_path)]
+    main_of("visualizations/views")([*model_files, "--out", str(out), *options])
+    assert cv2.imread(str(out)).std() > 5
+    told = capsys.readouterr().out
+    saved = np.load(out.with_suffix(".npz"))["scores"].reshape(7, 3, 3, 3)  # crops, clips, classes
+    for views, seen in (("2x3", saved[:, :, ::2]), ("1x3", saved[:, :, 1:2])):
+        dump = tmp_path / f"{views}.npz"
+        test([*model_files, "--work-dir", str(tmp_path), "--views", views, "--dump", str(dump)])
+        expected = np.load(dump)["scores"]
+        np.testing.assert_allclose(seen.mean(axis=(1, 2)), expected, atol=1e-5)
+        right = (expected.argmax(axis=1) == np.load(dump)["labels"]).mean()
+        assert f"{views} views: {100 * right:.2f}%" in told
+
+
+def test_training_curves_of_two_runs(main_of, tmp_path: Path, capsys) -> None:
+    row = '{"lr": 0.1, "loss": 2.0, "epoch": 1, "iter": 4, "step": 4}\n'
+    for run in ("a", "b"):
+        (tmp_path / run / "1" / "vis_data").mkdir(parents=True)
+        (tmp_path / run / "1" / "vis_data" / "scalars.json").write_text(row)
+    runs = [str(tmp_path / "a"), str(tmp_path / "b")]
+    out = tmp_path / "new" / "curves.png"
+    main = main_of("visualizations/training_curves")
+    main([*runs, "--out", str(out), "--names", "first", "second"])
+    assert cv2.imread(str(out)).std() > 5
+    with pytest.raises(SystemExit):
+        main([*runs, "--out", str(out), "--names", "first"])
+    assert "1 names for 2 runs" in capsys.readouterr().err
 
 
 def test_cost_curves_are_written(main_of, tmp_path: Path, monkeypatch) -> None:

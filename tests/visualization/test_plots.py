@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 from matplotlib.colors import to_rgba
 
@@ -45,7 +47,9 @@ def test_curves_are_drawn_as_given() -> None:
 
 def test_growth_is_drawn_on_logarithmic_axes() -> None:
     panels = {"joint: ms": {"linear": [(16, 2.0), (4, 0.5)]}, "a": {}, "b": {"x": [(1, 1)]}}
-    figure = draw_growth(panels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # as of a legend with nothing in it
+        figure = draw_growth(panels)
     assert [axes.get_ylabel() for axes in figure.axes] == list(panels)
     (line,) = figure.axes[0].lines
     assert line.get_xydata().tolist() == [[4, 0.5], [16, 2]]

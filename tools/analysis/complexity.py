@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from tqdm import tqdm
 
 import mmvidformer
 from mmvidformer.analysis import PUBLISHED, Complexity, count, recurrent
@@ -53,7 +54,7 @@ def main() -> int:
         names = [name for name in names if Path(name).stem in PUBLISHED]
 
     rows, all_fit = [], True
-    for name in names:
+    for name in tqdm(names, unit="config", disable=None):
         size = count(load_config(name), (3, *args.shape) if args.shape else None)
         stem = Path(name).stem
         view = "x".join(map(str, size.shape[1:]))
