@@ -18,7 +18,4 @@ model = dict(
     ),
 )
 default_hooks = dict(checkpoint=dict(save_best="action/top1_1.00s"))
-train_cfg = dict(max_epochs=10)
-param_scheduler = [
-    dict(type="CosineAnnealingLR", begin=7.5, end=10, T_max=2.5, convert_to_iter_based=True)
-]
+train_dataloader = dict(batch_size=16)  # 32 of 2 processes

@@ -63,7 +63,7 @@ class SequencesSpec:
     certainty: float = 0.85
     fps: int = 8
     seed: int = 0
-    look: Look = field(default_factory=lambda: Look(colours="plain", texture=0.0))
+    look: Look = field(default_factory=lambda: Look(speed=2.0, texture=0.0, colours="plain"))
 
     def __post_init__(self) -> None:
         if not 0 < self.certainty <= 1:
