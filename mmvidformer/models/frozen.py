@@ -1,0 +1,25 @@
+"""A recogniser whose backbone is not trained."""
+
+from mmaction.models.recognizers import Recognizer3D
+
+from mmvidformer.registry import MODELS
+
+
+@MODELS.register_module()
+class FrozenRecognizer3D(Recognizer3D):
+    """MMAction2's ``Recognizer3D`` with a backbone that stays as it is: a linear probe.
+
+    Its parameters get no gradient, which distributed training has to know before it starts, and it
+    is always in evaluation mode, without stochastic depth. Weights have the names of
+    ``Recognizer3D``, and arguments are the same.
+    """
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        self.backbone.requires_grad_(False)
+
+    def train(self, mode: bool = True) -> "FrozenRecognizer3D":
+        """Set the mode of all but the backbone."""
+        super().train(mode)
+        self.backbone.eval()
+        return self
