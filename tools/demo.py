@@ -1,7 +1,7 @@
 """Predict videos of any length: python tools/demo.py VIDEO|FOLDER|CAMERA --config --checkpoint.
 
-Prints the likeliest classes of each video; with --window of each part of it. Models of anticipation,
-and early recognition frame by frame, are shown by tools/demo_stream.py.
+Prints the likeliest classes of each video; with --window of each part of it. Anticipation, and
+early recognition frame by frame, are shown by tools/demo_stream.py.
 
 Exit status: 0, or 1 if a video could not be read (the others are done all the same).
 """
@@ -138,7 +138,11 @@ class Demo:
         def progress(frames, total):
             return tqdm(frames, total=total, unit="frame", leave=False, disable=None)
 
-        go_on = play(video, predictions, target, self.window, args.topk, progress)
+        try:
+            go_on = play(video, predictions, target, self.window, args.topk, progress)
+        except ValueError as error:  # decord reads some files that OpenCV does not
+            self.tell(Failure(str(video), error))
+            return True
         if target:
             tqdm.write(f"written: {target}")
         return go_on

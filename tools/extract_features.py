@@ -54,6 +54,13 @@ def list_videos(source: Path) -> tuple[Path, list[Path]]:
     return source.parent, [source.parent / name for name in names]
 
 
+def place_of(video: Path, root: Path) -> Path:
+    """Place of a video below the root; of one that lies elsewhere its whole path."""
+    if video.is_relative_to(root):
+        return video.relative_to(root)
+    return video.absolute().relative_to(video.absolute().anchor)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Extract as the command line says; gives the exit status."""
     args = parse_args(argv)
@@ -64,10 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     model = load_recognizer(cfg, args.checkpoint, args.device, head=False)
     settings = {name: getattr(args, name) for name in ("config", "checkpoint", "format", "tokens")}
     check_record(args.out, settings)
-    jobs = [
-        (video, args.out / (video.relative_to(root) if video.is_relative_to(root) else video.name))
-        for video in videos
-    ]
+    jobs = [(video, args.out / place_of(video, root)) for video in videos]
     features = partial(video_features, model, VideoViews(cfg), tokens=args.tokens)
     counts, failed = Counter(), []
     done = write_features(jobs, features, args.format)
