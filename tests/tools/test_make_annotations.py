@@ -36,6 +36,7 @@ def test_lists_counts_and_files_left_out(main_of, folder, capsys) -> None:
         main([str(folder)])
     main([str(folder), "--force", "--val", "0", "--test", "0"])
     assert (folder / "val.txt").read_text() == ""
+    assert "classes.txt" not in capsys.readouterr().out
 
 
 def test_csv_with_lists_elsewhere(main_of, folder) -> None:

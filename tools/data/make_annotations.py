@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from mmvidformer.datasets.own_lists import write_lists
+from mmvidformer.datasets.own_lists import FILES, write_lists
 from mmvidformer.datasets.own_videos import (
     count_splits,
     read_class_folders,
@@ -45,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         root = args.root or args.source.parent
     else:
         videos, others = read_class_folders(args.source)
+        others = [path for path in others if path not in [args.source / name for name in FILES]]
         root = args.source
     tell([(path, "no video by its suffix, or in no class's folder") for path in others])
     if not args.no_check:
