@@ -5,6 +5,7 @@ FOLDER has the lists that tools/data/make_annotations.py writes. The work dir ge
 """
 
 import os
+import runpy
 import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
@@ -12,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from mmengine.config import Config, DictAction
+from mmengine.config import DictAction
 
 from mmvidformer.datasets.own_lists import read_lists
-from mmvidformer.engine import launched, load_config
+from mmvidformer.engine import load_config
 from mmvidformer.finetune import Recipe, apply_recipe, start_from
 
 
@@ -106,10 +107,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         if done.returncode:
             raise SystemExit(done.returncode)
     else:
-        cfg = Config.fromfile(path)
-        cfg.launcher = "none"
-        with launched(cfg) as runner:
-            runner.train()
+        train = runpy.run_path(str(Path(__file__).with_name("train.py")))["main"]
+        train([str(path)])
     best = sorted(path.parent.glob("best_*.pth"), key=lambda file: file.stat().st_mtime)
     last = sorted(path.parent.glob("epoch_*.pth"), key=lambda file: file.stat().st_mtime)
     checkpoint = (best or last)[-1]

@@ -1,15 +1,17 @@
 """Features of videos, a file each."""
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import torch
 from torch import nn
 
 from mmvidformer.apis.video_views import Source, VideoViews
+from mmvidformer.engine import write_atomically
 from mmvidformer.visualization import normalise
 
 FORMATS = ("npy", "parquet")
@@ -109,18 +111,11 @@ def write_features(
         except (OSError, ValueError) as error:
             yield video, f"failed: {error}"
             continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = target.with_name(f".{target.name}.{os.getpid()}")
-        try:
-            with open(partial, "wb") as file:
-                _save(file, file_format, video, values)
-            os.replace(partial, target)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_atomically(target, partial(_save, file_format, video, values))
         yield video, "written"
 
 
-def _save(file: object, file_format: str, video: Path, values: np.ndarray) -> None:
+def _save(file_format: str, video: Path, values: np.ndarray, file: BinaryIO) -> None:
     if file_format == "npy":
         np.save(file, values)
         return

@@ -11,9 +11,8 @@ from mmengine.config import Config
 from torch import Tensor, nn
 
 from mmvidformer.apis.video_views import WHOLE, Opened, Source, VideoViews
-from mmvidformer.engine import load_config
+from mmvidformer.engine import load_config, load_recognizer, set_video_backend
 from mmvidformer.models.recurrent.heads import AnticipationHead
-from mmvidformer.visualization import load_recognizer
 
 
 @dataclass(frozen=True)
@@ -99,6 +98,8 @@ class Recognizer:
         cfg = load_config(config) if isinstance(config, str) else config
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        if cfg.get("video_backend"):
+            set_video_backend(cfg, cfg.video_backend)
         self.views = VideoViews(cfg)
         self.model = load_recognizer(cfg, checkpoint, device)
         self.tasks = video_tasks(self.model)

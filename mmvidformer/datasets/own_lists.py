@@ -15,16 +15,18 @@ class VideoLists:
     """What a folder of lists holds.
 
     Attributes:
-        root: The folder, absolute; paths in the lists are below it, or absolute.
+        root: The folder, absolute.
         classes: Names of the classes, by number.
         counts: Videos by split.
         delimiter: What stands between path and class: a blank, or a tab where paths have blanks.
+        prefix: The folder that the paths are below; empty if they are absolute.
     """
 
     root: Path
     classes: tuple[str, ...]
     counts: dict[str, int]
     delimiter: str
+    prefix: str
 
 
 def write_lists(
@@ -33,8 +35,8 @@ def write_lists(
     """Write ``train.txt``, ``val.txt``, ``test.txt`` and ``classes.txt``.
 
     Lines are path and number of the class, with a blank between; if a path has a blank, with a tab,
-    which MMAction2's ``VideoDataset`` takes as ``delimiter``. Videos below the folder have paths
-    relative to it, the others absolute ones.
+    which MMAction2's ``VideoDataset`` takes as ``delimiter``. Paths are relative to the folder if
+    all videos are below it, else absolute.
 
     Args:
         videos: With splits.
@@ -50,7 +52,7 @@ def write_lists(
     found = [name for name in FILES if (root / name).exists()]
     if found and not force:
         raise FileExistsError(f"{root} has {', '.join(found)} already; --force writes over them")
-    paths = [_path_in_list(video.path, root) for video in videos]
+    paths = _paths_in_lists([video.path.absolute() for video in videos], root)
     delimiter = "\t" if any(" " in path for path in paths) else " "
     classes = sorted({video.label for video in videos})
     for name in classes:
@@ -69,15 +71,17 @@ def write_lists(
     return read_lists(root)
 
 
-def _path_in_list(path: Path, root: Path) -> str:
-    path = path.absolute()
-    text = (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
-    if text != text.strip() or len(text.splitlines()) != 1 or "\t" in text:
-        raise ValueError(
-            f"{text!r} begins or ends with a blank, or has a tab or line break, which MMAction2's "
-            "lists cannot hold; rename it"
-        )
-    return text
+def _paths_in_lists(paths: Sequence[Path], root: Path) -> list[str]:
+    if all(path.is_relative_to(root) for path in paths):
+        paths = [path.relative_to(root) for path in paths]
+    texts = [path.as_posix() for path in paths]
+    for text in texts:
+        if text != text.strip() or len(text.splitlines()) != 1 or "\t" in text:
+            raise ValueError(
+                f"{text!r} begins or ends with a blank, or has a tab or line break, which "
+                "MMAction2's lists cannot hold; rename it"
+            )
+    return texts
 
 
 def read_lists(folder: str | Path) -> VideoLists:
@@ -99,8 +103,10 @@ def read_lists(folder: str | Path) -> VideoLists:
         file = root / f"{split}.txt"
         texts[split] = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
     delimiter = "\t" if any("\t" in line for lines in texts.values() for line in lines) else " "
+    absolute = set()
     for split, lines in texts.items():
         for number, line in enumerate(lines, start=1):
+            absolute.add(Path(line).is_absolute())
             parts = line.strip().split(delimiter)
             label = parts[-1]
             if len(parts) != 2 or not label.isdigit() or int(label) >= len(classes):
@@ -109,5 +115,7 @@ def read_lists(folder: str | Path) -> VideoLists:
                     f"{'a tab' if delimiter == chr(9) else 'a blank'} and a class from 0 to "
                     f"{len(classes) - 1}, got {line!r}"
                 )
+    if len(absolute) > 1:
+        raise ValueError(f"the lists of {root} have absolute paths and relative ones: use one kind")
     counts = {split: len(lines) for split, lines in texts.items()}
-    return VideoLists(root, classes, counts, delimiter)
+    return VideoLists(root, classes, counts, delimiter, "" if True in absolute else str(root))

@@ -86,9 +86,12 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
 def _freeze(cfg: Config, recipe: Recipe) -> None:
     if recipe.layer_decay is not None:
         raise ValueError("a frozen backbone has no learning rates to decay: choose one of the two")
-    if cfg.model.type not in ("Recognizer3D", "mmaction.Recognizer3D"):
-        raise ValueError(f"only the backbone of a Recognizer3D is frozen, not of {cfg.model.type}")
-    cfg.model.type = "mmvidformer.FrozenRecognizer3D"
+    if cfg.model.type.rpartition(".")[2] not in ("Recognizer3D", "MultiViewRecognizer"):
+        raise ValueError(
+            "only the backbone of a Recognizer3D or MultiViewRecognizer is frozen, not of "
+            f"{cfg.model.type}"
+        )
+    cfg.model.type = "mmvidformer.FrozenRecognizer"
 
 
 def _decay(cfg: Config, decay: float) -> None:
@@ -111,3 +114,4 @@ def _set_workers(cfg: Config, workers: int | None) -> None:
         )
         if loader.num_workers == 0:
             loader.persistent_workers = False
+            loader.timeout = 0

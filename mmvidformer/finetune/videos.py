@@ -46,7 +46,7 @@ def use_lists(cfg: Config, lists: VideoLists) -> list[str]:
             for name in SUBSET:
                 dataset.pop(name, None)
         dataset.ann_file = str(lists.root / f"{source}.txt")
-        dataset.data_prefix = {"video": str(lists.root)}
+        dataset.data_prefix = {"video": lists.prefix}
         dataset.delimiter = lists.delimiter
     if not lists.counts["val"]:
         notes.append("no validation: val.txt is empty")
@@ -57,8 +57,6 @@ def use_lists(cfg: Config, lists: VideoLists) -> list[str]:
             cfg.test_cfg = cfg.test_dataloader = cfg.test_evaluator = None
     elif not lists.counts["test"]:
         notes.append("test.txt is empty: tools/test.py will read val.txt")
-    if cfg.get("val_dataloader") and (cfg.model.get("test_cfg") or {}).get("max_testing_views"):
-        cfg.val_dataloader.batch_size = 1  # Recognizer3D then takes one video at a time
     for step in _steps(cfg):
         if step.pop("flip_label_map", None) is not None:
             notes.append("the flip no longer swaps the classes of the config's own data")

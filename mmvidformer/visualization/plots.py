@@ -151,6 +151,9 @@ def draw_bars(panels: Mapping[str, Mapping[str, tuple[float, float]]], unit: str
         axes.invert_yaxis()
         axes.set(title=title, xlabel=unit, xlim=(0, None))
         axes.legend(fontsize=8, loc="lower right")
+    return figure
+
+
 def draw_timeline(
     times: np.ndarray,
     probabilities: np.ndarray,

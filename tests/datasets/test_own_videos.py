@@ -106,6 +106,8 @@ def test_mmaction_reads_the_lists(tmp_path, name) -> None:
         (dataset.get_data_info(i)["filename"], dataset.get_data_info(i)["label"]) for i in (0, 1)
     ]
     assert found == [(str(v.path), i) for i, v in enumerate(videos)]
+    assert lists.prefix == str(tmp_path)
+    assert write_lists(videos, tmp_path / "elsewhere").prefix == ""
     with pytest.raises(FileExistsError, match="has train.txt, val.txt, test.txt, classes.txt"):
         write_lists(videos, tmp_path)
 

@@ -8,7 +8,7 @@ from mmvidformer.registry import MODELS
 
 def test_the_head_alone_is_trained() -> None:
     cfg = ConfigDict(
-        type="mmvidformer.FrozenRecognizer3D",
+        type="mmvidformer.FrozenRecognizer",
         backbone=dict(
             type="mmvidformer.TimeSformer",
             arch=dict(embed_dims=8, depth=1, num_heads=2),
