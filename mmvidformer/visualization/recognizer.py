@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmengine.dataset import Compose
 from torch import Tensor, nn
 
-from mmvidformer.engine import config_scope, set_views
+from mmvidformer.engine import config_scope, dataset_pipelines, set_views
 
 
 def pipeline_of(cfg: Config, splits: Sequence[str]) -> list[dict]:
@@ -20,8 +20,8 @@ def pipeline_of(cfg: Config, splits: Sequence[str]) -> list[dict]:
         ValueError: If none has.
     """
     loaders = (cfg.get(f"{split}_dataloader") or {} for split in splits)
-    pipelines = [loader.get("dataset", {}).get("pipeline") for loader in loaders]
-    pipeline = next(filter(None, pipelines), None)
+    found = (p for loader in loaders for p in dataset_pipelines(loader.get("dataset", {})))
+    pipeline = next(found, None)
     if pipeline is None:
         wanted = " or ".join(f"{split}_dataloader" for split in splits)
         raise ValueError(f"the config has no pipeline in {wanted}")

@@ -62,6 +62,17 @@ def test_linear_probe_from_weights_of_other_classes(
     assert (work_dir / "test_1x1_score.json").is_file()
     with pytest.raises(FileExistsError, match="--resume goes on"):
         main_of("finetune")(options)
+    # What the run has written works with the other tools, and as a config to start from.
+    arguments = ["--config", str(work_dir / "config.py"), "--workers", "0"]
+    video = f"{own}/val_0.mp4"
+    demo = [video, *arguments[:2], "--checkpoint", str(work_dir / "epoch_2.pth")]
+    assert main_of("demo")(demo) == 0
+    said = capsys.readouterr().out
+    assert f"{video}: " in said and "blue" in said
+    again = [*arguments, "--data", own, "--work-dir", str(tmp_path / "again"), "--prepare"]
+    main_of("finetune")(again)
+    dataset = Config.fromfile(tmp_path / "again" / "config.py").train_dataloader.dataset
+    assert dataset.type == "VideoDataset"
 
 
 def test_weights_of_another_model_are_refused(main_of, own, pretrained, make_config, tmp_path):
