@@ -69,7 +69,7 @@ def describe(prediction: Prediction, k: int) -> str:
     """A line for people: where, and the likeliest classes of each task."""
     part = prediction.seconds
     where = prediction.source or "camera"
-    where += f" {part[0]:.1f}-{part[1]:.1f} s" if part else ""
+    where += f" {part[0]:.2f}-{part[1]:.2f} s" if part else ""
     tops = [
         ("" if len(prediction.scores) == 1 else f"{task}: ")
         + ", ".join(f"{name} {share:.0%}" for _, name, share in prediction.top(k, task))

@@ -1,7 +1,7 @@
 """Fine-tune on videos of your own: python tools/finetune.py --config NAME --data FOLDER.
 
 FOLDER has the lists that tools/data/make_annotations.py writes. The work dir gets the whole config
-(config.py), with which all other tools work, and the weights to start from (start.pth).
+(finetune/config.py), with which all other tools work, and the weights to start from (start.pth).
 """
 
 import os
@@ -68,7 +68,8 @@ def prepare(args: Namespace) -> Path:
     """Write config and weights into the work dir, and print what they are."""
     name = Path(args.config.removeprefix("mmvidformer::")).stem
     work_dir = args.work_dir or Path("work_dirs") / f"{name}_finetune"
-    path = work_dir / "config.py"
+    # Not in the work dir itself: there every run, also a test with other views, writes its own.
+    path = work_dir / "finetune" / "config.py"
     if path.exists() and not args.force:
         raise FileExistsError(
             f"{path} is there already; tools/train.py {path} --resume goes on with that run, "
@@ -81,7 +82,7 @@ def prepare(args: Namespace) -> Path:
     notes = apply_recipe(cfg, lists, recipe)
     if args.cfg_options is not None:
         cfg.merge_from_dict(args.cfg_options)
-    work_dir.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     if args.weights:
         notes += start_from(cfg, args.weights, work_dir / "start.pth")
     else:
@@ -109,8 +110,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     else:
         train = runpy.run_path(str(Path(__file__).with_name("train.py")))["main"]
         train([str(path)])
-    best = sorted(path.parent.glob("best_*.pth"), key=lambda file: file.stat().st_mtime)
-    last = sorted(path.parent.glob("epoch_*.pth"), key=lambda file: file.stat().st_mtime)
+    work_dir = path.parents[1]
+    best = sorted(work_dir.glob("best_*.pth"), key=lambda file: file.stat().st_mtime)
+    last = sorted(work_dir.glob("epoch_*.pth"), key=lambda file: file.stat().st_mtime)
     checkpoint = (best or last)[-1]
     print(f"done; test:    python tools/test.py {path} {checkpoint}")
     print(f"      predict: python tools/demo.py VIDEO --config {path} --checkpoint {checkpoint}")

@@ -50,7 +50,7 @@ def test_linear_probe_from_weights_of_other_classes(
     for name, value in start.items():
         if name.startswith("backbone."):
             torch.testing.assert_close(trained[name], value, rtol=0, atol=0)
-    resolved = Config.fromfile(work_dir / "config.py")
+    resolved = Config.fromfile(work_dir / "finetune" / "config.py")
     assert resolved.default_hooks.logger.interval == 1
     logs = [
         json.loads(x)
@@ -58,11 +58,16 @@ def test_linear_probe_from_weights_of_other_classes(
     ]
     assert len([x for x in logs if "loss" in x]) == 2  # a step an epoch, none dropped
     assert [x["step"] for x in logs if "acc/top1" in x] == [1, 2]
-    test([str(work_dir / "config.py"), str(work_dir / "epoch_2.pth")])
+    test([str(work_dir / "finetune" / "config.py"), str(work_dir / "epoch_2.pth")])
+    test(
+        [str(work_dir / "finetune" / "config.py"), str(work_dir / "epoch_2.pth"), "--views", "2x1"]
+    )
+    assert Config.fromfile(work_dir / "finetune" / "config.py").pretty_text == resolved.pretty_text
     assert (work_dir / "test_1x1_score.json").is_file()
     with pytest.raises(FileExistsError, match="--resume goes on"):
         main_of("finetune")(options)
-    # What the run has written works with the other tools, and as a config to start from.
+    # A test with other views leaves it as it is; what the run has written works too, with
+    # the other tools, and as a config to start from.
     arguments = ["--config", str(work_dir / "config.py"), "--workers", "0"]
     video = f"{own}/val_0.mp4"
     demo = [video, *arguments[:2], "--checkpoint", str(work_dir / "epoch_2.pth")]
@@ -71,7 +76,9 @@ def test_linear_probe_from_weights_of_other_classes(
     assert f"{video}: " in said and "blue" in said
     again = [*arguments, "--data", own, "--work-dir", str(tmp_path / "again"), "--prepare"]
     main_of("finetune")(again)
-    dataset = Config.fromfile(tmp_path / "again" / "config.py").train_dataloader.dataset
+    dataset = Config.fromfile(
+        tmp_path / "again" / "finetune" / "config.py"
+    ).train_dataloader.dataset
     assert dataset.type == "VideoDataset"
 
 
