@@ -31,6 +31,7 @@ MODELS = _child(
     "mmvidformer.models.heads_tokens",
     "mmvidformer.models.batch_mixing",
     "mmvidformer.models.multi_view",
+    "mmvidformer.models.frozen",
     "mmvidformer.models.recurrent.heads",
     "mmvidformer.models.recurrent.recognizer",
 )
@@ -47,6 +48,12 @@ OPTIMIZERS = _child(
     _mmaction.OPTIMIZERS,
     "mmaction.engine",
     "mmvidformer.engine.optimizers",
+)
+OPTIM_WRAPPER_CONSTRUCTORS = _child(
+    "optimizer wrapper constructor",
+    _mmaction.OPTIM_WRAPPER_CONSTRUCTORS,
+    "mmaction.engine",
+    "mmvidformer.engine.layer_decay",
 )
 HOOKS = _child("hook", _mmaction.HOOKS, "mmaction.engine", "mmvidformer.engine")
 LOOPS = _child("loop", _mmaction.LOOPS, "mmaction.engine", "mmvidformer.engine")

@@ -1,8 +1,9 @@
-"""Inference on streams of frames."""
+"""Inference on videos, arrays and streams."""
 
 from mmvidformer.apis.capture import Capture, Pace
 from mmvidformer.apis.class_names import read_class_names
 from mmvidformer.apis.frame_pipeline import FramePipeline, StreamFrame, build_frame_pipeline
+from mmvidformer.apis.recognizer import Failure, Prediction, Recognizer, video_tasks
 from mmvidformer.apis.report import to_bars, to_record
 from mmvidformer.apis.stream import (
     StreamPrediction,
@@ -14,8 +15,11 @@ from mmvidformer.apis.stream import (
 
 __all__ = [
     "Capture",
+    "Failure",
     "FramePipeline",
     "Pace",
+    "Prediction",
+    "Recognizer",
     "StreamFrame",
     "StreamPrediction",
     "build_frame_pipeline",
@@ -26,4 +30,5 @@ __all__ = [
     "stream_tasks",
     "to_bars",
     "to_record",
+    "video_tasks",
 ]

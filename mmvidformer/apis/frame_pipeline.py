@@ -1,7 +1,6 @@
 """What a config's test pipeline does to a clip, done to one frame at a time."""
 
 from collections.abc import Iterator
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from mmengine.registry import DefaultScope
 from torch import Tensor
 
 from mmvidformer.apis.capture import Capture, Pace
+from mmvidformer.visualization import pipeline_of
 
 
 class StreamFrame(NamedTuple):
@@ -101,12 +101,9 @@ def build_frame_pipeline(cfg: Config) -> FramePipeline:
     Raises:
         ValueError: If the config has no such pipeline, or it decodes or samples no frames.
     """
-    loaders = (cfg.get(f"{split}_dataloader") or {} for split in ("test", "val"))
-    settings = next(filter(None, (x.get("dataset", {}).get("pipeline") for x in loaders)), None)
-    if settings is None:
-        raise ValueError("the config has no pipeline in test_dataloader or val_dataloader")
+    settings = pipeline_of(cfg, ("test", "val"))
     with DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction")):
-        steps = Compose(deepcopy(list(settings))).transforms
+        steps = Compose(settings).transforms
     names = [type(step).__name__ for step in steps]
     decoders = [i for i, name in enumerate(names) if name.endswith("Decode")]
     if not decoders or getattr(steps[decoders[-1]], "feature_shape", None):

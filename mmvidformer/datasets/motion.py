@@ -156,6 +156,48 @@ def make_dataset(
     )
 
 
+@dataclass(frozen=True)
+class FiledClip(Clip):
+    """A clip in the folder of its class."""
+
+    folder: str = ""
+
+    @property
+    def path(self) -> str:
+        """Path below the root of the data set."""
+        return f"{self.folder}/{self.stem}.mp4"
+
+
+def make_class_folders(
+    spec: MotionSpec,
+    root: str | Path,
+    workers: int = 1,
+    force: bool = False,
+    progress: Progress = silent,
+) -> bool:
+    """Write the clips of all splits into a folder for each class, without annotations.
+
+    Arguments, result and errors are those of ``make_dataset``.
+    """
+    clips = [
+        FiledClip(clip.split, clip.number, clip.verb, clip.noun, folder=spec.verbs[clip.verb])
+        for split in SPLITS
+        for clip in list_clips(spec, split)
+    ]
+    return write_dataset(
+        root,
+        {"spec": asdict(spec), "class_folders": spec.verbs},
+        clips,
+        partial(_draw, spec),
+        lambda _: None,
+        spec.fps,
+        workers,
+        force,
+        progress,
+        folders=spec.verbs,
+    )
+
+
 def _draw(spec: MotionSpec, clip: Clip) -> np.ndarray:
     return clip_frames(spec, clip)[0]
 

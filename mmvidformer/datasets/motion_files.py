@@ -49,13 +49,14 @@ def write_dataset(
     workers: int = 1,
     force: bool = False,
     progress: Progress = silent,
+    folders: Sequence[str] = SPLITS,
 ) -> bool:
     """Write a data set, unless it is there.
 
     Args:
         root: Folder to write into.
         content: All that decides what is written; recorded in ``motion.json``.
-        videos: The videos, in folders named as ``SPLITS``.
+        videos: The videos, in ``folders``.
         draw: Gives the RGB frames (T, H, W, 3) of a video.
         annotate: Writes the annotations into the folder.
         fps: Frames a second of the files.
@@ -63,6 +64,7 @@ def write_dataset(
         force: Replace a data set made with other arguments; its videos and ``ANNOTATIONS`` are
             deleted.
         progress: Wraps the iteration over finished videos; gets their number too.
+        folders: Folders of the videos below ``root``.
 
     Returns:
         False if the folder held the very same data set already, and nothing was done.
@@ -84,12 +86,13 @@ def write_dataset(
                     f"{root} holds a motion data set made with other arguments ({record}); "
                     "choose another folder, or force to write over it"
                 )
-            for split in SPLITS:  # what the new one does not have would stay otherwise
-                shutil.rmtree(root / split, ignore_errors=True)
+            # What the new one does not have would stay otherwise.
+            for name in found.get("class_folders", SPLITS):
+                shutil.rmtree(root / name, ignore_errors=True)
             for name in ANNOTATIONS:
                 (root / name).unlink(missing_ok=True)
-    for split in SPLITS:
-        (root / split).mkdir(parents=True, exist_ok=True)
+    for name in folders:
+        (root / name).mkdir(parents=True, exist_ok=True)
     record.write_text(json.dumps({**wanted, "complete": False}, indent=1))
 
     write = partial(_write_video, root, draw, fps)

@@ -28,7 +28,14 @@ from mmvidformer.engine.recognizer import config_scope, load_recognizer
 from mmvidformer.engine.resume import latest_checkpoint
 from mmvidformer.engine.shards import merge_shards
 from mmvidformer.engine.train_loop import ResumableSampler, ResumableTrainLoop
-from mmvidformer.engine.views import get_views, limit_views, may_limit_views, parse_views, set_views
+from mmvidformer.engine.views import (
+    dataset_pipelines,
+    get_views,
+    limit_views,
+    may_limit_views,
+    parse_views,
+    set_views,
+)
 
 __all__ = [
     "AtomicBackend",
@@ -51,6 +58,7 @@ __all__ = [
     "check_or_exit",
     "compile_parts",
     "config_scope",
+    "dataset_pipelines",
     "get_views",
     "join_cpu_group",
     "latest_checkpoint",

@@ -107,18 +107,19 @@ def _set_crops(pipeline: list[dict], place: int, crops: int) -> None:
 
 def _test_pipelines(cfg: Config) -> Iterator[list[dict]]:
     if cfg.get("test_dataloader"):
-        yield from _dataset_pipelines(cfg.test_dataloader.dataset)
+        yield from dataset_pipelines(cfg.test_dataloader.dataset)
     if cfg.get("test_pipeline"):
         yield cfg.test_pipeline
 
 
-def _dataset_pipelines(dataset: dict) -> Iterator[list[dict]]:
+def dataset_pipelines(dataset: dict) -> Iterator[list[dict]]:
+    """Give the pipelines of a data set's config, also of one in wrappers such as SafeDataset."""
     if dataset.get("pipeline"):
         yield dataset["pipeline"]
     inner = dataset.get("datasets") or [dataset.get("dataset")]
     for one in inner:
         if one:
-            yield from _dataset_pipelines(one)
+            yield from dataset_pipelines(one)
 
 
 def _sampler(pipeline: Sequence[dict]) -> dict | None:

@@ -13,10 +13,12 @@ from mmvidformer.visualization.plots import (
     draw_growth,
     draw_minutes,
     draw_parts,
+    draw_timeline,
 )
 from mmvidformer.visualization.recognizer import (
     build_view_pipeline,
     normalise,
+    pipeline_of,
     predict,
     read_names,
     read_video,
@@ -67,6 +69,7 @@ __all__ = [
     "draw_minutes",
     "draw_parts",
     "draw_strip",
+    "draw_timeline",
     "draw_training",
     "draw_views",
     "embed_in_plane",
@@ -74,6 +77,7 @@ __all__ = [
     "most_confused",
     "normalise",
     "overlay",
+    "pipeline_of",
     "predict",
     "read_log",
     "read_names",

@@ -153,3 +153,38 @@ def draw_bars(panels: Mapping[str, Mapping[str, tuple[float, float]]], unit: str
         axes.set(title=title, xlabel=unit, xlim=(0, None))
         axes.legend(fontsize=8, loc="lower right")
     return figure
+
+
+def draw_timeline(
+    times: np.ndarray,
+    probabilities: np.ndarray,
+    names: Sequence[str],
+    title: str = "",
+    most: int = 8,
+) -> Figure:
+    """Draw the probabilities of classes over the time of a video.
+
+    Args:
+        times: Begin and end of each window in seconds (N, 2).
+        probabilities: Of each window (N, classes).
+        names: Names of the classes.
+        title: Heading.
+        most: Classes that are drawn: those with the highest peaks.
+
+    Returns:
+        The figure; a point stands in the middle of its window.
+    """
+    drawn = np.sort(np.argsort(-probabilities.max(axis=0), kind="stable")[:most])
+    colours = colormaps["tab10"].colors
+    figure = Figure(figsize=(10, 3.8), dpi=120, layout="constrained")
+    axes = figure.add_subplot(title=title, xlabel="seconds", ylabel="probability")
+    for number, label in enumerate(drawn):
+        colour = colours[number % len(colours)]
+        axes.plot(
+            *(times.mean(axis=1), probabilities[:, label]),
+            marker="o", markersize=4, color=colour, label=names[label],
+        )  # fmt: skip
+    axes.set(xlim=(times.min(), times.max()), ylim=(-0.02, 1.02))
+    axes.grid(alpha=0.3)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
+    return figure

@@ -10,7 +10,22 @@ from mmengine.config import Config
 from mmengine.dataset import Compose
 from torch import Tensor, nn
 
-from mmvidformer.engine import config_scope, set_views
+from mmvidformer.engine import config_scope, dataset_pipelines, set_views
+
+
+def pipeline_of(cfg: Config, splits: Sequence[str]) -> list[dict]:
+    """Copy the pipeline of the first of ``splits`` that has one.
+
+    Raises:
+        ValueError: If none has.
+    """
+    loaders = (cfg.get(f"{split}_dataloader") or {} for split in splits)
+    found = (p for loader in loaders for p in dataset_pipelines(loader.get("dataset", {})))
+    pipeline = next(found, None)
+    if pipeline is None:
+        wanted = " or ".join(f"{split}_dataloader" for split in splits)
+        raise ValueError(f"the config has no pipeline in {wanted}")
+    return deepcopy(list(pipeline))
 
 
 def build_view_pipeline(cfg: Config, clips: int = 1) -> Compose:
@@ -23,12 +38,7 @@ def build_view_pipeline(cfg: Config, clips: int = 1) -> Compose:
     Raises:
         ValueError: If the config has neither pipeline, or it samples no frames.
     """
-    loaders = (cfg.get(f"{split}_dataloader") or {} for split in ("val", "test"))
-    pipelines = [loader.get("dataset", {}).get("pipeline") for loader in loaders]
-    pipeline = next(filter(None, pipelines), None)
-    if pipeline is None:
-        raise ValueError("the config has no pipeline in val_dataloader or test_dataloader")
-    holder = Config({"test_pipeline": deepcopy(list(pipeline))})
+    holder = Config({"test_pipeline": pipeline_of(cfg, ("val", "test"))})
     set_views(holder, clips, 1)
     steps = holder.test_pipeline
     steps[-1]["meta_keys"] = ("frame_inds",)  # what PackActionInputs keeps besides the pixels

@@ -70,7 +70,7 @@ def watch_states(neck: nn.Module, layer: int = -1) -> Iterator[Watch]:
 
     @torch.no_grad()
     def note(module: nn.Module, args: tuple) -> None:
-        clip, _, state = args
+        clip, _, state = args[:3]
         if clip.shape[:2] != (1, 1):
             raise ValueError(f"one frame of one clip can be watched, not {tuple(clip.shape[:2])}")
         watch.latest = None

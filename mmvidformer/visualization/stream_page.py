@@ -34,12 +34,18 @@ class StreamPages:
         bars: Those of the first page; no page may have more lines.
         past: Past frames to show with the weights of their states; 0 leaves out all attention.
         min_height: Frames that are lower are enlarged to this height.
+        max_height: Frames that are higher are made as small as this; letters keep their size.
     """
 
     def __init__(
-        self, size: tuple[int, int], bars: Sequence[Bars], past: int = 0, min_height: int = 360
+        self,
+        size: tuple[int, int],
+        bars: Sequence[Bars],
+        past: int = 0,
+        min_height: int = 360,
+        max_height: int = 720,
     ) -> None:
-        scale = max(1.0, min_height / size[0])
+        scale = min(max(1.0, min_height / size[0]), max_height / size[0])
         height, width = (2 * round(n * scale / 2) for n in size)
         self._shown = (height, width)
         self._pictures = width * (2 if past else 1)
@@ -74,7 +80,9 @@ class StreamPages:
         """
         page = np.full((self._height, self.size[0], 3), DARK, np.uint8)
         height, width = self._shown
-        large = cv2.resize(frame, (width, height), interpolation=cv2.INTER_CUBIC)
+        smaller = height < len(frame)
+        how = cv2.INTER_AREA if smaller else cv2.INTER_CUBIC
+        large = cv2.resize(frame, (width, height), interpolation=how)
         page[BAR : BAR + height, :width] = large
         write_line(page, heading, (8, BAR - 8), width - 16)
         if self._frames.maxlen:

@@ -16,6 +16,7 @@ from mmvidformer.datasets.motion import (
     MotionSpec,
     clip_frames,
     list_clips,
+    make_class_folders,
     make_dataset,
 )
 from mmvidformer.datasets.motion_files import EPIC_COLUMNS
@@ -163,6 +164,22 @@ def test_other_arguments_are_refused_unless_forced(tmp_path: Path) -> None:
     assert make_dataset(other, tmp_path, force=True)
     assert json.loads((tmp_path / "motion.json").read_text())["spec"]["seed"] == 1
     assert len(list((tmp_path / "train").iterdir())) == 2
+
+
+def test_class_folders_hold_the_same_clips(made: Path, tmp_path: Path) -> None:
+    assert make_class_folders(SMALL, tmp_path)
+    clips = [clip for split in ("train", "val", "test") for clip in list_clips(SMALL, split)]
+    expected = {f"{SMALL.verbs[c.verb]}/{c.stem}.mp4": made / c.path for c in clips}
+    found = {path.relative_to(tmp_path).as_posix(): path for path in tmp_path.rglob("*.mp4")}
+    assert found.keys() == expected.keys()
+    assert all(found[name].read_bytes() == path.read_bytes() for name, path in expected.items())
+    assert not make_class_folders(SMALL, tmp_path)
+    with pytest.raises(FileExistsError):
+        make_dataset(SMALL, tmp_path)
+    make_dataset(SMALL, tmp_path, force=True)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == [
+        *("test", "train", "val")
+    ]
 
 
 def test_an_interrupted_run_is_done_again(tmp_path: Path) -> None:

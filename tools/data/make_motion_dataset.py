@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 from tqdm import tqdm
 
-from mmvidformer.datasets.motion import PRESETS, MotionSpec, make_dataset
+from mmvidformer.datasets.motion import PRESETS, MotionSpec, make_class_folders, make_dataset
 from mmvidformer.datasets.motion_render import Look
 
 HELP = {
@@ -35,6 +35,11 @@ def main() -> None:
     parser.add_argument("--preset", choices=sorted(PRESETS), default="easy")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--force", action="store_true", help="write over another data set")
+    parser.add_argument(
+        "--class-folders",
+        action="store_true",
+        help="clips of all splits as class/clip.mp4, without lists, as videos of your own may lie",
+    )
     group = parser.add_argument_group("changes to the preset")
     owners = {f.name: owner for owner in (MotionSpec, Look) for f in fields(owner)}
     for name, text in HELP.items():
@@ -50,7 +55,8 @@ def main() -> None:
     def progress(items, total):
         return tqdm(items, total=total, unit="clip", disable=None)
 
-    made = make_dataset(spec, args.folder, args.workers, args.force, progress)
+    make = make_class_folders if args.class_folders else make_dataset
+    made = make(spec, args.folder, args.workers, args.force, progress)
     print(f"{args.folder}: " + ("written" if made else "already there, nothing to do"))
     print(f"  {spec.classes} motions ({', '.join(spec.verbs)}), {spec.train} training, "
           f"{spec.val} validation and {spec.test} test clips")  # fmt: skip

@@ -1,0 +1,74 @@
+"""Learning rates that fall from the head to the first layers."""
+
+from mmengine.optim import DefaultOptimWrapperConstructor
+from torch import nn
+
+from mmvidformer.registry import OPTIM_WRAPPER_CONSTRUCTORS
+
+
+@OPTIM_WRAPPER_CONSTRUCTORS.register_module()
+class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
+    """MMEngine's constructor, with learning rates multiplied by a power of ``layer_decay``.
+
+    For ViViT, TimeSformer and feature fixation; MMAction2's constructor of layer decay knows other
+    classes only. Of L blocks (both encoders of ViViT's model 2 count, one after the other) block l
+    from 1 gets ``layer_decay ** (L + 1 - l)``; embedding, positions and class token are layer 0;
+    the last norm and the head keep the rate, as in BEiT. What comes between the two encoders (norm
+    of the first, positions and class token of the second) goes with the first one's last block.
+
+    All of ``paramwise_cfg`` works as in MMEngine, and the factors are multiplied.
+
+    Args:
+        paramwise_cfg: Has ``layer_decay``, above 0 and at most 1, besides MMEngine's keys.
+
+    Raises:
+        ValueError: If ``layer_decay`` is missing or out of range.
+        TypeError: If the model's backbone has no encoder of blocks.
+    """
+
+    def add_params(self, params: list[dict], module: nn.Module, prefix: str = "", **kwargs) -> None:
+        """Append a group for each parameter of ``module``, and scale their rates at the end."""
+        super().add_params(params, module, prefix=prefix, **kwargs)
+        if prefix:  # MMEngine calls this method again for each part
+            return
+        decay = self.paramwise_cfg.get("layer_decay")
+        if decay is None or not 0 < decay <= 1:
+            raise ValueError(f"paramwise_cfg.layer_decay must be in (0, 1], got {decay}")
+        depths = encoder_depths(module)
+        names = {id(parameter): name for name, parameter in module.named_parameters()}
+        for group in params:
+            layer = layer_of(names[id(group["params"][0])], depths)
+            scale = decay ** (sum(depths) + 1 - layer)
+            group["lr"] = group.get("lr", self.base_lr) * scale
+
+
+def encoder_depths(model: nn.Module) -> tuple[int, int]:
+    """Blocks of the backbone's encoder and of its encoder over the frames (0 if it has none).
+
+    Raises:
+        TypeError: If the backbone has no encoder of blocks.
+    """
+    backbone = getattr(model, "backbone", None)
+    encoders = [getattr(backbone, name, None) for name in ("encoder", "temporal_encoder")]
+    if getattr(encoders[0], "blocks", None) is None:
+        raise TypeError(
+            "layer decay is for backbones with an encoder of blocks (ViViT, TimeSformer, "
+            f"FeatureFixationTransformer), not for {type(backbone).__name__}"
+        )
+    return tuple(0 if encoder is None else len(encoder.blocks) for encoder in encoders)
+
+
+def layer_of(name: str, depths: tuple[int, int]) -> int:
+    """Layer of a parameter of a recogniser, from 0 (embedding) to L + 1 (head)."""
+    part, _, rest = name.removeprefix("backbone.").partition(".")
+    if not name.startswith("backbone.") or part not in ("embed", "encoder", "temporal_encoder"):
+        return sum(depths) + 1
+    if part == "embed":
+        return 0
+    before = depths[0] if part == "temporal_encoder" else 0
+    if rest.startswith("blocks."):
+        return before + int(rest.split(".")[1]) + 1
+    if rest.startswith("norm."):
+        last = part == "temporal_encoder" or not depths[1]
+        return sum(depths) + 1 if last else depths[0]
+    return before  # positions and class token

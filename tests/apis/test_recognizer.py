@@ -1,0 +1,160 @@
+"""The Python API: files, lists, arrays, windows and streams."""
+
+import pickle
+from pathlib import Path
+
+import decord
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+
+from mmvidformer import get_config
+from mmvidformer.apis import Failure, Prediction, Recognizer
+from mmvidformer.apis.recognizer import list_windows
+from mmvidformer.registry import MODELS
+
+
+@pytest.fixture(scope="module")
+def cfg(tiny_videos) -> Config:
+    """A tiny ViViT with 2 x 3 test views."""
+    cfg = Config.fromfile(Path(__file__).parents[1] / "tools" / "tiny_vivit.py")
+    cfg.class_names = ["red", "green", "blue"]
+    dataset = cfg.test_dataloader.dataset
+    dataset.ann_file, dataset.data_prefix.video = str(tiny_videos.val), str(tiny_videos.root)
+    dataset.pipeline[1].num_clips = 2
+    dataset.pipeline[3].scale = (-1, 32)
+    dataset.pipeline[4] = dict(type="ThreeCrop", crop_size=32)
+    return cfg
+
+
+@pytest.fixture(scope="module")
+def checkpoint(cfg, tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("weights") / "tiny.pth"
+    torch.manual_seed(0)
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        torch.save({"state_dict": MODELS.build(cfg.model).state_dict()}, path)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def recognizer(cfg, checkpoint) -> Recognizer:
+    return Recognizer(cfg, checkpoint, batch_size=3)
+
+
+def test_scores_are_those_of_testing(recognizer, cfg, checkpoint, tiny_videos, tmp_path) -> None:
+    from mmengine.runner import Runner
+
+    cfg = Config(cfg.to_dict())
+    dump = tmp_path / "scores.pkl"
+    cfg.test_evaluator = [cfg.test_evaluator, dict(type="DumpResults", out_file_path=str(dump))]
+    cfg.work_dir, cfg.load_from = str(tmp_path), checkpoint
+    before = dict(DefaultScope._instance_dict)
+    Runner.from_cfg(cfg).test()
+    DefaultScope._instance_dict.clear()
+    DefaultScope._instance_dict.update(before)
+    tested = [sample["pred_score"].numpy() for sample in pickle.loads(dump.read_bytes())]
+    files = [tiny_videos.root / f"val_{i}.mp4" for i in range(7)]
+    found = recognizer(files)
+    assert [p.source for p in found] == list(map(str, files))
+    for prediction, scores in zip(found, tested, strict=True):
+        np.testing.assert_allclose(prediction.scores["class"], scores, atol=1e-5)
+    # Of mean logits the probabilities are their softmax.
+    number, name, share = found[0].top(2)[0]
+    exponents = np.exp(tested[0])
+    assert (number, name) == (exponents.argmax(), cfg.class_names[exponents.argmax()])
+    assert share == pytest.approx(exponents.max() / exponents.sum(), abs=1e-6)
+    assert len(found[0].top()) == 3
+    record = found[0].record(1)
+    assert record["source"] == str(files[0]) and record["seconds"] is None
+    assert record["predictions"]["class"][0]["name"] == name
+
+
+def test_arrays_and_generators_are_read_as_files(recognizer, tiny_videos) -> None:
+    files = [str(tiny_videos.root / f"val_{i}.mp4") for i in range(2)]
+    arrays = [decord.VideoReader(f).get_batch(range(24)).asnumpy() for f in files]
+    expected = recognizer(files)
+    assert isinstance(recognizer(files[0]), Prediction)
+    for found in (recognizer(arrays), list(recognizer.each(a for a in arrays))):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one.scores["class"], other.scores["class"], atol=1e-5)
+    assert recognizer(arrays[0]).source is None
+    for wrong, message in (
+        (arrays[0].astype(float), r"\(24, 32, 64, 3\) of float64"),
+        (arrays[0][0], r"\(32, 64, 3\) of uint8"),
+        (arrays[0][:0], "no frames"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            recognizer(wrong)
+
+
+def test_bad_files_are_told_in_order(recognizer, tiny_videos, tmp_path) -> None:
+    (tmp_path / "bad.mp4").write_bytes(b"no video")
+    good = tiny_videos.root / "val_0.mp4"
+    found = list(recognizer.each([tmp_path / "bad.mp4", good, tmp_path / "gone.mp4", good]))
+    assert [isinstance(one, Failure) for one in found] == [True, False, True, False]
+    assert "bad.mp4 cannot be opened as a video" in str(found[0].error)
+    with pytest.raises(FileNotFoundError, match="there is no video .*gone.mp4"):
+        recognizer(tmp_path / "gone.mp4")
+
+
+@pytest.mark.parametrize(
+    ("frames", "expected"),
+    [
+        (5, [(0, 4)]),
+        (10, [(0, 9)]),
+        (15, [(0, 9), (5, 14)]),
+        (17, [(0, 9), (5, 14), (7, 16)]),
+    ],
+)
+def test_windows_cover_the_video(frames: int, expected: list) -> None:
+    assert list_windows(frames, 10, 1) == expected
+
+
+def test_windows_of_files_arrays_and_streams_agree(recognizer, tiny_videos) -> None:
+    """The file has 24 frames, 12 a second; windows of 1 s, every 0.5 s."""
+    file = str(tiny_videos.root / "val_0.mp4")
+    frames = decord.VideoReader(file).get_batch(range(24)).asnumpy()
+    found = list(recognizer.timeline(file, 1, 0.5))
+    assert [p.seconds for p in found] == [(0, 1), (0.5, 1.5), (1, 2)]
+    alone = [recognizer(frames[first : first + 12]) for first in (0, 6, 12)]
+    for others in (
+        recognizer.timeline(frames, 1, 0.5, fps=12),
+        recognizer.stream(iter(frames), 12, 1, 0.5),
+        alone,
+    ):
+        for one, other in zip(found, others, strict=True):
+            assert other.seconds in (None, one.seconds)
+            np.testing.assert_allclose(one.scores["class"], other.scores["class"], atol=1e-5)
+    with pytest.raises(ValueError, match="the array has no frame rate"):
+        next(recognizer.timeline(frames))
+    with pytest.raises(ValueError, match="got 0 s"):
+        next(recognizer.timeline(file, 0))
+
+
+def test_recurrent_models(small, build, tmp_path, prediction_data) -> None:
+    for name in ("horst_early_motion", "horst_anticipation_motion"):
+        cfg = small(name)
+        torch.save({"state_dict": build(cfg).state_dict()}, tmp_path / f"{name}.pth")
+    video = next((prediction_data / "data" / "motion_phases" / "test").glob("*.mp4"))
+    early = Recognizer(small("horst_early_motion"), str(tmp_path / "horst_early_motion.pth"))
+    assert early([video, video])[1].probabilities["class"].sum() == pytest.approx(1)
+    with pytest.raises(ValueError, match="tools/demo_stream.py follows"):
+        cfg = small("horst_anticipation_motion")
+        cfg.test_dataloader = small("horst_early_motion").test_dataloader
+        Recognizer(cfg, str(tmp_path / "horst_anticipation_motion.pth"))
+
+
+def test_tasks_and_names(tiny_videos, tmp_path) -> None:
+    cfg = get_config("vivit_fe_verb_noun_motion")
+    cfg.model.backbone.arch = dict(embed_dims=16, depth=1, num_heads=2)
+    cfg.model.cls_head.update(in_channels=16, tasks=dict(noun=3, verb=2))
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        torch.save({"state_dict": MODELS.build(cfg.model).state_dict()}, tmp_path / "two.pth")
+    two = Recognizer(cfg, str(tmp_path / "two.pth"), names={"verb": ["push", "pull"]})
+    found = two(tiny_videos.root / "val_0.mp4")
+    assert [len(found.top(task=task)) for task in ("noun", "verb")] == [3, 2]
+    assert {name for _, name, _ in found.top(task="verb")} == {"push", "pull"}
+    with pytest.raises(ValueError, match="1 names for the 2 classes of 'verb'"):
+        Recognizer(cfg, str(tmp_path / "two.pth"), names={"verb": ["push"]})

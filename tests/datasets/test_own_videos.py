@@ -1,0 +1,125 @@
+"""Lists of one's own videos, and the tool that writes them."""
+
+from pathlib import Path
+
+import pytest
+from mmaction.datasets import VideoDataset
+
+from mmvidformer.datasets.own_lists import read_lists, write_lists
+from mmvidformer.datasets.own_videos import (
+    LabelledVideo,
+    count_splits,
+    read_class_folders,
+    read_labels_csv,
+    share_out,
+    split_videos,
+)
+
+
+def touch(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("count", "val", "test", "expected"),
+    [
+        (1, 0.15, 0.15, (1, 0, 0)),
+        (2, 0.15, 0.15, (1, 1, 0)),
+        (2, 0.0, 0.15, (1, 0, 1)),
+        (3, 0.15, 0.15, (1, 1, 1)),
+        (3, 0.45, 0.45, (1, 1, 1)),
+        (20, 0.15, 0.15, (14, 3, 3)),
+        (20, 0.0, 0.0, (20, 0, 0)),
+        (5, 0.49, 0.5, (1, 2, 2)),
+    ],
+)
+def test_a_class_is_shared_out(count, val, test, expected) -> None:
+    assert share_out(count, val, test) == expected
+
+
+def test_splits_are_stratified_and_repeat() -> None:
+    videos = [LabelledVideo(Path(f"{c}/{i}.mp4"), c) for c in "ab" for i in range(20)]
+    one = split_videos(videos, seed=1)
+    assert count_splits(one) == {"a": (14, 3, 3), "b": (14, 3, 3)}
+    assert one == split_videos(videos[::-1], seed=1)
+    assert one != split_videos(videos, seed=2)
+    # What a class's videos are for does not change with another class.
+    assert [v for v in one if v.label == "a"] == split_videos(videos[:20], seed=1)
+    with pytest.raises(ValueError, match="leave some to train: 0.5, 0.5"):
+        split_videos(videos, 0.5, 0.5)
+
+
+def test_folders_of_classes(tmp_path) -> None:
+    touch(tmp_path, "run/a.mp4", "run/deep/b.AVI", "walk/c.mkv", "walk/notes.txt", "stray.mp4")
+    touch(tmp_path, "walk/.hidden.mp4")
+    videos, others = read_class_folders(tmp_path)
+    assert [(v.path.name, v.label) for v in videos] == [
+        *(("a.mp4", "run"), ("b.AVI", "run"), ("c.mkv", "walk"))
+    ]
+    assert sorted(path.name for path in others) == ["notes.txt", "stray.mp4"]
+    split = tmp_path / "split"
+    touch(split, "train/run/a.mp4", "test/run/b.mp4")
+    found = split_videos(read_class_folders(split)[0])
+    assert [(v.label, v.split) for v in found] == [("run", "test"), ("run", "train")]
+    with pytest.raises(ValueError, match="holds no video as class/video.mp4; its videos: 1"):
+        read_class_folders(tmp_path / "walk")
+
+
+def test_csv(tmp_path) -> None:
+    file = tmp_path / "labels.csv"
+    file.write_text("path,label,split\na.mp4, run,\nb.mp4,walk,val\na.mp4,run,\n")
+    videos = read_labels_csv(file)
+    assert videos == [
+        LabelledVideo(tmp_path / "a.mp4", "run"),
+        LabelledVideo(tmp_path / "b.mp4", "walk", "val"),
+    ]
+    for text, message in (
+        ("video,label\n", "needs the columns path,label"),
+        ("path,label\na.mp4,\n", "line 2: path or label is empty"),
+        ("path,label,split\na.mp4,run,dev\n", "got 'dev'"),
+        ("path,label\na.mp4,run\na.mp4,walk\n", "has label 'run' .*and 'walk'"),
+        ("path,label\n", "lists no videos"),
+    ):
+        file.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            read_labels_csv(file)
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "a b.mp4"], ids=["plain", "blank"])
+def test_mmaction_reads_the_lists(tmp_path, name) -> None:
+    videos = [
+        LabelledVideo(tmp_path / "run" / name, "run", "train"),
+        LabelledVideo(tmp_path / "walk" / "c.mp4", "walk", "train"),
+    ]
+    lists = write_lists(videos, tmp_path)
+    assert lists == read_lists(tmp_path)
+    assert lists.classes == ("run", "walk") and lists.counts == {"train": 2, "val": 0, "test": 0}
+    dataset = VideoDataset(
+        ann_file=str(tmp_path / "train.txt"),
+        pipeline=[],
+        data_prefix=dict(video=str(tmp_path)),
+        delimiter=lists.delimiter,
+    )
+    found = [
+        (dataset.get_data_info(i)["filename"], dataset.get_data_info(i)["label"]) for i in (0, 1)
+    ]
+    assert found == [(str(v.path), i) for i, v in enumerate(videos)]
+    assert lists.prefix == str(tmp_path)
+    assert write_lists(videos, tmp_path / "elsewhere").prefix == ""
+    with pytest.raises(FileExistsError, match="has train.txt, val.txt, test.txt, classes.txt"):
+        write_lists(videos, tmp_path)
+
+
+def test_lists_say_what_is_wrong(tmp_path) -> None:
+    with pytest.raises(ValueError, match="lists cannot hold; rename it"):
+        write_lists([LabelledVideo(tmp_path / "a\tb.mp4", "run", "train")], tmp_path)
+    with pytest.raises(ValueError, match="no video is for training"):
+        write_lists([LabelledVideo(tmp_path / "a.mp4", "run", "val")], tmp_path)
+    with pytest.raises(FileNotFoundError, match="make_annotations.py"):
+        read_lists(tmp_path)
+    (tmp_path / "classes.txt").write_text("run\n")
+    (tmp_path / "train.txt").write_text("a.mp4 0\nb.mp4 1\n")
+    with pytest.raises(ValueError, match="train.txt, line 2: expected a path, a blank and a class"):
+        read_lists(tmp_path)

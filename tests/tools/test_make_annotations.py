@@ -1,0 +1,46 @@
+"""The tool that lists videos of one's own."""
+
+import shutil
+
+import pytest
+
+
+@pytest.fixture
+def folder(tiny_videos, tmp_path):
+    """Classes of 4 and 1 videos, a broken one and a text file."""
+    for number in range(4):
+        (tmp_path / "wave hand").mkdir(exist_ok=True)
+        shutil.copy(tiny_videos.root / f"val_{number}.mp4", tmp_path / "wave hand")
+    (tmp_path / "clap").mkdir()
+    shutil.copy(tiny_videos.root / "val_4.mp4", tmp_path / "clap")
+    (tmp_path / "clap" / "broken.mp4").write_bytes(b"no video")
+    (tmp_path / "clap" / "notes.txt").write_text("hello")
+    return tmp_path
+
+
+def test_lists_counts_and_files_left_out(main_of, folder, capsys) -> None:
+    main = main_of("data/make_annotations")
+    main([str(folder)])
+    said = capsys.readouterr().out
+    assert f"left out: {folder / 'clap' / 'notes.txt'}: no video by its suffix" in said
+    assert f"left out: {folder / 'clap' / 'broken.mp4'}: " in said
+    rows = [line.split() for line in said.splitlines()]
+    assert ["clap", "1", "0", "0"] in rows
+    assert ["wave", "hand", "2", "1", "1"] in rows
+    assert ["all", "3", "1", "1"] in rows
+    assert "class 'clap' is small: 1 to train, 0 to validate, 0 to test" in said
+    assert 'delimiter="\\t"' in said
+    assert (folder / "classes.txt").read_text() == "clap\nwave hand\n"
+    assert "clap/val_4.mp4\t0\n" in (folder / "train.txt").read_text()
+    with pytest.raises(FileExistsError, match="--force"):
+        main([str(folder)])
+    main([str(folder), "--force", "--val", "0", "--test", "0"])
+    assert (folder / "val.txt").read_text() == ""
+    assert "classes.txt" not in capsys.readouterr().out
+
+
+def test_csv_with_lists_elsewhere(main_of, folder) -> None:
+    (folder / "labels.csv").write_text("path,label,split\nclap/val_4.mp4,clap,train\n")
+    main_of("data/make_annotations")([str(folder / "labels.csv"), "--out", str(folder / "lists")])
+    written = (folder / "lists" / "train.txt").read_text()
+    assert written == f"{folder / 'clap' / 'val_4.mp4'} 0\n"
