@@ -2,6 +2,7 @@
 
 import inspect
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from mmengine.config import Config
@@ -53,20 +54,30 @@ def count(cfg: Config, shape: tuple[int, int, int, int] | None = None) -> Comple
         The counts.
 
     Raises:
-        ValueError: If the model is recurrent: frames go through a net, its maps through layers
-            whose cost depends on the length of the clip.
+        ValueError: If the model is recurrent and no ``shape`` is given: frames go through a net,
+            its maps through layers whose cost depends on the length of the clip.
     """
-    if recurrent(cfg):
+    if recurrent(cfg) and shape is None:
         raise ValueError(
             f"{cfg.model.neck.type} goes from frame to frame, and has no view of one size to count"
         )
     with DefaultScope.overwrite_default_scope("mmaction"), torch.device("meta"):
         shape = shape or input_shape(cfg)
-        parts = (MODELS.build(cfg.model[part]) for part in ("backbone", "cls_head"))
-        model = nn.Sequential(*parts).eval().requires_grad_(False)
+        if recurrent(cfg):
+            model: nn.Module = MODELS.build(cfg.model)
+            model.forward = partial(_logits, model)
+        else:
+            parts = (MODELS.build(cfg.model[part]) for part in ("backbone", "cls_head"))
+            model = nn.Sequential(*parts)
+        model.eval().requires_grad_(False)
         clip = torch.empty(1, *shape)
     parameters = sum(p.numel() for p in model.parameters())
     return Complexity(parameters, count_products(model, clip), shape)
+
+
+def _logits(model: nn.Module, clip: Tensor) -> object:
+    """Scores of a recurrent recogniser for one clip (1, C, T, H, W)."""
+    return model.extract_feat(clip.transpose(1, 2), stage="head")[0]
 
 
 def count_products(module: nn.Module, *inputs: Tensor) -> int:

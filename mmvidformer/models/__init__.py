@@ -6,6 +6,7 @@ asked, so that a backbone alone does not load them.
 
 from mmvidformer.models import layers
 from mmvidformer.models.feature_fixation import FeatureFixationTransformer
+from mmvidformer.models.image_maps import ImageMaps
 from mmvidformer.models.recurrent import (
     BNInception,
     ConvStem,
@@ -22,6 +23,7 @@ __all__ = [
     "ConvStem",
     "FeatureFixationTransformer",
     "Horst",
+    "ImageMaps",
     "RunningMean",
     "StoredMaps",
     "TimeSformer",

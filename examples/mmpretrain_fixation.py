@@ -1,0 +1,24 @@
+# MMPretrain: an image classifier on linear attention with feature fixation, small, for images of 64
+# pixels and 10 classes. Data and schedule come from MMPretrain's own bases, for instance
+# _base_ = ["mmpretrain::_base_/datasets/cifar10_bs16.py", "mmpretrain::_base_/default_runtime.py"]
+default_scope = "mmpretrain"
+custom_imports = dict(imports=["mmvidformer"], allow_failed_imports=False)
+model = dict(
+    type="ImageClassifier",
+    backbone=dict(
+        type="mmaction.mmvidformer.ImageMaps",
+        backbone=dict(
+            type="mmvidformer.FeatureFixationTransformer",
+            arch=dict(embed_dims=64, depth=2, num_heads=4),
+            attention="windowed",  # attention over space; a single frame has no time
+            img_size=64,
+            clip_len=1,
+            patch_size=8,
+            stem="patches",
+            shifts=dict(temporal=None, spatial="spatial"),
+            positions="space_time",
+        ),
+    ),
+    neck=dict(type="GlobalAveragePooling"),
+    head=dict(type="LinearClsHead", num_classes=10, in_channels=64, topk=(1, 5)),
+)

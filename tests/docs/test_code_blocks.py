@@ -1,0 +1,280 @@
+"""Code of README and docs: Python runs, and commands name what exists."""
+
+import argparse
+import ast
+import importlib
+import importlib.util
+import re
+import runpy
+import shlex
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+
+import mmvidformer
+
+COMMANDS = ("python ", "bash ", "tools/", "mim ", "pip ", "awk ")
+VARIABLE = re.compile(r"[A-Z_]+=\S*$")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block: its page, the line it starts at, its language and its text."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def read_blocks(path: Path, root: Path) -> list[Block]:
+    """Fenced blocks, and indented ones without a language."""
+    page = str(path.relative_to(root))
+    blocks: list[Block] = []
+    fence, lines, start = None, [], 0
+    previous_blank = True
+    for number, line in enumerate([*path.read_text().splitlines(), ""], 1):
+        opening = re.match(r"\s*```(\w*)", line)
+        if fence is not None:
+            if opening:
+                blocks.append(Block(page, start, fence, "\n".join(lines)))
+                fence, lines = None, []
+            else:
+                lines.append(line)
+        elif opening:
+            fence, lines, start = opening[1], [], number + 1
+        elif line.startswith("    ") and (lines or previous_blank):
+            start = start if lines else number
+            lines.append(line[4:])
+        elif lines and line.strip():
+            blocks.append(Block(page, start, "", "\n".join(lines)))
+            lines = []
+        elif lines:
+            lines.append("")
+        previous_blank = not line.strip()
+    if lines:
+        blocks.append(Block(page, start, "", "\n".join(lines)))
+    return blocks
+
+
+def inline_commands(path: Path, root: Path) -> list[Block]:
+    """Commands in running text, between backticks."""
+    page = str(path.relative_to(root))
+    found = []
+    fenced = re.sub(r"(?ms)^```.*?^```", lambda m: "\n" * m[0].count("\n"), path.read_text())
+    for match in re.finditer(r"`((?:python |tools/\w+\.sh )[^`\n]+)`", fenced):
+        line = fenced.count("\n", 0, match.start()) + 1
+        found.append(Block(page, line, "bash", match[1]))
+    return found
+
+
+def split_commands(text: str) -> list[list[str]]:
+    """The words of each command of a shell block, without variables set before it."""
+    text = re.sub(r"\\\n\s*", " ", text)
+    commands = []
+    for line in text.splitlines():
+        words = shlex.split(line, comments=True)
+        while words and VARIABLE.match(words[0]):
+            words.pop(0)
+        if words:
+            commands.append(words)
+    return commands
+
+
+def is_shell(block: Block) -> bool:
+    """Whether a block holds commands."""
+    if block.language in ("bash", "sh"):
+        return True
+    first = re.sub(r"^([A-Z_]+=\S*\s+)+", "", block.text.lstrip())
+    return block.language == "" and first.startswith(COMMANDS)
+
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
+BLOCKS = {str(page.relative_to(ROOT)): read_blocks(page, ROOT) for page in PAGES}
+
+# Blocks that need a file or variables that the page does not make: (page, text of the block).
+STATIC = [
+    ("docs/data_loading.md", "video.mp4"),
+    ("docs/export.md", "onnxruntime.InferenceSession"),
+    ("docs/export.md", "session.get_inputs"),
+    ("docs/horst.md", "kitchen.mp4"),
+    ("docs/visualization.md", "rollout(backbone.eval(), clip)"),
+    ("docs/checkpoints.md", "read_model("),
+]
+# Models of full size: run on the meta device, which computes shapes alone.
+SHAPES = [
+    ("README.md", 'ViViT("b"'),
+    ("docs/timesformer.md", 'TimeSformer("b"'),
+    ("docs/vivit.md", 'ViViT("b"'),
+    ("docs/horst.md", "Horst(128"),
+]
+# Shell scripts: the tool whose options they pass on, and how many words come before them.
+PASS_ON = {
+    "tools/dist_train.sh": "tools/train.py",
+    "tools/dist_test.sh": "tools/test.py",
+    "tools/slurm_train.sh": "tools/train.py",
+    "tools/slurm_test.sh": "tools/test.py",
+}
+
+
+def marked(block: Block, table: list[tuple[str, str]]) -> bool:
+    return any(block.page == page and text in block.text for page, text in table)
+
+
+def python_blocks(page: str) -> list[Block]:
+    return [block for block in BLOCKS[page] if block.language == "python"]
+
+
+def shell_blocks(page: Path) -> list[Block]:
+    name = str(page.relative_to(ROOT))
+    return [b for b in BLOCKS[name] if is_shell(b)] + inline_commands(page, ROOT)
+
+
+@pytest.mark.parametrize("page", [page for page in BLOCKS if python_blocks(page)])
+def test_python_runs(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of a page share their names, as a reader would type them."""
+    from mmvidformer.layers.kernels import KERNELS
+
+    monkeypatch.setattr("mmvidformer.layers.kernels.KERNELS", KERNELS)
+    names: dict[str, object] = {}
+    before = dict(KERNELS)
+    try:
+        for block in python_blocks(page):
+            code = compile(block.text, str(block), "exec")
+            if marked(block, STATIC):
+                check_imports(block)
+                continue
+            with torch.device("meta" if marked(block, SHAPES) else "cpu"):
+                exec(code, names)
+    finally:
+        KERNELS.clear()
+        KERNELS.update(before)
+
+
+def check_imports(block: Block) -> None:
+    """Names that a block imports exist."""
+    for node in ast.walk(ast.parse(block.text)):
+        if isinstance(node, ast.ImportFrom):
+            module = importlib.import_module(node.module)
+            for alias in node.names:
+                assert hasattr(module, alias.name), f"{block}: {node.module} has no {alias.name}"
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                assert importlib.util.find_spec(alias.name), f"{block}: no module {alias.name}"
+
+
+@pytest.mark.parametrize("table", [STATIC, SHAPES], ids=["static", "shapes"])
+def test_tables_name_blocks(table: list[tuple[str, str]]) -> None:
+    for page, text in table:
+        found = [block for block in BLOCKS[page] if text in block.text]
+        assert found, f"no block of {page} holds {text!r}"
+
+
+@cache
+def parser_of(script: str) -> argparse.ArgumentParser:
+    """The parser of a tool, caught as it starts to read its arguments."""
+
+    class Caught(Exception):
+        pass
+
+    def catch(self, *arguments, **options):
+        raise Caught(self)
+
+    saved = sys.argv, argparse.ArgumentParser.parse_args, list(sys.path)
+    sys.argv, argparse.ArgumentParser.parse_args = [script], catch
+    try:
+        runpy.run_path(str(ROOT / script), run_name="__main__")
+    except Caught as caught:
+        return caught.args[0]
+    finally:
+        sys.argv, argparse.ArgumentParser.parse_args, sys.path[:] = saved
+    raise AssertionError(f"{script} reads no arguments")
+
+
+def options_of(script: str, words: list[str]) -> set[str]:
+    """Options of a tool, those of the subcommand among ``words`` included."""
+    parsers, found = [parser_of(script)], set()
+    while parsers:
+        parser = parsers.pop()
+        for action in parser._actions:
+            found.update(action.option_strings)
+            if isinstance(action, argparse._SubParsersAction):
+                named = [action.choices[word] for word in words if word in action.choices]
+                assert named, f"{script} needs one of {sorted(action.choices)}"
+                parsers += named
+    return found
+
+
+def check_command(block: Block, words: list[str]) -> None:
+    if words[0] in ("python", "bash") and len(words) > 1 and not words[1].startswith("-"):
+        words = words[1:]
+    script = words[0]
+    if not script.startswith("tools/"):
+        return
+    assert (ROOT / script).is_file(), f"{block}: {script} does not exist"
+    script = PASS_ON.get(script, script)
+    if script.endswith(".py"):
+        known = options_of(script, words)
+        for word in words[1:]:
+            if re.match(r"--?[a-zA-Z]", word):
+                option = word.split("=")[0]
+                assert option in known, f"{block}: {script} has no option {option}"
+    for word in words[1:]:
+        if re.fullmatch(r"configs/\w+\.py", word) and "CONFIG" not in word:
+            assert (ROOT / word).is_file(), f"{block}: {word} does not exist"
+        elif re.match(r"(vivit|timesformer|horst|feature_fixation)_\w+$", word):
+            assert word in mmvidformer.list_configs(), f"{block}: no config {word}"
+    check_settings(block, words)
+
+
+def check_settings(block: Block, words: list[str]) -> None:
+    """Settings behind ``--cfg-options`` go to dictionaries that the named config has."""
+    stems = [Path(word).stem for word in words[1:] if "=" not in word]
+    named = [stem for stem in stems if stem in mmvidformer.list_configs()]
+    if not named:
+        return
+    cfg = mmvidformer.get_config(named[0])
+    for word in words:
+        match = re.fullmatch(r"([a-z_]+(?:\.[a-z_]+)+)=.*", word)
+        if match is None:
+            continue
+        *parents, _ = match[1].split(".")
+        node = cfg
+        for parent in parents:
+            assert parent in node, f"{block}: {named[0]} has no {parent} of {match[1]}"
+            node = node[parent]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_exist(page: Path) -> None:
+    for block in shell_blocks(page):
+        for words in split_commands(block.text):
+            check_command(block, words)
+
+
+def test_commands_are_found_and_wrong_ones_are_told() -> None:
+    text = "tools/dist_train.sh vivit_fe_k400 2 \\\n  --amp bf16\nX=1 python tools/test.py C W"
+    words = split_commands(text)
+    assert words == [
+        ["tools/dist_train.sh", "vivit_fe_k400", "2", "--amp", "bf16"],
+        ["python", "tools/test.py", "C", "W"],
+    ]
+    block = Block("page", 1, "bash", text)
+    check_command(block, words[0])
+    for wrong, said in (
+        (["python", "tools/no.py"], "does not exist"),
+        (["tools/dist_test.sh", "vivit_fe_k400", "w.pth", "--vews", "4x3"], "no option --vews"),
+        (["python", "tools/train.py", "vivit_fe_k401"], "no config vivit_fe_k401"),
+        (["python", "tools/train.py", "vivit_fe_k400", "model.bone.x=1"], "has no bone"),
+    ):
+        with pytest.raises(AssertionError, match=said):
+            check_command(block, wrong)
+    assert len(shell_blocks(ROOT / "README.md")) > 2

@@ -1,0 +1,32 @@
+"""Files for those who develop."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_pre_commit_has_the_linter_of_ci() -> None:
+    pinned = re.search(r"(?m)^ruff==(\S+)$", (ROOT / "constraints.txt").read_text())[1]
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    assert [hook["rev"] for hook in hooks if "ruff" in hook["repo"]] == [f"v{pinned}"]
+
+
+@pytest.mark.parametrize("name", ["bug", "question"])
+def test_issue_forms_are_whole(name: str) -> None:
+    form = yaml.safe_load((ROOT / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml").read_text())
+    assert {"name", "description", "body"} <= set(form)
+    assert all({"type", "attributes"} <= set(part) for part in form["body"])
+    assert len({part["id"] for part in form["body"]}) == len(form["body"])
+
+
+def test_types_of_the_public_api(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=550)
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,90 @@
+"""The examples for other MM projects: built in their scope, and a training step."""
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+
+from mmvidformer.models.image_maps import ImageMaps
+from mmvidformer.registry import MODELS
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def scope(request: pytest.FixtureRequest) -> Iterator[None]:
+    with DefaultScope.overwrite_default_scope(request.param):
+        yield
+
+
+def need(name: str) -> ModuleType:
+    """A module of another project; without a working one the test is skipped."""
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # their imports fail in many ways, as with newer transformers
+        pytest.skip(f"cannot import {name}: {error}")
+
+
+def check_gradients(model: torch.nn.Module) -> None:
+    for name, parameter in model.backbone.named_parameters():
+        assert parameter.grad is not None and parameter.grad.isfinite().all(), name
+
+
+@pytest.mark.parametrize("scope", ["mmpretrain"], indirect=True)
+def test_mmpretrain_classifier(scope: None) -> None:
+    need("mmpretrain.models")
+    registry = need("mmpretrain.registry")
+    structures = need("mmpretrain.structures")
+    cfg = Config.fromfile(EXAMPLES / "mmpretrain_fixation.py")
+    model = registry.MODELS.build(cfg.model)
+    assert isinstance(model.backbone, ImageMaps)
+    samples = [structures.DataSample().set_gt_label(i) for i in (3, 9)]
+    model(torch.randn(2, 3, 64, 64), samples, mode="loss")["loss"].backward()
+    check_gradients(model)
+    assert model.eval()(torch.randn(1, 3, 48, 80)).shape == (1, 10)
+
+
+@pytest.mark.parametrize("scope", ["mmdet"], indirect=True)
+def test_mmdet_detector(scope: None) -> None:
+    need("mmcv.ops")  # a full mmcv
+    need("mmdet.models")
+    registry = need("mmdet.registry")
+    structures = need("mmdet.structures")
+    from mmengine.structures import InstanceData
+
+    cfg = Config.fromfile(EXAMPLES / "mmdet_retinanet.py")
+    model = registry.MODELS.build(cfg.model)
+    assert isinstance(model.backbone, ImageMaps)
+    sample = structures.DetDataSample(
+        metainfo=dict(img_shape=(96, 64), pad_shape=(96, 64), batch_input_shape=(96, 64)),
+        gt_instances=InstanceData(
+            bboxes=torch.tensor([[4.0, 4.0, 60.0, 70.0]]), labels=torch.tensor([1])
+        ),
+        ignored_instances=InstanceData(bboxes=torch.zeros(0, 4), labels=torch.zeros(0).long()),
+    )
+    losses = model(torch.randn(1, 3, 96, 64), [sample], mode="loss")
+    sum(sum(parts) for parts in losses.values()).backward()
+    check_gradients(model)
+
+
+def test_maps_lie_as_in_the_image() -> None:
+    arch = dict(embed_dims=8, depth=1, num_heads=2)
+    vivit = dict(type="mmvidformer.ViViT", arch=arch, scheme="spacetime", img_size=32)
+    maps = MODELS.build(
+        dict(type="ImageMaps", backbone=vivit | dict(clip_len=1, tubelet=(1, 8, 8)))
+    ).eval()
+    images = torch.randn(2, 3, 24, 32)
+    (found,) = maps(images)
+    grid, _ = maps.backbone.forward_features(images[:, :, None])
+    assert found.shape == (2, 8, 3, 4)
+    torch.testing.assert_close(found[1, :, 2, 1], grid[1, 0, 2, 1])
+
+
+def test_a_backbone_without_places_is_refused() -> None:
+    with pytest.raises(ValueError, match="scheme='spacetime'"):
+        ImageMaps(dict(type="ViViT", scheme="factorized_encoder"))
