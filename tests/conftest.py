@@ -1,5 +1,6 @@
 """Fixtures of all tests."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,17 @@ import torch
 
 # Tests share few cores, and a model of a few channels gains nothing from more.
 torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def own_default_scope() -> Iterator[None]:
+    """Take back the default scopes that runners leave behind in this process."""
+    from mmengine.registry import DefaultScope
+
+    before = dict(DefaultScope._instance_dict)
+    yield
+    DefaultScope._instance_dict.clear()
+    DefaultScope._instance_dict.update(before)
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,7 @@ def test_size_of_the_view_may_be_the_backbones_default() -> None:
     assert count(cfg).shape == (3, 8, 224, 224)
 
 
+@pytest.mark.slow
 def test_every_config_can_be_counted() -> None:
     """But HORST, which refuses: it has no view of one size; the cost grows with the clip."""
     sizes = {}

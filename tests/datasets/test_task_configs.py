@@ -82,15 +82,15 @@ def test_motion_early() -> None:
     for batch in found.values():
         lengths = [sample.length for sample in batch["data_samples"]]
         shapes = [tuple(x.shape) for x in batch["inputs"]]
-        assert shapes == [(1, 3, length, 64, 64) for length in lengths]
-        assert all(6 <= length <= 10 for length in lengths)
+        assert shapes == [(1, 3, length, 32, 32) for length in lengths]
+        assert all(4 <= length <= 7 for length in lengths)
         assert [sample.gt_label.item() for sample in batch["data_samples"]] == [0, 1, 2]
 
 
 def test_motion_anticipation() -> None:
     config, found = batches("motion_anticipation")
     for batch in found.values():
-        assert [tuple(x.shape) for x in batch["inputs"]] == [(1, 3, 14, 64, 64)] * 3
+        assert [tuple(x.shape) for x in batch["inputs"]] == [(1, 3, 14, 32, 32)] * 3
     samples = [sample for batch in found.values() for sample in batch["data_samples"]]
     samples = [sample for sample in samples if max(sample.gt_label) < 6]
     values = metric_values(config, samples, [], [])

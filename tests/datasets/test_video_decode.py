@@ -1,7 +1,11 @@
 """Frames by number, the same from each library."""
 
+import json
+import subprocess
+import sys
 import warnings
 from fractions import Fraction
+from pathlib import Path
 
 import av
 import cv2
@@ -40,10 +44,8 @@ def write(path, codec: str, times=range(FRAMES), **options: str) -> str:
     return str(path)
 
 
-@pytest.fixture(scope="module")
-def videos(tmp_path_factory) -> dict[str, str]:
+def write_all(root: Path) -> dict[str, str]:
     """A short and a long distance of key frames, B-frames, uneven times, no times, no header."""
-    root = tmp_path_factory.mktemp("decode")
     uneven = np.cumsum([0] + [1, 1, 3, 1, 2] * 8)[:FRAMES].tolist()
     return {
         "b_frames": write(root / "b.mp4", "libx264", g="12", bf="3", crf="8"),
@@ -52,6 +54,14 @@ def videos(tmp_path_factory) -> dict[str, str]:
         "mpeg4.avi": write(root / "m.avi", "mpeg4", g="12", bf="2", qmin="2", qmax="2"),
         "vp9.webm": write(root / "v.webm", "libvpx-vp9", g="12", crf="10", b="0"),
     }
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory) -> dict[str, str]:
+    """Written by a process of its own: once decord has read, libvpx's encoder can't be opened."""
+    command = [sys.executable, __file__, str(tmp_path_factory.mktemp("decode"))]
+    written = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(written.stdout.splitlines()[-1])
 
 
 @pytest.mark.parametrize("backend", READERS)
@@ -162,3 +172,7 @@ def test_an_unknown_or_missing_backend_is_told(videos, monkeypatch):
     with pytest.raises(ImportError, match="'pyav' install not_installed"):
         open_video(videos["b_frames"], "pyav")
     assert len(open_video(videos["b_frames"], "auto")) == FRAMES
+
+
+if __name__ == "__main__":
+    print(json.dumps(write_all(Path(sys.argv[1]))))

@@ -106,6 +106,7 @@ STATIC = [
     ("docs/export.md", "onnxruntime.InferenceSession"),
     ("docs/export.md", "session.get_inputs"),
     ("docs/horst.md", "kitchen.mp4"),
+    ("docs/own_data.md", "Recognizer("),
     ("docs/visualization.md", "rollout(backbone.eval(), clip)"),
     ("docs/checkpoints.md", "read_model("),
 ]
@@ -190,6 +191,7 @@ def parser_of(script: str) -> argparse.ArgumentParser:
 
     saved = sys.argv, argparse.ArgumentParser.parse_args, list(sys.path)
     sys.argv, argparse.ArgumentParser.parse_args = [script], catch
+    sys.path.insert(0, str((ROOT / script).parent))  # as for a script that is run
     try:
         runpy.run_path(str(ROOT / script), run_name="__main__")
     except Caught as caught:

@@ -3,13 +3,12 @@
 import itertools
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 import torch
 from mmengine.model import BaseModel
-from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 from torch import Tensor, distributed
 from torch.utils.data import Dataset
@@ -40,15 +39,6 @@ class Line(BaseModel):
             self.seen.append(x.tolist())
             return {"loss": (self.factor * x - 2 * x).square().mean()}
         return [float(self.factor)] * len(x)
-
-
-@pytest.fixture(autouse=True)
-def own_default_scope() -> Iterator[None]:
-    """Take back the default scopes that runners leave behind in this process."""
-    before = dict(DefaultScope._instance_dict)
-    yield
-    DefaultScope._instance_dict.clear()
-    DefaultScope._instance_dict.update(before)
 
 
 @pytest.fixture
