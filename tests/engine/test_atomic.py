@@ -5,6 +5,8 @@ import os
 import resource
 import signal
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -57,21 +59,26 @@ def test_a_killed_writer_leaves_the_old_file(call: str, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
-@pytest.fixture
-def small_files():
-    """No file may grow beyond 4 KiB, as on a disk that is full then."""
+@contextmanager
+def small_files() -> Iterator[None]:
+    """No file grows beyond 4 KiB, as on a disk that is full then.
+
+    The limit is the whole process's: it must be gone before pytest writes its next line.
+    """
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    signal.signal(signal.SIGXFSZ, before)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
 
 
-def test_a_full_disk_leaves_the_checkpoint_before(small_files, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_the_checkpoint_before(tmp_path: Path) -> None:
     path = tmp_path / "epoch_1.pth"
     write_atomically(path, lambda file: torch.save(torch.ones(10), file))
-    small_files()
-    with pytest.raises(OSError):
+    with small_files(), pytest.raises(OSError, match="too large"):
         AtomicBackend().put(bytes(100_000), path)
     assert torch.equal(torch.load(path, weights_only=True), torch.ones(10))
     assert os.listdir(tmp_path) == ["epoch_1.pth"]
