@@ -38,7 +38,11 @@ def parse_args() -> argparse.Namespace:
         help="a variant: its name, and what it changes in the config",
     )  # fmt: skip
     parser.add_argument(
-        "--common", nargs="+", default=[], metavar="KEY=VALUE", help="what all rows change"
+        "--common",
+        nargs="+",
+        default=[],
+        metavar="KEY=VALUE",
+        help="what all rows change; a row may overrule it",
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--procs", type=int, default=1, help="processes of each run")
@@ -60,14 +64,14 @@ def folder_name(row: str) -> str:
     return re.sub(r"[^\w-]+", "_", row)
 
 
-def test_figures(args: argparse.Namespace, row: list[str], seed: int) -> dict[str, float]:
+def measure(args: argparse.Namespace, row: list[str], seed: int) -> dict[str, float]:
     """Train and test a row with one seed, unless that was done, and give its metrics.
 
     Raises:
         ValueError: If an earlier run in the row's folder had other settings.
         subprocess.CalledProcessError: If training or testing fails; its log is named.
     """
-    name, *changes = [*row, *args.common]
+    name, changes = row[0], [*args.common, *row[1:]]  # of one setting the last holds
     folder = args.work_dir / folder_name(name) / f"seed_{seed}"
     folder.mkdir(parents=True, exist_ok=True)
     settings = {"config": args.config, "changes": changes, "procs": args.procs}
@@ -123,7 +127,7 @@ def main() -> None:
     jobs = [(row, seed) for seed in args.seeds for row in args.row]
     for row, seed in (bar := tqdm(jobs, unit="run", disable=None)):
         bar.set_postfix_str(f"{row[0]}, seed {seed}")
-        metrics = test_figures(args, row, seed)
+        metrics = measure(args, row, seed)
         for metric in args.metric:
             line = f"{row[0]}: {metric}" if several else row[0]
             figures.setdefault(line, []).append(metrics[metric])

@@ -83,8 +83,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--cfg-options", nargs="+", action=DictAction, help="as tools/train.py")
     args = parser.parse_args(argv)
 
-    cfg = load_config(args.config)
-    cfg.merge_from_dict(args.cfg_options or {})
+    cfg = load_config(args.config, args.cfg_options)
     if cfg.get("video_backend"):
         set_video_backend(cfg, cfg.video_backend)
     init_default_scope(cfg.get("default_scope", "mmaction"))

@@ -98,9 +98,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure, print and write."""
     args = parse_args(argv)
-    cfg = load_config(args.config)
-    if args.cfg_options is not None:
-        cfg.merge_from_dict(args.cfg_options)
+    cfg = load_config(args.config, args.cfg_options)
     check_streams(cfg)
     with DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction")):
         model = MODELS.build(cfg.model).to(args.device).eval()

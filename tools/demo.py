@@ -194,9 +194,7 @@ class Demo:
 def main(argv: Sequence[str] | None = None) -> int:
     """Predict as the command line says; gives the exit status."""
     args = parse_args(argv)
-    cfg = load_config(args.config)
-    if args.cfg_options is not None:
-        cfg.merge_from_dict(args.cfg_options)
+    cfg = load_config(args.config, args.cfg_options)
     source = Path(args.source)
     videos = [source]
     if source.is_dir():

@@ -81,9 +81,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
 def main(argv: Sequence[str] | None = None) -> None:
     """Stream as the command line says."""
     args = parse_args(argv)
-    cfg = load_config(args.config)
-    if args.cfg_options is not None:
-        cfg.merge_from_dict(args.cfg_options)
+    cfg = load_config(args.config, args.cfg_options)
     with contextlib.ExitStack() as stack:
         source = stack.enter_context(Capture(args.source))
         model = load_stream_model(cfg, args.checkpoint, args.device)

@@ -50,9 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--cfg-options", nargs="+", action=DictAction, help="settings to change, as key=value"
     )
     args = parser.parse_args(argv)
-    cfg = load_config(args.config)
-    if args.cfg_options:
-        cfg.merge_from_dict(args.cfg_options)
+    cfg = load_config(args.config, args.cfg_options)
     stream = "neck" in cfg.model
     if args.shape and len(args.shape) != (2 if stream else 3):
         parser.error(f"--shape of this model is {'H W' if stream else 'T H W'}, got {args.shape}")

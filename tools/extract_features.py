@@ -63,9 +63,7 @@ def place_of(video: Path, root: Path) -> Path:
 def main(argv: Sequence[str] | None = None) -> int:
     """Extract as the command line says; gives the exit status."""
     args = parse_args(argv)
-    cfg = load_config(args.config)
-    if args.cfg_options is not None:
-        cfg.merge_from_dict(args.cfg_options)
+    cfg = load_config(args.config, args.cfg_options)
     root, videos = list_videos(args.videos)
     model = load_recognizer(cfg, args.checkpoint, args.device, head=False)
     settings = {name: getattr(args, name) for name in ("config", "checkpoint", "format", "tokens")}

@@ -35,10 +35,10 @@ def count_curves() -> dict[str, dict[str, dict[int, int]]]:
     Returns:
         ``'crop'`` and ``'frames'``: for each scheme the multiply-accumulates by size.
     """
-    todo = [("crop", scheme, size, (8, size)) for scheme in SCHEMES for size in CROPS]
-    todo += [("frames", scheme, n, (n, 224)) for scheme in SCHEMES for n in FRAMES]
+    planned = [("crop", scheme, size, (8, size)) for scheme in SCHEMES for size in CROPS]
+    planned += [("frames", scheme, n, (n, 224)) for scheme in SCHEMES for n in FRAMES]
     curves: dict[str, dict[str, dict[int, int]]] = {}
-    for axis, scheme, size, view in tqdm(todo, unit="model", disable=None):
+    for axis, scheme, size, view in tqdm(planned, unit="model", disable=None):
         panel = curves.setdefault(axis, {s: {} for s in SCHEMES})
         panel[scheme][size] = count_timesformer(scheme, *view)
     return curves

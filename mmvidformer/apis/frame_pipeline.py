@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.dataset import Compose
-from mmengine.registry import DefaultScope
 from torch import Tensor
 
 from mmvidformer.apis.capture import Capture, Pace
+from mmvidformer.engine import config_scope
 from mmvidformer.visualization import pipeline_of
 
 
@@ -102,7 +102,7 @@ def build_frame_pipeline(cfg: Config) -> FramePipeline:
         ValueError: If the config has no such pipeline, or it decodes or samples no frames.
     """
     settings = pipeline_of(cfg, ("test", "val"))
-    with DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction")):
+    with config_scope(cfg):
         steps = Compose(settings).transforms
     names = [type(step).__name__ for step in steps]
     decoders = [i for i, name in enumerate(names) if name.endswith("Decode")]

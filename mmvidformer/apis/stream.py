@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 import torch
 from mmengine.config import Config
-from mmengine.registry import DefaultScope
 from torch import Tensor
 
 from mmvidformer.apis.frame_pipeline import StreamFrame
-from mmvidformer.engine import load_recognizer
+from mmvidformer.engine import config_scope, load_recognizer
 from mmvidformer.models.recurrent import HorstOutput, StoredMaps
 from mmvidformer.models.recurrent.classifiers import UnrollingClassifier
 from mmvidformer.models.recurrent.heads import AnticipationHead, LastStepHead
@@ -48,7 +47,7 @@ def check_streams(cfg: Config) -> None:
     Raises:
         ValueError: If it is no ``RecurrentRecognizer`` on frames.
     """
-    with DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction")):
+    with config_scope(cfg):
         kind = MODELS.get(cfg.model.type) if isinstance(cfg.model.type, str) else cfg.model.type
         frames = cfg.model.get("backbone", {}).get("type")
         stored = (

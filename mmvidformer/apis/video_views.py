@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from mmengine.config import Config
 from mmengine.dataset import Compose
-from mmengine.registry import DefaultScope
 
+from mmvidformer.engine import config_scope
 from mmvidformer.visualization import pipeline_of
 
 WHOLE = (0, sys.maxsize)  # LimitToSegment is told to take the whole file
@@ -63,7 +63,7 @@ class VideoViews:
         from_array[decoding[0]] = {"type": "ArrayDecode"}
         start = opening[0] + 1
         limit = [] if "LimitToSegment" in names else [{"type": "mmvidformer.LimitToSegment"}]
-        with DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction")):
+        with config_scope(cfg):
             self._open = Compose(steps[:start])
             self._rest = Compose([*limit, *steps[start:]])
             self._from_array = Compose([*limit, *from_array[start:]])

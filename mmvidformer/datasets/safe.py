@@ -14,6 +14,7 @@ from mmvidformer.datasets.errors import BadVideo
 from mmvidformer.datasets.faults import fault, path_of
 from mmvidformer.datasets.helper_process import HAS_FORK, HelperDied, HelperProcess
 from mmvidformer.datasets.ledger import BadSample, Ledger
+from mmvidformer.datasets.wrapped import with_inner
 from mmvidformer.registry import DATASETS
 
 # Samples tried in place of a bad one before giving up, whatever share is allowed.
@@ -100,7 +101,7 @@ class SafeDataset:
     @property
     def test_mode(self) -> bool:
         """Whether the data are for validation or test."""
-        return _test_mode(self.dataset)
+        return any(getattr(one, "test_mode", False) for one in with_inner(self.dataset))
 
     def full_init(self) -> None:
         """Load the annotations."""
@@ -215,13 +216,6 @@ class SafeDataset:
         if "label" in info:
             sample.set_gt_label(info["label"])
         return {**filler, "data_samples": sample}
-
-
-def _test_mode(dataset: object) -> bool:
-    inner = [*getattr(dataset, "datasets", ()), getattr(dataset, "dataset", None)]
-    return getattr(dataset, "test_mode", False) or any(
-        _test_mode(one) for one in inner if one is not None
-    )
 
 
 def _no_deprecation(record: logging.LogRecord) -> bool:

@@ -2,7 +2,6 @@
 
 import csv
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 from mmengine.config import Config
@@ -12,6 +11,7 @@ from mmengine.logging import print_log
 from mmengine.runner import Runner
 
 from mmvidformer.datasets.safe import SafeDataset
+from mmvidformer.datasets.wrapped import with_inner
 from mmvidformer.evaluation.bad_videos import BadVideoEvaluator
 from mmvidformer.registry import HOOKS
 
@@ -87,17 +87,12 @@ class BadVideoHook(Hook):
 
 
 def _heed(loop: object) -> None:
-    guarded = list(_safe(loop.dataloader.dataset))
+    guarded = _safe(loop.dataloader.dataset)
     for dataset in guarded:
         dataset.flags_are_heeded = True
     if guarded and not isinstance(loop.evaluator, BadVideoEvaluator):
         loop.evaluator = BadVideoEvaluator(loop.evaluator)
 
 
-def _safe(dataset: object) -> Iterator[SafeDataset]:
-    if isinstance(dataset, SafeDataset):
-        yield dataset
-        return
-    for inner in [*getattr(dataset, "datasets", ()), getattr(dataset, "dataset", None)]:
-        if inner is not None:
-            yield from _safe(inner)
+def _safe(dataset: object) -> list[SafeDataset]:
+    return [one for one in with_inner(dataset) if isinstance(one, SafeDataset)]

@@ -1,17 +1,15 @@
 """Annotations that name files outside the data's folder."""
 
 import os
-from collections.abc import Iterator
 
 from mmengine.dataset import BaseDataset
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch.utils.data import Dataset
 
+from mmvidformer.datasets.faults import PATH_KEYS
+from mmvidformer.datasets.wrapped import with_inner
 from mmvidformer.registry import HOOKS
-
-# Where datasets keep the paths that they made of an annotation.
-PATH_KEYS = ("filename", "frame_dir", "img_path")
 
 
 def check_inside(dataset: Dataset) -> None:
@@ -29,7 +27,9 @@ def check_inside(dataset: Dataset) -> None:
         ValueError: At the first path outside; names the annotation file, the entry and the
             folder.
     """
-    for one in _datasets(dataset):
+    for one in with_inner(dataset):
+        if not isinstance(one, BaseDataset):
+            continue
         prefixes = [prefix for prefix in (one.data_prefix or {}).values() if prefix]
         roots = [os.path.abspath(prefix) for prefix in prefixes]
         if not roots:
@@ -44,14 +44,6 @@ def check_inside(dataset: Dataset) -> None:
                         "the data_prefix. Annotations must not lead out of it by '..' or absolute "
                         "paths; with an empty data_prefix absolute paths are taken as they are"
                     )
-
-
-def _datasets(dataset: object) -> Iterator[BaseDataset]:
-    if isinstance(dataset, BaseDataset):
-        yield dataset
-    for inner in (getattr(dataset, "dataset", None), *getattr(dataset, "datasets", ())):
-        if inner is not None:
-            yield from _datasets(inner)
 
 
 @HOOKS.register_module()

@@ -3,7 +3,7 @@
 import os
 import subprocess
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -27,11 +27,20 @@ _LAUNCHERS = {
 }
 
 
-def load_config(name: str) -> Config:
-    """Read a config file, or a shipped config by its name, as ``vivit_fe_k400``."""
-    if Path(name).is_file():
-        return Config.fromfile(name)
-    return mmvidformer.get_config(_bare(name))
+def load_config(name: str, options: Mapping[str, object] | None = None) -> Config:
+    """Read a config file, or a shipped config by its name, as ``vivit_fe_k400``.
+
+    Args:
+        name: Path or name.
+        options: Settings to change, by their keys with dots, as of ``--cfg-options``.
+
+    Raises:
+        KeyError: If there is no such config.
+    """
+    named = Path(name).is_file()
+    cfg = Config.fromfile(name) if named else mmvidformer.get_config(_bare(name))
+    cfg.merge_from_dict(dict(options or {}))
+    return cfg
 
 
 def _bare(name: str) -> str:

@@ -10,6 +10,7 @@ from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
 from torch import Tensor
 
+from mmvidformer.datasets.wrapped import with_inner
 from mmvidformer.registry import HOOKS
 
 # Where datasets keep what a clip was read from.
@@ -49,9 +50,10 @@ class NonFiniteLossHook(Hook):
     def before_train(self, runner: Runner) -> None:
         """Look at each loss on its way to the optimiser, and have samples tell their files."""
         dataset = getattr(runner.train_loop.dataloader, "dataset", None)
-        for step in _steps(dataset):  # the workers start after this
-            if hasattr(step, "meta_keys"):
-                step.meta_keys = tuple(dict.fromkeys((*step.meta_keys, *FILE_KEYS)))
+        for one in with_inner(dataset):  # the workers start after this
+            for step in getattr(getattr(one, "pipeline", None), "transforms", ()):
+                if hasattr(step, "meta_keys"):
+                    step.meta_keys = tuple(dict.fromkeys((*step.meta_keys, *FILE_KEYS)))
         wrapper = runner.optim_wrapper
         if isinstance(wrapper, OptimWrapper):
             wrapper.update_params = self._guard(runner, wrapper, wrapper.update_params)
@@ -92,15 +94,6 @@ class NonFiniteLossHook(Hook):
             raise FloatingPointError(f"{what}, as in the {self.max_skips} steps before")
         runner.logger.warning(f"{what}; the step is left out")
         runner.message_hub.update_scalar("train/skipped_steps", self.skipped)
-
-
-def _steps(dataset: object) -> list:
-    """Transforms of a dataset's pipeline, also of those that it wraps."""
-    if dataset is None:
-        return []
-    inner = [getattr(dataset, "dataset", None), *getattr(dataset, "datasets", ())]
-    own = getattr(getattr(dataset, "pipeline", None), "transforms", ())
-    return [*own, *(step for one in inner for step in _steps(one))]
 
 
 def files_of(batch: Mapping | Sequence | None) -> str:

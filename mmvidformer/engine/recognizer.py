@@ -1,13 +1,13 @@
 """Recognisers outside a runner: built from a config, with the weights of a checkpoint."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 
 import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmengine.runner import CheckpointLoader
-from torch import nn
+from torch import Tensor, nn
 
 from mmvidformer.registry import MODELS
 
@@ -44,22 +44,41 @@ def load_recognizer(
     state = loaded.get("state_dict", loaded)
     if not head:
         state = {name: value for name, value in state.items() if not name.startswith("cls_head.")}
-    try:
-        wrong = model.load_state_dict(state, strict=False)
-    except RuntimeError as error:  # tensors of other shapes, one a line
-        differ = [line.strip(" \t.") for line in str(error).splitlines()[1:]]
+    missing, unexpected = load_weights(model, state, checkpoint)
+    missing = [name for name in missing if head or not name.startswith("cls_head.")]
+    if missing or unexpected:
         raise ValueError(
-            f"{checkpoint} is of another model than the config: {_some(differ)}"
-        ) from None
-    missing = [n for n in wrong.missing_keys if head or not n.startswith("cls_head.")]
-    if missing or wrong.unexpected_keys:
-        raise ValueError(
-            f"{checkpoint} is of another model than the config: it lacks {_some(missing)}, "
-            f"and has besides {_some(wrong.unexpected_keys)}"
+            f"{checkpoint} is of another model than the config: it lacks {some(missing)}, "
+            f"and has besides {some(unexpected)}"
         )
     return model.to(device).eval()
 
 
-def _some(names: Sequence[str], most: int = 4) -> str:
+def load_weights(
+    model: nn.Module, state: Mapping[str, Tensor], source: str
+) -> tuple[list[str], list[str]]:
+    """Load what there is into a model.
+
+    Args:
+        model: The model.
+        state: Tensors by the model's names.
+        source: Where they are from, for messages.
+
+    Returns:
+        Names that the state lacks, and names that the model lacks.
+
+    Raises:
+        ValueError: If tensors have other shapes; names them.
+    """
+    try:
+        wrong = model.load_state_dict(state, strict=False)
+    except RuntimeError as error:  # one a line
+        differ = [line.strip(" \t.") for line in str(error).splitlines()[1:]]
+        raise ValueError(f"{source} is of another model than the config: {some(differ)}") from None
+    return wrong.missing_keys, wrong.unexpected_keys
+
+
+def some(names: Sequence[str], most: int = 4) -> str:
+    """The first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return (", ".join(names[:most]) or "nothing") + more

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from mmaction.datasets import VideoDataset
 from mmengine.config import Config
-from mmengine.registry import DefaultScope
 
 from mmvidformer.datasets.class_subset import ClassSubsetDataset
 from mmvidformer.datasets.own_lists import VideoLists
+from mmvidformer.engine import config_scope
 from mmvidformer.registry import DATASETS
 
 # Arguments of ClassSubsetDataset beyond VideoDataset's.
@@ -66,7 +66,7 @@ def use_lists(cfg: Config, lists: VideoLists) -> list[str]:
 
 
 def _class_of(cfg: Config, dataset: dict) -> type:
-    with DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction")):
+    with config_scope(cfg):
         return DATASETS.get(dataset.type) if isinstance(dataset.type, str) else dataset.type
 
 

@@ -1,13 +1,13 @@
 """Weights to start from, in any format that can be converted."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from mmengine.config import Config
-from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
 from mmvidformer.convert import FORMATS, read_model, save_checkpoint
+from mmvidformer.engine import config_scope
+from mmvidformer.engine.recognizer import load_weights, some
 from mmvidformer.registry import MODELS
 
 HEAD = "cls_head."
@@ -35,7 +35,7 @@ def start_from(cfg: Config, weights: str | Path, target: str | Path) -> list[str
     kind, found = read_model(weights)
     if "init_from" in cfg.model.get("backbone", {}):
         cfg.model.backbone.init_from = None
-    with DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction")):
+    with config_scope(cfg):
         model = MODELS.build(cfg.model)
     wanted = model.state_dict()
     state, left_out = {}, []
@@ -53,32 +53,23 @@ def start_from(cfg: Config, weights: str | Path, target: str | Path) -> list[str
     return [
         f"{weights} ({FORMATS[kind].title}): {len(state)} of {len(found.state)} tensors loaded",
         f"left out: {', '.join(left_out) or 'nothing'}",
-        f"start anew: {_some(anew)}",
+        f"start anew: {some(anew)}",
     ]
 
 
 def _check(model: nn.Module, state: dict[str, Tensor], source: str) -> list[str]:
     """Load what there is, and name what starts anew."""
-    try:
-        missing, unexpected = model.load_state_dict(state, strict=False)
-    except RuntimeError as error:  # tensors of other shapes, one a line
-        differ = [line.strip(" \t.") for line in str(error).splitlines()[1:]]
-        raise ValueError(f"{source} is of another model than the config: {_some(differ)}") from None
+    missing, unexpected = load_weights(model, state, source)
     parts = {name.split(".")[0] for name in state}
     lacking = [n for n in missing if n.split(".")[0] in parts and not n.startswith(HEAD)]
     if lacking or unexpected:
         raise ValueError(
-            f"{source} is of another model than the config: it lacks {_some(lacking)}, and has "
-            f"besides {_some(unexpected)}. (An image model is where a backbone starts from: "
+            f"{source} is of another model than the config: it lacks {some(lacking)}, and has "
+            f"besides {some(unexpected)}. (An image model is where a backbone starts from: "
             "--cfg-options model.backbone.init_from=FILE.)"
         )
-    return list(missing)
+    return missing
 
 
 def _size(value: Tensor) -> str:
     return "x".join(map(str, value.shape))
-
-
-def _some(names: Sequence[str], most: int = 6) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return (", ".join(names[:most]) or "nothing") + more

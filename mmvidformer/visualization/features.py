@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
-from mmengine.registry import DefaultScope
 from torch import nn
 from torch.utils.data import DataLoader, Subset
 
+from mmvidformer.engine import config_scope
 from mmvidformer.registry import DATASETS
 from mmvidformer.visualization.recognizer import build_view_pipeline
 
@@ -45,7 +45,7 @@ def build_split(cfg: Config, split: str, most: int | None = None, seed: int = 0)
         raise ValueError(f"the config has no {split}_dataloader")
     settings = {**loader.dataset, "test_mode": True}
     settings["pipeline"] = build_view_pipeline(cfg).transforms
-    with DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction")):
+    with config_scope(cfg):
         dataset = DATASETS.build(settings)
     chosen = np.arange(len(dataset))
     if most is not None and most < len(chosen):

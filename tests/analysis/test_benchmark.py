@@ -74,8 +74,8 @@ def test_products_are_those_of_the_config() -> None:
 @pytest.mark.parametrize("kind", ["fixation", "linear", "performer", "cosformer"])
 def test_joint_linear_attention_grows_linearly(kind: str) -> None:
     """Memory and products, over 8 times as many tokens; the products of softmax do not."""
-    todo = cases([kind, "softmax"], ["joint"], [4, 32], [64], arch=ARCH, attention_only=True)
-    costs = [measure(case, repeats=1, warmup=0) for case in todo]
+    planned = cases([kind, "softmax"], ["joint"], [4, 32], [64], arch=ARCH, attention_only=True)
+    costs = [measure(case, repeats=1, warmup=0) for case in planned]
     linear, softmax = growth(costs)
     assert (linear.kind, softmax.kind, linear.factor) == (kind, "softmax", 8)
     assert linear.memory < 1.1
@@ -84,9 +84,9 @@ def test_joint_linear_attention_grows_linearly(kind: str) -> None:
 
 
 def test_cases_go_from_small_to_large() -> None:
-    todo = cases(["linear"], ["joint"], [16, 4], [32, 64], batch=5)
-    assert [(c.frames, c.size) for c in todo] == [(4, 32), (16, 32), (4, 64), (16, 64)]
-    assert {c.batch for c in todo} == {5}
+    planned = cases(["linear"], ["joint"], [16, 4], [32, 64], batch=5)
+    assert [(c.frames, c.size) for c in planned] == [(4, 32), (16, 32), (4, 64), (16, 64)]
+    assert {c.batch for c in planned} == {5}
 
 
 def test_too_little_memory_is_a_result() -> None:
@@ -122,8 +122,8 @@ def test_growth_needs_two_sizes() -> None:
 
 @pytest.mark.gpu
 def test_on_a_gpu() -> None:
-    todo = cases(["linear"], ["joint"], [4, 32], [64], arch=ARCH, attention_only=True)
-    costs = [measure(case, "cuda", torch.bfloat16, repeats=3) for case in todo]
+    planned = cases(["linear"], ["joint"], [4, 32], [64], arch=ARCH, attention_only=True)
+    costs = [measure(case, "cuda", torch.bfloat16, repeats=3) for case in planned]
     assert next(growth(costs)).memory < 1.1
     vast = Case("linear", "joint", 4, 32, ARCH, batch=2**24, attention_only=True)
     assert measure(vast, "cuda", repeats=1).seconds is None

@@ -61,7 +61,7 @@ def test_each_row_is_trained_and_tested_once_a_seed(ablation, tmp_path, capsys):
 
 def test_what_rows_share_and_several_figures(ablation, tmp_path):
     calls = ablation(*ROWS, "--common", "d=4", "e=5", "--metric", "acc/top1", "acc/top5")
-    assert calls[0][-3:] == ["a.b=1", "d=4", "e=5"]
+    assert calls[0][-3:] == ["d=4", "e=5", "a.b=1"]
     assert calls[2][-2:] == ["d=4", "e=5"]
     lines = (tmp_path / "table.md").read_text().splitlines()
     assert lines[2:4] == [

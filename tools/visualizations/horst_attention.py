@@ -114,9 +114,7 @@ def look_back(
 def main(argv: Sequence[str] | None = None) -> None:
     """Draw as the command line says."""
     args = parse_args(argv)
-    cfg = load_config(args.config)
-    if args.cfg_options is not None:
-        cfg.merge_from_dict(args.cfg_options)
+    cfg = load_config(args.config, args.cfg_options)
     model = load_stream_model(cfg, args.checkpoint, args.device)
     names = read_class_names(args.names, stream_tasks(model))
     pipeline = build_frame_pipeline(cfg)

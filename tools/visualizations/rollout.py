@@ -59,9 +59,7 @@ def picture_name(video: str) -> str:
 def main(argv: Sequence[str] | None = None) -> None:
     """Draw as the command line says."""
     args = parse_args(argv)
-    cfg = load_config(args.config)
-    if args.cfg_options is not None:
-        cfg.merge_from_dict(args.cfg_options)
+    cfg = load_config(args.config, args.cfg_options)
     model = load_recognizer(cfg, args.checkpoint, args.device)
     names = read_names(args.names, model.cls_head.num_classes) if args.names else None
     pipeline = build_view_pipeline(cfg, args.clips)

@@ -46,9 +46,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
 def main(argv: Sequence[str] | None = None) -> None:
     """Collect, embed, draw and save."""
     args = parse_args(argv)
-    cfg = load_config(args.config)
-    if args.cfg_options is not None:
-        cfg.merge_from_dict(args.cfg_options)
+    cfg = load_config(args.config, args.cfg_options)
     model = load_recognizer(cfg, args.checkpoint, args.device, head=False)
     videos = build_split(cfg, args.split, args.max_videos, args.seed)
     check_perplexity(args.perplexity, len(videos))  # before the long part

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmengine.config import Config
-from mmengine.registry import DefaultScope
 
 from mmvidformer.datasets.faults import path_of
 from mmvidformer.engine.preflight.classes import head_classes
 from mmvidformer.engine.preflight.clips import leaf_datasets
 from mmvidformer.engine.preflight.problems import Problem, base_name
+from mmvidformer.engine.recognizer import config_scope
 from mmvidformer.registry import DATASETS
 
 VIDEO_LISTS = ("VideoDataset", "TiledVideoDataset", "RepeatAugDataset", "ClassSubsetDataset")
@@ -241,7 +241,7 @@ def _check_built(cfg: Config, dataset: Mapping, share: float) -> list[Problem]:
     """Build a data set of another kind, let it complain, and look at what it has read."""
     kind = base_name(dataset["type"])
     where = str(dataset.get("ann_file") or dataset.get("root") or kind)
-    with DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction")):
+    with config_scope(cfg):
         try:
             built = DATASETS.build({**dataset})
             built.full_init()
