@@ -19,6 +19,7 @@ model = dict(
 )
 default_hooks = dict(checkpoint=dict(save_best="action/top1_1.00s"))
 train_dataloader = dict(batch_size=16)  # 32 of 2 processes
+auto_scale_lr = dict(base_batch_size=32)
 train_cfg = dict(max_epochs=12)
 param_scheduler = [
     dict(type="CosineAnnealingLR", begin=9, end=12, T_max=3, convert_to_iter_based=True)
