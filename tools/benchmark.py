@@ -11,8 +11,7 @@ multiply-accumulates, and of a copy of as many bytes as weights and input have; 
 counts three times.
 
 Writes OUT.csv, OUT.json (machine, versions, command) and OUT.png. With --page PAGE.md the blocks of
-a page are written from such files in the folder 'benchmark' beside it, and without configs that is
-all that is done.
+pages are written from such files, which their marks name; without configs that is all that is done.
 """
 
 import datetime
@@ -88,7 +87,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=5, help="timed rounds; the median counts")
     parser.add_argument("--warmup", type=int, default=1, help="rounds before them")
     parser.add_argument("--no-memory", action="store_true", help="leave peak memory out")
-    parser.add_argument("--page", type=Path, help="page whose blocks are written from the files")
+    parser.add_argument(
+        "--page", type=Path, nargs="+", default=[], help="pages whose blocks are written from files"
+    )
     args = parser.parse_args(argv)
     if args.configs and not args.out:
         parser.error("--out must name the files that results go to")
@@ -96,9 +97,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.error("give configs to measure, or --page to write")
     if args.configs:
         measure(args, sys.argv[1:] if argv is None else argv)
-    if args.page:
-        page = fill_page(args.page.read_text(), args.page.parent / "benchmark")
-        args.page.write_text(page)
+    for page in args.page:
+        page.write_text(fill_page(page.read_text(), page.parent))
 
 
 def measure(args: object, command: Sequence[str]) -> None:

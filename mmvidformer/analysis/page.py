@@ -1,10 +1,14 @@
-"""Results of the benchmark as files, and the page that quotes them.
+"""Results of the benchmark as files, and the pages that quote them.
 
-A page holds, for each name of files, a pair of marks with a block between that is written from
-``<name>.csv`` and ``<name>.json`` and from nothing else:
+A page holds marks with blocks between that are written from files and from nothing else. Names are
+paths from the page's folder, without ending (``.csv``, ``.json``, ``.png``):
 
-    <!-- benchmark: cpu -->
-    ...
+    <!-- benchmark: benchmark/cpu -->
+    all columns, how they were measured, the picture
+    <!-- end of benchmark -->
+
+    <!-- against peers: benchmark/cpu benchmark/cpu_training -->
+    time and memory of the peers over ours
     <!-- end of benchmark -->
 """
 
@@ -15,10 +19,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mmvidformer.analysis.contest import Result
+from mmvidformer.analysis.contestants import OPTIMISED, OURS
 
 COLUMNS = ("config", "pass", "contestant", "ms", "processor ms", "x ours", "x ours, processor",
            "clips/s", "peak MiB", "G MACs", "floor ms, products", "floor ms, bytes")  # fmt: skip
-BLOCK = re.compile(r"(<!-- benchmark: (\S+) -->\n).*?(<!-- end of benchmark -->)", re.DOTALL)
+BLOCK = re.compile(
+    r"(<!-- (benchmark|against peers): ([^>]+) -->\n).*?(<!-- end of benchmark -->)", re.DOTALL
+)
 
 
 def row_of(config: str, result: Result) -> list[str]:
@@ -48,24 +55,71 @@ def write_results(out: Path, rows: Sequence[Sequence[str]], about: Mapping[str, 
     Path(f"{out}.json").write_text(json.dumps(dict(about), indent=2) + "\n")
 
 
-def block_of(out: Path) -> str:
+def block_of(folder: Path, name: str) -> str:
     """What a page says about the files of a name: how it was measured, table, picture."""
-    with open(f"{out}.csv", newline="") as file:
-        header, *rows = csv.reader(file)
-    about = json.loads(Path(f"{out}.json").read_text())
-    lines = [f"- {name}: {value}" for name, value in about.items() if name != "command"]
-    lines += ["", "```", about["command"], "```", ""]
-    lines += [f"| {' | '.join(row)} |" for row in (header, ["---"] * len(header), *rows)]
-    return "\n".join([*lines, "", f"![{out.name}](benchmark/{out.name}.png)", ""])
+    header, *rows = _read(folder, name)
+    about = json.loads((folder / f"{name}.json").read_text())
+    lines = [f"- {key}: {value}" for key, value in about.items() if key != "command"]
+    lines += ["", "```", about["command"], "```", "", *_table([header, *rows])]
+    return "\n".join([*lines, "", f"![{Path(name).name}]({name}.png)", ""])
+
+
+def peers_block(folder: Path, names: Sequence[str]) -> str:
+    """Time and memory of the peers over ours, of the optimised model where it took part."""
+    found: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
+    for name in names:
+        header, *lines = _read(folder, name)
+        for line in lines:
+            row = dict(zip(header, line, strict=True))
+            found.setdefault((row["config"], row["pass"]), {})[row["contestant"]] = row
+    names_of = dict.fromkeys(name for entries in found.values() for name in entries)
+    peers = [name for name in names_of if name not in (OURS, OPTIMISED)]
+    rows = [["config", "pass", "ms of ours", *peers]]
+    for (config, kind), entries in found.items():
+        ours = entries.get(OPTIMISED, entries[OURS])
+        how = f"{kind}, optimised" if OPTIMISED in entries else kind
+        cells = [_against(entries[peer], ours) if peer in entries else "" for peer in peers]
+        rows.append([f"`{config}`", how, ours["ms"], *cells])
+    return "\n".join([*_table(rows), ""])
+
+
+def _against(peer: Mapping[str, str], ours: Mapping[str, str]) -> str:
+    text = f"{float(peer['x ours']) / float(ours['x ours']):.2f} x time"
+    if "not measured" in (peer["peak MiB"], ours["peak MiB"]):
+        return text
+    return f"{text}, {float(peer['peak MiB']) / float(ours['peak MiB']):.2f} x memory"
+
+
+def _read(folder: Path, name: str) -> list[list[str]]:
+    with open(folder / f"{name}.csv", newline="") as file:
+        return list(csv.reader(file))
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    header, *others = rows
+    return [f"| {' | '.join(row)} |" for row in (header, ["---"] * len(header), *others)]
 
 
 def fill_page(page: str, folder: Path) -> str:
-    """Write each block of a page anew from the files in a folder.
+    """Write each block of a page anew from files.
+
+    Args:
+        page: Its text.
+        folder: Where it lies.
 
     Raises:
         ValueError: If the page has no marks.
         FileNotFoundError: If there are no files of a name.
     """
     if not BLOCK.search(page):
-        raise ValueError("the page has no mark such as '<!-- benchmark: NAME -->' to write below")
-    return BLOCK.sub(lambda found: found[1] + block_of(folder / found[2]) + found[3], page)
+        raise ValueError(
+            "the page has no mark such as '<!-- benchmark: benchmark/cpu -->' to write below"
+        )
+
+    def fill(mark: re.Match) -> str:
+        names = mark[3].split()
+        full = mark[2] == "benchmark"
+        text = block_of(folder, *names) if full else peers_block(folder, names)
+        return mark[1] + text + mark[4]
+
+    return BLOCK.sub(fill, page)

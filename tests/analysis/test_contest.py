@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from mmvidformer.analysis import timing
-from mmvidformer.analysis.contest import Settings, check_equal, compete, measure_peak
+from mmvidformer.analysis.contest import Result, Settings, check_equal, compete, measure_peak
 from mmvidformer.analysis.contestants import Contestant, contestants
-from mmvidformer.analysis.page import COLUMNS, fill_page
+from mmvidformer.analysis.page import COLUMNS, fill_page, row_of, write_results
 from mmvidformer.analysis.timing import copy_rate, product_rate, time_call
 
 ARCH = {"embed_dims": 32, "depth": 2, "num_heads": 2}
@@ -142,12 +142,35 @@ def test_on_a_gpu() -> None:
         assert result.seconds > 0 and result.peak > 0
 
 
-def test_the_page_is_written_from_the_files() -> None:
-    docs = Path(__file__).parents[2] / "docs"
-    page = (docs / "benchmark.md").read_text()
-    assert fill_page(page, docs / "benchmark") == page
+@pytest.mark.parametrize("name", ["docs/benchmark.md", "README.md"])
+def test_pages_are_written_from_the_files(name: str) -> None:
+    page = Path(__file__).parents[2] / name
+    assert fill_page(page.read_text(), page.parent) == page.read_text()
+
+
+def test_a_page_without_marks() -> None:
     with pytest.raises(ValueError, match="no mark"):
-        fill_page("# Page", docs)
+        fill_page("# Page", Path())
+
+
+def test_peers_over_ours(tmp_path: Path) -> None:
+    """Of the optimised model where it took part."""
+    figures = {"mmvidformer": (1.0, 8.0), "mmvidformer optimised": (0.8, 4.0), "Peer": (1.2, 6.0)}
+    rows = [
+        Result(name, kind, ratio, ratio, ratio, ratio, 1.0, int(peak * 2**20), 1, 1.0, 1.0)
+        for kind in ("inference", "training")
+        for name, (ratio, peak) in figures.items()
+        if kind == "inference" or name != "mmvidformer optimised"
+    ]
+    write_results(tmp_path / "both", [row_of("net", row) for row in rows], {})
+    mark = "<!-- against peers: both -->\n"
+    page = fill_page(f"{mark}old\n<!-- end of benchmark -->", tmp_path)
+    assert page.splitlines()[1:-1] == [
+        "| config | pass | ms of ours | Peer |",
+        "| --- | --- | --- | --- |",
+        "| `net` | inference, optimised | 800.0 | 1.50 x time, 1.50 x memory |",
+        "| `net` | training | 1000.0 | 1.20 x time, 0.75 x memory |",
+    ]
 
 
 def test_columns_of_the_files_are_known() -> None:
