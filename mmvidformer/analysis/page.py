@@ -22,7 +22,8 @@ from mmvidformer.analysis.contest import Result
 from mmvidformer.analysis.contestants import OPTIMISED, OURS
 
 COLUMNS = ("config", "pass", "contestant", "ms", "processor ms", "x ours", "x ours, processor",
-           "clips/s", "peak MiB", "G MACs", "floor ms, products", "floor ms, bytes")  # fmt: skip
+           "clips/s", "peak MiB", "G MACs", "floor ms, products", "floor ms, bytes",
+           "of the ceiling")  # fmt: skip
 BLOCK = re.compile(
     r"(<!-- (benchmark|against peers): ([^>]+) -->\n).*?(<!-- end of benchmark -->)", re.DOTALL
 )
@@ -44,6 +45,7 @@ def row_of(config: str, result: Result) -> list[str]:
         f"{result.macs / 1e9:.2f}",
         f"{result.product_floor * 1000:.1f}",
         f"{result.copy_floor * 1000:.1f}",
+        f"{result.product_floor / result.seconds:.3f}",
     ]
 
 

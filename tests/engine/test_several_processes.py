@@ -10,7 +10,7 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import init_default_scope
 from torch import distributed, nn
 
-from mmvidformer.engine import BlockFSDPStrategy, latest_checkpoint, merge_shards
+from mmvidformer.engine import BlockFSDPStrategy, compile_parts, latest_checkpoint, merge_shards
 from mmvidformer.registry import MODELS
 
 STEPS, BATCH = 3, 4
@@ -76,15 +76,20 @@ def step_through(model, wrapper, steps=range(STEPS), accumulate: int = 1) -> lis
 def train(kind: str, accumulate: int = 1) -> dict:
     """Train on this process's share; gives losses and whole weights."""
     model = recognizer()
-    if kind == "ddp":
+    if kind == "ddp_compiled":
+        compile_parts(model, options=dict(backend="aot_eager"))
+    if kind.startswith("ddp"):
         model = MMDistributedDataParallel(model, device_ids=None, broadcast_buffers=False)
     if not kind.startswith("fsdp"):
         wrapper = build_optim_wrapper(model, wrapper_config(accumulate))
         wrapper.initialize_count_status(model, 0, STEPS * accumulate)
         losses = step_through(model, wrapper, accumulate=accumulate)
-        model = model.module if kind == "ddp" else model
+        model = model.module if kind.startswith("ddp") else model
         return dict(losses=losses, weights=model.state_dict())
     strategy = sharded(accumulate, activation_checkpointing=kind == "fsdp_checkpointing")
+    if kind == "fsdp_compiled":
+        options = dict(backend="aot_eager")
+        assert len(compile_parts(strategy.model.module, ["TransformerBlock"], options)) == 2
     losses = step_through(strategy.model, strategy.optim_wrapper, accumulate=accumulate)
     return dict(losses=losses, weights=strategy.model_state_dict())
 
@@ -115,6 +120,8 @@ def alone() -> dict:
         (2, "fsdp_checkpointing", 2),
         pytest.param(4, "ddp", 1, marks=pytest.mark.slow),
         pytest.param(4, "fsdp", 1, marks=pytest.mark.slow),
+        pytest.param(2, "ddp_compiled", 1, marks=pytest.mark.slow),
+        pytest.param(2, "fsdp_compiled", 1, marks=pytest.mark.slow),
     ],
 )
 def test_losses_and_weights_are_those_of_one_process(
