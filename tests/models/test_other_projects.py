@@ -8,7 +8,8 @@ from types import ModuleType
 import pytest
 import torch
 from mmengine.config import Config
-from mmengine.registry import DefaultScope
+from mmengine.registry import MODELS as MMENGINE_MODELS
+from mmengine.registry import DefaultScope, Registry
 
 from mmvidformer.models.image_maps import ImageMaps
 from mmvidformer.registry import MODELS
@@ -83,6 +84,27 @@ def test_maps_lie_as_in_the_image() -> None:
     grid, _ = maps.backbone.forward_features(images[:, :, None])
     assert found.shape == (2, 8, 3, 4)
     torch.testing.assert_close(found[1, :, 2, 1], grid[1, 0, 2, 1])
+
+
+@pytest.fixture
+def sibling() -> Iterator[Registry]:
+    """What any project beside MMAction2 has: a child of MMEngine's registry, as default scope."""
+    registry = Registry("model", scope="sibling", parent=MMENGINE_MODELS)
+    with DefaultScope.overwrite_default_scope("sibling"):
+        yield registry
+    MMENGINE_MODELS.children.pop("sibling")
+
+
+def test_is_built_from_the_scope_of_a_sibling(sibling: Registry) -> None:
+    arch = dict(embed_dims=8, depth=1, num_heads=2)
+    vivit = dict(type="mmvidformer.ViViT", arch=arch, scheme="spacetime", img_size=16)
+    maps = sibling.build(
+        dict(
+            type="mmaction.mmvidformer.ImageMaps",
+            backbone=vivit | dict(clip_len=1, tubelet=(1, 8, 8)),
+        )
+    )
+    assert maps(torch.randn(1, 3, 16, 16))[0].shape == (1, 8, 2, 2)
 
 
 def test_a_backbone_without_places_is_refused() -> None:
