@@ -48,13 +48,25 @@ def write_results(out: Path, rows: Sequence[Sequence[str]], about: Mapping[str, 
     Path(f"{out}.json").write_text(json.dumps(dict(about), indent=2) + "\n")
 
 
+def wrap_command(command: str, width: int = 96) -> str:
+    """Break a command before its options, so that no line is wider than a page."""
+    lines = [""]
+    for part in command.replace(" --", "\n--").split("\n"):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines[-1] += " \\"
+            lines.append(f"    {part}")
+        else:
+            lines[-1] += f" {part}" if lines[-1] else part
+    return "\n".join(lines)
+
+
 def block_of(out: Path) -> str:
     """What a page says about the files of a name: how it was measured, table, picture."""
     with open(f"{out}.csv", newline="") as file:
         header, *rows = csv.reader(file)
     about = json.loads(Path(f"{out}.json").read_text())
     lines = [f"- {name}: {value}" for name, value in about.items() if name != "command"]
-    lines += ["", "```", about["command"], "```", ""]
+    lines += ["", "```bash", wrap_command(about["command"]), "```", ""]
     lines += [f"| {' | '.join(row)} |" for row in (header, ["---"] * len(header), *rows)]
     return "\n".join([*lines, "", f"![{out.name}](benchmark/{out.name}.png)", ""])
 
