@@ -117,6 +117,20 @@ def test_multimodal_models_are_placeholders_that_say_so() -> None:
         MODELS.get("VindLUVQA")()
 
 
+def test_multimodal_models_of_mmpretrain_are_off_too(tmp_path: Path) -> None:
+    package = tmp_path / "mmpretrain" / "utils"
+    package.mkdir(parents=True)
+    (package / "dependency.py").write_text("WITH_MULTIMODAL = True")
+    code = f"""
+    import sys
+    import mmvidformer
+    sys.path.insert(0, {str(tmp_path)!r})
+    from mmpretrain.utils.dependency import WITH_MULTIMODAL
+    print(WITH_MULTIMODAL)
+    """
+    assert succeeds(code).splitlines()[-1] == "False"
+
+
 def test_without_setuptools_mmengine_finds_packages() -> None:
     code = """
     import mmvidformer

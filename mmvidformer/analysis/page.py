@@ -57,12 +57,25 @@ def write_results(out: Path, rows: Sequence[Sequence[str]], about: Mapping[str, 
     Path(f"{out}.json").write_text(json.dumps(dict(about), indent=2) + "\n")
 
 
+def wrap_command(command: str, width: int = 96) -> str:
+    """Break a command before its options, so that no line is wider than a page."""
+    lines = [""]
+    for part in command.replace(" --", "\n--").split("\n"):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines[-1] += " \\"
+            lines.append(f"    {part}")
+        else:
+            lines[-1] += f" {part}" if lines[-1] else part
+    return "\n".join(lines)
+
+
 def block_of(folder: Path, name: str) -> str:
     """What a page says about the files of a name: how it was measured, table, picture."""
     header, *rows = _read(folder, name)
     about = json.loads((folder / f"{name}.json").read_text())
     lines = [f"- {key}: {value}" for key, value in about.items() if key != "command"]
-    lines += ["", "```", about["command"], "```", "", *_table([header, *rows])]
+    lines += ["", "```bash", wrap_command(about["command"]), "```", ""]
+    lines += _table([header, *rows])
     return "\n".join([*lines, "", f"![{Path(name).name}]({name}.png)", ""])
 
 

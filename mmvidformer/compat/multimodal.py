@@ -1,14 +1,18 @@
-"""MMAction2 1.2's multimodal models do not import with newer versions of transformers.
+"""Multimodal models of MMAction2 1.2 and MMPretrain 1.2 do not import with newer transformers.
 
-Symptom: ``import mmaction.models`` dies with ``ImportError: cannot import name
-'apply_chunking_to_forward' from 'transformers.modeling_utils'``: having transformers installed,
-whatever its version, switches these models on. The name is still there in transformers 4.54, and
-gone in 4.56 and 5. MMAction2 itself has placeholders for an environment without transformers;
-they are used here too.
+Symptoms: ``import mmaction.models`` dies with ``ImportError: cannot import name
+'apply_chunking_to_forward' from 'transformers.modeling_utils'``, ``import mmpretrain.models``,
+which turns that error into None, with ``TypeError: NoneType takes no arguments``: having
+transformers installed, whatever its version, switches these models on. The name is still there in
+transformers 4.54, and gone in 4.56 and 5. Both projects have placeholders for an environment
+without transformers; they are used here too.
 """
 
 import importlib.util
 from pathlib import Path
+from types import ModuleType
+
+from mmvidformer.compat.finders import after_import
 
 _LOST = "apply_chunking_to_forward"
 
@@ -25,8 +29,13 @@ def needed() -> bool:
     return not source.is_file() or _LOST not in source.read_text(encoding="utf-8")
 
 
+def _switch_off(dependency: ModuleType) -> None:
+    dependency.WITH_MULTIMODAL = False
+
+
 def repair() -> None:
-    """Tell MMAction2 that the multimodal models are unavailable."""
+    """Tell MMAction2, and MMPretrain once it is imported, that these models are unavailable."""
     from mmaction.utils import dependency
 
-    dependency.WITH_MULTIMODAL = False
+    _switch_off(dependency)
+    after_import("mmpretrain.utils.dependency", _switch_off)

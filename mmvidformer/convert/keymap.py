@@ -67,11 +67,10 @@ class Rule:
         return [self._numbered(i) for i in range(max(len(blocks), 1))]
 
     def _numbered(self, i: int) -> "Rule":
-        names = [
-            tuple(name.replace("{i}", str(i)) for name in side)
-            for side in (self.sources, self.targets)
-        ]
-        return Rule(*names, self.op, self.optional)
+        def fill(names: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(name.replace("{i}", str(i)) for name in names)
+
+        return Rule(fill(self.sources), fill(self.targets), self.op, self.optional)
 
 
 def linear(

@@ -80,8 +80,11 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(dim, 3 * dim, bias=qkv_bias)
         head_dim = dim // num_heads
         self.kernel = build_kernel(kernel, head_dim=head_dim, dropout=attn_drop)
+        moves: dict[str, nn.Module]
         moves = {f"shift{i}": build_shift(shift, dim) for i, shift in enumerate(shifts)}
-        gates = {"features": self.kernel.feature_map} if self.kernel.feature_map else {}
+        gates: dict[str, nn.Module]
+        features = self.kernel.feature_map
+        gates = {"features": features} if isinstance(features, nn.Module) else {}
         gates |= {"fixation": Fixation.build(fixation, head_dim)} if fixation else {}
         self.prepare = nn.ModuleDict({**gates, **moves} if shift_last else {**moves, **gates})
         self.proj = nn.Linear(dim, dim)

@@ -37,7 +37,7 @@ FIXATIONS: dict[str, tuple[Gate, ...]] = {
 
 COMBINATIONS: dict[str, Callable[[list[Tensor]], Tensor]] = {
     "concat": lambda parts: torch.cat(parts, dim=-1),
-    "add": sum,
+    "add": lambda parts: reduce(torch.add, parts),
     "multiply": lambda parts: reduce(torch.mul, parts),
 }
 

@@ -28,7 +28,8 @@ class ImageMaps(nn.Module):
             raise ValueError(
                 "the factorised encoder pools each frame and has no map; take scheme='spacetime'"
             )
-        self.backbone = MODELS.build(backbone)
+        # From a sibling project's scope the names of ours are not found.
+        self.backbone = MODELS.build({"_scope_": "mmvidformer", **backbone})
 
     def init_weights(self) -> None:
         """Load what the backbone's ``init_from`` names, if anything."""

@@ -137,11 +137,12 @@ def draw_bars(panels: Mapping[str, Mapping[str, tuple[float, float]]], unit: str
         unit: Of the values.
 
     Returns:
-        The figure, two panels a row.
+        The figure, two panels a row where there are several.
     """
-    rows = max(-(-len(panels) // 2), 1)
-    figure = Figure(figsize=(12, 2.6 * rows), dpi=100, layout="constrained")
-    grid = figure.subplots(rows, 2, squeeze=False)
+    columns = min(max(len(panels), 1), 2)
+    rows = max(-(-len(panels) // columns), 1)
+    figure = Figure(figsize=(6.5 * columns, 2.6 * rows), dpi=100, layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
     for axes in grid.flat[len(panels) :]:
         axes.remove()
     for axes, (title, bars) in zip(grid.flat, panels.items(), strict=False):

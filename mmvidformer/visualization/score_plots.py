@@ -76,7 +76,8 @@ def draw_class_accuracy(
     left, *right = figure.subplots(1, panels, squeeze=False)[0]
     bars = left.barh(range(len(worst)), 100 * accuracy[worst], color="C0")
     texts = [f"{100 * accuracy[i]:.0f}% of {videos[seen[i]]}" for i in worst]
-    left.bar_label(bars, texts, padding=3, fontsize=8)
+    paper = dict(facecolor="white", edgecolor="none", pad=0.5)  # the line of the mean ends at it
+    left.bar_label(bars, texts, padding=3, fontsize=8, bbox=paper, zorder=3)
     left.set_yticks(range(len(worst)), [names[seen[i]] for i in worst], fontsize=8)
     left.invert_yaxis()
     left.margins(y=0.02)

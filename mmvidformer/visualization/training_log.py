@@ -7,6 +7,7 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 Curve = dict[float, float]
 
@@ -123,10 +124,11 @@ def draw_training(logs: Mapping[str, TrainingLog], figures: Sequence[str] | None
             _draw(axes, log.validation.get(validated, {}), colour, marker=".")
         axes.set(xlabel=units[0], title=title)
         axes.set(xlim=(0, None), ylim=(0, None))
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
         axes.ticklabel_format(axis="y", scilimits=(-2, 4))  # small learning rates
         axes.grid(alpha=0.3)
     if any(name.endswith("top1") for name in figures):
-        grid[-1].set_xlabel(f"{units[0]} (dashed: training batches)")
+        grid[-1].set_xlabel(f"{units[0]} (dashed: single training batches)")
     figure.legend(loc="outside lower center", ncols=min(len(logs), 4), fontsize=9)
     return figure
 

@@ -10,7 +10,13 @@ from torch import nn
 from mmvidformer.analysis import timing
 from mmvidformer.analysis.contest import Result, Settings, check_equal, compete, measure_peak
 from mmvidformer.analysis.contestants import Contestant, contestants
-from mmvidformer.analysis.page import COLUMNS, fill_page, row_of, write_results
+from mmvidformer.analysis.page import (
+    COLUMNS,
+    fill_page,
+    row_of,
+    wrap_command,
+    write_results,
+)
 from mmvidformer.analysis.timing import copy_rate, product_rate, time_call
 
 ARCH = {"embed_dims": 32, "depth": 2, "num_heads": 2}
@@ -178,3 +184,11 @@ def test_columns_of_the_files_are_known() -> None:
     for about in folder.glob("*.json"):
         with open(about.with_suffix(".csv"), newline="") as file:
             assert tuple(next(csv.reader(file))) == COLUMNS
+
+
+def test_long_commands_are_broken_before_options() -> None:
+    command = "python tool.py one --two 2 --three --four 4"
+    assert wrap_command(command, 20) == (
+        "python tool.py one \\\n    --two 2 --three \\\n    --four 4"
+    )
+    assert wrap_command(command) == command

@@ -1,14 +1,19 @@
 """The examples for other MM projects: built in their scope, and a training step."""
 
 import importlib
-from collections.abc import Iterator
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
+import torchvision
 from mmengine.config import Config
-from mmengine.registry import DefaultScope
+from mmengine.registry import MODELS as MMENGINE_MODELS
+from mmengine.registry import DefaultScope, Registry
+from torch import Tensor
 
 from mmvidformer.models.image_maps import ImageMaps
 from mmvidformer.registry import MODELS
@@ -49,9 +54,37 @@ def test_mmpretrain_classifier(scope: None) -> None:
     assert model.eval()(torch.randn(1, 3, 48, 80)).shape == (1, 10)
 
 
+class NoOperators(ModuleType):
+    """Stands for mmcv's compiled operators, which mmcv-lite lacks: each fails when it is called."""
+
+    def __getattr__(self, name: str) -> Callable:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def missing(*args, **kwargs) -> None:
+            raise NotImplementedError(f"mmcv's operator {name} is not compiled")
+
+        return missing
+
+    @staticmethod
+    def nms(bboxes: Tensor, scores: Tensor, iou_threshold: float, offset: int) -> Tensor:
+        assert offset == 0
+        return torchvision.ops.nms(bboxes, scores, iou_threshold)
+
+
+@pytest.fixture
+def operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What MMDetection imports from mmcv, compiled or not. RetinaNet calls but one, nms."""
+    if importlib.util.find_spec("mmcv._ext") is None:
+        monkeypatch.setitem(sys.modules, "mmcv._ext", NoOperators("mmcv._ext"))
+        # mmcv has tried in vain, on its own import, to offer this one here.
+        layer = importlib.import_module("mmcv.ops").MultiScaleDeformableAttention
+        transformer = importlib.import_module("mmcv.cnn.bricks.transformer")
+        monkeypatch.setattr(transformer, layer.__name__, layer, raising=False)
+
+
 @pytest.mark.parametrize("scope", ["mmdet"], indirect=True)
-def test_mmdet_detector(scope: None) -> None:
-    need("mmcv.ops")  # a full mmcv
+def test_mmdet_detector(scope: None, operators: None) -> None:
     need("mmdet.models")
     registry = need("mmdet.registry")
     structures = need("mmdet.structures")
@@ -61,15 +94,21 @@ def test_mmdet_detector(scope: None) -> None:
     model = registry.MODELS.build(cfg.model)
     assert isinstance(model.backbone, ImageMaps)
     sample = structures.DetDataSample(
-        metainfo=dict(img_shape=(96, 64), pad_shape=(96, 64), batch_input_shape=(96, 64)),
+        metainfo=dict.fromkeys(("img_shape", "pad_shape", "batch_input_shape"), (96, 64))
+        | dict(ori_shape=(192, 128), scale_factor=(0.5, 0.5)),
         gt_instances=InstanceData(
             bboxes=torch.tensor([[4.0, 4.0, 60.0, 70.0]]), labels=torch.tensor([1])
         ),
         ignored_instances=InstanceData(bboxes=torch.zeros(0, 4), labels=torch.zeros(0).long()),
     )
-    losses = model(torch.randn(1, 3, 96, 64), [sample], mode="loss")
+    images = torch.randn(1, 3, 96, 64)
+    losses = model(images, [sample], mode="loss")
     sum(sum(parts) for parts in losses.values()).backward()
     check_gradients(model)
+    with torch.no_grad():
+        (found,) = model.eval()(images, [sample], mode="predict")
+    assert len(found.pred_instances) > 0
+    assert (found.pred_instances.bboxes <= torch.tensor([128.0, 192.0] * 2)).all()
 
 
 def test_maps_lie_as_in_the_image() -> None:
@@ -83,6 +122,27 @@ def test_maps_lie_as_in_the_image() -> None:
     grid, _ = maps.backbone.forward_features(images[:, :, None])
     assert found.shape == (2, 8, 3, 4)
     torch.testing.assert_close(found[1, :, 2, 1], grid[1, 0, 2, 1])
+
+
+@pytest.fixture
+def sibling() -> Iterator[Registry]:
+    """What any project beside MMAction2 has: a child of MMEngine's registry, as default scope."""
+    registry = Registry("model", scope="sibling", parent=MMENGINE_MODELS)
+    with DefaultScope.overwrite_default_scope("sibling"):
+        yield registry
+    MMENGINE_MODELS.children.pop("sibling")
+
+
+def test_is_built_from_the_scope_of_a_sibling(sibling: Registry) -> None:
+    arch = dict(embed_dims=8, depth=1, num_heads=2)
+    vivit = dict(type="mmvidformer.ViViT", arch=arch, scheme="spacetime", img_size=16)
+    maps = sibling.build(
+        dict(
+            type="mmaction.mmvidformer.ImageMaps",
+            backbone=vivit | dict(clip_len=1, tubelet=(1, 8, 8)),
+        )
+    )
+    assert maps(torch.randn(1, 3, 16, 16))[0].shape == (1, 8, 2, 2)
 
 
 def test_a_backbone_without_places_is_refused() -> None:

@@ -71,3 +71,5 @@ def test_bars_have_their_floors() -> None:
     assert left.collections[0].get_offsets()[:, 0].tolist() == [1, 2]
     assert [label.get_text() for label in left.get_yticklabels()] == ["ours", "theirs"]
     assert (right.get_title(), right.get_xlabel()) == ("b", "ms")
+    single = draw_bars({"a": panels["a"]}, "ms")
+    assert single.axes[0].get_gridspec().ncols == 1  # no empty half

@@ -44,6 +44,7 @@ def test_runs_are_drawn_in_one_plot(resumed: Path) -> None:
     assert accuracy.lines[0].get_linestyle() == "--"
     assert loss.lines[0].get_color() != loss.lines[1].get_color()
     assert loss.lines[0].get_marker() == "None"
+    assert all(tick == int(tick) for tick in accuracy.get_xticks())  # no half epochs
     with pytest.raises(ValueError, match="'acc/top9'; there are acc/top1"):
         draw_training({"a": log}, ["acc/top9"])
 

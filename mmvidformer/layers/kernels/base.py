@@ -65,8 +65,8 @@ class LinearCostKernel(nn.Module, ABC):
                 f"{type(self).__name__} takes {wanted}, got one of shape {tuple(mask.shape)}"
             )
         with _without_autocast(v.device.type):
-            wide = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
-            return self.attend(*wide, mask).to(v.dtype)
+            q, k, wide = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
+            return self.attend(q, k, wide, mask).to(v.dtype)
 
     @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
