@@ -179,12 +179,23 @@ HEADER = "narration_id,participant_id,video_id,start_frame,stop_frame,noun_class
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (HEADER + "n,P01,v,1,9,3,0\n", r"entry 1: label 3 is not in 0 to 2 \(task 0 of the head"),
+        (HEADER + "n,P01,v,1,9,3,0\n", r"line 2: label 3 is not in 0 to 2 \(task 0 of the head"),
+        (
+            HEADER + '\nm,P01,v,1,9,0,0\n"two\nlines",P01,v,1,9,0,2\n',
+            r"list\.txt, line 5: label 2 is not in 0 to 1 \(task 1 of the head is 2\); 1 of 2",
+        ),
         (HEADER + "n,P01,v,1,9,900,0\n", r"list\.txt, line 2: noun_class 900 is not in 0 to 299"),
         ("a,b\n1,2\n", r"list\.txt has no column narration_id"),
-        (HEADER + "n,P01,w,1,9,2,0\n", r"1 of 1 files are missing, the first is .*w\.MP4"),
+        (
+            HEADER + "n,P01,v,1,9,2,0\nm,P01,w,1,9,2,0\n",
+            r"list\.txt, line 3: 1 of 2 files are missing, the first is .*w\.MP4",
+        ),
+        (
+            HEADER + "n,P01,v,1,9,2,0\nm,P01,v,1,9,2,0\nn,P01,v,5,9,2,1\n",
+            r"list\.txt, line 4: narration_id n stands in line 2 already\. Remove",
+        ),
     ],
-    ids=["head", "label", "columns", "missing"],
+    ids=["head", "later", "label", "columns", "missing", "twice"],
 )
 def test_epic_kitchens(tmp_path, text, told):
     cfg = config(tmp_path, text)
@@ -193,6 +204,71 @@ def test_epic_kitchens(tmp_path, text, told):
     (tmp_path / "P01" / "videos").mkdir(parents=True)
     (tmp_path / "P01" / "videos" / "v.MP4").write_bytes(b"x")
     with pytest.raises(WrongSetup, match=told):
+        refuse(cfg)
+
+
+ACTIONS = "id,verb,noun\n0,0,1\n1,1,0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("7,v,30,60,0,1,0\n8,v,90,99,1,0,1\n", r"line 2: label 1 is not in 0 to 0 \(task 2 of"),
+        ("7,v,30,60,0,1,0\n8,v,90,99,0,1\n", r"line 2: 6 fields in .* expected narration_id"),
+        ("7,v,30,60,0,1,0\n8,w,90,99,0,1,0\n", r"line 2: 1 of 2 files are missing.*w\.mp4"),
+        ("7,v,30,60,0,1,0\n7,v,90,99,0,1,0\n", r"line 2: narration_id 7 stands in line 1"),
+    ],
+    ids=["head", "columns", "missing", "twice"],
+)
+def test_anticipation(tmp_path, text, told):
+    cfg = config(tmp_path, text)
+    (tmp_path / "actions.csv").write_text(ACTIONS)
+    (tmp_path / "v.mp4").write_bytes(b"x")
+    cfg.train_dataloader.dataset = dict(
+        type="mmvidformer.AnticipationDataset",
+        ann_file=str(tmp_path / "list.txt"),
+        action_file=str(tmp_path / "actions.csv"),
+        data_prefix=dict(video=str(tmp_path)),
+        name="{video_id}.mp4",
+        pipeline=[dict(type="mmvidformer.ObserveBefore", num_steps=4)],
+    )
+    tasks = dict(verb=2, noun=2, action=1)
+    cfg.model.cls_head = dict(type="mmvidformer.AnticipationHead", tasks=tasks)
+    with pytest.raises(WrongSetup, match=r"list\.txt, " + told):
+        refuse(cfg)
+
+
+@pytest.mark.parametrize(
+    ("classes", "told"),
+    [
+        ("7\n0\n5\n", r"line 4, class 5 numbered anew by .*classes\.txt: label 2 is not in 0 to 1"),
+        ("7\n9\n", r"list\.txt has no video of class \[9\], which .*classes\.txt names"),
+        ("7\n7\n", r"classes\.txt, line 2: class '7' for the second time"),
+        ("run\n", r"classes\.txt, line 1: 'run' is no number; for names, give label_map"),
+        (None, r"No such file .*classes\.txt"),
+        ("0\n5\n", None),
+        ("6\n", r"line 3, class 6 .*: 1 of 1 files are missing"),
+    ],
+    ids=["too_many", "absent", "twice", "name", "no_file", "fits", "missing"],
+)
+def test_a_subset_is_checked_under_its_new_labels(tmp_path, classes, told):
+    """Videos of classes that are left out may be missing, and have labels beyond the head's."""
+    cfg = config(tmp_path, "a.mp4 7\nb.mp4 0\nx.mp4 6\nd.mp4 5\n")
+    cfg.train_dataloader.dataset.type = "mmvidformer.ClassSubsetDataset"
+    cfg.train_dataloader.dataset.class_file = str(tmp_path / "classes.txt")
+    if classes is not None:
+        (tmp_path / "classes.txt").write_text(classes)
+    if told is None:
+        assert check(cfg) == []
+        return
+    with pytest.raises(WrongSetup, match=told):
+        refuse(cfg)
+
+
+def test_each_task_of_the_head_needs_a_label(tmp_path):
+    cfg = config(tmp_path)
+    cfg.model.cls_head = dict(type="mmvidformer.MultiTaskHead", tasks=dict(noun=2, verb=2))
+    with pytest.raises(WrongSetup, match=r"line 1: labels of a sample: 1, tasks of model.cls_.*2"):
         refuse(cfg)
 
 
