@@ -152,6 +152,34 @@ def test_classes_of_a_checkpoint_are_compared(tmp_path, form):
         refuse(config(tmp_path, load_from=str(path)))
 
 
+class Payload:
+    """Runs code when it is unpickled."""
+
+    def __reduce__(self):
+        return Path.touch, (Path("was_run"),)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (Payload(), r"model\.pth is refused: it names pathlib\S+, and loading it could run code"),
+        (torch.zeros(2), r"model\.pth can't be read: it holds a Tensor, not the weights by their"),
+        (None, r"model\.pth can't be read: it is empty \(0 bytes\)"),
+    ],
+    ids=["pickle", "tensor", "empty"],
+)
+def test_a_file_without_weights_is_refused(tmp_path, monkeypatch, content, told):
+    """In words that don't recommend to switch the safety off, as PyTorch's own do."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "model.pth"
+    torch.save(content, path)
+    if content is None:
+        path.write_bytes(b"")
+    with pytest.raises(WrongSetup, match=told) as caught:
+        refuse(config(tmp_path, load_from=str(path)))
+    assert "weights_only" not in str(caught.value) and not Path("was_run").exists()
+
+
 FRAMES = {
     "columns": ("a 3\n", "line 1: 2 columns .*'FOLDER FRAMES LABEL'"),
     "no_frames": ("a 3 0\nb 0 1\n", "line 2: 0 frames"),
