@@ -25,7 +25,7 @@ model = dict(
         tubelet=(2, 16, 16),
         temporal_depth=1,
     ),
-    cls_head=dict(type="TimeSformerHead", num_classes=2, in_channels=16),
+    cls_head=dict(type="TimeSformerHead", num_classes=2, in_channels=16, average_clips="prob"),
     data_preprocessor=dict(
         type="ActionDataPreprocessor", mean=[127.5] * 3, std=[127.5] * 3, format_shape="NCTHW"
     ),
