@@ -54,6 +54,10 @@ LINES = {
     "no_label": ("a.mp4 0\nb.mp4\n", "line 2: 1 columns in 'b.mp4', expected 'PATH LABEL'"),
     "blank_in_name": ("a b.mp4 0\n", r"line 1: 3 columns .* delimiter=','"),
     "word": ("a.mp4 zero\n", r"line 1: 'zero' is no number.*numbers from 0 on"),
+    "two_signs": ("a.mp4 --1\n", "line 1: '--1' is no number"),
+    "power": ("a.mp4 \u00b2\n", "line 1: '\u00b2' is no number"),
+    "old_mac": ("a.mp4 0\rb.mp4 1\r", "line 1: 3 columns in"),
+    "mark": ("\ufeffa.mp4 0\n", "line 1: begins with a byte order mark.*Save it as UTF-8 without"),
     "empty_line": ("a.mp4 0\n\nb.mp4 1\n", "line 2: the line is empty. Remove it"),
     "empty_file": ("", r"list\.txt: has no entry"),
     "too_high": (
@@ -70,6 +74,11 @@ LINES = {
         r"line 2: 2 of 3 files are missing, the first is .*x\.mp4 \(data_prefix.*check_videos",
     ),
     "extension": ("a.avi 0\n", r"1 of 1 files are missing.*a\.mp4 exists.*another extension"),
+    "dots": (
+        "a.mp4 0\n../a.mp4 0\n",
+        r"line 2: .*\.\./a\.mp4 is outside .*, the data_prefix; 1 of 2 entries\. Take out '\.\.'",
+    ),
+    "absolute": ("/a.mp4 0\n", r"line 1: /a\.mp4 is outside .*, the data_prefix\. Take out"),
     "folder": ("train/a.mp4 0\n", r"a\.mp4 exists: the annotations have folders that the data"),
 }
 
@@ -79,6 +88,25 @@ def test_a_wrong_line_is_told_with_its_number_and_a_remedy(tmp_path, name):
     lines, told = LINES[name]
     with pytest.raises(WrongSetup, match=told):
         refuse(config(tmp_path, lines))
+
+
+def test_text_of_another_encoding_is_told(tmp_path):
+    cfg = config(tmp_path)
+    (tmp_path / "list.txt").write_bytes(b"a.mp4 0\n\xe9.mp4 0\n")
+    with pytest.raises(WrongSetup, match=r"list\.txt, line 2: byte 0xe9 is no UTF-8 text"):
+        refuse(cfg)
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        (f"{DATASET}.ann_file", "is a folder, not an annotation file"),
+        ("load_from", "is a folder, and no whole checkpoint in shards"),
+    ],
+)
+def test_a_folder_in_place_of_a_file_is_told(tmp_path, setting, told):
+    with pytest.raises(WrongSetup, match=told):
+        refuse(config(tmp_path, **{setting: str(tmp_path)}))
 
 
 def test_several_wrong_lines_are_counted(tmp_path):
@@ -104,6 +132,28 @@ SETTINGS = {
     "no_file": (
         {f"{DATASET}.ann_file": "gone/list.txt"},
         r"ann_file gone/list\.txt: there is no such annotation file",
+    ),
+    "prefix": (
+        {f"{DATASET}.data_prefix": "videos"},
+        r"data_prefix of VideoDataset: is 'videos', a str\. Write data_prefix=dict\(video=FOLDER\)",
+    ),
+    "type": (
+        {f"{DATASET}.type": "VideoDatset"},
+        r"VideoDatset is not in the mmaction::dataset registry\. Mend the type, or name the module",
+    ),
+    "argument": (
+        {f"{DATASET}.type": "mmvidformer.EpicKitchensDataset", f"{DATASET}.lables": 3},
+        r"unexpected keyword argument 'lables'\. EpicKitchensDataset does not take it",
+    ),
+    "no_dataset": (
+        {"val_dataloader": dict(batch_size=1)},
+        r"val_dataloader: has no dataset\. Give val_dataloader\.dataset, or set the loader to None",
+    ),
+    "no_frames": ({f"{DATASET}.pipeline.1.clip_len": 0}, r"clips have 0 frames\. .* above 0"),
+    "text_frames": ({f"{DATASET}.pipeline.1.clip_len": "4"}, r"clips have '4' frames\."),
+    "one_side": (
+        {f"{DATASET}.pipeline.2.crop_size": [32]},
+        r"clips are 32 pixels\. .*one .*or two",
     ),
     "clip_len": (
         {f"{DATASET}.pipeline.1.clip_len": 8},
@@ -302,7 +352,8 @@ def test_each_task_of_the_head_needs_a_label(tmp_path):
 
 def test_a_kind_that_is_meant_can_be_passed_over(tmp_path):
     lines = "a.mp4 0\na.mp4 0\n"
-    assert check(config(tmp_path, lines, preflight=dict(skip=["duplicates"]))) == []
+    for skip in (["duplicates"], "duplicates"):
+        assert check(config(tmp_path, lines, preflight=dict(skip=skip))) == []
     with pytest.raises(ValueError, match="no kind all; there are columns"):
         check(config(tmp_path, lines, preflight=dict(skip=["all"])))
 

@@ -1,6 +1,8 @@
 """Annotation files, line by line."""
 
+import codecs
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +20,7 @@ from mmvidformer.registry import DATASETS
 
 VIDEO_LISTS = ("VideoDataset", "TiledVideoDataset", "RepeatAugDataset", "ClassSubsetDataset")
 FRAME_LISTS = ("RawframeDataset",)
+_NUMBER = re.compile("-?[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,13 @@ def check_annotations(cfg: Config, dataset: Mapping) -> list[Problem]:
         share = policy.get("max_bad_share", 0.05)
     problems = []
     for leaf in leaf_datasets(dataset):
-        kind = base_name(leaf["type"])
+        kind = base_name(leaf.get("type"))
+        prefix = leaf.get("data_prefix") or {}
+        if not isinstance(prefix, Mapping):
+            what = f"is {prefix!r}, a {type(prefix).__name__}"
+            remedy = "Write data_prefix=dict(video=FOLDER), or img=FOLDER for frames."
+            problems.append(Problem("dataset", f"data_prefix of {kind}", what, remedy))
+            continue
         if kind in VIDEO_LISTS + FRAME_LISTS:
             problems += _check_list(cfg, leaf, kind, share)
         else:
@@ -64,6 +73,9 @@ def _check_list(cfg: Config, dataset: Mapping, kind: str, share: float) -> list[
     file = dataset.get("ann_file", "")
     if not os.path.isfile(file):
         return [_no_file(file)]
+    unreadable = _no_text(file)
+    if unreadable is not None:
+        return [unreadable]
     lines: list[Line] = []
     columns: list[Problem] = []
     for parsed in _parse(dataset, kind):
@@ -105,11 +117,30 @@ def _of_subset(dataset: Mapping, lines: Sequence[Line]) -> list[Line]:
 
 
 def _no_file(file: str) -> Problem:
+    if os.path.isdir(file):
+        what = "is a folder, not an annotation file"
+        return Problem("dataset", f"ann_file {file}", what, "Name the file in it.")
     parent = Path(file)
     while not parent.exists() and parent != parent.parent:
         parent = parent.parent
     what = f"there is no such annotation file; the path exists up to {parent.resolve()}"
     return Problem("dataset", f"ann_file {file}", what, "Mend ann_file or the working folder.")
+
+
+def _no_text(file: str) -> Problem | None:
+    """What keeps a file from being read as the text that it seems to be."""
+    content = Path(file).read_bytes()
+    remedy = "Save it as UTF-8 without byte order mark."
+    if content.startswith(codecs.BOM_UTF8):
+        what = "begins with a byte order mark, which would belong to the first name"
+        return Problem("columns", f"{file}, line 1", what, remedy)
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        what = f"byte {content[error.start]:#04x} is no UTF-8 text"
+        return Problem("columns", f"{file}, line {line}", what, remedy)
+    return None
 
 
 def _parse(dataset: Mapping, kind: str) -> Iterator[Line | Problem]:
@@ -120,8 +151,9 @@ def _parse(dataset: Mapping, kind: str) -> Iterator[Line | Problem]:
     delimiter = None if frames else dataset.get("delimiter", " ")
     numbers = 1 + frames + bool(dataset.get("with_offset"))
     form = "FOLDER " + "OFFSET " * (numbers == 3) + "FRAMES LABEL" if frames else "PATH LABEL"
+    form = form.replace(" ", delimiter or " ")
     prefix = (dataset.get("data_prefix") or {}).get("img" if frames else "video") or ""
-    with open(file, encoding="utf-8") as opened:
+    with open(file, encoding="utf-8", newline="\n") as opened:  # as MMEngine splits it
         for number, text in enumerate(opened, start=1):
             where = f"{file}, line {number}"
             name, *rest = text.strip().split(delimiter)
@@ -132,8 +164,8 @@ def _parse(dataset: Mapping, kind: str) -> Iterator[Line | Problem]:
                 found = f"{1 + len(rest)} columns in {text.strip()[:100]!r}, expected {form!r}"
                 remedy = "Mend the line; for names with blanks separate by commas and give "
                 yield Problem("columns", where, found, remedy + "the data set delimiter=','.")
-            elif not all(value.lstrip("-").isdigit() for value in rest):
-                wrong = next(value for value in rest if not value.lstrip("-").isdigit())
+            elif not all(map(_NUMBER.fullmatch, rest)):
+                wrong = next(value for value in rest if not _NUMBER.fullmatch(value))
                 what = f"{wrong[:50]!r} is no number, expected {form!r}"
                 yield Problem("columns", where, what, "Give classes as numbers from 0 on.")
             elif frames and int(rest[numbers - 2]) < 1:
@@ -222,7 +254,7 @@ def _check_built(cfg: Config, dataset: Mapping, share: float) -> list[Problem]:
         try:
             built = DATASETS.build({**dataset})
             built.full_init()
-        except (OSError, ValueError, KeyError, AssertionError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
             return [_refused(where, kind, error)]
     if not dataset.get("ann_file"):  # it has listed what there is
         return []
@@ -238,7 +270,8 @@ def _check_built(cfg: Config, dataset: Mapping, share: float) -> list[Problem]:
     ]
     if classes is not None:
         problems += _check_labels(labels, classes, getattr(built, "multi_class", False))
-    prefix = next(iter((dataset.get("data_prefix") or {"": ""}).values()))
+    prefixes = list((dataset.get("data_prefix") or {}).values())
+    prefix = prefixes[0] if len(prefixes) == 1 else ""
     files = [
         (os.path.relpath(path_of(info), prefix or "."), path_of(info), place)
         for place, info in zip(places, infos, strict=True)
@@ -250,8 +283,14 @@ def _check_built(cfg: Config, dataset: Mapping, share: float) -> list[Problem]:
 
 def _refused(where: str, kind: str, error: Exception) -> Problem:
     """What a data set says itself."""
-    what = f"no {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
-    return Problem("dataset", where, what, f"{kind} does not take it.")
+    told = str(error.args[0] if isinstance(error, KeyError) else error).rstrip(".")
+    if "registry" in told:  # MMEngine's text goes on about how to register a class
+        told = told.partition(". ")[0]
+        remedy = "Mend the type, or name the module that has it in custom_imports."
+        return Problem("dataset", where, told, remedy)
+    if isinstance(error, KeyError):
+        told = f"there is no {told}"
+    return Problem("dataset", where, told, f"{kind} does not take it.")
 
 
 def _narrated_twice(infos: Sequence[Mapping], places: Sequence[str]) -> list[Problem]:

@@ -9,6 +9,7 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors import SafetensorError, safe_open
 
 from mmvidformer.engine.preflight.problems import Problem
+from mmvidformer.engine.shards import is_complete
 
 ADDRESSES = ("http://", "https://", "open-mmlab://", "torchvision://", "modelzoo://", "s3://")
 
@@ -31,8 +32,11 @@ def check_checkpoint(cfg: Config) -> list[Problem]:
         return []
     if not Path(path).exists():
         return [Problem("checkpoint", "load_from", f"there is no file {path}", "Mend the path.")]
-    if Path(path).is_dir():  # shards of a distributed checkpoint
-        return []
+    if Path(path).is_dir():
+        if is_complete(path):
+            return []
+        what = f"{path} is a folder, and no whole checkpoint in shards"
+        return [Problem("checkpoint", "load_from", what, "Name a checkpoint in it.")]
     try:
         shapes = _shapes(Path(path))
     except Exception as error:  # whatever the readers of three formats raise

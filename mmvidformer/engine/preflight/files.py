@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from mmvidformer.engine.data_root import is_below
 from mmvidformer.engine.preflight.problems import Problem
 
 
@@ -14,13 +15,16 @@ def read_elsewhere(dataset: Mapping) -> bool:
 
 
 def check_files(files: Sequence[tuple[str, str, str]], prefix: str, share: float) -> list[Problem]:
-    """Look for files by listing their folders.
+    """Look for files by listing their folders, and for those that lead out of the data's folder.
 
     Args:
         files: Name without prefix, path, and place in the annotations, of each.
         prefix: The prefix of names, for the message.
         share: Share of them that may be missing, where bad videos are replaced.
     """
+    outside = _outside(files, prefix)
+    if outside is not None:
+        return [outside]
     present: dict[str, set[str]] = {}
 
     def exists(path: str) -> bool:
@@ -45,6 +49,18 @@ def check_files(files: Sequence[tuple[str, str, str]], prefix: str, share: float
         remedy = "tools/data/check_videos.py writes the annotations without them."
     what = f"{len(missing)} of {len(unique)} files are missing, the first is {missing[0]}"
     return [Problem("missing_files", where, f"{what} (data_prefix {prefix!r})", remedy)]
+
+
+def _outside(files: Sequence[tuple[str, str, str]], prefix: str) -> Problem | None:
+    """The first file that is not below the prefix, as ``DataRootHook`` would refuse it."""
+    wrong = [(path, where) for _, path, where in files if prefix and not is_below(path, prefix)]
+    if not wrong:
+        return None
+    path, where = wrong[0]
+    what = f"{path} is outside {os.path.abspath(prefix)}, the data_prefix"
+    what += f"; {len(wrong)} of {len(files)} entries" if len(files) > 1 else ""
+    remedy = "Take out '..' and absolute paths, or mend data_prefix; see DataRootHook."
+    return Problem("outside", where, what, remedy)
 
 
 def _other_prefix(name: str, prefix: str) -> str:
