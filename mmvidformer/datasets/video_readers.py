@@ -98,6 +98,8 @@ class PyAVReader:
         self._path, self._av = path, av
         try:
             self._container = av.open(source)
+            if not self._container.streams.video:
+                raise BadVideo(path, "PyAV cannot open it: no video stream")
             self._stream = self._container.streams.video[0]
             self._stream.codec_context.thread_count = num_threads
             packets = [
@@ -105,8 +107,8 @@ class PyAVReader:
                 for packet in self._container.demux(self._stream)
                 if packet.size and not packet.is_discard
             ]
-        except (av.FFmpegError, IndexError) as error:
-            raise BadVideo(path, f"PyAV cannot open it: {first_line(error)}") from error
+        except av.FFmpegError as error:
+            raise BadVideo(path, f"PyAV cannot open it: {error.strerror}") from error
         self._length = len(packets)
         times = sorted({time for time, _ in packets if time is not None})
         numbers = {time: number for number, time in enumerate(times)}
@@ -145,7 +147,7 @@ class PyAVReader:
             self._length = place + 1
             return self.get_batch(np.minimum(indices, place))
         except self._av.FFmpegError as error:
-            raise BadVideo(self._path, f"PyAV cannot decode it: {first_line(error)}") from error
+            raise BadVideo(self._path, f"PyAV cannot decode it: {error.strerror}") from error
         return images
 
     def _from(self, key: int) -> Iterator[tuple[int, "av.VideoFrame"]]:
