@@ -6,7 +6,7 @@ One such video lies among four good ones. Each kind goes through training and te
 decoder, with 0 and 2 workers, under the policies 'raise' and 'resample'. It fails if a run hangs or
 crashes; if one that cannot read the video does not name it with a reason; if 'raise' goes on; if
 testing leaves the video out; or if the good videos' scores are not what they are alone. Needs PyAV
-and a system with fork (Linux, macOS); takes about 15 minutes on two cores, half with --short.
+and a system with fork (Linux, macOS); takes about 20 minutes on two cores, half with --short.
 """
 
 import csv
