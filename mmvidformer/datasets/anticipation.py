@@ -160,6 +160,7 @@ class AnticipationDataset(BaseActionDataset):
         item = {
             **ids,
             "narration_id": segment.narration_id,
+            "where": segment.where,
             "action_start": segment.start / FPS,
             **({} if label is None else {"label": label}),
         }

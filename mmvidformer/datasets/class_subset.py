@@ -1,6 +1,7 @@
 """Some classes of a data set of videos, such as Something-Something's 41 of early recognition."""
 
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 
 from mmaction.datasets import VideoDataset
@@ -50,14 +51,9 @@ class ClassSubsetDataset(VideoDataset):
 
     def load_data_list(self) -> list[dict]:
         """Read the annotation file, keep the videos of the classes, and give them new labels."""
-        labels = self._labels()
+        labels = new_labels(self.class_file, self.label_map)
         videos = super().load_data_list()
-        absent = set(labels) - {video["label"] for video in videos}
-        if absent:
-            raise ValueError(
-                f"{self.ann_file} has no video of class {sorted(absent)}, which "
-                f"{self.class_file} names; do the numbers of both mean the same?"
-            )
+        check_present(labels, (v["label"] for v in videos), self.class_file, self.ann_file)
         kept = [
             {**video, "label": labels[video["label"]]}
             for video in videos
@@ -76,29 +72,63 @@ class ClassSubsetDataset(VideoDataset):
                 level=logging.WARNING,
             )
 
-    def _labels(self) -> dict[int, int]:
-        """New label of each class that is kept."""
-        names = None
-        if self.label_map is not None:
-            lines = Path(self.label_map).read_text(encoding="utf-8").splitlines()
-            names = {name.strip(): number for number, name in enumerate(lines)}
-        labels: dict[int, int] = {}
-        lines = Path(self.class_file).read_text(encoding="utf-8").splitlines()
-        for number, line in enumerate(map(str.strip, lines), start=1):
-            if not line:
-                continue
-            where = f"{self.class_file}, line {number}"
-            if line.isdigit():
-                old = int(line)
-            elif names is None:
-                raise ValueError(f"{where}: {line!r} is no number; for names, give label_map")
-            elif line not in names:
-                raise ValueError(f"{where}: {line!r} is not in {self.label_map}")
-            else:
-                old = names[line]
-            if old in labels:
-                raise ValueError(f"{where}: class {line!r} for the second time")
-            labels[old] = len(labels)
-        if not labels:
-            raise ValueError(f"{self.class_file} names no class")
-        return labels
+
+def new_labels(class_file: str, label_map: str | None = None) -> dict[int, int]:
+    """Read which classes are kept.
+
+    Args:
+        class_file: As ``ClassSubsetDataset`` takes it.
+        label_map: As ``ClassSubsetDataset`` takes it.
+
+    Returns:
+        New label of each class that is kept.
+
+    Raises:
+        ValueError: If the file has no class, names one twice, or one that ``label_map`` lacks.
+    """
+    names = None
+    if label_map is not None:
+        lines = Path(label_map).read_text(encoding="utf-8").splitlines()
+        names = {name.strip(): number for number, name in enumerate(lines)}
+    labels: dict[int, int] = {}
+    lines = Path(class_file).read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(map(str.strip, lines), start=1):
+        if not line:
+            continue
+        where = f"{class_file}, line {number}"
+        if line.isdigit():
+            old = int(line)
+        elif names is None:
+            raise ValueError(f"{where}: {line!r} is no number; for names, give label_map")
+        elif line not in names:
+            raise ValueError(f"{where}: {line!r} is not in {label_map}")
+        else:
+            old = names[line]
+        if old in labels:
+            raise ValueError(f"{where}: class {line!r} for the second time")
+        labels[old] = len(labels)
+    if not labels:
+        raise ValueError(f"{class_file} names no class")
+    return labels
+
+
+def check_present(
+    kept: Iterable[int], found: Iterable[int], class_file: str, ann_file: str
+) -> None:
+    """Check that each class that is kept has a video.
+
+    Args:
+        kept: Classes of ``class_file``.
+        found: Classes of the videos of ``ann_file``.
+        class_file: For the message.
+        ann_file: For the message.
+
+    Raises:
+        ValueError: If a class has none.
+    """
+    absent = set(kept) - set(found)
+    if absent:
+        raise ValueError(
+            f"{ann_file} has no video of class {sorted(absent)}, which {class_file} names; do the "
+            "numbers of both mean the same?"
+        )

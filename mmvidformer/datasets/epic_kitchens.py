@@ -72,10 +72,11 @@ class EpicKitchensDataset(BaseActionDataset):
                     f"{self.ann_file} has no column {', '.join(missing)}; expected the csv of "
                     f"EPIC-Kitchens-100 with its header, found {reader.fieldnames}"
                 )
-            return [self._segment(row, line) for line, row in enumerate(reader, start=2)]
+            return [
+                self._segment(row, f"{self.ann_file}, line {reader.line_num}") for row in reader
+            ]
 
-    def _segment(self, row: dict[str, str], line: int) -> dict:
-        where = f"{self.ann_file}, line {line}"
+    def _segment(self, row: dict[str, str], where: str) -> dict:
         try:
             start, stop, *labels = (
                 int(row[c]) for c in ("start_frame", "stop_frame", "noun_class", "verb_class")
@@ -92,7 +93,11 @@ class EpicKitchensDataset(BaseActionDataset):
         except KeyError as error:
             raise ValueError(f"{where}: no column {error} for the name {self.name!r}") from error
         path = str(Path(next(iter(self.data_prefix.values()))) / name)
-        segment = {"narration_id": row["narration_id"], "label": np.array(labels)}
+        segment = {
+            "narration_id": row["narration_id"],
+            "label": np.array(labels),
+            "where": where,
+        }
         if self.over_videos:
             return {**segment, "filename": path, "segment": (start - 1, stop - 1)}
         return {

@@ -92,8 +92,11 @@ def words(error: Exception) -> str:
     """The transform that failed, the kind of error, and the first telling line of its message."""
     owners = (frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__))
     names = [type(owner).__name__ for owner in owners if isinstance(owner, BaseTransform)]
-    text = _PLACES.sub("", str(error))
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = lines[0] if lines else "no message"
     where = f"{names[-1]}: " if names else ""
-    return f"{where}{type(error).__name__}: {told[:200]}"
+    return f"{where}{type(error).__name__}: {first_line(error)[:200]}"
+
+
+def first_line(error: Exception) -> str:
+    """The first line of a message that tells something, without places in a decoder's source."""
+    lines = _PLACES.sub("", str(error)).splitlines()
+    return next((line.strip() for line in lines if line.strip()), "no message")

@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 
 from mmvidformer.datasets.errors import BadVideo
+from mmvidformer.datasets.faults import fault_of_file, first_line
 
 if TYPE_CHECKING:
     import av
@@ -55,7 +56,7 @@ class DecordReader:
         try:
             self._reader = decord.VideoReader(source, num_threads=num_threads)
         except (self._error, RuntimeError) as error:
-            raise BadVideo(path, f"decord cannot open it: {_first_line(error)}") from error
+            raise BadVideo(path, f"decord cannot open it: {first_line(error)}") from error
 
     def __len__(self) -> int:
         return len(self._reader)
@@ -71,7 +72,7 @@ class DecordReader:
                 return self._in_order(indices)
             return list(self._reader.get_batch(indices).asnumpy())
         except (self._error, IndexError, StopIteration) as error:
-            raise BadVideo(self._path, f"decord cannot decode it: {_first_line(error)}") from error
+            raise BadVideo(self._path, f"decord cannot decode it: {first_line(error)}") from error
 
     def _in_order(self, indices: Sequence[int]) -> list[np.ndarray]:
         self._reader.seek(0)
@@ -97,6 +98,8 @@ class PyAVReader:
         self._path, self._av = path, av
         try:
             self._container = av.open(source)
+            if not self._container.streams.video:
+                raise BadVideo(path, "PyAV cannot open it: no video stream")
             self._stream = self._container.streams.video[0]
             self._stream.codec_context.thread_count = num_threads
             packets = [
@@ -104,8 +107,8 @@ class PyAVReader:
                 for packet in self._container.demux(self._stream)
                 if packet.size and not packet.is_discard
             ]
-        except (av.FFmpegError, IndexError) as error:
-            raise BadVideo(path, f"PyAV cannot open it: {_first_line(error)}") from error
+        except av.FFmpegError as error:
+            raise BadVideo(path, f"PyAV cannot open it: {error.strerror}") from error
         self._length = len(packets)
         times = sorted({time for time, _ in packets if time is not None})
         numbers = {time: number for number, time in enumerate(times)}
@@ -144,7 +147,7 @@ class PyAVReader:
             self._length = place + 1
             return self.get_batch(np.minimum(indices, place))
         except self._av.FFmpegError as error:
-            raise BadVideo(self._path, f"PyAV cannot decode it: {_first_line(error)}") from error
+            raise BadVideo(self._path, f"PyAV cannot decode it: {error.strerror}") from error
         return images
 
     def _from(self, key: int) -> Iterator[tuple[int, "av.VideoFrame"]]:
@@ -235,7 +238,8 @@ def open_video(
         content: The file's bytes, where it is not a local one.
 
     Raises:
-        BadVideo: If the file cannot be opened, with what each tried backend says.
+        BadVideo: If there is no such file or it is empty, or no tried backend opens it, with what
+            each says.
         ImportError: If ``backend`` is not installed, or none is.
         ValueError: If ``backend`` is unknown.
     """
@@ -246,6 +250,9 @@ def open_video(
     if not installed:
         modules = " or ".join(READERS[name][0] for name in tried)
         raise ImportError(f"to decode videos with backend {backend!r} install {modules}")
+    plain = fault_of_file(path) if content is None else None
+    if plain is not None:
+        raise BadVideo(path, plain)
     reasons = []
     for name in installed:
         try:
@@ -254,7 +261,3 @@ def open_video(
         except BadVideo as error:
             reasons.append(error.reason)
     raise BadVideo(path, "; ".join(reasons))
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]

@@ -34,8 +34,10 @@ def write_atomically(path: str | Path, write: Callable[[BinaryIO], object]) -> N
             os.fsync(file.fileno())
         os.chmod(part, 0o666 & ~_umask())  # mkstemp lets the owner alone read it
         os.replace(part, path)
-    except BaseException:
+    except BaseException as error:
         Path(part).unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)  # the system's own "no space left" names no file
         raise
     _sync_folder(path.parent)
 

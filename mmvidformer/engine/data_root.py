@@ -12,6 +12,12 @@ from mmvidformer.datasets.wrapped import with_inner
 from mmvidformer.registry import HOOKS
 
 
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path lies below a folder, as written: links are not followed."""
+    root = os.path.abspath(folder)
+    return os.path.commonpath([root, os.path.abspath(path)]) == root
+
+
 def check_inside(dataset: Dataset) -> None:
     """Check that all files of a dataset, and of those that it wraps, lie below its prefix.
 
@@ -24,8 +30,8 @@ def check_inside(dataset: Dataset) -> None:
         dataset: A dataset of MMEngine's kind; others pass.
 
     Raises:
-        ValueError: At the first path outside; names the annotation file, the entry and the
-            folder.
+        ValueError: At the first path outside; names the annotation file, the line or entry, and
+            the folder.
     """
     for one in with_inner(dataset):
         if not isinstance(one, BaseDataset):
@@ -37,10 +43,10 @@ def check_inside(dataset: Dataset) -> None:
         for number in range(len(one)):
             entry = one.get_data_info(number)
             for path in filter(None, map(entry.get, PATH_KEYS)):
-                whole = os.path.abspath(path)
-                if not any(os.path.commonpath([root, whole]) == root for root in roots):
+                if not any(is_below(path, root) for root in roots):
+                    where = entry.get("where", f"{one.ann_file}, entry {number + 1}")
                     raise ValueError(
-                        f"{one.ann_file}, entry {number}: {path} is outside {' and '.join(roots)}, "
+                        f"{where}: {path} is outside {' and '.join(roots)}, "
                         "the data_prefix. Annotations must not lead out of it by '..' or absolute "
                         "paths; with an empty data_prefix absolute paths are taken as they are"
                     )

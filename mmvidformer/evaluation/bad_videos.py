@@ -12,11 +12,12 @@ from mmengine.structures import BaseDataElement
 from torch import Tensor
 
 from mmvidformer.evaluation.challenge_json import ChallengeJson
+from mmvidformer.evaluation.save_scores import SaveScores
 
 # Bad files that the log names; all are in ``bad``.
 MOST_LOGGED = 20
-# Metrics that write a file have nothing to say twice.
-WRITERS = (DumpResults, ChallengeJson)
+# Metrics that write a file have nothing to say twice, and would write over it.
+WRITERS = (DumpResults, ChallengeJson, SaveScores)
 
 
 class BadVideoEvaluator:
@@ -107,11 +108,11 @@ def _worst(sample: BaseDataElement) -> BaseDataElement:
 
 
 def _worst_vector(scores: Tensor, label: Tensor | None) -> Tensor:
-    worst = torch.zeros_like(scores)
+    worst = torch.zeros_like(scores)  # (classes,), or (views, classes)
     if label is None:
         return worst
-    if label.numel() == 1 and 0 <= int(label) < len(worst):
-        worst[int(label)] = -torch.inf
-    elif label.shape == worst.shape:  # one of several labels each
-        worst[label.to(worst.device) > 0] = -torch.inf
+    if label.numel() == 1 and 0 <= int(label) < worst.shape[-1]:
+        worst[..., int(label)] = -torch.inf
+    elif label.shape == worst.shape[-1:]:  # one of several labels each
+        worst[..., label.to(worst.device) > 0] = -torch.inf
     return worst

@@ -15,7 +15,9 @@ class SaveScores(BaseMetric):
 
     The file holds ``labels`` (N,), or (N, tasks), and ``scores`` (N, classes), or
     (N, views, classes) of a head with ``average_clips=None``; of a head of several tasks
-    ``scores_<task>`` each. It is read with ``numpy.load``, which runs no code of the file.
+    ``scores_<task>`` each; and ``bad_videos`` (N,), true where the video could not be read: the
+    right class then has the lowest score (``BadVideoEvaluator``). It is read with
+    ``numpy.load``, which runs no code of the file.
 
     Args:
         path: The file; its folder is made.
@@ -43,6 +45,7 @@ class SaveScores(BaseMetric):
             result = {name: one.float().cpu().numpy() for name, one in named.items()}
             labels = sample["gt_label"].cpu().numpy()
             result["labels"] = labels[0] if len(labels) == 1 else labels
+            result["bad_videos"] = "bad_video" in sample
             self.results.append(result)
 
     def compute_metrics(self, results: list[dict]) -> dict:

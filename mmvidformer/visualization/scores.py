@@ -23,7 +23,7 @@ class Scores:
 
 
 def read_scores(path: str | Path, task: str | None = None, number: int = 0) -> Scores:
-    """Read what ``tools/test.py --dump FILE.npz`` wrote.
+    """Read what ``tools/test.py --dump FILE.npz`` wrote; videos that were bad are left out.
 
     Args:
         path: The file.
@@ -40,6 +40,11 @@ def read_scores(path: str | Path, task: str | None = None, number: int = 0) -> S
         if name not in file or "labels" not in file:
             raise ValueError(f"{path} has no {name} with labels; it has {', '.join(file)}")
         values, labels = file[name], file["labels"]
+        if "bad_videos" in file:  # their scores are the policy's, not the model's
+            good = ~file["bad_videos"]
+            values, labels = values[good], labels[good]
+    if not len(labels):
+        raise ValueError(f"{path} has the scores of no video that could be read")
     labels = labels if labels.ndim == 1 else labels[:, number]
     if values.ndim != 2 or values.shape[1] <= labels.max():
         raise ValueError(

@@ -1,12 +1,13 @@
 """The checkpoint that a cut-off run goes on from."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
-from mmvidformer.engine import latest_checkpoint
+from mmvidformer.engine import latest_checkpoint, resume
 
 
 def save(folder: Path, name: str, age: int) -> Path:
@@ -32,7 +33,27 @@ def test_the_noted_one_comes_first(tmp_path):
     assert latest_checkpoint(tmp_path) == str(noted)
 
 
-def test_a_cut_one_gives_way_to_the_one_before(tmp_path):
+def test_a_folder_that_was_copied_goes_on_from_its_own(tmp_path):
+    save(tmp_path, "epoch_1.pth", age=9)
+    noted = save(tmp_path, "epoch_2.pth", age=5)
+    (tmp_path / "last_checkpoint").write_text(str(noted))
+    other = tmp_path / "copy"
+    shutil.copytree(tmp_path, other, copy_function=shutil.copy2)
+    assert latest_checkpoint(other) == str(other / "epoch_2.pth")
+    (other / "epoch_2.pth").unlink()
+    assert latest_checkpoint(other) == str(other / "epoch_1.pth")
+
+
+@pytest.mark.parametrize("text", [b"", b"\xff\x00\n", b"/etc/passwd", b"..", b"\0"])
+def test_a_damaged_note_is_passed_over(tmp_path, text):
+    only = save(tmp_path, "epoch_1.pth", age=0)
+    (tmp_path / "last_checkpoint").write_bytes(text)
+    assert latest_checkpoint(tmp_path) == str(only)
+
+
+def test_a_cut_one_gives_way_to_the_one_before(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(resume, "print_log", lambda message, **_: told.append(message))
     save(tmp_path, "epoch_2.pth", age=9)
     before = save(tmp_path, "epoch_10.pth", age=5)
     noted = save(tmp_path, "epoch_11.pth", age=1)
@@ -40,6 +61,9 @@ def test_a_cut_one_gives_way_to_the_one_before(tmp_path):
     (tmp_path / "last_checkpoint").write_text(str(noted))
     cut(noted)
     assert latest_checkpoint(tmp_path) == str(before)
+    assert told == [
+        f"{noted} is damaged and passed over: it was cut off, or its checksums are wrong"
+    ]
 
 
 def test_nothing_whole_is_an_error(tmp_path):

@@ -2,6 +2,7 @@
 
 import pickle
 
+import numpy as np
 import pytest
 import torch
 from mmaction.structures import ActionDataSample
@@ -132,3 +133,22 @@ def test_the_dump_has_all_samples_and_their_flags(tmp_path):
     dumped = pickle.loads((tmp_path / "scores.pkl").read_bytes())
     assert [d.get("bad_path") for d in dumped] == [None, "b.mp4"]
     assert dumped[1]["pred_score"].tolist() == [0, -torch.inf, 0]
+
+
+def test_saved_scores_keep_bad_videos_apart(tmp_path):
+    """The file has a row for each sample, in order; evaluating without bad ones leaves it alone."""
+    path = tmp_path / "scores.npz"
+    save = dict(type="mmvidformer.SaveScores", path=str(path))
+    evaluate([ACCURACY, save], [right(0), right(1, "b.mp4"), right(2)])
+    with np.load(path) as file:
+        assert file["labels"].tolist() == [0, 1, 2]
+        assert file["bad_videos"].tolist() == [False, True, False]
+        assert file["scores"].tolist() == [[5, 0, 0], [0, -np.inf, 0], [0, 0, 5]]
+
+
+def test_every_view_of_a_bad_video_is_wrong(tmp_path):
+    path = tmp_path / "scores.npz"
+    save = dict(type="mmvidformer.SaveScores", path=str(path))
+    evaluate([save], [sample(1, torch.ones(2, 3)), sample(2, torch.ones(2, 3), "b.mp4")])
+    with np.load(path) as file:
+        assert file["scores"][1].tolist() == [[0, 0, -np.inf]] * 2

@@ -40,6 +40,38 @@ def test_linear(old, new) -> None:
     torch.testing.assert_close(found, linear(table, new), rtol=0, atol=1e-5)
 
 
+def cubic(x: float) -> float:
+    """Keys' kernel with a = -1/2, as of Pillow's bicubic filter."""
+    x = abs(x)
+    if x < 1:
+        return 1.5 * x**3 - 2.5 * x**2 + 1
+    return -0.5 * x**3 + 2.5 * x**2 - 4 * x + 2 if x < 2 else 0.0
+
+
+def cubic_weights(old: int, new: int) -> torch.Tensor:
+    """Weights (new, old) of the old places; the kernel is wider where there are fewer new ones."""
+    scale = old / new
+    wide = max(scale, 1.0)
+    weights = torch.tensor(
+        [[cubic((j + 0.5 - (i + 0.5) * scale) / wide) for j in range(old)] for i in range(new)]
+    )
+    return weights / weights.sum(1, keepdim=True)
+
+
+@check
+@given(sizes, sizes)
+def test_bicubic(old, new) -> None:
+    """In space like Pillow's filter; in time, after it, by the linear rule."""
+    table = table_of(old)
+    found = resize_positions(table, new, "bicubic")
+    if old == new:
+        assert torch.equal(found, table)
+        return
+    rows, columns = (cubic_weights(o, n) for o, n in zip(old[1:], new[1:], strict=True))
+    in_space = torch.einsum("bthwd,yh,xw->btyxd", table, rows, columns)
+    torch.testing.assert_close(found, linear(in_space, new), rtol=0, atol=1e-5)
+
+
 @check
 @given(sizes, sizes)
 def test_nearest(old, new) -> None:

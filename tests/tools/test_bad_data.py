@@ -114,3 +114,70 @@ def test_a_wrong_setup_ends_the_tool_and_leaves_nothing(
     assert "wrong.txt, line 2: label 7 is not in 0 to 2" in told and "nothing was started" in told
     assert ("there is no file gone.pth" in told) == (name == "test")
     assert not work_dir.exists()
+
+
+TRAIN = "train_dataloader.dataset"
+SETUPS = {
+    "columns": (
+        "train_0.mp4\n",
+        {},
+        r"wrong\.txt, line 1: 1 columns in 'train_0.mp4', expected 'PATH LABEL'",
+    ),
+    "labels": ("train_0.mp4 3\n", {}, r"line 1: label 3 is not in 0 to 2"),
+    "fewer_classes": (
+        None,
+        {"model.cls_head.num_classes": 2},
+        r"line 3: label 2 is not in 0 to 1 \(model\.cls_head\.num_classes is 2\)",
+    ),
+    "duplicate": (
+        "train_0.mp4 0\ntrain_0.mp4 1\n",
+        {},
+        r"line 2: .* has label 1, in line 1 it has 0",
+    ),
+    "no_entry": ("", {}, r"wrong\.txt: has no entry"),
+    "no_file": (None, {f"{TRAIN}.ann_file": "gone.txt"}, r"no such annotation file"),
+    "missing": ("train_0.mp4 0\nx.mp4 0\n", {}, r"line 2: 1 of 2 files are missing, .*x\.mp4"),
+    "prefix": (
+        None,
+        {f"{TRAIN}.data_prefix.video": "elsewhere"},
+        r"line 1: 8 of 8 files are missing, the first is elsewhere/train_0\.mp4",
+    ),
+    "outside": ("../train_0.mp4 0\n", {}, r"line 1: .* is outside .*the data_prefix"),
+    "clip_len": (
+        None,
+        {f"{TRAIN}.pipeline.1.clip_len": 6},
+        r"clips have 6 frames, model\.backbone\.clip_len is 4\. Give clip_len=4",
+    ),
+    "crop_size": (
+        None,
+        {f"{TRAIN}.pipeline.4.crop_size": 40},
+        r"40 x 40 pixels, which patches of 16 x 16 do not divide",
+    ),
+    "checkpoint": (
+        None,
+        {"load_from": "classes.pth"},
+        r"classes\.pth has 400 classes .*head has 3",
+    ),
+    "no_checkpoint": (None, {"load_from": "gone.pth"}, r"load_from: there is no file gone\.pth"),
+}
+
+
+@pytest.mark.parametrize("name", SETUPS)
+def test_nothing_is_written_whatever_is_wrong(
+    name, tiny_videos, make_config, train, tmp_path, monkeypatch
+):
+    lines, options, told = SETUPS[name]
+    torch.save({"cls_head.fc_cls.weight": torch.zeros(400, 16)}, tmp_path / "classes.pth")
+    wrong = tmp_path / "wrong.txt"
+    wrong.write_text(lines or "")
+    options = {**options, **({} if lines is None else {f"{TRAIN}.ann_file": str(wrong)})}
+    config = make_config("wrong", **options)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    if "load_from" in options:
+        (tmp_path / "classes.pth").rename("classes.pth")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(SystemExit, match=told) as end:
+        train([str(config)])
+    assert isinstance(end.value.code, str)  # Python prints it and ends with exit code 1
+    assert sorted(tmp_path.rglob("*")) == before

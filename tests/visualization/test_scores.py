@@ -104,3 +104,14 @@ def test_only_saved_scores_are_read(tmp_path) -> None:
         read_scores(path)
     with pytest.raises(ValueError, match=r"s.pkl is no .npz; write one with tools/test.py"):
         read_scores(tmp_path / "s.pkl")
+
+
+def test_videos_that_could_not_be_read_are_left_out(tmp_path) -> None:
+    path, labels = tmp_path / "s.npz", np.array([0, 1, 2])
+    bad = np.array([False, True, False])
+    np.savez(path, scores=np.eye(3), labels=labels, bad_videos=bad)
+    assert read_scores(path).labels.tolist() == [0, 2]
+    assert read_scores(path).values.tolist() == [[1, 0, 0], [0, 0, 1]]
+    np.savez(path, scores=np.eye(3), labels=labels, bad_videos=np.ones(3, bool))
+    with pytest.raises(ValueError, match="scores of no video that could be read"):
+        read_scores(path)

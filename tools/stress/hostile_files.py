@@ -187,7 +187,9 @@ def try_file(
         return "hangs", "no"
     ran = "YES" if mark.exists() else "no"
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    last = next((line for line in reversed(lines) if str(path.name) in line), "")
+    # Where the newest of a folder is taken, the file goes under another name.
+    telling = [line for line in lines if path.name in line or "is refused" in line]
+    last = telling[-1] if telling else ""
     if os.waitstatus_to_exitcode(status) == 0:
         return "accepted", ran
     refused = "refused" if "is refused" in last else "error"

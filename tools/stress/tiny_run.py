@@ -9,6 +9,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import torch
+from mmengine.config import Config
 
 from mmvidformer.registry import HOOKS, LOOPS, METRICS, MODELS, TRANSFORMS
 
@@ -25,7 +26,7 @@ model = dict(
         tubelet=(2, 16, 16),
         temporal_depth=1,
     ),
-    cls_head=dict(type="TimeSformerHead", num_classes=2, in_channels=16),
+    cls_head=dict(type="TimeSformerHead", num_classes=2, in_channels=16, average_clips="prob"),
     data_preprocessor=dict(
         type="ActionDataPreprocessor", mean=[127.5] * 3, std=[127.5] * 3, format_shape="NCTHW"
     ),
@@ -68,7 +69,9 @@ log_level = "WARNING"
 def prepare() -> None:
     """Import what a run uses, and use one thread, so that forked runs begin at once and safely."""
     import decord  # noqa: F401
+    import matplotlib.backends.backend_agg  # noqa: F401
 
+    Config(dict(a=1)).dump()  # reads the grammar that configs are formatted by
     torch.set_num_threads(1)
     cv2.setNumThreads(0)
     for registry in (MODELS, TRANSFORMS, METRICS, HOOKS, LOOPS):

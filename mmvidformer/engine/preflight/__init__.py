@@ -22,8 +22,8 @@ def check(cfg: Config, splits: Sequence[str] = ("train", "val", "test")) -> list
 
     Reads annotation files and lists the folders of the data; opens no video, and writes nothing.
     ``cfg.preflight`` may be ``dict(skip=[...])`` with kinds of problems to pass over: ``columns``,
-    ``labels``, ``duplicates``, ``missing_files``, ``clip_len``, ``crop_size``, ``checkpoint``,
-    ``dataset``.
+    ``labels``, ``duplicates``, ``missing_files``, ``outside``, ``clip_len``, ``crop_size``,
+    ``checkpoint``, ``dataset``.
 
     Args:
         cfg: A whole config.
@@ -32,14 +32,18 @@ def check(cfg: Config, splits: Sequence[str] = ("train", "val", "test")) -> list
     Raises:
         ValueError: If ``cfg.preflight.skip`` names an unknown kind.
     """
-    skip = set((cfg.get("preflight") or {}).get("skip", ()))
+    skip = (cfg.get("preflight") or {}).get("skip", ())
+    skip = {skip} if isinstance(skip, str) else set(skip)
     if not skip <= set(KINDS):
         unknown = ", ".join(sorted(skip - set(KINDS)))
         raise ValueError(f"preflight.skip: no kind {unknown}; there are {', '.join(KINDS)}")
     problems = []
     for split in splits:
         loader = cfg.get(f"{split}_dataloader")
-        if loader:
+        if loader and not loader.get("dataset"):
+            remedy = f"Give {split}_dataloader.dataset, or set the loader to None."
+            problems.append(Problem("dataset", f"{split}_dataloader", "has no dataset", remedy))
+        elif loader:
             problems += check_clips(cfg, split, loader["dataset"])
             problems += check_annotations(cfg, loader["dataset"])
     problems += check_checkpoint(cfg)

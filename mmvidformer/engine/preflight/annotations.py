@@ -1,21 +1,26 @@
 """Annotation files, line by line."""
 
+import codecs
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mmengine.config import Config
 
+from mmvidformer.datasets.class_subset import check_present, new_labels
 from mmvidformer.datasets.faults import path_of
 from mmvidformer.engine.preflight.classes import head_classes
 from mmvidformer.engine.preflight.clips import leaf_datasets
+from mmvidformer.engine.preflight.files import check_files, read_elsewhere
 from mmvidformer.engine.preflight.problems import Problem, base_name
 from mmvidformer.engine.recognizer import config_scope
 from mmvidformer.registry import DATASETS
 
 VIDEO_LISTS = ("VideoDataset", "TiledVideoDataset", "RepeatAugDataset", "ClassSubsetDataset")
 FRAME_LISTS = ("RawframeDataset",)
+_NUMBER = re.compile("-?[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,13 @@ def check_annotations(cfg: Config, dataset: Mapping) -> list[Problem]:
         share = policy.get("max_bad_share", 0.05)
     problems = []
     for leaf in leaf_datasets(dataset):
-        kind = base_name(leaf["type"])
+        kind = base_name(leaf.get("type"))
+        prefix = leaf.get("data_prefix") or {}
+        if not isinstance(prefix, Mapping):
+            what = f"is {prefix!r}, a {type(prefix).__name__}"
+            remedy = "Write data_prefix=dict(video=FOLDER), or img=FOLDER for frames."
+            problems.append(Problem("dataset", f"data_prefix of {kind}", what, remedy))
+            continue
         if kind in VIDEO_LISTS + FRAME_LISTS:
             problems += _check_list(cfg, leaf, kind, share)
         else:
@@ -62,6 +73,9 @@ def _check_list(cfg: Config, dataset: Mapping, kind: str, share: float) -> list[
     file = dataset.get("ann_file", "")
     if not os.path.isfile(file):
         return [_no_file(file)]
+    unreadable = _no_text(file)
+    if unreadable is not None:
+        return [unreadable]
     lines: list[Line] = []
     columns: list[Problem] = []
     for parsed in _parse(dataset, kind):
@@ -69,24 +83,64 @@ def _check_list(cfg: Config, dataset: Mapping, kind: str, share: float) -> list[
     problems = _first(columns, "lines")
     if not lines and not columns:
         return [Problem("columns", file, "has no entry", "Give the list of the data's files.")]
-    classes = head_classes(cfg)
-    # A subset numbers its classes anew.
-    if classes is not None and kind != "ClassSubsetDataset":
-        problems += _check_labels([(line.where, line.labels) for line in lines], classes)
     problems += _duplicates(lines)
+    if kind == "ClassSubsetDataset":
+        try:
+            lines = _of_subset(dataset, lines)
+        except (OSError, ValueError, KeyError) as error:
+            return [*problems, _refused(file, kind, error)]
+    classes = head_classes(cfg)
+    if classes is not None:
+        labels = [(line.where, line.labels) for line in lines]
+        problems += _check_labels(labels, classes, dataset.get("multi_class", False))
     prefix = (dataset.get("data_prefix") or {}).get("img" if kind in FRAME_LISTS else "video") or ""
-    if not _elsewhere(dataset):
+    if not read_elsewhere(dataset):
         names = [(line.name, line.path, line.where) for line in lines]
-        problems += _check_files(names, prefix, share)
+        problems += check_files(names, prefix, share)
     return problems
 
 
+def _of_subset(dataset: Mapping, lines: Sequence[Line]) -> list[Line]:
+    """Entries of the classes that are kept, under their new labels."""
+    file = dataset["class_file"]
+    labels = new_labels(file, dataset.get("label_map"))
+    kept = [line for line in lines if line.labels[0] in labels]
+    check_present(labels, (line.labels[0] for line in kept), file, dataset["ann_file"])
+    return [
+        replace(
+            line,
+            where=f"{line.where}, class {line.labels[0]} numbered anew by {file}",
+            labels=(labels[line.labels[0]],),
+        )
+        for line in kept
+    ]
+
+
 def _no_file(file: str) -> Problem:
+    if os.path.isdir(file):
+        what = "is a folder, not an annotation file"
+        return Problem("dataset", f"ann_file {file}", what, "Name the file in it.")
     parent = Path(file)
     while not parent.exists() and parent != parent.parent:
         parent = parent.parent
     what = f"there is no such annotation file; the path exists up to {parent.resolve()}"
     return Problem("dataset", f"ann_file {file}", what, "Mend ann_file or the working folder.")
+
+
+def _no_text(file: str) -> Problem | None:
+    """What keeps a file from being read as the text that it seems to be."""
+    content = Path(file).read_bytes()
+    remedy = "Save it as UTF-8 without byte order mark."
+    if content.startswith(codecs.BOM_UTF8):
+        what = "begins with a byte order mark, which would belong to the first name"
+        return Problem("columns", f"{file}, line 1", what, remedy)
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        what = f"byte {content[error.start]:#04x} is no UTF-8 text"
+        return Problem("columns", f"{file}, line {line}", what, remedy)
+    return None
 
 
 def _parse(dataset: Mapping, kind: str) -> Iterator[Line | Problem]:
@@ -97,8 +151,9 @@ def _parse(dataset: Mapping, kind: str) -> Iterator[Line | Problem]:
     delimiter = None if frames else dataset.get("delimiter", " ")
     numbers = 1 + frames + bool(dataset.get("with_offset"))
     form = "FOLDER " + "OFFSET " * (numbers == 3) + "FRAMES LABEL" if frames else "PATH LABEL"
+    form = form.replace(" ", delimiter or " ")
     prefix = (dataset.get("data_prefix") or {}).get("img" if frames else "video") or ""
-    with open(file, encoding="utf-8") as opened:
+    with open(file, encoding="utf-8", newline="\n") as opened:  # as MMEngine splits it
         for number, text in enumerate(opened, start=1):
             where = f"{file}, line {number}"
             name, *rest = text.strip().split(delimiter)
@@ -109,8 +164,8 @@ def _parse(dataset: Mapping, kind: str) -> Iterator[Line | Problem]:
                 found = f"{1 + len(rest)} columns in {text.strip()[:100]!r}, expected {form!r}"
                 remedy = "Mend the line; for names with blanks separate by commas and give "
                 yield Problem("columns", where, found, remedy + "the data set delimiter=','.")
-            elif not all(value.lstrip("-").isdigit() for value in rest):
-                wrong = next(value for value in rest if not value.lstrip("-").isdigit())
+            elif not all(map(_NUMBER.fullmatch, rest)):
+                wrong = next(value for value in rest if not _NUMBER.fullmatch(value))
                 what = f"{wrong[:50]!r} is no number, expected {form!r}"
                 yield Problem("columns", where, what, "Give classes as numbers from 0 on.")
             elif frames and int(rest[numbers - 2]) < 1:
@@ -132,10 +187,17 @@ def _first(problems: Sequence[Problem], unit: str) -> list[Problem]:
 
 
 def _check_labels(
-    labels: Sequence[tuple[str, tuple[int, ...]]], classes: tuple[int, ...]
+    labels: Sequence[tuple[str, tuple[int, ...]]], classes: tuple[int, ...], several: bool
 ) -> list[Problem]:
-    """Compare (where, labels) with the head's classes, one for each task or one for all."""
+    """Compare (where, labels) with the head's classes, one for each task or one for all.
+
+    With ``several`` a head of one task takes any number of labels.
+    """
     problems = []
+    for where, values in labels:
+        if len(values) != len(classes) and not (several and len(classes) == 1):
+            what = f"labels of a sample: {len(values)}, tasks of model.cls_head: {len(classes)}"
+            return [Problem("labels", where, what, "Give the head one task for each label.")]
     for task, count in enumerate(classes):
         # One head may be given several labels of one kind.
         own = [
@@ -184,59 +246,6 @@ def _numbers(labels: tuple[int, ...]) -> str:
     return " ".join(map(str, labels))
 
 
-def _elsewhere(dataset: Mapping) -> bool:
-    """Whether the pipeline reads from another place than this machine's file system."""
-    steps = dataset.get("pipeline") or ()
-    return any(step.get("io_backend", "disk") not in ("disk", "local") for step in steps)
-
-
-def _check_files(files: Sequence[tuple[str, str, str]], prefix: str, share: float) -> list[Problem]:
-    """Look for (name, path, where); a share may be missing where bad videos are replaced."""
-    present: dict[str, set[str]] = {}
-
-    def exists(path: str) -> bool:
-        # Folders are listed, which costs far less over a network than to ask for each file.
-        folder, name = os.path.split(path)
-        if folder not in present:
-            try:
-                present[folder] = set(os.listdir(folder or "."))
-            except OSError:
-                present[folder] = set()
-        names = present[folder]
-        return name in names or (not os.path.splitext(name)[1] and f"{name}.mp4" in names)
-
-    unique = {path: (name, where) for name, path, where in reversed(files)}
-    missing = [path for path in reversed(unique) if not exists(path)]
-    if len(missing) <= share * len(unique):
-        return []
-    name, where = unique[missing[0]]
-    if len(missing) == len(unique):
-        remedy = _other_prefix(name, prefix)
-    else:
-        remedy = "tools/data/check_videos.py writes the annotations without them."
-    what = f"{len(missing)} of {len(unique)} files are missing, the first is {missing[0]}"
-    return [Problem("missing_files", where, f"{what} (data_prefix {prefix!r})", remedy)]
-
-
-def _other_prefix(name: str, prefix: str) -> str:
-    """Where the first file lies, if it is near."""
-    candidates = {
-        "": name,
-        str(Path(prefix).parent): os.path.join(Path(prefix).parent, name),
-    }
-    for candidate, path in candidates.items():
-        if os.path.exists(path):
-            return f"It exists with data_prefix {candidate!r}."
-    inside = os.path.join(prefix, os.path.basename(name))
-    if os.path.exists(inside):
-        return f"{inside} exists: the annotations have folders that the data lack."
-    stem = os.path.join(prefix, os.path.splitext(name)[0])
-    for extension in (".mp4", ".avi", ".webm", ".mkv", ".MP4"):
-        if os.path.exists(stem + extension):
-            return f"{stem + extension} exists: the annotations have another extension."
-    return "Mend data_prefix or the annotations."
-
-
 def _check_built(cfg: Config, dataset: Mapping, share: float) -> list[Problem]:
     """Build a data set of another kind, let it complain, and look at what it has read."""
     kind = base_name(dataset["type"])
@@ -245,26 +254,55 @@ def _check_built(cfg: Config, dataset: Mapping, share: float) -> list[Problem]:
         try:
             built = DATASETS.build({**dataset})
             built.full_init()
-        except (OSError, ValueError, KeyError, AssertionError) as error:
-            remedy = f"{kind} does not take it."
-            return [Problem("dataset", where, str(error).rstrip("."), remedy)]
+        except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
+            return [_refused(where, kind, error)]
     if not dataset.get("ann_file"):  # it has listed what there is
         return []
     infos = [built.get_data_info(item) for item in range(len(built))]
-    problems = []
+    # Data sets read from lines say where; others, such as pickles, have entries.
+    places = [info.get("where", f"{where}, entry {item}") for item, info in enumerate(infos, 1)]
+    problems = _narrated_twice(infos, places)
     classes = head_classes(cfg)
     labels = [
-        (f"{where}, entry {item + 1}", tuple(map(int, _listed(info["label"]))))
-        for item, info in enumerate(infos)
+        (place, tuple(map(int, _listed(info["label"]))))
+        for place, info in zip(places, infos, strict=True)
         if info.get("label") is not None
     ]
-    if classes is not None and labels and len(labels[0][1]) == len(classes):
-        problems += _check_labels(labels, classes)
-    prefix = next(iter((dataset.get("data_prefix") or {"": ""}).values()))
-    files = [(os.path.relpath(path_of(i), prefix or "."), path_of(i), where) for i in infos]
-    if not _elsewhere(dataset) and files and not files[0][1].startswith("sample "):
-        problems += _check_files(files, prefix, share)
+    if classes is not None:
+        problems += _check_labels(labels, classes, getattr(built, "multi_class", False))
+    prefixes = list((dataset.get("data_prefix") or {}).values())
+    prefix = prefixes[0] if len(prefixes) == 1 else ""
+    files = [
+        (os.path.relpath(path_of(info), prefix or "."), path_of(info), place)
+        for place, info in zip(places, infos, strict=True)
+    ]
+    if not read_elsewhere(dataset) and files and not files[0][1].startswith("sample "):
+        problems += check_files(files, prefix, share)
     return problems
+
+
+def _refused(where: str, kind: str, error: Exception) -> Problem:
+    """What a data set says itself."""
+    told = str(error.args[0] if isinstance(error, KeyError) else error).rstrip(".")
+    if "registry" in told:  # MMEngine's text goes on about how to register a class
+        told = told.partition(". ")[0]
+        remedy = "Mend the type, or name the module that has it in custom_imports."
+        return Problem("dataset", where, told, remedy)
+    if isinstance(error, KeyError):
+        told = f"there is no {told}"
+    return Problem("dataset", where, told, f"{kind} does not take it.")
+
+
+def _narrated_twice(infos: Sequence[Mapping], places: Sequence[str]) -> list[Problem]:
+    """Segments of EPIC-Kitchens under a name that another has."""
+    first: dict[str, str] = {}
+    twice = []
+    for info, place in zip(infos, places, strict=True):
+        name = info.get("narration_id")
+        if name is not None and first.setdefault(name, place) != place:
+            what = f"narration_id {name} stands in {first[name].rpartition(', ')[2]} already"
+            twice.append(Problem("duplicates", place, what, "Remove one of the two."))
+    return _first(twice, "lines")
 
 
 def _listed(label: object) -> Sequence:

@@ -1,14 +1,15 @@
 """Numbers of classes: of the head, and of a checkpoint."""
 
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 from mmengine.config import Config
+from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors import SafetensorError, safe_open
 
 from mmvidformer.engine.preflight.problems import Problem
+from mmvidformer.engine.shards import is_complete
 
 ADDRESSES = ("http://", "https://", "open-mmlab://", "torchvision://", "modelzoo://", "s3://")
 
@@ -31,15 +32,19 @@ def check_checkpoint(cfg: Config) -> list[Problem]:
         return []
     if not Path(path).exists():
         return [Problem("checkpoint", "load_from", f"there is no file {path}", "Mend the path.")]
-    if Path(path).is_dir():  # shards of a distributed checkpoint
-        return []
+    if Path(path).is_dir():
+        if is_complete(path):
+            return []
+        what = f"{path} is a folder, and no whole checkpoint in shards"
+        return [Problem("checkpoint", "load_from", what, "Name a checkpoint in it.")]
     try:
         shapes = _shapes(Path(path))
     except Exception as error:  # whatever the readers of three formats raise
-        told = str(error).splitlines() or [type(error).__name__]
-        what = f"{path} can't be read: {told[0][:200]}"
-        remedy = "Give a whole checkpoint that holds weights alone."
-        return [Problem("checkpoint", "load_from", what, remedy)]
+        told = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        if str(path) not in told:
+            told = f"{path} can't be read: {told[:200]}"
+        remedy = "Give a whole checkpoint that holds weights by their names."
+        return [Problem("checkpoint", "load_from", told, remedy)]
     classes = head_classes(cfg)
     if classes is None:
         return []
@@ -74,9 +79,13 @@ def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
                 return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}
         except SafetensorError as error:
             raise ValueError(error) from error
-    mapped = zipfile.is_zipfile(path)
-    content = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
-    state = content.get("state_dict", content)
+    if not path.stat().st_size:
+        raise ValueError("it is empty (0 bytes)")
+    # The reader that the run will use, so that a file is refused here in the same words.
+    content = CheckpointLoader.load_checkpoint(str(path), map_location="meta", logger="silent")
+    state = content.get("state_dict", content) if isinstance(content, Mapping) else content
+    if not isinstance(state, Mapping):
+        raise ValueError(f"it holds a {type(state).__name__}, not the weights by their names")
     return {
         name.removeprefix("module."): tuple(tensor.shape)
         for name, tensor in state.items()

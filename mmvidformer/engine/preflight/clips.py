@@ -45,8 +45,8 @@ def clip_length(pipeline: Sequence[Mapping]) -> int | None:
     return length
 
 
-def clip_size(pipeline: Sequence[Mapping]) -> tuple[int, int] | None:
-    """Height and width of a clip; None if the pipeline does not say."""
+def clip_size(pipeline: Sequence[Mapping]) -> tuple | None:
+    """Height and width of a clip, as written; None if the pipeline does not say."""
     size = None
     for step in pipeline:
         name = base_name(step["type"])
@@ -58,7 +58,7 @@ def clip_size(pipeline: Sequence[Mapping]) -> tuple[int, int] | None:
             size = None
         elif name in CROPS:
             crop = step.get("crop_size", step.get("size", step.get("input_size")))
-            size = (crop, crop) if isinstance(crop, int) else (crop[1], crop[0])
+            size = tuple(reversed(crop)) if isinstance(crop, list | tuple) else (crop, crop)
     return size
 
 
@@ -68,7 +68,10 @@ def _length(split: str, pipeline: Sequence[Mapping], backbone: Mapping) -> Itera
     depth = (backbone.get("tubelet") or (1,))[0]
     if length is None:
         return
-    if length % depth:
+    if not isinstance(length, int) or length < 1:
+        what = f"clips have {length!r} frames"
+        yield Problem("clip_len", where, what, "Give a clip_len that is a whole number above 0.")
+    elif length % depth:
         yield Problem(
             "clip_len",
             where,
@@ -94,7 +97,10 @@ def _size(split: str, pipeline: Sequence[Mapping], backbone: Mapping) -> Iterato
     wanted = (wanted, wanted) if isinstance(wanted, int) else tuple(wanted)
     patch = backbone.get("patch_size", 16)
     patches = tuple((backbone.get("tubelet") or (1, patch, patch))[1:])
-    if any(pixels % side for pixels, side in zip(size, patches, strict=True)):
+    if len(size) != 2 or not all(isinstance(side, int) and side > 0 for side in size):
+        what = f"clips are {' x '.join(map(repr, size))} pixels"
+        yield Problem("crop_size", where, what, "Give a crop_size that is one whole number or two.")
+    elif any(pixels % side for pixels, side in zip(size, patches, strict=True)):
         yield Problem(
             "crop_size",
             where,

@@ -8,6 +8,7 @@ KINDS = (
     "labels",
     "duplicates",
     "missing_files",
+    "outside",
     "clip_len",
     "crop_size",
     "checkpoint",
