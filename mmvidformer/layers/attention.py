@@ -212,7 +212,7 @@ class Attention(nn.Module):
     def _attend_cls(self, view: View, k: Tensor, v: Tensor, cls_qkv: Tensor) -> Tensor:
         """Let the class token alone attend; k, v (B, T, H, W, n, d), gives (B, G, n*d)."""
         view = VIEWS["joint"] if self.cls == "see" else view
-        batch, groups = len(k), view.num_groups(tuple(k.shape[1:4]))
+        batch, groups = k.shape[0], view.num_groups(tuple(k.shape[1:4]))
         tokens = cls_qkv.permute(2, 0, 3, 1, 4)  # (3, B, n, 1, d)
         q_cls, k_cls, v_cls = (token.repeat_interleave(groups, dim=0) for token in tokens)
         keys = torch.cat([k_cls, view.keys(k)], dim=2)

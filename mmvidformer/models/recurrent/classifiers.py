@@ -188,7 +188,8 @@ class UnrollingClassifier(nn.Module):
         """Run the LSTM from all steps at once, each as long as it takes; (B, T, C)."""
         batch = y.shape[0]
         rows = y.flatten(0, 1)[:, None].expand(-1, max(ahead), -1)  # (B*T, most, C)
-        start = (hidden.flatten(0, 1)[None], memory.flatten(0, 1)[None])
+        # Halves of one tensor lie apart, which cuDNN and ONNX's export refuse.
+        start = tuple(state.flatten(0, 1)[None].contiguous() for state in (hidden, memory))
         if min(ahead) == max(ahead):  # as in a stream; an exported graph could not sort
             return self.unroll(rows, start)[1][0][0].unflatten(0, (batch, -1))
         # Sorted by length inside, so that each cell runs over what is still under way.
