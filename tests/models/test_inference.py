@@ -10,6 +10,7 @@ from torch import nn
 
 import mmvidformer
 from mmvidformer.analysis.complexity import count_products
+from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, ViViT
 from mmvidformer.models.timesformer import SCHEMES as TIMESFORMER
 from mmvidformer.models.vivit import SCHEMES as VIVIT
@@ -81,6 +82,37 @@ def test_gradients_without_the_grid_of_the_last_block(name: str) -> None:
     part = torch.autograd.grad(model(clip).square().sum(), parameters)
     for found, expected in zip(part, whole, strict=True):
         torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["timesformer divided_space_time", "vivit factorized_encoder"])
+def test_gradients_of_the_clip(name: str) -> None:
+    """Nothing that a backward pass reads is written over."""
+    model = build(name)
+    found = []
+    for one in (model, mmvidformer.optimize_for_inference(model)):
+        torch.manual_seed(1)
+        clip = torch.randn(2, 3, 4, 32, 32, requires_grad=True)
+        found += torch.autograd.grad(one(clip).square().sum(), clip)
+    scale = found[0].abs().max()
+    torch.testing.assert_close(found[1] / scale, found[0] / scale, atol=1e-5, rtol=0)
+
+
+def test_short_sequences_without_gradients_only(monkeypatch) -> None:
+    kernel = SoftmaxKernel(head_dim=8).eval()
+    kernel.short = 5
+    fused, lengths = torch.nn.functional.scaled_dot_product_attention, []
+
+    def attend(q, k, v, **options):
+        lengths.append((k.shape[-2], torch.is_grad_enabled()))
+        return fused(q, k, v, **options)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", attend)
+    for length in (5, 6):
+        q, k, v = torch.randn(3, 2, 2, length, 8)
+        with torch.no_grad():
+            found = kernel(q, k, v)
+        torch.testing.assert_close(found, kernel(q, k, v), atol=1e-6, rtol=0)
+    assert lengths == [(5, True), (6, False), (6, True)]
 
 
 def test_products_saved_by_the_divided_scheme() -> None:

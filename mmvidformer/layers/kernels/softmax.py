@@ -1,5 +1,6 @@
 """The attention that the others stand in for."""
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -8,6 +9,11 @@ class SoftmaxKernel(nn.Module):
     """Scaled dot-product attention, ``softmax(q k^T / sqrt(d)) v``, by the fused operator.
 
     Vaswani et al. 2017, eq. 1.
+
+    Attributes:
+        short: Without gradients on a CPU, sequences of at most so many keys are attended by plain
+            products, as the fused operator works on tiles that they do not fill;
+            ``models.inference`` sets this. 0: never.
 
     Args:
         head_dim: Width d of a head.
@@ -19,6 +25,7 @@ class SoftmaxKernel(nn.Module):
         self.scale = head_dim**-0.5
         self.dropout = dropout
         self.feature_map = None
+        self.short = 0
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attend.
@@ -32,7 +39,14 @@ class SoftmaxKernel(nn.Module):
         Returns:
             Output (..., n, S, d).
         """
+        if mask is None and self._is_short(q, k):
+            scores = q @ k.transpose(-1, -2)
+            return (scores if self.scale == 1.0 else self.scale * scores).softmax(dim=-1) @ v
         dropout = self.dropout if self.training else 0.0
         return F.scaled_dot_product_attention(
             q, k, v, attn_mask=mask, dropout_p=dropout, scale=self.scale
         )
+
+    def _is_short(self, q: Tensor, k: Tensor) -> bool:
+        alone = not (self.training or torch.is_grad_enabled()) and q.device.type == "cpu"
+        return alone and 0 < self.short and k.shape[-2] <= self.short
