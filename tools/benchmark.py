@@ -4,11 +4,11 @@ python tools/benchmark.py timesformer_b_k400 vivit_st_k400 --optimize --out work
 
 Before anything is timed all models that compute the same function get the same weights and must
 give the same logits (1e-4). Then they take turns, in inference and in training steps; the median of
-the rounds counts. "x ours" is the median of a contestant's time over that of mmvidformer's plain
-model in the same round: above 1 is slower. Peak memory is that of a pass beyond weights and input,
-each contestant in a process of its own. Floors: the time of a large matrix product with as many
-multiply-accumulates, and of a copy of as many bytes as weights and input have; a training step
-counts three times.
+the rounds counts. "x ours" is the median of a contestant's time over that of mmvidformer's model in
+the same round, optimised where that takes part: above 1 is slower. Peak memory is that of a pass
+beyond weights and input, each contestant in a process of its own. Floors: the time of a large
+matrix product with as many multiply-accumulates, and of a copy of as many bytes as weights and
+input have; a training step counts three times.
 
 Writes OUT.csv, OUT.json (machine, versions, command) and OUT.png. With --page PAGE.md the blocks of
 pages are written from such files, which their marks name; without configs that is all that is done.

@@ -12,7 +12,7 @@ from mmengine.config import Config
 from torch import Tensor
 
 from mmvidformer.analysis.complexity import input_shape
-from mmvidformer.analysis.contestants import OURS, Contestant, contestants
+from mmvidformer.analysis.contestants import OPTIMISED, OURS, Contestant, contestants
 from mmvidformer.analysis.memory import peak_memory
 from mmvidformer.analysis.timing import copy_rate, product_rate, time_call
 
@@ -56,7 +56,8 @@ class Result:
         kind: One of ``PASSES``; a training step is a forward and a backward pass, and SGD.
         seconds: Median of the rounds.
         busy: Median of the processor time, all threads together; on a GPU as ``seconds``.
-        ratio: Median over the rounds of its seconds over ours in the same round.
+        ratio: Median over the rounds of its seconds over ours in the same round: those of the
+            optimised model where it takes part.
         busy_ratio: The same of the processor time.
         clips_per_second: Batch over ``seconds``.
         peak: Bytes at the peak beyond weights and input; None if not measured.
@@ -104,6 +105,7 @@ def compete(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
     for kind in passes:
         active = [entry for entry in entries if entry.trains or kind == "inference"]
         rounds = _rounds(active, clip, kind, settings)
+        ours = rounds.get(OPTIMISED, rounds[OURS])
         for name, times in rounds.items():
             entry = next(e for e in entries if e.name == name)
             weights = sum(p.numel() for p in entry.module.parameters())
@@ -113,7 +115,7 @@ def compete(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
             seconds, busy = (median(column) for column in zip(*times, strict=True))
             shares = [
                 [mine / first for mine, first in zip(row, reference, strict=True)]
-                for row, reference in zip(times, rounds[OURS], strict=True)
+                for row, reference in zip(times, ours, strict=True)
             ]
             results.append(
                 Result(

@@ -99,7 +99,7 @@ def peers_block(folder: Path, names: Sequence[str]) -> str:
 
 
 def _against(peer: Mapping[str, str], ours: Mapping[str, str]) -> str:
-    text = f"{float(peer['x ours']) / float(ours['x ours']):.2f} x time"
+    text = f"{float(peer['x ours']):.2f} x time"
     if "not measured" in (peer["peak MiB"], ours["peak MiB"]):
         return text
     return f"{text}, {float(peer['peak MiB']) / float(ours['peak MiB']):.2f} x memory"
