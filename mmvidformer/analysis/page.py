@@ -70,12 +70,19 @@ def wrap_command(command: str, width: int = 96) -> str:
 
 
 def block_of(folder: Path, name: str) -> str:
-    """What a page says about the files of a name: how it was measured, table, picture."""
+    """What a page says about the files of a name: how it was measured, table, picture.
+
+    A column that has one value in all rows becomes a line.
+    """
     header, *rows = _read(folder, name)
     about = json.loads((folder / f"{name}.json").read_text())
+    columns = dict(zip(header, zip(*rows, strict=True), strict=True))
+    same = {key for key, values in columns.items() if len(rows) > 1 and len(set(values)) == 1}
+    about = {key: columns[key][0] for key in header if key in same} | about
+    columns = {key: values for key, values in columns.items() if key not in same}
     lines = [f"- {key}: {value}" for key, value in about.items() if key != "command"]
     lines += ["", "```bash", wrap_command(about["command"]), "```", ""]
-    lines += _table([header, *rows])
+    lines += _table([list(columns), *zip(*columns.values(), strict=True)])
     return "\n".join([*lines, "", f"![{Path(name).name}]({name}.png)", ""])
 
 
