@@ -1,6 +1,7 @@
 """Fixtures of all tests."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +14,8 @@ import torch
 torch.set_num_threads(1)
 
 
-@pytest.fixture(autouse=True)
-def own_default_scope() -> Iterator[None]:
+@contextmanager
+def kept_scopes() -> Iterator[None]:
     """Take back the default scopes that runners leave behind in this process."""
     from mmengine.registry import DefaultScope
 
@@ -22,6 +23,20 @@ def own_default_scope() -> Iterator[None]:
     yield
     DefaultScope._instance_dict.clear()
     DefaultScope._instance_dict.update(before)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def scopes_of_a_module() -> Iterator[None]:
+    """Also those that fixtures of a whole module leave behind."""
+    with kept_scopes():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def scopes_of_a_test() -> Iterator[None]:
+    """See ``kept_scopes``."""
+    with kept_scopes():
+        yield
 
 
 @dataclass(frozen=True)

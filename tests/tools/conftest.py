@@ -5,14 +5,13 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
 from mmengine.config import Config
-from mmengine.registry import DefaultScope
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,15 +22,6 @@ def load_tool(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_default_scope() -> Iterator[None]:
-    """Take back the default scopes that runners leave behind in this process."""
-    before = dict(DefaultScope._instance_dict)
-    yield
-    DefaultScope._instance_dict.clear()
-    DefaultScope._instance_dict.update(before)
 
 
 @pytest.fixture(scope="session")

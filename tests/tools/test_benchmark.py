@@ -8,6 +8,7 @@ import cv2
 import pytest
 
 from mmvidformer.analysis import timing
+from mmvidformer.analysis.page import wrap_command
 
 CONFIG = """
 model = dict(
@@ -27,7 +28,9 @@ def test_writes_table_picture_and_page(main_of, tmp_path: Path, capsys, monkeypa
     monkeypatch.setitem(timing.COPY, "cpu", 2**20)
     config, page = tmp_path / "tiny.py", tmp_path / "page.md"
     config.write_text(CONFIG)
-    page.write_text("before\n<!-- benchmark: quick -->\nold\n<!-- end of benchmark -->\nafter\n")
+    page.write_text(
+        "before\n<!-- benchmark: benchmark/quick -->\nold\n<!-- end of benchmark -->\nafter\n"
+    )
     out = tmp_path / "benchmark" / "quick"
     options = "--device cpu --threads 1 --repeats 1 --warmup 0 --no-memory --optimize"
     main_of("benchmark")([str(config), *options.split(), "--out", str(out), "--page", str(page)])
@@ -42,9 +45,12 @@ def test_writes_table_picture_and_page(main_of, tmp_path: Path, capsys, monkeypa
     assert cv2.imread(f"{out}.png").std() > 5
     text = page.read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert "- config: tiny\n" in text and "- peak MiB: not measured\n" in text
+    same = {key for key in rows[0] if len({row[key] for row in rows}) == 1}
     for row in rows:
-        assert f"| {' | '.join(row.values())} |" in text
-    assert about["command"] in text and "![quick](benchmark/quick.png)" in text
+        varied = [value for key, value in row.items() if key not in same]
+        assert f"| {' | '.join(varied)} |" in text
+    assert wrap_command(about["command"]) in text and "![quick](benchmark/quick.png)" in text
     assert "MMAction2" in capsys.readouterr().out
 
 
