@@ -103,12 +103,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     )  # fmt: skip
     args = parser.parse_args(argv)
     limit = None if args.memory_limit is None else int(args.memory_limit * 2**30)
-    todo = cases(
+    planned = cases(
         args.kernels, args.attention, args.frames, args.sizes,
         arch=args.arch, batch=args.batch, attention_only=args.attention_only,
     )  # fmt: skip
     settings = (args.device, DTYPES[args.dtype], args.repeats, args.warmup, limit)
-    costs = [measure(case, *settings) for case in tqdm(todo, unit="case", disable=None)]
+    costs = [measure(case, *settings) for case in tqdm(planned, unit="case", disable=None)]
 
     rows = [row_of(cost) for cost in costs]
     console = Console(width=140)
