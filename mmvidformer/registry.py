@@ -29,11 +29,11 @@ MODELS = _child(
     "mmvidformer.models",
     "mmvidformer.models.heads",
     "mmvidformer.models.heads_tokens",
-    "mmvidformer.models.batch_mixing",
+    "mmvidformer.models.mixup",
     "mmvidformer.models.multi_view",
     "mmvidformer.models.frozen",
-    "mmvidformer.models.recurrent.heads",
-    "mmvidformer.models.recurrent.recognizer",
+    "mmvidformer.models.horst.heads",
+    "mmvidformer.models.horst.recognizer",
 )
 DATASETS = _child("dataset", _mmaction.DATASETS, "mmaction.datasets", "mmvidformer.datasets")
 TRANSFORMS = _child(
@@ -47,14 +47,27 @@ OPTIMIZERS = _child(
     "optimizer",
     _mmaction.OPTIMIZERS,
     "mmaction.engine",
-    "mmvidformer.engine.optimizers",
+    "mmvidformer.engine.optim.optimizers",
 )
 OPTIM_WRAPPER_CONSTRUCTORS = _child(
     "optimizer wrapper constructor",
     _mmaction.OPTIM_WRAPPER_CONSTRUCTORS,
     "mmaction.engine",
-    "mmvidformer.engine.layer_decay",
+    "mmvidformer.engine.optim.layer_decay",
 )
-HOOKS = _child("hook", _mmaction.HOOKS, "mmaction.engine", "mmvidformer.engine")
-LOOPS = _child("loop", _mmaction.LOOPS, "mmaction.engine", "mmvidformer.engine")
-DATA_SAMPLERS = _child("data sampler", _mmaction.DATA_SAMPLERS, "mmvidformer.engine")
+HOOKS = _child(
+    "hook",
+    _mmaction.HOOKS,
+    "mmaction.engine",
+    "mmvidformer.engine.bad_videos",
+    "mmvidformer.engine.checkpointing.hook",
+    "mmvidformer.engine.checkpointing.preemption",
+    "mmvidformer.engine.data_root",
+    "mmvidformer.engine.optim.compile",
+    "mmvidformer.engine.optim.non_finite",
+    "mmvidformer.engine.preflight",
+)
+LOOPS = _child("loop", _mmaction.LOOPS, "mmaction.engine", "mmvidformer.engine.checkpointing.loop")
+DATA_SAMPLERS = _child(
+    "data sampler", _mmaction.DATA_SAMPLERS, "mmvidformer.engine.checkpointing.loop"
+)

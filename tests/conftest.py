@@ -1,14 +1,21 @@
 """Fixtures of all tests."""
 
-from collections.abc import Iterator
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import cv2
 import numpy as np
 import pytest
 import torch
+
+ROOT = Path(__file__).parents[1]
 
 # Tests share few cores, and a model of a few channels gains nothing from more.
 torch.set_num_threads(1)
@@ -82,9 +89,9 @@ def prediction_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in (55, 100):
         _write_kitchen(here / "data" / f"epic_kitchens{number}")
     _write_something(here / "data" / "sthv2")
-    from mmvidformer.datasets.motion_phases import PhasesSpec, make_phases
-    from mmvidformer.datasets.motion_render import Look
-    from mmvidformer.datasets.motion_sequences import SequencesSpec, make_sequences
+    from mmvidformer.datasets.motion.phases import PhasesSpec, make_phases
+    from mmvidformer.datasets.motion.render import Look
+    from mmvidformer.datasets.motion.sequences import SequencesSpec, make_sequences
 
     phases = PhasesSpec(train=3, val=3, test=3, shortest=12, look=Look(frames=20))
     make_phases(phases, here / "data" / "motion_phases")
@@ -128,3 +135,74 @@ def _write(path: Path, frames: np.ndarray) -> None:
     for frame in frames:
         writer.write(frame)
     writer.release()
+
+
+def load_tool(name: str) -> ModuleType:
+    """Import ``tools/<name>.py``, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"tool_{name}", ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def tools() -> Path:
+    """Folder of the tools."""
+    return ROOT / "tools"
+
+
+@pytest.fixture(scope="session")
+def weights() -> Callable:
+    """Read the weights of a checkpoint file."""
+    return lambda path: torch.load(path, weights_only=True)["state_dict"]
+
+
+@pytest.fixture(scope="session")
+def train() -> Callable:
+    """The ``main`` of ``tools/train.py``; it runs in this process."""
+    return load_tool("train").main
+
+
+@pytest.fixture(scope="session")
+def test() -> Callable:
+    """The ``main`` of ``tools/test.py``; it runs in this process."""
+    return load_tool("test").main
+
+
+@pytest.fixture(scope="session")
+def load() -> Callable:
+    """Import a tool as a module."""
+    return load_tool
+
+
+@pytest.fixture(scope="session")
+def main_of() -> Callable:
+    """The ``main`` of ``tools/<name>.py``; it runs in this process."""
+    return lambda name: load_tool(name).main
+
+
+@pytest.fixture(scope="session")
+def run() -> Callable:
+    """Start a command with one thread a process and no GPU; gives the Popen object."""
+
+    inherited = os.environ.get("PYTHONPATH", "")
+
+    def start(*command: object, **variables: object) -> subprocess.Popen:
+        env = dict(
+            os.environ,
+            PYTHON=sys.executable,
+            PYTHONPATH=os.pathsep.join([str(ROOT), str(ROOT / "tests" / "tools"), inherited]),
+            OMP_NUM_THREADS="1",
+            MKL_NUM_THREADS="1",
+            CUDA_VISIBLE_DEVICES="",
+        )
+        env.update({name: str(value) for name, value in variables.items()})
+        return subprocess.Popen(
+            list(map(str, command)),
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    return start

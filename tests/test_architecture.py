@@ -77,9 +77,9 @@ def test_core_operations_have_one_home(needle: str) -> None:
     assert homes <= {"layers"}, f"{needle} stands outside the core: {homes}"
 
 
-@pytest.mark.parametrize("name", ["statt", "parts", "horst", "classifiers"])
+@pytest.mark.parametrize("name", ["statt", "parts", "layer", "classifiers"])
 def test_recurrent_layers_need_neither_registry_nor_mm_stack(name: str) -> None:
-    names = imported(PACKAGE / "models" / "recurrent" / f"{name}.py")
+    names = imported(PACKAGE / "models" / "horst" / f"{name}.py")
     assert not {name.split(".")[0] for name in names} & MM
     assert "mmvidformer.registry" not in names
 

@@ -30,8 +30,8 @@ from mmvidformer.convert.timesformer import from_timesformer
 from mmvidformer.datasets.transforms.observe_before import observed_frames
 from mmvidformer.evaluation.anticipation import AnticipationMetric, marginal_scores
 from mmvidformer.models import FeatureFixationTransformer, Horst, TimeSformer, ViViT
-from mmvidformer.models.recurrent.classifiers import LinearClassifier, UnrollingClassifier
-from mmvidformer.models.recurrent.horst import HorstLayer
+from mmvidformer.models.horst.classifiers import LinearClassifier, UnrollingClassifier
+from mmvidformer.models.horst.layer import HorstLayer
 
 DEFAULT = Path(__file__).parent / "golden"
 FOLDER = Path(os.environ.get("MMVIDFORMER_GOLDEN_DIR") or DEFAULT)

@@ -18,8 +18,8 @@ BACKBONE = {
     "clip_len": 2,
     "tubelet": (2, 8, 8),
 }
-ATTENTION = {"dim": 16, "num_heads": 2, "views": ["time"]}
-BLOCK = {"dim": 16, "num_heads": 2, "steps": [{"views": ["time"]}, {"views": ["space"]}]}
+ATTENTION = {"dim": 16, "num_heads": 2, "patterns": ["time"]}
+BLOCK = {"dim": 16, "num_heads": 2, "sublayers": [{"patterns": ["time"]}, {"patterns": ["space"]}]}
 
 
 @pytest.fixture

@@ -26,7 +26,8 @@ from mmvidformer.analysis.data_loading import (
     measure_loading,
     model_rate,
 )
-from mmvidformer.engine import load_config, set_video_backend
+from mmvidformer.engine.decoding import set_video_backend
+from mmvidformer.engine.launch import load_config
 from mmvidformer.visualization import draw_parts
 
 COLUMNS = ("part", "place", "ms", "share")

@@ -20,7 +20,7 @@ from tqdm import tqdm
 from mmvidformer.apis import Capture, Failure, Pace, Prediction, Recognizer, read_class_names
 from mmvidformer.apis.annotate import bars_of, play
 from mmvidformer.datasets.video_files import find_videos
-from mmvidformer.engine import load_config
+from mmvidformer.engine.launch import load_config
 from mmvidformer.visualization import Film, StreamPages, Window, draw_timeline
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import torch
 from mmengine.config import DictAction
 
-from mmvidformer.engine import load_config, load_recognizer
+from mmvidformer.engine.launch import load_config
+from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.export import ExportError, clip_size, export, frame_size, make_graph
 
 

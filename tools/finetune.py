@@ -16,7 +16,7 @@ from pathlib import Path
 from mmengine.config import DictAction
 
 from mmvidformer.datasets.own_lists import read_lists
-from mmvidformer.engine import load_config
+from mmvidformer.engine.launch import load_config
 from mmvidformer.finetune import Recipe, apply_recipe, start_from
 
 

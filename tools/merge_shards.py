@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import torch
 
-from mmvidformer.engine import merge_shards
+from mmvidformer.engine.checkpointing.shards import merge_shards
 
 
 def main(argv: Sequence[str] | None = None) -> None:

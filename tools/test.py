@@ -12,20 +12,15 @@ from mmengine.dist import master_only
 from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 
-from mmvidformer.engine import (
-    add_amp_argument,
+from mmvidformer.engine.launch import (
     add_shared_arguments,
-    check_or_exit,
-    get_views,
     launched,
-    limit_views,
     load_config,
-    may_limit_views,
     merge_shared_arguments,
-    parse_views,
-    set_views,
-    use_amp_in_test,
 )
+from mmvidformer.engine.optim.precision import add_amp_argument, use_amp_in_test
+from mmvidformer.engine.preflight import check_or_exit
+from mmvidformer.engine.views import get_views, limit_views, may_limit_views, parse_views, set_views
 
 MAX_VIEWS = 8
 

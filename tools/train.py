@@ -5,17 +5,16 @@ from collections.abc import Sequence
 
 from mmengine.config import Config
 
-from mmvidformer.engine import (
-    add_amp_argument,
+from mmvidformer.engine.checkpointing.resume import latest_checkpoint
+from mmvidformer.engine.fsdp import use_fsdp
+from mmvidformer.engine.launch import (
     add_shared_arguments,
-    check_or_exit,
-    latest_checkpoint,
     launched,
     load_config,
     merge_shared_arguments,
-    use_amp,
-    use_fsdp,
 )
+from mmvidformer.engine.optim.precision import add_amp_argument, use_amp
+from mmvidformer.engine.preflight import check_or_exit
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:

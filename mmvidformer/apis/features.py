@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from mmvidformer.apis.video_views import Source, VideoViews
-from mmvidformer.engine import write_atomically
+from mmvidformer.engine.checkpointing.atomic import write_atomically
 from mmvidformer.visualization import normalise
 
 FORMATS = ("npy", "parquet")

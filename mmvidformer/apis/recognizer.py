@@ -11,8 +11,10 @@ from mmengine.config import Config
 from torch import Tensor, nn
 
 from mmvidformer.apis.video_views import WHOLE, Opened, Source, VideoViews
-from mmvidformer.engine import load_config, load_recognizer, set_video_backend
-from mmvidformer.models.recurrent.heads import AnticipationHead
+from mmvidformer.engine.decoding import set_video_backend
+from mmvidformer.engine.launch import load_config
+from mmvidformer.engine.loading import load_recognizer
+from mmvidformer.models.horst.heads import AnticipationHead
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from mmengine.config import Config
 from torch import Tensor
 
 from mmvidformer.apis.frame_pipeline import StreamFrame
-from mmvidformer.engine import config_scope, load_recognizer
-from mmvidformer.models.recurrent import HorstOutput, StoredMaps
-from mmvidformer.models.recurrent.classifiers import UnrollingClassifier
-from mmvidformer.models.recurrent.heads import AnticipationHead, LastStepHead
-from mmvidformer.models.recurrent.horst import State
-from mmvidformer.models.recurrent.recognizer import RecurrentRecognizer
+from mmvidformer.engine.loading import config_scope, load_recognizer
+from mmvidformer.models.horst import HorstOutput, StoredMaps
+from mmvidformer.models.horst.classifiers import UnrollingClassifier
+from mmvidformer.models.horst.heads import AnticipationHead, LastStepHead
+from mmvidformer.models.horst.layer import State
+from mmvidformer.models.horst.recognizer import RecurrentRecognizer
 from mmvidformer.registry import MODELS
 from mmvidformer.visualization import normalise
 

@@ -10,7 +10,7 @@ import numpy as np
 from mmengine.config import Config
 from mmengine.dataset import Compose
 
-from mmvidformer.engine import config_scope
+from mmvidformer.engine.loading import config_scope
 from mmvidformer.visualization import pipeline_of
 
 WHOLE = (0, sys.maxsize)  # LimitToSegment is told to take the whole file

@@ -23,12 +23,12 @@ HEAD = "consensus.mlp_head."
 UNUSED = (r"new_fc\..*", r"head\..*")
 TIME_TABLE = Op(lambda x: (x[..., None, :],), lambda x: (x[..., 0, :],))
 
-# Our names of the steps with the official attention and its norm, by attention type.
-STEPS = {
+# Our names of the sublayers with the official attention and its norm, by attention type.
+SUBLAYERS = {
     "time_space": {"time": ("temporal_attn", "temporal_norm1"), "space": ("attn", "norm1")},
     "joint": {"joint": ("attn", "norm1")},
 }
-# Where our gates are, within the attention of a step.
+# Where our gates are, within the attention of a sublayer.
 GATES = "attn.prepare.fixation.gates."
 # Official gate and ours, by scheme of fixation.
 OFFICIAL_GATES = {
@@ -48,12 +48,12 @@ def _rules(attention: str, fixation: str | None) -> list[Rule]:
     ]
     parts = {"norm2": "norm", "mlp.fc1": "mlp.fc1", "mlp.fc2": "mlp.fc2"}
     parts["mlp.dwconv.dwconv"] = "mlp.depthwise.conv"
-    for step, (attn, norm) in STEPS[attention].items():
-        parts[norm] = f"steps.{step}.norm"
+    for sublayer, (attn, norm) in SUBLAYERS[attention].items():
+        parts[norm] = f"sublayers.{sublayer}.norm"
         for layer in ("qkv", "proj"):
-            parts[f"{attn}.{layer}"] = f"steps.{step}.attn.{layer}"
+            parts[f"{attn}.{layer}"] = f"sublayers.{sublayer}.attn.{layer}"
         for theirs, gate in OFFICIAL_GATES[fixation].items():
-            parts[f"{attn}.{theirs}"] = f"steps.{step}.{GATES}{gate}"
+            parts[f"{attn}.{theirs}"] = f"sublayers.{sublayer}.{GATES}{gate}"
     for source, target in parts.items():
         rules += linear(f"blocks.{{i}}.{source}", f"{ours}.blocks.{{i}}.{target}")
     rules += linear("norm", f"{ours}.norm")
@@ -103,7 +103,7 @@ def to_feature_fixation(state: Mapping[str, Tensor], attention: str = "time_spac
 
     Args:
         state: Weights as ``from_feature_fixation`` gives them.
-        attention: A name of ``STEPS``.
+        attention: A name of ``SUBLAYERS``.
 
     Raises:
         ValueError: If names are missing or unknown, or the official code has no such fixation.

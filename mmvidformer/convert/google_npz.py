@@ -36,8 +36,8 @@ def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Co
     original = any("MultiHeadDotProductAttention_1/" in name for name in state)
     attention, norm, mlp = SUFFIXES["original" if original else "big_vision"]
     block = (
-        ("LayerNorm_0", "steps.joint.norm", "norm"),
-        (f"MultiHeadDotProductAttention_{attention}", "steps.joint.attn", "attention"),
+        ("LayerNorm_0", "sublayers.joint.norm", "norm"),
+        (f"MultiHeadDotProductAttention_{attention}", "sublayers.joint.attn", "attention"),
         (f"LayerNorm_{norm}", "norm", "norm"),
         (f"MlpBlock_{mlp}/Dense_0", "mlp.fc1", "dense"),
         (f"MlpBlock_{mlp}/Dense_1", "mlp.fc2", "dense"),

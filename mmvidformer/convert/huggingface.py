@@ -41,13 +41,13 @@ def _rules(layout: str, prefix: str, grid: Grid) -> list[Rule]:
         position_rule(
             f"{prefix}embeddings.position_embeddings", f"{ours}.pos_embed", grid, True, True
         ),
-        *linear(f"{source}.layernorm_before", f"{target}.steps.joint.norm"),
+        *linear(f"{source}.layernorm_before", f"{target}.sublayers.joint.norm"),
         *linear(
             tuple(f"{source}.{part}" for part in names["qkv"]),
-            f"{target}.steps.joint.attn.qkv",
+            f"{target}.sublayers.joint.attn.qkv",
             STACK_QKV,
         ),
-        *linear(f"{source}.{names['proj']}", f"{target}.steps.joint.attn.proj"),
+        *linear(f"{source}.{names['proj']}", f"{target}.sublayers.joint.attn.proj"),
         *linear(f"{source}.layernorm_after", f"{target}.norm"),
         *linear(f"{source}.{names['fc1']}", f"{target}.mlp.fc1"),
         *linear(f"{source}.{names['fc2']}", f"{target}.mlp.fc2"),

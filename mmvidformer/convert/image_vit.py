@@ -38,14 +38,14 @@ EMBEDS: dict[str, Callable[[Tensor, int], Tensor] | None] = {
 }
 # Rule of ``layers.resize`` for each way to take positions over; all repeat a table of one frame.
 POSITIONS: dict[str, str | None] = {"random": None, "tile": "linear", "bicubic": "bicubic"}
-# Parts of a step over time that get the weights of the image attention.
+# Parts of a sublayer over time that get the weights of the image attention.
 TEMPORAL: dict[str, tuple[str, ...]] = {
     "zero": (),
     "copy": ("attn.",),
     "copy_with_norm": ("attn.", "norm."),
 }
-# Which step of the source stands for its image attention, the first one it has.
-IMAGE_STEPS = ("joint", "space", "time_space")
+# Which sublayer of the source stands for its image attention, the first one it has.
+IMAGE_SUBLAYERS = ("joint", "space", "time_space")
 
 
 @dataclass(frozen=True)
@@ -178,11 +178,11 @@ def _source_name(name: str, weights: Mapping[str, Tensor], temporal: str) -> str
         stem, _, axes = name.rpartition(".")
         options = [f"{stem}.{table}" for table in ("thw", "hw")] if "hw" in axes else []
         return next((option for option in options if option in weights), None)
-    head, _, rest = name.partition(".steps.")
-    step, _, part = rest.partition(".")
-    if step == "time" and not part.startswith(TEMPORAL[temporal]):
+    head, _, rest = name.partition(".sublayers.")
+    sublayer, _, part = rest.partition(".")
+    if sublayer == "time" and not part.startswith(TEMPORAL[temporal]):
         return None
-    options = [f"{head}.steps.{image}.{part}" for image in IMAGE_STEPS]
+    options = [f"{head}.sublayers.{image}.{part}" for image in IMAGE_SUBLAYERS]
     return next((option for option in options if option in weights), None)
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from mmvidformer.convert.keymap import Conversion
 
 # A weight that each of our backbones has, and the neck that is made to train.
-SIGNS = ("encoder.blocks.0.steps.", "blocks.5b.branches.", "layers.0.encode.conv.")
+SIGNS = ("encoder.blocks.0.sublayers.", "blocks.5b.branches.", "layers.0.encode.conv.")
 BACKBONE = ("embed.", "encoder.", "temporal_encoder.", "stem.", "blocks.")
 NECK = ("layers.",)
 RECOGNISER = ("backbone.", "neck.", "cls_head.")

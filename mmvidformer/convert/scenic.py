@@ -19,17 +19,17 @@ IGNORED = (
 )
 
 PLAIN_BLOCK = (
-    ("LayerNorm_0", "steps.{step}.norm", "norm"),
-    ("MultiHeadDotProductAttention_0", "steps.{step}.attn", "attention"),
+    ("LayerNorm_0", "sublayers.{sublayer}.norm", "norm"),
+    ("MultiHeadDotProductAttention_0", "sublayers.{sublayer}.attn", "attention"),
     ("LayerNorm_1", "norm", "norm"),
     ("MlpBlock_0/Dense_0", "mlp.fc1", "dense"),
     ("MlpBlock_0/Dense_1", "mlp.fc2", "dense"),
 )
 DIVIDED_BLOCK = (
-    ("LayerNorm_space", "steps.space.norm", "norm"),
-    ("MultiHeadDotProductAttention_space", "steps.space.attn", "attention"),
-    ("LayerNorm_time", "steps.time.norm", "norm"),
-    ("MultiHeadDotProductAttention_time", "steps.time.attn", "attention"),
+    ("LayerNorm_space", "sublayers.space.norm", "norm"),
+    ("MultiHeadDotProductAttention_space", "sublayers.space.attn", "attention"),
+    ("LayerNorm_time", "sublayers.time.norm", "norm"),
+    ("MultiHeadDotProductAttention_time", "sublayers.time.attn", "attention"),
     ("LayerNorm_mlp", "norm", "norm"),
     ("MlpBlock/Dense_0", "mlp.fc1", "dense"),
     ("MlpBlock/Dense_1", "mlp.fc2", "dense"),
@@ -117,9 +117,9 @@ def _encoder_rules(
     else:
         rules.append(Rule((table,), (f"{target}.pos_embed.thw",)))  # reported as missing
     divided = scheme.startswith("factorized_self_attention")
-    step = "time_space" if scheme == "factorized_dot_product" else "joint"
+    sublayer = "time_space" if scheme == "factorized_dot_product" else "joint"
     for name, ours, layer in DIVIDED_BLOCK if divided else PLAIN_BLOCK:
-        ours = ours.replace("{step}", step)
+        ours = ours.replace("{sublayer}", sublayer)
         rules += layer_rules(
             f"{source}/encoderblock_{{i}}/{name}", f"{target}.blocks.{{i}}.{ours}", layer
         )

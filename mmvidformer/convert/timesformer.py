@@ -8,8 +8,8 @@ from torch import Tensor
 from mmvidformer.convert.keymap import ADD_TIME, Conversion, Op, Rule, State, apply_rules
 from mmvidformer.convert.positions import Grid, frame_grid, position_rule
 
-# Our name of the step over space, by the official attention type.
-SPATIAL_STEP = {
+# Our name of the sublayer over space, by the official attention type.
+SPATIAL = {
     "space_only": "joint",
     "joint_space_time": "joint",
     "divided_space_time": "space",
@@ -111,15 +111,19 @@ def _layer(source: str, target: str, optional: bool = False) -> list[Rule]:
 
 
 def _rules(names: Dialect, attention: str, grid: Grid) -> list[Rule]:
-    ours, step = "backbone.encoder", f"steps.{SPATIAL_STEP[attention]}"
+    ours, sublayer = "backbone.encoder", f"sublayers.{SPATIAL[attention]}"
     divided = attention == "divided_space_time"
     parts = dict(
-        zip(names.space, (f"{step}.norm", f"{step}.attn.qkv", f"{step}.attn.proj"), strict=True)
+        zip(
+            names.space,
+            (f"{sublayer}.norm", f"{sublayer}.attn.qkv", f"{sublayer}.attn.proj"),
+            strict=True,
+        )
     )
     parts |= dict(zip(names.mlp, ("norm", "mlp.fc1", "mlp.fc2"), strict=True))
     if divided:
         targets = ("norm", "attn.qkv", "attn.proj", "fc")
-        parts |= dict(zip(names.time, (f"steps.time.{t}" for t in targets), strict=True))
+        parts |= dict(zip(names.time, (f"sublayers.time.{t}" for t in targets), strict=True))
     else:
         parts = {names.undivided.get(name, name): target for name, target in parts.items()}
 
@@ -182,7 +186,7 @@ def to_timesformer(state: Mapping[str, Tensor], attention: str, dialect: str = "
 
     Args:
         state: Weights as ``from_timesformer`` gives them.
-        attention: A type of ``SPATIAL_STEP``.
+        attention: A type of ``SPATIAL``.
         dialect: A name of ``DIALECTS``.
 
     Raises:

@@ -10,9 +10,9 @@ from mmvidformer.convert.positions import Grid, frame_grid, position_rule
 IGNORED = (r"(head|head_dist|pre_logits\.fc)\.(weight|bias)",)
 
 BLOCK = (
-    ("norm1", "steps.joint.norm"),
-    ("attn.qkv", "steps.joint.attn.qkv"),
-    ("attn.proj", "steps.joint.attn.proj"),
+    ("norm1", "sublayers.joint.norm"),
+    ("attn.qkv", "sublayers.joint.attn.qkv"),
+    ("attn.proj", "sublayers.joint.attn.proj"),
     ("norm2", "norm"),
     ("mlp.fc1", "mlp.fc1"),
     ("mlp.fc2", "mlp.fc2"),

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import cv2
 from mmaction.datasets import VideoDataset
 
-from mmvidformer.datasets.errors import BadVideo
+from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.datasets.transforms.tile_frames import TileFrames, count_tiles
 from mmvidformer.registry import DATASETS
 

@@ -10,7 +10,7 @@ from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.runner import Runner
 
-from mmvidformer.datasets.safe import SafeDataset
+from mmvidformer.datasets.decoding.guard import SafeDataset
 from mmvidformer.datasets.wrapped import with_inner
 from mmvidformer.evaluation.bad_videos import BadVideoEvaluator
 from mmvidformer.registry import HOOKS

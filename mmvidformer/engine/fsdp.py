@@ -22,7 +22,12 @@ from torch.distributed.fsdp import (
 )
 from torch.distributed.fsdp.wrap import lambda_auto_wrap_policy
 
-from mmvidformer.engine.shards import mark_complete, mark_incomplete, merge_shards, to_plain
+from mmvidformer.engine.checkpointing.shards import (
+    mark_complete,
+    mark_incomplete,
+    merge_shards,
+    to_plain,
+)
 
 
 class BlockFSDPStrategy(FSDPStrategy):
@@ -182,10 +187,10 @@ def use_fsdp(cfg: Config) -> None:
     """
     if cfg.launcher == "none":
         raise ValueError("--strategy fsdp needs a launcher: start it with tools/dist_train.sh")
-    cfg.runner_type = "mmvidformer.engine.ShardedRunner"
+    cfg.runner_type = "mmvidformer.engine.fsdp.ShardedRunner"
     cfg.strategy = {
         **(cfg.get("strategy") or {}),
-        "type": "mmvidformer.engine.BlockFSDPStrategy",
+        "type": "mmvidformer.engine.fsdp.BlockFSDPStrategy",
     }
 
 

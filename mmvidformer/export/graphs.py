@@ -6,9 +6,9 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.models.recurrent.horst import HorstOutput
-from mmvidformer.models.recurrent.stack import Horst
-from mmvidformer.models.recurrent.statt import Entry
+from mmvidformer.models.horst.layer import HorstOutput
+from mmvidformer.models.horst.stack import Horst
+from mmvidformer.models.horst.statt import Entry
 
 PIXELS = {"uint8": torch.uint8, "float32": torch.float32}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from mmengine.config import Config
 
 from mmvidformer.datasets.own_lists import VideoLists
-from mmvidformer.engine import use_amp
+from mmvidformer.engine.optim.precision import use_amp
 from mmvidformer.finetune.schedule import scale_rate, set_batch, set_epochs
 from mmvidformer.finetune.videos import set_classes, use_lists
 

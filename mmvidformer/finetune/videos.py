@@ -7,7 +7,7 @@ from mmengine.config import Config
 
 from mmvidformer.datasets.class_subset import ClassSubsetDataset
 from mmvidformer.datasets.own_lists import VideoLists
-from mmvidformer.engine import config_scope
+from mmvidformer.engine.loading import config_scope
 from mmvidformer.registry import DATASETS
 
 # Arguments of ClassSubsetDataset beyond VideoDataset's.

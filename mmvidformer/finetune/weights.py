@@ -6,8 +6,7 @@ from mmengine.config import Config
 from torch import Tensor, nn
 
 from mmvidformer.convert import FORMATS, read_model, save_checkpoint
-from mmvidformer.engine import config_scope
-from mmvidformer.engine.recognizer import load_weights, some
+from mmvidformer.engine.loading import config_scope, load_weights, some
 from mmvidformer.registry import MODELS
 
 HEAD = "cls_head."

@@ -1,43 +1,43 @@
-"""The core: a clip is a grid of tokens, an attention step is a view and a kernel.
+"""The core: a clip is a grid of tokens, an attention sub-layer is a pattern and a kernel.
 
 Pure PyTorch and einops; nothing here needs a config, a registry or the MM stack.
 """
 
 from mmvidformer.layers.attention import Attention
-from mmvidformer.layers.block import AttentionStep, Step, TransformerBlock
+from mmvidformer.layers.block import AttentionSubLayer, SubLayer, TransformerBlock
 from mmvidformer.layers.drop import DropPath, drop_path_ramp
 from mmvidformer.layers.embed import PositionEmbedding, TubeletEmbedding
 from mmvidformer.layers.encoder import Encoder
-from mmvidformer.layers.features import FEATURE_MAPS
+from mmvidformer.layers.feature_maps import FEATURE_MAPS
 from mmvidformer.layers.fixation import FIXATIONS, Fixation
 from mmvidformer.layers.init import init_flax_vit, init_timm_vit
 from mmvidformer.layers.kernels import KERNELS, build_kernel
 from mmvidformer.layers.mlp import Mlp
+from mmvidformer.layers.patterns import PATTERNS, Pattern, get_pattern
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.layers.shift import SHIFTS, build_shift
-from mmvidformer.layers.views import VIEWS, View, get_view
 
 __all__ = [
     "FEATURE_MAPS",
     "FIXATIONS",
     "KERNELS",
     "SHIFTS",
-    "VIEWS",
+    "PATTERNS",
     "Attention",
-    "AttentionStep",
+    "AttentionSubLayer",
     "DropPath",
     "Encoder",
     "Fixation",
     "Mlp",
     "PositionEmbedding",
-    "Step",
+    "SubLayer",
     "TransformerBlock",
     "TubeletEmbedding",
-    "View",
+    "Pattern",
     "build_kernel",
     "build_shift",
     "drop_path_ramp",
-    "get_view",
+    "get_pattern",
     "init_flax_vit",
     "init_timm_vit",
     "resize_positions",

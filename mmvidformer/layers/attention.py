@@ -1,4 +1,4 @@
-"""The one attention module: project, prepare, regroup by a view, apply a kernel, ungroup, project.
+"""The one attention module: project, prepare, regroup, apply a kernel, ungroup, project.
 
 Linear layers work token by token, so that projecting before the regrouping gives the same
 numbers as after it, without a copy of the input, and the class token is projected once however
@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from mmvidformer.layers.fixation import Fixation
 from mmvidformer.layers.kernels import build_kernel
+from mmvidformer.layers.patterns import PATTERNS, Grid, Pattern, get_pattern
 from mmvidformer.layers.shift import build_shift
-from mmvidformer.layers.views import VIEWS, Grid, View, get_view
 
 ClsPolicy = Literal["mean", "see", "skip"]
 
@@ -27,12 +27,12 @@ class Attention(nn.Module):
     Args:
         dim: Token width D.
         num_heads: Heads; must divide ``dim``.
-        views: Names of the views (``layers.views``). With several, the heads are dealt out to
-            them in equal runs, the first heads to the first view (ViViT model 4, section 3.4).
+        patterns: Names of the patterns (``layers.patterns``). Several share the heads equally, the
+            first heads go to the first pattern (ViViT model 4, section 3.4).
         cls: What the class token does, where there is one. ``'mean'``: a copy joins each group
-            and the updates of the copies are averaged (for the joint view, which has a single
+            and the updates of the copies are averaged (for the joint pattern, which has a single
             group, that is ordinary attention). ``'see'``: its key is in each group and it
-            attends to all tokens itself, for views whose keys are not their queries.
+            attends to all tokens itself, for patterns whose keys are not their queries.
             ``'skip'``: it is in no group and not updated.
         kernel: Name of the kernel (``layers.kernels``), or a dictionary of ``type`` and options.
         fixation: Gates on queries and keys (``layers.fixation``): the name of a scheme, or a
@@ -46,16 +46,16 @@ class Attention(nn.Module):
         proj_drop: Dropout on the output.
 
     Raises:
-        ValueError: If ``num_heads`` does not divide ``dim``, or the number of views does not
+        ValueError: If ``num_heads`` does not divide ``dim``, or the number of patterns does not
             divide ``num_heads``.
-        KeyError: If a view, the kernel, the fixation or a shift is unknown.
+        KeyError: If a pattern, the kernel, the fixation or a shift is unknown.
     """
 
     def __init__(
         self,
         dim: int,
         num_heads: int,
-        views: Sequence[str] = ("joint",),
+        patterns: Sequence[str] = ("joint",),
         cls: ClsPolicy = "mean",
         kernel: str | Mapping = "softmax",
         fixation: str | Mapping | None = None,
@@ -68,14 +68,15 @@ class Attention(nn.Module):
         super().__init__()
         if dim % num_heads:
             raise ValueError(f"dim ({dim}) must be a multiple of num_heads ({num_heads})")
-        if not views or num_heads % len(views):
+        if not patterns or num_heads % len(patterns):
             raise ValueError(
-                f"num_heads ({num_heads}) must be a multiple of the number of views {list(views)}"
+                f"num_heads ({num_heads}) must be a multiple of the number of patterns, "
+                f"{len(patterns)} {list(patterns)}"
             )
         if cls not in get_args(ClsPolicy):
             raise ValueError(f"cls must be one of {get_args(ClsPolicy)}, got {cls!r}")
         self.num_heads = num_heads
-        self.views: tuple[View, ...] = tuple(get_view(name) for name in views)
+        self.patterns: tuple[Pattern, ...] = tuple(get_pattern(name) for name in patterns)
         self.cls = cls
         self.qkv = nn.Linear(dim, 3 * dim, bias=qkv_bias)
         head_dim = dim // num_heads
@@ -91,8 +92,8 @@ class Attention(nn.Module):
         self.proj_drop = nn.Dropout(proj_drop)
 
     def num_groups(self, grid: Grid) -> int:
-        """Groups of one grid, or 1 where several views share the heads."""
-        return self.views[0].num_groups(grid) if len(self.views) == 1 else 1
+        """Groups of one grid, or 1 where several patterns share the heads."""
+        return self.patterns[0].num_groups(grid) if len(self.patterns) == 1 else 1
 
     def forward(
         self,
@@ -120,7 +121,7 @@ class Attention(nn.Module):
         out, copies = self.mix(*self.project(grid, cls))
         out = self.proj_drop(self.proj(out))
         if keep is not None:
-            out = out * self.views[0].spread(keep, tuple(grid.shape[1:4]))
+            out = out * self.patterns[0].spread(keep, tuple(grid.shape[1:4]))
         return out, None if copies is None else self._merge_copies(copies, keep)
 
     def project(self, grid: Tensor, cls: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
@@ -149,16 +150,16 @@ class Attention(nn.Module):
             cls_qkv: Of the class token, from ``project``.
 
         Returns:
-            Grid (B, T, H, W, D), and for each view the copies of the class token (B, G, D / views)
-            or None.
+            Grid (B, T, H, W, D), and for each pattern the copies of the class token (B, G, D /
+            patterns) or None.
         """
         size: Grid = tuple(qkv.shape[1:4])
         outs, copies = [], []
-        for view, part in self._heads_of_views():
+        for pattern, part in self._heads_of_patterns():
             out, cls_out = self._attend(
-                view, qkv[..., part, :], None if cls_qkv is None else cls_qkv[..., part, :]
+                pattern, qkv[..., part, :], None if cls_qkv is None else cls_qkv[..., part, :]
             )
-            outs.append(view.ungroup(out, size).flatten(4))
+            outs.append(pattern.ungroup(out, size).flatten(4))
             copies.append(cls_out)
         out = outs[0] if len(outs) == 1 else torch.cat(outs, dim=-1)
         return out, None if cls_qkv is None else copies
@@ -174,27 +175,27 @@ class Attention(nn.Module):
             k, v = kv.unflatten(-1, (2, self.num_heads, -1)).unbind(4)
             cls_qkv = self._heads(self.qkv(cls))
         return [
-            self._attend_cls(view, k[..., part, :], v[..., part, :], cls_qkv[..., part, :])
-            for view, part in self._heads_of_views()
+            self._attend_cls(pattern, k[..., part, :], v[..., part, :], cls_qkv[..., part, :])
+            for pattern, part in self._heads_of_patterns()
         ]
 
-    def _heads_of_views(self) -> Iterator[tuple[View, slice]]:
-        heads = self.num_heads // len(self.views)
-        for i, view in enumerate(self.views):
-            yield view, slice(i * heads, (i + 1) * heads)
+    def _heads_of_patterns(self) -> Iterator[tuple[Pattern, slice]]:
+        heads = self.num_heads // len(self.patterns)
+        for i, pattern in enumerate(self.patterns):
+            yield pattern, slice(i * heads, (i + 1) * heads)
 
     def _heads(self, qkv: Tensor) -> Tensor:
         return qkv.unflatten(-1, (3, self.num_heads, -1))
 
     def _attend(
-        self, view: View, qkv: Tensor, cls_qkv: Tensor | None
+        self, pattern: Pattern, qkv: Tensor, cls_qkv: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend under one view; qkv (B, T, H, W, 3, n, d), class token (B, 1, 3, n, d)."""
+        """Attend under one pattern; qkv (B, T, H, W, 3, n, d), class token (B, 1, 3, n, d)."""
         q, k, v = qkv.unbind(4)
         batch, size = q.shape[0], tuple(q.shape[1:4])
-        queries, keys, values = view.group(q), view.keys(k), view.keys(v)  # (B*G, n, S, d)
-        groups = view.num_groups(size)
-        mask = view.mask(size, q.device)
+        queries, keys, values = pattern.group(q), pattern.keys(k), pattern.keys(v)  # (B*G, n, S, d)
+        groups = pattern.num_groups(size)
+        mask = pattern.mask(size, q.device)
         if cls_qkv is None:
             return self.kernel(queries, keys, values, *_spread_mask(mask, batch)), None
 
@@ -204,24 +205,24 @@ class Attention(nn.Module):
         if self.cls == "see":
             mask = None if mask is None else F.pad(mask, (1, 0), value=True)
             out = self.kernel(queries, keys, values, *_spread_mask(mask, batch))
-            return out, self._attend_cls(view, k, v, cls_qkv)
+            return out, self._attend_cls(pattern, k, v, cls_qkv)
         out = self.kernel(torch.cat([q_cls, queries], dim=2), keys, values)
         cls_out = out[:, :, 0].unflatten(0, (batch, groups)).flatten(2)  # (B, G, n*d)
         return out[:, :, 1:], cls_out
 
-    def _attend_cls(self, view: View, k: Tensor, v: Tensor, cls_qkv: Tensor) -> Tensor:
+    def _attend_cls(self, pattern: Pattern, k: Tensor, v: Tensor, cls_qkv: Tensor) -> Tensor:
         """Let the class token alone attend; k, v (B, T, H, W, n, d), gives (B, G, n*d)."""
-        view = VIEWS["joint"] if self.cls == "see" else view
-        batch, groups = k.shape[0], view.num_groups(tuple(k.shape[1:4]))
+        pattern = PATTERNS["joint"] if self.cls == "see" else pattern
+        batch, groups = k.shape[0], pattern.num_groups(tuple(k.shape[1:4]))
         tokens = cls_qkv.permute(2, 0, 3, 1, 4)  # (3, B, n, 1, d)
         q_cls, k_cls, v_cls = (token.repeat_interleave(groups, dim=0) for token in tokens)
-        keys = torch.cat([k_cls, view.keys(k)], dim=2)
-        values = torch.cat([v_cls, view.keys(v)], dim=2)
+        keys = torch.cat([k_cls, pattern.keys(k)], dim=2)
+        values = torch.cat([v_cls, pattern.keys(v)], dim=2)
         out = self.kernel(q_cls, keys, values)  # (B*G, n, 1, d)
         return out.flatten(1).unflatten(0, (batch, groups))
 
     def _merge_copies(self, copies: list[Tensor], keep: Tensor | None) -> Tensor:
-        if keep is not None and keep.shape[1] > 1:  # a single view, a factor for each copy
+        if keep is not None and keep.shape[1] > 1:  # a single pattern, a factor for each copy
             out = self.proj_drop(self.proj(copies[0])) * keep[..., None]
             return out.mean(dim=1, keepdim=True)
         # Averaging commutes with the projection: one token is projected instead of G copies.

@@ -1,4 +1,4 @@
-"""A transformer block: attention steps, then an MLP, each on a residual connection."""
+"""A transformer block: attention sub-layers, then an MLP, each on a residual connection."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from mmvidformer.layers.mlp import Mlp
 
 
 @dataclass(frozen=True)
-class Step:
-    """One row of a model's table: an attention step of a block.
+class SubLayer:
+    """One row of a model's table: an attention sub-layer of a block.
 
     Args:
-        views: Names of the views; several share the heads of the step.
+        patterns: Names of the patterns; several share the heads of the sublayer.
         cls: Class-token policy (see ``Attention``).
         kernel: Name of the kernel, or a dictionary of ``type`` and options.
         fc: A further linear layer on the update, after stochastic depth, that starts at zero
@@ -25,7 +25,7 @@ class Step:
         shift_last: Shift after the gates instead of before.
     """
 
-    views: tuple[str, ...]
+    patterns: tuple[str, ...]
     cls: ClsPolicy = "mean"
     kernel: str | Mapping = "softmax"
     fc: bool = False
@@ -34,30 +34,30 @@ class Step:
     shift_last: bool = False
 
     @classmethod
-    def of(cls, row: "Step | Mapping") -> "Step":
-        """Take a step, or the dictionary of a config that describes one.
+    def of(cls, row: "SubLayer | Mapping") -> "SubLayer":
+        """Take a sublayer, or the dictionary of a config that describes one.
 
         Raises:
-            TypeError: If the dictionary has a key that a step has not.
+            TypeError: If the dictionary has a key that a sublayer has not.
         """
-        if isinstance(row, Step):
+        if isinstance(row, SubLayer):
             return row
-        return cls(**{**row, "views": tuple(row["views"])})
+        return cls(**{**row, "patterns": tuple(row["patterns"])})
 
     @property
     def name(self) -> str:
-        """Name of the step within its block, such as ``'space'`` or ``'time_space'``."""
-        return "_".join(self.views)
+        """Name of the sublayer within its block, such as ``'space'`` or ``'time_space'``."""
+        return "_".join(self.patterns)
 
 
-class AttentionStep(nn.Module):
+class AttentionSubLayer(nn.Module):
     """Pre-norm attention on a residual connection.
 
     Args:
         dim: Token width D.
         num_heads: Heads.
-        step: The row that says which attention.
-        drop_path: Stochastic depth of the step.
+        sublayer: The row that says which attention.
+        drop_path: Stochastic depth of the sublayer.
         norm_eps: Epsilon of the layer norm.
         attn_drop: Dropout on attention weights.
         proj_drop: Dropout on the output.
@@ -67,7 +67,7 @@ class AttentionStep(nn.Module):
         self,
         dim: int,
         num_heads: int,
-        step: Step,
+        sublayer: SubLayer,
         drop_path: DropPath,
         norm_eps: float = 1e-6,
         attn_drop: float = 0.0,
@@ -78,17 +78,17 @@ class AttentionStep(nn.Module):
         self.attn = Attention(
             dim,
             num_heads,
-            views=step.views,
-            cls=step.cls,
-            kernel=step.kernel,
-            fixation=step.fixation,
-            shifts=step.shifts,
-            shift_last=step.shift_last,
+            patterns=sublayer.patterns,
+            cls=sublayer.cls,
+            kernel=sublayer.kernel,
+            fixation=sublayer.fixation,
+            shifts=sublayer.shifts,
+            shift_last=sublayer.shift_last,
             attn_drop=attn_drop,
             proj_drop=proj_drop,
         )
         self.drop_path = drop_path
-        self.fc = nn.Linear(dim, dim) if step.fc else nn.Identity()
+        self.fc = nn.Linear(dim, dim) if sublayer.fc else nn.Identity()
 
     def forward(
         self,
@@ -107,12 +107,12 @@ class AttentionStep(nn.Module):
 
 
 class TransformerBlock(nn.Module):
-    """Attention steps in order, then the MLP.
+    """Attention sublayers in order, then the MLP.
 
     Args:
         dim: Token width D.
-        num_heads: Heads of each step.
-        steps: The steps, or dictionaries of their arguments; a block may list each view once.
+        num_heads: Heads of each sublayer.
+        sublayers: The sub-layers, or dictionaries of their arguments; their patterns must differ.
         mlp_ratio: Hidden width of the MLP over D.
         act: Activation of the MLP.
         norm_eps: Epsilon of the layer norms.
@@ -122,18 +122,18 @@ class TransformerBlock(nn.Module):
         drop_path_rescale: See ``DropPath``.
         drop_path_per_group: See ``DropPath``; the MLP always draws for a clip.
         depthwise: A depthwise convolution in the MLP (see ``Mlp``); without class token only.
-        parallel: All steps read the block's input and their updates are summed, instead of each
-            reading what the step before it left.
+        parallel: All sublayers read the block's input and their updates are summed, instead of each
+            reading what the sublayer before it left.
 
     Raises:
-        ValueError: If there is no step, or two steps have the same views.
+        ValueError: If there is no sublayer, or two sublayers have the same patterns.
     """
 
     def __init__(
         self,
         dim: int,
         num_heads: int,
-        steps: Sequence[Step | Mapping] = (Step(("joint",)),),
+        sublayers: Sequence[SubLayer | Mapping] = (SubLayer(("joint",)),),
         mlp_ratio: float = 4.0,
         act: str = "gelu",
         norm_eps: float = 1e-6,
@@ -147,22 +147,22 @@ class TransformerBlock(nn.Module):
     ) -> None:
         super().__init__()
         self.parallel = parallel
-        steps = [Step.of(step) for step in steps]
-        names = [step.name for step in steps]
+        sublayers = [SubLayer.of(sublayer) for sublayer in sublayers]
+        names = [sublayer.name for sublayer in sublayers]
         if not names or len(set(names)) != len(names):
-            raise ValueError(f"a block needs steps with different views, got {names}")
-        self.steps = nn.ModuleDict(
+            raise ValueError(f"a block needs sublayers with different patterns, got {names}")
+        self.sublayers = nn.ModuleDict(
             {
-                step.name: AttentionStep(
+                sublayer.name: AttentionSubLayer(
                     dim,
                     num_heads,
-                    step,
+                    sublayer,
                     DropPath(drop_path, drop_path_rescale, drop_path_per_group),
                     norm_eps=norm_eps,
                     attn_drop=attn_drop,
                     proj_drop=drop,
                 )
-                for step in steps
+                for sublayer in sublayers
             }
         )
         self.norm = nn.LayerNorm(dim, eps=norm_eps)
@@ -188,11 +188,11 @@ class TransformerBlock(nn.Module):
             Grid (None with ``cls_only``) and class token, in their shapes.
         """
         source = (grid, cls)
-        last = list(self.steps)[-1]
-        for name, step in self.steps.items():
+        last = list(self.sublayers)[-1]
+        for name, sublayer in self.sublayers.items():
             tokens = source if self.parallel else (grid, cls)
             alone = cls_only and (self.parallel or name == last)
-            update, cls_update = step(*tokens, clip_rows, alone)
+            update, cls_update = sublayer(*tokens, clip_rows, alone)
             grid = None if update is None else grid + update
             cls = cls if cls_update is None else cls + cls_update
         keep = self.drop_path(source[0], clip_rows=clip_rows)

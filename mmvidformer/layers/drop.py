@@ -7,8 +7,8 @@ class DropPath(nn.Module):
     """Draw which residual updates of a batch survive (stochastic depth, Huang et al. 2016).
 
     Unlike the usual layer this one returns the factors instead of applying them, because an
-    attention step applies one factor to each *group* of tokens and must do so before the copies
-    of the class token are averaged.
+    attention sub-layer applies one factor to each *group* of tokens and must do so before the
+    copies of the class token are averaged.
 
     Args:
         rate: Probability that an update is dropped, in [0, 1).

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mmvidformer.layers.block import Step, TransformerBlock
+from mmvidformer.layers.block import SubLayer, TransformerBlock
 from mmvidformer.layers.drop import drop_path_ramp
 from mmvidformer.layers.embed import PositionEmbedding
 
@@ -22,7 +22,7 @@ class Encoder(nn.Module):
         dim: Token width D.
         depth: Blocks.
         num_heads: Heads.
-        steps: Attention steps of every block.
+        sublayers: Attention sublayers of every block.
         positions: The position embedding, already built.
         cls: Prepend a learned class token.
         drop: Dropout on positions, attention output and MLP.
@@ -36,7 +36,7 @@ class Encoder(nn.Module):
         dim: int,
         depth: int,
         num_heads: int,
-        steps: Sequence[Step],
+        sublayers: Sequence[SubLayer],
         positions: PositionEmbedding,
         cls: bool = False,
         drop: float = 0.0,
@@ -51,7 +51,7 @@ class Encoder(nn.Module):
         self.pos_embed = positions
         self.pos_drop = nn.Dropout(drop)
         self.blocks = nn.ModuleList(
-            TransformerBlock(dim, num_heads, steps, drop=drop, drop_path=rate, **(block or {}))
+            TransformerBlock(dim, num_heads, sublayers, drop=drop, drop_path=rate, **(block or {}))
             for rate in drop_path_ramp(drop_path, depth)
         )
         self.norm = nn.LayerNorm(dim, eps=(block or {}).get("norm_eps", 1e-6))

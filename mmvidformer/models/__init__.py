@@ -6,8 +6,7 @@ asked, so that a backbone alone does not load them.
 
 from mmvidformer.models import layers
 from mmvidformer.models.feature_fixation import FeatureFixationTransformer
-from mmvidformer.models.image_maps import ImageMaps
-from mmvidformer.models.recurrent import (
+from mmvidformer.models.horst import (
     BNInception,
     ConvStem,
     Horst,
@@ -15,6 +14,7 @@ from mmvidformer.models.recurrent import (
     StoredMaps,
     TimmFrames,
 )
+from mmvidformer.models.image_maps import ImageMaps
 from mmvidformer.models.timesformer import TimeSformer
 from mmvidformer.models.vivit import ViViT
 

@@ -1,7 +1,7 @@
 """Linear video transformer with feature fixation (Lu et al. 2022).
 
 ===========  =================================  ==================================================
-attention    steps of a block, in this order    source
+attention    sublayers of a block, in this order    source
 ===========  =================================  ==================================================
 time_space   time (spatial shift),              the official code and its checkpoints
              space (temporal shift)
@@ -30,16 +30,16 @@ from mmvidformer.layers import (
     KERNELS,
     Encoder,
     PositionEmbedding,
-    Step,
+    SubLayer,
     TubeletEmbedding,
-    get_view,
+    get_pattern,
     init_timm_vit,
 )
-from mmvidformer.layers.views import Grid
+from mmvidformer.layers.patterns import Grid
 from mmvidformer.models.lookup import look_up
 from mmvidformer.registry import MODELS
 
-# attention: the view of each step and the shifts that go with it
+# attention: the pattern of each sublayer and the shifts that go with it
 SCHEMES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "time_space": (("time", ("spatial",)), ("space", ("temporal",))),
     "space_time": (("space", ("temporal",)), ("time", ("spatial",))),
@@ -139,21 +139,21 @@ class FeatureFixationTransformer(nn.Module):
             norm=stem["norm"],
         )
         grid = self.embed.grid((clip_len, height, width))
-        steps = [
-            Step(
-                (view,),
-                kernel=_for_view(kernel, view, grid),
+        sublayers = [
+            SubLayer(
+                (pattern,),
+                kernel=_for_view(kernel, pattern, grid),
                 fixation=fixation,
                 shifts=tuple(shifts[kind] for kind in kinds if shifts.get(kind)),
                 shift_last=bool(shifts.get("last")),
             )
-            for view, kinds in rows
+            for pattern, kinds in rows
         ]
         self.encoder = Encoder(
             dim,
             sizes["depth"],
             sizes["num_heads"],
-            steps,
+            sublayers,
             PositionEmbedding(dim, grid, tables=tables),
             drop_path=drop_path_rate,
             with_cp=with_cp,
@@ -187,10 +187,10 @@ class FeatureFixationTransformer(nn.Module):
         return self.forward_features(clip)[0]
 
 
-def _for_view(kernel: str | Mapping, view: str, grid: Grid) -> dict:
-    """Kernel with the length of the view's groups, where it has weights along them."""
+def _for_view(kernel: str | Mapping, pattern: str, grid: Grid) -> dict:
+    """Kernel with the length of the pattern's groups, where it has weights along them."""
     options = {"type": kernel} if isinstance(kernel, str) else dict(kernel)
     known = KERNELS.get(options.get("type"))
     if getattr(known, "needs_length", False):
-        options.setdefault("length", get_view(view).num_tokens(grid))
+        options.setdefault("length", get_pattern(pattern).num_tokens(grid))
     return options

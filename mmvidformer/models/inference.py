@@ -27,7 +27,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.layers import Attention, AttentionStep, DropPath, Encoder, Mlp
+from mmvidformer.layers import Attention, AttentionSubLayer, DropPath, Encoder, Mlp
 from mmvidformer.layers.kernels import LinearKernel, SoftmaxKernel
 from mmvidformer.models.feature_fixation import FeatureFixationTransformer
 from mmvidformer.models.timesformer import TimeSformer
@@ -97,14 +97,14 @@ def _refuse_training(model: nn.Module, mode: bool = True) -> nn.Module:
 @torch.no_grad()
 def _optimize(backbone: nn.Module) -> Iterator[str]:
     """Change a backbone; say what was changed."""
-    steps = [part for part in backbone.modules() if isinstance(part, AttentionStep)]
-    folded = [step for step in steps if isinstance(step.fc, nn.Linear)]
-    for step in folded:
-        step.attn.proj, step.fc = _fold(step.attn.proj, step.fc), nn.Identity()
+    sublayers = [part for part in backbone.modules() if isinstance(part, AttentionSubLayer)]
+    folded = [sublayer for sublayer in sublayers if isinstance(sublayer.fc, nn.Linear)]
+    for sublayer in folded:
+        sublayer.attn.proj, sublayer.fc = _fold(sublayer.attn.proj, sublayer.fc), nn.Identity()
     if folded:
         yield f"{len(folded)} fcs folded into the output projection before them"
 
-    scaled = [step.attn for step in steps if _scale_folds(step.attn)]
+    scaled = [sublayer.attn for sublayer in sublayers if _scale_folds(sublayer.attn)]
     for attention in scaled:
         _fold_scale(attention)
     if scaled:
@@ -168,7 +168,7 @@ def _fold_scale(attention: Attention) -> None:
 
 
 def _may_leave_grid_out(encoder: Encoder) -> bool:
-    kernels = [step.attn.kernel for step in encoder.blocks[-1].steps.values()]
+    kernels = [sublayer.attn.kernel for sublayer in encoder.blocks[-1].sublayers.values()]
     return encoder.cls_token is not None and all(
         isinstance(kernel, SEPARATE_QUERIES) for kernel in kernels
     )

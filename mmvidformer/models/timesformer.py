@@ -1,7 +1,7 @@
 """TimeSformer (Bertasius et al., ICML 2021): five schemes of space-time attention.
 
 =====================  ============================================================
-scheme (section 3.4)   steps of a block; all but the last with a zero-initialised fc
+scheme (section 3.4)   sub-layers of a block; all but the last with a zero-initialised fc
 =====================  ============================================================
 space_only             joint within each frame; frames averaged before the head
 joint_space_time       joint
@@ -18,34 +18,34 @@ it is left out of time, as in the divided scheme, and averaged over columns and 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
 from mmvidformer.convert.image_vit import init_from_image
-from mmvidformer.layers import Encoder, PositionEmbedding, Step, TubeletEmbedding, init_timm_vit
+from mmvidformer.layers import Encoder, PositionEmbedding, SubLayer, TubeletEmbedding, init_timm_vit
 from mmvidformer.models.lookup import look_up
 from mmvidformer.registry import MODELS
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """A row of the table: the steps, and whether each frame is a row with its own class token."""
+    """A row of the table: the sub-layers, and whether each frame has its own class token."""
 
-    steps: tuple[Step, ...]
+    sublayers: tuple[SubLayer, ...]
     per_frame: bool = False
 
 
-TIME = Step(("time",), cls="skip", fc=True)
+TIME = SubLayer(("time",), cls="skip", fc=True)
 
 SCHEMES = {
-    "space_only": Scheme((Step(("joint",)),), per_frame=True),
-    "joint_space_time": Scheme((Step(("joint",)),)),
-    "divided_space_time": Scheme((TIME, Step(("space",)))),
+    "space_only": Scheme((SubLayer(("joint",)),), per_frame=True),
+    "joint_space_time": Scheme((SubLayer(("joint",)),)),
+    "divided_space_time": Scheme((TIME, SubLayer(("space",)))),
     "sparse_local_global": Scheme(
-        (Step(("local",), cls="see", fc=True), Step(("strided",), cls="see"))
+        (SubLayer(("local",), cls="see", fc=True), SubLayer(("strided",), cls="see"))
     ),
-    "axial": Scheme((TIME, Step(("width",), fc=True), Step(("height",)))),
+    "axial": Scheme((TIME, SubLayer(("width",), fc=True), SubLayer(("height",)))),
 }
 
 ARCHS = {
@@ -74,7 +74,7 @@ class TimeSformer(nn.Module):
             of other sizes are taken too, with resized positions.
         clip_len: Frames of a clip; likewise.
         patch_size: Side of a patch in pixels.
-        order: Of the steps: ``'forward'`` as in the table, ``'reverse'`` (space before time for
+        order: Of the sublayers: ``'forward'`` as in the table, ``'reverse'`` (space before time for
             the divided scheme) or ``'parallel'`` (all read the block's input); section 4.3's
             comparison. In the last two the class token takes part in the attention over time
             (eq. 11): the head reads that token alone, which an attention over time that skips it
@@ -114,11 +114,12 @@ class TimeSformer(nn.Module):
         scheme = look_up(SCHEMES, attention, "TimeSformer attention")
         tables = look_up(POSITIONS, positions, "TimeSformer positions")
         look_up({"forward", "reverse", "parallel"}, order, "TimeSformer order")
-        steps = list(scheme.steps)
+        sublayers = list(scheme.sublayers)
         if cls_in_time or order != "forward":
-            steps = [Step(s.views, "mean", s.kernel, s.fc) if s is TIME else s for s in steps]
+            seen = replace(TIME, cls="mean")
+            sublayers = [seen if each is TIME else each for each in sublayers]
         if order == "reverse":
-            steps.reverse()
+            sublayers.reverse()
         height, width = (img_size, img_size) if isinstance(img_size, int) else img_size
         dim = self.embed_dims = sizes["embed_dims"]
         self.per_frame = scheme.per_frame
@@ -128,7 +129,7 @@ class TimeSformer(nn.Module):
             dim,
             sizes["depth"],
             sizes["num_heads"],
-            steps,
+            sublayers,
             PositionEmbedding(
                 dim,
                 (clip_len, height // patch_size, width // patch_size),
@@ -151,9 +152,9 @@ class TimeSformer(nn.Module):
 
     def _silence_extra_attention(self) -> None:
         for block in self.encoder.blocks:
-            for step in block.steps.values():
-                if isinstance(step.fc, nn.Linear):
-                    nn.init.zeros_(step.fc.weight)
+            for sublayer in block.sublayers.values():
+                if isinstance(sublayer.fc, nn.Linear):
+                    nn.init.zeros_(sublayer.fc.weight)
 
     def init_weights(self) -> None:
         """Load the image model named by ``init_from``, if any; MMEngine calls it once."""

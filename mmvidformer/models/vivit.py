@@ -1,13 +1,13 @@
 """ViViT (Arnab et al., ICCV 2021): four ways to factorise a video transformer.
 
 =================================  ==========================================================
-scheme (paper's section 3.3)       steps of a block
+scheme (paper's section 3.3)       sublayers of a block
 =================================  ==========================================================
 spacetime (model 1)                joint
 factorized_encoder (model 2)       joint within a frame; then an encoder over the frames
 factorized_self_attention (3)      space, then time
 factorized_self_attention_ts (3)   time, then space (the official code's default)
-factorized_dot_product (model 4)   one step: first half of the heads time, second half space
+factorized_dot_product (model 4)   one sublayer: first half of the heads time, second half space
 =================================  ==========================================================
 """
 
@@ -17,26 +17,26 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from mmvidformer.convert.image_vit import init_from_image
-from mmvidformer.layers import Encoder, PositionEmbedding, Step, TubeletEmbedding, init_flax_vit
+from mmvidformer.layers import Encoder, PositionEmbedding, SubLayer, TubeletEmbedding, init_flax_vit
 from mmvidformer.models.lookup import look_up
 from mmvidformer.registry import MODELS
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """A row of the table: the steps, whether frames are encoded apart, and class-token support."""
+    """A row of the table: the sub-layers, whether frames are encoded apart, class-token support."""
 
-    steps: tuple[Step, ...]
+    sublayers: tuple[SubLayer, ...]
     per_frame: bool = False
     cls: bool = True
 
 
 SCHEMES = {
-    "spacetime": Scheme((Step(("joint",)),)),
-    "factorized_encoder": Scheme((Step(("joint",)),), per_frame=True),
-    "factorized_self_attention": Scheme((Step(("space",)), Step(("time",))), cls=False),
-    "factorized_self_attention_ts": Scheme((Step(("time",)), Step(("space",))), cls=False),
-    "factorized_dot_product": Scheme((Step(("time", "space")),), cls=False),
+    "spacetime": Scheme((SubLayer(("joint",)),)),
+    "factorized_encoder": Scheme((SubLayer(("joint",)),), per_frame=True),
+    "factorized_self_attention": Scheme((SubLayer(("space",)), SubLayer(("time",))), cls=False),
+    "factorized_self_attention_ts": Scheme((SubLayer(("time",)), SubLayer(("space",))), cls=False),
+    "factorized_dot_product": Scheme((SubLayer(("time", "space")),), cls=False),
 }
 
 ARCHS = {
@@ -107,12 +107,12 @@ class ViViT(nn.Module):
         self.scheme = scheme
         self.init_from = init_from
 
-        def encoder(depth: int, grid: tuple[int, int, int], steps: tuple[Step, ...]) -> Encoder:
+        def encoder(depth: int, grid: tuple[int, int, int]) -> Encoder:
             return Encoder(
                 self.embed_dims,
                 depth,
                 sizes["num_heads"],
-                steps,
+                row.sublayers,
                 PositionEmbedding(self.embed_dims, grid, cls=pool == "cls"),
                 cls=pool == "cls",
                 drop=drop_rate,
@@ -129,11 +129,9 @@ class ViViT(nn.Module):
         self.per_frame = row.per_frame
         self.embed = TubeletEmbedding(self.embed_dims, tubelet)
         frame = (1, *size[1:]) if row.per_frame else size
-        self.encoder = encoder(sizes["depth"], frame, row.steps)
+        self.encoder = encoder(sizes["depth"], frame)
         has_temporal = row.per_frame and temporal_depth > 0
-        self.temporal_encoder = (
-            encoder(temporal_depth, (size[0], 1, 1), row.steps) if has_temporal else None
-        )
+        self.temporal_encoder = encoder(temporal_depth, (size[0], 1, 1)) if has_temporal else None
         self.apply(init_flax_vit)
         self._silence_temporal_attention()
 
@@ -142,9 +140,9 @@ class ViViT(nn.Module):
         # attention at zero nothing but the output bias would ever get a gradient, so only the
         # output projection is.
         for block in self.encoder.blocks:
-            if "time" in block.steps:
-                nn.init.zeros_(block.steps["time"].attn.proj.weight)
-                nn.init.zeros_(block.steps["time"].attn.proj.bias)
+            if "time" in block.sublayers:
+                nn.init.zeros_(block.sublayers["time"].attn.proj.weight)
+                nn.init.zeros_(block.sublayers["time"].attn.proj.bias)
 
     def init_weights(self) -> None:
         """Load the image model named by ``init_from``, if any; MMEngine calls it once."""

@@ -7,11 +7,7 @@ from mmvidformer.visualization.film import Film, write_line
 from mmvidformer.visualization.heat import enlarge, overlay, to_frames, to_heat
 from mmvidformer.visualization.plane import check_perplexity, embed_in_plane
 from mmvidformer.visualization.plots import (
-    draw_bars,
     draw_classes,
-    draw_costs,
-    draw_growth,
-    draw_minutes,
     draw_parts,
     draw_timeline,
 )
@@ -59,14 +55,10 @@ __all__ = [
     "check_perplexity",
     "collect_features",
     "count_confusions",
-    "draw_bars",
     "draw_class_accuracy",
     "draw_classes",
     "draw_confusion",
-    "draw_costs",
-    "draw_growth",
     "draw_look_back",
-    "draw_minutes",
     "draw_parts",
     "draw_strip",
     "draw_timeline",

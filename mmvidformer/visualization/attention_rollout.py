@@ -117,9 +117,11 @@ def _made_linear(backbone: nn.Module, seen: dict, mass: Tensor) -> Iterator[None
             substitutes[module] = torch.zeros_like
         elif isinstance(module, TransformerBlock):
             # The residual weighs as much as each attention that is added to it.
-            weight = 1 / (1 + len(module.steps)) if module.parallel else 1 / 2
-            for step in module.steps.values():
-                substitutes[step] = partial(_exchange, step.attn, seen[step.attn], weight)
+            weight = 1 / (1 + len(module.sublayers)) if module.parallel else 1 / 2
+            for sublayer in module.sublayers.values():
+                substitutes[sublayer] = partial(
+                    _exchange, sublayer.attn, seen[sublayer.attn], weight
+                )
     try:
         for module, forward in substitutes.items():
             module.forward = forward  # of the instance; hides the method of the class
@@ -143,7 +145,7 @@ def _exchange(
     clip_rows: int = 1,
     cls_only: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Updates of an attention step: ``weight * (A - I)`` on mass (B, T, H, W, 1) and (B, 1, 1)."""
+    """Updates of a sub-layer: ``weight * (A - I)`` on mass (B, T, H, W, 1) and (B, 1, 1)."""
 
     def exchange(grid: Tensor, cls: Tensor | None) -> tuple[Tensor, Tensor | None]:
         with torch.no_grad():

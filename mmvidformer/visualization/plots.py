@@ -1,7 +1,6 @@
 """Plots: points in the plane by class; cost by part, by the size of the clip, by its tokens."""
 
 from collections.abc import Mapping, Sequence
-from itertools import cycle
 
 import numpy as np
 from matplotlib import colormaps
@@ -44,73 +43,6 @@ def draw_classes(
     return figure
 
 
-def draw_costs(curves: Mapping[str, Mapping[str, Mapping[int, float]]]) -> Figure:
-    """Draw curves side by side, as TimeSformer's figure 3.
-
-    Args:
-        curves: For each horizontal axis, for each model, its cost in 10^12 multiply-accumulates
-            by the size on this axis.
-
-    Returns:
-        The figure.
-    """
-    figure = Figure(figsize=(5 * len(curves), 4), dpi=120, layout="constrained")
-    for axes, (axis, models) in zip(figure.subplots(1, len(curves)), curves.items(), strict=True):
-        for name, costs in models.items():
-            axes.plot(list(costs), list(costs.values()), marker="o", label=name)
-            axes.set_xticks(list(costs))
-        axes.set(xlabel=axis, ylabel="TMACs of one view (papers: TFLOPs)", ylim=(0, None))
-        axes.grid(alpha=0.3)
-        axes.legend()
-    return figure
-
-
-def draw_growth(panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]) -> Figure:
-    """Draw costs against tokens on logarithmic axes, a panel for each scheme and cost.
-
-    Args:
-        panels: By what a panel shows, with its unit, the (tokens, cost) points of each kernel.
-
-    Returns:
-        The figure, three panels a row.
-    """
-    rows = max(-(-len(panels) // 3), 1)
-    figure = Figure(figsize=(14, 4 * rows), dpi=100, layout="constrained")
-    grid = figure.subplots(rows, 3, squeeze=False)
-    for axes in grid.flat[len(panels) :]:
-        axes.remove()
-    for axes, (title, kernels) in zip(grid.flat, panels.items(), strict=False):
-        for name, points in kernels.items():
-            axes.plot(*zip(*sorted(points), strict=True), marker="o", markersize=4, label=name)
-        axes.set(xscale="log", yscale="log", xlabel="tokens of a clip", ylabel=title)
-        axes.grid(alpha=0.3, which="both")
-        if kernels:
-            axes.legend(fontsize=8)
-    return figure
-
-
-def draw_minutes(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
-    """Draw what was measured in each minute of a stream, from zero up.
-
-    Args:
-        panels: By what a panel shows, with its unit, the values of each curve by minute.
-
-    Returns:
-        The figure, a panel beside the other.
-    """
-    figure = Figure(figsize=(5 * len(panels), 3.6), dpi=110, layout="constrained")
-    grid = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axes, (title, curves) in zip(grid, panels.items(), strict=True):
-        for (name, values), line in zip(curves.items(), cycle(("-", "--"))):  # they may coincide
-            minutes = range(1, len(values) + 1)
-            axes.plot(minutes, values, line, marker="o", markersize=4, label=name)
-        top = 1.2 * max(max(values) for values in curves.values())
-        axes.set(xlabel="minute of the stream", ylabel=title, ylim=(0, top), xticks=minutes)
-        axes.grid(alpha=0.3)
-        axes.legend()
-    return figure
-
-
 def draw_parts(parts: Mapping[str, float], unit: str, title: str = "") -> Figure:
     """Draw what each part costs as a bar, from top to bottom.
 
@@ -126,33 +58,6 @@ def draw_parts(parts: Mapping[str, float], unit: str, title: str = "") -> Figure
     axes.set_yticks(range(len(parts)), list(parts), fontsize=8)
     axes.invert_yaxis()
     axes.margins(x=0.12)
-    return figure
-
-
-def draw_bars(panels: Mapping[str, Mapping[str, tuple[float, float]]], unit: str) -> Figure:
-    """Draw a bar for each contestant, with a mark where its floor is, a panel for each contest.
-
-    Args:
-        panels: By title, for each contestant its value and its floor.
-        unit: Of the values.
-
-    Returns:
-        The figure, two panels a row where there are several.
-    """
-    columns = min(max(len(panels), 1), 2)
-    rows = max(-(-len(panels) // columns), 1)
-    figure = Figure(figsize=(6.5 * columns, 2.6 * rows), dpi=100, layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False)
-    for axes in grid.flat[len(panels) :]:
-        axes.remove()
-    for axes, (title, bars) in zip(grid.flat, panels.items(), strict=False):
-        names = list(bars)
-        values, floors = zip(*bars.values(), strict=True)
-        axes.barh(names, values, color="tab:blue", alpha=0.7)
-        axes.scatter(floors, names, marker="|", s=300, color="tab:red", zorder=3, label="floor")
-        axes.invert_yaxis()
-        axes.set(title=title, xlabel=unit, xlim=(0, None))
-        axes.legend(fontsize=8, loc="lower right")
     return figure
 
 

@@ -10,7 +10,8 @@ from mmengine.config import Config
 from mmengine.dataset import Compose
 from torch import Tensor, nn
 
-from mmvidformer.engine import config_scope, dataset_pipelines, set_views
+from mmvidformer.engine.loading import config_scope
+from mmvidformer.engine.views import dataset_pipelines, set_views
 
 
 def pipeline_of(cfg: Config, splits: Sequence[str]) -> list[dict]:

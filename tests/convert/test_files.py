@@ -132,7 +132,7 @@ def test_unknown_format() -> None:
 
 def test_formats_do_not_overlap() -> None:
     states = {
-        "mmvidformer": {"backbone.encoder.blocks.0.steps.joint.norm.bias": torch.zeros(1)},
+        "mmvidformer": {"backbone.encoder.blocks.0.sublayers.joint.norm.bias": torch.zeros(1)},
         "scenic": load_checkpoint(MSGPACK).state,
         "google_npz": {
             "embedding/kernel": torch.zeros(8, 8, 3, 4),

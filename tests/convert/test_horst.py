@@ -9,7 +9,7 @@ from mmvidformer.convert.files import convert_file
 from mmvidformer.convert.horst import from_horst, to_horst
 from mmvidformer.convert.keymap import Conversion
 from mmvidformer.models import Horst
-from mmvidformer.models.recurrent.classifiers import CLASSIFIERS
+from mmvidformer.models.horst.classifiers import CLASSIFIERS
 
 TASKS = {"verb": 3, "noun": 4, "action": 6}
 State = dict[str, torch.Tensor]

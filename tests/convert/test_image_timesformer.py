@@ -47,9 +47,11 @@ def test_extra_attention_adds_nothing_at_first(
     attention: str, vit: nn.Module, tmp_path: Path
 ) -> None:
     model = started(vit, tmp_path, attention=attention)
-    silent = [s for b in model.encoder.blocks for s in b.steps.values() if hasattr(s.fc, "weight")]
+    silent = [
+        s for b in model.encoder.blocks for s in b.sublayers.values() if hasattr(s.fc, "weight")
+    ]
     assert silent
-    assert not any(step.fc.weight.any() or step.fc.bias.any() for step in silent)
+    assert not any(sublayer.fc.weight.any() or sublayer.fc.bias.any() for sublayer in silent)
 
 
 @torch.no_grad()
@@ -81,7 +83,7 @@ def test_space_only_gives_the_mean_of_the_frames(vit: nn.Module, tmp_path: Path)
 
 def test_attention_over_time_starts_as_a_copy(vit: nn.Module, tmp_path: Path) -> None:
     for block in started(vit, tmp_path).encoder.blocks:
-        time, space = block.steps["time"], block.steps["space"]
+        time, space = block.sublayers["time"], block.sublayers["space"]
         for part in ("attn", "norm"):
             for name, value in getattr(space, part).named_parameters():
                 torch.testing.assert_close(getattr(time, part).get_parameter(name), value)

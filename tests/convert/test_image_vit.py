@@ -86,7 +86,7 @@ def test_temporal_attention_that_starts_at_zero_still_learns(
     model = vivit("factorized_self_attention")
     init_from_image(model, image_file)
     model(clip).square().sum().backward()
-    proj = model.encoder.blocks[0].steps["time"].attn.proj
+    proj = model.encoder.blocks[0].sublayers["time"].attn.proj
     assert not proj.weight.any() and proj.weight.grad.abs().max() > 0
 
 
@@ -95,11 +95,11 @@ def test_copied_temporal_attention(temporal: str, image_model: nn.Module, image_
     model = vivit("factorized_self_attention")
     init_from_image(model, image_file, temporal=temporal)
     image = image_model.blocks[1]
-    for view in ("space", "time"):
-        step = model.encoder.blocks[1].steps[view]
-        assert torch.equal(step.attn.qkv.weight, image.attn.qkv.weight)
-        assert torch.equal(step.attn.proj.bias, image.attn.proj.bias)
-    norm = model.encoder.blocks[1].steps["time"].norm.weight
+    for pattern in ("space", "time"):
+        sublayer = model.encoder.blocks[1].sublayers[pattern]
+        assert torch.equal(sublayer.attn.qkv.weight, image.attn.qkv.weight)
+        assert torch.equal(sublayer.attn.proj.bias, image.attn.proj.bias)
+    norm = model.encoder.blocks[1].sublayers["time"].norm.weight
     expected = image.norm1.weight if temporal == "copy_with_norm" else torch.ones(32)
     assert torch.equal(norm, expected)
 
@@ -129,7 +129,7 @@ def test_model_without_class_token_drops_it(image_file: Path, image_model: nn.Mo
     summary = init_from_image(model, image_file)
     assert {"encoder.cls_token", "encoder.pos_embed.cls"} <= set(summary.ignored)
     assert summary.random == ()
-    weight = model.encoder.blocks[0].steps["time_space"].attn.qkv.weight
+    weight = model.encoder.blocks[0].sublayers["time_space"].attn.qkv.weight
     assert torch.equal(weight, image_model.blocks[0].attn.qkv.weight)
 
 
@@ -186,16 +186,16 @@ def test_own_checkpoint_of_another_scheme_length_and_head(tmp_path: Path) -> Non
     longer = vivit("factorized_self_attention_ts", clip_len=16)
     summary = init_from_image(longer, tmp_path / "m3.pth")
     assert summary.random == () and summary.ignored == ("cls_head.fc_cls.weight",)
-    for name in ("blocks.1.steps.time.attn.qkv.weight", "blocks.0.mlp.fc1.bias"):
+    for name in ("blocks.1.sublayers.time.attn.qkv.weight", "blocks.0.mlp.fc1.bias"):
         assert torch.equal(longer.encoder.get_parameter(name), source.encoder.get_parameter(name))
     table = resize_positions(source.encoder.pos_embed.thw.detach(), (8, 4, 4), "linear")
     torch.testing.assert_close(longer.encoder.pos_embed.thw.detach(), table)
 
     joint = vivit("spacetime", tubelet=(4, 8, 8))
     summary = init_from_image(joint, tmp_path / "m3.pth")
-    space = source.encoder.blocks[0].steps["space"].attn.qkv.weight
-    assert torch.equal(joint.encoder.blocks[0].steps["joint"].attn.qkv.weight, space)
-    assert any("steps.time.attn" in name for name in summary.ignored)
+    space = source.encoder.blocks[0].sublayers["space"].attn.qkv.weight
+    assert torch.equal(joint.encoder.blocks[0].sublayers["joint"].attn.qkv.weight, space)
+    assert any("sublayers.time.attn" in name for name in summary.ignored)
     assert set(summary.random) == {"encoder.cls_token", "encoder.pos_embed.cls"}
     kernel = joint.embed.proj.weight
     torch.testing.assert_close(kernel[:, :, 2], source.embed.proj.weight.sum(2))

@@ -55,7 +55,7 @@ def scenic(divided: bool = False, cls: bool = False, kernel: tuple = (2, 4, 4)) 
 def test_prefixes_and_train_state(prefix: str) -> None:
     plain = scenic(cls=True)
     state = {prefix + name: value for name, value in plain.items()}
-    state |= {"global_step": torch.tensor(3), "optimizer/state/step": torch.tensor(3)}
+    state |= {"global_step": torch.tensor(3), "optimizer/state/sublayer": torch.tensor(3)}
     state["optimizer/state/param_states/cls/momentum"] = torch.zeros(1)
     result = from_scenic(state, grid=GRID)
     assert len(result.ignored) == 3
@@ -67,7 +67,7 @@ def test_prefixes_and_train_state(prefix: str) -> None:
 
 def test_qkv_rows_are_query_key_value_and_heads_in_order() -> None:
     state = scenic(cls=True)
-    block = "backbone.encoder.blocks.0.steps.joint"
+    block = "backbone.encoder.blocks.0.sublayers.joint"
     weight = from_scenic(state, grid=GRID).state[f"{block}.attn.qkv.weight"]
     stem = "Transformer/encoderblock_0/MultiHeadDotProductAttention_0"
     head = D // HEADS
@@ -77,7 +77,7 @@ def test_qkv_rows_are_query_key_value_and_heads_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "scheme", "assumed", "step"),
+    ("options", "scheme", "assumed", "sublayer"),
     [
         (dict(cls=True), "spacetime", True, "joint"),
         (dict(), "spacetime", True, "joint"),
@@ -86,10 +86,10 @@ def test_qkv_rows_are_query_key_value_and_heads_in_order() -> None:
         (dict(divided=True), "factorized_self_attention", False, "space"),
     ],
 )
-def test_schemes(options: dict, scheme: str, assumed: bool, step: str) -> None:
+def test_schemes(options: dict, scheme: str, assumed: bool, sublayer: str) -> None:
     result = from_scenic(scenic(**options), GRID, None if assumed else scheme)
     assert result.scheme == scheme
-    assert f"backbone.encoder.blocks.0.steps.{step}.attn.proj.bias" in result.state
+    assert f"backbone.encoder.blocks.0.sublayers.{sublayer}.attn.proj.bias" in result.state
     assert len(result.notes) == (assumed and "cls" not in options)
 
 

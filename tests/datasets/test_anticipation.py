@@ -13,7 +13,7 @@ from mmengine.registry import DefaultScope
 from torch import Tensor
 
 from mmvidformer.datasets import anticipation
-from mmvidformer.datasets.motion_video import write_independent_frames
+from mmvidformer.datasets.motion.video import write_independent_frames
 from mmvidformer.datasets.transforms import lmdb_decode
 from mmvidformer.datasets.transforms.observe_before import ObserveBefore, observed_frames
 from mmvidformer.registry import DATASETS, TRANSFORMS

@@ -9,7 +9,7 @@ from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 
 from mmvidformer.datasets import class_subset
-from mmvidformer.datasets.motion_video import write_independent_frames
+from mmvidformer.datasets.motion.video import write_independent_frames
 from mmvidformer.datasets.transforms import ObserveFirst
 from mmvidformer.registry import DATASETS
 

@@ -95,7 +95,7 @@ def test_official_paths_are_the_default(kitchen: Path) -> None:
 
 
 def test_csv_of_the_motion_data_set_is_read(tmp_path: Path) -> None:
-    from mmvidformer.datasets.motion import MotionSpec, list_clips, make_dataset
+    from mmvidformer.datasets.motion.rules import MotionSpec, list_clips, make_dataset
 
     spec = MotionSpec(train=4, val=1, test=1)
     make_dataset(spec, tmp_path)

@@ -6,7 +6,7 @@ import torch
 from mmengine.dataset import Compose
 from mmengine.registry import DefaultScope
 
-from mmvidformer.datasets.errors import BadVideo
+from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.datasets.tiled_video import TiledVideoDataset
 from mmvidformer.datasets.transforms.tile_frames import count_tiles
 from mmvidformer.registry import METRICS, TRANSFORMS

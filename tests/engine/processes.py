@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.registry import DATASETS, HOOKS, MODELS
 
-from mmvidformer.engine import launched
+from mmvidformer.engine.launch import launched
 
 CASE, FOLDER = sys.argv[1:]
 RANK = int(os.environ["RANK"])

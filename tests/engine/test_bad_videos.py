@@ -2,7 +2,7 @@
 
 from mmengine.config import Config
 
-from mmvidformer.engine import use_bad_video_policy
+from mmvidformer.engine.bad_videos import use_bad_video_policy
 
 
 def test_the_policy_is_laid_on_every_data_set_once():

@@ -4,7 +4,7 @@ import pytest
 from mmengine.config import Config
 
 from mmvidformer import get_config
-from mmvidformer.engine import set_video_backend
+from mmvidformer.engine.decoding import set_video_backend
 
 SAMPLE = dict(type="SampleFrames", clip_len=4)
 

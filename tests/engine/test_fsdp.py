@@ -6,8 +6,8 @@ from mmengine.model import BaseModel
 from torch import distributed, nn
 from torch.distributed.fsdp import FullyShardedDataParallel
 
-from mmvidformer.engine import BlockFSDPStrategy
-from mmvidformer.layers import Step, TransformerBlock
+from mmvidformer.engine.fsdp import BlockFSDPStrategy
+from mmvidformer.layers import SubLayer, TransformerBlock
 
 
 class OwnBlock(TransformerBlock):
@@ -19,8 +19,8 @@ class Model(BaseModel):
 
     def __init__(self) -> None:
         super().__init__()
-        steps = (Step(("space",)),)
-        self.blocks = nn.ModuleList([TransformerBlock(8, 2, steps), OwnBlock(8, 2, steps)])
+        sublayers = (SubLayer(("space",)),)
+        self.blocks = nn.ModuleList([TransformerBlock(8, 2, sublayers), OwnBlock(8, 2, sublayers)])
         self.ends = nn.ModuleList([nn.Linear(8, 8), nn.Linear(8, 8)])
 
     def forward(self, inputs: torch.Tensor, data_samples: None = None, mode: str = "tensor"):

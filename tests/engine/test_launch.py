@@ -7,7 +7,8 @@ import torch
 from mmengine.config import Config
 from torch import distributed
 
-from mmvidformer.engine import join_cpu_group, launch
+from mmvidformer.engine import launch
+from mmvidformer.engine.launch import join_cpu_group
 
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 

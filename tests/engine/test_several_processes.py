@@ -10,7 +10,10 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import init_default_scope
 from torch import distributed, nn
 
-from mmvidformer.engine import BlockFSDPStrategy, compile_parts, latest_checkpoint, merge_shards
+from mmvidformer.engine.checkpointing.resume import latest_checkpoint
+from mmvidformer.engine.checkpointing.shards import merge_shards
+from mmvidformer.engine.fsdp import BlockFSDPStrategy
+from mmvidformer.engine.optim.compile import compile_parts
 from mmvidformer.registry import MODELS
 
 STEPS, BATCH = 3, 4

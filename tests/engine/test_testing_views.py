@@ -3,7 +3,7 @@
 import pytest
 from mmengine.config import Config
 
-from mmvidformer.engine import get_views, limit_views, may_limit_views, parse_views, set_views
+from mmvidformer.engine.views import get_views, limit_views, may_limit_views, parse_views, set_views
 
 
 def config(*crop: dict, resize: dict | None = None) -> Config:

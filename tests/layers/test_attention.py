@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mmvidformer.layers import VIEWS, Attention
+from mmvidformer.layers import PATTERNS, Attention
 
 GRID = (3, 4, 2)
 DIM, HEADS = 16, 4
@@ -35,16 +35,16 @@ def dense_attention(
     return (weights @ v)[:, heads].transpose(1, 2).flatten(2)  # (B, N, n*d), not projected
 
 
-def seen_by(view: str) -> Tensor:
+def seen_by(pattern: str) -> Tensor:
     """(N, N) mask, row sees column, from the coordinates of all pairs of tokens."""
     coords = torch.cartesian_prod(*(torch.arange(n) for n in GRID))
-    if view == "strided":
+    if pattern == "strided":
         return (coords % 2 == 0).all(-1).expand(len(coords), -1)
-    if view == "local":
+    if pattern == "local":
         offset = coords[None, :, 1:] - coords[:, None, 1:]
         window = torch.tensor(GRID[1:]) // 2
         return ((offset >= -(window // 2)) & (offset < window - window // 2)).all(-1)
-    fixed = [i for i, axis in enumerate("thw") if axis in VIEWS[view].groups]
+    fixed = [i for i, axis in enumerate("thw") if axis in PATTERNS[pattern].groups]
     return (coords[:, None, fixed] == coords[None, :, fixed]).all(-1)
 
 
@@ -62,25 +62,25 @@ def assert_same(attn: Attention, out: Tensor, expected: Tensor) -> None:
 
 
 @pytest.mark.parametrize("kernel", ["softmax", "linear"])
-@pytest.mark.parametrize("view", sorted(VIEWS))
-def test_each_view_is_masked_attention(view: str, kernel: str) -> None:
+@pytest.mark.parametrize("pattern", sorted(PATTERNS))
+def test_each_view_is_masked_attention(pattern: str, kernel: str) -> None:
     torch.manual_seed(0)
-    attn = Attention(DIM, HEADS, views=(view,), kernel=kernel)
+    attn = Attention(DIM, HEADS, patterns=(pattern,), kernel=kernel)
     grid = torch.randn(2, *GRID, DIM)
     out, cls = attn(grid)
     assert cls is None
-    expected = attn.proj(dense_attention(attn, grid.flatten(1, 3), seen_by(view)))
+    expected = attn.proj(dense_attention(attn, grid.flatten(1, 3), seen_by(pattern)))
     assert_same(attn, out.flatten(1, 3), expected)
 
 
 def test_two_views_share_the_heads_in_order() -> None:
     torch.manual_seed(0)
-    attn = Attention(DIM, HEADS, views=("time", "space"))
+    attn = Attention(DIM, HEADS, patterns=("time", "space"))
     grid = torch.randn(2, *GRID, DIM)
     tokens = grid.flatten(1, 3)
     halves = [
-        dense_attention(attn, tokens, seen_by(view), heads)
-        for view, heads in (("time", slice(0, 2)), ("space", slice(2, 4)))
+        dense_attention(attn, tokens, seen_by(pattern), heads)
+        for pattern, heads in (("time", slice(0, 2)), ("space", slice(2, 4)))
     ]
     assert_same(attn, attn(grid)[0].flatten(1, 3), attn.proj(torch.cat(halves, -1)))
 
@@ -99,7 +99,7 @@ def test_joint_view_with_class_token_is_plain_attention() -> None:
 @pytest.mark.parametrize("with_keep", [False, True])
 def test_copies_of_the_class_token_are_averaged_after_stochastic_depth(with_keep: bool) -> None:
     torch.manual_seed(0)
-    attn = Attention(DIM, HEADS, views=("space",))
+    attn = Attention(DIM, HEADS, patterns=("space",))
     grid, cls = torch.randn(2, *GRID, DIM), torch.randn(2, 1, DIM)
     keep = torch.tensor([[0.0, 2.0, 2.0], [2.0, 0.0, 0.0]]) if with_keep else None
     out, cls_out = attn(grid, cls, keep)
@@ -117,19 +117,19 @@ def test_copies_of_the_class_token_are_averaged_after_stochastic_depth(with_keep
 
 
 @pytest.mark.parametrize("kernel", ["softmax", "linear"])
-@pytest.mark.parametrize("view", ["local", "strided"])
-def test_class_token_that_is_seen_sees_everything(view: str, kernel: str) -> None:
+@pytest.mark.parametrize("pattern", ["local", "strided"])
+def test_class_token_that_is_seen_sees_everything(pattern: str, kernel: str) -> None:
     torch.manual_seed(0)
-    attn = Attention(DIM, HEADS, views=(view,), cls="see", kernel=kernel)
+    attn = Attention(DIM, HEADS, patterns=(pattern,), cls="see", kernel=kernel)
     grid, cls = torch.randn(2, *GRID, DIM), torch.randn(2, 1, DIM)
-    allowed = torch.nn.functional.pad(seen_by(view), (1, 0, 1, 0), value=True)
+    allowed = torch.nn.functional.pad(seen_by(pattern), (1, 0, 1, 0), value=True)
     expected = attn.proj(dense_attention(attn, torch.cat([cls, grid.flatten(1, 3)], 1), allowed))
     out, cls_out = attn(grid, cls)
     assert_same(attn, torch.cat([cls_out, out.flatten(1, 3)], 1), expected)
 
 
 def test_skipped_class_token_is_not_seen() -> None:
-    attn = Attention(DIM, HEADS, views=("time",), cls="skip")
+    attn = Attention(DIM, HEADS, patterns=("time",), cls="skip")
     grid = torch.randn(2, *GRID, DIM)
     out, cls_out = attn(grid, torch.randn(2, 1, DIM))
     assert cls_out is None
@@ -140,9 +140,9 @@ def test_skipped_class_token_is_not_seen() -> None:
     ("kwargs", "error", "match"),
     [
         ({"num_heads": 3}, ValueError, r"dim \(16\).*num_heads \(3\)"),
-        ({"num_heads": 1, "views": ("time", "space")}, ValueError, r"num_heads \(1\)"),
-        ({"num_heads": 2, "views": ()}, ValueError, "number of views"),
-        ({"num_heads": 2, "views": ("diagonal",)}, KeyError, "diagonal.*joint"),
+        ({"num_heads": 1, "patterns": ("time", "space")}, ValueError, r"num_heads \(1\)"),
+        ({"num_heads": 2, "patterns": ()}, ValueError, "number of patterns"),
+        ({"num_heads": 2, "patterns": ("diagonal",)}, KeyError, "diagonal.*joint"),
         ({"num_heads": 2, "kernel": "hard"}, KeyError, "hard.*softmax"),
         ({"num_heads": 2, "cls": "maybe"}, ValueError, "maybe"),
     ],

@@ -1,49 +1,53 @@
 import pytest
 import torch
 
-from mmvidformer.layers import Encoder, PositionEmbedding, Step, TransformerBlock
+from mmvidformer.layers import Encoder, PositionEmbedding, SubLayer, TransformerBlock
 
 GRID = (2, 3, 3)
 
 
 def make_encoder(**kwargs) -> Encoder:
     torch.manual_seed(0)
-    steps = (Step(("time",), cls="skip", fc=True), Step(("space",)))
+    sublayers = (SubLayer(("time",), cls="skip", fc=True), SubLayer(("space",)))
     positions = PositionEmbedding(8, GRID, tables=("hw", "t"), cls=True)
-    return Encoder(8, 2, 2, steps, positions, cls=True, **kwargs)
+    return Encoder(8, 2, 2, sublayers, positions, cls=True, **kwargs)
 
 
-def test_steps_can_be_the_dictionaries_of_a_config() -> None:
+def test_sublayers_can_be_the_dictionaries_of_a_config() -> None:
     torch.manual_seed(0)
-    block = TransformerBlock(8, 2, steps=[{"views": ["time"]}, {"views": ["space"]}])
-    assert list(block.steps) == ["time", "space"]
+    block = TransformerBlock(8, 2, sublayers=[{"patterns": ["time"]}, {"patterns": ["space"]}])
+    assert list(block.sublayers) == ["time", "space"]
     torch.manual_seed(0)
-    same = TransformerBlock(8, 2, steps=(Step(("time",)), Step(("space",))))
+    same = TransformerBlock(8, 2, sublayers=(SubLayer(("time",)), SubLayer(("space",))))
     grid = torch.randn(1, *GRID, 8)
     torch.testing.assert_close(block(grid)[0], same(grid)[0])
 
 
-def test_a_block_is_its_steps_and_then_the_mlp() -> None:
-    block = TransformerBlock(8, 2, steps=(Step(("time",)), Step(("space",))), mlp_ratio=2)
+def test_a_block_is_its_sublayers_and_then_the_mlp() -> None:
+    block = TransformerBlock(
+        8, 2, sublayers=(SubLayer(("time",)), SubLayer(("space",))), mlp_ratio=2
+    )
     assert block.mlp.fc1.out_features == 16
     x = torch.randn(2, *GRID, 8)
-    y = x + block.steps["time"].attn(block.steps["time"].norm(x))[0]
-    y = y + block.steps["space"].attn(block.steps["space"].norm(y))[0]
+    y = x + block.sublayers["time"].attn(block.sublayers["time"].norm(x))[0]
+    y = y + block.sublayers["space"].attn(block.sublayers["space"].norm(y))[0]
     y = y + block.mlp(block.norm(y))
     torch.testing.assert_close(block(x)[0], y)
 
 
-def test_parallel_steps_read_the_input() -> None:
-    block = TransformerBlock(8, 2, steps=(Step(("time",)), Step(("space",))), parallel=True)
+def test_parallel_sublayers_read_the_input() -> None:
+    block = TransformerBlock(
+        8, 2, sublayers=(SubLayer(("time",)), SubLayer(("space",))), parallel=True
+    )
     x = torch.randn(2, *GRID, 8)
-    y = x + sum(step.attn(step.norm(x))[0] for step in block.steps.values())
+    y = x + sum(sublayer.attn(sublayer.norm(x))[0] for sublayer in block.sublayers.values())
     torch.testing.assert_close(block(x)[0], y + block.mlp(block.norm(y)))
 
 
-@pytest.mark.parametrize("steps", [(), (Step(("time",)), Step(("time",)))])
-def test_steps_need_different_views(steps: tuple[Step, ...]) -> None:
-    with pytest.raises(ValueError, match="different views"):
-        TransformerBlock(8, 2, steps=steps)
+@pytest.mark.parametrize("sublayers", [(), (SubLayer(("time",)), SubLayer(("time",)))])
+def test_sublayers_need_different_patterns(sublayers: tuple[SubLayer, ...]) -> None:
+    with pytest.raises(ValueError, match="different patterns"):
+        TransformerBlock(8, 2, sublayers=sublayers)
 
 
 def test_dropped_branches_leave_the_residual() -> None:
@@ -67,6 +71,6 @@ def test_checkpointing_changes_no_number_and_no_gradient() -> None:
 
 def test_rates_of_stochastic_depth_rise_over_the_blocks() -> None:
     encoder = make_encoder(drop_path=0.2)
-    rates = [block.steps["time"].drop_path.rate for block in encoder.blocks]
+    rates = [block.sublayers["time"].drop_path.rate for block in encoder.blocks]
     assert rates == pytest.approx([0.0, 0.2])
     assert [block.drop_path.rate for block in encoder.blocks] == pytest.approx([0.0, 0.2])

@@ -152,9 +152,9 @@ def test_default_is_the_official_layout() -> None:
     assert model.embed.grid((16, 224, 224)) == (16, 17, 17)
     assert model.embed.grid((16, 336, 336)) == (16, 25, 25)
     block = model.encoder.blocks[0]
-    assert list(block.steps) == ["time", "space"]
-    for step, offset in (("time", (0, 1, 0)), ("space", (1, 0, 0))):
-        prepare = block.steps[step].attn.prepare
+    assert list(block.sublayers) == ["time", "space"]
+    for sublayer, offset in (("time", (0, 1, 0)), ("space", (1, 0, 0))):
+        prepare = block.sublayers[sublayer].attn.prepare
         assert list(prepare) == ["shift0", "features", "fixation"]
         assert prepare["shift0"].moves[0].offset == offset
         assert prepare["features"].offset == 64**-0.5
@@ -162,10 +162,14 @@ def test_default_is_the_official_layout() -> None:
 
 def test_shifts_of_each_attention() -> None:
     def moves(**kwargs) -> list[list[tuple[int, int, int]]]:
-        steps = tiny(**kwargs).encoder.blocks[0].steps.values()
+        sublayers = tiny(**kwargs).encoder.blocks[0].sublayers.values()
         return [
-            [part.moves[0].offset for name, part in step.attn.prepare.items() if "shift" in name]
-            for step in steps
+            [
+                part.moves[0].offset
+                for name, part in sublayer.attn.prepare.items()
+                if "shift" in name
+            ]
+            for sublayer in sublayers
         ]
 
     space, time = (0, 1, 0), (1, 0, 0)
@@ -193,8 +197,8 @@ def test_starts_from_an_image_model_of_ours(tmp_path: Path) -> None:
     video = tiny(init_from=str(tmp_path / "image.pth"))
     video.init_weights()
     for name in ("space", "time"):
-        step, source = (m.encoder.blocks[1].steps for m in (video, image))
-        assert torch.equal(step[name].attn.qkv.weight, source["space"].attn.qkv.weight)
+        sublayer, source = (m.encoder.blocks[1].sublayers for m in (video, image))
+        assert torch.equal(sublayer[name].attn.qkv.weight, source["space"].attn.qkv.weight)
     assert torch.equal(video.embed.norm.weight, image.embed.norm.weight)
 
 

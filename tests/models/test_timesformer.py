@@ -96,8 +96,8 @@ def test_divided_attention_starts_frame_by_frame() -> None:
 def test_zero_initialised_projections_of_each_scheme() -> None:
     counts = {}
     for name in SCHEMES:
-        steps = tiny(name).encoder.blocks[1].steps.values()
-        fcs = [step.fc for step in steps if isinstance(step.fc, torch.nn.Linear)]
+        sublayers = tiny(name).encoder.blocks[1].sublayers.values()
+        fcs = [sublayer.fc for sublayer in sublayers if isinstance(sublayer.fc, torch.nn.Linear)]
         assert not any(fc.weight.any() or fc.bias.any() for fc in fcs)
         counts[name] = len(fcs)
     assert counts == {

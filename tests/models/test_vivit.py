@@ -63,7 +63,7 @@ def test_model_3_starts_frame_by_frame_and_still_learns(scheme: str) -> None:
     torch.testing.assert_close(whole[:, 1:2], single)
 
     optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
-    attn = model.encoder.blocks[0].steps["time"].attn
+    attn = model.encoder.blocks[0].sublayers["time"].attn
     before = attn.qkv.weight.detach().clone()
     for _ in range(3):
         optimiser.zero_grad()

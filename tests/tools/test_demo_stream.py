@@ -10,6 +10,7 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
+from benchmarks import stream
 from mmvidformer import get_config
 from mmvidformer.apis import Capture, build_frame_pipeline, load_stream_model, stream_predictions
 from mmvidformer.registry import MODELS
@@ -128,7 +129,7 @@ def test_strips_of_moments(main_of, unrolling, sequence, tmp_path, capsys) -> No
 def test_measurement_of_a_stream(main_of, early, tmp_path, capsys) -> None:
     table = tmp_path / "stream.csv"
     options = ["--minutes", "1.05", "--fps", "4", "--size", "64", "64", "--out", str(table)]
-    main_of("benchmark_stream")([early[0], *options])
+    stream.main([early[0], *options])
     with open(table) as file:
         rows = list(csv.DictReader(file))
     assert [(row["minute"], row["steps"]) for row in rows] == [("1", "80"), ("2", "4")]

@@ -67,7 +67,7 @@ def test_a_run_stopped_in_mid_epoch_sees_the_same_clips(
     config = make_config("stopped", **changes)
     options = ["--no-validate", "--seed", "0"]
     train([str(config), "--work-dir", str(tmp_path / "whole"), *options])
-    from mmvidformer.engine import PreemptionHook
+    from mmvidformer.engine.checkpointing.preemption import PreemptionHook
 
     check = PreemptionHook.after_train_iter
 

@@ -9,7 +9,7 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 
-from mmvidformer.engine import merge_shards
+from mmvidformer.engine.checkpointing.shards import merge_shards
 
 
 def finish(*processes) -> None:

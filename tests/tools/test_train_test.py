@@ -11,7 +11,7 @@ from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import init_default_scope
 
-from mmvidformer.engine import set_views
+from mmvidformer.engine.views import set_views
 
 
 @pytest.fixture(scope="module")

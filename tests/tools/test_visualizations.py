@@ -154,25 +154,3 @@ def test_training_curves_of_two_runs(main_of, tmp_path: Path, capsys) -> None:
     with pytest.raises(SystemExit):
         main([*runs, "--out", str(out), "--names", "first"])
     assert "1 names for 2 runs" in capsys.readouterr().err
-
-
-def test_cost_curves_are_written(main_of, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("mmvidformer.analysis.cost_curves.CROPS", (32, 64))
-    monkeypatch.setattr("mmvidformer.analysis.cost_curves.FRAMES", (2,))
-    picture, table = tmp_path / "costs.png", tmp_path / "costs.csv"
-    main_of("visualizations/cost_curves")(["--out", str(picture), "--csv", str(table)])
-    assert cv2.imread(str(picture)).std() > 5
-    with open(table) as file:
-        rows = list(csv.DictReader(file))
-    assert [(row["axis"], row["attention"], row["size"]) for row in rows] == [
-        ("crop", "joint_space_time", "32"),
-        ("crop", "joint_space_time", "64"),
-        ("crop", "divided_space_time", "32"),
-        ("crop", "divided_space_time", "64"),
-        ("frames", "joint_space_time", "2"),
-        ("frames", "divided_space_time", "2"),
-    ]
-    tokens, dim = 2 * 196 + 1, 768
-    blocks = 12 * (12 * dim**2 * tokens + 2 * tokens**2 * dim)
-    macs = (tokens - 1) * 3 * 16**2 * dim + blocks + dim * 400
-    assert rows[4]["G MACs of one view"] == f"{macs / 1e9:.2f}"

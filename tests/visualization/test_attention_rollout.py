@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mmvidformer.layers import VIEWS, Attention, Encoder
+from mmvidformer.layers import PATTERNS, Attention, Encoder
 from mmvidformer.models import timesformer, vivit
 from mmvidformer.visualization.attention_rollout import rollout
 
@@ -33,20 +33,20 @@ def make_vivit(**kwargs) -> nn.Module:
     return shaken(vivit.ViViT(ARCH, **{**size, "temporal_depth": 2, **kwargs}))
 
 
-def weights(attn: Attention, view: str, heads: slice, tokens: Tensor, cls: str, size: tuple):
+def weights(attn: Attention, pattern: str, heads: slice, tokens: Tensor, cls: str, size: tuple):
     """Mean weights (N, N) of some heads, over all tokens or, where cls is used, cls and all."""
     coords = torch.cartesian_prod(*(torch.arange(n) for n in size)).reshape(-1, 3)
     has_cls = len(tokens) > len(coords)
     q, k, _ = attn.qkv(tokens).unflatten(-1, (3, attn.num_heads, -1)).unbind(1)
     scores = torch.einsum("inc,jnc->nij", q, k)[heads] / q.shape[-1] ** 0.5
-    if view == "strided":
+    if pattern == "strided":
         sees = (coords % 2 == 0).all(-1).expand(len(coords), -1)
-    elif view == "local":
+    elif pattern == "local":
         window = torch.tensor(size[1:]) // 2
         offset = coords[None, :, 1:] - coords[:, None, 1:]
         sees = ((offset >= -(window // 2)) & (offset < window - window // 2)).all(-1)
     else:
-        fixed = [i for i, axis in enumerate("thw") if axis in VIEWS[view].groups]
+        fixed = [i for i, axis in enumerate("thw") if axis in PATTERNS[pattern].groups]
         sees = (coords[:, None, fixed] == coords[None, :, fixed]).all(-1)
 
     def shares(scores: Tensor, sees: Tensor) -> Tensor:
@@ -78,19 +78,21 @@ def encoder_product(encoder: Encoder, grid: Tensor) -> tuple[Tensor, Tensor]:
     for block in encoder.blocks:
         layers = []
         source, cls_source = grid, cls
-        for step in block.steps.values():
+        for sublayer in block.sublayers.values():
             read, cls_read = (source, cls_source) if block.parallel else (grid, cls)
-            tokens = step.norm(read).flatten(1, 3)[0]
+            tokens = sublayer.norm(read).flatten(1, 3)[0]
             if cls_read is not None:
-                tokens = torch.cat([step.norm(cls_read)[0], tokens])
-            attn, each = step.attn, step.attn.num_heads // len(step.attn.views)
-            names = [next(n for n, v in VIEWS.items() if v is view) for view in attn.views]
+                tokens = torch.cat([sublayer.norm(cls_read)[0], tokens])
+            attn, each = sublayer.attn, sublayer.attn.num_heads // len(sublayer.attn.patterns)
+            names = [
+                next(n for n, v in PATTERNS.items() if v is pattern) for pattern in attn.patterns
+            ]
             per_view = [
                 weights(attn, name, slice(i * each, (i + 1) * each), tokens, attn.cls, size)
                 for i, name in enumerate(names)
             ]
             layers.append(torch.stack(per_view).mean(0))
-            update, cls_update = step(read, cls_read)
+            update, cls_update = sublayer(read, cls_read)
             grid = grid + update
             cls = cls if cls_update is None else cls + cls_update
         if block.parallel:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from mmengine.config import Config
 
-from mmvidformer.engine import load_recognizer
+from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.models.heads import MultiTaskHead
 from mmvidformer.visualization import (
     build_view_pipeline,

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.models.recurrent import Horst, RunningMean
+from mmvidformer.models.horst import Horst, RunningMean
 from mmvidformer.visualization import watch_states
 
 STEPS, ORDER = 6, 3

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 import mmvidformer
 from mmvidformer.analysis import PUBLISHED, Complexity, count, recurrent
-from mmvidformer.engine import load_config
+from mmvidformer.engine.launch import load_config
 
 
 def compare(name: str, size: Complexity) -> tuple[list[str], bool]:

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from mmvidformer.analysis.complexity import input_shape
 from mmvidformer.analysis.training_memory import PRECISIONS, estimate, measure_apart
-from mmvidformer.engine import load_config
+from mmvidformer.engine.launch import load_config
 
 COLUMNS = ("config", "view", "blocks", "batch", "type", "with_cp")
 COLUMNS += ("weights GB", "estimated peak GB", "measured peak GB")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from mmvidformer.datasets.check_files import read_entries, scan, write_report
-from mmvidformer.datasets.faults import path_of
+from mmvidformer.datasets.decoding.check_files import read_entries, scan, write_report
+from mmvidformer.datasets.decoding.faults import path_of
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -6,8 +6,8 @@ from dataclasses import fields, replace
 
 from tqdm import tqdm
 
-from mmvidformer.datasets.motion import PRESETS, MotionSpec, make_class_folders, make_dataset
-from mmvidformer.datasets.motion_render import Look
+from mmvidformer.datasets.motion.render import Look
+from mmvidformer.datasets.motion.rules import PRESETS, MotionSpec, make_class_folders, make_dataset
 
 HELP = {
     "classes": "directions of motion, 2 to 8",

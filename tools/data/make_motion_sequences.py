@@ -13,15 +13,15 @@ from dataclasses import fields, replace
 import numpy as np
 from tqdm import tqdm
 
-from mmvidformer.datasets.motion_files import SPLITS
-from mmvidformer.datasets.motion_phases import (
+from mmvidformer.datasets.motion.files import SPLITS
+from mmvidformer.datasets.motion.phases import (
     CLASSES,
     PhasesSpec,
     best_share,
     list_phase_clips,
     make_phases,
 )
-from mmvidformer.datasets.motion_sequences import (
+from mmvidformer.datasets.motion.sequences import (
     SequencesSpec,
     best_constant,
     best_informed,

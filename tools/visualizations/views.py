@@ -10,16 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from mmvidformer.engine import (
+from mmvidformer.engine.launch import (
     add_shared_arguments,
     launched,
-    limit_views,
     load_config,
-    may_limit_views,
     merge_shared_arguments,
-    parse_views,
-    set_views,
 )
+from mmvidformer.engine.views import limit_views, may_limit_views, parse_views, set_views
 from mmvidformer.visualization import accuracy_by_views, draw_views
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from mmaction.datasets.transforms import DecordDecode, DecordInit
 from mmengine.fileio import get
 
-from mmvidformer.datasets.video_readers import READERS, VideoReader, open_video
+from mmvidformer.datasets.decoding.readers import READERS, VideoReader, open_video
 from mmvidformer.registry import TRANSFORMS
 
 

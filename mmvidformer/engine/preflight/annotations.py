@@ -10,12 +10,12 @@ from pathlib import Path
 from mmengine.config import Config
 
 from mmvidformer.datasets.class_subset import check_present, new_labels
-from mmvidformer.datasets.faults import path_of
+from mmvidformer.datasets.decoding.faults import path_of
+from mmvidformer.engine.loading import config_scope
 from mmvidformer.engine.preflight.classes import head_classes
 from mmvidformer.engine.preflight.clips import leaf_datasets
 from mmvidformer.engine.preflight.files import check_files, read_elsewhere
 from mmvidformer.engine.preflight.problems import Problem, base_name
-from mmvidformer.engine.recognizer import config_scope
 from mmvidformer.registry import DATASETS
 
 VIDEO_LISTS = ("VideoDataset", "TiledVideoDataset", "RepeatAugDataset", "ClassSubsetDataset")

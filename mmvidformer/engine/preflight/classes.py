@@ -8,8 +8,8 @@ from mmengine.config import Config
 from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors import SafetensorError, safe_open
 
+from mmvidformer.engine.checkpointing.shards import is_complete
 from mmvidformer.engine.preflight.problems import Problem
-from mmvidformer.engine.shards import is_complete
 
 ADDRESSES = ("http://", "https://", "open-mmlab://", "torchvision://", "modelzoo://", "s3://")
 

@@ -25,8 +25,8 @@ class LaraKernel(LinearCostKernel):
     fit, so that the estimate converges to softmax. In evaluation both agree.
 
     Pooling is along the sequence, into runs of nearly equal length, where the official code pools
-    an image to 7 x 7: a kernel sees sequences of any view. Groups of fewer tokens than samples use
-    one sample for each.
+    an image to 7 x 7: a kernel gets sequences of any pattern. Groups of fewer tokens than
+    samples use one sample for each.
 
     Args:
         head_dim: Width d of a head.

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from mmvidformer.layers.features import FeatureMap
+from mmvidformer.layers.feature_maps import FeatureMap
 from mmvidformer.layers.kernels.base import LinearCostKernel, hide
 
 
@@ -65,8 +65,8 @@ class CosformerKernel(LinearCostKernel):
 
     ``w_ij = relu(q_i).relu(k_j) cos(pi/2 (i - j) / M)`` with i, j = 1 ... M places in the
     sequence, which splits into features ``[x sin, x cos]`` of width 2d. Qin et al. 2022,
-    section 3. Places run along the tokens of a group as the view orders them; a class token in the
-    group is its first place.
+    section 3. Places run along the tokens of a group as the pattern orders them; a class token in
+    the group is its first place.
 
     Args:
         head_dim: Width d of a head.
@@ -83,14 +83,14 @@ class CosformerKernel(LinearCostKernel):
         """Attend; see ``forward``.
 
         Raises:
-            ValueError: If there are not as many keys as queries, as in the views ``local`` and
+            ValueError: If there are not as many keys as queries, as in the patterns ``local`` and
                 ``strided``: a distance needs places in one sequence.
         """
         length = q.shape[-2]
         if k.shape[-2] != length:
             raise ValueError(
                 f"cosFormer weights by distance within one sequence, got {length} queries and "
-                f"{k.shape[-2]} keys; use a view whose keys are its queries"
+                f"{k.shape[-2]} keys; use a pattern whose keys are its queries"
             )
         place = torch.arange(1, length + 1, device=q.device, dtype=q.dtype)
         angle = (math.pi / 2 / length * place)[:, None]

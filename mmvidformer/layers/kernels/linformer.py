@@ -16,7 +16,7 @@ class LinformerKernel(LinearCostKernel):
 
     E and F (rank x S') are learned and shared by the heads. Wang et al. 2020, eq. 7. A sequence of
     another length than they were made for gets them resized linearly along the sequence and
-    scaled by ``length / S'``, so that a projected key stays as large as it was; for a view of
+    scaled by ``length / S'``, so that a projected key stays as large as it was; for a pattern of
     several axes that is along the flattened sequence. The same happens to weights of another
     length when they are loaded. A class token in the group is its first place. Masked keys count
     as zero.

@@ -1,0 +1,92 @@
+"""Draw the cost of joint and divided attention (TimeSformer's figure 3).
+
+python -m benchmarks.cost_curves --out costs.png [--csv costs.csv]
+
+Counted, not measured: multiply-accumulates of one view of TimeSformer-B, without running it.
+"""
+
+import csv
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from pathlib import Path
+
+from mmengine.config import Config
+from tqdm import tqdm
+
+from benchmarks.plots import draw_costs
+from mmvidformer.analysis.complexity import count
+
+SCHEMES = ("joint_space_time", "divided_space_time")
+CROPS = (224, 336, 448, 560, 672)  # pixels, of 8 frames
+FRAMES = (8, 32, 64, 96)  # of 224 x 224 pixels
+AXES = {
+    "crop": "side of the crop in pixels (8 frames)",
+    "frames": "frames (224 x 224 pixels)",
+}
+
+
+def count_timesformer(attention: str, clip_len: int, img_size: int) -> int:
+    """Multiply-accumulates of one view through TimeSformer-B, with 400 classes.
+
+    Args:
+        attention: A name of TimeSformer's schemes.
+        clip_len: Frames.
+        img_size: Side of the crop in pixels.
+    """
+    backbone = dict(
+        type="mmvidformer.TimeSformer",
+        attention=attention,
+        clip_len=clip_len,
+        img_size=img_size,
+    )
+    head = dict(type="TimeSformerHead", num_classes=400, in_channels=768)
+    cfg = Config({"model": {"backbone": backbone, "cls_head": head}})
+    return count(cfg, (3, clip_len, img_size, img_size)).macs
+
+
+def count_curves() -> dict[str, dict[str, dict[int, int]]]:
+    """Count both panels of the figure.
+
+    Returns:
+        ``'crop'`` and ``'frames'``: for each scheme the multiply-accumulates by size.
+    """
+    planned = [("crop", scheme, size, (8, size)) for scheme in SCHEMES for size in CROPS]
+    planned += [("frames", scheme, n, (n, 224)) for scheme in SCHEMES for n in FRAMES]
+    curves: dict[str, dict[str, dict[int, int]]] = {}
+    for axis, scheme, size, view in tqdm(planned, unit="model", disable=None):
+        panel = curves.setdefault(axis, {s: {} for s in SCHEMES})
+        panel[scheme][size] = count_timesformer(scheme, *view)
+    return curves
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Count, draw and write."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="the picture (.png, .pdf, .svg)")
+    parser.add_argument("--csv", type=Path, help="also write the numbers to this file")
+    args = parser.parse_args(argv)
+    curves = count_curves()
+    tera = {
+        AXES[axis]: {
+            scheme.replace("_space_time", "").capitalize(): {
+                size: macs / 1e12 for size, macs in costs.items()
+            }
+            for scheme, costs in schemes.items()
+        }
+        for axis, schemes in curves.items()
+    }
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    draw_costs(tera).savefig(args.out)
+    if args.csv:
+        with open(args.csv, "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["axis", "attention", "size", "G MACs of one view"])
+            for axis, schemes in curves.items():
+                for scheme, costs in schemes.items():
+                    for size, macs in costs.items():
+                        writer.writerow([axis, scheme, size, f"{macs / 1e9:.2f}"])
+    print(f"{args.out}" + (f", {args.csv}" if args.csv else ""))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Time of a HORST layer on a clip, against a straightforward form with the same weights.
+
+The straightforward form goes from step to step and projects the keys and values of all remembered
+states each time, as the official code does. Outputs of both, and of the streamed form, are
+compared.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from mmvidformer.models.horst import HorstLayer
+
+TOLERANCE = 1e-4
+
+
+def straightforward(layer: HorstLayer, clip: Tensor) -> Tensor:
+    """Output y of a layer on a clip (B, T, C, H, W), one step after the other."""
+    queue: list[dict[str, Tensor]] = []
+    outputs = []
+    for frame in clip.unbind(1):
+        x = layer.pool(frame)
+        e = layer.encode(x)
+        q = layer.query(e)
+        blank = {part: torch.zeros_like(e) for part in "eqh"}
+        entries = [
+            layer.attend.remember(
+                *(
+                    part.norm(part.conv(torch.cat([maps[p] for p in part.parts], dim=1)))
+                    for part in (layer.key, layer.value)
+                )
+            )
+            for maps in queue or [blank]
+        ]
+        h = layer.readout.state(e, layer.attend(q, entries))
+        outputs.append(layer.readout(x, e, h))
+        queue = [*queue, {"e": e, "q": q, "h": h}][-layer.order :]
+    return torch.stack(outputs, dim=1)
+
+
+def streamed(layer: HorstLayer, clip: Tensor) -> Tensor:
+    """Output y of a layer on a clip (B, T, C, H, W), frame by frame with a state."""
+    state, outputs = (), []
+    for frame in clip.unbind(1):
+        output, state = layer.step(frame, state)
+        outputs.append(output.y)
+    return torch.stack(outputs, dim=1)
+
+
+FORMS = {
+    "straightforward": straightforward,
+    "streamed": streamed,
+    "clip": lambda layer, clip: layer(clip)[0].y,
+}
+
+
+def measure(run: Callable[[], Tensor], repeat: int, device: torch.device) -> tuple[float, Tensor]:
+    """Give the shortest time of ``repeat`` runs after a first, in seconds, and the output."""
+    times = []
+    for _ in range(repeat + 1):
+        start = time.perf_counter()
+        output = run()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    return min(times[1:]), output
+
+
+def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=14, help="frames of a clip")
+    parser.add_argument("--channels", type=int, default=512)
+    parser.add_argument("--size", type=int, nargs=2, default=[8, 14], help="height and width")
+    parser.add_argument("--order", type=int, default=8, help="states remembered, S")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--device", type=torch.device, default=torch.device("cpu"))
+    return parser.parse_args(argv)
+
+
+@torch.no_grad()
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, print, and return the exit status: 1 where the outputs differ."""
+    args = parse_args(argv)
+    torch.manual_seed(0)
+    layer = HorstLayer(args.channels, args.channels, order=args.order).eval().to(args.device)
+    shape = (args.batch, args.steps, args.channels, *args.size)
+    clip = torch.randn(shape, device=args.device)
+    worst, first, expected = 0.0, None, None
+    for name, form in FORMS.items():
+        seconds, output = measure(lambda form=form: form(layer, clip), args.repeat, args.device)
+        if first is None:
+            first, expected = seconds, output
+        worst = max(worst, difference := (output - expected).abs().max().item())
+        ratio = first / seconds
+        print(f"{name:15} {seconds:8.3f} s {ratio:6.2f} x   largest difference {difference:.1e}")
+    return int(worst > TOLERANCE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Readers of video files, and the guard against bad ones."""

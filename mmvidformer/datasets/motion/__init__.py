@@ -1,0 +1,1 @@
+"""Generated videos whose class is a motion."""

@@ -1,0 +1,1 @@
+"""Checkpoints that are complete or not there, resuming, and stopping on a signal."""

@@ -1,0 +1,1 @@
+"""Optimisers, learning rates by layer, precision, compilation, non-finite losses."""

@@ -1,0 +1,225 @@
+"""Damaged videos through the training and the test pipeline of a shipped config.
+
+python -m stress.damaged_videos --count 1000 --minutes 10 --videos FOLDER --out FILE.json
+
+Cuts off, flips bits in and damages the headers of generated videos and of those in FOLDER, and
+reads each variant, among good files, with the policy 'resample': in test mode through a loader with
+two workers, in training one by one. It fails if a loader crashes or hangs, if a sample is neither
+read nor reported, or if a good file gives other numbers than alone.
+"""
+
+import json
+import logging
+import random
+import tempfile
+import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import decord
+import numpy as np
+import torch
+from mmengine.dataset import pseudo_collate
+from mmengine.logging import MMLogger
+from mmengine.registry import init_default_scope
+from torch.utils.data import DataLoader
+from tqdm import tqdm
+
+from mmvidformer import get_config
+from mmvidformer.datasets import SafeDataset
+
+CHUNK = 100
+CODECS = {"mp4v": ".mp4", "MJPG": ".avi", "XVID": ".avi", "VP80": ".webm"}
+
+
+def generate(folder: Path) -> list[Path]:
+    """Videos of moving noise, one for each codec that this OpenCV writes."""
+    rng = np.random.default_rng(0)
+    noise = rng.integers(0, 256, (96, 128, 3), dtype=np.uint8)
+    made = []
+    for codec, extension in CODECS.items():
+        path = folder / f"generated_{codec}{extension}"
+        writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*codec), 25, (128, 96))
+        for step in range(60):
+            writer.write(np.roll(noise, 2 * step, axis=1))
+        writer.release()
+        if path.exists() and path.stat().st_size > 1000:
+            made.append(path)
+    return made
+
+
+def cut(data: bytearray, rng: random.Random) -> None:
+    """Keep the first part."""
+    del data[rng.randrange(len(data)) :]
+
+
+def flip_bits(data: bytearray, rng: random.Random) -> None:
+    """Flip 1 to 1000 bits anywhere."""
+    for _ in range(round(10 ** rng.uniform(0, 3))):
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+
+
+def damage_header(data: bytearray, rng: random.Random) -> None:
+    """Overwrite 1 to 100 bytes in the first or the last 4 KiB, where containers have headers."""
+    reach = min(4096, len(data))
+    start = rng.choice([0, len(data) - reach])
+    for _ in range(round(10 ** rng.uniform(0, 2))):
+        data[start + rng.randrange(reach)] = rng.randrange(256)
+
+
+DAMAGES = {"cut": cut, "bits": flip_bits, "header": damage_header}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A file to read; ``damage`` is None for a good one."""
+
+    path: Path
+    source: Path
+    damage: str | None
+
+
+def damaged(turn: Sequence[Path], folder: Path, seed: int) -> Iterator[Variant]:
+    """Variants without end, all kinds of damage and the sources in turn."""
+    number = 0
+    while True:
+        rng = random.Random(seed + number)
+        kinds = list(DAMAGES)
+        kind = kinds[number % len(kinds)]
+        source = turn[number // len(kinds) % len(turn)]
+        data = bytearray(source.read_bytes())
+        DAMAGES[kind](data, rng)
+        path = folder / f"{number}_{kind}{source.suffix}"
+        path.write_bytes(data)
+        yield Variant(path, source, kind)
+        number += 1
+
+
+def build(variants: Sequence[Variant], folder: Path, split: str, time_limit: float) -> SafeDataset:
+    """The variants as a data set; the label of each is its number."""
+    ann_file = folder / f"{split}.txt"
+    ann_file.write_text("".join(f"{v.path} {i}\n" for i, v in enumerate(variants)))
+    data = SafeDataset(
+        dict(
+            type="VideoDataset",
+            ann_file=str(ann_file),
+            pipeline=get_config("vivit_fe_motion")[f"{split}_pipeline"],
+            test_mode=split == "test",
+        ),
+        on_bad_video="resample",
+        max_bad_share=1.0,
+        time_limit=time_limit,
+    )
+    data.flags_are_heeded = True
+    return data
+
+
+def read(data: SafeDataset, split: str) -> Iterator[dict]:
+    """All samples in order: of testing through workers, of training with a seed for each file."""
+    if split == "test":
+        for batch in DataLoader(data, num_workers=2, collate_fn=pseudo_collate, timeout=600):
+            yield {key: values[0] for key, values in batch.items()}
+        return
+    for item in range(len(data)):
+        seed(Path(data.get_data_info(item)["filename"]).name)
+        yield data[item]
+
+
+def seed(name: str) -> None:
+    """Seed all generators by a name."""
+    number = sum(name.encode())
+    random.seed(number)
+    np.random.seed(number)
+    torch.manual_seed(number)
+
+
+def outcome(reason: str | None, replaced: bool) -> str:
+    """How reading a variant ended."""
+    if reason is None:
+        return "read"
+    if not replaced:  # the same bytes failed when they were read in place of another sample
+        return "read, but failed at another try"
+    if "longer than" in reason:
+        return "hung, killed"
+    return "crashed" if "ended by" in reason else "refused"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run; gives the exit code."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=1000, help="damaged variants")
+    parser.add_argument("--minutes", type=float, default=10, help="stop after this time")
+    parser.add_argument("--videos", help="folder of further videos to damage")
+    parser.add_argument("--time-limit", type=float, default=20, help="seconds for one sample")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", help="save the figures to this .json file")
+    args = parser.parse_args(argv)
+    init_default_scope("mmaction")
+    MMLogger.get_current_instance().setLevel(logging.ERROR)
+    decord.logging.set_level(decord.logging.QUIET)
+    begin, done, failures = time.monotonic(), 0, []
+    counts: Counter[tuple[str, str, str]] = Counter()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        turn = sources = generate(folder)
+        if args.videos:
+            given = [p.resolve() for p in sorted(Path(args.videos).iterdir()) if p.is_file()]
+            sources = [*sources, *given]
+            # Given clips are larger: one after all generated ones.
+            turn = [path for clip in given for path in (*turn, clip)]
+        good = [Variant(path, path, None) for path in sources]
+        alone = {
+            split: [s["inputs"] for s in read(build(good, folder, split, args.time_limit), split)]
+            for split in ("train", "test")
+        }
+        stream = damaged(turn, folder, args.seed)
+        bar = tqdm(total=args.count, unit="variant", disable=None)
+        while done < args.count and time.monotonic() - begin < 60 * args.minutes:
+            new = [next(stream) for _ in range(min(CHUNK, args.count - done))]
+            variants = [*good, *new]
+            random.Random(done).shuffle(variants)
+            for split in ("train", "test"):
+                data = build(variants, folder, split, args.time_limit)
+                for number, sample in enumerate(read(data, split)):
+                    variant = variants[number]
+                    reasons = {s.item: s.reason for s in data.ledger.samples()}
+                    own = int(sample["data_samples"].gt_label) == number
+                    flagged = "bad_video" in sample["data_samples"]
+                    replaced = flagged if split == "test" else not own
+                    # Each sample is its own, or told of; in testing it has its own label always.
+                    if (replaced and number not in reasons) or (split == "test" and not own):
+                        failures.append(f"{split} {variant.path.name}: not reported")
+                    if variant.damage is not None:
+                        how = outcome(reasons.get(number), replaced)
+                        counts[split, variant.damage, how] += 1
+                    elif not torch.equal(sample["inputs"], alone[split][good.index(variant)]):
+                        failures.append(f"{split} {variant.path.name}: a good file has changed")
+            for variant in new:
+                variant.path.unlink()
+            done += len(new)
+            bar.update(len(new))
+    figures = {
+        "variants": done,
+        "sources": [path.name for path in sources],
+        "minutes": round((time.monotonic() - begin) / 60, 1),
+        "failures": failures,
+        "outcomes": [
+            dict(pipeline=split, damage=damage, outcome=how, count=count)
+            for (split, damage, how), count in sorted(counts.items())
+        ],
+    }
+    if args.out:
+        Path(args.out).write_text(json.dumps(figures, indent=2) + "\n")
+    print(f"{done} damaged variants of {len(sources)} videos, {figures['minutes']} minutes")
+    for (split, damage, how), count in sorted(counts.items()):
+        print(f"{split:6} {damage:7} {how:32} {count}")
+    print("\n".join(failures) or "no crash, no hang, all reported, good files unchanged")
+    return int(bool(failures))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

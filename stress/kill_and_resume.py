@@ -1,0 +1,259 @@
+"""Kill a training run again and again; each time it has to go on, and to end as if undisturbed.
+
+    python -m stress.kill_and_resume --kills 50 --out kills.csv
+
+A tiny model learns from generated videos, and saves every few steps. SIGKILL comes at random
+moments: while the run starts, while it trains, and at each stage of writing a checkpoint or the
+note about the latest one. A run that ends is compared with an undisturbed one, bit for bit, and
+the next begins, until there were enough kills. A parent process that has all modules imported
+forks the runs, since imports take longer than the rest. Needs a system with fork (Linux, macOS).
+Ends with status 1 if a run did not resume, lost more than one save interval, or ended otherwise.
+"""
+
+import argparse
+import csv
+import json
+import mmap
+import os
+import random
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from mmengine.hooks import Hook
+from tqdm import tqdm
+
+from mmvidformer.engine.checkpointing import atomic
+from mmvidformer.registry import HOOKS
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+from train import main as train
+
+from stress.tiny_run import BATCHES, fork, prepare, write_config
+
+# What a run tells its parent: step that it began with, steps done, whether it is writing.
+TOLD = struct.Struct("iii")
+TELL = mmap.mmap(-1, TOLD.size)
+
+
+def tell(**changes: int) -> None:
+    """Change what the parent is told."""
+    began, done, writing = TOLD.unpack(TELL[:])
+    now = {"began": began, "done": done, "writing": writing, **changes}
+    TELL[:] = TOLD.pack(now["began"], now["done"], now["writing"])
+
+
+@HOOKS.register_module()
+class TellStep(Hook):
+    """Tells the parent process how far the run is."""
+
+    priority = "VERY_HIGH"
+
+    def before_train(self, runner) -> None:
+        """Tell the first step."""
+        tell(began=runner.iter, done=runner.iter)
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
+        """Tell the step that is done."""
+        tell(done=runner.iter + 1)
+
+
+def arm(stage: str, number: int) -> None:
+    """Have this process kill itself at a stage of the n-th file that it writes."""
+    calls = {"fsync": os.fsync, "replace": os.replace}
+    count = {"fsync": 0, "replace": 0}
+
+    def die() -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def fsync(handle: int) -> None:
+        # Each file calls it twice: for itself, and for its folder once it is renamed.
+        count["fsync"] += 1
+        if count["fsync"] == 2 * number - 1 and stage in ("half written", "written"):
+            if stage == "half written":
+                os.ftruncate(handle, os.fstat(handle).st_size // 2)
+            die()
+        calls["fsync"](handle)
+
+    def replace(source: str, target: str) -> None:
+        count["replace"] += 1
+        if count["replace"] == number and stage == "before rename":
+            die()
+        calls["replace"](source, target)
+        if count["replace"] == number and stage == "after rename":
+            die()
+
+    os.fsync, os.replace = fsync, replace
+
+
+def watch_writes() -> None:
+    """Tell the parent while a file is written."""
+    write = atomic.write_atomically
+
+    def watched(*args) -> None:
+        tell(writing=1)
+        write(*args)
+        tell(writing=0)
+
+    atomic.write_atomically = watched
+
+
+def live(
+    config: Path, work_dir: Path, plan: tuple[str, float, int], limit: float
+) -> dict[str, object]:
+    """Start or resume a run and kill it as planned; gives what happened."""
+    when, wait, number = plan
+    tell(began=-1, done=-1, writing=0)
+
+    def action() -> None:
+        watch_writes()
+        if when not in ("starting", "training", "never"):
+            arm(when, number)
+        train([str(config), "--work-dir", str(work_dir), "--resume", "--seed", "0"])
+
+    start = time.monotonic()
+    child = fork(action, work_dir.with_suffix(".log"))
+    at = None
+    while True:
+        gone, status = os.waitpid(child, os.WNOHANG)
+        if gone:
+            break
+        now = time.monotonic()
+        began = TOLD.unpack(TELL[:])[0] >= 0
+        if when == "starting" and now - start > wait:
+            at = now
+        elif when == "training" and began:
+            at = at or now + wait
+        if (at is not None and now >= at) or now - start > limit:
+            os.kill(child, signal.SIGKILL)
+            _, status = os.waitpid(child, 0)
+            break
+        time.sleep(0.002)
+    began, done, writing = TOLD.unpack(TELL[:])
+    killed = os.WIFSIGNALED(status)
+    return dict(
+        planned=when,
+        killed=killed,
+        writing=bool(writing),
+        failed=not killed and os.WEXITSTATUS(status) != 0,
+        began=began,
+        done=done,
+        seconds=round(time.monotonic() - start, 2),
+    )
+
+
+def weights(work_dir: Path) -> dict[str, torch.Tensor]:
+    """Weights of the latest checkpoint."""
+    latest = (work_dir / "last_checkpoint").read_text()
+    return torch.load(latest, weights_only=True)["state_dict"]
+
+
+def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kills", type=int, default=50, help="kills in all")
+    parser.add_argument("--interval", type=int, default=3, help="steps from a save to the next")
+    parser.add_argument("--epochs", type=int, default=6, help=f"of {BATCHES} steps, for each run")
+    parser.add_argument("--minutes", type=float, default=30, help="time limit; then status 1")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills")
+    parser.add_argument("--out", type=Path, help="write a row for each life to this .csv file")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Kill and resume, and return the exit status."""
+    args = parse_args(argv)
+    prepare()
+    folder = Path(tempfile.mkdtemp(prefix="kill_and_resume_"))
+    try:
+        rows, faults = _kill(args, folder)
+    finally:
+        if "faults" in locals() and not faults:
+            shutil.rmtree(folder)
+        else:
+            print(f"runs and logs are in {folder}", file=sys.stderr)
+    if args.out is not None:
+        with args.out.open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+    killed = [row for row in rows if row["killed"]]
+    figures = dict(
+        kills=len(killed),
+        kills_while_writing=sum(bool(row["writing"]) for row in killed),
+        kills_before_the_first_step=sum(row["began"] < 0 for row in killed),
+        resumed=sum(row["began"] > 0 for row in rows),
+        runs_ended=sum(not row["killed"] for row in rows),
+        most_steps_lost=max(row["lost"] for row in rows),
+        save_interval=args.interval,
+        steps_of_a_run=args.epochs * BATCHES,
+        minutes=round(sum(row["seconds"] for row in rows) / 60, 1),
+        faults=faults,
+    )
+    print(json.dumps(figures, indent=2))
+    return int(bool(faults))
+
+
+def _kill(args: argparse.Namespace, folder: Path) -> tuple[list[dict], list[str]]:
+    config = write_config(folder, epochs=args.epochs, interval=args.interval)
+    with config.open("a") as file:
+        file.write('custom_hooks = [dict(type="mmvidformer.TellStep")]\n')
+    deadline = time.monotonic() + 60 * args.minutes
+    steps, limit = args.epochs * BATCHES, 60 * args.minutes
+
+    whole = live(config, folder / "undisturbed", ("never", 0, 0), limit)
+    if whole["failed"] or whole["done"] != steps:
+        raise RuntimeError(f"the undisturbed run failed: see {folder / 'undisturbed.log'}")
+    expected = weights(folder / "undisturbed")
+    chance = random.Random(args.seed)
+    rows: list[dict] = []
+    faults: list[str] = []
+    bar = tqdm(total=args.kills, unit="kill", disable=None)
+    run, reached, kills = 0, 0, 0
+    while not faults:
+        stages = ["training"] * 4 + ["starting"]
+        stages += ["half written", "written", "before rename", "after rename"]
+        when = chance.choice(stages) if kills < args.kills else "never"
+        longest = 0.6 * whole["seconds"]
+        plan = (when, chance.uniform(0, longest), chance.randint(1, 8))
+        work_dir = folder / f"run_{run}"
+        row = live(config, work_dir, plan, limit)
+        row = {
+            "run": run,
+            **row,
+            "lost": max(reached - row["began"], 0) if row["began"] >= 0 else 0,
+        }
+        rows.append(row)
+        if row["lost"] > args.interval:
+            faults.append(f"run {run} began at step {row['began']} after step {reached}")
+        if row["failed"]:
+            faults.append(f"run {run} did not resume: see {work_dir.with_suffix('.log')}")
+        reached = max(reached if row["began"] < 0 else 0, row["done"])
+        if row["killed"]:
+            kills += 1
+            bar.update()
+        elif not row["failed"]:
+            if row["done"] != steps and row["began"] != steps:
+                faults.append(f"run {run} ended at step {row['done']} of {steps}")
+            found = weights(work_dir)
+            if any(not torch.equal(found[name], expected[name]) for name in expected):
+                faults.append(f"run {run} ended with other weights than the undisturbed one")
+            run, reached = run + 1, 0
+            if kills >= args.kills:
+                break
+        if time.monotonic() > deadline:
+            faults.append(f"{kills} kills in {args.minutes} minutes, which were the limit")
+    bar.close()
+    return rows, faults
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,301 @@
+"""Each kind of bad or odd video through tools/train.py and test.py, as a user would meet it.
+
+    python -m stress.odd_videos --out odd_videos.csv
+
+One such video lies among four good ones. Each kind goes through training and testing, with each
+decoder, with 0 and 2 workers, under the policies 'raise' and 'resample'. It fails if a run hangs or
+crashes; if one that cannot read the video does not name it with a reason; if 'raise' goes on; if
+testing leaves the video out; or if the good videos' scores are not what they are alone. Needs PyAV
+and a system with fork (Linux, macOS); takes about 20 minutes on two cores, half with --short.
+"""
+
+import csv
+import ctypes
+import itertools
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import av
+import cv2
+import numpy as np
+import torch
+from mmengine.config import Config
+from mmengine.registry import init_default_scope
+from tqdm import tqdm
+
+from mmvidformer.registry import MODELS, TRANSFORMS
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+from test import main as test
+from train import main as train
+
+from stress.tiny_run import fork, prepare, write_config
+
+GOOD, LIMIT = 4, 300  # good videos; seconds after which a run is taken to hang
+PIPELINE = [
+    dict(type="mmvidformer.HangOnFile"),
+    dict(type="DecordInit", num_threads=1),
+    dict(type="SampleFrames", clip_len=4, frame_interval=2, num_clips=1, test_mode=True),
+    dict(type="DecordDecode"),
+    dict(type="Resize", scale=(-1, 36)),
+    dict(type="CenterCrop", crop_size=32),
+    dict(type="FormatShape", input_format="NCTHW"),
+    dict(type="PackActionInputs"),
+]
+
+
+@TRANSFORMS.register_module()
+class HangOnFile:
+    """Hangs on ``hang.mp4`` as decord can, in native code that keeps Python's lock."""
+
+    def __call__(self, results: dict) -> dict:
+        """Sleep, or do nothing."""
+        if results["filename"].endswith("hang.mp4"):
+            ctypes.PyDLL(None).sleep(3600)
+        return results
+
+
+def encode(
+    path: Path,
+    size: tuple[int, int] = (64, 48),
+    count: int = 12,
+    codec: str = "mpeg4",
+    container: str | None = None,
+    times: Sequence[int] | None = None,
+) -> None:
+    """Write a video of noise; ``times`` are those of the frames, in frames."""
+    rng = np.random.default_rng(0)
+    with av.open(str(path), "w", format=container) as file:
+        stream = file.add_stream(codec, rate=25)
+        stream.width, stream.height = size
+        stream.pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv420p"
+        for number in range(count):
+            image = rng.integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+            frame = av.VideoFrame.from_ndarray(image, "rgb24")
+            frame.pts = number if times is None else times[number]
+            file.mux(stream.encode(frame))
+        file.mux(stream.encode())
+
+
+def sound_only(path: Path) -> None:
+    """Write an mp4 without a video stream."""
+    with av.open(str(path), "w", format="mp4") as file:
+        stream = file.add_stream("aac", rate=16000)
+        frame = av.AudioFrame.from_ndarray(np.zeros((1, 16000), np.float32), "fltp", "mono")
+        frame.sample_rate = 16000
+        file.mux(stream.encode(frame))
+        file.mux(stream.encode())
+
+
+def no_frames(path: Path) -> None:
+    """Write a video that ends before its first frame."""
+    code = cv2.VideoWriter_fourcc(*"mp4v")
+    cv2.VideoWriter(str(path), code, 25, (64, 48)).release()
+
+
+def cut_off(path: Path) -> None:
+    """Keep the first half of a video."""
+    encode(path, count=50)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def two_sizes(path: Path) -> None:
+    """Join two streams of different size."""
+    parts = []
+    for size in ((64, 48), (128, 96)):
+        encode(path, size, codec="mpeg1video", container="mpeg1video")
+        parts.append(path.read_bytes())
+    path.write_bytes(b"".join(parts))
+
+
+def picture(path: Path) -> None:
+    """Write a PNG under another name."""
+    path.write_bytes(cv2.imencode(".png", np.full((48, 64, 3), 99, np.uint8))[1].tobytes())
+
+
+# Kind: how to write it, and whether all decoders must refuse it, or read it; None where either
+# is right, as long as it is told.
+KINDS: dict[str, tuple[Callable[[Path], object], bool | None]] = {
+    "missing": (lambda path: None, False),
+    "empty": (lambda path: path.write_bytes(b""), False),
+    "no_frames": (no_frames, False),
+    "text": (lambda path: path.write_text("no video\n" * 99), False),
+    "sound_only": (sound_only, False),
+    "cut_off": (cut_off, False),
+    "hang": (encode, False),
+    "png": (picture, None),
+    "two_sizes": (two_sizes, None),
+    "one_frame": (lambda path: encode(path, count=1), True),
+    "three_frames": (lambda path: encode(path, count=3), True),
+    "odd_size": (lambda path: encode(path, (65, 49), codec="mjpeg", container="avi"), True),
+    "other_container": (lambda path: encode(path, container="avi"), True),
+    "variable_rate": (
+        lambda path: encode(path, times=[0, 1, 5, 6, 7, 30, 31, 40, 41, 42, 43, 90]),
+        True,
+    ),
+}
+DECODERS = ("decord", "pyav", "opencv")
+
+
+def write_setup(folder: Path) -> tuple[Path, Path]:
+    """Write good videos, one of each kind, a config and weights; gives the last two."""
+    config = write_config(folder, epochs=1, interval=100)
+    cfg = Config.fromfile(config)
+    for split in ("train", "test"):
+        loader = cfg[f"{split}_dataloader"]
+        loader.dataset.pipeline = PIPELINE
+        loader.batch_size = 1
+        loader.dataset.test_mode = split == "test"
+    cfg.default_hooks.checkpoint.interval = 100
+    cfg.log_level = "INFO"
+    cfg.dump(config)
+    videos = folder / "videos"
+    for number in range(GOOD):
+        encode(videos / f"{number}.mp4", count=8 + number)
+    good = "".join(f"{number}.mp4 {number % 2}\n" for number in range(GOOD))
+    (videos / "good.txt").write_text(good)
+    for kind, (make, _) in KINDS.items():
+        make(videos / f"{kind}.mp4")
+        (videos / f"{kind}.txt").write_text(good + f"{kind}.mp4 1\n")
+    weights = folder / "weights.pth"
+    torch.manual_seed(0)
+    torch.save(dict(state_dict=MODELS.build(cfg.model).state_dict()), weights)
+    return config, weights
+
+
+def run(action: Callable[[], None], log: Path) -> str:
+    """Let a child process act; gives how it ended: a number, a signal's name, or 'hangs'."""
+    child, deadline = fork(action, log), time.monotonic() + LIMIT
+    while time.monotonic() < deadline:
+        gone, status = os.waitpid(child, os.WNOHANG)
+        if gone:
+            code = os.waitstatus_to_exitcode(status)
+            return str(code) if code >= 0 else signal.Signals(-code).name
+        time.sleep(0.02)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return "hangs"
+
+
+def arguments(kind: str, case: Mapping[str, object], config: Path, weights: Path) -> list[str]:
+    """Command line of a run; it writes into ``out`` beside the config."""
+    split, out = case["tool"], config.parent / "out"
+    first = [str(config), str(weights), "--dump", str(out / "scores.npz")]
+    options = [
+        f"{split}_dataloader.dataset.ann_file={config.parent / 'videos' / kind}.txt",
+        f"{split}_dataloader.num_workers={case['workers']}",
+        f"video_backend={case['decoder']}",
+        f"bad_videos.on_bad_video={case['policy']}",
+        "bad_videos.max_bad_share=0.5",
+        f"bad_videos.time_limit={5 if kind == 'hang' else 60}",
+    ]
+    return [*(first if split == "test" else first[:1]), "--work-dir", str(out)] + [
+        "--cfg-options",
+        *options,
+    ]
+
+
+def look(kind: str, case: Mapping[str, object], ended: str, out: Path, text: str) -> dict[str, str]:
+    """What came of the video in a run: read, refused or bad, with the reason that was told."""
+    name = f"{kind}.mp4"
+    if not ended.isdigit():
+        return dict(outcome=f"FAULT: {ended}", told="")
+    if ended != "0":
+        # "FILE: REASON" of a BadVideo, or what was told before the start.
+        lines = [line for line in text.splitlines() if f"/{name}" in line]
+        told = lines[-1].partition(f"/{name}")[2].strip(": ") if lines else ""
+        fault = "" if told and case["policy"] == "raise" else "FAULT: ends without a reason"
+        return dict(outcome=fault or "run refused", told=told)
+    table = out / f"bad_videos_{case['tool']}.csv"
+    rows = list(csv.DictReader(table.open())) if table.exists() else []
+    told = next((row["reason"] for row in rows if row["path"].endswith(name)), "")
+    if case["policy"] == "raise" and told:
+        return dict(outcome="FAULT: goes on", told=told)
+    others = [row["path"] for row in rows if not row["path"].endswith(name)]
+    if others:
+        return dict(outcome=f"FAULT: also {others}", told=told)
+    return dict(outcome="listed as bad" if told else "read", told=told)
+
+
+def wrong_scores(path: Path, alone: np.ndarray) -> str:
+    """Compare the good videos' scores with those of a test without others."""
+    scores = np.load(path)["scores"]
+    if len(scores) != GOOD + 1:
+        return f"FAULT: {len(scores)} of {GOOD + 1} scores"
+    return "" if np.array_equal(scores[:GOOD], alone) else "FAULT: good videos have other scores"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run; gives the exit code."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=list(KINDS), default=list(KINDS))
+    parser.add_argument("--decoders", nargs="+", choices=DECODERS, default=DECODERS)
+    parser.add_argument(
+        "--short", action="store_true", help="only 'raise' without and 'resample' with workers"
+    )
+    parser.add_argument("--out", type=Path, help="write a row for each run to this .csv file")
+    args = parser.parse_args(argv)
+    prepare()
+    init_default_scope("mmaction")
+    rows: list[dict] = []
+    axes = dict(
+        decoder=args.decoders,
+        tool=("train", "test"),
+        policy=("raise", "resample"),
+        workers=(0, 2),
+    )
+    cases = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+    if args.short:
+        cases = [case for case in cases if (case["policy"] == "raise") == (case["workers"] == 0)]
+    with tempfile.TemporaryDirectory(prefix="odd_videos_") as name:
+        folder = Path(name)
+        config, weights = write_setup(folder)
+        out, log, alone = folder / "out", folder / "log.txt", {}
+
+        def one(kind: str, case: Mapping[str, object]) -> str:
+            shutil.rmtree(out, ignore_errors=True)
+            log.unlink(missing_ok=True)
+            main = train if case["tool"] == "train" else test
+            return run(lambda: main(arguments(kind, case, config, weights)), log)
+
+        for decoder in args.decoders:
+            case = dict(decoder=decoder, tool="test", policy="raise", workers=0)
+            if one("good", case) != "0":
+                raise RuntimeError(f"good videos cannot be tested:\n{log.read_text()[-2000:]}")
+            alone[decoder] = np.load(out / "scores.npz")["scores"]
+        tries = list(itertools.product(args.only, cases))
+        for kind, case in tqdm(tries, unit="run", disable=None):
+            ended = one(kind, case)
+            found = look(kind, case, ended, out, log.read_text(errors="replace"))
+            wanted, outcome = KINDS[kind][1], found["outcome"]
+            if wanted is not None and wanted != (outcome == "read") and "FAULT" not in outcome:
+                found["outcome"] = f"FAULT: {outcome}"
+            if case["tool"] == "test" and ended == "0":
+                wrong = wrong_scores(out / "scores.npz", alone[case["decoder"]])
+                found["outcome"] = wrong or found["outcome"]
+            found["told"] = found["told"].replace(f"{folder}/", "")[:200]
+            rows.append(dict(kind=kind, **case, exit=ended, **found))
+            tqdm.write("  ".join(f"{value!s}" for value in rows[-1].values()))
+    if args.out is not None:
+        with args.out.open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+    counts = Counter((row["kind"], row["decoder"], row["outcome"]) for row in rows)
+    for (kind, decoder, outcome), count in counts.items():
+        print(f"{kind:16} {decoder:7} {outcome:36} {count}")
+    faults = sum("FAULT" in row["outcome"] for row in rows)
+    print(f"{len(rows)} runs, {faults} faults")
+    return int(faults > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

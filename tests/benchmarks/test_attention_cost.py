@@ -1,0 +1,141 @@
+"""The measurements of benchmarks/attention.py; times themselves are not tested."""
+
+import csv
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+
+from benchmarks.attention_cost import (
+    KINDS,
+    Case,
+    Cost,
+    build,
+    cases,
+    fit_slope,
+    growth,
+    measure,
+)
+from mmvidformer.analysis import count
+from mmvidformer.analysis.memory import out_of_memory, peak_memory
+
+ARCH = {"embed_dims": 64, "depth": 2, "num_heads": 2}
+
+
+def test_slope_of_a_power() -> None:
+    assert fit_slope([2, 4, 16], [3 * 2**1.5, 3 * 4**1.5, 3 * 16**1.5]) == pytest.approx(1.5)
+
+
+def test_peak_is_what_is_held_at_once() -> None:
+    """4 and 4 kB at once, then 4 kB after the first two are free; the input does not count."""
+
+    def call(x: torch.Tensor) -> torch.Tensor:
+        first = x + 1
+        second = first * 2
+        del first
+        del second
+        return x - 1
+
+    # The constants are tensors of a few bytes.
+    assert 2 * 4096 <= peak_memory(call, torch.zeros(1024)) < 2 * 4096 + 100
+
+
+def test_peak_sees_working_memory_of_operators() -> None:
+    """A product of expanded matrices copies them first."""
+    left, right = torch.rand(64, 32, 32), torch.rand(1, 32, 32).expand(64, 32, 32)
+    assert peak_memory(lambda x: x.sum(), left) < 64 * 32 * 32 * 4
+    assert peak_memory(lambda x: torch.bmm(x.transpose(1, 2), right), left) >= 64 * 32 * 32 * 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("attention", ["joint", "time_space"])
+@pytest.mark.parametrize("attention_only", [True, False])
+def test_every_kind_is_measured(kind: str, attention: str, attention_only: bool) -> None:
+    case = Case(kind, attention, 2, 32, ARCH, batch=2, attention_only=attention_only)
+    cost = measure(case, repeats=1, warmup=0)
+    assert cost.tokens == 2 * 3 * 3
+    assert cost.seconds > 0
+    assert cost.busy > 0
+    assert cost.videos_per_second == pytest.approx(2 / cost.seconds)
+    # At the least queries, keys and values of the batch are held at once.
+    assert cost.memory >= 3 * 2 * cost.tokens * 64 * 4
+
+
+def test_products_are_those_of_the_config() -> None:
+    backbone = dict(type="mmvidformer.FeatureFixationTransformer", arch=ARCH, attention="joint",
+                    clip_len=2, img_size=32)  # fmt: skip
+    head = dict(type="mmvidformer.TokenMlpHead", num_classes=174, in_channels=64)
+    cfg = Config({"model": {"backbone": backbone, "cls_head": head}})
+    cost = measure(Case("fixation", "joint", 2, 32, ARCH, batch=3), repeats=1, warmup=0)
+    assert cost.macs == count(cfg).macs
+
+
+@pytest.mark.parametrize("kind", ["fixation", "linear", "performer", "cosformer"])
+def test_joint_linear_attention_grows_linearly(kind: str) -> None:
+    """Memory and products, over 8 times as many tokens; the products of softmax do not."""
+    planned = cases([kind, "softmax"], ["joint"], [4, 32], [64], arch=ARCH, attention_only=True)
+    costs = [measure(case, repeats=1, warmup=0) for case in planned]
+    linear, softmax = growth(costs)
+    assert (linear.kind, softmax.kind, linear.factor) == (kind, "softmax", 8)
+    assert linear.memory < 1.1
+    assert linear.macs == pytest.approx(1, abs=0.01)
+    assert softmax.macs > 1.5
+
+
+def test_cases_go_from_small_to_large() -> None:
+    planned = cases(["linear"], ["joint"], [16, 4], [32, 64], batch=5)
+    assert [(c.frames, c.size) for c in planned] == [(4, 32), (16, 32), (4, 64), (16, 64)]
+    assert {c.batch for c in planned} == {5}
+
+
+def test_too_little_memory_is_a_result() -> None:
+    case = Case("linear", "joint", 64, 448, ARCH, attention_only=True)
+    cost = measure(case, repeats=1, warmup=0, memory_limit=2**20)
+    assert [cost.seconds, cost.busy, cost.memory, cost.videos_per_second] == [None] * 4
+    assert cost.tokens == 64 * 33**2
+    assert cost.macs > 0
+    assert torch.zeros(2**24).sum() == 0  # the limit is gone
+
+
+def test_other_errors_stay_errors() -> None:
+    assert out_of_memory(torch.OutOfMemoryError("CUDA out of memory"))
+    assert out_of_memory(MemoryError())
+    assert not out_of_memory(RuntimeError("shapes do not match"))
+    with pytest.raises(KeyError, match="nystrom.*orthoformer"):
+        build(Case("nystrom"), "meta")
+
+
+def test_growth_of_each_cost() -> None:
+    case = Case("linear", "joint", 4, 32, ARCH)
+    costs = [Cost(case, n, n, n**2.0, n**3.0, 5) for n in (2, 8)]
+    (found,) = growth(costs)
+    assert (found.factor, found.time, found.busy) == pytest.approx((4, 2, 3))
+    assert (found.memory, found.macs) == pytest.approx((0, 1), abs=1e-9)
+
+
+def test_growth_needs_two_sizes() -> None:
+    case = Case("linear", "joint", 4, 32, ARCH)
+    costs = [Cost(case, 36, 10, 0.1, 0.1, 100), Cost(case, 72, 20)]
+    assert list(growth(costs)) == []
+
+
+@pytest.mark.gpu
+def test_on_a_gpu() -> None:
+    planned = cases(["linear"], ["joint"], [4, 32], [64], arch=ARCH, attention_only=True)
+    costs = [measure(case, "cuda", torch.bfloat16, repeats=3) for case in planned]
+    assert next(growth(costs)).memory < 1.1
+    vast = Case("linear", "joint", 4, 32, ARCH, batch=2**24, attention_only=True)
+    assert measure(vast, "cuda", repeats=1).seconds is None
+
+
+@pytest.mark.parametrize(
+    "name", ["attention_cpu_growth", "attention_cpu_kept_growth", "attention_cpu_calm_growth"]
+)
+def test_the_page_quotes_the_files(name: str) -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    page = (docs / "feature_fixation.md").read_text()
+    with open(docs / "benchmark" / f"{name}.csv", newline="") as file:
+        rows = list(csv.reader(file))
+    assert len(rows) > 2
+    assert "\n".join(f"| {' | '.join(row)} |" for row in rows[1:]) in page

@@ -1,0 +1,159 @@
+"""Checkpoints: what is on the disk at each moment, and going on from them."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.evaluator import BaseMetric
+from mmengine.hooks import Hook
+
+from mmvidformer.engine.checkpointing.atomic import AtomicBackend
+from mmvidformer.engine.checkpointing.resume import latest_checkpoint
+
+
+def content(path: Path) -> dict:
+    return torch.load(path, weights_only=True)
+
+
+def numbers(runner) -> list:
+    return runner.model.seen
+
+
+class Stop(Exception):
+    pass
+
+
+class StopAt(Hook):
+    """Ends the run after a step, as if it were killed."""
+
+    priority = "LOWEST"
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
+        if runner.iter + 1 == self.step:
+            raise Stop
+
+
+@pytest.mark.parametrize("stop", range(1, 9))
+def test_resumed_run_is_the_undisturbed_one(toy, tmp_path, stop: int) -> None:
+    """Any step of 3 epochs of 3; the seed of the resumed run is another."""
+    whole = toy("whole")
+    whole.train()
+    every = dict(by_epoch=False, interval=1)
+    cut = toy("cut", hooks=[StopAt(stop)], checkpoint=every)
+    with pytest.raises(Stop):
+        cut.train()
+    latest = latest_checkpoint(cut.work_dir)
+    assert Path(latest).name == f"iter_{stop}.pth"
+    rest = toy("cut", checkpoint=every, load_from=latest, resume=True, randomness=dict(seed=7))
+    rest.train()
+    assert numbers(cut) + numbers(rest) == numbers(whole)
+    assert rest.iter == 9
+    torch.testing.assert_close(rest.model.factor, whole.model.factor, rtol=0, atol=0)
+    rates = [runner.optim_wrapper.get_lr()["lr"] for runner in (rest, whole)]
+    assert rates[0] == rates[1]
+
+
+def test_an_epoch_of_another_length_begins_anew(toy) -> None:
+    cut = toy("cut", hooks=[StopAt(5)], checkpoint=dict(by_epoch=False, interval=1))
+    with pytest.raises(Stop):
+        cut.train()
+    latest = latest_checkpoint(cut.work_dir)
+    rest = toy("cut", load_from=latest, resume=True, batch_size=6)
+    rest.train()
+    assert rest.iter == 6  # of 3 epochs of 2 steps, the last 2 epochs were made
+    assert [len(batch) for batch in numbers(rest)] == [6] * 4
+
+
+class Rising(BaseMetric):
+    """Better each time."""
+
+    value = 0
+
+    def process(self, data_batch, data_samples) -> None:
+        self.results.append(0)
+
+    def compute_metrics(self, results: list) -> dict:
+        Rising.value += 1
+        return {"acc": Rising.value}
+
+
+def validated(toy, **changes):
+    loader = dict(dataset=toy.dataset, batch_size=6, num_workers=0)
+    loader.update(sampler=dict(type="DefaultSampler"), collate_fn=dict(type="default_collate"))
+    return toy(
+        val_dataloader=loader,
+        val_cfg=dict(type="ValLoop"),
+        val_evaluator=[Rising()],
+        checkpoint=dict(save_best="acc", rule="greater", max_keep_ckpts=2),
+        **changes,
+    )
+
+
+def test_the_last_ones_and_the_best_are_kept(toy) -> None:
+    runner = validated(toy)
+    runner.train()
+    folder = Path(runner.work_dir)
+    names = {path.name for path in folder.glob("*.pth")}
+    assert names == {"epoch_2.pth", "epoch_3.pth", "best_acc_epoch_3.pth"}
+    assert (folder / "last_checkpoint").read_text() == str(folder / "epoch_3.pth")
+    kept = content(folder / "epoch_3.pth")["message_hub"]["runtime_info"]
+    assert kept["keep_ckpt_ids"] == [2, 3]
+    assert kept["best_ckpt"] == str(folder / "best_acc_epoch_3.pth")
+
+
+@pytest.mark.parametrize("fails_at", range(1, 10))
+def test_a_full_disk_at_any_write_leaves_what_was_there(toy, monkeypatch, fails_at: int) -> None:
+    """Three epochs write three files and three notes, and the best and the last once more."""
+    put, count = AtomicBackend.put, iter(range(1, 100))
+
+    def full(self, obj, filepath) -> None:
+        if next(count) >= fails_at:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(filepath))
+        put(self, obj, filepath)
+
+    monkeypatch.setattr(AtomicBackend, "put", full)
+    runner = validated(toy)
+    with pytest.raises(OSError, match="No space left"):
+        runner.train()
+    folder = Path(runner.work_dir)
+    for path in folder.glob("*.pth"):
+        content(path)  # each is whole
+    if fails_at > 1:
+        assert content(Path(latest_checkpoint(folder)))["meta"]["epoch"] >= (fails_at - 1) // 5
+        monkeypatch.setattr(AtomicBackend, "put", put)
+        rest = validated(toy, load_from=latest_checkpoint(folder), resume=True)
+        rest.train()
+        assert rest.iter == 9
+    if fails_at > 3:
+        assert list(folder.glob("best_acc_*.pth"))
+
+
+def test_what_a_killed_writer_left_is_cleared_away(toy, tmp_path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".epoch_1.pth.x7y.part").write_bytes(b"half")
+    runner = toy()
+    runner.train()
+    assert not list((tmp_path / "run").glob(".*.part"))
+
+
+def test_averaged_weights_are_saved_and_resumed(toy) -> None:
+    ema = dict(type="EMAHook", momentum=0.5)
+    whole = toy("whole", hooks=[ema])
+    whole.train()
+    every = dict(by_epoch=False, interval=1)
+    cut = toy("cut", hooks=[dict(ema), StopAt(4)], checkpoint=every)
+    with pytest.raises(Stop):
+        cut.train()
+    latest = latest_checkpoint(cut.work_dir)
+    rest = toy("cut", hooks=[dict(ema)], checkpoint=every, load_from=latest, resume=True)
+    rest.train()
+    ends = [content(Path(r.work_dir) / n) for r, n in ((whole, "epoch_3"), (rest, "iter_9"))
+            for n in (f"{n}.pth",)]  # fmt: skip
+    torch.testing.assert_close(ends[1]["state_dict"], ends[0]["state_dict"], rtol=0, atol=0)
+    moved = abs(ends[0]["state_dict"]["factor"] - ends[0]["ema_state_dict"]["module.factor"])
+    assert moved > 1e-6

@@ -1,0 +1,93 @@
+"""The checkpoint that a cut-off run goes on from."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from mmvidformer.engine.checkpointing import resume
+from mmvidformer.engine.checkpointing.resume import latest_checkpoint
+
+
+def save(folder: Path, name: str, age: int) -> Path:
+    path = folder / name
+    torch.save(dict(state_dict=dict(weight=torch.ones(100))), path)
+    os.utime(path, (1000 - age, 1000 - age))
+    return path
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def test_an_empty_folder_has_none(tmp_path):
+    assert latest_checkpoint(tmp_path) is None
+    assert latest_checkpoint(tmp_path / "missing") is None
+
+
+def test_the_noted_one_comes_first(tmp_path):
+    noted = save(tmp_path, "epoch_1.pth", age=5)
+    save(tmp_path, "epoch_9.pth", age=0)
+    (tmp_path / "last_checkpoint").write_text(str(noted))
+    assert latest_checkpoint(tmp_path) == str(noted)
+
+
+def test_a_folder_that_was_copied_goes_on_from_its_own(tmp_path):
+    save(tmp_path, "epoch_1.pth", age=9)
+    noted = save(tmp_path, "epoch_2.pth", age=5)
+    (tmp_path / "last_checkpoint").write_text(str(noted))
+    other = tmp_path / "copy"
+    shutil.copytree(tmp_path, other, copy_function=shutil.copy2)
+    assert latest_checkpoint(other) == str(other / "epoch_2.pth")
+    (other / "epoch_2.pth").unlink()
+    assert latest_checkpoint(other) == str(other / "epoch_1.pth")
+
+
+@pytest.mark.parametrize("text", [b"", b"\xff\x00\n", b"/etc/passwd", b"..", b"\0"])
+def test_a_damaged_note_is_passed_over(tmp_path, text):
+    only = save(tmp_path, "epoch_1.pth", age=0)
+    (tmp_path / "last_checkpoint").write_bytes(text)
+    assert latest_checkpoint(tmp_path) == str(only)
+
+
+def test_a_cut_one_gives_way_to_the_one_before(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(resume, "print_log", lambda message, **_: told.append(message))
+    save(tmp_path, "epoch_2.pth", age=9)
+    before = save(tmp_path, "epoch_10.pth", age=5)
+    noted = save(tmp_path, "epoch_11.pth", age=1)
+    save(tmp_path, "best_acc_top1_epoch_11.pth", age=0)
+    (tmp_path / "last_checkpoint").write_text(str(noted))
+    cut(noted)
+    assert latest_checkpoint(tmp_path) == str(before)
+    assert told == [
+        f"{noted} is damaged and passed over: it was cut off, or its checksums are wrong"
+    ]
+
+
+def test_nothing_whole_is_an_error(tmp_path):
+    cut(save(tmp_path, "iter_100.pth", age=0))
+    with pytest.raises(RuntimeError, match=r"iter_100\.pth"):
+        latest_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("place", [0.3, 0.5, 0.7])
+def test_one_with_a_flipped_bit_gives_way_too(tmp_path, place):
+    """The directory of the archive is whole then; PyTorch would load it."""
+    before = save(tmp_path, "epoch_1.pth", age=5)
+    noted = save(tmp_path, "epoch_2.pth", age=0)
+    (tmp_path / "last_checkpoint").write_text(str(noted))
+    content = bytearray(noted.read_bytes())
+    start = content.index(torch.ones(100).numpy().tobytes())
+    content[start + int(400 * place)] ^= 1
+    noted.write_bytes(content)
+    torch.load(noted, weights_only=True)
+    assert latest_checkpoint(tmp_path) == str(before)
+
+
+def test_the_state_of_an_interrupted_run_counts(tmp_path):
+    save(tmp_path, "epoch_1.pth", age=5)
+    newest = save(tmp_path, "interrupted.pth", age=0)
+    assert latest_checkpoint(tmp_path) == str(newest)

@@ -1,0 +1,50 @@
+"""Checkpoints in shards that cannot be put together."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+import torch
+
+from mmvidformer.engine.checkpointing.resume import latest_checkpoint
+from mmvidformer.engine.checkpointing.shards import mark_complete, mark_incomplete, merge_shards
+
+TOOLS = Path(__file__).parents[3] / "tools"
+
+
+def write(folder, rank: int, offset: int, values: list[float]) -> None:
+    folder.mkdir(exist_ok=True)
+    part = ([offset], torch.tensor(values))
+    tensor = dict(sharded_size=[4], sharded_parts=[part] if values else [])
+    saved = dict(state_dict=dict(w=tensor), meta=dict(epoch=1))
+    torch.save(saved, folder / f"rank{rank}.pth")
+
+
+def test_shards_are_put_in_their_places(tmp_path):
+    folder = tmp_path / "epoch_1.pth"
+    for rank, (offset, values) in enumerate([(3, [3.0]), (0, []), (0, [0.0, 1.0, 2.0])]):
+        write(folder, rank, offset, values)
+    with pytest.raises(ValueError, match="epoch_1.pth has no complete.json"):
+        merge_shards(folder)
+    with pytest.raises(RuntimeError, match="no checkpoint .* is whole"):
+        latest_checkpoint(tmp_path)
+    mark_complete(folder, 3)
+    assert latest_checkpoint(tmp_path) == str(folder)
+    main = runpy.run_path(str(TOOLS / "merge_shards.py"))["main"]
+    main([str(folder), str(tmp_path / "one.pth"), "--weights-only"])
+    merged = torch.load(tmp_path / "one.pth", weights_only=True)
+    assert merged["meta"] == dict(epoch=1)
+    assert merged["state_dict"]["w"].tolist() == [0, 1, 2, 3]
+    mark_incomplete(folder)
+    with pytest.raises(ValueError, match="cut off in writing"):
+        merge_shards(folder)
+
+
+def test_what_is_missing_is_told(tmp_path):
+    write(tmp_path, 0, 0, [0.0, 1.0])
+    mark_complete(tmp_path, 2)
+    with pytest.raises(ValueError, match="of 2 processes and lacks rank1.pth"):
+        merge_shards(tmp_path)
+    mark_complete(tmp_path, 1)
+    with pytest.raises(ValueError, match=r"state_dict/w: the parts .* size \[4\]"):
+        merge_shards(tmp_path)

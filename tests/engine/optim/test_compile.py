@@ -1,0 +1,132 @@
+"""Every model compiles to one graph, and computes what it computes uncompiled."""
+
+import copy
+
+import pytest
+import torch
+from mmengine.registry import DefaultScope
+from torch import Tensor, nn
+
+from mmvidformer.engine.optim.compile import compile_parts
+from mmvidformer.layers import KERNELS
+from mmvidformer.models import feature_fixation, timesformer, vivit
+from mmvidformer.registry import MODELS
+
+ARCH = dict(embed_dims=16, depth=1, num_heads=2)
+CLIP = dict(arch=ARCH, img_size=16, clip_len=4)
+
+
+def of(name: str, **options: object) -> dict:
+    return dict(type=f"mmvidformer.{name}", **CLIP, **options)
+
+
+MODEL_LIST = {
+    **{
+        f"timesformer {s}": of("TimeSformer", attention=s, patch_size=8, drop_path_rate=0.2)
+        for s in timesformer.SCHEMES
+    },
+    **{
+        f"vivit {s}": of("ViViT", scheme=s, tubelet=(2, 8, 8), temporal_depth=1)
+        for s in vivit.SCHEMES
+    },
+    **{
+        f"fixation {s}": of("FeatureFixationTransformer", attention=s, patch_size=8)
+        for s in feature_fixation.SCHEMES
+    },
+    **{
+        f"fixation {k}": of("FeatureFixationTransformer", kernel=k, patch_size=8)
+        for k in KERNELS
+        if k != "linear"
+    },
+    "checkpointed": of("TimeSformer", patch_size=8, drop_path_rate=0.2, with_cp=True),
+    "horst": dict(type="mmvidformer.Horst", in_channels=4, channels=[4, 4], order=2),
+}
+
+
+def build(cfg: dict) -> nn.Module:
+    torch.manual_seed(0)
+    torch.compiler.reset()
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        model = MODELS.build(copy.deepcopy(cfg))
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.2)
+    return model
+
+
+def run(model: nn.Module, clip: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    """Output, and gradients of all parameters where it has any."""
+    torch.manual_seed(1)
+    output = model(clip)
+    output = output if isinstance(output, Tensor) else torch.stack(tuple(output[0]))
+    if not torch.is_grad_enabled():
+        return output, {}
+    model.zero_grad()
+    output.square().sum().backward()
+    return output.detach(), {name: p.grad.clone() for name, p in model.named_parameters()}
+
+
+def clips(cfg: dict) -> list[Tensor]:
+    """Clips of two sizes."""
+    torch.manual_seed(2)
+    if "neck" in cfg or cfg["type"].endswith("Horst"):
+        return [torch.randn(2, 3, 4, 4, 4), torch.randn(2, 3, 4, 6, 4)]
+    return [torch.randn(2, 3, 4, 16, 16), torch.randn(2, 3, 6, 16, 24)]
+
+
+def compare(cfg: dict, backend: str, training: bool) -> None:
+    plain = build(cfg).train(training)
+    compiled = copy.deepcopy(plain)
+    model = nn.ModuleDict({"backbone": compiled})
+    assert compile_parts(model, options={"backend": backend, "dynamic": False}) == ["backbone"]
+    with torch.set_grad_enabled(training):
+        for clip in clips(cfg):
+            expected, gradients = run(plain, clip)
+            found, compiled_gradients = run(compiled, clip)
+            torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+            for name, gradient in gradients.items():
+                scale = gradient.abs().max().item()
+                torch.testing.assert_close(
+                    compiled_gradients[name], gradient, atol=1e-5 * max(scale, 1), rtol=1e-5
+                )
+
+
+def test_one_graph() -> None:
+    compare(MODEL_LIST["timesformer divided_space_time"], "eager", training=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("training", [False, True], ids=["evaluation", "training"])
+@pytest.mark.parametrize("name", MODEL_LIST)
+def test_one_graph_of_all_models(name: str, training: bool) -> None:
+    compare(MODEL_LIST[name], "eager", training)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["timesformer divided_space_time", "vivit spacetime", "checkpointed", "horst"]
+)
+def test_one_graph_through_autograd(name: str) -> None:
+    compare(MODEL_LIST[name], "aot_eager", training=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["timesformer divided_space_time", "vivit factorized_encoder"])
+def test_a_free_size_is_compiled_once(name: str) -> None:
+    model = build(MODEL_LIST[name]).eval()
+    counter = torch._dynamo.testing.CompileCounter()
+    compiled = torch.compile(copy.deepcopy(model), fullgraph=True, dynamic=True, backend=counter)
+    with torch.no_grad():
+        for size in ((2, 3, 6, 24, 32), (3, 3, 8, 40, 48)):
+            clip = torch.randn(size)
+            torch.testing.assert_close(compiled(clip), model(clip), atol=1e-5, rtol=1e-5)
+    assert counter.frame_count == 1
+
+
+def test_names_of_weights_stay_and_blocks_can_be_chosen() -> None:
+    model = nn.ModuleDict({"backbone": build(of("TimeSformer", patch_size=8))})
+    names = list(model.state_dict())
+    blocks = compile_parts(model, ["TransformerBlock"], {"backend": "eager"})
+    assert blocks == ["backbone.encoder.blocks.0"]
+    assert list(model.state_dict()) == names
+    with pytest.raises(ValueError, match="nack"):
+        compile_parts(model, ["nack"])

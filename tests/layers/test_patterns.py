@@ -1,0 +1,31 @@
+import pytest
+import torch
+
+from mmvidformer.layers import PATTERNS, get_pattern
+
+GRID = (2, 3, 4)
+
+
+@pytest.mark.parametrize("name", sorted(PATTERNS))
+def test_groups_hold_what_they_say_and_come_back(name: str) -> None:
+    pattern = get_pattern(name)
+    coords = torch.cartesian_prod(*(torch.arange(n) for n in GRID)).view(1, *GRID, 1, 3)
+    grouped = pattern.group(coords)
+    assert grouped.shape[0] == pattern.num_groups(GRID)
+    for i, axis in enumerate("thw"):
+        per_group = grouped[:, 0, :, i]
+        if axis in pattern.groups:
+            assert (per_group == per_group[:, :1]).all()
+        else:
+            assert set(per_group[0].tolist()) == set(range(GRID[i]))
+    torch.testing.assert_close(pattern.ungroup(grouped, GRID), coords)
+
+
+@pytest.mark.parametrize("name", sorted(PATTERNS))
+def test_spread_gives_each_token_its_groups_number(name: str) -> None:
+    pattern = get_pattern(name)
+    groups = pattern.num_groups(GRID)
+    numbers = torch.arange(2 * groups, dtype=torch.float).view(2, groups)
+    spread = pattern.spread(numbers, GRID).expand(2, *GRID, 1)
+    grouped = pattern.group(spread[..., None]).flatten(1)
+    torch.testing.assert_close(grouped, numbers.view(-1, 1).expand_as(grouped))

@@ -1,0 +1,252 @@
+"""The layer in its forms and variants; ``test_golden`` has the official numbers."""
+
+import itertools
+from types import ModuleType
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from mmvidformer.models.horst.layer import KEY_VALUE, VARIANTS, HorstLayer, HorstOutput
+from mmvidformer.models.horst.stack import Horst
+from mmvidformer.models.horst.statt import ATTENTIONS, Entry
+
+FORMS = list(itertools.product(VARIANTS, ATTENTIONS, KEY_VALUE))
+
+
+def make(cls: type[nn.Module] = Horst, *args: object, **kwargs: object) -> nn.Module:
+    """Build, with random values for what starts at zero or one too."""
+    torch.manual_seed(0)
+    model = cls(*args, **kwargs)
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 1:
+            nn.init.normal_(parameter, float("norm.weight" in name), 0.3)
+    return model
+
+
+def step_by_step(model: nn.Module, clip: Tensor, lengths: Tensor) -> HorstOutput:
+    state, outputs = None, []
+    for t, frame in enumerate(clip.unbind(1)):
+        output, state = model.step(frame, state, lengths > t)
+        outputs.append(output)
+    return HorstOutput(*(torch.stack(part, dim=1) for part in zip(*outputs, strict=True)))
+
+
+def gradients(model: nn.Module, output: HorstOutput, weights: list[Tensor]) -> dict[str, Tensor]:
+    model.zero_grad()
+    sum((part * weight).sum() for part, weight in zip(output, weights, strict=True)).backward()
+    return {name: parameter.grad for name, parameter in model.named_parameters()}
+
+
+@pytest.mark.parametrize("variant, attention, key_value", FORMS)
+def test_steps_are_the_clip_with_lengths_and_gradients(
+    variant: str, attention: str, key_value: str
+) -> None:
+    """Two layers of other widths and strides, more steps than are remembered, uneven maps."""
+    options = {"variant": variant, "attention": attention, "key_value": key_value}
+    model = make(Horst, 3, [4, 8], [1, 2], order=3, **options).train()
+    clip, lengths = torch.randn(2, 6, 3, 6, 5), torch.tensor([6, 4])
+    output = model(clip, lengths)[0]
+    weights = [torch.randn_like(part) for part in output]
+    single = step_by_step(model, clip, lengths)
+    for a, b in zip(single, output, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
+        assert not b[1, 4:].any() and b[1, :4].any()
+    expected = gradients(model, output, weights)
+    for name, grad in gradients(model, single, weights).items():
+        assert grad is not None, f"{name} has no gradient"
+        torch.testing.assert_close(grad, expected[name], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("variant, attention, key_value", FORMS)
+def test_clip_is_the_straightforward_form(
+    variant: str, attention: str, key_value: str, benchmark: ModuleType
+) -> None:
+    """Projecting all remembered states anew at each step gives the same, with all gradients."""
+    options = {"variant": variant, "attention": attention, "key_value": key_value}
+    layer = make(HorstLayer, 3, 4, stride=2, order=2, **options)
+    clip = torch.randn(2, 5, 3, 6, 8)
+    expected, y = benchmark.straightforward(layer, clip), layer(clip)[0].y
+    torch.testing.assert_close(y, expected, atol=1e-5, rtol=1e-5)
+    weight = torch.randn_like(y)
+    parameters = list(layer.parameters())
+    for a, b in zip(
+        torch.autograd.grad((y * weight).sum(), parameters),
+        torch.autograd.grad((expected * weight).sum(), parameters),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b, atol=1e-4, rtol=1e-4)
+
+
+def test_states_are_projected_once_and_the_rest_all_at_once() -> None:
+    """Six steps of two clips: rows that each part sees; a state of zeros comes first."""
+    layer = make(HorstLayer, 3, 4, order=3)
+    rows: dict[str, list[int]] = {}
+    for name in ("encode", "query", "key", "value", "readout"):
+        part = getattr(layer, name)
+        part.register_forward_hook(
+            lambda _, inputs, output, name=name: rows.setdefault(name, []).append(len(output))
+        )
+    layer(torch.randn(2, 6, 3, 4, 4))
+    assert rows["encode"] == rows["query"] == rows["readout"] == [12]
+    assert rows["key"] == rows["value"] == [1] + 6 * [2]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_clip_in_two_parts(variant: str) -> None:
+    model = make(Horst, 3, [4], order=2, variant=variant)
+    clip = torch.randn(1, 7, 3, 4, 4)
+    whole = model(clip)[0].y
+    first, states = model(clip[:, :4])
+    second, states = model(clip[:, 4:], states=states)
+    torch.testing.assert_close(torch.cat([first.y, second.y], dim=1), whole)
+    assert [len(state) for state in states] == [2]
+
+
+def test_order_is_how_far_it_looks_back() -> None:
+    """A single layer of order 2 sees two states; what they saw themselves reaches it too."""
+    layer = make(HorstLayer, 3, 4, order=2, variant="official", key_value="e|h")
+    clip = torch.randn(1, 5, 3, 4, 4)
+    entries = layer(clip[:, :4])[1]
+    assert len(entries) == 2
+    other = layer(clip[:, 2:4])[1]
+    # Keys are of e alone, so that those of the last two frames do not depend on what came before;
+    # values do.
+    for ours, theirs in zip(entries, other, strict=True):
+        torch.testing.assert_close(ours.key, theirs.key)
+        assert not torch.allclose(ours.value, theirs.value)
+
+
+def test_first_step_sees_zeros_which_are_then_forgotten() -> None:
+    """Official: at the start STATT is a weighted bias of the value's norm, zero at initialisation.
+
+    After the first step there is one state, not two: its softmax weight is 1.
+    """
+    torch.manual_seed(0)
+    layer = HorstLayer(3, 4)
+    frames = torch.randn(1, 2, 3, 4, 4)
+    output, state = layer.step(frames[:, 0])
+    assert not output.statt.any()
+    assert len(state) == 1
+    weights, places = layer.attention_maps(frames[:, 1], state)
+    torch.testing.assert_close(weights, torch.ones(1, 1))
+    torch.testing.assert_close(layer.step(frames[:, 1], state)[0].statt, state[0].value * places)
+
+
+def test_padding_and_other_clips_change_nothing() -> None:
+    model = make(Horst, 3, [4, 4], order=3)
+    clip = torch.randn(2, 6, 3, 4, 4)
+    lengths = torch.tensor([6, 3])
+    expected = model(clip, lengths)[0].y
+    other = clip.clone()
+    other[1, 3:] = 100.0
+    torch.testing.assert_close(model(other, lengths)[0].y, expected)
+    alone = model(clip[1:, :3])[0].y
+    torch.testing.assert_close(alone, expected[1:, :3], atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_state_of_constant_shape_gives_the_numbers_of_the_stream(
+    variant: str, attention: str
+) -> None:
+    """Two clips, the second of which starts two frames later; unfilled entries hold anything."""
+    layer = make(HorstLayer, 3, 4, order=3, variant=variant, attention=attention)
+    clip = torch.randn(2, 7, 3, 4, 4)
+    expected = [layer(clip[:1])[0].y[0], layer(clip[1:, 2:])[0].y[0]]
+    entry = layer(clip[:, 0:1])[1][0]
+    state = (Entry(*(x if x is None else torch.full_like(x, 100.0) for x in entry)),) * 3
+    for t in range(7):
+        count = torch.tensor([t, max(t - 2, 0)])
+        output, state = layer.step(clip[:, t], state, count=count)
+        torch.testing.assert_close(output.y[0], expected[0][t], atol=1e-5, rtol=1e-5)
+        if t >= 2:
+            torch.testing.assert_close(output.y[1], expected[1][t - 2], atol=1e-5, rtol=1e-5)
+    with pytest.raises(ValueError, match="3 entries, got 1"):
+        layer.step(clip[:, 0], state[:1], count=count)
+
+
+def test_checkpointing_gives_the_same_gradients() -> None:
+    clip = torch.randn(2, 4, 3, 4, 4)
+    found = []
+    for with_cp in (False, True):
+        model = make(Horst, 3, [4, 8], [1, 2], with_cp=with_cp).train()
+        output = model(clip, torch.tensor([4, 2]))[0]
+        found.append(gradients(model, output, [torch.ones_like(part) for part in output]))
+    for name, grad in found[0].items():
+        torch.testing.assert_close(found[1][name], grad)
+
+
+def test_nothing_is_kept_on_the_module() -> None:
+    model = make(Horst, 3, [4])
+    before = {name: dict(vars(module)) for name, module in model.named_modules()}
+    model.step(torch.randn(1, 3, 4, 4))
+    model(torch.randn(2, 3, 3, 8, 8))
+    for name, module in model.named_modules():
+        assert vars(module).keys() == before[name].keys()
+
+
+def test_stream_holds_no_more_than_its_queue() -> None:
+    model = make(Horst, 3, [4, 4], order=3).eval()
+    states, sizes = None, []
+    with torch.no_grad():
+        for _ in range(8):
+            _, states = model.step(torch.randn(1, 3, 4, 4), states)
+            sizes.append(sum(x.numel() for state in states for entry in state for x in entry))
+    assert sizes[2:] == [sizes[2]] * 6 == [2 * 3 * (4 + 4 + 1) * 16] * 6
+
+
+@pytest.mark.parametrize(
+    "in_channels, channels, live, dead",
+    [
+        (1024, 1024, 76033318, 79183142),
+        (512, 512, 19011238, 19799718),
+        (128, 128, 1189318, 1238982),
+        (128, 256, 4164454, 4362086),
+        (256, 512, 16651942, 17440422),
+    ],
+)
+def test_parameters(in_channels: int, channels: int, live: int, dead: int) -> None:
+    """Without and with two official layers that do nothing: 3 C^2 + 4 C more."""
+    with torch.device("meta"):
+        layer = HorstLayer(in_channels, channels)
+    count = sum(parameter.numel() for parameter in layer.parameters())
+    assert count == live == dead - 3 * channels**2 - 4 * channels
+    formula = 9 * in_channels * channels + 9 * (in_channels + channels) * channels
+    assert count == formula + 45.5 * channels**2 + 11.25 * channels + 38
+
+
+def test_early_recognition_net_builds_and_trains() -> None:
+    """The paper's widths, which the official class cannot be built with, on small maps."""
+    torch.manual_seed(0)
+    with torch.device("meta"):
+        net = Horst(128, [128, 256, 512, 512], [1, 1, 2, 2])
+        assert net(torch.zeros(1, 3, 128, 56, 56))[0].y.shape == (1, 3, 512, 14, 14)
+    small = Horst(8, [8, 16, 32, 32], [1, 1, 2, 2])
+    optimizer = torch.optim.Adam(small.parameters(), lr=1e-2)
+    clip, target = torch.randn(2, 3, 8, 8, 8), torch.tensor([0, 1])
+    losses = []
+    for _ in range(8):
+        logits = small(clip)[0].y[:, -1].mean((-2, -1))
+        loss = nn.functional.cross_entropy(logits, target)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.5 * losses[0]
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"variant": "v2"}, "no HORST variant named 'v2'"),
+        ({"attention": "full"}, "no HORST attention named 'full'"),
+        ({"key_value": "h"}, "no HORST key_value named 'h'"),
+        ({"order": 0}, "order .* at least 1, got 0"),
+        ({"channels": []}, r"got channels \[\]"),
+        ({"strides": [1, 2]}, r"strides \[1, 2\]"),
+    ],
+)
+def test_wrong_arguments(options: dict, message: str) -> None:
+    with pytest.raises((KeyError, ValueError), match=message):
+        Horst(**{"in_channels": 3, "channels": [4], **options})

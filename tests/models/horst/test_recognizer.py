@@ -1,0 +1,233 @@
+"""Early recognition and anticipation through MMAction2's interfaces."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from mmaction.structures import ActionDataSample
+from mmengine.optim import OptimWrapper
+from mmengine.registry import DefaultScope
+from torch import Tensor, nn
+
+from mmvidformer.models.horst.layer import HorstOutput
+from mmvidformer.registry import MODELS
+
+TASKS = {"verb": 3, "noun": 4, "action": 6}
+
+
+def build(cfg: dict) -> nn.Module:
+    torch.manual_seed(0)
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        return MODELS.build(copy.deepcopy(cfg))
+
+
+def early(**head: object) -> dict:
+    return {
+        "type": "mmvidformer.RecurrentRecognizer",
+        "backbone": {"type": "mmvidformer.ConvStem", "channels": 8},
+        "neck": {"type": "mmvidformer.Horst", "in_channels": 8, "channels": [8, 12]},
+        "cls_head": {
+            "type": "mmvidformer.LastStepHead",
+            "num_classes": 3,
+            "in_channels": 12,
+            "average_clips": "score",
+            "topk": (1,),
+            **head,
+        },
+        "data_preprocessor": {
+            "type": "mmvidformer.ClipPadding",
+            "mean": [110.0, 120.0, 130.0],
+            "std": [50.0, 60.0, 70.0],
+        },
+    }
+
+
+def anticipation(classifier: str = "linear", **head: object) -> dict:
+    return {
+        "type": "mmvidformer.RecurrentRecognizer",
+        "backbone": {"type": "mmvidformer.StoredMaps", "out_channels": 5},
+        "neck": {"type": "mmvidformer.Horst", "in_channels": 5, "channels": [8, 8]},
+        "cls_head": {
+            "type": "mmvidformer.AnticipationHead",
+            "tasks": TASKS,
+            "in_channels": 8,
+            "classifier": classifier,
+            "topk": (1,),
+            **head,
+        },
+    }
+
+
+def clips(*lengths: int, views: int = 1) -> dict:
+    """A batch as the data loader gives it, of RGB clips (views, 3, T, 16, 16)."""
+    torch.manual_seed(1)
+    samples = []
+    for i in range(len(lengths)):
+        samples.append(ActionDataSample())
+        samples[-1].set_gt_label(i % 3)
+    inputs = [torch.randint(0, 256, (views, 3, n, 16, 16), dtype=torch.uint8) for n in lengths]
+    return {"inputs": inputs, "data_samples": samples}
+
+
+def maps(batch: int = 3, steps: int = 14) -> dict:
+    """A batch of stored maps (T, 5, 4, 6) with a verb, a noun and an action each."""
+    torch.manual_seed(1)
+    samples = []
+    for i in range(batch):
+        samples.append(ActionDataSample())
+        samples[-1].set_gt_label([i, i + 1, i + 3])
+    return {"inputs": list(torch.randn(batch, steps, 5, 4, 6)), "data_samples": samples}
+
+
+def train(model: nn.Module, data: dict, steps: int) -> list[float]:
+    wrapper = OptimWrapper(torch.optim.Adam(model.parameters(), lr=1e-2))
+    return [model.train_step(copy.deepcopy(data), wrapper)["loss"].item() for _ in range(steps)]
+
+
+def without_gradient(model: nn.Module, data: dict) -> list[str]:
+    """Names of the parameters that a training step does not reach."""
+    losses = model(**model.data_preprocessor(copy.deepcopy(data), training=True), mode="loss")
+    model.zero_grad()
+    model.parse_losses(losses)[0].backward()
+    return [name for name, parameter in model.named_parameters() if parameter.grad is None]
+
+
+def test_padded_clips_are_scored_at_their_own_last_frame() -> None:
+    model = build(early()).eval()
+    with torch.no_grad():
+        together = [s.pred_score for s in model.test_step(clips(5, 2, 3))]
+        data = clips(5, 2, 3)
+        for i, scores in enumerate(together):
+            single = {name: [values[i]] for name, values in data.items()}
+            torch.testing.assert_close(model.test_step(single)[0].pred_score, scores)
+
+
+def test_score_is_a_linear_layer_on_the_mean_of_the_last_output() -> None:
+    head = build(early()["cls_head"])
+    y = torch.randn(2, 4, 12, 3, 5)
+    logits = head(HorstOutput(y, y, y), torch.tensor([4, 2]))
+    last = torch.stack([y[0, 3], y[1, 1]]).mean((2, 3))
+    torch.testing.assert_close(logits, head.fc_cls(last))
+    every = head(HorstOutput(y, y, y), every_step=True)
+    torch.testing.assert_close(every[1, 1], logits[1])
+    assert every.shape == (2, 4, 3)
+
+
+def test_views_have_the_length_of_their_clip() -> None:
+    model = build(early()).eval()
+    data = clips(4, 2, views=2)
+    with torch.no_grad():
+        fused = [s.pred_score for s in model.test_step(copy.deepcopy(data))]
+        for i, scores in enumerate(fused):
+            views = [
+                model.test_step({"inputs": [view[None]], "data_samples": [ActionDataSample()]})[0]
+                for view in data["inputs"][i]
+            ]
+            expected = torch.stack([view.pred_score for view in views]).mean(0)
+            torch.testing.assert_close(scores, expected)
+
+
+def test_early_recognition_trains_every_parameter() -> None:
+    model = build(early())
+    data = clips(4, 2, 3)
+    losses = train(model, data, 12)
+    assert losses[-1] < 0.5 * losses[0]
+    assert not without_gradient(model, data)
+
+
+def test_stream_says_what_the_clip_says() -> None:
+    model = build(early()).eval()
+    frames = torch.randn(2, 4, 3, 16, 16)
+    with torch.no_grad():
+        every = model.cls_head(model.extract_feat(frames)[0], every_step=True)
+        states = None
+        for t in range(4):
+            output, states = model.stream(frames[:, t], states)
+            torch.testing.assert_close(model.cls_head(output), every[:, t], atol=1e-5, rtol=1e-5)
+
+
+def test_padding_notes_lengths_and_normalises() -> None:
+    preprocess = build(early()["data_preprocessor"])
+    data = clips(4, 2)
+    padded = preprocess(data)
+    assert padded["inputs"].shape == (2, 1, 3, 4, 16, 16)
+    assert [s.metainfo["length"] for s in padded["data_samples"]] == [4, 2]
+    expected = (data["inputs"][1][0, 2].float() - 130) / 70
+    alone = preprocess({"inputs": data["inputs"][1:], "data_samples": None})["inputs"]
+    for inputs in (padded["inputs"][1:, :, :, :2], alone):
+        torch.testing.assert_close(inputs[0, 0, 2], expected)
+
+
+def test_only_clips_in_time_order_can_be_padded() -> None:
+    with pytest.raises(ValueError, match="only NCTHW clips can be padded, got NCHW"):
+        build({"type": "mmvidformer.ClipPadding", "format_shape": "NCHW"})
+
+
+@pytest.mark.parametrize("classifier", ["linear", "unrolling"])
+@pytest.mark.parametrize("form", ["official", "paper"])
+def test_anticipation_trains_every_parameter(classifier: str, form: str) -> None:
+    model = build(anticipation(classifier, form=form))
+    assert not without_gradient(model, maps())
+    losses = train(model, maps(), 12)
+    assert losses[-1] < 0.8 * losses[0]
+
+
+@pytest.mark.parametrize("times", [8, None])
+def test_loss_is_summed_over_tasks_and_times(times: int | None) -> None:
+    model = build(anticipation(times=times)).eval()
+    data = model.data_preprocessor(maps(), training=True)
+    losses = model(**data, mode="loss")
+    logits = model.cls_head(model.extract_feat(data["inputs"])[0])
+    for i, task in enumerate(TASKS):
+        assert logits[task].shape == (3, times or 14, TASKS[task])
+        labels = torch.stack([s.gt_label for s in data["data_samples"]])[:, i]
+        expected = sum(F.cross_entropy(step, labels) for step in logits[task].unbind(1))
+        torch.testing.assert_close(losses[f"loss_{task}"], expected)
+    right = logits["action"][:, -4].argmax(1) == labels
+    assert losses["top1_acc"].item() == pytest.approx(right.float().mean().item())
+
+
+def test_steps_look_ahead_up_to_the_action() -> None:
+    """Of 14 steps the last eight unroll 8 to 1 times, 2 to 0.25 s at four frames a second."""
+    model = build(anticipation("unrolling")).eval()
+    seen = []
+    forward = model.cls_head.classifier.forward
+    model.cls_head.classifier.forward = lambda *args: (seen.append(args[-1]), forward(*args))[1]
+    with torch.no_grad():
+        model.test_step(maps())
+        output, _ = model.stream(torch.randn(2, 5, 4, 6))
+        logits = model.cls_head(output, ahead=[4])
+    assert seen == [[8, 7, 6, 5, 4, 3, 2, 1], [4]]
+    assert logits["noun"].shape == (2, 1, 4)
+
+
+def test_predictions_are_scores_for_each_time() -> None:
+    model = build(anticipation()).eval()
+    data = maps()
+    with torch.no_grad():
+        samples = model.test_step(copy.deepcopy(data))
+        logits = model.cls_head(model.extract_feat(torch.stack(data["inputs"]))[0])
+    for i, sample in enumerate(samples):
+        assert sample.pred_score.keys() == set(TASKS)
+        for task, scores in sample.pred_score.items():
+            torch.testing.assert_close(scores, logits[task][i])
+
+
+def features(steps: int) -> HorstOutput:
+    x: Tensor = torch.randn(2, steps, 8, 2, 2)
+    return HorstOutput(x, x, x)
+
+
+def test_anticipation_refuses() -> None:
+    head = build(anticipation()["cls_head"])
+    with pytest.raises(ValueError, match="clip of 15 steps is over the horizon of 14"):
+        head(features(15))
+    with pytest.raises(ValueError, match="must all have 14 steps"):
+        head(features(14), torch.tensor([14, 3]))
+    with pytest.raises(ValueError, match=r"labels of shape \(1, 1\)"):
+        sample = ActionDataSample()
+        sample.set_gt_label(1)
+        head.loss_by_feat({task: torch.zeros(1, 8, n) for task, n in TASKS.items()}, [sample])
+    with pytest.raises(KeyError, match="no anticipation classifier named 'mlp'"):
+        build(anticipation("mlp"))

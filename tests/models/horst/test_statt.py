@@ -1,0 +1,67 @@
+"""The attention and its ablations against their formulas; letters as in the module."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from mmvidformer.models.horst.statt import ATTENTIONS, Entry
+
+B, S, C, H, W = 2, 3, 4, 3, 5
+
+
+def case(name: str, scale_by_area: bool = True) -> tuple[torch.nn.Module, Tensor, list[Entry]]:
+    torch.manual_seed(0)
+    attend = ATTENTIONS[name](C, scale_by_area)
+    q = torch.randn(B, C, H, W)
+    maps = torch.randn(2, S, B, C, H, W)
+    return attend, q, [attend.remember(*pair) for pair in maps.unbind(1)]
+
+
+def by_hand(name: str, attend, q: Tensor, entries: list[Entry], area: bool) -> Tensor:
+    """Place by place and state by state, as equations 4 to 7 have it."""
+    out = torch.zeros_like(q)
+    for b in range(B):
+        logits, weighted = [], []
+        for entry in entries:
+            key, gate = entry.key[b], attend.filter(entry.key[b : b + 1])[0]
+            pooled = (gate * q[b]).flatten(1).mean(1)
+            places = torch.sigmoid((pooled[:, None, None] * key).sum(0))
+            weighted.append(entry.value[b] * (1 if name == "temporal" else places))
+            own = attend.states.filter(q[b : b + 1])[0] if name != "spatial" else 0
+            logits.append((own * q[b] * gate * key).sum() / (C * (H * W if area else 1)) ** 0.5)
+        weights = torch.stack(logits).exp()
+        weights = torch.full((S,), 1 / S) if name == "spatial" else weights / weights.sum()
+        out[b] = sum(w * v for w, v in zip(weights, weighted, strict=True))
+    return out
+
+
+@pytest.mark.parametrize("area", [True, False])
+@pytest.mark.parametrize("name", ["space_time", "temporal", "spatial"])
+def test_equations(name: str, area: bool) -> None:
+    attend, q, entries = case(name, area)
+    torch.testing.assert_close(attend(q, entries), by_hand(name, attend, q, entries, area))
+
+
+def test_joint_is_one_softmax_over_all_places_of_all_states() -> None:
+    attend, q, entries = case("joint")
+    keys, values = (torch.stack([entry[i] for entry in entries], 1) for i in (0, 1))
+    logits = torch.einsum("bchw,bscxy->bhwsxy", q, keys).flatten(3) / C**0.5
+    weights = (logits.exp() / logits.exp().sum(-1, keepdim=True)).unflatten(3, (S, H, W))
+    expected = torch.einsum("bhwsxy,bscxy->bchw", weights, values)
+    torch.testing.assert_close(attend(q, entries), expected)
+    assert not list(attend.parameters())
+
+
+@pytest.mark.parametrize("name", ["space_time", "temporal", "spatial"])
+def test_maps_are_what_is_attended_to(name: str) -> None:
+    attend, q, entries = case(name)
+    weights, places = attend.maps(q, entries)
+    assert weights.shape == (B, S) and places.shape == (B, S, H, W)
+    torch.testing.assert_close(weights.sum(1), torch.ones(B))
+    values = torch.stack([entry.value for entry in entries], 1)
+    expected = torch.einsum("bs,bshw,bschw->bchw", weights, places, values)
+    torch.testing.assert_close(attend(q, entries), expected)
+    if name == "temporal":
+        assert (places == 1).all()
+    if name == "spatial":
+        assert (weights == 1 / S).all()
