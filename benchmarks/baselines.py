@@ -24,7 +24,8 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
-from mmvidformer.analysis.complexity import count_products, input_shape
+from mmvidformer.analysis.complexity import count_products
+from mmvidformer.config import clip_shape
 from mmvidformer.convert.huggingface import to_huggingface
 from mmvidformer.convert.timesformer import SPATIAL, to_timesformer
 from mmvidformer.models import TimeSformer, ViViT
@@ -99,7 +100,7 @@ def contestants(model: Mapping, optimise: bool = True) -> Iterator[Contestant]:
     yield Contestant(OURS, ours, _as_it_is)
     if optimise:
         yield Contestant(OPTIMISED, optimize_for_inference(ours), _as_it_is, trains=False)
-    shape = input_shape(Config({"model": parts}))
+    shape = clip_shape(Config({"model": parts}))
     yield from _peers(ours, parts["backbone"].get("attention", "divided_space_time"), shape)
 
 

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from benchmarks.baselines import OPTIMISED, OURS, Contestant, contestants
 from benchmarks.timing import copy_rate, product_rate, time_call
-from mmvidformer.analysis.complexity import input_shape
 from mmvidformer.analysis.memory import peak_memory
+from mmvidformer.config import clip_shape
 
 PASSES = ("inference", "training")
 TOLERANCE = 1e-4
@@ -93,7 +93,7 @@ def compete(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
         ValueError: If the logits of a peer differ from ours by more than 1e-4.
     """
     torch.set_num_threads(settings.threads)
-    shape = input_shape(Config({"model": dict(model)}))
+    shape = clip_shape(Config({"model": dict(model)}))
     clip = torch.randn(settings.batch, *shape)
     entries = list(contestants(model, settings.optimise))
     check_equal(entries, clip)
@@ -204,7 +204,7 @@ def measure_peak(model: Mapping, name: str, kind: str, settings: Settings) -> in
     """Bytes at the peak of one pass of one contestant, in this process."""
     torch.set_num_threads(settings.threads)
     entry = next(e for e in contestants(model, settings.optimise) if e.name == name)
-    clip = torch.randn(settings.batch, *input_shape(Config({"model": dict(model)})))
+    clip = torch.randn(settings.batch, *clip_shape(Config({"model": dict(model)})))
     call = _call(entry, clip, kind, settings)
     # Compiling needs memory of its own, and the first pass of a GPU workspaces that stay.
     if settings.compiled or settings.device == "cuda":

@@ -34,7 +34,7 @@ from rich.table import Table
 from benchmarks.compare import PASSES, Result, Settings, compete
 from benchmarks.page import COLUMNS, fill_page, row_of, write_results
 from benchmarks.plots import draw_bars
-from mmvidformer.engine.launch import load_config
+from mmvidformer.config import load_config
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 VERSIONS = ("torch", "mmaction2", "mmengine", "transformers", "timm")

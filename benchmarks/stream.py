@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from benchmarks.plots import draw_minutes
 from mmvidformer.apis import Capture, build_frame_pipeline, check_streams, stream_predictions
-from mmvidformer.engine.launch import load_config
+from mmvidformer.config import load_config
 from mmvidformer.registry import MODELS
 from mmvidformer.visualization import Film
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from mmengine.config import Config
 
-from mmvidformer.analysis.complexity import count, input_shape, recurrent
+from mmvidformer.analysis.complexity import count
 from mmvidformer.analysis.published import PUBLISHED
+from mmvidformer.config import clip_shape, is_recurrent
 
 # Steps that a recurrent config is counted for where its clips have no fixed length: the paper's
 # order.
@@ -144,8 +145,8 @@ def split_head(head: str) -> tuple[str, str]:
 
 def counted_shape(cfg: Config) -> tuple[int, int, int, int]:
     """The view (3, T, H, W) that a config is counted for."""
-    if not recurrent(cfg):
-        return input_shape(cfg)
+    if not is_recurrent(cfg):
+        return clip_shape(cfg)
     steps = cfg.model.cls_head.get("horizon", STEPS)
     pipeline = cfg.test_dataloader.dataset.pipeline
     sized = [step for step in pipeline if "crop_size" in step or "scale" in step][-1]

@@ -9,7 +9,7 @@ from mmvidformer import compat
 compat.apply()
 
 from mmvidformer import registry  # noqa: E402
-from mmvidformer.shipped import get_config, list_configs  # noqa: E402
+from mmvidformer.config import get_config, list_configs  # noqa: E402
 from mmvidformer.version import __version__  # noqa: E402
 
 __all__ = [

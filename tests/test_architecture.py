@@ -10,21 +10,22 @@ FILES = sorted(p for p in PACKAGE.rglob("*.py") if ".mim" not in p.parts)
 
 # room: rooms of the package that it may import, besides itself
 ALLOWED = {
-    "layers": set(),
-    "convert": {"layers"},
-    "models": {"layers", "registry", "convert"},
-    "datasets": {"registry"},
-    "evaluation": {"registry"},
-    "engine": {"registry", "datasets", "evaluation"},
-    "analysis": {"registry", "convert", "models"},
-    "export": {"analysis", "models"},
-    "finetune": {"registry", "engine", "datasets", "convert"},
-    "visualization": {"layers", "registry", "engine"},
-    "apis": {"registry", "engine", "models", "datasets", "visualization"},
+    "lookup": set(),
+    "version": set(),
     "compat": set(),
     "registry": set(),
-    "shipped": {"compat"},
-    "version": set(),
+    "config": {"compat", "lookup", "registry"},
+    "layers": {"lookup"},
+    "convert": {"lookup", "layers"},
+    "models": {"lookup", "layers", "registry", "convert"},
+    "datasets": {"lookup", "registry"},
+    "evaluation": {"registry"},
+    "engine": {"config", "registry", "datasets", "evaluation"},
+    "analysis": {"config", "registry"},
+    "export": {"lookup", "models"},
+    "finetune": {"config", "registry", "engine", "datasets", "convert"},
+    "visualization": {"config", "layers", "registry", "engine"},
+    "apis": {"config", "registry", "engine", "models", "datasets", "visualization"},
 }
 PURE = {"layers": {"torch", "einops"}, "convert": {"torch", "numpy"}}
 MM = {"mmaction", "mmengine", "mmcv"}

@@ -26,8 +26,8 @@ from mmvidformer.analysis.data_loading import (
     measure_loading,
     model_rate,
 )
+from mmvidformer.config import load_config
 from mmvidformer.engine.decoding import set_video_backend
-from mmvidformer.engine.launch import load_config
 from mmvidformer.visualization import draw_parts
 
 COLUMNS = ("part", "place", "ms", "share")

@@ -19,8 +19,8 @@ from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Failure, Pace, Prediction, Recognizer, read_class_names
 from mmvidformer.apis.annotate import bars_of, play
+from mmvidformer.config import load_config
 from mmvidformer.datasets.video_files import find_videos
-from mmvidformer.engine.launch import load_config
 from mmvidformer.visualization import Film, StreamPages, Window, draw_timeline
 
 

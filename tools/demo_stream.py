@@ -26,7 +26,7 @@ from mmvidformer.apis import (
     to_bars,
     to_record,
 )
-from mmvidformer.engine.launch import load_config
+from mmvidformer.config import load_config
 from mmvidformer.visualization import Film, StreamPages, Window, watch_states
 
 

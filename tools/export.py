@@ -15,9 +15,9 @@ from pathlib import Path
 import torch
 from mmengine.config import DictAction
 
-from mmvidformer.engine.launch import load_config
+from mmvidformer.config import clip_shape, frame_shape, is_recurrent, load_config
 from mmvidformer.engine.loading import load_recognizer
-from mmvidformer.export import ExportError, clip_size, export, frame_size, make_graph
+from mmvidformer.export import ExportError, export, make_graph
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,10 +52,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     args = parser.parse_args(argv)
     cfg = load_config(args.config, args.cfg_options)
-    stream = "neck" in cfg.model
+    stream = is_recurrent(cfg)
     if args.shape and len(args.shape) != (2 if stream else 3):
         parser.error(f"--shape of this model is {'H W' if stream else 'T H W'}, got {args.shape}")
-    size = (3, *args.shape) if args.shape else (frame_size if stream else clip_size)(cfg)
+    size = (3, *args.shape) if args.shape else (frame_shape if stream else clip_shape)(cfg)
     torch.manual_seed(0)
     graph = make_graph(load_recognizer(cfg, args.checkpoint), size, args.pixels, args.ahead)
     try:

@@ -17,8 +17,8 @@ from tqdm import tqdm
 
 from mmvidformer.apis.features import FORMATS, check_record, video_features, write_features
 from mmvidformer.apis.video_views import VideoViews
+from mmvidformer.config import load_config
 from mmvidformer.datasets.video_files import find_videos
-from mmvidformer.engine.launch import load_config
 from mmvidformer.engine.loading import load_recognizer
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from mmengine.config import DictAction
 
+from mmvidformer.config import load_config
 from mmvidformer.datasets.own_lists import read_lists
-from mmvidformer.engine.launch import load_config
 from mmvidformer.finetune import Recipe, apply_recipe, start_from
 
 

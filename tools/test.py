@@ -12,10 +12,10 @@ from mmengine.dist import master_only
 from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 
+from mmvidformer.config import load_config
 from mmvidformer.engine.launch import (
     add_shared_arguments,
     launched,
-    load_config,
     merge_shared_arguments,
 )
 from mmvidformer.engine.optim.precision import add_amp_argument, use_amp_in_test

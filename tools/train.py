@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 from mmengine.config import Config
 
+from mmvidformer.config import load_config
 from mmvidformer.engine.checkpointing.resume import latest_checkpoint
 from mmvidformer.engine.fsdp import use_fsdp
 from mmvidformer.engine.launch import (
     add_shared_arguments,
     launched,
-    load_config,
     merge_shared_arguments,
 )
 from mmvidformer.engine.optim.precision import add_amp_argument, use_amp

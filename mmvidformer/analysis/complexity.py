@@ -1,6 +1,5 @@
 """Parameters and multiply-accumulates of a config's model."""
 
-import inspect
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,6 +9,7 @@ from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from mmvidformer.config import clip_shape, is_recurrent
 from mmvidformer.registry import MODELS
 
 
@@ -29,20 +29,6 @@ class Complexity:
     shape: tuple[int, int, int, int]
 
 
-def input_shape(cfg: Config) -> tuple[int, int, int, int]:
-    """Shape (3, T, H, W) of the clips that a config's backbone is made for."""
-    backbone = cfg.model.backbone
-    defaults = inspect.signature(MODELS.get(backbone.type)).parameters
-    frames, size = (backbone.get(k, defaults[k].default) for k in ("clip_len", "img_size"))
-    height, width = (size, size) if isinstance(size, int) else size
-    return 3, frames, height, width
-
-
-def recurrent(cfg: Config) -> bool:
-    """Whether layers go from frame to frame between backbone and head, as in HORST."""
-    return "neck" in cfg.model
-
-
 def count(cfg: Config, shape: tuple[int, int, int, int] | None = None) -> Complexity:
     """Count one forward pass, without computing it.
 
@@ -57,13 +43,13 @@ def count(cfg: Config, shape: tuple[int, int, int, int] | None = None) -> Comple
         ValueError: If the model is recurrent and no ``shape`` is given: frames go through a net,
             its maps through layers whose cost depends on the length of the clip.
     """
-    if recurrent(cfg) and shape is None:
+    if is_recurrent(cfg) and shape is None:
         raise ValueError(
             f"{cfg.model.neck.type} goes from frame to frame, and has no view of one size to count"
         )
     with DefaultScope.overwrite_default_scope("mmaction"), torch.device("meta"):
-        shape = shape or input_shape(cfg)
-        if recurrent(cfg):
+        shape = shape or clip_shape(cfg)
+        if is_recurrent(cfg):
             model: nn.Module = MODELS.build(cfg.model)
             model.forward = partial(_logits, model)
         else:

@@ -15,8 +15,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from mmvidformer.analysis.complexity import input_shape, recurrent
 from mmvidformer.analysis.memory import peak_memory
+from mmvidformer.config import clip_shape, is_recurrent
 from mmvidformer.registry import MODELS
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -142,14 +142,14 @@ def measure_apart(config: str, **arguments: object) -> StepMemory:
 
 
 def _build(cfg: Config, with_cp: bool, batch: int, depth: int | None) -> tuple[nn.Module, Tensor]:
-    if recurrent(cfg):
+    if is_recurrent(cfg):
         raise ValueError("a recurrent model has no clip of one size to train on")
     with DefaultScope.overwrite_default_scope("mmaction"):
         backbone = MODELS.build({**cfg.model.backbone, "with_cp": with_cp})
         model = nn.Sequential(backbone, MODELS.build(cfg.model.cls_head)).train()
     if depth is not None:
         del backbone.encoder.blocks[depth:]
-    return model, torch.randn(batch, *input_shape(cfg))
+    return model, torch.randn(batch, *clip_shape(cfg))
 
 
 def _step(model: nn.Module, precision: str) -> Callable[[Tensor], None]:

@@ -11,7 +11,7 @@ from mmengine.dataset import Compose
 from torch import Tensor
 
 from mmvidformer.apis.capture import Capture, Pace
-from mmvidformer.engine.loading import config_scope
+from mmvidformer.config import config_scope
 from mmvidformer.visualization import pipeline_of
 
 

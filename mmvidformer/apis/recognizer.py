@@ -11,8 +11,8 @@ from mmengine.config import Config
 from torch import Tensor, nn
 
 from mmvidformer.apis.video_views import WHOLE, Opened, Source, VideoViews
+from mmvidformer.config import load_config
 from mmvidformer.engine.decoding import set_video_backend
-from mmvidformer.engine.launch import load_config
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.models.horst.heads import AnticipationHead
 

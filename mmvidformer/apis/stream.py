@@ -8,7 +8,8 @@ from mmengine.config import Config
 from torch import Tensor
 
 from mmvidformer.apis.frame_pipeline import StreamFrame
-from mmvidformer.engine.loading import config_scope, load_recognizer
+from mmvidformer.config import config_scope
+from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.models.horst import HorstOutput, StoredMaps
 from mmvidformer.models.horst.classifiers import UnrollingClassifier
 from mmvidformer.models.horst.heads import AnticipationHead, LastStepHead

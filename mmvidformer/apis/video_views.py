@@ -10,7 +10,7 @@ import numpy as np
 from mmengine.config import Config
 from mmengine.dataset import Compose
 
-from mmvidformer.engine.loading import config_scope
+from mmvidformer.config import config_scope, type_name
 from mmvidformer.visualization import pipeline_of
 
 WHOLE = (0, sys.maxsize)  # LimitToSegment is told to take the whole file
@@ -52,7 +52,7 @@ class VideoViews:
 
     def __init__(self, cfg: Config) -> None:
         steps = pipeline_of(cfg, ("test", "val"))
-        names = [str(step["type"]).rpartition(".")[2] for step in steps]
+        names = [type_name(step) for step in steps]
         opening = [i for i, name in enumerate(names) if name.endswith("Init")]
         decoding = [i for i, name in enumerate(names) if name.endswith("Decode")]
         if len(opening) != 1 or len(decoding) != 1:

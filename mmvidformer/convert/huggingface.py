@@ -6,6 +6,7 @@ from torch import Tensor
 
 from mmvidformer.convert.keymap import STACK_QKV, Conversion, Rule, State, apply_rules, linear
 from mmvidformer.convert.positions import Grid, clip_grid, position_rule
+from mmvidformer.lookup import look_up
 
 # The pooler belongs to the bare model, whose other output the classifier reads.
 IGNORED = (r"pooler\.dense\.(weight|bias)",)
@@ -110,8 +111,7 @@ def to_huggingface(state: Mapping[str, Tensor], layout: str = "hub") -> State:
         KeyError: If the layout is unknown.
         ValueError: If names are missing or unknown, as those of models 2 to 4 are.
     """
-    if layout not in LAYOUTS:
-        raise KeyError(f"no layout named {layout!r}; known are {sorted(LAYOUTS)}")
+    look_up(LAYOUTS, layout, "layout")
     rules = [rule.reversed() for rule in _rules(layout, "vivit.", (1, 1, 1))]
     return apply_rules(state, rules).state
 

@@ -2,6 +2,8 @@
 
 from mmengine.config import Config, ConfigDict
 
+from mmvidformer.config import type_name
+
 # What opens a video, and what decodes it then.
 _OPEN = {"DecordInit", "OpenCVInit", "PyAVInit", "VideoInit"}
 _DECODE = {"DecordDecode", "OpenCVDecode", "PyAVDecode", "VideoDecode"}
@@ -30,8 +32,7 @@ def _replace(part: object, backend: str) -> int:
         return sum(_replace(one, backend) for one in part)
     if not isinstance(part, dict):
         return 0
-    kind = part.get("type")
-    name = kind.rpartition(".")[2] if isinstance(kind, str) else ""
+    name = type_name(part)
     if name in _OPEN:
         _replace_opening(part, backend)
         return 1

@@ -3,7 +3,7 @@
 import os
 import subprocess
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 from torch import distributed
 
-import mmvidformer
+from mmvidformer.config import config_name
 from mmvidformer.engine.bad_videos import use_bad_video_policy
 from mmvidformer.engine.decoding import set_video_backend
 
@@ -25,26 +25,6 @@ _LAUNCHERS = {
     "slurm": ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
     "mpi": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
 }
-
-
-def load_config(name: str, options: Mapping[str, object] | None = None) -> Config:
-    """Read a config file, or a shipped config by its name, as ``vivit_fe_k400``.
-
-    Args:
-        name: Path or name.
-        options: Settings to change, by their keys with dots, as of ``--cfg-options``.
-
-    Raises:
-        KeyError: If there is no such config.
-    """
-    named = Path(name).is_file()
-    cfg = Config.fromfile(name) if named else mmvidformer.get_config(_bare(name))
-    cfg.merge_from_dict(dict(options or {}))
-    return cfg
-
-
-def _bare(name: str) -> str:
-    return name.removeprefix("mmvidformer::")
 
 
 def add_shared_arguments(parser: ArgumentParser) -> None:
@@ -79,7 +59,7 @@ def merge_shared_arguments(cfg: Config, args: Namespace) -> None:
     if args.work_dir is not None:
         cfg.work_dir = args.work_dir
     elif cfg.get("work_dir") is None:
-        cfg.work_dir = str(Path("work_dirs") / Path(_bare(args.config)).stem)
+        cfg.work_dir = str(Path("work_dirs") / config_name(args.config))
     if cfg.get("video_backend"):
         set_video_backend(cfg, cfg.video_backend)
 

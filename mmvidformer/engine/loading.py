@@ -1,20 +1,14 @@
 """Recognisers outside a runner: built from a config, with the weights of a checkpoint."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 
 import torch
 from mmengine.config import Config
-from mmengine.registry import DefaultScope
 from mmengine.runner import CheckpointLoader
 from torch import Tensor, nn
 
+from mmvidformer.config import config_scope
 from mmvidformer.registry import MODELS
-
-
-def config_scope(cfg: Config) -> AbstractContextManager:
-    """Registry scope in which a config's names are meant."""
-    return DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction"))
 
 
 def load_recognizer(

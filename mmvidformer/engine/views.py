@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from mmengine.config import Config
 
+from mmvidformer.config import pipelines, type_name
+
 # Crop transform: crops it makes of a frame.
 CROPS = {"CenterCrop": 1, "ThreeCrop": 3, "TenCrop": 10}
 
@@ -52,7 +54,7 @@ def set_views(cfg: Config, clips: int, crops: int) -> None:
                 f"{crops} crops need one of {', '.join(CROPS)} in the test pipeline, "
                 f"which has {_names(pipeline)}"
             )
-        if CROPS[_name(pipeline[place])] != crops:
+        if CROPS[type_name(pipeline[place])] != crops:
             _set_crops(pipeline, place, crops)
 
 
@@ -60,7 +62,7 @@ def get_views(cfg: Config) -> tuple[int, int]:
     """Tell the clips and crops of the test pipeline of ``cfg``."""
     pipeline = next(_test_pipelines(cfg), [])
     place = _crop_place(pipeline)
-    crops = 1 if place is None else CROPS[_name(pipeline[place])]
+    crops = 1 if place is None else CROPS[type_name(pipeline[place])]
     sampler = _sampler(pipeline)
     return (1 if sampler is None else sampler.get("num_clips", 1)), crops
 
@@ -68,7 +70,7 @@ def get_views(cfg: Config) -> tuple[int, int]:
 def may_limit_views(cfg: Config) -> bool:
     """Tell whether the recogniser of ``cfg`` can have a limit of views, and has none."""
     limited = (cfg.model.get("test_cfg") or {}).get("max_testing_views")
-    return not limited and _name(cfg.model) in LIMITED
+    return not limited and type_name(cfg.model) in LIMITED
 
 
 def limit_views(cfg: Config, limit: int) -> None:
@@ -82,10 +84,10 @@ def limit_views(cfg: Config, limit: int) -> None:
     """
     if limit < 1:
         raise ValueError(f"the limit of views must be at least 1, got {limit}")
-    if _name(cfg.model) not in LIMITED:
+    if type_name(cfg.model) not in LIMITED:
         raise ValueError(
             f"views can be limited in one of {', '.join(LIMITED)}, the model is a "
-            f"{_name(cfg.model)}"
+            f"{type_name(cfg.model)}"
         )
     cfg.model.type = "mmvidformer.MultiViewRecognizer"
     cfg.model.test_cfg = {**(cfg.model.get("test_cfg") or {}), "max_testing_views": limit}
@@ -99,7 +101,7 @@ def _set_crops(pipeline: list[dict], place: int, crops: int) -> None:
         return
     short = size if isinstance(size, int) else min(size)
     for step in reversed(pipeline[:place]):
-        if _name(step) == "Resize":
+        if type_name(step) == "Resize":
             if step.get("keep_ratio", True):
                 step["scale"] = (-1, short)
             return
@@ -107,40 +109,25 @@ def _set_crops(pipeline: list[dict], place: int, crops: int) -> None:
 
 def _test_pipelines(cfg: Config) -> Iterator[list[dict]]:
     if cfg.get("test_dataloader"):
-        yield from dataset_pipelines(cfg.test_dataloader.dataset)
+        yield from pipelines(cfg.test_dataloader.dataset)
     if cfg.get("test_pipeline"):
         yield cfg.test_pipeline
-
-
-def dataset_pipelines(dataset: dict) -> Iterator[list[dict]]:
-    """Give the pipelines of a data set's config, also of one in wrappers such as SafeDataset."""
-    if dataset.get("pipeline"):
-        yield dataset["pipeline"]
-    inner = dataset.get("datasets") or [dataset.get("dataset")]
-    for one in inner:
-        if one:
-            yield from dataset_pipelines(one)
 
 
 def _sampler(pipeline: Sequence[dict]) -> dict | None:
     # MMAction2's are all called Sample..., or say num_clips.
     for step in pipeline:
-        if "num_clips" in step or "Sample" in _name(step) or _name(step) == "SpanFrames":
+        if "num_clips" in step or "Sample" in type_name(step) or type_name(step) == "SpanFrames":
             return step
     return None
 
 
 def _crop_place(pipeline: Sequence[dict]) -> int | None:
     for place, step in enumerate(pipeline):
-        if _name(step) in CROPS:
+        if type_name(step) in CROPS:
             return place
     return None
 
 
-def _name(step: dict) -> str:
-    kind = step["type"]
-    return kind.rpartition(".")[2] if isinstance(kind, str) else kind.__name__
-
-
 def _names(pipeline: Sequence[dict]) -> str:
-    return ", ".join(map(_name, pipeline))
+    return ", ".join(map(type_name, pipeline))

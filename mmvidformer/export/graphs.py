@@ -6,6 +6,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.lookup import look_up
 from mmvidformer.models.horst.layer import HorstOutput
 from mmvidformer.models.horst.stack import Horst
 from mmvidformer.models.horst.statt import Entry
@@ -61,11 +62,9 @@ class Pixels(nn.Module):
 class _Graph(nn.Module):
     def __init__(self, model: nn.Module, size: Sequence[int], pixels: str | None) -> None:
         super().__init__()
-        if pixels is not None and pixels not in PIXELS:
-            raise KeyError(f"no pixels named {pixels!r}; known are {sorted(PIXELS)}")
         self.size = tuple(size)
         self.pixels = Pixels(model.data_preprocessor) if pixels else nn.Identity()
-        self.dtype = PIXELS[pixels] if pixels else None
+        self.dtype = look_up(PIXELS, pixels, "type of pixels") if pixels else None
 
     def _images(self, batch: int) -> Tensor:
         shape = (batch, *self.size)

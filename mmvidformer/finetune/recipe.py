@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from mmengine.config import Config
 
+from mmvidformer.config import type_name
 from mmvidformer.datasets.own_lists import VideoLists
 from mmvidformer.engine.optim.precision import use_amp
 from mmvidformer.finetune.schedule import scale_rate, set_batch, set_epochs
@@ -86,7 +87,7 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
 def _freeze(cfg: Config, recipe: Recipe) -> None:
     if recipe.layer_decay is not None:
         raise ValueError("a frozen backbone has no learning rates to decay: choose one of the two")
-    if cfg.model.type.rpartition(".")[2] not in ("Recognizer3D", "MultiViewRecognizer"):
+    if type_name(cfg.model) not in ("Recognizer3D", "MultiViewRecognizer"):
         raise ValueError(
             "only the backbone of a Recognizer3D or MultiViewRecognizer is frozen, not of "
             f"{cfg.model.type}"

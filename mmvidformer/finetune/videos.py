@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from mmaction.datasets import VideoDataset
 from mmengine.config import Config
 
+from mmvidformer.config import config_scope
 from mmvidformer.datasets.class_subset import ClassSubsetDataset
 from mmvidformer.datasets.own_lists import VideoLists
-from mmvidformer.engine.loading import config_scope
 from mmvidformer.registry import DATASETS
 
 # Arguments of ClassSubsetDataset beyond VideoDataset's.

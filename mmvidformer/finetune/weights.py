@@ -5,8 +5,9 @@ from pathlib import Path
 from mmengine.config import Config
 from torch import Tensor, nn
 
+from mmvidformer.config import config_scope
 from mmvidformer.convert import FORMATS, read_model, save_checkpoint
-from mmvidformer.engine.loading import config_scope, load_weights, some
+from mmvidformer.engine.loading import load_weights, some
 from mmvidformer.registry import MODELS
 
 HEAD = "cls_head."

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmvidformer.lookup import look_up
+
 
 def _elu_plus_one(x: Tensor) -> Tensor:
     return F.elu(x) + 1
@@ -33,9 +35,7 @@ class FeatureMap(nn.Module):
 
     def __init__(self, name: str, offset: float = 0.0) -> None:
         super().__init__()
-        if name not in FEATURE_MAPS:
-            raise KeyError(f"no feature map named {name!r}; known are {sorted(FEATURE_MAPS)}")
-        self.name = name
+        self.name = look_up(tuple(FEATURE_MAPS), name, "feature map")
         self.offset = offset
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:

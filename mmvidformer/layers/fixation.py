@@ -18,6 +18,8 @@ from functools import reduce
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.lookup import look_up
+
 
 @dataclass(frozen=True)
 class Gate:
@@ -63,14 +65,10 @@ class Fixation(nn.Module):
 
     def __init__(self, head_dim: int, scheme: str = "qkv_shared", combine: str = "concat") -> None:
         super().__init__()
-        if scheme not in FIXATIONS:
-            raise KeyError(f"no fixation named {scheme!r}; known are {sorted(FIXATIONS)}")
-        if combine not in COMBINATIONS:
-            raise KeyError(f"no combination named {combine!r}; known are {sorted(COMBINATIONS)}")
         self.scheme = scheme
-        self.combine = combine
+        self.combine = look_up(tuple(COMBINATIONS), combine, "combination")
         self.gates = nn.ModuleDict()
-        for gate in FIXATIONS[scheme]:
+        for gate in look_up(FIXATIONS, scheme, "fixation"):
             parts = len(gate.reads) if combine == "concat" else 1
             self.gates[gate.weights] = nn.Linear(parts * head_dim, head_dim)
 

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from mmvidformer.lookup import look_up
+
 ACTIVATIONS = {
     "gelu": nn.GELU,
     "gelu_tanh": lambda: nn.GELU(approximate="tanh"),
@@ -60,11 +62,9 @@ class Mlp(nn.Module):
         depthwise: bool = False,
     ) -> None:
         super().__init__()
-        if act not in ACTIVATIONS:
-            raise KeyError(f"no activation named {act!r}; known are {sorted(ACTIVATIONS)}")
         self.fc1 = nn.Linear(dim, hidden_dim)
         self.depthwise = DepthwiseConv(hidden_dim) if depthwise else nn.Identity()
-        self.act = ACTIVATIONS[act]()
+        self.act = look_up(ACTIVATIONS, act, "activation")()
         self.fc2 = nn.Linear(hidden_dim, dim)
         self.drop = nn.Dropout(drop)
 

@@ -11,6 +11,8 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor
 
+from mmvidformer.lookup import look_up
+
 Grid = tuple[int, int, int]
 
 
@@ -130,6 +132,4 @@ def get_pattern(name: str) -> Pattern:
     Raises:
         KeyError: If there is no such pattern; the message lists the names.
     """
-    if name not in PATTERNS:
-        raise KeyError(f"no pattern named {name!r}; known are {sorted(PATTERNS)}")
-    return PATTERNS[name]
+    return look_up(PATTERNS, name, "pattern")

@@ -3,6 +3,8 @@
 import torch.nn.functional as F
 from torch import Tensor
 
+from mmvidformer.lookup import look_up
+
 Size = tuple[int, int, int]
 
 
@@ -66,13 +68,12 @@ def resize_positions(table: Tensor, size: Size, rule: str = "linear") -> Tensor:
     """
     if table.dim() != 5:
         raise ValueError(f"a position table has shape (1, T, H, W, D), got {tuple(table.shape)}")
-    if rule not in RESIZE_RULES:
-        raise KeyError(f"no resize rule named {rule!r}; known are {sorted(RESIZE_RULES)}")
+    resize = look_up(RESIZE_RULES, rule, "resize rule")
     size = tuple(size)
     if len(size) != 3 or min(size) < 1:
         raise ValueError(f"a position table is resized to (T, H, W) of at least 1, got {size}")
     if tuple(table.shape[1:4]) == size:
         return table
     channels_first = table.permute(0, 4, 1, 2, 3).float()
-    resized = RESIZE_RULES[rule](channels_first, size)
+    resized = resize(channels_first, size)
     return resized.permute(0, 2, 3, 4, 1).to(table.dtype).contiguous()

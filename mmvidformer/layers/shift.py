@@ -22,6 +22,8 @@ from fractions import Fraction
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.lookup import look_up
+
 
 @dataclass(frozen=True)
 class Move:
@@ -233,9 +235,7 @@ def build_shift(shift: str | Mapping, dim: int | None = None) -> Shift:
     """
     options = {"type": shift} if isinstance(shift, str) else dict(shift)
     name = options.pop("type", None)
-    if name not in SHIFTS:
-        raise KeyError(f"no shift named {name!r}; known are {sorted(SHIFTS)}")
-    built = SHIFTS[name](**options)
+    built = look_up(SHIFTS, name, "shift")(**options)
     if dim is not None and not int(dim * built.share):
         # The official code says nothing then, and its numbers are those of no shift.
         warnings.warn(

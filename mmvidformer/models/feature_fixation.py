@@ -36,7 +36,7 @@ from mmvidformer.layers import (
     init_timm_vit,
 )
 from mmvidformer.layers.patterns import Grid
-from mmvidformer.models.lookup import look_up
+from mmvidformer.lookup import look_up
 from mmvidformer.registry import MODELS
 
 # attention: the pattern of each sublayer and the shifts that go with it

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from mmvidformer.convert.image_vit import init_from_image
 from mmvidformer.layers import Encoder, PositionEmbedding, SubLayer, TubeletEmbedding, init_timm_vit
-from mmvidformer.models.lookup import look_up
+from mmvidformer.lookup import look_up
 from mmvidformer.registry import MODELS
 
 

@@ -10,7 +10,7 @@ from mmengine.dataset import pseudo_collate
 from torch import nn
 from torch.utils.data import DataLoader, Subset
 
-from mmvidformer.engine.loading import config_scope
+from mmvidformer.config import config_scope
 from mmvidformer.registry import DATASETS
 from mmvidformer.visualization.recognizer import build_view_pipeline
 

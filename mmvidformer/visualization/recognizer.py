@@ -10,8 +10,8 @@ from mmengine.config import Config
 from mmengine.dataset import Compose
 from torch import Tensor, nn
 
-from mmvidformer.engine.loading import config_scope
-from mmvidformer.engine.views import dataset_pipelines, set_views
+from mmvidformer.config import config_scope, pipelines
+from mmvidformer.engine.views import set_views
 
 
 def pipeline_of(cfg: Config, splits: Sequence[str]) -> list[dict]:
@@ -21,7 +21,7 @@ def pipeline_of(cfg: Config, splits: Sequence[str]) -> list[dict]:
         ValueError: If none has.
     """
     loaders = (cfg.get(f"{split}_dataloader") or {} for split in splits)
-    found = (p for loader in loaders for p in dataset_pipelines(loader.get("dataset", {})))
+    found = (p for loader in loaders for p in pipelines(loader.get("dataset", {})))
     pipeline = next(found, None)
     if pipeline is None:
         wanted = " or ".join(f"{split}_dataloader" for split in splits)

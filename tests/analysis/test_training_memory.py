@@ -27,7 +27,9 @@ KEPT_RANDOM_STATE = 5056  # bytes of the generator's state, which a checkpointed
 @pytest.mark.parametrize(("with_cp", "precision"), [(False, "fp32"), (True, "bf16")])
 def test_estimate_is_what_is_measured(with_cp: bool, precision: str) -> None:
     arguments = dict(with_cp=with_cp, precision=precision, depth=2)
-    guess, truth = estimate(CFG, **arguments), measure(CFG, **arguments)
+    # oneDNN takes working memory that depends on the processor's instructions.
+    with torch.backends.mkldnn.flags(enabled=False):
+        guess, truth = estimate(CFG, **arguments), measure(CFG, **arguments)
     assert guess.weights == truth.weights
     assert guess.peak == pytest.approx(truth.peak, abs=2 * KEPT_RANDOM_STATE)
 

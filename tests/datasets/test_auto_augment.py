@@ -65,7 +65,7 @@ def test_frames_can_be_written_to() -> None:
 
 
 def test_policies_are_listed() -> None:
-    with pytest.raises(KeyError, match="v1.*v0.*original"):
+    with pytest.raises(KeyError, match="'v1'.*original.*v0"):
         augment([], "v1")
 
 

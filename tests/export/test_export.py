@@ -11,7 +11,8 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from torch import nn
 
-from mmvidformer.export import ExportError, StreamGraph, export, frame_size, make_graph, write
+from mmvidformer.config import frame_shape
+from mmvidformer.export import ExportError, StreamGraph, export, make_graph, write
 from mmvidformer.layers import KERNELS
 from mmvidformer.models import feature_fixation, timesformer, vivit
 from mmvidformer.registry import MODELS
@@ -159,10 +160,10 @@ def test_size_of_a_frame_comes_from_the_pipeline() -> None:
         return Config({"test_dataloader": {"dataset": {"pipeline": list(steps)}}})
 
     resize = dict(type="Resize", scale=(454, 256), keep_ratio=False)
-    assert frame_size(config(resize)) == (3, 256, 454)
-    assert frame_size(config(resize, dict(type="CenterCrop", crop_size=224))) == (3, 224, 224)
+    assert frame_shape(config(resize)) == (3, 256, 454)
+    assert frame_shape(config(resize, dict(type="CenterCrop", crop_size=224))) == (3, 224, 224)
     with pytest.raises(ValueError, match="size of a frame"):
-        frame_size(config(dict(type="Resize", scale=(-1, 256))))
+        frame_shape(config(dict(type="Resize", scale=(-1, 256))))
 
 
 def test_tool_writes_and_tells(tmp_path: Path, capsys) -> None:

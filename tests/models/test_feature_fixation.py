@@ -205,7 +205,7 @@ def test_starts_from_an_image_model_of_ours(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kwargs", "match"),
     [
-        ({"arch": "h"}, "'h'.*'b'"),
+        ({"arch": "h"}, "'h'.*b"),
         ({"attention": "divided"}, "'divided'.*time_space"),
         ({"stem": "conv"}, "'conv'.*overlapping"),
         ({"positions": "space"}, "'space'.*space_time"),

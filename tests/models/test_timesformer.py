@@ -119,7 +119,7 @@ def test_class_token_in_time_changes_what_it_sees() -> None:
 @pytest.mark.parametrize(
     ("kwargs", "match"),
     [
-        ({"arch": "h"}, "'h'.*'b', 'l', 's'"),
+        ({"arch": "h"}, "'h'.*b, l, s"),
         ({"attention": "divided"}, "'divided'.*divided_space_time"),
         ({"order": "ts"}, "'ts'.*forward"),
         ({"positions": "time"}, "'time'.*space_time"),

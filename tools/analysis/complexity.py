@@ -14,8 +14,8 @@ from rich.table import Table
 from tqdm import tqdm
 
 import mmvidformer
-from mmvidformer.analysis import PUBLISHED, Complexity, count, recurrent
-from mmvidformer.engine.launch import load_config
+from mmvidformer.analysis import PUBLISHED, Complexity, count
+from mmvidformer.config import is_recurrent, load_config
 
 
 def compare(name: str, size: Complexity) -> tuple[list[str], bool]:
@@ -47,7 +47,7 @@ def main() -> int:
     args = parser.parse_args()
     names = args.configs or (list(PUBLISHED) if args.paper else mmvidformer.list_configs())
     if not args.configs:
-        names = [name for name in names if not recurrent(load_config(name))]
+        names = [name for name in names if not is_recurrent(load_config(name))]
     columns = ["config", "view", "M params", "G MACs"]
     if args.paper:
         columns += ["paper M", "diff", "paper G", "diff", "source", "within"]

@@ -18,9 +18,8 @@ from rich.console import Console
 from rich.table import Table
 from tqdm import tqdm
 
-from mmvidformer.analysis.complexity import input_shape
 from mmvidformer.analysis.training_memory import PRECISIONS, estimate, measure_apart
-from mmvidformer.engine.launch import load_config
+from mmvidformer.config import clip_shape, load_config
 
 COLUMNS = ("config", "view", "blocks", "batch", "type", "with_cp")
 COLUMNS += ("weights GB", "estimated peak GB", "measured peak GB")
@@ -60,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 cfg.dump(path)
                 measured = measure_apart(str(path), **step, device=args.device).peak
         sizes = (found.weights, found.peak, measured)
-        row = [Path(name).stem, "x".join(map(str, input_shape(cfg)[1:])), depth or "all"]
+        row = [Path(name).stem, "x".join(map(str, clip_shape(cfg)[1:])), depth or "all"]
         row += [args.batch, args.precision, with_cp]
         rows.append([*map(str, row), *(f"{x / 1e9:.3f}" if x else "" for x in sizes)])
 

@@ -25,7 +25,7 @@ from mmvidformer.apis import (
     stream_tasks,
     to_bars,
 )
-from mmvidformer.engine.launch import load_config
+from mmvidformer.config import load_config
 from mmvidformer.visualization import LookBack, draw_look_back, watch_states
 
 

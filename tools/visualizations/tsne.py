@@ -12,7 +12,7 @@ import numpy as np
 from mmengine.config import DictAction
 from tqdm import tqdm
 
-from mmvidformer.engine.launch import load_config
+from mmvidformer.config import load_config
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.visualization import (
     build_split,

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from mmvidformer.config import load_config
 from mmvidformer.engine.launch import (
     add_shared_arguments,
     launched,
-    load_config,
     merge_shared_arguments,
 )
 from mmvidformer.engine.views import limit_views, may_limit_views, parse_views, set_views

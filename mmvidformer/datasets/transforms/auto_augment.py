@@ -7,6 +7,7 @@ from mmcv.transforms import BaseTransform
 from PIL import Image
 from timm.data.auto_augment import AutoAugment, auto_augment_policy, posterize
 
+from mmvidformer.lookup import look_up
 from mmvidformer.registry import TRANSFORMS
 
 POLICIES = ("v0", "v0r", "original", "originalr")
@@ -40,9 +41,7 @@ class VideoAutoAugment(BaseTransform):
     """
 
     def __init__(self, policy: str = "v0") -> None:
-        if policy not in POLICIES:
-            raise KeyError(f"no AutoAugment policy named {policy!r}; known are {POLICIES}")
-        self.policy = policy
+        self.policy = look_up(POLICIES, policy, "AutoAugment policy")
         rows = auto_augment_policy(policy)
         for operation in (operation for row in rows for operation in row):
             if operation.name.startswith("Posterize"):

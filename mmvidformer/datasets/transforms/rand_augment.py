@@ -8,6 +8,7 @@ from mmcv.transforms import BaseTransform
 from torch import Tensor
 from torchvision.transforms.v2 import functional as F
 
+from mmvidformer.lookup import look_up
 from mmvidformer.registry import TRANSFORMS
 
 GREY = 128
@@ -88,8 +89,7 @@ class VideoRandAugment(BaseTransform):
         self.magnitude = magnitude
         self.operations = list(OPERATIONS) if operations is None else list(operations)
         for name in self.operations:
-            if name not in OPERATIONS:
-                raise KeyError(f"no operation named {name!r}; known are {sorted(OPERATIONS)}")
+            look_up(OPERATIONS, name, "operation")
 
     def transform(self, results: dict) -> dict:
         """Change the frames of ``results['imgs']``."""

@@ -9,13 +9,12 @@ from pathlib import Path
 
 from mmengine.config import Config
 
+from mmvidformer.config import config_scope, leaf_datasets, type_name
 from mmvidformer.datasets.class_subset import check_present, new_labels
 from mmvidformer.datasets.decoding.faults import path_of
-from mmvidformer.engine.loading import config_scope
 from mmvidformer.engine.preflight.classes import head_classes
-from mmvidformer.engine.preflight.clips import leaf_datasets
 from mmvidformer.engine.preflight.files import check_files, read_elsewhere
-from mmvidformer.engine.preflight.problems import Problem, base_name
+from mmvidformer.engine.preflight.problems import Problem
 from mmvidformer.registry import DATASETS
 
 VIDEO_LISTS = ("VideoDataset", "TiledVideoDataset", "RepeatAugDataset", "ClassSubsetDataset")
@@ -55,7 +54,7 @@ def check_annotations(cfg: Config, dataset: Mapping) -> list[Problem]:
         share = policy.get("max_bad_share", 0.05)
     problems = []
     for leaf in leaf_datasets(dataset):
-        kind = base_name(leaf.get("type"))
+        kind = type_name(leaf)
         prefix = leaf.get("data_prefix") or {}
         if not isinstance(prefix, Mapping):
             what = f"is {prefix!r}, a {type(prefix).__name__}"
@@ -248,7 +247,7 @@ def _numbers(labels: tuple[int, ...]) -> str:
 
 def _check_built(cfg: Config, dataset: Mapping, share: float) -> list[Problem]:
     """Build a data set of another kind, let it complain, and look at what it has read."""
-    kind = base_name(dataset["type"])
+    kind = type_name(dataset)
     where = str(dataset.get("ann_file") or dataset.get("root") or kind)
     with config_scope(cfg):
         try:

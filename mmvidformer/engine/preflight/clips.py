@@ -4,19 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mmengine.config import Config
 
-from mmvidformer.engine.preflight.problems import Problem, base_name
+from mmvidformer.config import leaf_datasets, type_name
+from mmvidformer.engine.preflight.problems import Problem
 
 CROPS = ("CenterCrop", "ThreeCrop", "TenCrop", "RandomCrop", "RandomResizedCrop", "MultiScaleCrop")
-
-
-def leaf_datasets(dataset: Mapping) -> Iterator[Mapping]:
-    """Configs of the data sets inside wrappers of data sets."""
-    inner = [*(dataset.get("datasets") or ()), dataset.get("dataset")]
-    inner = [one for one in inner if isinstance(one, Mapping)]
-    for one in inner:
-        yield from leaf_datasets(one)
-    if not inner:
-        yield dataset
 
 
 def check_clips(cfg: Config, split: str, dataset: Mapping) -> list[Problem]:
@@ -38,7 +29,7 @@ def clip_length(pipeline: Sequence[Mapping]) -> int | None:
     """Frames of a clip; None if the pipeline does not say."""
     length = None
     for step in pipeline:
-        if base_name(step["type"]) == "UniformFrames":
+        if type_name(step) == "UniformFrames":
             length = step["num_frames"]
         elif step.get("clip_len") is not None:
             length = step["clip_len"]
@@ -49,7 +40,7 @@ def clip_size(pipeline: Sequence[Mapping]) -> tuple | None:
     """Height and width of a clip, as written; None if the pipeline does not say."""
     size = None
     for step in pipeline:
-        name = base_name(step["type"])
+        name = type_name(step)
         if name == "Resize":
             scale = step.get("scale")
             known = not step.get("keep_ratio", True) and isinstance(scale, Sequence)

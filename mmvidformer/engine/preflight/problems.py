@@ -51,8 +51,3 @@ class WrongSetup(ValueError):
             f"{count}; nothing was started or written\n{lines}\nTo pass over a kind that you mean "
             "as it is: --cfg-options preflight.skip=[KIND]"
         )
-
-
-def base_name(kind: object) -> str:
-    """Name of a registered class without its scope."""
-    return kind.rpartition(".")[2] if isinstance(kind, str) else getattr(kind, "__name__", "")

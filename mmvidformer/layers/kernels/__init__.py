@@ -23,6 +23,7 @@ from mmvidformer.layers.kernels.linformer import LinformerKernel
 from mmvidformer.layers.kernels.orthoformer import OrthoformerKernel
 from mmvidformer.layers.kernels.performer import PerformerKernel
 from mmvidformer.layers.kernels.softmax import SoftmaxKernel
+from mmvidformer.lookup import look_up
 
 KERNELS: dict[str, Callable[..., nn.Module]] = {
     "softmax": SoftmaxKernel,
@@ -48,6 +49,4 @@ def build_kernel(kernel: str | Mapping, head_dim: int, dropout: float = 0.0) -> 
     """
     options = {"type": kernel} if isinstance(kernel, str) else dict(kernel)
     name = options.pop("type", None)
-    if name not in KERNELS:
-        raise KeyError(f"no attention kernel named {name!r}; known are {sorted(KERNELS)}")
-    return KERNELS[name](head_dim=head_dim, dropout=dropout, **options)
+    return look_up(KERNELS, name, "attention kernel")(head_dim=head_dim, dropout=dropout, **options)

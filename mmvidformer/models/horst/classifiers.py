@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from mmvidformer.models.lookup import look_up
+from mmvidformer.lookup import look_up
 
 TASKS = ("action", "verb", "noun")
 FORMS = {"official", "paper"}

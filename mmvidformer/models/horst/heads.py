@@ -8,9 +8,9 @@ from mmaction.models.heads import BaseHead
 from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
 
+from mmvidformer.lookup import look_up
 from mmvidformer.models.horst.classifiers import CLASSIFIERS, Logits, check_tasks
 from mmvidformer.models.horst.layer import HorstOutput
-from mmvidformer.models.lookup import look_up
 from mmvidformer.registry import MODELS
 
 

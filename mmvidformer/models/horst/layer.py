@@ -22,6 +22,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.lookup import look_up
 from mmvidformer.models.horst.parts import (
     FeedForward,
     OfficialReadout,
@@ -29,7 +30,6 @@ from mmvidformer.models.horst.parts import (
     StateProjection,
 )
 from mmvidformer.models.horst.statt import ATTENTIONS, Entry
-from mmvidformer.models.lookup import look_up
 
 # Up to S remembered states, oldest first; empty before the first step.
 State = tuple[Entry, ...]

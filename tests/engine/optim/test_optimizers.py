@@ -10,8 +10,8 @@ from mmengine.optim import OptimWrapper, build_optim_wrapper
 from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
 from torch import nn
 
+from mmvidformer.config import config_folder
 from mmvidformer.engine.optim.optimizers import AdaBelief, Lookahead
-from mmvidformer.shipped import config_folder
 
 SCHEDULE = "_base_/schedules/horst_50e.py"
 

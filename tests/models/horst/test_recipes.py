@@ -11,8 +11,8 @@ from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 from torch import nn
 
+from mmvidformer.config import config_folder
 from mmvidformer.registry import MODELS
-from mmvidformer.shipped import config_folder
 
 BASE = Path(config_folder()) / "_base_"
 
