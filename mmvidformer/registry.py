@@ -62,7 +62,6 @@ HOOKS = _child(
     "mmvidformer.engine.bad_videos",
     "mmvidformer.engine.checkpointing.hook",
     "mmvidformer.engine.checkpointing.preemption",
-    "mmvidformer.engine.data_root",
     "mmvidformer.engine.optim.compile",
     "mmvidformer.engine.optim.non_finite",
     "mmvidformer.engine.preflight",

@@ -10,6 +10,7 @@ place "main" between the model's steps.
 """
 
 import csv
+import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ from mmvidformer.analysis.data_loading import (
 )
 from mmvidformer.config import load_config
 from mmvidformer.engine.decoding import set_video_backend
+from mmvidformer.engine.launch import run_tool
 from mmvidformer.visualization import draw_parts
 
 COLUMNS = ("part", "place", "ms", "share")
@@ -104,4 +106,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

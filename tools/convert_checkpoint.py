@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from mmvidformer.convert.files import OUTPUTS, convert_file
+from mmvidformer.engine.launch import run_tool
 
 
 def _grid(text: str) -> tuple[int, int, int]:
@@ -45,4 +46,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tool(main))

@@ -21,6 +21,7 @@ from mmvidformer.apis import Capture, Failure, Pace, Prediction, Recognizer, rea
 from mmvidformer.apis.annotate import bars_of, play
 from mmvidformer.config import load_config
 from mmvidformer.datasets.video_files import find_videos
+from mmvidformer.engine.launch import run_tool
 from mmvidformer.visualization import Film, StreamPages, Window, draw_timeline
 
 
@@ -227,4 +228,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tool(main))

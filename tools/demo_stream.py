@@ -27,6 +27,7 @@ from mmvidformer.apis import (
     to_record,
 )
 from mmvidformer.config import load_config
+from mmvidformer.engine.launch import run_tool
 from mmvidformer.visualization import Film, StreamPages, Window, watch_states
 
 
@@ -128,4 +129,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

@@ -16,6 +16,7 @@ import torch
 from mmengine.config import DictAction
 
 from mmvidformer.config import clip_shape, frame_shape, is_recurrent, load_config
+from mmvidformer.engine.launch import run_tool
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.export import ExportError, export, make_graph
 
@@ -70,4 +71,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tool(main))

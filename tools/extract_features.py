@@ -19,6 +19,7 @@ from mmvidformer.apis.features import FORMATS, check_record, video_features, wri
 from mmvidformer.apis.video_views import VideoViews
 from mmvidformer.config import load_config
 from mmvidformer.datasets.video_files import find_videos
+from mmvidformer.engine.launch import run_tool
 from mmvidformer.engine.loading import load_recognizer
 
 
@@ -84,4 +85,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tool(main))

@@ -4,12 +4,14 @@ The folder is a checkpoint of --strategy fsdp with strategy.sharded_checkpoints=
 tests, starts other training, and resumes with --strategy fsdp on any number of processes.
 """
 
+import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 
 import torch
 
 from mmvidformer.engine.checkpointing.shards import merge_shards
+from mmvidformer.engine.launch import run_tool
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -29,4 +31,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

@@ -10,7 +10,7 @@ default_hooks = dict(
     checkpoint=dict(type="mmvidformer.AtomicCheckpointHook", max_keep_ckpts=3),
     non_finite=dict(type="mmvidformer.NonFiniteLossHook", policy="stop"),
     preemption=dict(type="mmvidformer.PreemptionHook"),
-    data_root=dict(type="mmvidformer.DataRootHook"),
+    preflight=dict(type="mmvidformer.PreflightHook"),
 )
 # Seconds that a process waits for the others, which may have died, before it ends with an error.
 env_cfg = dict(dist_cfg=dict(timeout=600))

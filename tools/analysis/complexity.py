@@ -16,6 +16,7 @@ from tqdm import tqdm
 import mmvidformer
 from mmvidformer.analysis import PUBLISHED, Complexity, count
 from mmvidformer.config import is_recurrent, load_config
+from mmvidformer.engine.launch import run_tool
 
 
 def compare(name: str, size: Complexity) -> tuple[list[str], bool]:
@@ -75,4 +76,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tool(main))

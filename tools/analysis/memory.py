@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 from mmvidformer.analysis.training_memory import PRECISIONS, estimate, measure_apart
 from mmvidformer.config import clip_shape, load_config
+from mmvidformer.engine.launch import run_tool
 
 COLUMNS = ("config", "view", "blocks", "batch", "type", "with_cp")
 COLUMNS += ("weights GB", "estimated peak GB", "measured peak GB")
@@ -73,4 +74,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tool(main))

@@ -5,6 +5,7 @@ or the csv of EPIC-Kitchens-100. Writes <name>_bad.csv (line, path, reason) and 
 the annotation file without the bad ones. Exit code 0 if all are good, 1 if some are bad.
 """
 
+import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from tqdm import tqdm
 
 from mmvidformer.datasets.decoding.check_files import read_entries, scan, write_report
 from mmvidformer.datasets.decoding.faults import path_of
+from mmvidformer.engine.launch import run_tool
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,4 +51,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(run_tool(main))

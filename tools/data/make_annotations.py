@@ -5,6 +5,7 @@ columns path,label and may have split. Writes train.txt, val.txt, test.txt (path
 class) and classes.txt (names), and prints how many videos of each class are in each.
 """
 
+import sys
 from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from mmvidformer.datasets.own_videos import (
     split_videos,
 )
 from mmvidformer.datasets.video_files import why_unreadable
+from mmvidformer.engine.launch import run_tool
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -78,4 +80,4 @@ def tell(left_out: Sequence[tuple[Path, str]], most: int = 20) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

@@ -1,6 +1,7 @@
 """Write the motion data set: python tools/data/make_motion_dataset.py FOLDER [--preset hard]."""
 
 import os
+import sys
 from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser
 from dataclasses import fields, replace
 
@@ -8,6 +9,7 @@ from tqdm import tqdm
 
 from mmvidformer.datasets.motion.render import Look
 from mmvidformer.datasets.motion.rules import PRESETS, MotionSpec, make_class_folders, make_dataset
+from mmvidformer.engine.launch import run_tool
 
 HELP = {
     "classes": "directions of motion, 2 to 8",
@@ -63,4 +65,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

@@ -6,6 +6,7 @@ python tools/data/make_motion_sequences.py sequences FOLDER  (anticipation)
 
 import os
 import re
+import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -28,6 +29,7 @@ from mmvidformer.datasets.motion.sequences import (
     labelled,
     make_sequences,
 )
+from mmvidformer.engine.launch import run_tool
 
 TIMES = (2.0, 1.5, 1.0, 0.5, 0.25)
 
@@ -102,4 +104,4 @@ def _percent(shares: Sequence[float]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

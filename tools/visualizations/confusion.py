@@ -6,10 +6,12 @@ SCORES.npz is what tools/test.py --dump SCORES.npz wrote. Writes a confusion mat
 """
 
 import csv
+import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
+from mmvidformer.engine.launch import run_tool
 from mmvidformer.visualization import (
     count_confusions,
     draw_class_accuracy,
@@ -75,4 +77,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

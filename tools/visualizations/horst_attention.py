@@ -4,6 +4,7 @@ For each video a strip (png) of the frames that a layer remembers, weighted by i
 attention, with its spatial attention as heat, as in the paper's figures 4 and 5.
 """
 
+import sys
 from argparse import ArgumentParser, Namespace
 from collections import deque
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from mmvidformer.apis import (
     to_bars,
 )
 from mmvidformer.config import load_config
+from mmvidformer.engine.launch import run_tool
 from mmvidformer.visualization import LookBack, draw_look_back, watch_states
 
 
@@ -127,4 +129,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

@@ -3,6 +3,7 @@
 For each video a strip of frames (png) and a film (mp4) with the attention rollout as heat maps.
 """
 
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from mmengine.config import DictAction
 from tqdm import tqdm
 
 from mmvidformer.config import load_config
+from mmvidformer.engine.launch import run_tool
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.visualization import (
     HeatClip,
@@ -84,4 +86,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

@@ -4,10 +4,12 @@ Loss, learning rate and accuracy of one run or several, from the vis_data/scalar
 writes into a work dir. A resumed run is one curve; a run may still be going on.
 """
 
+import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
+from mmvidformer.engine.launch import run_tool
 from mmvidformer.visualization import draw_training, read_log
 
 
@@ -39,4 +41,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

@@ -4,6 +4,7 @@ Runs the backbone over one centre view of each video and places the features in 
 Beside the picture lies an .npz with features, labels and places.
 """
 
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from mmengine.config import DictAction
 from tqdm import tqdm
 
 from mmvidformer.config import load_config
+from mmvidformer.engine.launch import run_tool
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.visualization import (
     build_split,
@@ -72,4 +74,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

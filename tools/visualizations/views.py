@@ -4,6 +4,7 @@ Tests once with all views and keeps the scores of each (in an .npz beside the pi
 of fewer clips and of the middle crop alone comes from the same scores.
 """
 
+import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +13,11 @@ import numpy as np
 
 from mmvidformer.config import load_config
 from mmvidformer.engine.launch import (
+    add_model_arguments,
     add_shared_arguments,
     launched,
     merge_shared_arguments,
+    run_tool,
 )
 from mmvidformer.engine.views import limit_views, may_limit_views, parse_views, set_views
 from mmvidformer.visualization import accuracy_by_views, draw_views
@@ -23,8 +26,7 @@ from mmvidformer.visualization import accuracy_by_views, draw_views
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Read the command line."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("config", help="a config file, or the name of a shipped config")
-    parser.add_argument("checkpoint", help="checkpoint file or address")
+    add_model_arguments(parser, device=False)
     parser.add_argument("--out", type=Path, required=True, help="the picture (.png, .pdf, .svg)")
     parser.add_argument(
         "--views",
@@ -50,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Test, draw and save."""
     args = parse_args(argv)
     table = args.out.with_suffix(".npz")
-    cfg = load_config(args.config)
+    cfg = load_config(args.config, args.cfg_options)
     merge_shared_arguments(cfg, args)
     cfg.load_from, cfg.resume = args.checkpoint, False
     set_views(cfg, *args.views)
@@ -58,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         limit_views(cfg, args.max_views)
     cfg.model.cls_head.average_clips = None
     cfg.test_evaluator = [dict(type="mmvidformer.SaveScores", path=str(table))]
-    with launched(cfg) as runner:
+    with launched(cfg, () if args.no_preflight else ("test",)) as runner:
         runner.test()
         first = runner.rank == 0
     if not first:
@@ -79,4 +81,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))
