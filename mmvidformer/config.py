@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from textwrap import shorten
 
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
@@ -62,7 +63,7 @@ def merge_overrides(cfg: Config, options: Mapping[str, object] | None) -> None:
     try:
         cfg.merge_from_dict(dict(options or {}))
     except (KeyError, TypeError) as error:
-        reason = str(error.args[0])[:200]
+        reason = shorten(str(error.args[0]), 150, placeholder=" ...")
         raise ValueError(f"overrides {', '.join(options)} do not fit: {reason}") from error
 
 

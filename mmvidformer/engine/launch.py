@@ -208,7 +208,8 @@ def launched(
         if resume is not None:
             cfg.resume, cfg.load_from = True, resume
         if checks:
-            for warning in check_run(cfg, checks, "--no-preflight skips the checks"):
+            hint = "nothing was started or written; --no-preflight skips the checks"
+            for warning in check_run(cfg, checks, hint):
                 print(f"warning: {warning}", file=sys.stderr)
         runner = build_runner(cfg)
         hook = next((one for one in runner.hooks if isinstance(one, PreflightHook)), None)

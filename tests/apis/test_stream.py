@@ -139,7 +139,7 @@ def test_models_that_do_not_fit_are_told(small: Callable, build: Callable, tmp_p
     torch.save({"state_dict": build(cfg).state_dict()}, weights)
     assert stream_tasks(load_stream_model(cfg, str(weights))) == {"class": 8}
     other = small("horst_anticipation_motion")
-    with pytest.raises(ValueError, match="weights.pth is of another model than the config"):
+    with pytest.raises(ValueError, match="weights.pth does not fit the model of the config"):
         load_stream_model(other, str(weights))
     other.model.type = "Recognizer3D"
     with pytest.raises(ValueError, match="needs a recurrent model.* the config has Recognizer3D"):

@@ -350,7 +350,7 @@ class Payload:
     [
         (Payload(), r"model\.pth is refused: it names pathlib\S+, and loading it could run code"),
         (torch.zeros(2), r"model\.pth must hold tensors by name, got a Tensor"),
-        (None, r"model\.pth is damaged: Ran out of input"),
+        (None, r"model\.pth is damaged: it ends too early"),
     ],
     ids=["pickle", "tensor", "empty"],
 )

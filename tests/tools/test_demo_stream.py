@@ -109,7 +109,7 @@ def test_demo_says_what_is_wrong(main_of, early, unrolling, clip, capsys, monkey
     monkeypatch.setattr("sys.platform", "linux")
     with pytest.raises(RuntimeError, match="no screen to show a window on"):
         main([*early, clip, "--show"])
-    with pytest.raises(ValueError, match="of another model than the config"):
+    with pytest.raises(ValueError, match="does not fit the model of the config"):
         main([early[0], unrolling[1], clip])
     with pytest.raises(FileNotFoundError, match="no video file gone.mp4"):
         main([*early, "gone.mp4"])
