@@ -98,9 +98,10 @@ def load_recognizer(
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If the model cannot be built, or the weights do not fit it.
+        WrongWeights: If the weights do not fit the model.
     """
-    model = build_model(cfg)
+    with config_scope(cfg):
+        model = MODELS.build(cfg.model)
     if checkpoint is None:
         model.init_weights()
     else:
@@ -109,33 +110,16 @@ def load_recognizer(
     return model.to(device).eval()
 
 
-def build_model(cfg: Config) -> nn.Module:
-    """Build the model of a config.
-
-    Raises:
-        ValueError: If the model does not take its arguments.
-    """
-    with config_scope(cfg):
-        try:
-            return MODELS.build(cfg.model)
-        except (TypeError, AssertionError) as error:
-            raise ValueError(f"the model cannot be built: {error}") from error
-
-
 def build_meta_model(cfg: Config) -> nn.Module:
-    """Build the model of a config on the meta device, without memory for its weights.
-
-    Raises:
-        ValueError: If the model does not take its arguments.
-    """
-    with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+    """Build the model of a config on the meta device, without memory for its weights."""
+    with config_scope(cfg), warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")  # of weights that a constructor loads
         Distribution.set_default_validate_args(False)  # Mixup's, which reads values of tensors
         try:
             with torch.device("meta"):
-                return build_model(cfg)
+                return MODELS.build(cfg.model)
         except (NotImplementedError, RuntimeError):  # a constructor that reads them too
-            return build_model(cfg).to("meta")
+            return MODELS.build(cfg.model).to("meta")
         finally:
             Distribution.set_default_validate_args(__debug__)
 
@@ -204,12 +188,7 @@ def load_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
 
 
 def compare_weights(meta_model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
-    """Compare a checkpoint with a model by names and shapes, without loading it.
-
-    Args:
-        meta_model: From ``build_meta_model``.
-        checkpoint: As for ``load_weights``.
-    """
+    """Compare a checkpoint with a model from ``build_meta_model`` by names and shapes."""
     state = {k: v.to("meta") for k, v in _state(checkpoint).items() if isinstance(v, Tensor)}
     disabled = logging.root.manager.disable
     logging.disable(logging.WARNING)  # loading will log which tables are resized

@@ -13,8 +13,10 @@ from mmengine.config import Config
 from mmengine.runner import EpochBasedTrainLoop
 from safetensors.torch import save_file
 
-from mmvidformer.engine.loading import WrongWeights, build_model
+from mmvidformer.config import config_scope
+from mmvidformer.engine.loading import WrongWeights
 from mmvidformer.engine.preflight import PreflightHook, WrongSetup, check, check_run
+from mmvidformer.registry import MODELS
 
 NAMES = [f"{letter}.mp4" for letter in "abcd"]
 MODEL = dict(
@@ -60,6 +62,12 @@ def config(root: Path, lines: str | None = None, **changes: object) -> Config:
     return cfg
 
 
+def build(cfg: Config) -> torch.nn.Module:
+    """The model of a config."""
+    with config_scope(cfg):
+        return MODELS.build(cfg.model)
+
+
 def error(cfg: Config, world_size: int = 1) -> str:
     """The only error of a config."""
     (found,) = check(cfg, world_size=world_size)[0]
@@ -89,9 +97,9 @@ LINES = {
     "too_high": (
         "a.mp4 0\nb.mp4 2\nc.mp4 7\n",
         r"line 2: label must be in 0 to 1 \(model.cls_head.num_classes is 2\), got 2; 2 of 3 "
-        "labels are wrong, all labels need 8 classes",
+        "labels are wrong, they are 0 to 7",
     ),
-    "from_one": ("a.mp4 1\nb.mp4 2\n", "line 2: label .* got 2; .*seem to count from 1"),
+    "from_one": ("a.mp4 1\nb.mp4 2\n", "line 2: label .* got 2; .* they are 1 to 2"),
     "negative": ("a.mp4 0\nb.mp4 -2\n", "line 2: label must be in 0 to 1 .* got -2"),
     "missing": (
         "a.mp4 0\nx.mp4 0\ny.mp4 1\n",
@@ -131,10 +139,10 @@ def test_a_list_of_old_macs_is_read(tmp_path):
 
 def test_a_test_needs_no_labels(tmp_path):
     lines = "a.mp4\nb.mp4\n"
-    assert "got -1; 2 of 2" in error(config(tmp_path, lines))
+    assert "got -1 (a line without label); 2 of 2" in error(config(tmp_path, lines))
     cfg = config(tmp_path, lines)
     cfg.test_dataloader = cfg.pop("train_dataloader")
-    assert check(cfg) == ([], [])
+    assert warning(cfg).endswith("list.txt, line 1: 2 of 2 samples have no label")
 
 
 WORKS = {
@@ -222,7 +230,7 @@ SETTINGS = {
         {f"{DATASET}.pipeline.2.crop_size": 40},
         r"height and width of clips must be multiples of \[16, 16\], got \[40, 40\]",
     ),
-    "model": ({"model.backbone.tubelt": 2}, "cannot be built: .*unexpected keyword .*'tubelt'"),
+    "model": ({"model.backbone.tubelt": 2}, "unexpected keyword argument 'tubelt'"),
     "no_checkpoint": ({"load_from": "gone.pth"}, r"there is no checkpoint gone\.pth"),
     "config": ({"load_from": "config.py"}, r"config\.py is a config, not a checkpoint"),
     "folder": ({"load_from": "."}, "is a folder, and not a complete checkpoint in shards"),
@@ -247,7 +255,7 @@ def test_clips_of_another_size_are_a_warning(tmp_path, setting, value, message):
     cfg = config(tmp_path, **{f"{DATASET}.{setting}": value})
     cfg.val_dataloader = cfg.train_dataloader
     assert re.search(message, warning(cfg))
-    model = build_model(cfg)
+    model = build(cfg)
     assert model.backbone(torch.zeros(1, 3, 8, 48, 64)).shape == (1, 16)
 
 
@@ -292,7 +300,7 @@ def weights(tmp_path) -> dict:
     """Weights of the model, but for a head of five classes."""
     cfg = config(tmp_path)
     cfg.model.cls_head.num_classes = 5
-    return build_model(cfg).state_dict()
+    return build(cfg).state_dict()
 
 
 @pytest.mark.parametrize("suffix", ["pth", "safetensors"])
@@ -368,7 +376,7 @@ def test_a_file_without_weights_is_refused(tmp_path, monkeypatch, content, messa
 
 FRAMES = {
     "columns": ("a 3 0\na x 1\n", r"line 2: must be .*3 columns \(FOLDER FRAMES LABEL\)"),
-    "no_label": ("a 3\n", "got -1; .*line without label"),
+    "no_label": ("a 3\n", r"got -1 \(a line without label\); 1 of 1"),
     "no_frames": ("a 3 0\nb 0 1\n", "line 2: 1 of 2 files are missing or have no frames"),
     "label": ("a 3 0\nb 3 2\n", "line 2: label must be in 0 to 1"),
     "missing": ("a 3 0\nz 3 1\n", "line 2: 1 of 2 files are missing .*, the first is .*z;"),
@@ -491,9 +499,25 @@ def test_each_task_of_the_head_needs_a_label(tmp_path):
     cfg = config(tmp_path)
     tasks = dict(noun=2, verb=2)
     cfg.model.cls_head = dict(type="mmvidformer.MultiTaskHead", tasks=tasks, in_channels=16)
-    assert re.search(
-        r"line 1: a sample must have a label for each of the 2 tasks .*got 1", error(cfg)
+    assert re.search(r"line 1: a sample must have one label per task .*\(2\), got 1", error(cfg))
+
+
+def test_a_sample_with_several_labels_needs_a_head_for_them(tmp_path):
+    cfg = config(tmp_path, "a.mp4 0 1\nb.mp4 1\n")
+    cfg.train_dataloader.dataset.update(multi_class=True, num_classes=2)
+    assert check(cfg) == ([], [])
+    other = kitchen(tmp_path, HEADER + "n,P01,v,1,9,1,1\n")
+    other.model.cls_head = MODEL["cls_head"]
+    assert "line 2: a sample must have one label per task of model.cls_head (1), got 2" in error(
+        other
     )
+
+
+def test_files_elsewhere_are_not_looked_up(tmp_path):
+    cfg = config(tmp_path, "x.mp4 0\n")
+    cfg.train_dataloader.dataset.pipeline[0].io_backend = "petrel"
+    assert "1 of 1 files are missing" in error(config(tmp_path, "x.mp4 0\n"))
+    assert check(cfg) == ([], [])
 
 
 def test_wrapped_datasets_are_checked(tmp_path):
@@ -557,6 +581,9 @@ def test_the_hook_checks_the_data_of_each_loop(tmp_path, caplog):
     with pytest.raises(WrongSetup, match="got 9.*\n.*default_hooks.preflight=None"):
         PreflightHook().before_test(runner(cfg))
     PreflightHook(data=False).before_test(runner(cfg))
+    cfg.test_dataloader = cfg.train_dataloader
+    cfg.load_from = "weights to start training from, which is over"
+    PreflightHook().before_test(runner(cfg))
 
 
 def test_the_hook_compares_loaded_weights(tmp_path, weights, caplog):

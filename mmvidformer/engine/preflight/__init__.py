@@ -14,26 +14,20 @@ from mmvidformer.registry import HOOKS
 
 
 class WrongSetup(ValueError):
-    """A run that should not start.
-
-    Args:
-        problems: What is wrong with it.
-        hint: How to skip the checks.
-    """
+    """A run that should not start. The message lists what is wrong."""
 
     for_user = True
 
-    def __init__(self, problems: Sequence[str], hint: str) -> None:
-        super().__init__(problems, hint)
-        self.problems, self.hint = tuple(problems), hint
-
-    def __str__(self) -> str:
-        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        return "\n- ".join([f"{count} found before the start", *self.problems]) + f"\n{self.hint}"
+    def __init__(self, errors: Sequence[str], hint: str) -> None:
+        count = "1 problem" if len(errors) == 1 else f"{len(errors)} problems"
+        super().__init__("\n- ".join([f"{count} found before the start", *errors]) + f"\n{hint}")
 
 
 def check(
-    cfg: Config, splits: Sequence[str] = ("train", "val", "test"), world_size: int = 1
+    cfg: Config,
+    splits: Sequence[str] = ("train", "val", "test"),
+    world_size: int = 1,
+    weights: bool = True,
 ) -> tuple[list[str], list[str]]:
     """Find what is wrong with a config, its annotation files and its weights.
 
@@ -44,6 +38,7 @@ def check(
         cfg: Complete config.
         splits: Dataloaders to check, of those that the config has.
         world_size: Number of processes.
+        weights: Whether to check ``cfg.load_from``.
 
     Returns:
         Errors, which cannot run or would train on something else than meant, and warnings, which
@@ -61,7 +56,8 @@ def check(
         if cfg.get("model"):
             model = build_meta_model(cfg)
             purpose = "resume" if cfg.get("resume") else "start"
-            check_weights(cfg, model, purpose if "train" in splits else "evaluation")
+            if weights:
+                check_weights(cfg, model, purpose if "train" in splits else "evaluation")
     except Exception as error:  # models and readers of checkpoints raise many kinds
         errors.append(describe(error))
     for split in splits:
@@ -85,6 +81,7 @@ def check(
             errors += annotations.wrong_labels(head_classes(cfg), optional=split == "test")
             errors += annotations.missing(_allowed_share(cfg, loader["dataset"]))
             warnings += [*annotations.duplicates(), *annotations.outside()]
+            warnings += annotations.unlabeled() if split == "test" else ()
         if split == "train":
             errors += wrong_batch(loader, sizes, world_size)
     # Validation and test often share a file.
@@ -108,24 +105,16 @@ def _allowed_share(cfg: Config, dataset: Mapping) -> float:
     return 0.0
 
 
-def check_run(cfg: Config, splits: Sequence[str], hint: str) -> list[str]:
-    """Check the setup of a run in the main process, for all processes.
-
-    Args:
-        cfg: Complete config.
-        splits: As of ``check``.
-        hint: How to skip the checks.
-
-    Returns:
-        Warnings; none in other processes than the main one.
+def check_run(cfg: Config, splits: Sequence[str], hint: str, weights: bool = True) -> list[str]:
+    """Check the setup of a run in the main process, for all processes, and return the warnings.
 
     Raises:
-        WrongSetup: If there are errors.
-        SystemExit: In the other processes then.
+        WrongSetup: If there are errors. The message ends with the hint how to skip the checks.
+            Other processes than the main one exit then.
     """
 
     def refuse() -> list[str]:
-        errors, warnings = check(cfg, splits, get_world_size())
+        errors, warnings = check(cfg, splits, get_world_size(), weights)
         if errors:
             raise WrongSetup(errors, hint)
         return warnings
@@ -164,7 +153,7 @@ class PreflightHook(Hook):
     def _check(self, runner: Runner, splits: Sequence[str]) -> None:
         self.started = True
         hint = "default_hooks.preflight=None skips the checks"
-        for warning in check_run(runner.cfg, splits, hint) if self.data else ():
+        for warning in check_run(runner.cfg, splits, hint, weights=False) if self.data else ():
             runner.logger.warning(warning)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:

@@ -12,14 +12,11 @@ from mmvidformer.config import config_scope, type_name
 from mmvidformer.datasets.decoding.faults import PATH_KEYS
 from mmvidformer.registry import DATASETS
 
-# Datasets of MMAction2's lists, which have a line per sample, and the columns of a line.
-LISTS = {
-    "VideoDataset": ("PATH", "LABEL"),
-    "RepeatAugDataset": ("PATH", "LABEL"),
-    "TiledVideoDataset": ("PATH", "LABEL"),
-    "ClassSubsetDataset": ("PATH", "LABEL"),
-    "RawframeDataset": ("FOLDER", "FRAMES", "LABEL"),
-}
+# Datasets of MMAction2's lists, which have a line per sample.
+LISTS = (
+    *("VideoDataset", "RawframeDataset", "RepeatAugDataset"),
+    *("TiledVideoDataset", "ClassSubsetDataset"),  # ours
+)
 UNLABELED = -1  # MMAction2's label of a line that has none
 
 
@@ -48,6 +45,7 @@ class Annotations:
             self.size = self._read({**dataset})
         if not self.size:
             raise ValueError(f"{self.file} has no samples")
+        self.labels = [_labels(info.get("label", ())) for info in self.infos]
         self.paths = [
             next((str(info[key]) for key in PATH_KEYS if info.get(key)), "") for info in self.infos
         ]
@@ -71,18 +69,17 @@ class Annotations:
         return len(self.infos)
 
     def _malformed_line(self) -> str | None:
-        columns = LISTS[self.kind]
-        if self.dataset.get("with_offset"):
-            columns = ("FOLDER", "OFFSET", *columns[1:])
-        delimiter = self.dataset.get("delimiter", " ")
+        columns, delimiter = ["PATH", "LABEL"], self.dataset.get("delimiter", " ")
+        if self.kind == "RawframeDataset":
+            offset = ["OFFSET"] * self.dataset.get("with_offset", False)
+            columns, delimiter = ["FOLDER", *offset, "FRAMES", "LABEL"], None
         with open(self.file, encoding="utf-8", errors="replace") as lines:
             for number, line in enumerate(map(str.strip, lines), start=1):
-                numbers = line.split(None if "FRAMES" in columns else delimiter)[1:]
-                size = min(
-                    1 + len(numbers), len(columns) if self.dataset.get("multi_class") else 99
-                )
+                numbers = line.split(delimiter)[1:]
                 valid = all(re.fullmatch(r"[+-]?\d+", text) for text in numbers)
-                if not valid or size != len(columns) or "\ufffd" in line:
+                spare = len(numbers) + 1 - len(columns)
+                valid &= spare == 0 or (spare > 0 and self.dataset.get("multi_class", False))
+                if not valid or "\ufffd" in line:
                     return (
                         f"{self.file}, line {number}: must be UTF-8 text of {len(columns)} columns "
                         f"({' '.join(columns)}) with delimiter {delimiter!r}, got {line[:100]!r}"
@@ -99,78 +96,70 @@ class Annotations:
         """Labels that the head does not have.
 
         Args:
-            classes: Number of classes of each task of the head, in the order of the labels.
+            classes: Number of classes of each task of the head, in the order of the labels; empty
+                if unknown.
             optional: Whether samples may have no label.
         """
-        labels = list(map(self._labels, self.infos))
         single = len(classes) == 1
-        for item, own in enumerate(labels):
-            if own and len(own) != len(classes) and not single:
+        several = single and self.dataset.get("multi_class", False)
+        for item, labels in enumerate(self.labels if classes and not several else ()):
+            if labels and len(labels) != len(classes):
                 yield (
-                    f"{self.at(item)}: a sample must have a label for each of the {len(classes)} "
-                    f"tasks of model.cls_head, got {len(own)}"
+                    f"{self.at(item)}: a sample must have one label per task of model.cls_head "
+                    f"({len(classes)}), got {len(labels)}"
                 )
                 return
         for task, count in enumerate(classes):
             pairs = [
                 (item, label)
-                for item, own in enumerate(labels)
-                for label in (own if single else own[task : task + 1])
+                for item, labels in enumerate(self.labels)
+                for label in (labels if single else labels[task : task + 1])
                 if label != UNLABELED or not optional
             ]
             wrong = [(item, label) for item, label in pairs if not 0 <= label < count]
-            if not wrong:
-                continue
-            item, label = wrong[0]
-            values = {label for _, label in pairs}
-            advice = "labels count from 0"
-            if label == UNLABELED:
-                advice = "which MMAction2 takes for a line without label"
-            elif (min(values), max(values)) == (1, count):
-                advice = "the labels seem to count from 1"
-            elif max(values) >= count:
-                advice = f"all labels need {max(values) + 1} classes"
-            name = "model.cls_head.num_classes" if single else f"task {task} of model.cls_head"
-            yield (
-                f"{self.at(item)}: label must be in 0 to {count - 1} ({name} is {count}), got "
-                f"{label}; {len(wrong)} of {len(pairs)} labels are wrong, {advice}"
-            )
+            if wrong:
+                item, label = wrong[0]
+                values = [label for _, label in pairs]
+                name = "model.cls_head.num_classes" if single else f"task {task} of model.cls_head"
+                note = " (a line without label)" if label == UNLABELED else ""
+                yield (
+                    f"{self.at(item)}: label must be in 0 to {count - 1} ({name} is {count}), got "
+                    f"{label}{note}; {len(wrong)} of {len(values)} labels are wrong, they are "
+                    f"{min(values)} to {max(values)}"
+                )
 
-    @staticmethod
-    def _labels(info: Mapping) -> tuple[int, ...]:
-        label = info.get("label", ())
-        if isinstance(label, int):
-            return (label,)
-        values = np.ravel(label)
-        return tuple(values.tolist()) if values.dtype.kind in "iu" else ()
+    def unlabeled(self) -> Iterator[str]:
+        """Samples without label, which metrics count as wrong."""
+        items = [item for item, labels in enumerate(self.labels) if UNLABELED in labels]
+        if items:
+            yield f"{self.at(items[0])}: {len(items)} of {self.size} samples have no label"
 
     def duplicates(self) -> Iterator[str]:
-        """Files of a list, or names of segments, that occur again, with equal or other labels."""
+        """Files of a list, or names of segments, that occur again with equal or other labels."""
         first: dict[object, int] = {}
-        again: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
-        for item, (path, info) in enumerate(zip(self.paths, self.infos, strict=True)):
-            own = (path, info.get("offset")) if self.kind in LISTS else info.get("narration_id")
-            before = first.setdefault(own, item)
-            if before != item and own is not None:
-                equal = self._labels(info) == self._labels(self.infos[before])
-                again[equal].append((item, before))
-        for equal, pairs in again.items():
+        again: dict[str, list[tuple[int, int]]] = {"the same label": [], "another label": []}
+        for item, info in enumerate(self.infos):
+            place = (self.paths[item], info.get("offset"))
+            name = place if self.kind in LISTS else info.get("narration_id", item)
+            before = first.setdefault(name, item)
+            if before != item:
+                equal = self.labels[item] == self.labels[before]
+                again["the same label" if equal else "another label"].append((item, before))
+        for what, pairs in again.items():
             if pairs:
                 item, before = pairs[0]
                 name = self.infos[item].get("narration_id") or self.paths[item]
                 yield (
-                    f"{self.at(item)}: {name} is also in {self.at(before)}, with "
-                    f"{'the same' if equal else 'another'} label; {len(pairs)} such entries"
+                    f"{self.at(item)}: {name} is also in {self.at(before)}, with {what}; "
+                    f"{len(pairs)} such entries"
                 )
 
     def outside(self) -> Iterator[str]:
         """Files that are not below the prefix: absolute paths, and paths with ``..``."""
-        if not self.prefix:
-            return
         found = [
             item
-            for item, path in enumerate(self.paths)
-            if (".." in path or not path.startswith(self.prefix))
+            for item, path in enumerate(self.paths if self.prefix else ())
+            if (".." in path or not path.startswith(self.prefix))  # the quick part
             and os.path.relpath(path, self.prefix).startswith("..")
         ]
         if found:
@@ -199,17 +188,27 @@ class Annotations:
                 not os.path.splitext(name)[1] and f"{name}.mp4" in folders[folder]
             )
 
+        steps = self.dataset.get("pipeline") or ()
+        if any(step.get("io_backend", "disk") not in ("disk", "local") for step in steps):
+            return
         missing = [item for item, path in enumerate(self.paths) if path and not exists(path)]
-        missing += [i for i, info in enumerate(self.infos) if info.get("total_frames", 1) < 1]
+        missing += [item for item, x in enumerate(self.infos) if x.get("total_frames", 1) < 1]
         if len(missing) <= share * self.size:
             return
         path = self.paths[missing[0]]
         name = os.path.relpath(path, self.prefix or ".")
-        near = [name, os.path.join(os.path.dirname(self.prefix), name)]
-        near += [os.path.join(self.prefix, os.path.basename(path))]
-        near += glob.glob(glob.escape(os.path.splitext(path)[0]) + ".*")
+        near = (name, os.path.join(os.path.dirname(self.prefix), name))
+        near += (os.path.join(self.prefix, os.path.basename(path)),)
+        near += (*glob.glob(glob.escape(os.path.splitext(path)[0]) + ".*"),)
         hint = next((f", but {other} exists" for other in near if os.path.exists(other)), "")
         yield (
             f"{self.at(missing[0])}: {len(missing)} of {self.size} files are missing or have no "
             f"frames, the first is {path}{hint}; tools/data/check_videos.py lists bad files"
         )
+
+
+def _labels(label: object) -> tuple[int, ...]:
+    if isinstance(label, int):
+        return (label,)
+    values = np.ravel(label)
+    return tuple(values.tolist()) if values.dtype.kind in "iu" else ()

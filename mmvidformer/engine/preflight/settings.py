@@ -48,28 +48,18 @@ def compare_clips(cfg: Config, dataset: Mapping, model: nn.Module) -> Iterator[t
 
 
 def wrong_batch(loader: Mapping, sizes: Sequence[int], world_size: int) -> Iterator[str]:
-    """Find a batch size that leaves a process without a batch.
-
-    Args:
-        loader: Config of the dataloader.
-        sizes: Samples of the datasets inside wrappers.
-        world_size: Number of processes.
-    """
-    if not loader.get("drop_last") or type_name(loader.get("sampler") or {}) == "InfiniteSampler":
+    """A batch size that leaves a process without a batch, for datasets of ``sizes`` samples."""
+    dataset = loader["dataset"]
+    endless = type_name(loader.get("sampler") or {}) == "InfiniteSampler"
+    # Wrappers of a single dataset may repeat its samples.
+    wrapped = any("dataset" in one for one in (dataset, *(dataset.get("datasets") or ())))
+    if not loader.get("drop_last") or endless or wrapped:
         return
-    left = iter(sizes)
-
-    def count(dataset: Mapping) -> int:
-        inner = [*(dataset.get("datasets") or ()), dataset.get("dataset")]
-        inner = [count(one) for one in inner if one]
-        return sum(inner) * dataset.get("times", 1) if inner else next(left, 0)
-
-    samples = count(loader["dataset"])
-    most = math.ceil(samples / world_size)
+    most = math.ceil(sum(sizes) / world_size)
     if 0 < most < loader.get("batch_size", 1):
         yield (
             f"train_dataloader.batch_size must be at most {most} with drop_last, got "
-            f"{loader['batch_size']}: {samples} samples are shared by {world_size} processes"
+            f"{loader['batch_size']}: {sum(sizes)} samples are shared by {world_size} processes"
         )
 
 
