@@ -26,7 +26,7 @@ def test_killed_runs_resume(run, tools, tmp_path) -> None:
 
 def test_hostile_files_run_nothing(run, tools, tmp_path) -> None:
     out = tmp_path / "hostile.csv"
-    command = [sys.executable, "-W", "ignore", tools / "stress" / "hostile_files.py"]
+    command = [sys.executable, "-W", "ignore", "-m", "stress.hostile_files"]
     process = run(*command, "--only", "--resume FILE", "--out", out)
     log = process.communicate(timeout=400)[0]
     assert process.returncode == 0, log
