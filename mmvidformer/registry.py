@@ -64,7 +64,7 @@ HOOKS = _child(
     "mmvidformer.engine.checkpointing.preemption",
     "mmvidformer.engine.optim.compile",
     "mmvidformer.engine.optim.non_finite",
-    "mmvidformer.engine.preflight",
+    "mmvidformer.engine.preflight.hook",
 )
 LOOPS = _child("loop", _mmaction.LOOPS, "mmaction.engine", "mmvidformer.engine.checkpointing.loop")
 DATA_SAMPLERS = _child(

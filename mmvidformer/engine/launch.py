@@ -199,7 +199,8 @@ def launched(
         WrongSetup: If the checks find errors.
     """
     from mmvidformer.engine.checkpointing.resume import latest_checkpoint
-    from mmvidformer.engine.preflight import PreflightHook, check_run
+    from mmvidformer.engine.preflight import check_run
+    from mmvidformer.engine.preflight.hook import PreflightHook
 
     join_processes(cfg)
     try:

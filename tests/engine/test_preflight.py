@@ -2,6 +2,7 @@
 
 import logging
 import re
+import sys
 import time
 import tracemalloc
 from pathlib import Path
@@ -15,7 +16,8 @@ from safetensors.torch import save_file
 
 from mmvidformer.config import config_scope
 from mmvidformer.engine.loading import WrongWeights
-from mmvidformer.engine.preflight import PreflightHook, WrongSetup, check, check_run
+from mmvidformer.engine.preflight import WrongSetup, check, check_run
+from mmvidformer.engine.preflight.hook import PreflightHook
 from mmvidformer.registry import MODELS
 
 NAMES = [f"{letter}.mp4" for letter in "abcd"]
@@ -219,16 +221,16 @@ SETTINGS = {
         "VideoDataset: SampleFrame is not in the .*transform registry",
     ),
     "no_dataset": ({"val_dataloader": dict(batch_size=1)}, "val_dataloader has no dataset"),
-    "no_frames": ({f"{DATASET}.pipeline.1.clip_len": 0}, r"must be multiples of \[2\], got \[0\]"),
+    "no_frames": ({f"{DATASET}.pipeline.1.clip_len": 0}, r"must be a multiple of \[2\], got \[0\]"),
     "text_frames": ({f"{DATASET}.pipeline.1.clip_len": "4"}, r"got \['4'\]"),
     "one_side": ({f"{DATASET}.pipeline.2.crop_size": [32]}, r"of \[16, 16\], got \[32\]"),
     "tubelet": (
         {f"{DATASET}.pipeline.1.clip_len": 5},
-        r"frames of clips must be multiples of \[2\], got \[5\]",
+        r"clip_len of clips must be a multiple of \[2\], got \[5\]",
     ),
     "patch": (
         {f"{DATASET}.pipeline.2.crop_size": 40},
-        r"height and width of clips must be multiples of \[16, 16\], got \[40, 40\]",
+        r"height and width of clips must be a multiple of \[16, 16\], got \[40, 40\]",
     ),
     "model": ({"model.backbone.tubelt": 2}, "unexpected keyword argument 'tubelt'"),
     "no_checkpoint": ({"load_from": "gone.pth"}, r"there is no checkpoint gone\.pth"),
@@ -246,8 +248,8 @@ def test_a_wrong_setting_is_named(tmp_path, name):
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        ("pipeline.1.clip_len", 8, r"frames of clips are \[8\], the backbone is made for \[4\]"),
-        ("pipeline.2.crop_size", (64, 48), r"are \[48, 64\], the backbone is made for \[32, 32\]"),
+        ("pipeline.1.clip_len", 8, r"clip_len of clips is \[8\], model.backbone is made for \[4\]"),
+        ("pipeline.2.crop_size", (64, 48), r"is \[48, 64\], model.backbone is made for \[32, 32\]"),
     ],
 )
 def test_clips_of_another_size_are_a_warning(tmp_path, setting, value, message):
@@ -605,3 +607,15 @@ def test_the_hook_lets_features_do_without_the_head(tmp_path, weights):
     cfg = config(tmp_path)
     cfg.model.cls_head = dict(type="FeatureHead")
     PreflightHook().after_load_checkpoint(runner(cfg, training=False), {"state_dict": weights})
+
+
+def test_checks_and_tools_are_light_to_import(run):
+    code = """if True:
+        import sys
+        import mmvidformer.engine.launch
+        import mmvidformer.engine.preflight
+        heavy = ["mmengine.runner", "mmaction.models", "mmaction.datasets", "transformers", "timm"]
+        heavy += ["torch.distributed.fsdp", "torchvision", "sklearn", "matplotlib", "decord"]
+        print("loaded:", [name for name in heavy if name in sys.modules])
+    """
+    assert "loaded: []" in run(sys.executable, "-c", code).communicate(timeout=120)[0]

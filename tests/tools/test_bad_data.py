@@ -139,12 +139,12 @@ SETUPS = {
     "tubelet": (
         None,
         {f"{TRAIN}.pipeline.1.clip_len": 5},
-        r"must be multiples of \[2\], got \[5\]",
+        r"must be a multiple of \[2\], got \[5\]",
     ),
     "crop_size": (
         None,
         {f"{TRAIN}.pipeline.4.crop_size": 40},
-        r"must be multiples of \[16, 16\], got \[40, 40\]",
+        r"must be a multiple of \[16, 16\], got \[40, 40\]",
     ),
     "batch": (
         None,

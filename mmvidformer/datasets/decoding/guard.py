@@ -10,7 +10,7 @@ import torch
 from mmengine.dataset import BaseDataset
 from mmengine.logging import MMLogger, print_log
 
-from mmvidformer.datasets.decoding.errors import BadVideo
+from mmvidformer.datasets.decoding.errors import BadVideo, TooManyBadVideos
 from mmvidformer.datasets.decoding.faults import fault, path_of
 from mmvidformer.datasets.decoding.helper_process import HAS_FORK, HelperDied, HelperProcess
 from mmvidformer.datasets.decoding.ledger import BadSample, Ledger
@@ -142,7 +142,7 @@ class SafeDataset:
             if first is not None and self.test_mode:
                 return self._flagged(sample, idx, first)
             return sample
-        raise RuntimeError(
+        raise TooManyBadVideos(
             f"{MOST_TRIES} samples in a row are bad, from sample {idx} on; the first is {first}. "
             "Look for a wrong data_prefix or a fault of the pipeline; tools/data/check_videos.py "
             "lists bad videos"
@@ -200,7 +200,7 @@ class SafeDataset:
             print_log(f"bad video: {error}", logger="current", level=logging.WARNING)
         bad = len(self.ledger.samples())
         if bad > self.max_bad_share * len(self):
-            raise RuntimeError(
+            raise TooManyBadVideos(
                 f"{bad} of {len(self)} samples are bad, more than the share of "
                 f"{self.max_bad_share:g} that max_bad_share allows; the last is {error}. "
                 "tools/data/check_videos.py lists bad videos and writes the annotations without"

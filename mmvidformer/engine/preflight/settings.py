@@ -30,7 +30,7 @@ def compare_clips(cfg: Config, dataset: Mapping, model: nn.Module) -> Iterator[t
     _, *made_for = clip_shape(cfg)
     side_by_side = tuple(embed.stride) == tuple(embed.tubelet)
     for unit, size, tubelet, wanted in (
-        ("frames", frames[-1:], embed.tubelet[:1], made_for[:1]),
+        ("clip_len", frames[-1:], embed.tubelet[:1], made_for[:1]),
         ("height and width", frame_size(pipeline) or (), embed.tubelet[1:], made_for[1:]),
     ):
         size = list(size)
@@ -38,13 +38,10 @@ def compare_clips(cfg: Config, dataset: Mapping, model: nn.Module) -> Iterator[t
         if valid and side_by_side:
             valid = not any(n % side for n, side in zip(size, tubelet, strict=True))
         if size and not valid:
-            yield True, f"{unit} of clips must be multiples of {list(tubelet)}, got {size}"
+            yield True, f"{unit} of clips must be a multiple of {list(tubelet)}, got {size}"
         elif size and size != wanted:
-            yield (
-                False,
-                f"{unit} of clips are {size}, the backbone is made for {wanted} and resizes its "
-                "positions",
-            )
+            what = f"{unit} of clips is {size}, model.backbone is made for {wanted}"
+            yield False, f"{what} and will resize its positions"
 
 
 def wrong_batch(loader: Mapping, sizes: Sequence[int], world_size: int) -> Iterator[str]:
