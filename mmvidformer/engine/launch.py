@@ -3,23 +3,27 @@
 import os
 import pickle
 import sys
+import traceback
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from mmengine.config import Config, DictAction
 from mmengine.device import get_device
+from mmengine.dist import broadcast_object_list, get_world_size, is_main_process
 from mmengine.registry import RUNNERS
 from torch import distributed
 
 from mmvidformer.config import config_name
-from mmvidformer.engine.process_group import LAUNCHERS, join_processes, on_main_process
+from mmvidformer.engine.process_group import LAUNCHERS, join_processes
 
 if TYPE_CHECKING:  # takes seconds to import, and few tools need it
     from mmengine.runner import Runner
+
+Result = TypeVar("Result")
 
 # What mistakes in arguments, configs and files raise before a runner runs.
 MISTAKES = (OSError, ValueError, KeyError, ImportError, NotImplementedError, pickle.PickleError)
@@ -39,12 +43,40 @@ def run_tool(main: Callable[[], int | None]) -> int:
         return main() or 0
     except Exception as error:
         running = getattr(error, "while_running", False)
-        mistake = isinstance(error, FloatingPointError if running else MISTAKES)
-        mistake |= not running and "__init__()" in str(error)  # an argument that a config has wrong
-        if not (mistake or hasattr(error, "for_user")) or "MMVIDFORMER_DEBUG" in os.environ:
+        if not _print_mistake(error, running):
             raise
-        print(f"error: {describe(error)}", file=sys.stderr)
         return 1 if running else 2
+
+
+def _print_mistake(error: Exception, running: bool = False) -> bool:
+    mistake = isinstance(error, FloatingPointError if running else MISTAKES)
+    mistake |= not running and "__init__()" in str(error)  # an argument that a config has wrong
+    if not (mistake or hasattr(error, "for_user")) or "MMVIDFORMER_DEBUG" in os.environ:
+        return False
+    print(f"error: {describe(error)}", file=sys.stderr)
+    return True
+
+
+def on_main_process(function: Callable[[], Result]) -> Result:
+    """Call a function in the main process and return its result in all processes.
+
+    If it raises an error, the main process of several prints it before all end with status 2:
+    launchers kill the rest as soon as one process has ended.
+    """
+    outcome: list = [None, True]
+    if is_main_process():
+        try:
+            outcome[0] = function()
+        except Exception as error:
+            if get_world_size() == 1:
+                raise
+            if not _print_mistake(error):
+                traceback.print_exc()
+            outcome[1] = False
+    broadcast_object_list(outcome)
+    if not outcome[1]:
+        raise SystemExit(2)
+    return outcome[0]
 
 
 def describe(error: Exception) -> str:

@@ -2,17 +2,13 @@
 
 import os
 import subprocess
-from collections.abc import Callable
 from datetime import timedelta
-from typing import TypeVar
 
 from mmengine.config import Config
 from mmengine.device import get_device
-from mmengine.dist import broadcast_object_list, init_dist, is_main_process
+from mmengine.dist import init_dist
 from mmengine.utils.dl_utils import set_multi_processing
 from torch import distributed
-
-Result = TypeVar("Result")
 
 # Launcher: the variables it sets for rank, number of processes, and rank within the node.
 LAUNCHERS = {
@@ -63,25 +59,3 @@ def _read_launcher(launcher: str) -> None:
     nodes = ["scontrol", "show", "hostnames", os.environ["SLURM_NODELIST"]]
     listed = subprocess.run(nodes, check=True, capture_output=True, text=True).stdout
     os.environ["MASTER_ADDR"] = listed.splitlines()[0]
-
-
-def on_main_process(function: Callable[[], Result]) -> Result:
-    """Call a function in the main process and return its result in all processes.
-
-    Raises:
-        Exception: What the function raises, in the main process.
-        SystemExit: In the other processes then, with status 2.
-    """
-    outcome: list = [None, False]
-    error = None
-    if is_main_process():
-        try:
-            outcome[0] = function()
-        except Exception as caught:
-            error, outcome[1] = caught, True
-    broadcast_object_list(outcome)
-    if error is not None:
-        raise error
-    if outcome[1]:
-        raise SystemExit(2)
-    return outcome[0]

@@ -12,8 +12,8 @@ from mmengine.config import Config
 from torch import distributed
 
 from mmvidformer.engine import launch, process_group
-from mmvidformer.engine.launch import add_model_arguments, run_tool
-from mmvidformer.engine.process_group import join_processes, on_main_process
+from mmvidformer.engine.launch import add_model_arguments, on_main_process, run_tool
+from mmvidformer.engine.process_group import join_processes
 
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 

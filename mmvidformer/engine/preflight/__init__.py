@@ -6,8 +6,7 @@ from mmengine.config import Config
 from mmengine.dist import get_world_size, is_main_process
 
 from mmvidformer.config import leaf_datasets, type_name
-from mmvidformer.engine.launch import describe
-from mmvidformer.engine.process_group import on_main_process
+from mmvidformer.engine.launch import describe, on_main_process
 
 
 class WrongSetup(ValueError):
@@ -107,7 +106,7 @@ def check_run(cfg: Config, splits: Sequence[str], hint: str, weights: bool = Tru
 
     Raises:
         WrongSetup: If there are errors. The message ends with the hint how to skip the checks.
-            Other processes than the main one exit then.
+        SystemExit: Then, if there are several processes.
     """
 
     def refuse() -> list[str]:
