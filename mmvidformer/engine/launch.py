@@ -211,6 +211,15 @@ def build_runner(cfg: Config) -> "Runner":
     return RUNNERS.build(cfg)
 
 
+def _newest(work_dir: str) -> str | None:
+    from mmvidformer.engine.checkpointing.resume import latest_checkpoint
+
+    try:
+        return latest_checkpoint(work_dir)
+    except RuntimeError as error:  # all are damaged
+        raise ValueError(error) from error
+
+
 @contextmanager
 def launched(
     cfg: Config, checks: Sequence[str] | None = None, resume: str | None = None
@@ -230,14 +239,13 @@ def launched(
     Raises:
         WrongSetup: If the checks find errors.
     """
-    from mmvidformer.engine.checkpointing.resume import latest_checkpoint
     from mmvidformer.engine.preflight import check_run
     from mmvidformer.engine.preflight.hook import PreflightHook
 
     join_processes(cfg)
     try:
         if resume == "auto":
-            resume = on_main_process(lambda: latest_checkpoint(cfg.work_dir))
+            resume = on_main_process(lambda: _newest(cfg.work_dir))
         if resume is not None:
             cfg.resume, cfg.load_from = True, resume
         if checks:

@@ -165,3 +165,10 @@ def test_a_mistake_ends_in_one_message_and_status_2(
     error = printed[printed.rindex("error: ") :]
     assert len(error.splitlines()) <= 3 and "Traceback" not in printed
     assert re.search(message, error), error
+
+
+def test_resuming_names_damaged_checkpoints(train, make_config, tmp_path, capsys):
+    (tmp_path / "epoch_1.pth").write_bytes(b"cut off")
+    arguments = [str(make_config("damaged")), "--work-dir", str(tmp_path), "--resume"]
+    assert run_tool(lambda: train(arguments)) == 2
+    assert re.search(r"error: .*\(epoch_1.pth\); remove them\n$", capsys.readouterr().err)
