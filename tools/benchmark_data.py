@@ -27,6 +27,7 @@ from mmvidformer.analysis.data_loading import (
     model_rate,
 )
 from mmvidformer.config import load_config
+from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.engine.decoding import set_video_backend
 from mmvidformer.visualization import draw_parts
 
@@ -81,12 +82,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     rate.add_argument("--model", action="store_true", help="measure the model's step here")
     rate.add_argument("--clips-per-second", type=float, help="what the model takes elsewhere")
     parser.add_argument("--out", type=Path, help="folder for data.csv and data.png")
+    parser.add_argument("--video-backend", choices=BACKENDS, help="as tools/train.py")
     parser.add_argument("--cfg-options", nargs="+", action=DictAction, help="as tools/train.py")
     args = parser.parse_args(argv)
 
-    cfg = load_config(args.config, args.cfg_options)
-    if cfg.get("video_backend"):
-        set_video_backend(cfg, cfg.video_backend)
+    cfg = load_config(args.config)
+    if args.video_backend is not None:
+        set_video_backend(cfg, args.video_backend)
+    cfg.merge_from_dict(args.cfg_options or {})
     init_default_scope(cfg.get("default_scope", "mmaction"))
     parts = measure_loading(cfg, args.split, args.samples)
     rows = rows_of(parts)

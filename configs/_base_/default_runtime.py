@@ -11,9 +11,9 @@ default_hooks = dict(
     non_finite=dict(type="mmvidformer.NonFiniteLossHook", policy="stop"),
     preemption=dict(type="mmvidformer.PreemptionHook"),
     data_root=dict(type="mmvidformer.DataRootHook"),
+    bad_videos=dict(
+        type="mmvidformer.BadVideoHook", on_bad_video="resample", max_bad_share=0.05, time_limit=60
+    ),
 )
 # Seconds that a process waits for the others, which may have died, before it ends with an error.
 env_cfg = dict(dist_cfg=dict(timeout=600))
-
-# tools/train.py and test.py lay this on all data sets; see docs/robustness.md.
-bad_videos = dict(on_bad_video="resample", max_bad_share=0.05, time_limit=60)

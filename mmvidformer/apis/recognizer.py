@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from mmvidformer.apis.video_views import WHOLE, Opened, Source, VideoViews
 from mmvidformer.config import load_config
-from mmvidformer.engine.decoding import set_video_backend
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.models.horst.heads import AnticipationHead
 
@@ -100,8 +99,6 @@ class Recognizer:
         cfg = load_config(config) if isinstance(config, str) else config
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-        if cfg.get("video_backend"):
-            set_video_backend(cfg, cfg.video_backend)
         self.views = VideoViews(cfg)
         self.model = load_recognizer(cfg, checkpoint, device)
         self.tasks = video_tasks(self.model)

@@ -37,8 +37,6 @@ def use_lists(cfg: Config, lists: VideoLists) -> list[str]:
         loader = cfg.get(f"{split}_dataloader")
         if loader is None:
             raise ValueError(f"the config has no {split}_dataloader")
-        while "dataset" in loader.dataset:  # of a config that a run has written: a wrapper
-            loader.dataset = loader.dataset.dataset
         dataset = loader.dataset
         _check_dataset(cfg, dataset)
         if not lists.counts[source]:

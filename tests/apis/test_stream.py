@@ -126,7 +126,7 @@ def test_pipelines_that_do_not_fit_are_told(small: Callable, film: Callable) -> 
     with Capture(film(6, 4)) as video, pytest.raises(ValueError, match="one view of a frame"):
         next(build_frame_pipeline(cfg).read(video))
     steps[1] = dict(type="UniformSample", clip_len=4)
-    with pytest.raises(ValueError, match="how often a frame is taken: DecordInit, UniformSample"):
+    with pytest.raises(ValueError, match="how often a frame is taken: VideoInit, UniformSample"):
         build_frame_pipeline(cfg)
     steps[2] = dict(type="mmvidformer.LmdbDecode", feature_shape=(4,))
     with pytest.raises(ValueError, match="decodes no images"):

@@ -137,7 +137,7 @@ def test_tiled_videos_name_what_is_wrong(tiny_videos, tmp_path) -> None:
     broken = type(tiny_videos)(tmp_path, tmp_path / "list.txt", tmp_path / "list.txt")
     unread = tiled(broken)
     assert len(unread) == 1
-    with pytest.raises(BadVideo, match=r"gone\.mp4: is missing, is no video"):
+    with pytest.raises(BadVideo, match=r"gone\.mp4: there is no such file"):
         unread[0]
 
 

@@ -35,7 +35,7 @@ def test_each_part_is_measured(main_of, make_config, tmp_path, capsys, split):
     main = main_of("benchmark_data")
     main(
         [str(config), "--split", split, "--samples", "3", "--out", str(tmp_path), "--model"]
-        + ["--cfg-options", "video_backend=pyav"]
+        + ["--video-backend", "pyav"]
     )
     columns, *rows = csv.reader((tmp_path / "data.csv").open())
     assert columns == ["part", "place", "ms", "share"]

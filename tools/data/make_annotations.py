@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from mmvidformer.datasets.decoding.check_files import read_files, read_first_frame
 from mmvidformer.datasets.own_lists import FILES, write_lists
 from mmvidformer.datasets.own_videos import (
     count_splits,
@@ -18,7 +19,6 @@ from mmvidformer.datasets.own_videos import (
     read_labels_csv,
     split_videos,
 )
-from mmvidformer.datasets.video_files import why_unreadable
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -49,9 +49,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         root = args.source
     tell([(path, "no video by its suffix, or in no class's folder") for path in others])
     if not args.no_check:
-        checked = tqdm(videos, unit="video", disable=None)
-        wrong = {video: why for video in checked if (why := why_unreadable(video.path))}
-        tell([(video.path, why) for video, why in wrong.items()])
+        read = read_files(read_first_frame, [{"filename": str(video.path)} for video in videos])
+        checked = zip(videos, tqdm(read, total=len(videos), unit="video", disable=None))
+        wrong = {video: error for video, error in checked if error is not None}
+        tell([(video.path, getattr(e, "reason", str(e))) for video, e in wrong.items()])
         videos = [video for video in videos if video not in wrong]
     videos = split_videos(videos, args.val, args.test, args.seed)
     lists = write_lists(videos, args.out or root, args.force)

@@ -1,78 +1,87 @@
-"""Frames of a video file by number, through decord, PyAV or OpenCV: the same numbers from each.
-
-A reader has the part of ``decord.VideoReader`` that MMAction2's transforms use: its length,
-``get_avg_fps`` and ``get_batch``. Frame i is the i-th in the order of display. A frame that the
-container counts but the stream lacks cuts ``len`` when it is met, and the last real one stands in.
-"""
+"""Frames of a video file by index, through decord, PyAV or OpenCV: the same frames from each."""
 
 import io
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
 
-from mmvidformer.datasets.decoding.errors import BadVideo
-from mmvidformer.datasets.decoding.faults import fault_of_file, first_line
+from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_file, first_line
+from mmvidformer.lookup import look_up
 
 if TYPE_CHECKING:
     import av
 
-Source = str | io.BytesIO
 
+class VideoReader:
+    """An open video, with the part of ``decord.VideoReader`` that MMAction2's transforms use.
 
-class VideoReader(Protocol):
-    """What the readers have in common."""
+    Frame i is the i-th in the order of display. Containers may count more frames than the stream
+    has. When such a frame is met, ``len`` shrinks, and the last real frame is returned instead.
+
+    Args:
+        path: The file.
+        source: Its path, or its content.
+        num_threads: Number of decoding threads.
+
+    Raises:
+        BadVideo: If the file cannot be opened.
+    """
+
+    def __init__(self, path: str, source: str | io.BytesIO, num_threads: int) -> None:
+        self._path, self._source, self._num_threads = path, source, num_threads
+        self._length = 0
 
     def __len__(self) -> int:
-        """Frames of the video."""
+        return self._length
 
     def get_avg_fps(self) -> float:
-        """Frames a second, on average over the video."""
+        """Return the average number of frames per second."""
+        raise NotImplementedError
 
     def get_batch(self, indices: Sequence[int]) -> list[np.ndarray]:
-        """Decode frames; ``indices`` rise.
+        """Decode frames.
+
+        Args:
+            indices: Indices of the frames, in ascending order.
 
         Returns:
-            An array (H, W, 3), uint8, RGB, for each index.
+            For each index an RGB image (H, W, 3), uint8.
 
         Raises:
             BadVideo: If a frame cannot be decoded.
         """
+        raise NotImplementedError
+
+    def _bad(self, reason: str) -> BadVideo:
+        return BadVideo(self._path, reason)
 
 
-class DecordReader:
-    """Frames through decord.
-
-    In AVI with B-frames decord jumps, and skips, to other frames than the wanted one (frame 5 of a
-    test file gives its frame 1), so that there it is made to go frame by frame.
-    """
-
-    def __init__(self, path: str, source: Source, num_threads: int) -> None:
+class _DecordReader(VideoReader):
+    def __init__(self, *args) -> None:
+        super().__init__(*args)
         import decord
 
-        self._path, self._error = path, decord.DECORDError
+        self._error = decord.DECORDError
         try:
-            self._reader = decord.VideoReader(source, num_threads=num_threads)
+            self._reader = decord.VideoReader(self._source, num_threads=self._num_threads)
         except (self._error, RuntimeError) as error:
-            raise BadVideo(path, f"decord cannot open it: {first_line(error)}") from error
-
-    def __len__(self) -> int:
-        return len(self._reader)
+            raise self._bad(f"decord cannot open it: {first_line(error)}") from error
+        self._length = len(self._reader)
 
     def get_avg_fps(self) -> float:
-        """Frames a second."""
         return self._reader.get_avg_fps()
 
     def get_batch(self, indices: Sequence[int]) -> list[np.ndarray]:
-        """Decode frames; ``indices`` rise."""
         try:
+            # In AVI with B-frames decord seeks, and skips, to other frames than the wanted ones.
             if self._path.lower().endswith(".avi"):
                 return self._in_order(indices)
             return list(self._reader.get_batch(indices).asnumpy())
         except (self._error, IndexError, StopIteration) as error:
-            raise BadVideo(self._path, f"decord cannot decode it: {first_line(error)}") from error
+            raise self._bad(f"decord cannot decode it: {first_line(error)}") from error
 
     def _in_order(self, indices: Sequence[int]) -> list[np.ndarray]:
         self._reader.seek(0)
@@ -85,48 +94,44 @@ class DecordReader:
         return images
 
 
-class PyAVReader:
-    """Frames through PyAV, told by the time stamps of the packets.
+class _PyAVReader(VideoReader):
+    """Numbers frames by the time stamps of the packets, which are read once without decoding.
 
-    The packets are read once on opening, without decoding. Where their times of display number the
-    frames, decoding starts at the last key frame before a wanted frame, elsewhere at the beginning.
+    Decoding starts at the last key frame before a wanted frame, or at the beginning if the times
+    of display do not number the frames.
     """
 
-    def __init__(self, path: str, source: Source, num_threads: int) -> None:
+    def __init__(self, *args) -> None:
+        super().__init__(*args)
         import av
 
-        self._path, self._av = path, av
+        self._error = av.FFmpegError
         try:
-            self._container = av.open(source)
+            self._container = av.open(self._source)
             if not self._container.streams.video:
-                raise BadVideo(path, "PyAV cannot open it: no video stream")
+                raise self._bad("PyAV cannot open it: no video stream")
             self._stream = self._container.streams.video[0]
-            self._stream.codec_context.thread_count = num_threads
+            self._stream.codec_context.thread_count = self._num_threads
             packets = [
                 (packet.pts, packet.is_keyframe)
                 for packet in self._container.demux(self._stream)
                 if packet.size and not packet.is_discard
             ]
         except av.FFmpegError as error:
-            raise BadVideo(path, f"PyAV cannot open it: {error.strerror}") from error
+            raise self._bad(f"PyAV cannot open it: {error.strerror}") from error
         self._length = len(packets)
         times = sorted({time for time, _ in packets if time is not None})
-        numbers = {time: number for number, time in enumerate(times)}
-        keys = [numbers[time] for time, is_key in packets if is_key and time is not None]
-        # AVI states no times of display; what FFmpeg makes up is not what frames then carry.
+        self._numbers = {time: number for number, time in enumerate(times)}
+        keys = [self._numbers[time] for time, is_key in packets if is_key and time is not None]
+        # AVI states no times of display, and frames do not have those that FFmpeg makes up.
         timed = len(times) == len(packets) and keys and self._container.format.name != "avi"
-        self._times, self._numbers = times if timed else None, numbers
+        self._times = times if timed else None
         self._keys = np.sort(keys) if timed else np.zeros(1, int)
 
-    def __len__(self) -> int:
-        return self._length
-
     def get_avg_fps(self) -> float:
-        """Frames a second."""
         return float(self._stream.average_rate or 0)
 
     def get_batch(self, indices: Sequence[int]) -> list[np.ndarray]:
-        """Decode frames; ``indices`` rise."""
         images: list[np.ndarray] = []
         frames, place = self._from(0), -1
         try:
@@ -143,15 +148,15 @@ class PyAVReader:
                 images.append(frame.to_ndarray(format="rgb24"))
         except StopIteration:
             if place < 0:
-                raise BadVideo(self._path, "PyAV finds no frame in it") from None
+                raise self._bad("PyAV finds no frame in it") from None
             self._length = place + 1
             return self.get_batch(np.minimum(indices, place))
-        except self._av.FFmpegError as error:
-            raise BadVideo(self._path, f"PyAV cannot decode it: {error.strerror}") from error
+        except self._error as error:
+            raise self._bad(f"PyAV cannot decode it: {error.strerror}") from error
         return images
 
     def _from(self, key: int) -> Iterator[tuple[int, "av.VideoFrame"]]:
-        """Frames and their numbers, from a key frame on."""
+        """Frames and their numbers from a key frame on."""
         start = self._times[key] if self._times and key else self._stream.start_time or 0
         self._container.seek(start, stream=self._stream)
         for count, frame in enumerate(self._container.decode(self._stream)):
@@ -161,16 +166,13 @@ class PyAVReader:
                 yield self._numbers[frame.pts], frame
 
 
-class OpenCVReader:
-    """Frames through OpenCV, which decodes from the beginning and converts what is wanted.
+class _OpenCVReader(VideoReader):
+    """Decodes from the beginning, since OpenCV seeks as if the frame rate were constant."""
 
-    Jumping in OpenCV goes by a constant frame rate, which not all files have.
-    """
-
-    def __init__(self, path: str, source: Source, num_threads: int) -> None:
-        if not isinstance(source, str):
-            raise BadVideo(path, "OpenCV reads local files only; take decord or pyav")
-        self._path, self._num_threads = path, num_threads
+    def __init__(self, *args) -> None:
+        super().__init__(*args)
+        if not isinstance(self._source, str):
+            raise self._bad("OpenCV reads local files only; use decord or pyav")
         capture = self._open()
         self._fps = capture.get(cv2.CAP_PROP_FPS)
         self._length = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
@@ -178,52 +180,46 @@ class OpenCVReader:
             self._length = 0
             while capture.grab():
                 self._length += 1
-        capture.release()
-        if self._length < 1:
-            raise BadVideo(path, "OpenCV finds no frame in it")
-
-    def __len__(self) -> int:
-        return self._length
+        if not self._length:
+            raise self._bad("OpenCV finds no frame in it")
 
     def get_avg_fps(self) -> float:
-        """Frames a second."""
         return self._fps
 
     def get_batch(self, indices: Sequence[int]) -> list[np.ndarray]:
-        """Decode frames; ``indices`` rise."""
         capture, place = self._open(), -1
         images: list[np.ndarray] = []
         for wanted in indices:
             while place < wanted and capture.grab():
                 place += 1
             if place < 0:
-                raise BadVideo(self._path, "OpenCV finds no frame in it")
+                raise self._bad("OpenCV finds no frame in it")
             if place < wanted:
                 self._length = place + 1
                 return self.get_batch(np.minimum(indices, place))
             read, image = capture.retrieve()
             if not read:
-                raise BadVideo(self._path, f"OpenCV cannot decode frame {wanted}")
+                raise self._bad(f"OpenCV cannot decode frame {wanted}")
             images.append(cv2.cvtColor(image, cv2.COLOR_BGR2RGB))
-        capture.release()
         return images
 
     def _open(self) -> cv2.VideoCapture:
         options = [cv2.CAP_PROP_N_THREADS, self._num_threads]
-        capture = cv2.VideoCapture(self._path, cv2.CAP_FFMPEG, options)
+        capture = cv2.VideoCapture(self._source, cv2.CAP_FFMPEG, options)
         if not capture.isOpened():
-            raise BadVideo(self._path, "OpenCV cannot open it")
-        # OpenCV turns a video by its rotation tag; decord and PyAV do not.
+            raise self._bad("OpenCV cannot open it")
+        # OpenCV rotates a video by its rotation tag; decord and PyAV do not.
         capture.set(cv2.CAP_PROP_ORIENTATION_AUTO, 0)
         return capture
 
 
 # Backend: its module and reader, the preferred first.
 READERS: dict[str, tuple[str, type[VideoReader]]] = {
-    "decord": ("decord", DecordReader),
-    "pyav": ("av", PyAVReader),
-    "opencv": ("cv2", OpenCVReader),
+    "decord": ("decord", _DecordReader),
+    "pyav": ("av", _PyAVReader),
+    "opencv": ("cv2", _OpenCVReader),
 }
+BACKENDS = ("auto", *READERS)
 
 
 def open_video(
@@ -233,30 +229,29 @@ def open_video(
 
     Args:
         path: The file.
-        backend: Row of ``READERS``, or ``'auto'``: the first that is installed and opens the file.
-        num_threads: Threads that decode.
-        content: The file's bytes, where it is not a local one.
+        backend: Backend in ``READERS``, or ``'auto'`` for the first one that is installed and opens
+            the file.
+        num_threads: Number of decoding threads.
+        content: Content of a file that is not local.
 
     Raises:
-        BadVideo: If there is no such file or it is empty, or no tried backend opens it, with what
-            each says.
+        BadVideo: If the file is missing or empty, or no tried backend opens it.
         ImportError: If ``backend`` is not installed, or none is.
-        ValueError: If ``backend`` is unknown.
+        KeyError: If ``backend`` is unknown.
     """
-    if backend not in ("auto", *READERS):
-        raise ValueError(f"backend must be auto, {', '.join(READERS)}; got {backend!r}")
+    look_up(BACKENDS, backend, "video backend")
     tried = list(READERS) if backend == "auto" else [backend]
     installed = [name for name in tried if find_spec(READERS[name][0]) is not None]
     if not installed:
         modules = " or ".join(READERS[name][0] for name in tried)
-        raise ImportError(f"to decode videos with backend {backend!r} install {modules}")
-    plain = fault_of_file(path) if content is None else None
-    if plain is not None:
-        raise BadVideo(path, plain)
+        raise ImportError(f"to decode videos with the backend {backend!r} install {modules}")
+    fault = fault_of_file(path) if content is None else None
+    if fault is not None:
+        raise BadVideo(path, fault)
     reasons = []
     for name in installed:
+        source = path if content is None else io.BytesIO(content)
         try:
-            source = path if content is None else io.BytesIO(content)
             return READERS[name][1](path, source, num_threads)
         except BadVideo as error:
             reasons.append(error.reason)
