@@ -27,9 +27,9 @@ class BadVideoHook(Hook):
     Metrics of validation and test count bad videos as wrong, and are also given without them
     (``mmvidformer.evaluation.BadVideoEvaluator``).
 
-    After each epoch ranks share what they found. Bad samples are listed in ``bad_videos_train.csv``,
-    ``bad_videos_val.csv`` and ``bad_videos_test.csv`` in the work dir (sample, path, reason), and
-    if there are more than ``max_bad_share`` over all ranks, the run ends.
+    After each epoch ranks share what they found. Bad samples are listed in the work dir, in
+    ``bad_videos_train.csv``, ``bad_videos_val.csv`` and ``bad_videos_test.csv`` (sample, path,
+    reason), and if there are more than ``max_bad_share`` over all ranks, the run ends.
 
     Args:
         on_bad_video: ``'resample'`` or ``'raise'``, as in ``SafeDataset``.

@@ -9,7 +9,6 @@ from mmengine.dist import all_gather_object, get_dist_info
 from mmengine.evaluator import DumpResults, Evaluator
 from mmengine.logging import print_log
 from mmengine.structures import BaseDataElement
-from torch import Tensor
 
 from mmvidformer.evaluation.challenge_json import ChallengeJson
 from mmvidformer.evaluation.save_scores import SaveScores

@@ -50,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     tell([(path, "no video by its suffix, or in no class's folder") for path in others])
     if not args.no_check:
         read = read_files(read_first_frame, [{"filename": str(video.path)} for video in videos])
-        checked = zip(videos, tqdm(read, total=len(videos), unit="video", disable=None))
+        bar = tqdm(read, total=len(videos), unit="video", disable=None)
+        checked = zip(videos, bar, strict=True)
         wrong = {video: error for video, error in checked if error is not None}
         tell([(video.path, getattr(e, "reason", str(e))) for video, e in wrong.items()])
         videos = [video for video in videos if video not in wrong]
