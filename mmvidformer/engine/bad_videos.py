@@ -136,4 +136,4 @@ def _report(runner: Runner, split: str, loader: DataLoader) -> None:
             level=logging.WARNING,
         )
     for dataset in _guarded(loader):
-        dataset.check_share()
+        dataset.check_share(len(dataset.bad_samples.known()), len(dataset))

@@ -34,8 +34,7 @@ class BadVideoEvaluator:
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.evaluator = evaluator
-        self.bad: list[dict[str, str]] = []  # of the last evaluation, from all ranks
-        self._faults: list[dict[str, str] | None] = []
+        self._bad: list[bool] = []  # whether each sample is bad, so far
 
     def __getattr__(self, name: str) -> object:
         if name == "evaluator":  # not set yet, while this is copied
@@ -46,12 +45,10 @@ class BadVideoEvaluator:
         self, data_samples: Sequence[BaseDataElement], data_batch: object | None = None
     ) -> None:
         """Process a batch, after replacing the scores of bad samples."""
-        samples = []
-        for sample in data_samples:
-            reason = sample.get("bad_video")
-            fault = None if reason is None else {"path": sample.bad_path, "reason": reason}
-            self._faults.append(fault)
-            samples.append(sample if fault is None else _with_worst_scores(sample))
+        bad = ["bad_video" in sample for sample in data_samples]
+        self._bad += bad
+        pairs = zip(data_samples, bad, strict=True)
+        samples = [_with_worst_scores(sample) if is_bad else sample for sample, is_bad in pairs]
         self.evaluator.process(data_samples=samples, data_batch=data_batch)
 
     def evaluate(self, size: int) -> dict:
@@ -61,30 +58,29 @@ class BadVideoEvaluator:
             size: Number of samples in the dataset.
         """
         rank, ranks = get_dist_info()
-        faults = self._faults[: -(-(size - rank) // ranks)]  # without the repeated ones
-        self._faults = []
-        gathered = all_gather_object([fault for fault in faults if fault is not None])
-        self.bad = [fault for part in gathered for fault in part]
-        good = size - len(self.bad)
+        bad = self._bad[: -(-(size - rank) // ranks)]  # without the repeated ones
+        self._bad = []
+        good = size - sum(all_gather_object(sum(bad)))
         without = []
         for metric in self.evaluator.metrics if 0 < good < size else ():
-            if not isinstance(metric, WRITERS) and len(metric.results) >= len(faults):
+            if not isinstance(metric, WRITERS) and len(metric.results) >= len(bad):
                 twin = copy.copy(metric)
-                pairs = zip(metric.results, faults, strict=False)
-                twin.results = [result for result, fault in pairs if fault is None]
+                pairs = zip(metric.results, bad, strict=False)
+                twin.results = [result for result, is_bad in pairs if not is_bad]
                 without.append(twin)
         metrics = self.evaluator.evaluate(size)
-        if self.bad:
-            metrics = {**metrics, "bad_videos": len(self.bad)}
-            for metric in without:
-                for name, value in metric.evaluate(good).items():
-                    metrics[f"good_videos/{name}"] = value
-            print_log(
-                f"{len(self.bad)} of {size} samples could not be read. They count as wrong; "
-                "metrics named good_videos/... are without them",
-                logger="current",
-                level=logging.WARNING,
-            )
+        if good == size:
+            return metrics
+        print_log(
+            f"{size - good} of {size} samples could not be read. They count as wrong; metrics "
+            "named good_videos/... are without them",
+            logger="current",
+            level=logging.WARNING,
+        )
+        metrics = {**metrics, "bad_videos": size - good}
+        for metric in without:
+            for name, value in metric.evaluate(good).items():
+                metrics[f"good_videos/{name}"] = value
         return metrics
 
 

@@ -7,11 +7,12 @@ class) and classes.txt (names), and prints how many videos of each class are in 
 
 from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from tqdm import tqdm
 
-from mmvidformer.datasets.decoding.check_files import read_files, read_first_frame
+from mmvidformer.datasets.decoding.check_files import read_files, read_to_end
 from mmvidformer.datasets.own_lists import FILES, write_lists
 from mmvidformer.datasets.own_videos import (
     count_splits,
@@ -49,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         root = args.source
     tell([(path, "no video by its suffix, or in no class's folder") for path in others])
     if not args.no_check:
-        read = read_files(read_first_frame, [{"filename": str(video.path)} for video in videos])
+        infos = [{"filename": str(video.path)} for video in videos]
+        read = read_files(partial(read_to_end, first_only=True), infos)
         bar = tqdm(read, total=len(videos), unit="video", disable=None)
         checked = zip(videos, bar, strict=True)
         wrong = {video: error for video, error in checked if error is not None}

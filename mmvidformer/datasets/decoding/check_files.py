@@ -16,14 +16,6 @@ from mmvidformer.datasets.epic_kitchens import COLUMNS
 CHUNK = 16
 
 
-class Entry(NamedTuple):
-    """A line of an annotation file: its number from 1, its text, and fields as for a pipeline."""
-
-    line: int
-    text: str
-    info: dict
-
-
 class _Files(Dataset):
     def __init__(self, read: Callable[[Mapping], object], infos: Sequence[Mapping]) -> None:
         self.read, self.infos = read, infos
@@ -56,7 +48,7 @@ def read_files(
 
     Args:
         read: Function that reads a file, such as ``read_to_end``.
-        infos: Its argument for each file: ``filename``, or ``frame_dir`` and further fields.
+        infos: Argument of ``read`` for each file, with the path as ``filename`` or ``frame_dir``.
         workers: Number of processes.
         time_limit: Seconds for one file.
 
@@ -70,36 +62,33 @@ def read_files(
     yield from outcomes
 
 
-def read_to_end(info: Mapping) -> None:
-    """Decode all frames of a video, or of a folder.
+def read_to_end(info: Mapping, first_only: bool = False) -> None:
+    """Decode all frames of a video with decord, or of a folder, or only the first of a video.
 
     Raises:
-        BadVideo: If frames of a folder are missing or damaged, or a video has none.
-        Exception: What decord raises.
+        Exception: If a frame is missing or damaged.
     """
     if "frame_dir" in info:
         fault = fault_of_frames(info)
-        if fault is not None:
-            raise BadVideo(path_of(info), fault)
-        return
-    reader = _open(info)
-    for first in range(0, len(reader), CHUNK):
-        reader.get_batch(range(first, min(first + CHUNK, len(reader))))
+    else:
+        import decord
+
+        decord.logging.set_level(decord.logging.QUIET)  # FFmpeg logs each damaged block
+        reader = decord.VideoReader(path_of(info), num_threads=1)
+        fault = None if len(reader) else "has no frames"
+        count = min(1, len(reader)) if first_only else len(reader)
+        for first in range(0, count, CHUNK):
+            reader.get_batch(range(first, min(first + CHUNK, count)))
+    if fault is not None:
+        raise BadVideo(path_of(info), fault)
 
 
-def read_first_frame(info: Mapping) -> None:
-    """Decode the first frame of a video; see ``read_to_end``."""
-    _open(info).get_batch([0])
+class Entry(NamedTuple):
+    """A line of an annotation file: its number from 1, its text, and its file as an ``info``."""
 
-
-def _open(info: Mapping) -> Sequence:
-    import decord
-
-    decord.logging.set_level(decord.logging.QUIET)  # FFmpeg logs each damaged block
-    reader = decord.VideoReader(path_of(info), num_threads=1)
-    if not len(reader):
-        raise BadVideo(path_of(info), "has no frames")
-    return reader
+    line: int
+    text: str
+    info: dict
 
 
 def read_entries(
@@ -111,11 +100,9 @@ def read_entries(
 ) -> tuple[str, list[Entry]]:
     """Read a list of videos, of folders of frames, or the csv file of EPIC-Kitchens-100.
 
-    Lines of a list are ``PATH LABEL`` or ``FOLDER FRAMES LABEL``, as in MMAction2. A file with the
-    header of EPIC-Kitchens is read as such.
-
     Args:
-        ann_file: Annotation file.
+        ann_file: Annotation file. Lines are ``PATH LABEL`` or ``FOLDER FRAMES LABEL``, as in
+            MMAction2, unless there is the header of EPIC-Kitchens.
         root: Folder of the videos or folders (``data_prefix``).
         delimiter: Delimiter of the columns of a list.
         filename_tmpl: Template of the names of frames.
@@ -130,9 +117,11 @@ def read_entries(
     lines = Path(ann_file).read_text(encoding="utf-8").splitlines(keepends=True)
     if lines and set(COLUMNS) <= set(next(csv.reader(lines[:1]))):
         rows = csv.DictReader(lines)  # no field has a line break in it
-        infos = [{"filename": str(Path(root) / name.format(**row))} for row in rows]
-        pairs = zip(lines[1:], infos, strict=True)
-        return lines[0], [Entry(i, text, info) for i, (text, info) in enumerate(pairs, start=2)]
+        paths = [str(Path(root) / name.format(**row)) for row in rows]
+        return lines[0], [
+            Entry(number, text, {"filename": path})
+            for number, (text, path) in enumerate(zip(lines[1:], paths, strict=True), start=2)
+        ]
     entries = []
     for number, text in enumerate(lines, start=1):
         columns = text.strip().split(delimiter)
@@ -140,8 +129,8 @@ def read_entries(
         if len(columns) == 2:
             info = {"filename": path}
         elif len(columns) == 3 and columns[1].isdigit():
-            info = {"frame_dir": path, "filename_tmpl": filename_tmpl}
-            info["total_frames"] = int(columns[1])
+            frames = int(columns[1])
+            info = {"frame_dir": path, "filename_tmpl": filename_tmpl, "total_frames": frames}
         else:
             raise ValueError(
                 f"{ann_file}, line {number}: expected 'PATH LABEL' or 'FOLDER FRAMES LABEL' with "
@@ -170,19 +159,15 @@ def write_report(
     Returns:
         Paths of ``<name>_bad.csv`` (line, path, reason) and ``<name>_clean.<extension>``.
     """
-    ann_file, out_dir = Path(ann_file), Path(out_dir)
+    name, out_dir = Path(ann_file), Path(out_dir)
     out_dir.mkdir(parents=True, exist_ok=True)
-    bad = out_dir / f"{ann_file.stem}_bad.csv"
-    clean = out_dir / f"{ann_file.stem}_clean{ann_file.suffix}"
-    kept = header
+    bad = out_dir / f"{name.stem}_bad.csv"
+    clean = out_dir / f"{name.stem}_clean{name.suffix}"
+    rows = [(path_of(info), line, text) for line, text, info in entries]
     with bad.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["line", "path", "reason"])
-        for line, text, info in entries:
-            path = path_of(info)
-            if path in faults:
-                writer.writerow([line, path, faults[path]])
-            else:
-                kept += text
-    clean.write_text(kept, encoding="utf-8")
+        writer.writerows([line, path, faults[path]] for path, line, _ in rows if path in faults)
+    kept = [text for path, _, text in rows if path not in faults]
+    clean.write_text(header + "".join(kept), encoding="utf-8")
     return bad, clean

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from traceback import walk_tb
 
 import cv2
-import numpy as np
 from mmcv.transforms import BaseTransform
 
 # Keys under which datasets keep the path of a sample's video, folder of frames or LMDB.
@@ -71,24 +70,22 @@ def fault_of_frames(info: Mapping) -> str | None:
         info: ``frame_dir``, ``filename_tmpl``, ``total_frames``, ``start_index``, ``offset`` and
             ``modality``, as for MMAction2's ``RawFrameDecode``.
     """
-    folder, template, total = (info.get(k) for k in ("frame_dir", "filename_tmpl", "total_frames"))
+    folder, total = info["frame_dir"], info.get("total_frames")
     if not os.path.isdir(folder):
         return "there is no such folder"
-    if template is None or total is None or info.get("modality", "RGB") != "RGB":
+    if total is None or "filename_tmpl" not in info or info.get("modality", "RGB") != "RGB":
         return None
     if total < 1:
         return f"has {total} frames according to the annotation"
     first = info.get("start_index", 1) + info.get("offset", 0)
-    names = [template.format(first + i) for i in range(total)]
+    names = [info["filename_tmpl"].format(first + i) for i in range(total)]
     present = set(os.listdir(folder))
     missing = [name for name in names if name not in present]
     if missing:
         return f"{len(missing)} of {total} frames are missing, the first is {missing[0]}"
-    for name in names:
-        content = np.fromfile(os.path.join(folder, name), np.uint8)
-        if not content.size or cv2.imdecode(content, cv2.IMREAD_COLOR) is None:
-            return f"frame {name} cannot be decoded"
-    return None
+    damaged = (name for name in names if cv2.imread(os.path.join(folder, name)) is None)
+    name = next(damaged, None)
+    return name and f"frame {name} cannot be decoded"
 
 
 def first_line(error: Exception) -> str:

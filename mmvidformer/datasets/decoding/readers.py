@@ -2,17 +2,16 @@
 
 import io
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import Any
 
 import cv2
 import numpy as np
 
 from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_file, first_line
 from mmvidformer.lookup import look_up
-
-if TYPE_CHECKING:
-    import av
 
 
 class VideoReader:
@@ -30,16 +29,26 @@ class VideoReader:
         BadVideo: If the file cannot be opened.
     """
 
+    # Subclasses have these and ``_open``; ``_from``, which yields frames with their numbers from a
+    # key frame on; and ``_image``, which converts such a frame.
+    name = module = ""
+    # Key frames at which decoding can start, and time stamps of all frames if they number them.
+    _keys, _times = np.zeros(1, int), None
+
     def __init__(self, path: str, source: str | io.BytesIO, num_threads: int) -> None:
         self._path, self._source, self._num_threads = path, source, num_threads
-        self._length = 0
+        library = import_module(self.module)
+        try:
+            self._open(library)
+        except Exception as error:  # libraries raise several kinds
+            raise self._bad("open", error) from error
 
     def __len__(self) -> int:
         return self._length
 
     def get_avg_fps(self) -> float:
         """Return the average number of frames per second."""
-        raise NotImplementedError
+        return self._fps
 
     def get_batch(self, indices: Sequence[int]) -> list[np.ndarray]:
         """Decode frames.
@@ -53,45 +62,61 @@ class VideoReader:
         Raises:
             BadVideo: If a frame cannot be decoded.
         """
-        raise NotImplementedError
+        try:
+            return self._decode(indices)
+        except Exception as error:
+            raise self._bad("decode", error) from error
 
-    def _bad(self, reason: str) -> BadVideo:
-        return BadVideo(self._path, reason)
+    def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
+        images: list[np.ndarray] = []
+        frames, place = self._from(0), -1
+        for wanted in indices:
+            key = int(self._keys[max(np.searchsorted(self._keys, wanted, "right") - 1, 0)])
+            if key > place + 1:
+                frames, place = self._from(key), key - 1
+            while place < wanted:
+                number, frame = next(frames, (None, None))
+                if number is None and place < 0:
+                    raise ValueError("there is no frame in it")
+                if number is None:
+                    self._length = place + 1
+                    return self._decode(np.minimum(indices, place))
+                if number > place + 1:  # a gap in the time stamps: count the frames instead
+                    self._times, self._keys = None, np.zeros(1, int)
+                    return self._decode(indices)
+                place = number
+            images.append(self._image(frame))
+        return images
+
+    def _bad(self, action: str, error: Exception) -> BadVideo:
+        reason = getattr(error, "strerror", None) or first_line(error)  # PyAV's has no path
+        return BadVideo(self._path, f"{self.name} cannot {action} it: {reason}")
 
 
 class _DecordReader(VideoReader):
-    def __init__(self, *args) -> None:
-        super().__init__(*args)
-        import decord
+    name = module = "decord"
 
-        self._error = decord.DECORDError
-        try:
-            self._reader = decord.VideoReader(self._source, num_threads=self._num_threads)
-        except (self._error, RuntimeError) as error:
-            raise self._bad(f"decord cannot open it: {first_line(error)}") from error
-        self._length = len(self._reader)
+    def _open(self, library: ModuleType) -> None:
+        self._reader = library.VideoReader(self._source, num_threads=self._num_threads)
+        self._length, self._fps = len(self._reader), self._reader.get_avg_fps()
 
-    def get_avg_fps(self) -> float:
-        return self._reader.get_avg_fps()
+    def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
+        # In AVI with B-frames decord seeks, and skips, to other frames than the wanted ones.
+        if self._path.lower().endswith(".avi"):
+            return super()._decode(indices)
+        return list(self._reader.get_batch(indices).asnumpy())
 
-    def get_batch(self, indices: Sequence[int]) -> list[np.ndarray]:
-        try:
-            # In AVI with B-frames decord seeks, and skips, to other frames than the wanted ones.
-            if self._path.lower().endswith(".avi"):
-                return self._in_order(indices)
-            return list(self._reader.get_batch(indices).asnumpy())
-        except (self._error, IndexError, StopIteration) as error:
-            raise self._bad(f"decord cannot decode it: {first_line(error)}") from error
-
-    def _in_order(self, indices: Sequence[int]) -> list[np.ndarray]:
+    def _from(self, key: int) -> Iterator[tuple[int, Any]]:
         self._reader.seek(0)
-        images, place = [], -1
-        for wanted in indices:
-            while place < wanted:
+        for number in range(self._length):
+            try:
                 frame = self._reader.next()
-                place += 1
-            images.append(frame.asnumpy())
-        return images
+            except StopIteration:
+                raise IndexError(f"there is no frame {number}") from None
+            yield number, frame
+
+    def _image(self, frame: Any) -> np.ndarray:
+        return frame.asnumpy()
 
 
 class _PyAVReader(VideoReader):
@@ -101,62 +126,28 @@ class _PyAVReader(VideoReader):
     of display do not number the frames.
     """
 
-    def __init__(self, *args) -> None:
-        super().__init__(*args)
-        import av
+    name, module = "PyAV", "av"
 
-        self._error = av.FFmpegError
-        try:
-            self._container = av.open(self._source)
-            if not self._container.streams.video:
-                raise self._bad("PyAV cannot open it: no video stream")
-            self._stream = self._container.streams.video[0]
-            self._stream.codec_context.thread_count = self._num_threads
-            packets = [
-                (packet.pts, packet.is_keyframe)
-                for packet in self._container.demux(self._stream)
-                if packet.size and not packet.is_discard
-            ]
-        except av.FFmpegError as error:
-            raise self._bad(f"PyAV cannot open it: {error.strerror}") from error
-        self._length = len(packets)
+    def _open(self, library: ModuleType) -> None:
+        self._container = library.open(self._source)
+        if not self._container.streams.video:
+            raise ValueError("no video stream")
+        self._stream = self._container.streams.video[0]
+        self._stream.codec_context.thread_count = self._num_threads
+        packets = [
+            (packet.pts, packet.is_keyframe)
+            for packet in self._container.demux(self._stream)
+            if packet.size and not packet.is_discard
+        ]
+        self._length, self._fps = len(packets), float(self._stream.average_rate or 0)
         times = sorted({time for time, _ in packets if time is not None})
         self._numbers = {time: number for number, time in enumerate(times)}
         keys = [self._numbers[time] for time, is_key in packets if is_key and time is not None]
         # AVI states no times of display, and frames do not have those that FFmpeg makes up.
-        timed = len(times) == len(packets) and keys and self._container.format.name != "avi"
-        self._times = times if timed else None
-        self._keys = np.sort(keys) if timed else np.zeros(1, int)
+        if len(times) == len(packets) and keys and self._container.format.name != "avi":
+            self._times, self._keys = times, np.sort(keys)
 
-    def get_avg_fps(self) -> float:
-        return float(self._stream.average_rate or 0)
-
-    def get_batch(self, indices: Sequence[int]) -> list[np.ndarray]:
-        images: list[np.ndarray] = []
-        frames, place = self._from(0), -1
-        try:
-            for wanted in indices:
-                key = int(self._keys[max(np.searchsorted(self._keys, wanted, "right") - 1, 0)])
-                if key > place + 1:
-                    frames, place = self._from(key), key - 1
-                while place < wanted:
-                    number, frame = next(frames)
-                    if number > place + 1:  # a gap: count the frames instead
-                        self._times, self._keys = None, np.zeros(1, int)
-                        return self.get_batch(indices)
-                    place = number
-                images.append(frame.to_ndarray(format="rgb24"))
-        except StopIteration:
-            if place < 0:
-                raise self._bad("PyAV finds no frame in it") from None
-            self._length = place + 1
-            return self.get_batch(np.minimum(indices, place))
-        except self._error as error:
-            raise self._bad(f"PyAV cannot decode it: {error.strerror}") from error
-        return images
-
-    def _from(self, key: int) -> Iterator[tuple[int, "av.VideoFrame"]]:
-        """Frames and their numbers from a key frame on."""
+    def _from(self, key: int) -> Iterator[tuple[int, Any]]:
         start = self._times[key] if self._times and key else self._stream.start_time or 0
         self._container.seek(start, stream=self._stream)
         for count, frame in enumerate(self._container.decode(self._stream)):
@@ -165,59 +156,53 @@ class _PyAVReader(VideoReader):
             elif frame.pts in self._numbers:
                 yield self._numbers[frame.pts], frame
 
+    def _image(self, frame: Any) -> np.ndarray:
+        return frame.to_ndarray(format="rgb24")
+
 
 class _OpenCVReader(VideoReader):
     """Decodes from the beginning, since OpenCV seeks as if the frame rate were constant."""
 
-    def __init__(self, *args) -> None:
-        super().__init__(*args)
+    name, module = "OpenCV", "cv2"
+
+    def _open(self, library: ModuleType) -> None:
         if not isinstance(self._source, str):
-            raise self._bad("OpenCV reads local files only; use decord or pyav")
-        capture = self._open()
+            raise ValueError("only local files; use decord or pyav")
+        capture = self._capture()
         self._fps = capture.get(cv2.CAP_PROP_FPS)
         self._length = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
         if self._length < 1:  # not all containers state it
-            self._length = 0
-            while capture.grab():
-                self._length += 1
+            self._length = sum(1 for _ in self._from(0))
         if not self._length:
-            raise self._bad("OpenCV finds no frame in it")
+            raise ValueError("there is no frame in it")
 
-    def get_avg_fps(self) -> float:
-        return self._fps
-
-    def get_batch(self, indices: Sequence[int]) -> list[np.ndarray]:
-        capture, place = self._open(), -1
-        images: list[np.ndarray] = []
-        for wanted in indices:
-            while place < wanted and capture.grab():
-                place += 1
-            if place < 0:
-                raise self._bad("OpenCV finds no frame in it")
-            if place < wanted:
-                self._length = place + 1
-                return self.get_batch(np.minimum(indices, place))
-            read, image = capture.retrieve()
-            if not read:
-                raise self._bad(f"OpenCV cannot decode frame {wanted}")
-            images.append(cv2.cvtColor(image, cv2.COLOR_BGR2RGB))
-        return images
-
-    def _open(self) -> cv2.VideoCapture:
+    def _capture(self) -> cv2.VideoCapture:
         options = [cv2.CAP_PROP_N_THREADS, self._num_threads]
         capture = cv2.VideoCapture(self._source, cv2.CAP_FFMPEG, options)
         if not capture.isOpened():
-            raise self._bad("OpenCV cannot open it")
+            raise ValueError("unknown format")
         # OpenCV rotates a video by its rotation tag; decord and PyAV do not.
         capture.set(cv2.CAP_PROP_ORIENTATION_AUTO, 0)
         return capture
 
+    def _from(self, key: int) -> Iterator[tuple[int, Any]]:
+        capture, number = self._capture(), 0
+        while capture.grab():
+            yield number, capture
+            number += 1
 
-# Backend: its module and reader, the preferred first.
-READERS: dict[str, tuple[str, type[VideoReader]]] = {
-    "decord": ("decord", _DecordReader),
-    "pyav": ("av", _PyAVReader),
-    "opencv": ("cv2", _OpenCVReader),
+    def _image(self, frame: Any) -> np.ndarray:
+        read, image = frame.retrieve()
+        if not read:
+            raise ValueError("a frame is damaged")
+        return cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+
+
+# The preferred backend first.
+READERS: dict[str, type[VideoReader]] = {
+    "decord": _DecordReader,
+    "pyav": _PyAVReader,
+    "opencv": _OpenCVReader,
 }
 BACKENDS = ("auto", *READERS)
 
@@ -240,19 +225,18 @@ def open_video(
         KeyError: If ``backend`` is unknown.
     """
     look_up(BACKENDS, backend, "video backend")
-    tried = list(READERS) if backend == "auto" else [backend]
-    installed = [name for name in tried if find_spec(READERS[name][0]) is not None]
+    readers = [READERS[name] for name in READERS if backend in ("auto", name)]
+    installed = [reader for reader in readers if find_spec(reader.module) is not None]
     if not installed:
-        modules = " or ".join(READERS[name][0] for name in tried)
+        modules = " or ".join(reader.module for reader in readers)
         raise ImportError(f"to decode videos with the backend {backend!r} install {modules}")
     fault = fault_of_file(path) if content is None else None
     if fault is not None:
         raise BadVideo(path, fault)
     reasons = []
-    for name in installed:
-        source = path if content is None else io.BytesIO(content)
+    for reader in installed:
         try:
-            return READERS[name][1](path, source, num_threads)
+            return reader(path, path if content is None else io.BytesIO(content), num_threads)
         except BadVideo as error:
             reasons.append(error.reason)
     raise BadVideo(path, "; ".join(reasons))

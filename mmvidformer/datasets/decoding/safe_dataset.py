@@ -2,7 +2,6 @@
 
 import logging
 import random
-from contextlib import suppress
 from math import sqrt
 
 import numpy as np
@@ -115,13 +114,27 @@ class SafeDataset:
         self.bad_samples.start_epoch()
         self._due = samples
 
-    def check_share(self) -> None:
-        """Check the share of all samples that are known to be bad; called by ``BadVideoHook``.
+    def check_share(self, bad: int, samples: int) -> None:
+        """Check a share of bad samples.
+
+        Args:
+            bad: Number of bad samples.
+            samples: Number of samples, of the dataset or of the part that this process reads.
 
         Raises:
-            RuntimeError: If it is larger than ``max_bad_share``.
+            RuntimeError: If the share is larger than ``max_bad_share``. For a part it must be three
+                standard deviations larger, as a part may by chance be worse than the whole.
         """
-        self._check_share(len(self.bad_samples.known()), len(self))
+        allowed = self.max_bad_share * samples
+        if samples < len(self):
+            allowed += 3 * sqrt(allowed)
+        if bad > allowed:
+            last = [*self.bad_samples.known().values()][-1]
+            raise RuntimeError(
+                f"{bad} of {samples} samples are bad, too many for max_bad_share="
+                f"{self.max_bad_share:g}; the last one is {last.path}: {last.reason}. "
+                "tools/data/check_videos.py lists bad videos and writes annotations without them"
+            )
 
     def __getitem__(self, idx: int) -> dict:
         """Read a sample, or what the policy puts in its place."""
@@ -156,9 +169,6 @@ class SafeDataset:
         known = self.bad_samples.known().get(idx)
         if known is not None:
             raise BadVideo(known.path, known.reason)
-        if self._helper is not None:
-            with suppress(ImportError):
-                import decord  # noqa: F401  # once, not again in each helper
         state = _random_state()
         tries = interruptions = 0
         while True:
@@ -208,20 +218,7 @@ class SafeDataset:
         if all((fault.path, fault.reason) != (one.path, one.reason) for one in known):
             _warn(f"bad video: {fault}")
         self.bad_samples.add([BadSample(int(idx), fault.path, fault.reason)], in_epoch)
-        due = len(self) if self._due is None else self._due
-        self._check_share(self.bad_samples.in_epoch(), due)
-
-    def _check_share(self, bad: int, samples: int) -> None:
-        allowed = self.max_bad_share * samples
-        if samples < len(self):  # a part may by chance have a larger share than the whole
-            allowed += 3 * sqrt(allowed)
-        if bad > allowed:
-            last = [*self.bad_samples.known().values()][-1]
-            raise RuntimeError(
-                f"{bad} of {samples} samples are bad, too many for max_bad_share="
-                f"{self.max_bad_share:g}; the last one is {last.path}: {last.reason}. "
-                "tools/data/check_videos.py lists bad videos and writes annotations without them"
-            )
+        self.check_share(self.bad_samples.in_epoch(), self._due or len(self))
 
     def _flagged(self, filler: dict, idx: int, fault: BadVideo) -> dict:
         """The clip of another sample with the label and metainfo of a bad one."""

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import time
+from functools import partial
 
 import cv2
 import numpy as np
@@ -12,7 +13,6 @@ import pytest
 from mmvidformer.datasets.decoding.check_files import (
     read_entries,
     read_files,
-    read_first_frame,
     read_to_end,
     write_report,
 )
@@ -103,7 +103,7 @@ def test_what_hangs_or_crashes_is_replaced():
 def test_the_first_frame_alone(tmp_path):
     video(tmp_path / "a.mp4")
     infos = [{"filename": str(tmp_path / name)} for name in ("a.mp4", "b.mp4")]
-    good, bad = read_files(read_first_frame, infos, workers=0)
+    good, bad = read_files(partial(read_to_end, first_only=True), infos, workers=0)
     assert good is None and bad.reason == "there is no such file"
 
 

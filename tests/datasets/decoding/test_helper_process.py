@@ -4,6 +4,7 @@ import gc
 import os
 import re
 import signal
+import sys
 import time
 
 import numpy as np
@@ -35,6 +36,7 @@ def do(what):
         "exit": lambda: os._exit(3),
         "raise": lambda: 1 / 0,
         "lambda": lambda: lambda: None,
+        "quit": lambda: sys.exit(0),
         "pid": os.getpid,
     }
     return actions[what]()
@@ -88,12 +90,14 @@ def test_a_stall_counts_as_a_hang_without_proc(monkeypatch):
         HelperProcess(do, 0.5)("wait")
 
 
-def test_an_error_of_the_helper_itself_is_reported(capfd):
+@pytest.mark.parametrize(("what", "error"), [("lambda", "pickle"), ("quit", "SystemExit")])
+def test_an_error_of_the_helper_itself_is_reported(capfd, what, error):
+    """The answer cannot be sent, or the function ends the process: no fault of a video."""
     helper = HelperProcess(do, 20)
     with pytest.raises(RuntimeError, match="the helper process failed; its traceback is printed"):
-        helper("lambda")
+        helper(what)
     printed = capfd.readouterr().err
-    assert "Traceback" in printed and "pickle" in printed
+    assert "Traceback" in printed and error in printed
 
 
 def test_an_interrupted_call_leaves_no_answer_behind(monkeypatch):

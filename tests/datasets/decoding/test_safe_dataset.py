@@ -309,7 +309,7 @@ def test_a_rank_stops_when_its_part_is_worse_than_chance(share, bad, ends):
         data.start_epoch(100)  # another part
         data[bad - 1]
         assert data.bad_samples.in_epoch() == 1
-        data.check_share()
+        data.check_share(40, 800)
 
 
 def test_the_share_of_a_whole_dataset_is_exact():
@@ -320,7 +320,7 @@ def test_the_share_of_a_whole_dataset_is_exact():
     with pytest.raises(RuntimeError, match="41 of 800 samples are bad"):
         data[40]
     with pytest.raises(RuntimeError, match="41 of 800 samples are bad"):
-        data.check_share()
+        data.check_share(41, 800)
 
 
 def test_testing_flags_a_bad_sample_under_its_own_label(tmp_path):
