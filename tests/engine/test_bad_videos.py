@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
+from mmvidformer import get_config, list_configs
 from mmvidformer.datasets import SafeDataset
 from mmvidformer.engine.bad_videos import BadVideoHook
 
@@ -108,6 +109,20 @@ def test_how_the_dataset_of_a_loader_is_replaced():
     assert isinstance(loader.dataset, SafeDataset) and loader.dataset.time_limit is None
     assert 3.0 not in [float(sample["x"]) for sample in loader]
     assert list(loader.dataset.bad_samples.known()) == [3]
+
+
+@pytest.mark.parametrize("name", list_configs()[::12])
+def test_shipped_configs_have_the_hook_and_few_processes(name):
+    """Each worker has a helper: workers of training must end before those of validation start."""
+    cfg = get_config(name)
+    assert cfg.default_hooks.bad_videos == dict(
+        type="mmvidformer.BadVideoHook", on_bad_video="resample", max_bad_share=0.05, time_limit=60
+    )
+    for split in ("train", "val", "test"):
+        loader = cfg[f"{split}_dataloader"]
+        assert loader.num_workers <= 8 and not loader.get("persistent_workers")
+        assert "SafeDataset" not in str(loader.dataset)
+    assert not {"bad_videos", "video_backend"} & set(cfg)
 
 
 def test_all_ranks_are_counted_together(in_processes):
