@@ -22,11 +22,11 @@ class TiledVideoDataset(VideoDataset):
     each video. The clips are those of the pipeline's ``mmvidformer.TileFrames``.
 
     The number of clips follows from the frame count in the header of each video. Each rank reads
-    the headers of its part of the videos, and ranks share the counts, so all must build the
-    dataset. A file that states no frame count is one sample, which raises when it is read.
+    the headers of a part of the videos, and ranks share the counts, so all must build the dataset.
+    A file without a frame count is one sample, which raises when it is read.
 
     Adds the keys ``tiles`` (first clip, number of clips) and ``video_id`` (line of the annotation
-    file, from 0) to those of ``VideoDataset``.
+    file, from 0).
 
     Args:
         clips_per_item: Largest number of clips in a sample.
@@ -34,7 +34,7 @@ class TiledVideoDataset(VideoDataset):
 
     Raises:
         ValueError: If the pipeline has no ``TileFrames``, or ``clips_per_item`` is not positive.
-        BadVideo: On reading a sample whose file states no frame count.
+        BadVideo: On reading a sample whose file has no frame count.
     """
 
     def __init__(self, *args, clips_per_item: int = 8, **kwargs) -> None:
@@ -77,10 +77,8 @@ def _count_frames(videos: list[dict]) -> list[int | Exception]:
     part = videos[rank::ranks]
     counted = read_files(_frame_count, part, workers=8)
     bar = tqdm(counted, "headers", len(part), unit="video", disable=True if rank else None)
-    counts: list = [None] * len(videos)
-    for other, found in enumerate(all_gather_object(list(bar))):
-        counts[other::ranks] = found
-    return counts
+    parts = all_gather_object(list(bar))
+    return [parts[i % ranks][i // ranks] for i in range(len(videos))]
 
 
 def _frame_count(info: Mapping) -> int:

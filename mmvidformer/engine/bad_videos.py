@@ -8,7 +8,7 @@ from pathlib import Path
 from mmengine.dist import all_gather_object, get_world_size, is_main_process
 from mmengine.hooks import Hook
 from mmengine.logging import print_log
-from mmengine.runner import BaseLoop, Runner
+from mmengine.runner import Runner
 from torch.utils.data import DataLoader
 
 from mmvidformer.datasets.decoding.bad_samples import BadSample
@@ -37,8 +37,8 @@ class BadVideoHook(Hook):
         time_limit: Seconds for reading one sample; None for no limit.
 
     Raises:
-        ValueError: Before training, if the loop is an ``IterBasedTrainLoop`` whose dataset is not a
-            ``SafeDataset`` already.
+        ValueError: Before training, if the loop is an ``IterBasedTrainLoop`` and its dataset is not
+            a ``SafeDataset`` already.
         RuntimeError: After an epoch, on all ranks, if too many samples are bad.
     """
 
@@ -51,89 +51,51 @@ class BadVideoHook(Hook):
         max_bad_share: float = 0.05,
         time_limit: float | None = 60.0,
     ) -> None:
-        self.policy = dict(
-            on_bad_video=on_bad_video, max_bad_share=max_bad_share, time_limit=time_limit
-        )
+        self.policy = on_bad_video, max_bad_share, time_limit
 
-    def before_train(self, runner: Runner) -> None:
-        """Wrap the training dataset."""
-        loop = runner.train_loop
-        if hasattr(loop, "dataloader_iterator") and not _guarded(loop.dataloader):
-            raise ValueError(
-                "BadVideoHook cannot wrap the dataset of an IterBasedTrainLoop, whose dataloader "
-                "workers run already. Write train_dataloader.dataset=dict(type="
-                "'mmvidformer.SafeDataset', dataset=...), or default_hooks.bad_videos=None"
-            )
-        self._guard(loop.dataloader)
-
-    def before_train_epoch(self, runner: Runner) -> None:
-        """Start to count the bad samples of the epoch."""
-        # A loop by iterations is one epoch, in which a rank may see the whole dataset.
-        endless = hasattr(runner.train_loop, "dataloader_iterator")
-        _start_epoch(runner.train_dataloader, 1 if endless else get_world_size())
-
-    def after_train_epoch(self, runner: Runner) -> None:
-        """Share and report the bad samples."""
-        _report(runner, "train", runner.train_dataloader)
-
-    def before_val(self, runner: Runner) -> None:
-        """Wrap the validation dataset and its evaluator."""
-        self._guard_loop(runner.val_loop)
-
-    def after_val_epoch(self, runner: Runner, metrics: dict | None = None) -> None:
-        """Share and report the bad samples."""
-        _report(runner, "val", runner.val_dataloader)
-
-    def before_test(self, runner: Runner) -> None:
-        """Wrap the test dataset and its evaluator."""
-        self._guard_loop(runner.test_loop)
-
-    def after_test_epoch(self, runner: Runner, metrics: dict | None = None) -> None:
-        """Share and report the bad samples."""
-        _report(runner, "test", runner.test_dataloader)
-
-    def _guard(self, loader: DataLoader) -> None:
+    def _before_epoch(self, runner: Runner, mode: str = "train") -> None:
+        """Wrap the dataset and the evaluator if they are not, and start to count bad samples."""
+        loop = getattr(runner, f"{mode}_loop")
+        loader = loop.dataloader
+        endless = hasattr(loop, "dataloader_iterator")
         if not _guarded(loader):
+            if endless:
+                raise ValueError(
+                    "BadVideoHook cannot wrap the dataset of an IterBasedTrainLoop, whose "
+                    "dataloader workers run already. Write train_dataloader.dataset=dict(type="
+                    "'mmvidformer.SafeDataset', dataset=...), or default_hooks.bad_videos=None"
+                )
             # DataLoader refuses to assign a dataset, since its sampler was made for the old one.
             # The new one has the same samples. Persistent workers would keep the old one.
-            safe = SafeDataset(loader.dataset, **self.policy)
+            safe = SafeDataset(loader.dataset, *self.policy)
             vars(loader).update(dataset=safe, _iterator=None)
-
-    def _guard_loop(self, loop: BaseLoop) -> None:
-        self._guard(loop.dataloader)
-        _start_epoch(loop.dataloader, get_world_size())
-        if not isinstance(loop.evaluator, BadVideoEvaluator):
+        if hasattr(loop, "evaluator") and not isinstance(loop.evaluator, BadVideoEvaluator):
             loop.evaluator = BadVideoEvaluator(loop.evaluator)
+        for dataset in _guarded(loader):
+            # A rank may see all of an endless epoch, and of a dataset inside another one.
+            all_seen = endless or dataset is not loader.dataset
+            dataset.start_epoch(ceil(len(dataset) / (1 if all_seen else get_world_size())))
+
+    def _after_epoch(self, runner: Runner, mode: str = "train") -> None:
+        """Share what ranks found, list it, and check its share."""
+        loader = getattr(runner, f"{mode}_loop").dataloader
+        found: list[BadSample] = []
+        for dataset in _guarded(loader):
+            for known in all_gather_object(dataset.bad_samples.known()):
+                for sample in known.values():
+                    dataset.bad_samples.add(sample)
+            found += dataset.bad_samples.known().values()
+        if found and is_main_process():
+            path = Path(runner.work_dir) / f"bad_videos_{mode}.csv"
+            with path.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file)
+                writer.writerow(["sample", "path", "reason"])
+                writer.writerows(sorted(found))
+            message = f"{len(found)} of {len(loader.dataset)} samples in {mode} are bad so far"
+            print_log(f"{message}; see {path}", logger="current", level=logging.WARNING)
+        for dataset in _guarded(loader):
+            dataset.check_share(len(dataset.bad_samples.known()), len(dataset))
 
 
 def _guarded(loader: DataLoader) -> list[SafeDataset]:
     return [one for one in with_inner(loader.dataset) if isinstance(one, SafeDataset)]
-
-
-def _start_epoch(loader: DataLoader, ranks: int) -> None:
-    for dataset in _guarded(loader):
-        # Samples of an inner dataset may be drawn more than once in an epoch.
-        outermost = dataset is loader.dataset
-        dataset.start_epoch(ceil(len(dataset) / ranks) if outermost else len(dataset))
-
-
-def _report(runner: Runner, split: str, loader: DataLoader) -> None:
-    """List the bad samples of all ranks, and check their share."""
-    found: list[BadSample] = []
-    for dataset in _guarded(loader):
-        for known in all_gather_object(dataset.bad_samples.known()):
-            dataset.bad_samples.add(known.values())
-        found += dataset.bad_samples.known().values()
-    if found and is_main_process():
-        path = Path(runner.work_dir) / f"bad_videos_{split}.csv"
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(["sample", "path", "reason"])
-            writer.writerows(sorted(found))
-        print_log(
-            f"{len(found)} of {len(loader.dataset)} samples in {split} are bad so far; see {path}",
-            logger="current",
-            level=logging.WARNING,
-        )
-    for dataset in _guarded(loader):
-        dataset.check_share(len(dataset.bad_samples.known()), len(dataset))

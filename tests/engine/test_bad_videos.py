@@ -104,7 +104,8 @@ def test_how_the_dataset_of_a_loader_is_replaced():
     with pytest.raises(ValueError, match="dataset attribute should not be set"):
         loader.dataset = Numbers()
     assert len(list(loader)) == 40  # its workers have the dataset as it is, and stay
-    BadVideoHook(time_limit=None)._guard(loader)
+    runner = SimpleNamespace(train_loop=SimpleNamespace(dataloader=loader))
+    BadVideoHook(time_limit=None).before_train_epoch(runner)
     loader.dataset.dataset.bad = {3}
     assert isinstance(loader.dataset, SafeDataset) and loader.dataset.time_limit is None
     assert 3.0 not in [float(sample["x"]) for sample in loader]
@@ -142,11 +143,8 @@ def an_epoch_of_a_rank(bad):
     rank = torch.distributed.get_rank()
     part = range(rank, 40, 2)
     loader = DataLoader(Numbers(bad), sampler=part, batch_size=None)
-    runner = SimpleNamespace(
-        train_loop=SimpleNamespace(dataloader=loader), train_dataloader=loader, work_dir="."
-    )
+    runner = SimpleNamespace(train_loop=SimpleNamespace(dataloader=loader), work_dir=".")
     policy = BadVideoHook(max_bad_share=0.1, time_limit=None)
-    policy.before_train(runner)
     policy.before_train_epoch(runner)
     result = dict(read=len(list(loader)), own=loader.dataset.bad_samples.in_epoch(), error="")
     try:

@@ -3,7 +3,6 @@
 import json
 import os
 import tempfile
-from collections.abc import Iterable
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import NamedTuple
@@ -30,25 +29,25 @@ class BadSamples:
         self._known: dict[int, BadSample] = {}
         self._in_epoch: set[int] = set()
         self._offset = 0
-        # Not in forks of this process.
-        Finalize(self, Path(self.file).unlink, (True,), exitpriority=0)
+        Finalize(self, Path(self.file).unlink, (True,), exitpriority=0)  # not in forks
 
     def known(self) -> dict[int, BadSample]:
         """Return all bad samples by index."""
-        if os.path.getsize(self.file) > self._offset:
-            with open(self.file, "rb") as file:
-                file.seek(self._offset)
-                for line in file:
-                    if not line.endswith(b"\n"):
-                        break  # still being written
-                    self._offset += len(line)
-                    index, path, reason, in_epoch = json.loads(line)
-                    if index is None:
-                        self._in_epoch = set()
-                        continue
-                    self._known.setdefault(index, BadSample(index, path, reason))
-                    if in_epoch:
-                        self._in_epoch.add(index)
+        if os.path.getsize(self.file) == self._offset:
+            return self._known
+        with open(self.file, "rb") as file:
+            file.seek(self._offset)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break  # still being written
+                self._offset += len(line)
+                index, path, reason, in_epoch = json.loads(line)
+                if index is None:
+                    self._in_epoch = set()
+                    continue
+                self._known.setdefault(index, BadSample(index, path, reason))
+                if in_epoch:
+                    self._in_epoch.add(index)
         return self._known
 
     def in_epoch(self) -> int:
@@ -56,17 +55,11 @@ class BadSamples:
         self.known()
         return len(self._in_epoch)
 
-    def add(self, samples: Iterable[BadSample], in_epoch: bool = False) -> None:
-        """Add bad samples that are not in the record.
-
-        Args:
-            samples: The samples.
-            in_epoch: Whether they were due in this epoch, and count for ``in_epoch``.
-        """
+    def add(self, sample: BadSample, in_epoch: bool = False) -> None:
+        """Add a sample, which was due in this epoch or not, unless the record has it as such."""
         known = self.known()
-        for sample in samples:
-            if sample.index not in (self._in_epoch if in_epoch else known):
-                self._append(*sample, in_epoch)
+        if sample.index not in (self._in_epoch if in_epoch else known):
+            self._append(*sample, in_epoch)
 
     def start_epoch(self) -> None:
         """Start the count of ``in_epoch`` again, in all workers."""

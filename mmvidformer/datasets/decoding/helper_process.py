@@ -37,13 +37,11 @@ class CallInterrupted(Exception):
 class HelperProcess:
     """Calls a function in a forked copy of this process, which is killed when it hangs.
 
-    Native code that loops forever while it holds the GIL, or crashes, can be stopped only together
-    with its process. A dataloader worker that dies ends the run, so each worker calls through a
-    helper. A fork needs no pickled function, and is open to dataloader workers, which may not
-    start processes through ``multiprocessing``.
-
-    The helper starts with the first call, and again after it was stopped. It ends with this
-    process: on Linux even while it hangs, elsewhere when it next waits for a call.
+    Native code that crashes, or hangs with the GIL, takes its process with it. If that is a
+    dataloader worker, the run ends. So workers call through a helper, which they fork, since
+    ``multiprocessing`` refuses to start processes there. The helper starts with the first call, and
+    again after it was stopped. It ends with this process: on Linux even while it hangs, elsewhere
+    when it next waits for a call.
 
     Args:
         function: Function of one argument. It runs on one thread.
@@ -92,12 +90,7 @@ class HelperProcess:
         return answer
 
     def stop(self) -> int | None:
-        """Kill the helper, if there is one.
-
-        Returns:
-            Its exit code, or -N if signal N ended it. None if it was not running, or waits for a
-            device and cannot be killed.
-        """
+        """Kill the helper, if it runs, and return its exit code, -N if signal N ended it."""
         started, self._owner = self._owner == os.getpid(), 0
         return self._end() if started else None
 
@@ -112,8 +105,8 @@ class HelperProcess:
         self._socket.settimeout(self.time_limit)
         self._answers = self._socket.makefile("rb")
         # Unlike atexit this runs at the end of dataloader workers too, and not in forks.
-        files = self._answers, self._socket
-        self._end = Finalize(self, _kill, (self._pid, *files), exitpriority=1)
+        args = self._pid, self._answers, self._socket
+        self._end = Finalize(self, _kill, args, exitpriority=1)
 
 
 def _ended(code: int | None) -> Exception:
@@ -138,7 +131,7 @@ def _kill(pid: int, *files: object) -> int | None:
         if ended:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.002)
-    return None
+    return None  # it waits for a device and cannot be killed
 
 
 def _cpu_seconds(pid: int) -> float:

@@ -19,14 +19,7 @@ class VideoReader:
 
     Frame i is the i-th in the order of display. Containers may count more frames than the stream
     has. When such a frame is met, ``len`` shrinks, and the last real frame is returned instead.
-
-    Args:
-        path: The file.
-        source: Its path, or its content.
-        num_threads: Number of decoding threads.
-
-    Raises:
-        BadVideo: If the file cannot be opened.
+    ``open_video`` opens one.
     """
 
     # Subclasses have these and ``_open``; ``_from``, which yields frames with their numbers from a

@@ -25,6 +25,7 @@ TRIES = 2
 MOST_INTERRUPTIONS = 3
 # Samples that are tried in place of a bad one before the run ends.
 MOST_REPLACEMENTS = 50
+REMEDY = "tools/data/check_videos.py lists bad videos and writes annotations without them"
 
 
 class ReadingInterrupted(RuntimeError):
@@ -106,34 +107,25 @@ class SafeDataset:
         return any(getattr(one, "test_mode", False) for one in with_inner(self.dataset))
 
     def start_epoch(self, samples: int) -> None:
-        """Start to count bad samples again; called by ``BadVideoHook``.
-
-        Args:
-            samples: Number of samples that this process reads in the epoch.
-        """
+        """Start to count bad samples again, among the ``samples`` that this process reads."""
         self.bad_samples.start_epoch()
         self._due = samples
 
     def check_share(self, bad: int, samples: int) -> None:
-        """Check a share of bad samples.
-
-        Args:
-            bad: Number of bad samples.
-            samples: Number of samples, of the dataset or of the part that this process reads.
+        """Check the number of bad samples in the dataset, or in the part that this process reads.
 
         Raises:
-            RuntimeError: If the share is larger than ``max_bad_share``. For a part it must be three
-                standard deviations larger, as a part may by chance be worse than the whole.
+            RuntimeError: If there are more than ``max_bad_share`` of ``samples``, in a part by
+                three standard deviations.
         """
         allowed = self.max_bad_share * samples
-        if samples < len(self):
+        if samples < len(self):  # by chance a part may be worse than the whole
             allowed += 3 * sqrt(allowed)
         if bad > allowed:
             last = [*self.bad_samples.known().values()][-1]
             raise RuntimeError(
                 f"{bad} of {samples} samples are bad, too many for max_bad_share="
-                f"{self.max_bad_share:g}; the last one is {last.path}: {last.reason}. "
-                "tools/data/check_videos.py lists bad videos and writes annotations without them"
+                f"{self.max_bad_share:g}; one is {last.path}: {last.reason}. {REMEDY}"
             )
 
     def __getitem__(self, idx: int) -> dict:
@@ -144,11 +136,11 @@ class SafeDataset:
             if self.on_bad_video == "raise":
                 raise
             if self.test_mode and self._due is None:
-                raise BadVideo(
-                    error.path,
+                reason = (
                     f"{error.reason}. In test mode on_bad_video='resample' needs the hook "
-                    "mmvidformer.BadVideoHook, by which metrics treat bad videos apart",
-                ) from error
+                    "mmvidformer.BadVideoHook, which makes metrics treat bad videos apart"
+                )
+                raise BadVideo(error.path, reason) from error
             fault = error
         self._add(idx, fault, in_epoch=True)
         other = idx
@@ -162,7 +154,7 @@ class SafeDataset:
                 return self._flagged(sample, idx, fault) if self.test_mode else sample
         raise RuntimeError(
             f"sample {idx} is bad ({fault}), and so are {MOST_REPLACEMENTS} samples tried in its "
-            "place. Check data_prefix and the pipeline; tools/data/check_videos.py lists bad videos"
+            f"place. Check data_prefix and the pipeline. {REMEDY}"
         )
 
     def _read(self, idx: int) -> dict:
@@ -208,16 +200,14 @@ class SafeDataset:
             return None, fault, state
 
     def _info(self, idx: int) -> dict:
-        """Fields that the pipeline starts from."""
-        if hasattr(self.dataset, "get_data_info"):
-            return self.dataset.get_data_info(idx)
-        return {"sample_idx": idx}
+        known = hasattr(self.dataset, "get_data_info")  # not all datasets of PyTorch
+        return self.dataset.get_data_info(idx) if known else {"sample_idx": idx}
 
     def _add(self, idx: int, fault: BadVideo, in_epoch: bool = False) -> None:
         known = self.bad_samples.known().values()
         if all((fault.path, fault.reason) != (one.path, one.reason) for one in known):
             _warn(f"bad video: {fault}")
-        self.bad_samples.add([BadSample(int(idx), fault.path, fault.reason)], in_epoch)
+        self.bad_samples.add(BadSample(int(idx), fault.path, fault.reason), in_epoch)
         self.check_share(self.bad_samples.in_epoch(), self._due or len(self))
 
     def _flagged(self, filler: dict, idx: int, fault: BadVideo) -> dict:
