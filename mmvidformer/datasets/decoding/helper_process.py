@@ -8,9 +8,12 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from copyreg import dispatch_table
 from ctypes import CDLL
+from multiprocessing.connection import wait
 from multiprocessing.util import Finalize
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -20,8 +23,8 @@ from torch import Tensor
 HAS_FORK = hasattr(os, "fork")
 # Signals by which native code crashes; a process that ends by another one was killed from outside.
 CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP")
-# A call that used a smaller share of the time limit as processor time was waiting, not computing.
-BUSY_SHARE = 0.05
+# A call that computes for a smaller share of the time before its limit is waiting.
+BUSY_SHARE = 0.1
 _PR_SET_PDEATHSIG = 1
 _SERVING_FAILED = 70
 
@@ -60,24 +63,26 @@ class HelperProcess:
 
         Raises:
             CallFailed: If it takes longer than the time limit, or crashes.
-            CallInterrupted: If the helper is killed from outside, or times out without computing,
-                as when the storage stalls. Without ``/proc`` a stall counts as a hang.
+            CallInterrupted: If the helper is killed from outside, or waits until the time limit, as
+                when the storage stalls. Only Linux tells this from a hang.
             RuntimeError: If the function raises. The message has the helper's traceback.
         """
         if self._owner != os.getpid():  # not started, or only in the process that forked this one
             self._start()
-        before = _cpu_seconds(self._pid)
+        half, before = self.time_limit / 2, 0.0
         try:
             self._socket.sendall(pickle.dumps(argument, protocol=5))
+            if not wait([self._socket], half):
+                before = _busy_seconds(self._pid)
             # The answer comes from a fork of this process, so that its pickle is safe.
             returned, answer = pickle.load(self._answers)
         except TimeoutError:
-            used = _cpu_seconds(self._pid) - before
+            busy = _busy_seconds(self._pid) - before
             self.stop()
-            if used < BUSY_SHARE * self.time_limit:
+            if busy < BUSY_SHARE * half:
                 raise CallInterrupted(
-                    f"no answer within {self.time_limit:g} s, of which it computed {used:.1f} s: "
-                    "the storage stalled, or the decoder is deadlocked"
+                    f"no answer within {self.time_limit:g} s, and it computed for {busy:.1f} s of "
+                    f"the last {half:g} s: the storage stalled, or the decoder is deadlocked"
                 ) from None
             raise CallFailed(f"took longer than {self.time_limit:g} s and was killed") from None
         except (EOFError, OSError, pickle.UnpicklingError):
@@ -102,7 +107,7 @@ class HelperProcess:
             self._socket.close()
             _serve(theirs, self.function, self._owner)
         theirs.close()
-        self._socket.settimeout(self.time_limit)
+        self._socket.settimeout(self.time_limit / 2)
         self._answers = self._socket.makefile("rb")
         # Unlike atexit this runs at the end of dataloader workers too, and not in forks.
         args = self._pid, self._answers, self._socket
@@ -134,14 +139,16 @@ def _kill(pid: int, *files: object) -> int | None:
     return None  # it waits for a device and cannot be killed
 
 
-def _cpu_seconds(pid: int) -> float:
-    """User and system time of a process; the time of day on systems without ``/proc``."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-    except OSError:
-        return time.monotonic()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def _busy_seconds(pid: int) -> float:
+    """For how long the threads of a process have run or waited for a core, on Linux.
+
+    Elsewhere the time of day, as if it were always busy.
+    """
+    spent: list[int] = []
+    for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with suppress(OSError):  # of a thread that has just ended
+            spent += map(int, file.read_text().split()[:2])
+    return sum(spent) / 1e9 if spent else time.monotonic()
 
 
 class _Pickler(pickle.Pickler):
