@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     header, entries = read_entries(
         args.ann_file, args.root, args.delimiter, args.filename_tmpl, args.name
     )
-    infos = {path_of(entry.info): entry.info for entry in entries}
+    infos = {path_of(info): info for _, info in entries}
     results = read_files(read_to_end, list(infos.values()), args.workers, args.time_limit)
     bar = tqdm(zip(infos, results, strict=True), total=len(infos), unit="file", disable=None)
     faults = {}

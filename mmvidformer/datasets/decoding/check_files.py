@@ -4,7 +4,6 @@ import csv
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from torch.utils.data import DataLoader, Dataset
 
@@ -83,21 +82,13 @@ def read_to_end(info: Mapping, first_only: bool = False) -> None:
         raise BadVideo(path_of(info), fault)
 
 
-class Entry(NamedTuple):
-    """A line of an annotation file: its number from 1, its text, and its file as an ``info``."""
-
-    line: int
-    text: str
-    info: dict
-
-
 def read_entries(
     ann_file: str | Path,
     root: str | Path = "",
     delimiter: str = " ",
     filename_tmpl: str = "img_{:05}.jpg",
     name: str = "{participant_id}/videos/{video_id}.MP4",
-) -> tuple[str, list[Entry]]:
+) -> tuple[str, list[tuple[str, dict]]]:
     """Read a list of videos, of folders of frames, or the csv file of EPIC-Kitchens-100.
 
     Args:
@@ -109,7 +100,7 @@ def read_entries(
         name: Template of the path of a video, from the columns of the csv file.
 
     Returns:
-        The header, empty for lists, and the entries.
+        The header, empty for lists, and the other lines, each with its file for ``read_files``.
 
     Raises:
         ValueError: If a line has another form. The message names file and line.
@@ -117,11 +108,8 @@ def read_entries(
     lines = Path(ann_file).read_text(encoding="utf-8").splitlines(keepends=True)
     if lines and set(COLUMNS) <= set(next(csv.reader(lines[:1]))):
         rows = csv.DictReader(lines)  # no field has a line break in it
-        paths = [str(Path(root) / name.format(**row)) for row in rows]
-        return lines[0], [
-            Entry(number, text, {"filename": path})
-            for number, (text, path) in enumerate(zip(lines[1:], paths, strict=True), start=2)
-        ]
+        infos = [{"filename": str(Path(root) / name.format(**row))} for row in rows]
+        return lines[0], list(zip(lines[1:], infos, strict=True))
     entries = []
     for number, text in enumerate(lines, start=1):
         columns = text.strip().split(delimiter)
@@ -136,7 +124,7 @@ def read_entries(
                 f"{ann_file}, line {number}: expected 'PATH LABEL' or 'FOLDER FRAMES LABEL' with "
                 f"the delimiter {delimiter!r}, got {text.strip()[:100]!r}"
             )
-        entries.append(Entry(number, text, info))
+        entries.append((text, info))
     return "", entries
 
 
@@ -144,16 +132,16 @@ def write_report(
     ann_file: str | Path,
     out_dir: str | Path,
     header: str,
-    entries: Sequence[Entry],
+    entries: Sequence[tuple[str, Mapping]],
     faults: Mapping[str, str],
 ) -> tuple[Path, Path]:
-    """Write the bad entries, and the annotation file without them.
+    """Write the bad lines of an annotation file, and the file without them.
 
     Args:
         ann_file: Annotation file.
         out_dir: Folder to write to.
-        header: Header of the annotation file.
-        entries: Entries of the annotation file.
+        header: Its header, from ``read_entries``.
+        entries: Its lines, from ``read_entries``.
         faults: What is wrong with each bad file, by path.
 
     Returns:
@@ -163,11 +151,13 @@ def write_report(
     out_dir.mkdir(parents=True, exist_ok=True)
     bad = out_dir / f"{name.stem}_bad.csv"
     clean = out_dir / f"{name.stem}_clean{name.suffix}"
-    rows = [(path_of(info), line, text) for line, text, info in entries]
+    paths = [path_of(info) for _, info in entries]
     with bad.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["line", "path", "reason"])
-        writer.writerows([line, path, faults[path]] for path, line, _ in rows if path in faults)
-    kept = [text for path, _, text in rows if path not in faults]
+        for number, path in enumerate(paths, start=2 if header else 1):
+            if path in faults:
+                writer.writerow([number, path, faults[path]])
+    kept = [text for (text, _), path in zip(entries, paths, strict=True) if path not in faults]
     clean.write_text(header + "".join(kept), encoding="utf-8")
     return bad, clean

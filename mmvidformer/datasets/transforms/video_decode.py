@@ -85,6 +85,3 @@ class VideoDecode(DecordDecode):
         # Transforms such as Flip work in place: no two images may be the same array.
         first = np.unique(places, return_index=True)[1]
         return [frames[p] if i in first else frames[p].copy() for i, p in enumerate(places)]
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
