@@ -78,6 +78,23 @@ def test_the_policy_can_be_switched_off(run_dir, train, tmp_path):
         train([str(run_dir[0]), "--work-dir", str(tmp_path), *options])
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_guard_does_not_change_training(workers, train, make_config, weights, tmp_path):
+    """Random clips, dropped paths and shuffling are those of a run without the hook."""
+    changes = {
+        "train_dataloader.num_workers": workers,
+        "train_dataloader.dataset.pipeline.1.test_mode": False,
+        "model.backbone.drop_path_rate": 0.3,
+        "train_cfg.max_epochs": 2,
+    }
+    guard = {"default_hooks.bad_videos": dict(type="mmvidformer.BadVideoHook", time_limit=60)}
+    for name, hook in (("guarded", guard), ("plain", {})):
+        config = make_config(name, **changes, **hook)
+        train([str(config), "--work-dir", str(tmp_path / name), "--seed", "0", "--no-validate"])
+    guarded, plain = (weights(tmp_path / name / "epoch_2.pth") for name in ("guarded", "plain"))
+    torch.testing.assert_close(guarded, plain, rtol=0, atol=0)
+
+
 def test_another_video_backend(run_dir, test, tmp_path):
     """The option replaces the decoders and leaves nothing else in the config."""
     config, work_dir = run_dir
