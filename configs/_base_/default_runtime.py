@@ -1,4 +1,4 @@
-"""MMAction2's run time (hooks, logs, environment), with our parts imported first.
+"""MMAction2's default runtime (hooks, logging, environment) with the hooks of this package.
 
 On a machine without a GPU tools/train.py and test.py use gloo, whatever dist_cfg says.
 """
@@ -15,5 +15,5 @@ default_hooks = dict(
         type="mmvidformer.BadVideoHook", on_bad_video="resample", max_bad_share=0.05, time_limit=60
     ),
 )
-# Seconds that a process waits for the others, which may have died, before it ends with an error.
+# Seconds that a rank waits for the others, which may have died, before it ends with an error.
 env_cfg = dict(dist_cfg=dict(timeout=600))
