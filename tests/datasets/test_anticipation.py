@@ -13,7 +13,7 @@ from mmengine.registry import DefaultScope
 from torch import Tensor
 
 from mmvidformer.datasets import anticipation
-from mmvidformer.datasets.motion.video import write_independent_frames
+from mmvidformer.datasets.motion.files import write_video
 from mmvidformer.datasets.transforms import lmdb_decode
 from mmvidformer.datasets.transforms.observe_before import ObserveBefore, observed_frames
 from mmvidformer.registry import DATASETS, TRANSFORMS
@@ -57,7 +57,7 @@ def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for i in range(1, 61):
         (root / "P01_01" / f"frame_{i:010}.jpg").write_bytes(jpeg(film(i)))
     frames = np.stack([film(i) for i in range(1, 61)])
-    write_independent_frames(root / "P01_01.mp4", frames, fps=30)
+    write_video(root / "P01_01.mp4", frames, fps=30)
     (root / "actions.csv").write_text(ACTIONS)
     (root / "listed.csv").write_text(LISTED)
     (root / "official.csv").write_text(OFFICIAL)

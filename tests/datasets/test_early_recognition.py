@@ -9,7 +9,7 @@ from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 
 from mmvidformer.datasets import class_subset
-from mmvidformer.datasets.motion.video import write_independent_frames
+from mmvidformer.datasets.motion.files import write_video
 from mmvidformer.datasets.transforms import ObserveFirst
 from mmvidformer.registry import DATASETS
 
@@ -27,7 +27,7 @@ def videos(tmp_path: Path) -> Path:
     lines = []
     for i, label in enumerate((5, 2, 7, 5, 2, 7)):
         frames = np.full((8 + 4 * i, 64, 64, 3), 200, np.uint8)
-        write_independent_frames(tmp_path / f"{i}.mp4", frames, fps=12)
+        write_video(tmp_path / f"{i}.mp4", frames, fps=12)
         lines.append(f"{i}.mp4 {label}\n")
     (tmp_path / "train.txt").write_text("".join(lines))
     return tmp_path

@@ -95,16 +95,16 @@ def test_official_paths_are_the_default(kitchen: Path) -> None:
 
 
 def test_csv_of_the_motion_data_set_is_read(tmp_path: Path) -> None:
-    from mmvidformer.datasets.motion.rules import MotionSpec, list_clips, make_dataset
+    from mmvidformer.datasets.motion.directions import DirectionsSpec
 
-    spec = MotionSpec(train=4, val=1, test=1)
-    make_dataset(spec, tmp_path)
+    spec = DirectionsSpec(train=4, val=1, test=1)
+    spec.write(tmp_path)
     dataset = over_videos(
         tmp_path, ann_file=str(tmp_path / "train.csv"), name="train/{video_id}.mp4",
         num_classes=(4, 4),
     )  # fmt: skip
     labels = [dataset[i]["data_samples"].gt_label.tolist() for i in range(4)]
-    assert labels == [[clip.noun, clip.verb] for clip in list_clips(spec, "train")]
+    assert labels == [[clip.noun, clip.verb] for clip in spec.clips("train")]
 
 
 @pytest.mark.parametrize(

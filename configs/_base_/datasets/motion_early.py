@@ -1,4 +1,4 @@
-# Motions in three phases (tools/data/make_motion_sequences.py phases) for early recognition: the
+# Motions in three phases (tools/data/make_motion_dataset.py --preset phases) for early recognition: the
 # first part of each clip, every third frame at 32 x 32 pixels, in batches of different lengths. 8
 # classes.
 _base_ = "../loaders.py"

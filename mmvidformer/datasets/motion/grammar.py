@@ -1,11 +1,14 @@
 """The grammar of the scripted videos: which action follows which.
 
-An action is a motion (verb) of a shape (noun), each one of four. The next noun depends on the last
-two: nouns go round by one or by two, and with the chance ``certainty`` by as many as the last time.
-The next verb depends on the last verb and noun: with the same chance it is the last one turned
-clockwise after a circle or square, and the same again after a triangle or star. So who knows
-the last noun alone is left with two next ones, and who knows no past with all four, as verbs,
-nouns and their pairs are all equally frequent.
+An action is a motion (verb) of a shape (noun), four of each.
+
+- Nouns advance by one or by two around the circle of four. With probability ``certainty`` the step
+  is the previous step, so that the next noun depends on the last two.
+- With the same probability the next verb is the last one turned clockwise after a circle or square,
+  and the same again after a triangle or star. It depends on the last verb and noun.
+
+The last noun alone leaves two candidates. Without any past all four are equally likely, since
+verbs, nouns and their pairs are equally frequent.
 """
 
 import numpy as np
@@ -21,17 +24,17 @@ Action = tuple[int, int]  # verb, noun
 
 
 def next_verb(last: Action) -> int:
-    """The verb that most often follows an action."""
+    """Return the verb that most often follows an action."""
     verb, noun = last
     return (verb + (noun < COUNT // 2)) % COUNT
 
 
 def distribution(past: list[Action], certainty: float) -> tuple[np.ndarray, np.ndarray]:
-    """Chances of the next verb (4,) and of the next noun (4,), which are independent.
+    """Compute the distributions of the next verb (4,) and noun (4,), which are independent.
 
     Args:
-        past: All actions so far, of which the last two matter; may be empty.
-        certainty: Chance of what the grammar prefers.
+        past: All previous actions, of which the last two matter. May be empty.
+        certainty: Probability of what the grammar prefers.
     """
     if not past:
         return np.full(COUNT, 1 / COUNT), np.full(COUNT, 1 / COUNT)
@@ -57,13 +60,13 @@ def write_script(length: int, certainty: float, rng: np.random.Generator) -> lis
     return script
 
 
-def foresee(past: list[Action], ahead: int, certainty: float) -> np.ndarray:
-    """Chances of the action after ``ahead`` steps, (4, 4) by verb and noun, from the past.
+def forecast(past: list[Action], ahead: int, certainty: float) -> np.ndarray:
+    """Compute the distribution (4, 4) of a future action, by verb and noun.
 
     Args:
-        past: Actions that are known, of which the last two matter; may be empty.
-        ahead: Steps ahead, 1 for the next action.
-        certainty: That of the script.
+        past: Known actions, of which the last two matter. May be empty.
+        ahead: Number of steps ahead, 1 for the next action.
+        certainty: Probability of what the grammar prefers.
     """
     states = {tuple(past[-2:]): 1.0}
     for _ in range(ahead):

@@ -1,0 +1,160 @@
+"""What the generated datasets have in common: their clips, lists and the folder of the files."""
+
+import json
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import cv2
+import numpy as np
+from tqdm import tqdm
+
+from mmvidformer.datasets.motion.files import ENCODING, write_video
+from mmvidformer.datasets.motion.render import SHAPES, Look, render
+
+SPLITS = ("train", "val", "test")
+ANNOTATIONS = (
+    *(f"{split}.{suffix}" for split in SPLITS for suffix in ("txt", "csv")),
+    "classes.txt", "actions.csv", "video_info.csv",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Video:
+    """A video by its split and its number in it."""
+
+    split: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Clip(Video):
+    """A video that shows one motion (verb) of one shape (noun)."""
+
+    verb: int
+    noun: int
+
+
+class MotionSpec(ABC):
+    """Everything that determines the content of a generated dataset.
+
+    Subclasses are frozen dataclasses. Their fields are recorded in ``motion.json``, beside the
+    files.
+    """
+
+    train: int
+    val: int
+    test: int
+    fps: int
+    seed: int
+    look: Look
+    class_names: Sequence[str] = ()
+
+    @abstractmethod
+    def record(self) -> Mapping[str, object]:
+        """Return what ``motion.json`` holds beside the fields."""
+
+    @abstractmethod
+    def summary(self) -> list[str]:
+        """Describe the dataset and the accuracies that can be reached on it, in lines."""
+
+    def clips(self, split: str) -> list[Clip]:
+        """List the videos of a split. Classes and shapes take turns, so that they are balanced."""
+        count = len(self.class_names)
+        return [
+            Clip(split, i, i % count, i // count % len(SHAPES)) for i in range(getattr(self, split))
+        ]
+
+    def centers(self, clip: Clip, rng: np.random.Generator) -> np.ndarray:
+        """Draw the path of a clip's object: its centers (T, 2), before the camera's offset."""
+        raise NotImplementedError
+
+    def draw(self, clip: Clip) -> np.ndarray:
+        """Draw the RGB frames (T, size, size, 3) of a clip."""
+        rng = self.rng(clip)
+        return render(self.look, SHAPES[clip.noun], self.centers(clip, rng), rng)
+
+    def name(self, video: Video) -> str:
+        """Return the id of a video: the name of its file without the suffix."""
+        return f"{video.split}_{video.number:05d}"
+
+    def path(self, video: Video) -> str:
+        """Return the path of a video below the root of the dataset."""
+        return f"{video.split}/{self.name(video)}.mp4"
+
+    def rng(self, video: Video) -> np.random.Generator:
+        """Return the generator of everything random in a video."""
+        return np.random.default_rng([self.seed, SPLITS.index(video.split), video.number])
+
+    def annotate(self, root: Path) -> None:
+        """Write a list for MMAction2's ``VideoDataset`` per split, and the names of the classes."""
+        for split in SPLITS:
+            lines = [f"{self.path(clip)} {clip.verb}\n" for clip in self.clips(split)]
+            (root / f"{split}.txt").write_text("".join(lines))
+        (root / "classes.txt").write_text("".join(f"{name}\n" for name in self.class_names))
+
+    def write(self, root: str | Path, workers: int = 1, force: bool = False) -> bool:
+        """Write videos and annotations, unless they exist already.
+
+        Args:
+            root: Folder to write to.
+            workers: Number of processes that draw and encode.
+            force: Whether to replace a dataset of another spec, whose files are deleted.
+
+        Returns:
+            Whether the dataset was written; False if the folder held it already.
+
+        Raises:
+            FileExistsError: If the folder holds a dataset of another spec, and not ``force``.
+        """
+        root = Path(root)
+        file = root / "motion.json"
+        wanted = {**self.record(), "encoding": ENCODING, "complete": True}
+        wanted = json.loads(json.dumps(wanted))  # lists for tuples, as in the file
+        unfinished = {**wanted, "complete": False}
+        if file.is_file():
+            found = json.loads(file.read_text())
+            if found == wanted:
+                return False
+            if found != unfinished and not force:
+                raise FileExistsError(
+                    f"{root} holds a motion dataset made with other arguments ({file}); choose "
+                    "another folder, or --force to replace it"
+                )
+            for name in found.get("class_folders", SPLITS):
+                shutil.rmtree(root / name, ignore_errors=True)
+            for name in ANNOTATIONS:
+                (root / name).unlink(missing_ok=True)
+        videos = [video for split in SPLITS for video in self.clips(split)]
+        for folder in {root, *((root / self.path(video)).parent for video in videos)}:
+            folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(unfinished, indent=1))
+        show = partial(tqdm, total=len(videos), unit="video", disable=None)
+        write = partial(self._write_video, root)
+        if workers > 1:
+            with ProcessPoolExecutor(workers) as pool:
+                list(show(pool.map(write, videos, chunksize=8)))
+        else:
+            list(show(map(write, videos)))
+        self.annotate(root)
+        file.write_text(json.dumps(wanted, indent=1))
+        return True
+
+    def _write_video(self, root: Path, video: Video) -> None:
+        cv2.setNumThreads(1)
+        write_video(root / self.path(video), self.draw(video), self.fps)
+
+
+def best_constant(labels: Sequence[int], k: int = 1) -> float:
+    """Compute the top-k accuracy of the best constant prediction, the chance level.
+
+    Args:
+        labels: The right classes.
+        k: Number of predicted classes.
+    """
+    counts = np.sort(np.bincount(labels))
+    return float(counts[-k:].sum() / max(len(labels), 1))
