@@ -15,7 +15,7 @@ from mmvidformer.datasets.anticipation_csv import (
     read_frame_rates,
     read_segments,
 )
-from mmvidformer.datasets.transforms.observe_before import ObserveBefore
+from mmvidformer.datasets.transforms.observe import ObserveBefore
 from mmvidformer.registry import DATASETS
 
 SOURCES = {

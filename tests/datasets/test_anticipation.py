@@ -1,7 +1,5 @@
 import sys
 from collections.abc import Callable, Iterator
-from fractions import Fraction
-from math import floor
 from pathlib import Path
 
 import cv2
@@ -15,7 +13,6 @@ from torch import Tensor
 from mmvidformer.datasets import anticipation
 from mmvidformer.datasets.motion.files import write_video
 from mmvidformer.datasets.transforms import lmdb_decode
-from mmvidformer.datasets.transforms.observe_before import ObserveBefore, observed_frames
 from mmvidformer.registry import DATASETS, TRANSFORMS
 
 ACTIONS = "id,verb,noun,action\n0,0,1,take cup\n1,1,1,wash cup\n2,1,0,wash pan\n"
@@ -255,30 +252,6 @@ def test_lmdb_is_asked_for_when_it_is_needed(
         dataset[0]
 
 
-def test_frame_numbers_follow_floating_point() -> None:
-    """As written by RULSTM, step by step; exact arithmetic differs, which the test would see."""
-    exact_differs = 0
-    for start in range(110, 3000):
-        found = observed_frames(start / 30).tolist()
-        assert found == [floor((start / 30 - 0.25 * m) * 30) for m in range(14, 0, -1)]
-        exact = [floor((Fraction(start, 30) - Fraction(m, 4)) * 30) for m in range(14, 0, -1)]
-        exact_differs += sum(a != b for a, b in zip(found, exact, strict=True))
-    assert 0.01 < exact_differs / (2890 * 14) < 0.03
-
-
-def test_a_video_that_is_too_short_is_named() -> None:
-    results = {"filename": "P01_01.mp4", "action_start": 10.0, "avg_fps": 30.0}
-    results |= {"start_index": 0, "total_frames": 292}
-    assert ObserveBefore().transform(dict(results))["frame_inds"][-1] == 291
-    with pytest.raises(ValueError, match=r"P01_01\.mp4 has 291 frames.* 10\.00 s needs frame 292"):
-        ObserveBefore().transform(results | {"total_frames": 291})
-
-
-def test_few_frames_a_second_give_the_first_frame() -> None:
-    results = {"action_start": 9 / 30, "avg_fps": 2.0, "start_index": 1}
-    assert ObserveBefore(num_steps=2).transform(results)["frame_inds"].tolist() == [1, 1]
-
-
 @pytest.mark.parametrize(
     ("ann", "match"),
     [
@@ -323,8 +296,5 @@ def test_wrong_arguments_are_named(kitchen: Path) -> None:
         build(kitchen, [{"type": "RawFrameDecode"}])
     with pytest.raises(ValueError, match="data_prefix must have one of .* got"):
         build(kitchen, data_prefix={"path": "x"})
-    for kwargs in ({"time_step": 0}, {"num_steps": 0}):
-        with pytest.raises(ValueError, match="must be positive, got"):
-            TRANSFORMS.build({"type": "mmvidformer.ObserveBefore", **kwargs})
     with pytest.raises(ValueError, match=r"must be \(C,\) or \(C, H, W\), got"):
         TRANSFORMS.build({"type": "mmvidformer.LmdbDecode", "feature_shape": (2, 3)})

@@ -10,7 +10,6 @@ from mmengine.runner import Runner
 
 from mmvidformer.datasets import class_subset
 from mmvidformer.datasets.motion.files import write_video
-from mmvidformer.datasets.transforms import ObserveFirst
 from mmvidformer.registry import DATASETS
 
 
@@ -99,33 +98,6 @@ def test_an_unknown_name_is_told(videos: Path) -> None:
         DATASETS.build(build(videos, "Pushing\n", label_map=str(videos / "map.txt")))
 
 
-@pytest.mark.parametrize(
-    ("ratio", "interval", "total", "expected"),
-    [
-        (0.25, 1, 11, [0, 1]),
-        (0.5, 1, 11, [0, 1, 2, 3, 4]),
-        (1.0, 1, 3, [0, 1, 2]),
-        (0.25, 1, 2, [0]),  # never nothing
-        (0.5, 2, 11, [0, 2, 4]),
-    ],
-)
-def test_the_first_frames(ratio: float, interval: int, total: int, expected: list[int]) -> None:
-    observe = ObserveFirst(ratio=ratio, frame_interval=interval)
-    found = observe.transform({"total_frames": total, "start_index": 1})
-    assert found["frame_inds"].tolist() == [i + 1 for i in expected]
-    assert found["length"] == found["clip_len"] == len(expected)
-    assert found["num_clips"] == 1
-
-
-def test_a_part_of_whole_frames_is_whole() -> None:
-    for total in range(100, 4100, 100):
-        for percent in range(1, 101):
-            found = ObserveFirst(ratio=percent / 100).transform(
-                {"total_frames": total, "start_index": 0}
-            )
-            assert found["length"] == percent * total // 100
-
-
 def test_batches_are_padded_and_tell_the_lengths(videos: Path) -> None:
     loader = Runner.build_dataloader(
         {
@@ -143,14 +115,3 @@ def test_batches_are_padded_and_tell_the_lengths(videos: Path) -> None:
     for clip, length in zip(batch["inputs"][:, 0], lengths, strict=True):
         torch.testing.assert_close(clip[:, :length], torch.full_like(clip[:, :length], 200.0))
         assert (clip[:, length:] == 0).all()
-
-
-@pytest.mark.parametrize("kwargs", [{"ratio": 0}, {"ratio": 1.1}, {"frame_interval": 0}])
-def test_wrong_arguments_are_named(kwargs: dict) -> None:
-    with pytest.raises(ValueError, match=f"{next(iter(kwargs))} must be .* got"):
-        ObserveFirst(**kwargs)
-
-
-def test_an_empty_video_is_named() -> None:
-    with pytest.raises(ValueError, match=r"a\.webm has no frames"):
-        ObserveFirst().transform({"total_frames": 0, "filename": "a.webm"})
