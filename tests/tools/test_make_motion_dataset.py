@@ -18,7 +18,7 @@ def test_directions(make, tmp_path):
     sizes = ["--train", "3", "--val", "1", "--test", "1", "--frames", "2", "--classes", "3"]
     said = make(tmp_path / "lists", *sizes)
     assert "videos: 3 train, 1 val, 1 test" in said
-    assert "3 directions: right, down, left" in said
+    assert "3 classes: right, down, left" in said
     assert len((tmp_path / "lists" / "train.txt").read_text().splitlines()) == 3
     make(tmp_path / "folders", *sizes, "--class-folders", "--preset", "plain")
     assert (tmp_path / "folders" / "down" / "train_00001.mp4").is_file()
@@ -29,23 +29,16 @@ def test_phases(make, tmp_path):
     sizes = ["--train", "8", "--val", "2", "--test", "8", "--shortest", "12", "--frames", "14"]
     said = make(tmp_path, "--preset", "phases", *sizes)
     assert "8 train, 2 val, 8 test" in said
-    assert "best constant prediction on the test clips: 12.5%" in said
-    assert "best top-1 with 25% of each clip: 25.0%" in said
-    assert "best top-1 with 50% of each clip: 50.0%" in said
+    assert "8 classes: right down right, right down left, " in said
     assert len((tmp_path / "train.txt").read_text().splitlines()) == 8
 
 
 def test_sequences(make, tmp_path):
     sizes = ["--train", "1", "--val", "0", "--test", "2", "--actions", "3", "--texture", "0"]
     arguments = [tmp_path, "--preset", "sequences", *sizes]
-    said = make(*arguments)
-    assert f"{tmp_path}: written" in said
+    assert f"{tmp_path}: written" in make(*arguments)
     with open(tmp_path / "test.csv", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if not row["narration_id"].endswith("_0")]
-    verbs = [row["verb"] for row in rows]
-    best = max(verbs.count(verb) for verb in verbs) / 4
-    assert f"test: 4 segments; best constant prediction of verb, noun, action: {best:.1%}, " in said
-    assert "test, 0.25 s before: an observer who knows the grammar: 85.0%, 67.5%, " in said
+        assert len(list(csv.DictReader(file))) == 6
     assert "already there" in make(*arguments)
 
 

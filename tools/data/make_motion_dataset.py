@@ -27,7 +27,7 @@ def settings_of(spec: MotionSpec) -> Iterator[tuple[object, str, str]]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write the dataset, and print which accuracies can be reached on it."""
+    """Write the dataset."""
     first = ArgumentParser(add_help=False)
     first.add_argument("--preset", choices=PRESETS, default="easy", help="settings to start from")
     spec = PRESETS[first.parse_known_args(argv)[0].preset]
@@ -56,8 +56,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     written = spec.write(args.folder, args.workers, args.force)
     print(f"{args.folder}: " + ("written" if written else "already there, nothing to do"))
     print("  videos: " + ", ".join(f"{getattr(spec, split)} {split}" for split in SPLITS))
-    for line in spec.summary():
-        print(f"  {line}")
+    if spec.class_names:
+        print(f"  {len(spec.class_names)} classes: {', '.join(spec.class_names)}")
 
 
 if __name__ == "__main__":

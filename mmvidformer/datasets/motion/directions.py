@@ -67,10 +67,6 @@ class DirectionsSpec(MotionSpec):
         verb, noun = (clip.verb, self.class_names[clip.verb]), (clip.noun, SHAPES[clip.noun])
         return epic_row(self.name(clip), "P00", 0, (0, self.look.frames), self.fps, verb, noun)
 
-    def summary(self) -> list[str]:
-        """List the classes."""
-        return [f"{self.classes} directions: {', '.join(self.class_names)}"]
-
 
 class ClassFoldersSpec(DirectionsSpec):
     """The same clips, those of all splits in one folder per class, without annotations."""

@@ -58,27 +58,3 @@ def write_script(length: int, certainty: float, rng: np.random.Generator) -> lis
         verbs, nouns = distribution(script, certainty)
         script.append((int(rng.choice(COUNT, p=verbs)), int(rng.choice(COUNT, p=nouns))))
     return script
-
-
-def forecast(past: list[Action], ahead: int, certainty: float) -> np.ndarray:
-    """Compute the distribution (4, 4) of a future action, by verb and noun.
-
-    Args:
-        past: Known actions, of which the last two matter. May be empty.
-        ahead: Number of steps ahead, 1 for the next action.
-        certainty: Probability of what the grammar prefers.
-    """
-    states = {tuple(past[-2:]): 1.0}
-    for _ in range(ahead):
-        following: dict[tuple[Action, ...], float] = {}
-        for state, chance in states.items():
-            verbs, nouns = distribution(list(state), certainty)
-            for verb, noun in zip(*np.nonzero(np.outer(verbs, nouns)), strict=True):
-                after = (*state, (int(verb), int(noun)))[-2:]
-                added = chance * verbs[verb] * nouns[noun]
-                following[after] = following.get(after, 0.0) + added
-        states = following
-    chances = np.zeros((COUNT, COUNT))
-    for state, chance in states.items():
-        chances[state[-1]] += chance
-    return chances

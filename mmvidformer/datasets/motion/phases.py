@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 from mmvidformer.datasets.motion.render import DIRECTIONS, SHAPES, Look, draw_speed
-from mmvidformer.datasets.motion.spec import Clip, MotionSpec, best_constant
+from mmvidformer.datasets.motion.spec import Clip, MotionSpec
 
 PHASES = (("right", "left"), ("down", "up"), ("right", "left"))
 CLASSES = tuple(product(*PHASES))
@@ -71,30 +71,3 @@ class PhasesSpec(MotionSpec):
     def record(self) -> dict[str, object]:
         """Return what ``motion.json`` holds."""
         return {"task": "phases", "spec": asdict(self), "classes": CLASSES, "nouns": SHAPES}
-
-    def summary(self) -> list[str]:
-        """Give the accuracies that can be reached."""
-        constant = best_constant([clip.verb for clip in self.clips("test")])
-        return [
-            f"{len(CLASSES)} classes; best constant prediction on the test clips: {constant:.1%}",
-            *(
-                f"best top-1 with {ratio:.0%} of each clip: {best_accuracy(ratio):.1%}"
-                for ratio in (0.25, 0.5, 1.0)
-            ),
-        ]
-
-
-def best_accuracy(ratio: float) -> float:
-    """Compute the best possible top-1 accuracy of a model that sees the first part of each clip.
-
-    Args:
-        ratio: Share of each clip that is seen.
-
-    Raises:
-        ValueError: If a phase ends at that share in some clips and not in others.
-    """
-    ends = [(i + 1) / 3 for i in range(2)]
-    if any(abs(ratio - end) <= JITTER for end in ends):
-        raise ValueError(f"at {ratio} of a clip a phase ends in some clips and not in others")
-    phases = 1 + sum(ratio > end for end in ends)
-    return len({c[:phases] for c in CLASSES}) / len(CLASSES)

@@ -6,7 +6,6 @@ next one. Annotations are in EPIC-Kitchens-100's formats: segments (``train.csv`
 ``video_info.csv``, and ``actions.csv``, which numbers the pairs of verb and noun.
 """
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
@@ -14,14 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from mmvidformer.datasets.motion.files import EPIC_COLUMNS, epic_row, write_csv
-from mmvidformer.datasets.motion.grammar import COUNT, NOUNS, VERBS, Action, forecast, write_script
+from mmvidformer.datasets.motion.grammar import COUNT, NOUNS, VERBS, Action, write_script
 from mmvidformer.datasets.motion.render import Look, draw_background, render, trajectory
-from mmvidformer.datasets.motion.spec import SPLITS, MotionSpec, Video, best_constant
+from mmvidformer.datasets.motion.spec import SPLITS, MotionSpec, Video
 
 HALF_SECONDS = (2, 3, 4)  # lengths of actions: whole frames at 30 per second, EPIC's unit
 ACTIONS = tuple(product(range(COUNT), repeat=2))
 PARTICIPANTS = 8
-TIMES = (2.0, 1.5, 1.0, 0.5, 0.25)  # anticipation times of the summary, in seconds
 
 
 @dataclass(frozen=True)
@@ -116,56 +114,3 @@ class SequencesSpec(MotionSpec):
         write_csv(root / "video_info.csv", ("video_id", "duration", "fps", "resolution"), info)
         pairs = [(i, v, n, f"{VERBS[v]} {NOUNS[n]}") for i, (v, n) in enumerate(ACTIONS)]
         write_csv(root / "actions.csv", ("id", "verb", "noun", "action"), pairs)
-
-    def labels(self, split: str) -> np.ndarray:
-        """List verb, noun and action (N, 3) of the segments that follow another one."""
-        return np.array(
-            [
-                (verb, noun, ACTIONS.index((verb, noun)))
-                for video in self.clips(split)
-                for verb, noun in self.script(video)[0][1:]
-            ]
-        )
-
-    def best_informed(self, split: str, time: float) -> tuple[float, float, float]:
-        """Compute the expected top-1 accuracy of an observer who knows the grammar.
-
-        An action counts as observed once two of its frames have been, as a motion takes two.
-
-        Args:
-            split: A name of ``SPLITS``.
-            time: Anticipation time in seconds.
-
-        Returns:
-            The accuracies of verb, noun and action.
-        """
-        shares = []
-        for video in self.clips(split):
-            actions, starts, _ = self.script(video)
-            for i in range(1, len(actions)):
-                shown = starts[i] - time * self.fps
-                seen = sum(start + 2 <= shown for start in starts[:i])
-                chances = forecast(actions[:seen], i - seen + 1, self.certainty)
-                shares.append((chances.sum(1).max(), chances.sum(0).max(), chances.max()))
-        return tuple(np.mean(shares, axis=0).tolist())
-
-    def summary(self) -> list[str]:
-        """Give the accuracies that can be reached."""
-        lines = []
-        for split in SPLITS:
-            if self.clips(split):
-                labels = self.labels(split).T
-                lines.append(
-                    f"{split}: {len(labels[0])} segments; best constant prediction of verb, noun, "
-                    f"action: {_percent(map(best_constant, labels))}; of five actions: "
-                    f"{best_constant(labels[2], 5):.1%}"
-                )
-        if self.clips("test"):
-            for time in TIMES:
-                shares = _percent(self.best_informed("test", time))
-                lines.append(f"test, {time} s before: an observer who knows the grammar: {shares}")
-        return lines
-
-
-def _percent(shares: Sequence[float]) -> str:
-    return ", ".join(f"{share:.1%}" for share in shares)

@@ -58,10 +58,6 @@ class MotionSpec(ABC):
     def record(self) -> Mapping[str, object]:
         """Return what ``motion.json`` holds beside the fields."""
 
-    @abstractmethod
-    def summary(self) -> list[str]:
-        """Describe the dataset and the accuracies that can be reached on it, in lines."""
-
     def clips(self, split: str) -> list[Clip]:
         """List the videos of a split. Classes and shapes take turns, so that they are balanced."""
         count = len(self.class_names)
@@ -147,14 +143,3 @@ class MotionSpec(ABC):
     def _write_video(self, root: Path, video: Video) -> None:
         cv2.setNumThreads(1)
         write_video(root / self.path(video), self.draw(video), self.fps)
-
-
-def best_constant(labels: Sequence[int], k: int = 1) -> float:
-    """Compute the top-k accuracy of the best constant prediction, the chance level.
-
-    Args:
-        labels: The right classes.
-        k: Number of predicted classes.
-    """
-    counts = np.sort(np.bincount(labels))
-    return float(counts[-k:].sum() / max(len(labels), 1))

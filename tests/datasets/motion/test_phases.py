@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mmvidformer.datasets.motion.directions import DirectionsSpec
-from mmvidformer.datasets.motion.phases import CLASSES, PhasesSpec, best_accuracy
+from mmvidformer.datasets.motion.phases import CLASSES, PhasesSpec
 from mmvidformer.datasets.motion.render import DIRECTIONS, SHAPES, Look
 from mmvidformer.datasets.motion.spec import Clip
 
@@ -88,12 +88,6 @@ def test_balance_and_lengths() -> None:
     }
     lengths = {len(centers(PhasesSpec(), clip)) for clip in clips}
     assert lengths == set(range(24, 41))
-
-
-def test_best_accuracy() -> None:
-    assert [best_accuracy(ratio) for ratio in (0.1, 0.25, 0.5, 1.0)] == [0.25, 0.25, 0.5, 1.0]
-    with pytest.raises(ValueError, match="at 0.3 of a clip a phase ends in some"):
-        best_accuracy(0.3)
 
 
 def test_files_and_lists(tmp_path: Path) -> None:

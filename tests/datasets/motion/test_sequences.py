@@ -11,14 +11,11 @@ from mmengine.registry import DefaultScope
 from mmvidformer.datasets.motion.grammar import (
     NOUNS,
     VERBS,
-    distribution,
-    forecast,
     next_verb,
     write_script,
 )
 from mmvidformer.datasets.motion.render import DIRECTIONS, Look
 from mmvidformer.datasets.motion.sequences import ACTIONS, SequencesSpec
-from mmvidformer.datasets.motion.spec import best_constant
 from mmvidformer.registry import DATASETS
 
 SMALL = SequencesSpec(train=3, val=1, test=1, actions=6)
@@ -60,20 +57,6 @@ def test_verbs_turn_clockwise_or_stay() -> None:
     assert VERBS == ("right", "down", "left", "up")
     assert [next_verb((0, noun)) for noun in range(4)] == [1, 1, 0, 0]
     assert next_verb((3, 0)) == 0
-
-
-@pytest.mark.parametrize("past", [[], [(1, 2)], [(1, 2), (3, 3)], [(0, 1), (1, 2), (3, 0)]])
-def test_forecast_is_the_sum_over_all_paths(past: list) -> None:
-    def chances(past: list, ahead: int) -> np.ndarray:
-        pairs = np.outer(*distribution(past, 0.7))
-        if ahead == 1:
-            return pairs
-        return sum(pairs[a] * chances([*past, a], ahead - 1) for a in ACTIONS)
-
-    for ahead in (1, 2, 3):
-        found = forecast(past, ahead, 0.7)
-        np.testing.assert_allclose(found, chances(past, ahead), atol=1e-12)
-        assert found.sum() == pytest.approx(1)
 
 
 def test_segments_cover_the_video(made: Path) -> None:
@@ -150,27 +133,6 @@ def test_only_frames_before_the_action_are_observed(made: Path, base: Config) ->
                 if starts[i] - before >= 0:
                     frame = drawn[starts[i] - before].astype(np.float32)
                     assert np.abs(shown - cv2.resize(frame, (32, 32))).mean() < 8
-    assert SMALL.labels("test").tolist() == [
-        dataset.get_data_info(j)["label"].tolist() for j in range(5)
-    ]
-
-
-def test_best_constant_prediction() -> None:
-    labels = np.array([3, 3, 3, 1, 1, 0, 2, 2])
-    assert best_constant(labels) == 3 / 8
-    assert best_constant(labels, 2) == 5 / 8
-    assert best_constant(labels, 9) == 1
-
-
-def test_later_forecasts_are_better() -> None:
-    spec = SequencesSpec(test=20)
-    found = {time: spec.best_informed("test", time) for time in (2.0, 1.0, 0.25)}
-    for earlier, later in ((2.0, 1.0), (1.0, 0.25)):
-        assert all(np.array(found[later]) > np.array(found[earlier]) + 0.02)
-    # With all actions seen, two nouns are equally likely after a single one.
-    assert found[0.25] == pytest.approx((0.85, (10 * 0.85 + 0.5) / 11, 0.85 * 9 / 11))
-    chance = best_constant(spec.labels("test")[:, 0])
-    assert found[2.0][0] > chance + 0.2
 
 
 def test_same_spec_gives_the_same_files_and_is_written_once(made: Path, tmp_path: Path) -> None:
