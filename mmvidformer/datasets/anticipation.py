@@ -1,7 +1,7 @@
 """EPIC-Kitchens-55 and -100 for action anticipation."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -60,23 +60,17 @@ class AnticipationDataset(SegmentDataset):
 
     def __init__(
         self,
-        ann_file: str,
+        *args,
         action_file: str,
-        pipeline: list[dict | Callable],
-        data_prefix: Mapping[str, str],
-        name: str | None = None,
-        filename_tmpl: str = "frame_{:010}.jpg",
         fps: float | str = 30.0,
         video_file: str | None = None,
         num_classes: Sequence[int] = (97, 300, 3806),
-        test_mode: bool = False,
+        **kwargs: object,
     ) -> None:
         self.action_file = action_file
         self.fps = read_frame_rates(fps) if isinstance(fps, str) else fps
         self.video_file = video_file
-        super().__init__(
-            ann_file, pipeline, data_prefix, name, filename_tmpl, num_classes, test_mode
-        )
+        super().__init__(*args, num_classes=num_classes, **kwargs)
 
     def load_data_list(self) -> list[dict]:
         """Read the csv files and skip what starts too early."""

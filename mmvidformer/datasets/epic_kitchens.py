@@ -18,18 +18,7 @@ SOURCES = {
 
 
 class SegmentDataset(BaseActionDataset):
-    """Base of the datasets of EPIC-Kitchens' segments: the files of a segment, and its label.
-
-    Args:
-        ann_file: The csv file.
-        pipeline: Transforms.
-        data_prefix: ``dict(video=folder)``, ``dict(img=folder)`` or ``dict(lmdb=path)``.
-        name: Path of a video or of its folder of frames below the prefix, a template. Default: as
-            in the official downloads.
-        filename_tmpl: File names of frames.
-        num_classes: Numbers of classes; larger labels raise an error.
-        test_mode: Whether the data are for validation or test.
-    """
+    """Base of the datasets of EPIC-Kitchens' segments, which document its arguments."""
 
     sources: Sequence[str] = tuple(SOURCES)
     tasks: Sequence[str] = ()

@@ -16,7 +16,7 @@ from mmvidformer.datasets.transforms import lmdb_decode
 from mmvidformer.registry import DATASETS, TRANSFORMS
 
 ACTIONS = "id,verb,noun,action\n0,0,1,take cup\n1,1,1,wash cup\n2,1,0,wash pan\n"
-# Starts 1.8 s, 0.2 s and 0.26 s after the video's, at 30 frames a second.
+# Actions start at 1.8 s, 0.2 s and 0.26 s, at 30 frames per second.
 LISTED = " 00007, P01_01, 0054, 0060, 001, 000, 02\n8,P01_01,6,9,0,1,0\n9,P01_01,8,9,0,1,0\n"
 OFFICIAL = (
     "narration_id,participant_id,video_id,start_timestamp,stop_timestamp,verb_class,noun_class\n"
@@ -37,8 +37,8 @@ def scope() -> Iterator[None]:
         yield
 
 
-def film(number: int) -> np.ndarray:
-    """Yellow frame (RGB) of a film, whose brightness tells its number, from 1."""
+def frame(number: int) -> np.ndarray:
+    """A yellow RGB frame whose brightness encodes its number, from 1."""
     return np.full((64, 64, 3), (4 * number, 4 * number, 0), np.uint8)
 
 
@@ -48,12 +48,12 @@ def jpeg(image: np.ndarray) -> bytes:
 
 @pytest.fixture(scope="module")
 def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two seconds of film at 30 frames a second, as images and as video, and its csv files."""
+    """Two seconds of video at 30 frames per second, its frames as images, and csv files."""
     root = tmp_path_factory.mktemp("kitchen")
     (root / "P01_01").mkdir()
     for i in range(1, 61):
-        (root / "P01_01" / f"frame_{i:010}.jpg").write_bytes(jpeg(film(i)))
-    frames = np.stack([film(i) for i in range(1, 61)])
+        (root / "P01_01" / f"frame_{i:010}.jpg").write_bytes(jpeg(frame(i)))
+    frames = np.stack([frame(i) for i in range(1, 61)])
     write_video(root / "P01_01.mp4", frames, fps=30)
     (root / "actions.csv").write_text(ACTIONS)
     (root / "listed.csv").write_text(LISTED)
@@ -93,14 +93,14 @@ def over_lmdb(root: Path, decode: dict | None = None, **kwargs) -> object:
 
 
 def levels(inputs: Tensor) -> list[int]:
-    """Numbers of the frames; JPEG moves a brightness by less than 2."""
+    """Numbers of the frames; JPEG changes a brightness by less than 2."""
     red, green, blue = inputs[0].float().mean((2, 3))
     assert blue.max() < 8
     return ((red + green) / 8).round().int().tolist()
 
 
 class Frames:
-    """Writes an LMDB, which it keeps closed between the changes."""
+    """Writes an LMDB, which is closed between changes."""
 
     def __init__(self, path: Path) -> None:
         self.path = str(path)
@@ -121,7 +121,7 @@ def frames(kitchen: Path) -> Iterator[Frames]:
     """An LMDB with frames 1 to 60 of P01_01 as JPEG."""
     frames = Frames(kitchen / "rgb")
     for i in range(1, 61):
-        frames.put(i, jpeg(film(i)))
+        frames.put(i, jpeg(frame(i)))
     yield frames
     lmdb_decode._open.cache_clear()
 
@@ -141,7 +141,7 @@ def test_each_source_shows_the_frames_before_the_action(
     assert sample["data_samples"].gt_label.tolist() == [1, 0, 2]
 
 
-def test_what_starts_too_early_is_left_out_and_named(
+def test_segments_that_start_too_early_are_skipped(
     kitchen: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = []
@@ -150,10 +150,12 @@ def test_what_starts_too_early_is_left_out_and_named(
     assert metainfo["actions"] == [(0, 1), (1, 1), (1, 0)]
     found = [(d["narration_id"], d["gt_label"].tolist()) for d in metainfo["discarded"]]
     assert found == [("8", [0, 1, 0]), ("9", [0, 1, 0])]
-    assert "listed.csv: 1 segments; 2 more start too early" in said[0]
+    assert "listed.csv: 1 segments; skipped 2 that no frame precedes" in said[0]
 
 
-def test_frames_before_the_video_are_replaced_by_the_first(kitchen: Path, tmp_path: Path) -> None:
+def test_frames_before_the_video_are_replaced_by_the_first_observed(
+    kitchen: Path, tmp_path: Path
+) -> None:
     ann = tmp_path / "a.csv"
     ann.write_text("8,P01_01,9,12,0,1,0\n9,P01_01,19,20,0,1,0\n")
     dataset = build(kitchen, ann_file=str(ann))
@@ -168,7 +170,7 @@ def test_official_csv_gives_the_same_segments(kitchen: Path) -> None:
     assert [d["narration_id"] for d in official.metainfo["discarded"]] == ["8", "9"]
 
 
-def test_times_are_rounded_as_in_the_lists_of_rulstm(kitchen: Path, tmp_path: Path) -> None:
+def test_times_are_rounded_as_in_rulstm_lists(kitchen: Path, tmp_path: Path) -> None:
     """P01_12_23 of EPIC-Kitchens-100 starts at 67.1 s, frame 2013 - 1 by floating point."""
     ann = tmp_path / "a.csv"
     ann.write_text(OFFICIAL + "P01_12_23,P01,P01_12,00:01:07.10,00:01:07.64,0,1\n")
@@ -204,7 +206,7 @@ def test_frames_at_the_videos_own_rate(kitchen: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"listed\.csv, line 1: no frame rate of video P01_01"):
         build(kitchen, fps=str(info))
     info.write_text("video_id,duration,fps,resolution\nP01_01,4,?,64x64\n")
-    with pytest.raises(ValueError, match=r"info\.csv, line 2: no video with its positive frame"):
+    with pytest.raises(ValueError, match=r"info\.csv, line 2: no video with a positive frame"):
         build(kitchen, fps=str(info))
 
 
@@ -225,7 +227,7 @@ def test_features_of_an_lmdb(kitchen: Path, frames: Frames) -> None:
         np.testing.assert_array_equal(seen, features[SEEN].reshape(4, 24))
 
 
-def test_bad_frames_of_an_lmdb_are_named(kitchen: Path, frames: Frames) -> None:
+def test_bad_frames_of_an_lmdb(kitchen: Path, frames: Frames) -> None:
     with pytest.raises(ValueError, match=r"frame_0000000024\.jpg' has \d+ bytes.* 96"):
         over_lmdb(kitchen, {"feature_shape": (24,)})[0]
     lmdb_decode._open.cache_clear()
@@ -238,14 +240,12 @@ def test_bad_frames_of_an_lmdb_are_named(kitchen: Path, frames: Frames) -> None:
         over_lmdb(kitchen)[0]
 
 
-def test_two_data_sets_of_a_process_read_the_same_lmdb(kitchen: Path, frames: Frames) -> None:
+def test_two_datasets_of_a_process_read_the_same_lmdb(kitchen: Path, frames: Frames) -> None:
     first, second = over_lmdb(kitchen), over_lmdb(kitchen)
     assert torch.equal(first[0]["inputs"], second[0]["inputs"])
 
 
-def test_lmdb_is_asked_for_when_it_is_needed(
-    kitchen: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_lmdb_package_is_named(kitchen: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lmdb", None)
     dataset = over_lmdb(kitchen)
     with pytest.raises(ImportError, match="pip install lmdb"):
@@ -257,11 +257,11 @@ def test_lmdb_is_asked_for_when_it_is_needed(
     [
         ("7,P01_01,54,60,1,0\n", r"a\.csv, line 1: 6 fields"),
         ("7,P01_01,54,60,1,0,2\n7,P01_01,x,60,1,0,2\n", r"line 2: start is 'x', not a whole"),
-        ("7,P01_01,0,60,1,0,2\n", "line 1: start 0; frames count from 1"),
+        ("7,P01_01,0,60,1,0,2\n", "line 1: start is 0, but frames are numbered from 1"),
         ("7,P01_01,54,60,2,0,2\n", "line 1: verb 2 is not in 0 to 1"),
         ("7,P01_01,54,60,1,0,3\n", "line 1: action 3 is not in 0 to 2"),
         ("7,P01_01,54,60,1,0,1\n", "line 1: action 1 is not verb 1 with noun 0 in .*actions.csv"),
-        ("8,P01_01,6,9,0,1,0\n", "no frame can be observed before any segment"),
+        ("8,P01_01,6,9,0,1,0\n", "no frame precedes any segment"),
         ("", "has no segments"),
         (OFFICIAL.replace("01.80", "1m80"), "line 2: start_timestamp is '00:00:1m80', not HH"),
         (OFFICIAL.replace(",0,1\n", ",0,0\n"), "line 3: verb 0 with noun 0 is no action of"),
@@ -269,7 +269,7 @@ def test_lmdb_is_asked_for_when_it_is_needed(
         (OFFICIAL.replace("narration_id", "id"), "line 2: no narration_id"),
     ],
 )
-def test_wrong_annotations_are_named(kitchen: Path, tmp_path: Path, ann: str, match: str) -> None:
+def test_invalid_annotations(kitchen: Path, tmp_path: Path, ann: str, match: str) -> None:
     (tmp_path / "a.csv").write_text(ann)
     with pytest.raises(ValueError, match=match):
         build(kitchen, ann_file=str(tmp_path / "a.csv"))
@@ -279,20 +279,18 @@ def test_wrong_annotations_are_named(kitchen: Path, tmp_path: Path, ann: str, ma
     ("actions", "match"),
     [
         ("id,verb\n0,0\n", "has no column noun"),
-        ("id,verb,noun\n0,0,1\n2,1,1\n", r"line 3: action 2 where 1 should follow"),
+        ("id,verb,noun\n0,0,1\n2,1,1\n", r"line 3: id is 2, expected 1"),
         ("id,verb,noun\n0,zero,1\n", r"line 2: verb is 'zero'"),
     ],
 )
-def test_wrong_lists_of_actions_are_named(
-    kitchen: Path, tmp_path: Path, actions: str, match: str
-) -> None:
+def test_invalid_lists_of_actions(kitchen: Path, tmp_path: Path, actions: str, match: str) -> None:
     (tmp_path / "actions.csv").write_text(actions)
     with pytest.raises(ValueError, match=match):
         build(kitchen, action_file=str(tmp_path / "actions.csv"))
 
 
-def test_wrong_arguments_are_named(kitchen: Path) -> None:
-    with pytest.raises(ValueError, match="needs one mmvidformer.ObserveBefore, it has 0"):
+def test_invalid_arguments(kitchen: Path) -> None:
+    with pytest.raises(ValueError, match="must have one mmvidformer.ObserveBefore, got 0"):
         build(kitchen, [{"type": "RawFrameDecode"}])
     with pytest.raises(ValueError, match="data_prefix must have one of .* got"):
         build(kitchen, data_prefix={"path": "x"})
