@@ -16,7 +16,7 @@ from pathlib import Path
 from mmengine.config import DictAction
 
 from mmvidformer.config import load_config
-from mmvidformer.datasets.own_lists import read_lists
+from mmvidformer.datasets.own_videos import read_lists
 from mmvidformer.finetune import Recipe, apply_recipe, start_from
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from mmengine.config import Config
 
 from mmvidformer.config import type_name
-from mmvidformer.datasets.own_lists import VideoLists
+from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.optim.precision import use_amp
 from mmvidformer.finetune.schedule import scale_rate, set_batch, set_epochs
 from mmvidformer.finetune.videos import set_classes, use_lists
@@ -49,7 +49,7 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
 
     Args:
         cfg: Of a recogniser that gives a video one label; changed.
-        lists: From ``datasets.own_lists.read_lists``.
+        lists: From ``datasets.own_videos.read_lists``.
         recipe: How to train.
 
     Returns:

@@ -7,7 +7,7 @@ from mmengine.config import Config
 
 from mmvidformer.config import config_scope
 from mmvidformer.datasets.class_subset import ClassSubsetDataset
-from mmvidformer.datasets.own_lists import VideoLists
+from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.registry import DATASETS
 
 # Arguments of ClassSubsetDataset beyond VideoDataset's.

@@ -7,7 +7,7 @@ import pytest
 from mmengine.config import Config
 
 from mmvidformer import get_config
-from mmvidformer.datasets.own_lists import VideoLists
+from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.finetune import Recipe, apply_recipe
 
 LISTS = VideoLists(
