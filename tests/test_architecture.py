@@ -19,7 +19,7 @@ ALLOWED = {
     "convert": {"lookup", "layers"},
     "models": {"lookup", "layers", "registry", "convert"},
     "datasets": {"lookup", "registry"},
-    "evaluation": {"registry"},
+    "evaluation": {"datasets", "registry"},
     "engine": {"config", "registry", "datasets", "evaluation"},
     "analysis": {"config", "registry"},
     "export": {"lookup", "models"},

@@ -278,7 +278,6 @@ def test_what_is_silenced_is_still_said() -> None:
         "mmcv.cnn.bricks.transformer": ["Fail to import ``MultiScaleDeformableAttention``"],
         "pkg_resources": ["pkg_resources is deprecated as an API"],
         "torch.nn.parallel.distributed": ["`broadcast_buffers` is deprecated"],
-        "mmengine.evaluator.metric": ["The prefix is not set in metric class"],
     }
     for module, lines in homes.items():
         spec = importlib.util.find_spec(module)
