@@ -1,4 +1,4 @@
-"""Lists whose paths have blanks, or lie elsewhere, pass the checks before training."""
+"""Preflight accepts lists of paths with blanks, and of absolute paths."""
 
 import shutil
 
@@ -11,7 +11,7 @@ from mmvidformer.finetune import Recipe, apply_recipe
 
 
 @pytest.mark.parametrize("place", [".", "elsewhere"])
-def test_checks_pass(tiny_videos, tmp_path, place) -> None:
+def test_preflight(tiny_videos, tmp_path, place) -> None:
     videos = []
     for number in range(6):
         path = tmp_path / "my class" / f"{number}.mp4"
