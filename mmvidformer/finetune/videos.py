@@ -16,14 +16,7 @@ def use_lists(cfg: Config, lists: VideoLists) -> list[str]:
 
     Validation reads ``val.txt`` and testing ``test.txt``. If ``test.txt`` is empty, testing reads
     ``val.txt``; if ``val.txt`` is empty, there is no validation. Wrappers such as ``RepeatDataset``
-    are removed.
-
-    Args:
-        cfg: Config of a recognizer with one label per video. Changed in place.
-        lists: The lists.
-
-    Returns:
-        Log lines.
+    are removed. Returns log lines.
 
     Raises:
         ValueError: If the config does not read lists of videos with one label each.
@@ -69,10 +62,6 @@ def set_classes(cfg: Config, names: tuple[str, ...]) -> None:
     """Set the number of classes throughout a config, and store their names as ``class_names``.
 
     Top-k accuracies with k of at least the number of classes are removed; they are always 100%.
-
-    Args:
-        cfg: Changed in place.
-        names: Names of the classes.
 
     Raises:
         ValueError: If the config's head has no number of classes, or there is only one class.

@@ -80,7 +80,7 @@ def test_batch_size_above_the_number_of_videos() -> None:
     # With one step per epoch, a warm-up of 1 step would keep its first value.
     assert [one.type for one in cfg.param_scheduler] == ["CosineAnnealingLR"]
     assert "LinearLR is removed" in said
-    with pytest.raises(ValueError, match="41 processes for 40 training videos"):
+    with pytest.raises(ValueError, match="at most the 40 training videos, got 41"):
         made("vivit_fe_k400", procs=41)
 
 
@@ -101,7 +101,7 @@ def test_freezing_layer_decay_and_early_stopping() -> None:
         (
             "horst_early_motion",
             dict(layer_decay=0.5),
-            "layer_decay needs a model of transformer blocks",
+            "layer_decay needs transformer blocks",
         ),
         ("timesformer_motion", dict(layer_decay=2.0), "at most 1, got 2.0"),
         ("timesformer_motion", dict(epochs=0), "epochs must be at least 1"),
