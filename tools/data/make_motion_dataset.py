@@ -1,6 +1,6 @@
 """Write a motion dataset: python tools/data/make_motion_dataset.py FOLDER [--preset NAME].
 
-Presets: easy, plain and hard (recognition), phases (early recognition), sequences (anticipation).
+Presets: easy and plain (recognition), phases (early recognition), sequences (anticipation).
 --preset NAME --help lists the settings of a preset.
 """
 

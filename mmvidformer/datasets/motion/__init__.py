@@ -2,7 +2,7 @@
 
 | preset | class | for |
 |---|---|---|
-| easy, plain, hard | direction of an object | recognition |
+| easy, plain | direction of an object | recognition |
 | phases | directions of an object in three phases | early recognition |
 | sequences | the next of a sequence of actions | anticipation |
 """

@@ -86,11 +86,4 @@ class ClassFoldersSpec(DirectionsSpec):
 PRESETS = {
     "easy": DirectionsSpec(),
     "plain": DirectionsSpec(train=1600, look=Look(texture=0.0, colors="plain")),
-    "hard": DirectionsSpec(
-        classes=8,
-        train=1600,
-        val=320,
-        test=320,
-        look=Look(object_size=0.25, texture=25.0, clutter=4, shake=1.0, noise=4.0),
-    ),
 }

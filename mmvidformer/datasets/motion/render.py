@@ -6,6 +6,7 @@ single frames cannot beat chance.
 """
 
 from dataclasses import dataclass
+from itertools import product
 
 import cv2
 import numpy as np
@@ -36,9 +37,6 @@ class Look:
         object_size: Diameter of the object as a share of the side.
         speed: Pixels per frame. Each object draws its own speed within a fifth of it.
         texture: Standard deviation of the background in gray levels.
-        clutter: Number of static shapes in the background.
-        shake: Standard deviation of the camera's jump from frame to frame, in pixels.
-        noise: Standard deviation of the noise of each frame, in gray levels.
         colors: ``'random'`` colors per clip, or ``'plain'``, white on black.
 
     Raises:
@@ -50,9 +48,6 @@ class Look:
     object_size: float = 0.4
     speed: float = 1.5
     texture: float = 10.0
-    clutter: int = 0
-    shake: float = 0.0
-    noise: float = 0.0
     colors: str = "random"
 
     def __post_init__(self) -> None:
@@ -76,23 +71,6 @@ def draw_speed(look: Look, rng: np.random.Generator) -> float:
     return look.speed * rng.uniform(0.8, 1.2)
 
 
-def camera(look: Look, frames: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw the offset of each frame, (frames, 2) in whole pixels."""
-    jumps = rng.normal(0, look.shake, (frames, 2)) if look.shake else np.zeros(2)
-    return np.broadcast_to(np.round(jumps).astype(int), (frames, 2))
-
-
-def draw_background(look: Look, rng: np.random.Generator) -> np.ndarray:
-    """Draw texture and clutter, an RGB image (size, size, 3), uint8."""
-    background = _texture(look, rng)
-    radius = look.object_size * look.size / 2
-    for _ in range(look.clutter):
-        center = rng.uniform(0, look.size, 2)
-        shape, scale = rng.choice(SHAPES), rng.uniform(0.5, 1)
-        _draw(background, shape, center, radius * scale, _color(look, rng))
-    return background
-
-
 def render(
     look: Look,
     shape: str,
@@ -105,30 +83,26 @@ def render(
     Args:
         look: How it looks.
         shape: A name of ``SHAPES``.
-        centers: Center of the object in each frame (T, 2), before the camera's offset.
-        rng: Generator of the camera's offsets, the colors, the angle and the noise.
+        centers: Center of the object in each frame (T, 2).
+        rng: Generator of the colors and the angle.
         background: Result of ``draw_background``. Default: a new one.
 
     Returns:
         RGB frames (T, size, size, 3), uint8.
     """
-    offsets = camera(look, len(centers), rng)
     background = draw_background(look, rng) if background is None else background
-    radius = look.object_size * look.size / 2
     color, angle = _color(look, rng), rng.uniform(0, 2 * np.pi)
-    frames = np.empty((len(centers), *background.shape), dtype=np.uint8)
-    for i, (center, offset) in enumerate(zip(centers, offsets, strict=True)):
-        frame = background.copy()
-        _draw(frame, shape, center, radius, color, angle)
-        frame = np.roll(frame, tuple(offset[::-1]), axis=(0, 1))
-        if look.noise:
-            frame = np.clip(frame + rng.normal(0, look.noise, frame.shape), 0, 255)
-        frames[i] = frame
+    frames = np.repeat(background[None], len(centers), axis=0)
+    for frame, center in zip(frames, centers, strict=True):
+        outline = center + look.object_size * look.size / 2 * _outline(shape, angle)
+        for shift in product((-look.size, 0, look.size), repeat=2):  # the frame is a torus
+            points = np.round((outline + shift) * 2**_SHIFT).astype(np.int32)
+            cv2.fillPoly(frame, [points], color, lineType=cv2.LINE_AA, shift=_SHIFT)
     return frames
 
 
-def _texture(look: Look, rng: np.random.Generator) -> np.ndarray:
-    """Draw a smooth random background that continues across the borders."""
+def draw_background(look: Look, rng: np.random.Generator) -> np.ndarray:
+    """Draw a smooth texture that continues across the borders: (size, size, 3), RGB, uint8."""
     noise = rng.normal(0, 1, (look.size, look.size, 3))
     frequency = np.fft.fftfreq(look.size) * look.size
     distance = np.hypot(frequency[:, None], frequency[None])
@@ -145,23 +119,6 @@ def _color(look: Look, rng: np.random.Generator) -> tuple[int, int, int]:
         return 255, 255, 255
     bright = rng.permutation(np.array([0, 1, rng.integers(0, 2)], dtype=bool))
     return tuple(int(rng.integers(190, 256) if b else rng.integers(0, 66)) for b in bright)
-
-
-def _draw(
-    image: np.ndarray,
-    shape: str,
-    center: np.ndarray,
-    radius: float,
-    color: tuple[int, int, int],
-    angle: float = 0.0,
-) -> None:
-    """Draw a filled shape on the torus, in place."""
-    outline = center + radius * _outline(shape, angle)
-    size = image.shape[0]
-    for dx in (-size, 0, size):
-        for dy in (-size, 0, size):
-            points = np.round((outline + (dx, dy)) * 2**_SHIFT).astype(np.int32)
-            cv2.fillPoly(image, [points], color, lineType=cv2.LINE_AA, shift=_SHIFT)
 
 
 def _outline(shape: str, angle: float) -> np.ndarray:

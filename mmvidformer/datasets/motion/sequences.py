@@ -15,7 +15,7 @@ import numpy as np
 from mmvidformer.datasets.motion.files import EPIC_COLUMNS, epic_row, write_csv
 from mmvidformer.datasets.motion.grammar import COUNT, NOUNS, VERBS, Action, write_script
 from mmvidformer.datasets.motion.render import Look, draw_background, render, trajectory
-from mmvidformer.datasets.motion.spec import SPLITS, MotionSpec, Video
+from mmvidformer.datasets.motion.spec import SPLITS, Clip, MotionSpec
 
 HALF_SECONDS = (2, 3, 4)  # lengths of actions: whole frames at 30 per second, EPIC's unit
 ACTIONS = tuple(product(range(COUNT), repeat=2))
@@ -57,33 +57,33 @@ class SequencesSpec(MotionSpec):
         if self.actions < 2:
             raise ValueError(f"actions must be at least 2, got {self.actions}")
 
-    def clips(self, split: str) -> list[Video]:
+    def clips(self, split: str) -> list[Clip]:
         """List the videos of a split."""
-        return [Video(split, i) for i in range(getattr(self, split))]
+        return [Clip(split, i) for i in range(getattr(self, split))]
 
-    def participant(self, video: Video) -> str:
+    def participant(self, clip: Clip) -> str:
         """Return the id of a video's participant."""
-        return f"P{video.number % PARTICIPANTS + 1:02}"
+        return f"P{clip.number % PARTICIPANTS + 1:02}"
 
-    def name(self, video: Video) -> str:
+    def name(self, clip: Clip) -> str:
         """Return the id of a video in EPIC-Kitchens' form; no two splits share one."""
-        return f"{self.participant(video)}_{SPLITS.index(video.split) + 1}{video.number:03}"
+        return f"{self.participant(clip)}_{SPLITS.index(clip.split) + 1}{clip.number:03}"
 
-    def script(self, video: Video) -> tuple[list[Action], list[int], np.random.Generator]:
+    def script(self, clip: Clip) -> tuple[list[Action], list[int], np.random.Generator]:
         """Draw the script of a video.
 
         Returns:
             The actions; the first frame of each, from 0, and the number of frames; and the
             generator that draws the frames.
         """
-        rng = self.rng(video)
+        rng = self.rng(clip)
         actions = write_script(self.actions, self.certainty, rng)
         lengths = rng.choice(HALF_SECONDS, self.actions) * (self.fps // 2)
         return actions, [0, *np.cumsum(lengths).tolist()], rng
 
-    def draw(self, video: Video) -> np.ndarray:
+    def draw(self, clip: Clip) -> np.ndarray:
         """Draw the RGB frames (T, size, size, 3) of a video."""
-        actions, starts, rng = self.script(video)
+        actions, starts, rng = self.script(clip)
         background = draw_background(self.look, rng)
         parts = []
         for (verb, noun), length in zip(actions, np.diff(starts), strict=True):
@@ -100,10 +100,10 @@ class SequencesSpec(MotionSpec):
         info = []
         for split in SPLITS:
             rows = []
-            for video in self.clips(split):
-                actions, starts, _ = self.script(video)
+            for clip in self.clips(split):
+                actions, starts, _ = self.script(clip)
                 spans = zip(starts, starts[1:], strict=False)
-                ids = self.name(video), self.participant(video)
+                ids = self.name(clip), self.participant(clip)
                 rows += [
                     epic_row(*ids, i, span, self.fps, (verb, VERBS[verb]), (noun, NOUNS[noun]))
                     for i, ((verb, noun), span) in enumerate(zip(actions, spans, strict=True))

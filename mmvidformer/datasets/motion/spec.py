@@ -24,19 +24,13 @@ ANNOTATIONS = (
 
 
 @dataclass(frozen=True)
-class Video:
-    """A video by its split and its number in it."""
+class Clip:
+    """A video of a split, with the motion (verb) and the shape (noun) if it shows only one."""
 
     split: str
     number: int
-
-
-@dataclass(frozen=True)
-class Clip(Video):
-    """A video that shows one motion (verb) of one shape (noun)."""
-
-    verb: int
-    noun: int
+    verb: int = 0
+    noun: int = 0
 
 
 class MotionSpec(ABC):
@@ -59,14 +53,14 @@ class MotionSpec(ABC):
         """Return what ``motion.json`` holds beside the fields."""
 
     def clips(self, split: str) -> list[Clip]:
-        """List the videos of a split. Classes and shapes take turns, so that they are balanced."""
+        """List the clips of a split. Classes and shapes take turns, so that they are balanced."""
         count = len(self.class_names)
         return [
             Clip(split, i, i % count, i // count % len(SHAPES)) for i in range(getattr(self, split))
         ]
 
     def centers(self, clip: Clip, rng: np.random.Generator) -> np.ndarray:
-        """Draw the path of a clip's object: its centers (T, 2), before the camera's offset."""
+        """Draw the path of a clip's object: its centers (T, 2)."""
         raise NotImplementedError
 
     def draw(self, clip: Clip) -> np.ndarray:
@@ -74,17 +68,17 @@ class MotionSpec(ABC):
         rng = self.rng(clip)
         return render(self.look, SHAPES[clip.noun], self.centers(clip, rng), rng)
 
-    def name(self, video: Video) -> str:
-        """Return the id of a video: the name of its file without the suffix."""
-        return f"{video.split}_{video.number:05d}"
+    def name(self, clip: Clip) -> str:
+        """Return the id of a clip: the name of its file without the suffix."""
+        return f"{clip.split}_{clip.number:05d}"
 
-    def path(self, video: Video) -> str:
-        """Return the path of a video below the root of the dataset."""
-        return f"{video.split}/{self.name(video)}.mp4"
+    def path(self, clip: Clip) -> str:
+        """Return the path of a clip below the root of the dataset."""
+        return f"{clip.split}/{self.name(clip)}.mp4"
 
-    def rng(self, video: Video) -> np.random.Generator:
-        """Return the generator of everything random in a video."""
-        return np.random.default_rng([self.seed, SPLITS.index(video.split), video.number])
+    def rng(self, clip: Clip) -> np.random.Generator:
+        """Return the generator of everything random in a clip."""
+        return np.random.default_rng([self.seed, SPLITS.index(clip.split), clip.number])
 
     def annotate(self, root: Path) -> None:
         """Write a list for MMAction2's ``VideoDataset`` per split, and the names of the classes."""
@@ -125,21 +119,21 @@ class MotionSpec(ABC):
                 shutil.rmtree(root / name, ignore_errors=True)
             for name in ANNOTATIONS:
                 (root / name).unlink(missing_ok=True)
-        videos = [video for split in SPLITS for video in self.clips(split)]
-        for folder in {root, *((root / self.path(video)).parent for video in videos)}:
+        clips = [clip for split in SPLITS for clip in self.clips(split)]
+        for folder in {root, *((root / self.path(clip)).parent for clip in clips)}:
             folder.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(unfinished, indent=1))
-        show = partial(tqdm, total=len(videos), unit="video", disable=None)
+        show = partial(tqdm, total=len(clips), unit="video", disable=None)
         write = partial(self._write_video, root)
         if workers > 1:
             with ProcessPoolExecutor(workers) as pool:
-                list(show(pool.map(write, videos, chunksize=8)))
+                list(show(pool.map(write, clips, chunksize=8)))
         else:
-            list(show(map(write, videos)))
+            list(show(map(write, clips)))
         self.annotate(root)
         file.write_text(json.dumps(wanted, indent=1))
         return True
 
-    def _write_video(self, root: Path, video: Video) -> None:
+    def _write_video(self, root: Path, clip: Clip) -> None:
         cv2.setNumThreads(1)
-        write_video(root / self.path(video), self.draw(video), self.fps)
+        write_video(root / self.path(clip), self.draw(clip), self.fps)

@@ -14,7 +14,7 @@ from mmengine.registry import DefaultScope
 from mmvidformer.datasets.motion import PRESETS
 from mmvidformer.datasets.motion.directions import ClassFoldersSpec, DirectionsSpec
 from mmvidformer.datasets.motion.files import EPIC_COLUMNS, write_video
-from mmvidformer.datasets.motion.render import DIRECTIONS, SHAPES, Look, camera, trajectory
+from mmvidformer.datasets.motion.render import DIRECTIONS, SHAPES, Look, trajectory
 
 SMALL = DirectionsSpec(train=8, val=4, test=4, look=Look(frames=10))
 
@@ -86,33 +86,17 @@ def test_motions_and_shapes_are_balanced() -> None:
     assert len(pairs) == 4 * len(SHAPES)
 
 
-def test_camera_moves_the_whole_frame() -> None:
-    spec = DirectionsSpec(look=Look(frames=3, speed=0.0, shake=4.0))
-    clip = spec.clips("train")[0]
-    frames = spec.draw(clip)
-    rng = np.random.default_rng([0, 0, 0])
-    trajectory(spec.look, "right", 3, rng)
-    offsets = camera(spec.look, 3, rng)
-    still = np.roll(frames[0], tuple(-offsets[0][::-1]), (0, 1))
-    np.testing.assert_array_equal(frames[1], np.roll(still, tuple(offsets[1][::-1]), (0, 1)))
+def test_texture() -> None:
+    """Without it, the background has a single color; with it, hardly any two pixels are equal."""
 
-
-def test_clutter_noise_and_texture() -> None:
-    clip = SMALL.clips("train")[0]
-    plain = replace(SMALL.look, texture=0.0, speed=0.0)
-
-    def frames(**kwargs) -> np.ndarray:
-        return replace(SMALL, look=replace(plain, **kwargs)).draw(clip).astype(int)
-
-    def plain_share(frame: np.ndarray) -> float:
+    def largest_share(texture: float) -> float:
+        look = replace(SMALL.look, texture=texture)
+        frame = replace(SMALL, look=look).draw(SMALL.clips("train")[0])[0]
         _, counts = np.unique(frame.reshape(-1, 3), axis=0, return_counts=True)
         return counts.max() / counts.sum()
 
-    assert (frames()[0] == frames()[9]).all()
-    assert plain_share(frames()[0]) > 0.7  # all but the object and its edge
-    assert plain_share(frames(clutter=8)[0]) < plain_share(frames()[0]) - 0.1
-    assert plain_share(frames(texture=20.0)[0]) < 0.4
-    assert (frames(noise=5.0)[0] != frames(noise=5.0)[9]).mean() > 0.5
+    assert largest_share(0.0) > 0.7  # all but the object and its edge
+    assert largest_share(20.0) < 0.4
 
 
 def test_plain_clips_are_white_on_black() -> None:
@@ -205,7 +189,6 @@ def run(pipeline: list[dict], path: Path) -> np.ndarray:
     [
         ("easy", 48, 141.92),
         ("plain", 48, 25.49),
-        ("hard", 48, 116.62),
         ("phases", 40, 126.60),
         ("sequences", 160, 31.47),
     ],

@@ -51,7 +51,7 @@ def test_pixels_follow_the_path() -> None:
 @pytest.mark.parametrize(("ratio", "phases"), [(0.25, 1), (0.5, 2)])
 def test_classes_with_equal_first_phases_look_equal(ratio: float, phases: int) -> None:
     """Their pixels are equal until the phases differ, whatever the length of the clip."""
-    spec = PhasesSpec(train=48, look=Look(frames=40, shake=1.0, texture=5.0))
+    spec = PhasesSpec(train=48, look=Look(frames=40, texture=5.0))
     for clip in spec.clips("train")[:: 48 // 6]:
         alike = [c for c in range(8) if CLASSES[c][:phases] == CLASSES[clip.verb][:phases]]
         clips = [spec.draw(replace(clip, verb=c)) for c in alike]
