@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from mmengine.logging import print_log
@@ -46,8 +45,6 @@ class AnticipationDataset(SegmentDataset):
         filename_tmpl: File names of frames; the keys of an LMDB start with ``'{video_id}_'``.
         fps: Frames per second of folders of frames or of an LMDB, or the path of the official
             ``EPIC_100_video_info.csv`` if they are the videos' own. Ignored for videos.
-        video_file: File with a video per line, to which the segments are limited (the split of
-            EPIC-Kitchens-55's official csv file). Default: all.
         num_classes: Numbers of verbs, nouns and actions; larger labels raise an error.
         test_mode: Whether the data are for validation or test.
 
@@ -63,13 +60,11 @@ class AnticipationDataset(SegmentDataset):
         *args,
         action_file: str,
         fps: float | str = 30.0,
-        video_file: str | None = None,
         num_classes: Sequence[int] = (97, 300, 3806),
         **kwargs: object,
     ) -> None:
         self.action_file = action_file
         self.fps = read_frame_rates(fps) if isinstance(fps, str) else fps
-        self.video_file = video_file
         super().__init__(*args, num_classes=num_classes, **kwargs)
 
     def load_data_list(self) -> list[dict]:
@@ -83,7 +78,7 @@ class AnticipationDataset(SegmentDataset):
         pairs = read_actions(self.action_file)
         ids = {pair: action for action, pair in enumerate(pairs)}
         kept, discarded = [], []
-        for segment in self._segments():
+        for segment in read_segments(self.ann_file):
             label = self._label(segment, pairs, ids)
             if observers[0].frames(segment.start / FPS, FPS)[-1] >= 1:
                 kept.append(self._item(segment, label))
@@ -99,16 +94,6 @@ class AnticipationDataset(SegmentDataset):
         )
         self._metainfo.update(actions=pairs, discarded=discarded)
         return kept
-
-    def _segments(self) -> list[Segment]:
-        segments = read_segments(self.ann_file)
-        if self.video_file is None:
-            return segments
-        videos = set(Path(self.video_file).read_text().split())
-        unknown = videos - {segment.video_id for segment in segments}
-        if unknown:
-            raise ValueError(f"{self.video_file}: not in {self.ann_file}: {sorted(unknown)}")
-        return [segment for segment in segments if segment.video_id in videos]
 
     def _label(
         self, segment: Segment, pairs: list[tuple[int, int]], ids: dict[tuple[int, int], int]

@@ -8,6 +8,7 @@ in double precision, but at least 1.
 
 import csv
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,10 +148,7 @@ def read_frame_rates(path: str | Path) -> dict[str, float]:
     rates = {}
     for row, where in read_rows(path, "fps"):
         video = row.get("video_id") or row.get("video")  # EPIC-Kitchens-100 or -55
-        try:
-            rates[video] = float(row["fps"])
-        except (TypeError, ValueError):
-            rates[video] = 0.0
-        if not video or not rates[video] > 0:
+        if not video or not re.fullmatch(r"\d+(\.\d+)?", row["fps"] or "") or not float(row["fps"]):
             raise ValueError(f"{where}: no video with a positive frame rate in {row}")
+        rates[video] = float(row["fps"])
     return rates

@@ -178,17 +178,6 @@ def test_times_are_rounded_as_in_rulstm_lists(kitchen: Path, tmp_path: Path) -> 
     assert dataset.get_data_info(1)["action_start"] == 2012 / 30
 
 
-def test_official_csv_is_split_by_videos(kitchen: Path, tmp_path: Path) -> None:
-    ann, videos = tmp_path / "a.csv", tmp_path / "videos.csv"
-    ann.write_text(OFFICIAL + "10,P02,P02_01,00:00:09.00,00:00:09.30,0,1\n")
-    videos.write_text("P02_01\n")
-    dataset = build(kitchen, ann_file=str(ann), video_file=str(videos))
-    assert [dataset.get_data_info(i)["narration_id"] for i in range(len(dataset))] == ["10"]
-    videos.write_text("P02_01\nP09_01\n")
-    with pytest.raises(ValueError, match=r"videos\.csv: not in .*a\.csv: \['P09_01'\]"):
-        build(kitchen, ann_file=str(ann), video_file=str(videos))
-
-
 def test_test_sets_have_no_labels(kitchen: Path, tmp_path: Path) -> None:
     ann = tmp_path / "a.csv"
     ann.write_text("7,P01_01,54,60\n8,P01_01,6,9\n")

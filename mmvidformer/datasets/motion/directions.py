@@ -53,7 +53,7 @@ class DirectionsSpec(MotionSpec):
         return trajectory(self.look, self.class_names[clip.verb], self.look.frames, rng)
 
     def record(self) -> dict[str, object]:
-        """Return what ``motion.json`` holds."""
+        """Return the content of ``motion.json``."""
         return {"spec": asdict(self), "verbs": self.class_names, "nouns": SHAPES}
 
     def annotate(self, root: Path) -> None:
@@ -76,7 +76,7 @@ class ClassFoldersSpec(DirectionsSpec):
         return f"{self.class_names[clip.verb]}/{self.name(clip)}.mp4"
 
     def record(self) -> dict[str, object]:
-        """Return what ``motion.json`` holds."""
+        """Return the content of ``motion.json``."""
         return {"spec": asdict(self), "class_folders": self.class_names}
 
     def annotate(self, root: Path) -> None:

@@ -69,5 +69,5 @@ class PhasesSpec(MotionSpec):
         return (start + draw_speed(self.look, rng) * moved) % self.look.size
 
     def record(self) -> dict[str, object]:
-        """Return what ``motion.json`` holds."""
+        """Return the content of ``motion.json``."""
         return {"task": "phases", "spec": asdict(self), "classes": CLASSES, "nouns": SHAPES}

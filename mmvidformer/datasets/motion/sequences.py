@@ -92,7 +92,7 @@ class SequencesSpec(MotionSpec):
         return np.concatenate(parts)
 
     def record(self) -> dict[str, object]:
-        """Return what ``motion.json`` holds."""
+        """Return the content of ``motion.json``."""
         return {"task": "sequences", "spec": asdict(self), "verbs": VERBS, "nouns": NOUNS}
 
     def annotate(self, root: Path) -> None:

@@ -50,7 +50,7 @@ class MotionSpec(ABC):
 
     @abstractmethod
     def record(self) -> Mapping[str, object]:
-        """Return what ``motion.json`` holds beside the fields."""
+        """Return the content of ``motion.json``."""
 
     def clips(self, split: str) -> list[Clip]:
         """List the clips of a split. Classes and shapes take turns, so that they are balanced."""

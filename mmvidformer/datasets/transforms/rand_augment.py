@@ -1,6 +1,6 @@
 """RandAugment with one draw per clip."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -8,7 +8,6 @@ from torch import Tensor
 from torchvision.transforms.v2 import functional as F
 
 from mmvidformer.datasets.transforms.base import ClipTransform
-from mmvidformer.lookup import look_up
 from mmvidformer.registry import TRANSFORMS
 
 
@@ -55,11 +54,11 @@ OPERATIONS: dict[str, Callable[[Tensor, float, int], Tensor]] = {
 class VideoRandAugment(ClipTransform):
     """Apply random operations of a given magnitude, drawn once per clip.
 
-    RandAugment (Cubuk et al. 2020) as in scenic's ViViT. It has no geometric operations, and stacks
-    the frames to one tall image, so that equalization and contrast use the statistics of the whole
-    clip. Levels are those of AutoAugment's official code, whose scale ends at 10; the recipes
-    exceed it (15 and 20), where posterizing and solarizing fade out. ``Cutout`` cuts a black box of
-    up to 80 x 80 pixels at level 10, the same in each frame.
+    RandAugment (Cubuk et al. 2020) as in scenic's ViViT. Its ``OPERATIONS`` are equally likely, and
+    none is geometric. Frames are stacked to one tall image, so that equalization and contrast use
+    the statistics of the whole clip. Levels are those of AutoAugment's official code, whose scale
+    ends at 10; the recipes exceed it (15 and 20), where posterizing and solarizing fade out.
+    ``Cutout`` cuts a black box of up to 80 x 80 pixels at level 10, the same in each frame.
 
     Scenic's contrast has a bug: it blends towards white instead of the mean gray (the number of
     pixels / 256 in place of the mean). Here contrast is the usual one.
@@ -69,33 +68,25 @@ class VideoRandAugment(ClipTransform):
     Args:
         num_layers: Number of operations in a row.
         magnitude: Level of all operations.
-        operations: Names of the operations, which are equally likely. Default: all of
-            ``OPERATIONS``.
 
     Raises:
-        KeyError: If an operation is unknown.
         ValueError: If ``num_layers`` or ``magnitude`` is negative.
     """
 
-    def __init__(
-        self, num_layers: int = 2, magnitude: float = 9, operations: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, num_layers: int = 2, magnitude: float = 9) -> None:
         if num_layers < 0 or magnitude < 0:
             raise ValueError(
                 f"num_layers and magnitude must not be negative, got {num_layers}, {magnitude}"
             )
         self.num_layers = num_layers
         self.magnitude = magnitude
-        self.operations = list(OPERATIONS) if operations is None else list(operations)
-        for name in self.operations:
-            look_up(OPERATIONS, name, "operation")
 
     def transform(self, results: dict) -> dict:
         """Change ``results['imgs']``."""
         clip = np.stack(results["imgs"])  # (T, H, W, 3)
         frames, height = clip.shape[:2]
         image = torch.from_numpy(clip).permute(3, 0, 1, 2).flatten(1, 2)  # (3, T*H, W)
-        for name in np.random.choice(self.operations, self.num_layers):
+        for name in np.random.choice(list(OPERATIONS), self.num_layers):
             image = OPERATIONS[name](image, self.magnitude, frames)
         results["imgs"] = list(image.unflatten(1, (frames, height)).permute(1, 2, 3, 0).numpy())
         return results
