@@ -1,7 +1,6 @@
 """EPIC-Kitchens-55 and -100 for action anticipation."""
 
 import logging
-from collections.abc import Sequence
 
 import numpy as np
 from mmengine.logging import print_log
@@ -45,7 +44,8 @@ class AnticipationDataset(SegmentDataset):
         filename_tmpl: File names of frames; the keys of an LMDB start with ``'{video_id}_'``.
         fps: Frames per second of folders of frames or of an LMDB, or the path of the official
             ``EPIC_100_video_info.csv`` if they are the videos' own. Ignored for videos.
-        num_classes: Numbers of verbs, nouns and actions; larger labels raise an error.
+        num_classes: Numbers of verbs, nouns and actions; larger labels raise an error. Default:
+            97, 300 and 3806.
         test_mode: Whether the data are for validation or test.
 
     Raises:
@@ -53,19 +53,18 @@ class AnticipationDataset(SegmentDataset):
             contradicts the list of actions, or no segment is left; names file, line and value.
     """
 
-    tasks = ("verb", "noun", "action")
+    tasks = {"verb": 97, "noun": 300, "action": 3806}
 
     def __init__(
         self,
         *args,
         action_file: str,
         fps: float | str = 30.0,
-        num_classes: Sequence[int] = (97, 300, 3806),
         **kwargs: object,
     ) -> None:
         self.action_file = action_file
         self.fps = read_frame_rates(fps) if isinstance(fps, str) else fps
-        super().__init__(*args, num_classes=num_classes, **kwargs)
+        super().__init__(*args, **kwargs)
 
     def load_data_list(self) -> list[dict]:
         """Read the csv files and skip what starts too early."""

@@ -21,7 +21,7 @@ class SegmentDataset(BaseActionDataset):
     """Base of the datasets of EPIC-Kitchens' segments, which document its arguments."""
 
     sources: Sequence[str] = tuple(SOURCES)
-    tasks: Sequence[str] = ()
+    tasks: Mapping[str, int] = {}  # and their numbers of classes
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class SegmentDataset(BaseActionDataset):
         data_prefix: Mapping[str, str],
         name: str | None = None,
         filename_tmpl: str = "frame_{:010}.jpg",
-        num_classes: Sequence[int] = (),
+        num_classes: Sequence[int] | None = None,
         test_mode: bool = False,
     ) -> None:
         if len(data_prefix) != 1 or not set(data_prefix) <= set(self.sources):
@@ -43,7 +43,7 @@ class SegmentDataset(BaseActionDataset):
             pipeline,
             data_prefix=dict(data_prefix),
             test_mode=test_mode,
-            num_classes=list(num_classes),
+            num_classes=list(self.tasks.values() if num_classes is None else num_classes),
             start_index=0 if self.source == "video" else 1,
         )
 
@@ -90,7 +90,7 @@ class EpicKitchensDataset(SegmentDataset):
             ``'{participant_id}/videos/{video_id}.MP4'`` and
             ``'{participant_id}/rgb_frames/{video_id}'``.
         filename_tmpl: File names of frames.
-        num_classes: Numbers of nouns and verbs; larger labels raise an error.
+        num_classes: Numbers of nouns and verbs; larger labels raise an error. Default: 300 and 97.
         test_mode: Whether the data are for validation or test.
 
     Raises:
@@ -99,10 +99,7 @@ class EpicKitchensDataset(SegmentDataset):
     """
 
     sources = ("video", "img")
-    tasks = ("noun_class", "verb_class")
-
-    def __init__(self, *args, num_classes: Sequence[int] = (300, 97), **kwargs: object) -> None:
-        super().__init__(*args, num_classes=num_classes, **kwargs)
+    tasks = {"noun_class": 300, "verb_class": 97}
 
     def load_data_list(self) -> list[dict]:
         """Read the csv file."""

@@ -1,7 +1,7 @@
 """One's own labeled videos: found in folders or a csv file, split, and listed for MMAction2."""
 
 import csv
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -140,13 +140,6 @@ def split_sizes(count: int, val: float, test: float) -> tuple[int, int, int]:
         else:
             for_val -= 1
     return count - for_val - for_test, for_val, for_test
-
-
-def count_splits(videos: Sequence[LabeledVideo]) -> dict[str, tuple[int, int, int]]:
-    """Count the videos of each class by split."""
-    counts = Counter((video.label, video.split) for video in videos)
-    labels = sorted({video.label for video in videos})
-    return {label: tuple(counts[label, split] for split in SPLITS) for label in labels}
 
 
 @dataclass(frozen=True)

@@ -68,8 +68,7 @@ class AnticipationMetric(BaseMetric):
         discarded: ``'drop'``, or ``'wrong'`` to count the segments that the dataset skips as wrong
             at any k. (RULSTM gives them equal scores, so that its sort decides.)
         marginal: Whether to compute verbs and nouns from the scores of the actions, as RULSTM does.
-        collect_device: Device that gathers the results of all processes, ``'cpu'`` or ``'gpu'``.
-        prefix: Prefix of the names of the results.
+        **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
 
     Raises:
         ValueError: If an argument is unknown, scores have other shapes, or a recall has no sample.
@@ -87,10 +86,9 @@ class AnticipationMetric(BaseMetric):
         subsets: Mapping[str, str | Sequence[str] | Mapping] | None = None,
         discarded: str = "drop",
         marginal: bool = False,
-        collect_device: str = "cpu",
-        prefix: str | None = None,
+        **kwargs: object,
     ) -> None:
-        super().__init__(collect_device=collect_device, prefix=prefix)
+        super().__init__(**kwargs)
         if discarded not in ("drop", "wrong"):
             raise ValueError(f"discarded must be 'drop' or 'wrong', got {discarded!r}")
         if many_shot is not None and set(many_shot) != {"verb", "noun"}:

@@ -32,7 +32,7 @@ class ChallengeJson(BaseMetric):
         supervision: Levels of pretraining, training labels and training data, 0 to 5. Default:
             those of RULSTM, pretrained on ImageNet.
         time_step: Seconds between anticipation times.
-        collect_device: Device that gathers the results of all processes, ``'cpu'`` or ``'gpu'``.
+        **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
 
     Raises:
         ValueError: If an argument is out of range, or scores have no row for the time or are not
@@ -48,9 +48,9 @@ class ChallengeJson(BaseMetric):
         version: str = "0.2",
         supervision: tuple[int, int, int] = (1, 4, 3),
         time_step: float = 0.25,
-        collect_device: str = "cpu",
+        **kwargs: object,
     ) -> None:
-        super().__init__(collect_device=collect_device)
+        super().__init__(**kwargs)
         if len(supervision) != 3 or not all(0 <= level <= 5 for level in supervision):
             raise ValueError(f"supervision must be three levels from 0 to 5, got {supervision}")
         if TIME / time_step != round(TIME / time_step):

@@ -63,8 +63,7 @@ class MultiTaskAccuracy(BaseMetric):
         topk: The k's.
         probabilities: Whether the scores are probabilities (a head with ``average_clips='prob'``)
             instead of logits.
-        collect_device: Device that gathers the results of all processes, ``'cpu'`` or ``'gpu'``.
-        prefix: Prefix of the names of the results.
+        **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
 
     Raises:
         ValueError: If a sample's scores are not one vector for each task.
@@ -77,10 +76,9 @@ class MultiTaskAccuracy(BaseMetric):
         tasks: Sequence[str] = ("noun", "verb"),
         topk: Sequence[int] = (1, 5),
         probabilities: bool = False,
-        collect_device: str = "cpu",
-        prefix: str | None = None,
+        **kwargs: object,
     ) -> None:
-        super().__init__(collect_device=collect_device, prefix=prefix)
+        super().__init__(**kwargs)
         self.tasks = tuple(tasks)
         self.topk = tuple(topk)
         self.probabilities = probabilities

@@ -21,7 +21,7 @@ class SaveScores(BaseMetric):
 
     Args:
         path: The file. Its folder is created.
-        collect_device: Device that gathers the results of all processes, ``'cpu'`` or ``'gpu'``.
+        **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
 
     Raises:
         ValueError: If ``path`` does not end in ``.npz``.
@@ -29,8 +29,8 @@ class SaveScores(BaseMetric):
 
     default_prefix = ""
 
-    def __init__(self, path: str, collect_device: str = "cpu") -> None:
-        super().__init__(collect_device=collect_device)
+    def __init__(self, path: str, **kwargs: object) -> None:
+        super().__init__(**kwargs)
         if Path(path).suffix != ".npz":
             raise ValueError(f"path must end in .npz, got {path}")
         self.path = Path(path)

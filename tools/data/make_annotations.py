@@ -6,6 +6,7 @@ classes.txt (names), and prints the number of videos per class and split.
 """
 
 from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tqdm import tqdm
 
 from mmvidformer.datasets.own_videos import (
     FILES,
-    count_splits,
+    SPLITS,
     read_class_folders,
     read_labels_csv,
     split_videos,
@@ -63,10 +64,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"skipped {len(skipped) - MOST_PRINTED} more files")
     videos = split_videos(videos, args.val, args.test, args.seed)
     lists = write_lists(videos, args.out or root, args.force)
-    counts = count_splits(videos)
+    by_split = Counter((video.label, video.split) for video in videos)
+    counts = {name: [by_split[name, split] for split in SPLITS] for name in lists.classes}
     width = max(map(len, [*counts, "class"]))
     print(f"{'class':{width}}  train    val   test")
-    for name, row in {**counts, "all": tuple(map(sum, zip(*counts.values(), strict=True)))}.items():
+    for name, row in {**counts, "all": map(sum, zip(*counts.values(), strict=True))}.items():
         print(f"{name:{width}} " + "".join(f"{count:6} " for count in row).rstrip())
     for name, (train, val, test) in counts.items():
         if not train or train + val + test < 3:
