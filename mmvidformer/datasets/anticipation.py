@@ -5,13 +5,7 @@ import logging
 import numpy as np
 from mmengine.logging import print_log
 
-from mmvidformer.datasets.epic_csv import (
-    FPS,
-    Segment,
-    read_actions,
-    read_frame_rates,
-    read_segments,
-)
+from mmvidformer.datasets.epic_csv import FPS, read_actions, read_frame_rates, read_segments
 from mmvidformer.datasets.epic_kitchens import SegmentDataset
 from mmvidformer.datasets.transforms.observe import ObserveBefore
 from mmvidformer.registry import DATASETS
@@ -55,13 +49,7 @@ class AnticipationDataset(SegmentDataset):
 
     tasks = {"verb": 97, "noun": 300, "action": 3806}
 
-    def __init__(
-        self,
-        *args,
-        action_file: str,
-        fps: float | str = 30.0,
-        **kwargs: object,
-    ) -> None:
+    def __init__(self, *args, action_file: str, fps: float | str = 30.0, **kwargs: object) -> None:
         self.action_file = action_file
         self.fps = read_frame_rates(fps) if isinstance(fps, str) else fps
         super().__init__(*args, **kwargs)
@@ -78,11 +66,15 @@ class AnticipationDataset(SegmentDataset):
         ids = {pair: action for action, pair in enumerate(pairs)}
         kept, discarded = [], []
         for segment in read_segments(self.ann_file):
-            label = self._label(segment, pairs, ids)
-            if observers[0].frames(segment.start / FPS, FPS)[-1] >= 1:
-                kept.append(self._item(segment, label))
-            else:
-                discarded.append({"narration_id": segment.narration_id, "gt_label": label})
+            label = self._label(segment.pop("label"), segment["where"], pairs, ids)
+            if observers[0].frames(segment["action_start"], FPS)[-1] < 1:
+                discarded.append({"narration_id": segment["narration_id"], "gt_label": label})
+                continue
+            kept.append(segment | self.files(segment, segment["where"]))
+            if label is not None:
+                kept[-1]["label"] = label
+            if self.source != "video":
+                kept[-1]["avg_fps"] = self._frame_rate(segment)
         if not kept:
             raise ValueError(f"{self.ann_file}: no frame precedes any segment")
         print_log(
@@ -95,40 +87,27 @@ class AnticipationDataset(SegmentDataset):
         return kept
 
     def _label(
-        self, segment: Segment, pairs: list[tuple[int, int]], ids: dict[tuple[int, int], int]
+        self, label: tuple[int, ...], where: str, pairs: list[tuple[int, int]], ids: dict
     ) -> np.ndarray | None:
-        if segment.label is None:
+        if not label:
             return None
-        verb, noun = segment.label[:2]
-        action = segment.label[2] if len(segment.label) == 3 else ids.get((verb, noun))
+        verb, noun = label[:2]
+        action = label[2] if len(label) == 3 else ids.get((verb, noun))
         if action is None:
             raise ValueError(
-                f"{segment.where}: verb {verb} with noun {noun} is no action of {self.action_file}"
+                f"{where}: verb {verb} with noun {noun} is no action of {self.action_file}"
             )
-        label = self.label((verb, noun, action), segment.where)
+        checked = self.label((verb, noun, action), where)
         if action >= len(pairs) or pairs[action] != (verb, noun):
             raise ValueError(
-                f"{segment.where}: action {action} is not verb {verb} with noun {noun} in "
+                f"{where}: action {action} is not verb {verb} with noun {noun} in "
                 f"{self.action_file}; is it the list of the other EPIC-Kitchens?"
             )
-        return label
+        return checked
 
-    def _item(self, segment: Segment, label: np.ndarray | None) -> dict:
-        ids = {
-            "video_id": segment.video_id,
-            "participant_id": segment.video_id.split("_")[0],
-        }
-        item = {
-            **ids,
-            "narration_id": segment.narration_id,
-            "where": segment.where,
-            "action_start": segment.start / FPS,
-            **({} if label is None else {"label": label}),
-            **self.files(ids, segment.where),
-        }
-        if self.source != "video":
-            rates = self.fps if isinstance(self.fps, dict) else {segment.video_id: self.fps}
-            if segment.video_id not in rates:
-                raise ValueError(f"{segment.where}: no frame rate of video {segment.video_id}")
-            item["avg_fps"] = rates[segment.video_id]
-        return item
+    def _frame_rate(self, segment: dict) -> float:
+        if not isinstance(self.fps, dict):
+            return self.fps
+        if segment["video_id"] not in self.fps:
+            raise ValueError(f"{segment['where']}: no frame rate of video {segment['video_id']}")
+        return self.fps[segment["video_id"]]

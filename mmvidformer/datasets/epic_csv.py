@@ -10,30 +10,10 @@ import csv
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 FPS = 30  # of the frames that segments are counted in
 LIST_COLUMNS = ("narration_id", "video_id", "start", "stop", "verb", "noun", "action")
-
-
-@dataclass(frozen=True)
-class Segment:
-    """An action of a video.
-
-    Args:
-        narration_id: Its id in the challenge's files.
-        video_id: Its video.
-        start: First frame, from 1, at 30 frames per second.
-        label: Verb and noun, and the action if the file has it; None in the test sets.
-        where: File and line, for messages.
-    """
-
-    narration_id: str
-    video_id: str
-    start: int
-    label: tuple[int, ...] | None
-    where: str
 
 
 def read_rows(path: str | Path, *columns: str) -> Iterator[tuple[dict[str, str], str]]:
@@ -49,8 +29,8 @@ def read_rows(path: str | Path, *columns: str) -> Iterator[tuple[dict[str, str],
     Raises:
         ValueError: If a column is missing.
     """
-    with open(path, newline="", encoding="utf-8") as file:
-        rows = csv.DictReader(file)
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        rows = csv.DictReader(file, skipinitialspace=True)
         missing = [name for name in columns if name not in (rows.fieldnames or ())]
         if missing:
             raise ValueError(f"{path} has no column {', '.join(missing)}, only {rows.fieldnames}")
@@ -70,8 +50,13 @@ def read_number(row: Mapping[str, str], column: str, where: str) -> int:
         raise ValueError(f"{where}: {column} is {row[column]!r}, not a whole number") from error
 
 
-def read_segments(path: str | Path) -> list[Segment]:
+def read_segments(path: str | Path) -> list[dict]:
     """Read an official csv file or a list of RULSTM's.
+
+    Returns:
+        For each segment ``narration_id``, ``video_id``, ``participant_id``, ``action_start``
+        (seconds), ``label`` (verb and noun, and the action if the file has it; empty in test sets),
+        and ``where`` (file and line, for messages).
 
     Raises:
         ValueError: If a line has other fields than expected; names file and line.
@@ -89,7 +74,7 @@ def read_segments(path: str | Path) -> list[Segment]:
     return segments
 
 
-def _official(row: dict[str, str], where: str) -> Segment:
+def _official(row: dict[str, str], where: str) -> dict:
     name = row.get("narration_id") or row.get("uid")  # EPIC-Kitchens-100 or -55
     if not name or not row["video_id"]:
         raise ValueError(f"{where}: no narration_id (or uid) or no video_id in {row}")
@@ -99,13 +84,12 @@ def _official(row: dict[str, str], where: str) -> Segment:
     except (AttributeError, ValueError) as error:
         time = row["start_timestamp"]
         raise ValueError(f"{where}: start_timestamp is {time!r}, not HH:MM:SS.SS") from error
-    label = None
-    if "verb_class" in row:
-        label = tuple(read_number(row, name, where) for name in ("verb_class", "noun_class"))
-    return Segment(_plain_id(name), row["video_id"], max(math.floor(start * FPS), 1), label, where)
+    columns = ("verb_class", "noun_class") if "verb_class" in row else ()
+    label = tuple(read_number(row, column, where) for column in columns)
+    return _segment(name, row["video_id"], max(math.floor(start * FPS), 1), label, where)
 
 
-def _listed(fields: list[str], where: str) -> Segment:
+def _listed(fields: list[str], where: str) -> dict:
     if len(fields) not in (4, 7):
         raise ValueError(
             f"{where}: {len(fields)} fields in {fields}; expected {', '.join(LIST_COLUMNS)}, "
@@ -115,13 +99,20 @@ def _listed(fields: list[str], where: str) -> Segment:
     start = read_number(row, "start", where)
     if start < 1:
         raise ValueError(f"{where}: start is {start}, but frames are numbered from 1")
-    label = tuple(read_number(row, name, where) for name in list(row)[4:])
-    return Segment(_plain_id(row["narration_id"]), row["video_id"], start, label or None, where)
+    label = tuple(read_number(row, column, where) for column in list(row)[4:])
+    return _segment(row["narration_id"], row["video_id"], start, label, where)
 
 
-def _plain_id(name: str) -> str:
-    """Remove leading zeros, which only RULSTM's lists of EPIC-Kitchens-55 have."""
-    return str(int(name)) if name.isdigit() else name
+def _segment(name: str, video: str, start: int, label: tuple[int, ...], where: str) -> dict:
+    return {
+        # Only RULSTM's lists of EPIC-Kitchens-55 have leading zeros.
+        "narration_id": str(int(name)) if name.isdigit() else name,
+        "video_id": video,
+        "participant_id": video.split("_")[0],
+        "action_start": start / FPS,
+        "label": label,
+        "where": where,
+    }
 
 
 def read_actions(path: str | Path) -> list[tuple[int, int]]:

@@ -1,12 +1,12 @@
 """One's own labeled videos: found in folders or a csv file, split, and listed for MMAction2."""
 
-import csv
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
+from mmvidformer.datasets.epic_csv import read_rows
 from mmvidformer.datasets.video_files import find_videos
 
 SPLITS = ("train", "val", "test")
@@ -62,27 +62,21 @@ def read_labels_csv(file: str | Path, root: str | Path | None = None) -> list[La
         ValueError: If a column is missing, a cell is empty, a split is unknown, a video is listed
             under two classes, or there are no rows.
     """
-    file = Path(file)
-    root = file.parent if root is None else Path(root)
+    root = Path(file).parent if root is None else Path(root)
     videos: dict[Path, LabeledVideo] = {}
-    with open(file, newline="", encoding="utf-8-sig") as lines:
-        rows = csv.DictReader(lines, skipinitialspace=True)
-        if not {"path", "label"} <= set(rows.fieldnames or ()):
-            raise ValueError(f"{file} must have the columns path,label, got {rows.fieldnames}")
-        for row in rows:
-            where = f"{file}, line {rows.line_num}"
-            path, label, split = ((row.get(k) or "").strip() for k in ("path", "label", "split"))
-            if not path or not label:
-                raise ValueError(f"{where}: path or label is empty")
-            if split not in ("", *SPLITS):
-                raise ValueError(f"{where}: split must be one of {SPLITS}, got {split!r}")
-            video = LabeledVideo(root / path, label, split or None)
-            known = videos.setdefault(video.path, video)
-            if known != video:
-                raise ValueError(
-                    f"{where}: {path} has label {label!r} and split {video.split}, but "
-                    f"{known.label!r} and {known.split} in a line before"
-                )
+    for row, where in read_rows(file, "path", "label"):
+        path, label, split = ((row.get(k) or "").strip() for k in ("path", "label", "split"))
+        if not path or not label:
+            raise ValueError(f"{where}: path or label is empty")
+        if split not in ("", *SPLITS):
+            raise ValueError(f"{where}: split must be one of {SPLITS}, got {split!r}")
+        video = LabeledVideo(root / path, label, split or None)
+        known = videos.setdefault(video.path, video)
+        if known != video:
+            raise ValueError(
+                f"{where}: {path} has label {label!r} and split {video.split}, but "
+                f"{known.label!r} and {known.split} in a line before"
+            )
     if not videos:
         raise ValueError(f"{file} lists no videos")
     return list(videos.values())
@@ -151,7 +145,7 @@ class VideoLists:
         classes: Names of the classes, by number.
         counts: Number of videos by split.
         delimiter: What separates path and class: a blank, or a tab if paths have blanks.
-        prefix: The folder that the paths are relative to. Empty if they are absolute.
+        prefix: The folder that relative paths start from. Empty if all paths are absolute.
     """
 
     root: Path
@@ -227,18 +221,17 @@ def read_lists(folder: str | Path) -> VideoLists:
             lines[name] = (root / name).read_text(encoding="utf-8").splitlines()
     classes = tuple(lines.pop(CLASSES))
     delimiter = "\t" if "\t" in "".join(map("".join, lines.values())) else " "
-    absolute = set()
+    prefix = ""
     for file, entries in lines.items():
         for number, line in enumerate(entries, start=1):
             path, *label = line.strip().split(delimiter)
-            absolute.add(Path(path).is_absolute())
+            if not Path(path).is_absolute():
+                prefix = str(root)
             if len(label) != 1 or not label[0].isdigit() or int(label[0]) >= len(classes):
                 raise ValueError(
                     f"{root / file}, line {number}: expected a path, "
                     f"{'a blank' if delimiter == ' ' else 'a tab'} and a class from 0 to "
                     f"{len(classes) - 1}, got {line!r}"
                 )
-    if len(absolute) > 1:
-        raise ValueError(f"the lists in {root} mix absolute and relative paths; use one kind")
     counts = {Path(file).stem: len(entries) for file, entries in lines.items()}
-    return VideoLists(root, classes, counts, delimiter, "" if True in absolute else str(root))
+    return VideoLists(root, classes, counts, delimiter, prefix)

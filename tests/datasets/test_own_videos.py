@@ -79,7 +79,7 @@ def test_csv(tmp_path) -> None:
         LabeledVideo(tmp_path / "b.mp4", "walk", "val"),
     ]
     for text, message in (
-        ("video,label\n", "must have the columns path,label"),
+        ("video,label\n", "has no column path, only"),
         ("path,label\na.mp4,\n", "line 2: path or label is empty"),
         ("path,label,split\na.mp4,run,dev\n", "split must be one of .*, got 'dev'"),
         ("path,label\na.mp4,run\na.mp4,walk\n", "has label 'walk' .*but 'run'"),
@@ -113,6 +113,15 @@ def test_mmaction_reads_the_lists(tmp_path, name) -> None:
     assert write_lists(videos, tmp_path / "elsewhere").prefix == ""
     with pytest.raises(FileExistsError, match="has train.txt, val.txt, test.txt, classes.txt"):
         write_lists(videos, tmp_path)
+
+
+def test_lists_may_mix_absolute_and_relative_paths(tmp_path) -> None:
+    (tmp_path / "classes.txt").write_text("run\nwalk\n")
+    (tmp_path / "train.txt").write_text("/elsewhere/a.mp4 0\nb.mp4 1\n")
+    prefix = read_lists(tmp_path).prefix
+    dataset = VideoDataset(str(tmp_path / "train.txt"), [], data_prefix=dict(video=prefix))
+    found = [dataset.get_data_info(i)["filename"] for i in range(2)]
+    assert found == ["/elsewhere/a.mp4", str(tmp_path / "b.mp4")]
 
 
 def test_invalid_lists(tmp_path) -> None:
