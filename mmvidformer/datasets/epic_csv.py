@@ -17,17 +17,10 @@ LIST_COLUMNS = ("narration_id", "video_id", "start", "stop", "verb", "noun", "ac
 
 
 def read_rows(path: str | Path, *columns: str) -> Iterator[tuple[dict[str, str], str]]:
-    """Read a csv file with a header.
-
-    Args:
-        path: The file.
-        *columns: Columns that it must have.
-
-    Yields:
-        Each row, and its file and line for messages.
+    """Read a csv file with a header: each row, with its file and line for messages.
 
     Raises:
-        ValueError: If a column is missing.
+        ValueError: If one of the columns is missing.
     """
     with open(path, newline="", encoding="utf-8-sig") as file:
         rows = csv.DictReader(file, skipinitialspace=True)
@@ -39,11 +32,7 @@ def read_rows(path: str | Path, *columns: str) -> Iterator[tuple[dict[str, str],
 
 
 def read_number(row: Mapping[str, str], column: str, where: str) -> int:
-    """Read a whole number of a row.
-
-    Raises:
-        ValueError: If it is not a whole number; names file, line and value.
-    """
+    """Read a whole number of a row; errors name file, line and value."""
     try:
         return int(row[column])
     except (TypeError, ValueError) as error:

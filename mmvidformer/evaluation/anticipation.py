@@ -40,9 +40,11 @@ class Subset:
             kind = entries.pop(0) if entries and entries[0] in KINDS else "narration_id"
             if not entries:
                 raise ValueError(f"{path} lists nothing")
-            wrong = [entry for entry in entries if kind in ("verb", "noun") and not entry.isdigit()]
-            if wrong:
-                raise ValueError(f"{path}: {kind} {wrong[0]!r} is not a number")
+            if kind in ("verb", "noun"):
+                wrong = [entry for entry in entries if not entry.isdigit()]
+                if wrong:
+                    raise ValueError(f"{path}: {kind} {wrong[0]!r} is not a number")
+                entries = [str(int(entry)) for entry in entries]
             self.lists[kind] |= set(entries)
 
     def has(self, narration_id: str, label: Sequence[int]) -> bool:

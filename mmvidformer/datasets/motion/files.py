@@ -77,16 +77,10 @@ def epic_row(
     verb: tuple[int, str],
     noun: tuple[int, str],
 ) -> tuple[str | int, ...]:
-    """Build a row of EPIC-Kitchens-100's csv files, in the order of ``EPIC_COLUMNS``.
+    """Build the row of a segment in EPIC-Kitchens-100's csv files, a value per ``EPIC_COLUMNS``.
 
-    Args:
-        video_id: Id of the video.
-        participant_id: Id of the person who recorded it.
-        number: Number of the segment in the video.
-        span: Its first frame and the frame after its last, from 0.
-        fps: Frames per second.
-        verb: Class and name.
-        noun: Class and name.
+    ``span`` is its first frame and the frame after its last, from 0; verb and noun are class and
+    name.
     """
     start, stop = (_clock(frame / fps) for frame in span)
     return (
