@@ -8,35 +8,12 @@ in double precision, but at least 1.
 
 import csv
 import math
-import re
-from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from mmvidformer.datasets.csv_rows import read_number, read_rows
 
 FPS = 30  # of the frames that segments are counted in
 LIST_COLUMNS = ("narration_id", "video_id", "start", "stop", "verb", "noun", "action")
-
-
-def read_rows(path: str | Path, *columns: str) -> Iterator[tuple[dict[str, str], str]]:
-    """Read a csv file with a header: each row, with its file and line for messages.
-
-    Raises:
-        ValueError: If one of the columns is missing.
-    """
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        rows = csv.DictReader(file, skipinitialspace=True)
-        missing = [name for name in columns if name not in (rows.fieldnames or ())]
-        if missing:
-            raise ValueError(f"{path} has no column {', '.join(missing)}, only {rows.fieldnames}")
-        for row in rows:
-            yield row, f"{path}, line {rows.line_num}"
-
-
-def read_number(row: Mapping[str, str], column: str, where: str) -> int:
-    """Read a whole number of a row; errors name file, line and value."""
-    try:
-        return int(row[column])
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{where}: {column} is {row[column]!r}, not a whole number") from error
 
 
 def read_segments(path: str | Path) -> list[dict]:
@@ -128,7 +105,8 @@ def read_frame_rates(path: str | Path) -> dict[str, float]:
     rates = {}
     for row, where in read_rows(path, "fps"):
         video = row.get("video_id") or row.get("video")  # EPIC-Kitchens-100 or -55
-        if not video or not re.fullmatch(r"\d+(\.\d+)?", row["fps"] or "") or not float(row["fps"]):
+        rate = row["fps"] or ""
+        if not video or not rate.replace(".", "", 1).isdigit() or not float(rate):
             raise ValueError(f"{where}: no video with a positive frame rate in {row}")
-        rates[video] = float(row["fps"])
+        rates[video] = float(rate)
     return rates

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 from mmaction.datasets.base import BaseActionDataset
 
-from mmvidformer.datasets.epic_csv import read_number, read_rows
+from mmvidformer.datasets.csv_rows import read_number, read_rows
 from mmvidformer.registry import DATASETS
 
+COLUMNS = ("narration_id", "video_id", "start_frame", "stop_frame", "noun_class", "verb_class")
 # Sources of frames, and where the official downloads keep a video.
 SOURCES = {
     "video": "{participant_id}/videos/{video_id}.MP4",
@@ -50,7 +51,7 @@ class SegmentDataset(BaseActionDataset):
     def files(self, row: Mapping[str, str], where: str) -> dict[str, str]:
         """Return the keys that decoders need."""
         try:
-            name = self.name.format(**row)
+            name = self.name.format_map(row)
         except KeyError as error:
             raise ValueError(f"{where}: no column {error} for the name {self.name!r}") from error
         path = str(Path(self.data_prefix[self.source]) / name)
@@ -103,8 +104,7 @@ class EpicKitchensDataset(SegmentDataset):
 
     def load_data_list(self) -> list[dict]:
         """Read the csv file."""
-        columns = ("narration_id", "video_id", "start_frame", "stop_frame", *self.tasks)
-        return [self._segment(*row) for row in read_rows(self.ann_file, *columns)]
+        return [self._segment(*row) for row in read_rows(self.ann_file, *COLUMNS)]
 
     def _segment(self, row: dict[str, str], where: str) -> dict:
         start, stop = (read_number(row, name, where) for name in ("start_frame", "stop_frame"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
-from mmvidformer.datasets.epic_csv import read_rows
+from mmvidformer.datasets.csv_rows import read_rows
 from mmvidformer.datasets.video_files import find_videos
 
 SPLITS = ("train", "val", "test")

@@ -9,7 +9,7 @@ import torch
 from mmengine.evaluator import BaseMetric
 from torch import Tensor
 
-from mmvidformer.datasets.epic_csv import read_number, read_rows
+from mmvidformer.datasets.csv_rows import read_number, read_rows
 from mmvidformer.evaluation.multi_task import mean_topk_recall, rank_of
 from mmvidformer.registry import METRICS
 

@@ -36,7 +36,10 @@ def samples() -> list[dict]:
 
 SKIPPED = [
     {"narration_id": "P01_02_0", "gt_label": np.array([*PAIRS[3], 3])},
-    {"narration_id": "P03_02_0", "gt_label": np.array([*PAIRS[29], 29])},  # no other sample has its class
+    {
+        "narration_id": "P03_02_0",
+        "gt_label": np.array([*PAIRS[29], 29]),
+    },  # no other sample has its class
 ]
 
 
