@@ -21,8 +21,6 @@ from mmvidformer.apis import (
     Failure,
     Prediction,
     Recognizer,
-    class_tasks,
-    read_class_names,
 )
 from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
@@ -152,8 +150,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.show:
         check_display()
     cfg = load_config(args.config, args.cfg_options)
-    names = read_class_names(args.classes, class_tasks(cfg))
-    recognizer = Recognizer(cfg, args.checkpoint, args.device, names)
+    recognizer = Recognizer(cfg, args.checkpoint, args.device, args.classes)
     if args.is_camera:
         found = predict_camera(recognizer, args)
     else:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from mmvidformer.apis import Capture, StreamRecognizer, class_tasks, read_class_names
+from mmvidformer.apis import Capture, StreamRecognizer
 from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
 from mmvidformer.engine.launch import add_model_arguments
@@ -67,8 +67,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with contextlib.ExitStack() as stack:
         source = stack.enter_context(Capture(args.source))
         cfg = load_config(args.config, args.cfg_options)
-        names = read_class_names(args.classes, class_tasks(cfg))
-        recognizer = StreamRecognizer(cfg, args.checkpoint, args.device, names)
+        recognizer = StreamRecognizer(cfg, args.checkpoint, args.device, args.classes)
         if args.overlay:
             steps = look_back(recognizer, source, args.layer, args.restart)
         else:

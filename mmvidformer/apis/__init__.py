@@ -3,7 +3,7 @@
 from mmvidformer.apis.capture import Capture
 from mmvidformer.apis.features import backbone_features, build_split, split_features
 from mmvidformer.apis.pipeline import FramePipeline, StreamFrame, VideoPipeline, normalize
-from mmvidformer.apis.predictions import Failure, Prediction, class_tasks, read_class_names
+from mmvidformer.apis.predictions import Failure, Prediction, class_names, class_tasks
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.apis.stream import StreamRecognizer, StreamStep
 
@@ -19,8 +19,8 @@ __all__ = [
     "VideoPipeline",
     "backbone_features",
     "build_split",
+    "class_names",
     "class_tasks",
     "normalize",
-    "read_class_names",
     "split_features",
 ]

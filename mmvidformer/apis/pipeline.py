@@ -87,8 +87,7 @@ class VideoPipeline:
             fps: Frames per second of an array.
 
         Returns:
-            A sample as MMAction2's transforms take it, with ``total_frames`` and, if it is known,
-            ``avg_fps``.
+            A sample for MMAction2's transforms, with ``total_frames`` and ``avg_fps`` (or None).
 
         Raises:
             FileNotFoundError: If the file does not exist.
@@ -101,9 +100,7 @@ class VideoPipeline:
                     "an array must hold RGB frames (T, H, W, 3) of type uint8, got "
                     f"{source.shape} of {source.dtype}"
                 )
-            sample.update(
-                array=source, total_frames=len(source), **({"avg_fps": fps} if fps else {})
-            )
+            sample.update(array=source, total_frames=len(source), avg_fps=fps)
         elif not Path(source).is_file():
             raise FileNotFoundError(f"video {source} does not exist")
         else:
@@ -183,17 +180,15 @@ class FramePipeline:
         if not decoders or getattr(transforms[decoders[-1]], "feature_shape", None):
             raise ValueError(f"the test pipeline does not decode images: {', '.join(names)}")
         start = decoders[-1] + 1
-        paces = [
-            (getattr(sampler, "frame_interval", None), getattr(sampler, "time_step", None))
-            for sampler in transforms[:start]
-        ]
-        known = next((pace for pace in paces if any(pace)), None)
-        if known is None:
+        options = [vars(transform) for transform in transforms[:start]]
+        sampler = next((o for o in options if o.get("time_step") or o.get("frame_interval")), None)
+        if sampler is None:
             raise ValueError(
                 f"the test pipeline does not state how often to take a frame ({', '.join(names)}); "
                 "use ObserveFirst, ObserveBefore or SampleFrames"
             )
-        self.frame_interval, self.time_step = known[0] or 1, known[1]
+        self.frame_interval = sampler.get("frame_interval") or 1
+        self.time_step = sampler.get("time_step")
         transforms[-1].meta_keys = ()  # they describe clips
         self._transforms = Compose(transforms[start:])
 
@@ -208,10 +203,8 @@ class FramePipeline:
             ValueError: If the transforms do not make exactly one view of the frame.
         """
         size = pixels.shape[:2]
-        sample = {
-            **{"imgs": [pixels], "original_shape": size, "img_shape": size, "modality": "RGB"},
-            **{"num_clips": 1, "clip_len": 1, "frame_inds": np.zeros(1, int)},
-        }
+        sample = {"imgs": [pixels], "original_shape": size, "img_shape": size, "modality": "RGB"}
+        sample.update(num_clips=1, clip_len=1, frame_inds=np.zeros(1, int))
         inputs = torch.as_tensor(self._transforms(sample)["inputs"])
         height, width = inputs.shape[-2:]
         if inputs.numel() != 3 * height * width:

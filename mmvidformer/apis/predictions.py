@@ -4,7 +4,6 @@ import csv
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from mmengine.config import Config
@@ -113,26 +112,8 @@ def class_tasks(cfg: Config) -> dict[str, int]:
     return dict(head.get("tasks") or {"class": head["num_classes"]})
 
 
-def complete_names(
-    cfg: Config, names: Mapping[str, Sequence[str]] | None
-) -> dict[str, Sequence[str]]:
-    """Class names of each task: those given, else the config's ``class_names``, else numbers.
-
-    Raises:
-        ValueError: If the names of a task are not as many as its classes.
-    """
-    tasks = class_tasks(cfg)
-    if not names and len(tasks) == 1 and cfg.get("class_names"):
-        names = {task: cfg.class_names for task in tasks}
-    complete = {**{task: [str(i) for i in range(n)] for task, n in tasks.items()}, **(names or {})}
-    for task, count in tasks.items():
-        if len(complete[task]) != count:
-            raise ValueError(f"task {task!r} has {count} classes, but {len(complete[task])} names")
-    return complete
-
-
 def add_classes_argument(parser: ArgumentParser) -> None:
-    """Add ``--classes``, whose value ``read_class_names`` takes."""
+    """Add ``--classes``, whose value ``class_names`` takes."""
     parser.add_argument(
         "--classes",
         nargs="+",
@@ -143,47 +124,50 @@ def add_classes_argument(parser: ArgumentParser) -> None:
     )
 
 
-def read_class_names(files: Sequence[str], tasks: Mapping[str, int]) -> dict[str, list[str]]:
-    """Read class names from files.
+def class_names(
+    tasks: Mapping[str, int],
+    given: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
+    default: Sequence[str] | None = None,
+) -> dict[str, Sequence[str]]:
+    """Class names of each task.
 
     A text file has one name per line, in the order of the classes. A csv file has a column of
     numbers (``id``, ``verb_id`` or ``noun_id``) and a column of names (``key``, ``class_key`` or
     ``action``), as ``EPIC_100_verb_classes.csv`` and ``actions.csv`` have.
 
     Args:
-        files: Paths, as ``'verb=verbs.csv'``; for a single task the path alone will do.
         tasks: Number of classes by task.
-
-    Returns:
-        The names by task, for those tasks that have a file.
+        given: Names by task; or files, as ``'verb=verbs.csv'``, for a single task the path alone.
+        default: Names of a single task, if none are given. All other names are numbers.
 
     Raises:
         FileNotFoundError: If a file does not exist.
-        ValueError: If a file belongs to no task, or does not name each class.
+        ValueError: If a file belongs to no task, or there are not as many names as classes.
     """
-    names = {}
-    for file in files:
-        task, equals, path = file.partition("=")
-        if not equals and len(tasks) == 1:
-            task, path = next(iter(tasks)), file
-        if task not in tasks or not path:
-            known = " ".join(f"{task}=FILE" for task in tasks)
-            raise ValueError(f"class names must be given as {known}, got {file!r}")
-        names[task] = _read_csv(path) if path.endswith(".csv") else _read_lines(path)
-        if len(names[task]) != tasks[task]:
-            raise ValueError(
-                f"{path} must name {tasks[task]} classes, got {len(names[task])} names"
-            )
+    names: dict[str, Sequence[str]] = {t: [str(i) for i in range(n)] for t, n in tasks.items()}
+    if isinstance(given, Mapping):
+        names.update(given)
+    elif given:
+        names.update(_read_file(file, tasks) for file in given)
+    elif default and len(tasks) == 1:
+        names = dict.fromkeys(tasks, default)
+    for task, count in tasks.items():
+        if len(names[task]) != count:
+            raise ValueError(f"task {task!r} has {count} classes, but {len(names[task])} names")
     return names
 
 
-def _read_lines(path: str) -> list[str]:
-    return Path(path).read_text(encoding="utf-8").splitlines()
-
-
-def _read_csv(path: str) -> list[str]:
-    with open(path, newline="", encoding="utf-8") as file:
-        rows = csv.DictReader(file, skipinitialspace=True)
+def _read_file(file: str, tasks: Mapping[str, int]) -> tuple[str, list[str]]:
+    task, equals, path = file.partition("=")
+    if not equals and len(tasks) == 1:
+        task, path = next(iter(tasks)), file
+    if task not in tasks or not path:
+        known = " ".join(f"{task}=FILE" for task in tasks)
+        raise ValueError(f"class names must be given as {known}, got {file!r}")
+    with open(path, newline="", encoding="utf-8") as lines:
+        if not path.endswith(".csv"):
+            return task, lines.read().splitlines()
+        rows = csv.DictReader(lines, skipinitialspace=True)
         columns = rows.fieldnames or ()
         number, name = (next((c for c in known if c in columns), None) for known in (IDS, NAMES))
         if number is None or name is None:
@@ -193,4 +177,4 @@ def _read_csv(path: str) -> list[str]:
         found = {int(row[number]): row[name].strip() for row in rows}
     if sorted(found) != list(range(len(found))):
         raise ValueError(f"{path}: column {number!r} must number the classes from 0 without gaps")
-    return [found[i] for i in range(len(found))]
+    return task, [found[i] for i in range(len(found))]

@@ -9,7 +9,13 @@ from mmaction.structures import ActionDataSample
 from mmengine.config import Config
 
 from mmvidformer.apis.pipeline import Source, VideoPipeline
-from mmvidformer.apis.predictions import Failure, Prediction, complete_names, to_prediction
+from mmvidformer.apis.predictions import (
+    Failure,
+    Prediction,
+    class_names,
+    class_tasks,
+    to_prediction,
+)
 from mmvidformer.config import load_config
 
 
@@ -23,8 +29,8 @@ class Recognizer:
         config: A config, its file, or the name of a shipped config.
         checkpoint: File or URL; None: initial weights.
         device: Where the model runs, such as ``'cuda'``.
-        names: Class names by task; default: the config's ``class_names`` (``tools/finetune.py``
-            writes them), or numbers.
+        names: Class names by task, or files of them (``class_names``); default: the config's
+            ``class_names``, which ``tools/finetune.py`` writes, or numbers.
         clips: Number of clips to read from each video, with one crop each; default: the views of
             the test pipeline.
 
@@ -39,7 +45,7 @@ class Recognizer:
         config: str | Config,
         checkpoint: str | None,
         device: str | torch.device = "cpu",
-        names: Mapping[str, Sequence[str]] | None = None,
+        names: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
         clips: int | None = None,
     ) -> None:
         # Both load MMAction2's models.
@@ -47,7 +53,7 @@ class Recognizer:
         from mmvidformer.models.horst.heads import AnticipationHead
 
         cfg = load_config(config) if isinstance(config, str) else config
-        self.names = complete_names(cfg, names)
+        self.names = class_names(class_tasks(cfg), names, cfg.get("class_names"))
         self.model = load_recognizer(cfg, checkpoint, device)
         if isinstance(self.model.cls_head, AnticipationHead):
             raise ValueError(

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mmvidformer.apis.capture import Capture
 from mmvidformer.apis.pipeline import FramePipeline, StreamFrame, normalize
-from mmvidformer.apis.predictions import Prediction, complete_names, to_prediction
+from mmvidformer.apis.predictions import Prediction, class_names, class_tasks, to_prediction
 from mmvidformer.config import load_config
 
 
@@ -42,7 +42,8 @@ class StreamRecognizer:
         config: A config, its file, or the name of a shipped config, such as ``'horst_ek100'``.
         checkpoint: File or URL; None: initial weights.
         device: Where the model runs.
-        names: Class names by task; default: the config's ``class_names``, or numbers.
+        names: Class names by task, or files of them (``class_names``); default: the config's
+            ``class_names``, or numbers.
 
     Raises:
         FileNotFoundError: If the checkpoint does not exist.
@@ -55,14 +56,14 @@ class StreamRecognizer:
         config: str | Config,
         checkpoint: str | None,
         device: str | torch.device = "cpu",
-        names: Mapping[str, Sequence[str]] | None = None,
+        names: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
     ) -> None:
         # Both load MMAction2's models.
         from mmvidformer.engine.loading import load_recognizer
         from mmvidformer.models.horst.heads import AnticipationHead
 
         cfg = load_config(config) if isinstance(config, str) else config
-        self.names = complete_names(cfg, names)
+        self.names = class_names(class_tasks(cfg), names, cfg.get("class_names"))
         self.model = load_recognizer(cfg, checkpoint, device)
         if not hasattr(self.model, "stream"):
             raise ValueError(
@@ -81,17 +82,8 @@ class StreamRecognizer:
                     "time_step is the length of a step in seconds"
                 )
 
-    def __call__(self, source: Capture, restart: float | None = None) -> Iterator[StreamStep]:
-        """Predict after each frame of a video file or a camera.
-
-        Args:
-            source: The open source.
-            restart: Seconds after which the model starts anew; default: never.
-        """
-        return self.predict(self.pipeline.read(source), restart)
-
-    def predict(
-        self, frames: Iterable[StreamFrame], restart: float | None = None
+    def __call__(
+        self, source: Capture | Iterable[StreamFrame], restart: float | None = None
     ) -> Iterator[StreamStep]:
         """Predict after each frame.
 
@@ -99,7 +91,7 @@ class StreamRecognizer:
         clip of all frames since the start.
 
         Args:
-            frames: Frames, consumed one by one.
+            source: A video file or camera, or frames, which are consumed one by one.
             restart: Seconds after which the model starts anew; default: never.
 
         Raises:
@@ -108,7 +100,7 @@ class StreamRecognizer:
         if restart is not None and restart <= 0:
             raise ValueError(f"restart must be positive, got {restart} s")
         states, start = None, None
-        for frame in frames:
+        for frame in self.pipeline.read(source) if isinstance(source, Capture) else source:
             if start is None or restart and frame.seconds - start > restart - 1e-6:
                 states, start = None, frame.seconds
             with torch.no_grad():

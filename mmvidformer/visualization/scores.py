@@ -28,18 +28,15 @@ def read_scores(path: str | Path, task: str | None = None) -> tuple[np.ndarray, 
     with np.load(path, allow_pickle=False) as file:
         if name not in file or "labels" not in file:
             raise ValueError(f"{path} must have {name} and labels, got {', '.join(file)}")
-        values, labels = file[name], file["labels"]
+        # The scores of bad videos are those of the policy, not of the model.
+        good = ~file["bad_videos"] if "bad_videos" in file else slice(None)
+        values, labels = file[name][good], file["labels"][good]
         tasks = [key for key in file if key.startswith("scores")]
-        if "bad_videos" in file:  # their scores are the policy's, not the model's
-            good = ~file["bad_videos"]
-            values, labels = values[good], labels[good]
-    if not len(labels):
-        raise ValueError(f"{path} has no scores of a readable video")
     labels = labels if labels.ndim == 1 else labels[:, tasks.index(name)]
-    if values.ndim != 2 or values.shape[1] <= labels.max():
+    if values.ndim != 2 or not len(labels) or values.shape[1] <= labels.max():
         raise ValueError(
-            f"{path} must have scores (videos, classes) and labels below the classes, got "
-            f"{values.shape} and labels up to {labels.max()}"
+            f"{path} must have scores (videos, classes) of readable videos and labels below the "
+            f"classes, got {values.shape} and labels up to {labels.max(initial=-1)}"
         )
     return values, labels
 

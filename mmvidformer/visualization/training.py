@@ -17,12 +17,12 @@ _OTHER = {"step", "time", "data_time", "memory", "iter", "epoch"}
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """What a run logged, by epoch, or by iteration if it does not count epochs.
+    """Curves of a run.
 
     Attributes:
         training: Curve of each quantity of training, such as ``loss`` and ``lr``.
         validation: Curve of each metric of validation, such as ``acc/top1``.
-        unit: ``'epoch'`` or ``'iteration'``.
+        unit: Unit of time: ``'epoch'``, or ``'iteration'`` if the run does not count epochs.
     """
 
     training: Mapping[str, Curve]
@@ -33,8 +33,7 @@ class TrainingLog:
 def read_log(folder: str | Path) -> TrainingLog:
     """Read ``*/vis_data/scalars.json`` of a work dir.
 
-    The parts of a resumed run become one curve. If they overlap, since the checkpoint was older
-    than the last log line, the later part counts.
+    The parts of a resumed run become one curve. Where they overlap, the later part counts.
 
     Args:
         folder: A work dir, or a ``scalars.json``.
@@ -71,14 +70,13 @@ def read_log(folder: str | Path) -> TrainingLog:
 
 
 def _read_rows(file: Path) -> list[dict]:
+    text = file.read_text(encoding="utf-8")
     rows = []
-    lines = file.read_text(encoding="utf-8").splitlines()
-    for number, line in enumerate(lines, 1):
+    # The last line is incomplete if a run was killed, or is writing.
+    for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
         try:
             rows.append(json.loads(line))
         except json.JSONDecodeError as error:
-            if number == len(lines):  # a run that was killed, or is writing
-                break
             raise ValueError(f"{file}, line {number} is not JSON: {line[:80]!r}") from error
     return rows
 

@@ -1,8 +1,9 @@
-"""Pages as an mp4 file and in a window."""
+"""Pages as an mp4 file and in a window, and where the pictures of videos go."""
 
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import cv2
@@ -18,6 +19,28 @@ def check_display() -> None:
     displays = ("DISPLAY", "WAYLAND_DISPLAY")
     if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in displays):
         raise OSError("there is no display to show a window on: DISPLAY is not set")
+
+
+def picture_paths(videos: Sequence[Path], folder: Path, ending: str) -> list[Path]:
+    """Paths for the pictures of videos, such as ``folder/dance_mp4_rollout.png``.
+
+    Args:
+        videos: The videos.
+        folder: Folder for the pictures; it is created.
+        ending: Ending of the names, such as ``'_rollout.png'``.
+
+    Raises:
+        FileNotFoundError: If a video does not exist.
+        ValueError: If two videos have the same name.
+    """
+    for video in videos:
+        if not video.is_file():
+            raise FileNotFoundError(f"video {video} does not exist")
+    names = [video.name.replace(".", "_") + ending for video in videos]
+    if len(set(names)) < len(names):
+        raise ValueError(f"videos must have different names, got {', '.join(map(str, videos))}")
+    folder.mkdir(parents=True, exist_ok=True)
+    return [folder / name for name in names]
 
 
 class VideoOutput:

@@ -84,7 +84,7 @@ def test_anticipation(small: Callable, load: Callable, options: dict) -> None:
     with torch.no_grad():
         logits = recognizer.model.test_step(pseudo_collate([item]))[0].pred_score
     frames = (StreamFrame(i, i / 4, clip[:, :, i : i + 1]) for i in range(14))
-    found = list(recognizer.predict(frames))
+    found = list(recognizer(frames))
     times = [2, 1.75, 1.5, 1.25, 1, 0.75, 0.5, 0.25]
     assert [p.ahead for p in found[0].predictions] == (times if options else [None])
     for t, step in enumerate(found[6:]):  # 2, 1.75, ..., 0.25 s before the action
@@ -103,14 +103,14 @@ def test_restart_forgets(small: Callable, load: Callable) -> None:
     frames = [StreamFrame(i, i / 2, torch.randint(256, (1, 3, 1, 32, 32)).byte()) for i in range(5)]
 
     def scores(frames: list, **options: object) -> torch.Tensor:
-        steps = recognizer.predict(frames, **options)
+        steps = recognizer(frames, **options)
         return torch.tensor([step.predictions[0].scores["class"].tolist() for step in steps])
 
     again = scores(frames, restart=1.5)
     torch.testing.assert_close(again[3:], scores(frames[3:]))
     torch.testing.assert_close(again[:3], scores(frames)[:3])
     with pytest.raises(ValueError, match="restart must be positive, got 0 s"):
-        next(recognizer.predict(frames, restart=0))
+        next(recognizer(frames, restart=0))
 
 
 def test_state_and_frames_held_do_not_grow(small: Callable, load: Callable) -> None:
@@ -133,7 +133,7 @@ def test_state_and_frames_held_do_not_grow(small: Callable, load: Callable) -> N
             taken.append(i)
             yield StreamFrame(i, i, torch.zeros(1, 3, 1, 32, 32, dtype=torch.uint8))
 
-    for i, _ in enumerate(recognizer.predict(frames())):
+    for i, _ in enumerate(recognizer(frames())):
         assert taken == [*range(i + 1)]
     assert sizes[7] == sizes[11] and sizes[3] == [size // 2 for size in sizes[7]]
 

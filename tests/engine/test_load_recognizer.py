@@ -39,16 +39,14 @@ def test_a_checkpoint_that_does_not_fit_is_refused(cfg, model, checkpoint) -> No
     state = model.state_dict()
     torch.save({k: v for k, v in state.items() if "cls_head" not in k}, checkpoint)
     assert load_recognizer(cfg, checkpoint, head=False)
-    with pytest.raises(ValueError, match=r"tiny.pth.*lacks cls_head.fc_cls.weight.*has besides n"):
+    with pytest.raises(ValueError, match=r"tiny.pth.*cls_head.fc_cls.weight"):
         load_recognizer(cfg, checkpoint)
     torch.save({**state, "neck.w": torch.zeros(1)}, checkpoint)
-    with pytest.raises(ValueError, match=r"lacks nothing, and has besides neck.w$"):
+    with pytest.raises(ValueError, match=r"tiny.pth.*neck.w"):
         load_recognizer(cfg, checkpoint)
     cfg.model.backbone.arch.embed_dims = 24
     torch.save(state, checkpoint)
-    with pytest.raises(
-        ValueError, match=r"another model.*size mismatch.*embed.proj.*and \d+ more$"
-    ):
+    with pytest.raises(ValueError, match=r"tiny.pth.*and \d+ more"):
         load_recognizer(cfg, checkpoint)
     with pytest.raises(FileNotFoundError, match="no.pth"):
         load_recognizer(cfg, "no.pth")

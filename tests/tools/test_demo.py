@@ -96,7 +96,7 @@ def test_demo_names_wrong_arguments_before_it_loads_the_model(
         demo(main_of, model, tmp_path)
     (tmp_path / "names.txt").write_text("uno\n")
     (tmp_path / "x.mp4").touch()
-    with pytest.raises(ValueError, match="names.txt must name 3 classes, got 1 names"):
+    with pytest.raises(ValueError, match="'class' has 3 classes, but 1 names"):
         demo(main_of, model, tmp_path / "x.mp4", "--classes", tmp_path / "names.txt")
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)

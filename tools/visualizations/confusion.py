@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmvidformer.apis import read_class_names
+from mmvidformer.apis import class_names
 from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.visualization.scores import (
     count_confusions,
@@ -35,8 +35,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.error(f"--most must be at least 2, got {args.most}")
     counts = count_confusions(*read_scores(args.scores, args.task))
     task = args.task or "class"
-    names = read_class_names(args.classes, {task: len(counts)}).get(task)
-    names = names or [str(i) for i in range(len(counts))]
+    names = class_names({task: len(counts)}, args.classes)[task]
     videos, correct = counts.sum(axis=1), counts.diagonal()
     title = f"{args.scores.stem}: {correct.sum()} of {videos.sum()} videos correct"
     args.out_dir.mkdir(parents=True, exist_ok=True)

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from mmvidformer.apis import Capture, StreamRecognizer, class_tasks, read_class_names
+from mmvidformer.apis import Capture, StreamRecognizer
 from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
 from mmvidformer.engine.launch import add_model_arguments
 from mmvidformer.visualization.heatmaps import HeatStrip, draw_strips
 from mmvidformer.visualization.horst import look_back
 from mmvidformer.visualization.pages import step_bars
+from mmvidformer.visualization.videos import picture_paths
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -34,14 +35,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         help="moments to draw: the last step up to then (default: the last step)",
     )
     add_classes_argument(parser)
-    args = parser.parse_args(argv)
-    for video in args.videos:
-        if not video.is_file():
-            parser.error(f"video {video} does not exist")
-    names = [video.name for video in args.videos]
-    if len(set(names)) < len(names):
-        parser.error(f"pictures are named after their videos, which must differ, got {names}")
-    return args
+    return parser.parse_args(argv)
 
 
 def draw_moments(recognizer: StreamRecognizer, video: Path, args: Namespace) -> list[HeatStrip]:
@@ -70,12 +64,11 @@ def draw_moments(recognizer: StreamRecognizer, video: Path, args: Namespace) -> 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the tool."""
     args = parse_args(argv)
+    paths = picture_paths(args.videos, args.out_dir, "_horst.png")
     cfg = load_config(args.config, args.cfg_options)
-    names = read_class_names(args.classes, class_tasks(cfg))
-    recognizer = StreamRecognizer(cfg, args.checkpoint, args.device, names)
-    args.out_dir.mkdir(parents=True, exist_ok=True)
-    for video in tqdm(args.videos, unit="video", disable=None):
-        path = args.out_dir / f"{video.name.replace('.', '_')}_horst.png"
+    recognizer = StreamRecognizer(cfg, args.checkpoint, args.device, args.classes)
+    bar = tqdm(args.videos, unit="video", disable=None)
+    for video, path in zip(bar, paths, strict=True):
         draw_strips(draw_moments(recognizer, video, args)).savefig(path)
         tqdm.write(f"written: {path}")
 

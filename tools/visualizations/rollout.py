@@ -10,7 +10,7 @@ from pathlib import Path
 from mmaction.structures import ActionDataSample
 from tqdm import tqdm
 
-from mmvidformer.apis import Recognizer, class_tasks, normalize, read_class_names
+from mmvidformer.apis import Recognizer, normalize
 from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
 from mmvidformer.engine.launch import add_model_arguments
@@ -23,7 +23,7 @@ from mmvidformer.visualization.heatmaps import (
     to_heat,
 )
 from mmvidformer.visualization.pages import draw_page, prediction_bars
-from mmvidformer.visualization.videos import VideoOutput
+from mmvidformer.visualization.videos import VideoOutput, picture_paths
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -36,29 +36,21 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--columns", type=int, default=8, help="frames of a strip (default: 8)")
     parser.add_argument("--fps", type=float, default=4, help="of the written video (default: 4)")
     add_classes_argument(parser)
-    args = parser.parse_args(argv)
-    for video in args.videos:
-        if not video.is_file():
-            parser.error(f"video {video} does not exist")
-    names = [video.name for video in args.videos]
-    if len(set(names)) < len(names):
-        parser.error(f"pictures are named after their videos, which must differ, got {names}")
-    return args
+    return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the tool."""
     args = parse_args(argv)
+    paths = picture_paths(args.videos, args.out_dir, "_rollout.mp4")
     cfg = load_config(args.config, args.cfg_options)
-    names = read_class_names(args.classes, class_tasks(cfg))
-    recognizer = Recognizer(cfg, args.checkpoint, args.device, names, clips=args.clips)
+    recognizer = Recognizer(cfg, args.checkpoint, args.device, args.classes, clips=args.clips)
     model = recognizer.model
-    args.out_dir.mkdir(parents=True, exist_ok=True)
-    for video in tqdm(args.videos, unit="video", disable=None):
+    bar = tqdm(args.videos, unit="video", disable=None)
+    for video, path in zip(bar, paths, strict=True):
         sample = recognizer.pipeline.read(recognizer.pipeline.open(video))
         clips = sample["inputs"]
         numbers = sample["data_samples"].frame_inds.reshape(len(clips), -1)
-        path = args.out_dir / f"{video.name.replace('.', '_')}_rollout.mp4"
         strips = []
         with VideoOutput(path, args.fps) as output:
             # One clip at a time: a single long clip can fill the memory of a device.

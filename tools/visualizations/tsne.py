@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.manifold import TSNE
 
-from mmvidformer.apis import build_split, class_tasks, read_class_names, split_features
-from mmvidformer.apis.predictions import add_classes_argument, complete_names
+from mmvidformer.apis import build_split, class_names, class_tasks, split_features
+from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
 from mmvidformer.engine.launch import add_model_arguments
 from mmvidformer.engine.loading import load_recognizer
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     cfg = load_config(args.config, args.cfg_options)
     tasks = class_tasks(cfg)
-    names = complete_names(cfg, read_class_names(args.classes, tasks))
+    names = class_names(tasks, args.classes, cfg.get("class_names"))
     task = look_up(list(tasks), args.task or next(iter(tasks)), "task")
     videos = build_split(cfg, args.split, args.max_videos, args.seed)
     if not 0 < args.perplexity < len(videos):
