@@ -55,7 +55,7 @@ def measure(recognizer: StreamRecognizer, video: Path) -> Iterator[dict[str, flo
         list(islice(recognizer(source), 20))
     with Capture(video) as source, tqdm(total=source.total, unit="frame", disable=None) as bar:
         minute, steps, start = 1, 0, (time.perf_counter(), time.process_time())
-        for frame, _ in recognizer(source):
+        for frame in recognizer(source):
             if frame.seconds >= 60 * minute:
                 yield row(minute, steps, start)
                 minute, steps, start = minute + 1, 0, (time.perf_counter(), time.process_time())

@@ -118,7 +118,6 @@ def predict_camera(recognizer: Recognizer, args: Namespace) -> Iterator[Predicti
     with (
         Capture(args.source) as source,
         VideoOutput(args.out, source.fps, args.title) as output,
-        contextlib.suppress(KeyboardInterrupt),
     ):
 
         def frames() -> Iterator[np.ndarray]:
@@ -156,15 +155,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         found = predict_files(recognizer, videos, args)
     records, failed = [], 0
-    for one in found:
-        if isinstance(one, Failure):
-            failed += 1
-            tqdm.write(f"failed: {one.error}", file=sys.stderr)
-            records.append({"source": one.source, "error": str(one.error)})
-        else:
-            part = " {:.2f}-{:.2f} s".format(*one.seconds) if one.seconds else ""
-            tqdm.write(f"{one.source or 'camera'}{part}: {one.text(args.topk)}")
-            records.append(one.record(args.topk))
+    interrupt = [KeyboardInterrupt] if args.is_camera else []  # how to end a camera
+    with contextlib.suppress(*interrupt):
+        for one in found:
+            if isinstance(one, Failure):
+                failed += 1
+                tqdm.write(f"failed: {one.error}", file=sys.stderr)
+                records.append({"source": one.source, "error": str(one.error)})
+            else:
+                part = " {:.2f}-{:.2f} s".format(*one.seconds) if one.seconds else ""
+                tqdm.write(f"{one.source or 'camera'}{part}: {one.text(args.topk)}")
+                records.append(one.record(args.topk))
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)
         content = {"config": args.config, "checkpoint": args.checkpoint, "videos": records}

@@ -20,7 +20,7 @@ from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
 from mmvidformer.engine.launch import add_model_arguments
 from mmvidformer.visualization.horst import look_back
-from mmvidformer.visualization.pages import draw_page, step_bars
+from mmvidformer.visualization.pages import draw_page, stream_bars
 from mmvidformer.visualization.videos import VideoOutput, check_display
 
 
@@ -46,7 +46,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         default=1.0,
         help="seconds ahead to show, if the model anticipates at several times (default: 1)",
     )
-    parser.add_argument("--restart", type=float, help="seconds after which the model starts anew")
+    parser.add_argument("--restart", type=float, help="seconds between resets of the state")
     args = parser.parse_args(argv)
     if args.topk < 1:
         parser.error(f"--topk must be at least 1, got {args.topk}")
@@ -83,15 +83,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         count, start = 0, time.perf_counter()
         for found in steps:
             count += 1
-            step, parts = (found.step, found.page_parts()) if args.overlay else (found, {})
-            frame = step.frame
+            frame, parts = (found.frame, found.page_parts()) if args.overlay else (found, {})
             bar.update(frame.number + 1 - bar.n)
             if lines:
-                record = json.dumps(step.record(args.topk), ensure_ascii=False)
+                record = json.dumps(frame.record(args.topk), ensure_ascii=False)
                 print(record, file=lines, flush=True)
             if args.show or args.out:
                 heading = f"{frame.seconds:.2f} s, frame {frame.number}"
-                bars = step_bars(step, args.topk, args.ahead)
+                bars = stream_bars(frame, args.topk, args.ahead)
                 page = draw_page(frame.picture, heading, bars, **parts)
                 if not output.add(page, None if source.is_camera else frame.seconds):
                     break

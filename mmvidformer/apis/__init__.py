@@ -5,7 +5,7 @@ from mmvidformer.apis.features import backbone_features, build_split, split_feat
 from mmvidformer.apis.pipeline import FramePipeline, StreamFrame, VideoPipeline, normalize
 from mmvidformer.apis.predictions import Failure, Prediction, class_names, class_tasks
 from mmvidformer.apis.recognizer import Recognizer
-from mmvidformer.apis.stream import StreamRecognizer, StreamStep
+from mmvidformer.apis.stream import StreamRecognizer
 
 __all__ = [
     "Capture",
@@ -15,7 +15,6 @@ __all__ = [
     "Recognizer",
     "StreamFrame",
     "StreamRecognizer",
-    "StreamStep",
     "VideoPipeline",
     "backbone_features",
     "build_split",

@@ -13,6 +13,7 @@ from mmengine.dataset import Compose
 from torch import Tensor, nn
 
 from mmvidformer.apis.capture import Capture
+from mmvidformer.apis.predictions import Prediction
 from mmvidformer.config import config_scope, pipelines, type_name
 from mmvidformer.engine.views import set_views
 
@@ -136,23 +137,31 @@ def _apply(transforms: Compose, sample: dict) -> dict:
 
 
 class StreamFrame(NamedTuple):
-    """A frame of a stream, ready for the model's preprocessor.
+    """A frame of a stream, and what the model predicts after it.
 
     Attributes:
         number: Number of the frame in the source, from 0.
         seconds: Time since the first frame of the source.
         inputs: RGB pixels, uint8, in the format of the config: (1, 3, 1, H, W) or (1, 3, H, W).
+        predictions: Empty until the model has seen the frame. One prediction per time ahead, the
+            farthest first; a single one if the model names no time.
     """
 
     number: int
     seconds: float
     inputs: Tensor
+    predictions: tuple[Prediction, ...] = ()
 
     @property
     def picture(self) -> np.ndarray:
         """RGB pixels (H, W, 3), uint8: what the model sees."""
         size = self.inputs.shape[-2:]
         return np.ascontiguousarray(self.inputs.reshape(3, *size).permute(1, 2, 0).cpu().numpy())
+
+    def record(self, k: int = 5) -> dict:
+        """``frame``, ``seconds`` and the k most likely classes of each time ahead, for JSON."""
+        rows = [{"ahead": p.ahead, **p.record(k)["predictions"]} for p in self.predictions]
+        return {"frame": self.number, "seconds": round(self.seconds, 3), "predictions": rows}
 
 
 class FramePipeline:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -42,7 +43,7 @@ class Recognizer:
 
     def __init__(
         self,
-        config: str | Config,
+        config: str | Path | Config,
         checkpoint: str | None,
         device: str | torch.device = "cpu",
         names: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
@@ -52,7 +53,7 @@ class Recognizer:
         from mmvidformer.engine.loading import load_recognizer
         from mmvidformer.models.horst.heads import AnticipationHead
 
-        cfg = load_config(config) if isinstance(config, str) else config
+        cfg = config if isinstance(config, Config) else load_config(str(config))
         self.names = class_names(class_tasks(cfg), names, cfg.get("class_names"))
         self.model = load_recognizer(cfg, checkpoint, device)
         if isinstance(self.model.cls_head, AnticipationHead):

@@ -1,7 +1,7 @@
 """Predictions of a recurrent model as frames come in, with constant memory and time per frame."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from pathlib import Path
 
 import torch
 from mmengine.config import Config
@@ -9,27 +9,8 @@ from torch import Tensor
 
 from mmvidformer.apis.capture import Capture
 from mmvidformer.apis.pipeline import FramePipeline, StreamFrame, normalize
-from mmvidformer.apis.predictions import Prediction, class_names, class_tasks, to_prediction
+from mmvidformer.apis.predictions import class_names, class_tasks, to_prediction
 from mmvidformer.config import load_config
-
-
-class StreamStep(NamedTuple):
-    """A frame of a stream, and what the model predicts after it.
-
-    Attributes:
-        frame: The frame.
-        predictions: One prediction per time ahead, the farthest first; a single one if the model
-            does not anticipate, or names no time.
-    """
-
-    frame: StreamFrame
-    predictions: tuple[Prediction, ...]
-
-    def record(self, k: int = 5) -> dict:
-        """``frame``, ``seconds`` and the k most likely classes of each time ahead, for JSON."""
-        rows = [{"ahead": p.ahead, **p.record(k)["predictions"]} for p in self.predictions]
-        seconds = round(self.frame.seconds, 3)
-        return {"frame": self.frame.number, "seconds": seconds, "predictions": rows}
 
 
 class StreamRecognizer:
@@ -53,7 +34,7 @@ class StreamRecognizer:
 
     def __init__(
         self,
-        config: str | Config,
+        config: str | Path | Config,
         checkpoint: str | None,
         device: str | torch.device = "cpu",
         names: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
@@ -62,7 +43,7 @@ class StreamRecognizer:
         from mmvidformer.engine.loading import load_recognizer
         from mmvidformer.models.horst.heads import AnticipationHead
 
-        cfg = load_config(config) if isinstance(config, str) else config
+        cfg = config if isinstance(config, Config) else load_config(str(config))
         self.names = class_names(class_tasks(cfg), names, cfg.get("class_names"))
         self.model = load_recognizer(cfg, checkpoint, device)
         if not hasattr(self.model, "stream"):
@@ -84,7 +65,7 @@ class StreamRecognizer:
 
     def __call__(
         self, source: Capture | Iterable[StreamFrame], restart: float | None = None
-    ) -> Iterator[StreamStep]:
+    ) -> Iterator[StreamFrame]:
         """Predict after each frame.
 
         The model remembers its state, whose size does not grow. A prediction equals that of the
@@ -92,7 +73,10 @@ class StreamRecognizer:
 
         Args:
             source: A video file or camera, or frames, which are consumed one by one.
-            restart: Seconds after which the model starts anew; default: never.
+            restart: Interval in seconds at which the state is reset; default: never.
+
+        Yields:
+            Each frame with its predictions.
 
         Raises:
             ValueError: If ``restart`` is not positive.
@@ -117,7 +101,7 @@ class StreamRecognizer:
                 )
                 for i, steps in enumerate(self._ahead or [None])
             )
-            yield StreamStep(frame, predictions)
+            yield frame._replace(predictions=predictions)
 
     def _classify(self, output: tuple) -> dict[str, Tensor]:
         """Logits (times ahead, classes) of each task."""

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.apis import Capture, StreamFrame, StreamRecognizer, StreamStep
+from mmvidformer.apis import Capture, StreamFrame, StreamRecognizer
 from mmvidformer.visualization.heatmaps import HeatStrip, enlarge, fade, overlay
 
 
@@ -93,23 +93,23 @@ def watch_states(neck: nn.Module, layer: int = -1) -> Iterator[Watch]:
 
 @dataclass(frozen=True)
 class LookBack:
-    """A step of a stream, and what a layer attends to.
+    """A frame of a stream, and what a layer attends to.
 
     Attributes:
-        step: The step.
+        frame: The frame, with predictions.
         past: Frames of the states, oldest first.
-        attention: Attention to these states; None at the first step.
+        attention: Attention to these states; None for the first frame.
         order: Most states that the layer attends to.
     """
 
-    step: StreamStep
+    frame: StreamFrame
     past: list[StreamFrame]
     attention: StateWeights | None
     order: int
 
     def page_parts(self) -> dict:
         """Arguments of ``draw_page``: heat on the frame, and the past frames by weight."""
-        picture = self.step.frame.picture
+        picture = self.frame.picture
         legend = "attention to the past: 0 (blue) to 1 (red)"
         if self.attention is None:
             return {"overlay": picture, "legend": legend, "columns": self.order}
@@ -129,7 +129,7 @@ class LookBack:
         The heat of a past frame is the weights of its places; that of the current frame is their
         mean over the states (``StateWeights.seen``).
         """
-        frames = [*self.past, self.step.frame]
+        frames = [*self.past, self.frame]
         pictures = np.stack([frame.picture for frame in frames])
         places = torch.cat([self.attention.places, self.attention.seen[None]]).numpy()
         captions = [f"{frame.seconds:.2f} s" for frame in frames]
@@ -152,7 +152,7 @@ def look_back(
     """
     with watch_states(recognizer.model.neck, layer) as watch:
         past: deque[StreamFrame] = deque(maxlen=watch.order)
-        for step in recognizer(source, restart):
+        for frame in recognizer(source, restart):
             count = len(watch.latest.states) if watch.latest else 0
-            yield LookBack(step, list(past)[len(past) - count :], watch.latest, watch.order)
-            past.append(step.frame)
+            yield LookBack(frame, list(past)[len(past) - count :], watch.latest, watch.order)
+            past.append(frame)

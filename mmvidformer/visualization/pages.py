@@ -6,7 +6,7 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
-from mmvidformer.apis import Prediction, StreamStep
+from mmvidformer.apis import Prediction, StreamFrame
 
 PANEL = 300  # width of the panel with the classes
 LINE, MARGIN = 24, 28
@@ -39,28 +39,26 @@ def prediction_bars(prediction: Prediction, k: int = 5, heading: str | None = No
     ]
 
 
-def step_bars(step: StreamStep, k: int = 5, ahead: float = 1.0) -> list[Bars]:
+def stream_bars(frame: StreamFrame, k: int = 5, ahead: float = 1.0) -> list[Bars]:
     """The k most likely classes of each task, and the next action by the time ahead.
 
     Args:
-        step: Step of a stream.
+        frame: Frame with predictions.
         k: Number of classes.
         ahead: Seconds ahead to show, if the model anticipates at several times: the nearest.
     """
-    if step.predictions[0].ahead is None:
-        (shown,), when = step.predictions, ""
-    else:
-        shown = min(step.predictions, key=lambda prediction: abs(prediction.ahead - ahead))
+    shown, when = frame.predictions[0], ""
+    if shown.ahead is not None:
+        shown = min(frame.predictions, key=lambda prediction: abs(prediction.ahead - ahead))
         when = f" in {shown.ahead:.2f} s"
-    headings = {"class": "so far"}
-    bars = [
-        Bars(headings.get(task, f"next {task}") + when, _named(shown, k, task))
-        for task in shown.scores
-    ]
+    headings = {
+        task: "so far" if task == "class" else f"next {task}{when}" for task in shown.scores
+    }
+    bars = [Bars(heading, _named(shown, k, task)) for task, heading in headings.items()]
     if when:
         rows = [
             (f"{prediction.ahead:.2f} s {name}", probability)
-            for prediction in step.predictions
+            for prediction in frame.predictions
             for name, probability in _named(prediction, 1, "action")
         ]
         bars.insert(0, Bars("action, by seconds ahead", rows))

@@ -55,7 +55,7 @@ def test_early_recognition_of_a_file(small: Callable, load: Callable, crop: bool
     with Capture(videos.get_data_info(1)["filename"]) as video:
         found = list(recognizer(video))
         interval = recognizer.pipeline.frame_interval
-        assert [step.frame.number for step in found] == [*range(0, video.total, interval)]
+        assert [step.number for step in found] == [*range(0, video.total, interval)]
     probabilities = [
         torch.from_numpy(p.probabilities["class"]) for s in found for p in s.predictions
     ]
@@ -63,14 +63,14 @@ def test_early_recognition_of_a_file(small: Callable, load: Callable, crop: bool
     torch.testing.assert_close(probabilities[-1], expected, atol=1e-5, rtol=0)
     assert (probabilities[0] - expected).abs().max() > 1e-4  # it changes on the way
     last = found[-1]
-    assert last.frame.picture.shape == (32, 32, 3)
+    assert last.picture.shape == (32, 32, 3)
     (prediction,) = last.predictions
     best, _, share = prediction.top(1)[0]
     assert (best, share) == (expected.argmax(), pytest.approx(expected.max().item(), abs=1e-5))
-    assert prediction.seconds == (0, last.frame.seconds) and prediction.ahead is None
+    assert prediction.seconds == (0, last.seconds) and prediction.ahead is None
     record = last.record(1)
     assert (record["frame"], record["predictions"][0]["class"][0]["class"]) == (
-        last.frame.number,
+        last.number,
         best,
     )
 

@@ -67,7 +67,7 @@ def test_demo_writes_each_step(main_of, early, clip, prediction_data, tmp_path) 
         expected = list(StreamRecognizer(*early)(video))
         rate = video.fps / 3
     found = [json.loads(line) for line in lines.read_text().splitlines()]
-    assert [record["frame"] for record in found] == [step.frame.number for step in expected]
+    assert [record["frame"] for record in found] == [step.number for step in expected]
     for record, step in zip(found, expected, strict=True):
         (row,) = record["predictions"]
         assert row["ahead"] is None

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.apis import StreamFrame, StreamStep
+from mmvidformer.apis import StreamFrame
 from mmvidformer.models.horst import Horst, RunningMean
 from mmvidformer.visualization.heatmaps import fade
 from mmvidformer.visualization.horst import LookBack, StateWeights, look_back, watch_states
@@ -102,7 +102,7 @@ def test_pages_and_strips_show_the_past_by_weight() -> None:
     places = torch.zeros(2, 2, 2)
     places[1, 0, 0] = 1.0  # only the upper left place of the second state counts
     weights = StateWeights(torch.tensor([0.2, 0.8]), places)
-    found = LookBack(StreamStep(frame(3), ()), [frame(1), frame(2)], weights, order=4)
+    found = LookBack(frame(3), [frame(1), frame(2)], weights, order=4)
     parts = found.page_parts()
     assert parts["columns"] == 4 and parts["overlay"].shape == (40, 60, 3)
     red = np.array([1, 0, 0])
@@ -118,7 +118,7 @@ def test_pages_and_strips_show_the_past_by_weight() -> None:
     assert strip.weights.tolist() == pytest.approx([0.2, 0.8])
     corners = strip.heat[:, 0, 0].tolist(), strip.heat[:, -1, -1].tolist()
     assert corners == (pytest.approx([0, 1, 0.8]), [0, 0, 0])
-    first = LookBack(StreamStep(frame(0), ()), [], None, order=4).page_parts()
+    first = LookBack(frame(0), [], None, order=4).page_parts()
     np.testing.assert_array_equal(first["overlay"], frame(0).picture)
     assert "past" not in first
 
@@ -131,7 +131,7 @@ def test_frames_of_the_states_are_kept() -> None:
         for i, one in enumerate(source):
             states = None if restart and i % restart == 0 else states
             _, states = neck.step(one.inputs[:, :, 0].float() / 255, states)
-            yield StreamStep(one, ())
+            yield one
 
     class Recognizer:
         model = SimpleNamespace(neck=neck)

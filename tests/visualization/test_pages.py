@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mmvidformer.apis import Prediction, StreamFrame, StreamStep
-from mmvidformer.visualization.pages import Bars, draw_page, prediction_bars, step_bars
+from mmvidformer.apis import Prediction, StreamFrame
+from mmvidformer.visualization.pages import Bars, draw_page, prediction_bars, stream_bars
 
 BARS = [Bars("next verb", [("put", 0.5), ("take", 0.25)])]
 
@@ -65,14 +65,13 @@ def test_bars_of_a_prediction() -> None:
     assert prediction_bars(single, heading="clip 1") == [("clip 1", [("a", 1.0)])]
 
 
-def test_bars_of_a_step() -> None:
-    frame = StreamFrame(0, 0.0, None)
+def test_bars_of_a_stream() -> None:
     times = tuple(prediction(ahead=seconds) for seconds in (1.0, 0.5))
-    by_time, verb, action = step_bars(StreamStep(frame, times), 1, ahead=0.6)
+    by_time, verb, action = stream_bars(StreamFrame(0, 0.0, None, times), 1, ahead=0.6)
     assert by_time.classes == [("1.00 s wash pan", 0.6), ("0.50 s wash pan", 0.6)]
     assert verb == ("next verb in 0.50 s", [("put", 0.7)])
     assert action.heading == "next action in 0.50 s"
-    verb, action = step_bars(StreamStep(frame, (prediction(),)), 1)
+    verb, action = stream_bars(StreamFrame(0, 0.0, None, (prediction(),)), 1)
     assert verb.heading == "next verb"
     single = Prediction({"class": np.ones(1)}, {"class": np.ones(1)}, {"class": ["a"]})
-    assert step_bars(StreamStep(frame, (single,))) == [("so far", [("a", 1.0)])]
+    assert stream_bars(StreamFrame(0, 0.0, None, (single,))) == [("so far", [("a", 1.0)])]

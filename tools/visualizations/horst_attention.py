@@ -16,7 +16,7 @@ from mmvidformer.config import load_config
 from mmvidformer.engine.launch import add_model_arguments
 from mmvidformer.visualization.heatmaps import HeatStrip, draw_strips
 from mmvidformer.visualization.horst import look_back
-from mmvidformer.visualization.pages import step_bars
+from mmvidformer.visualization.pages import stream_bars
 from mmvidformer.visualization.videos import picture_paths
 
 
@@ -45,12 +45,12 @@ def draw_moments(recognizer: StreamRecognizer, video: Path, args: Namespace) -> 
     count = len(recognizer.model.neck.layers)
     with Capture(video) as source:
         for one in look_back(recognizer, source, args.layer):
-            now = one.step.frame.seconds
+            now = one.frame.seconds
             if one.attention is None:
                 continue
             texts = [
                 f"{heading}: " + ", ".join(f"{name} {share:.0%}" for name, share in classes)
-                for heading, classes in step_bars(one.step, 3)
+                for heading, classes in stream_bars(one.frame, 3)
             ]
             layer = f"layer {args.layer % count + 1} of {count}"
             strip = one.to_strip(f"{video.name} at {now:.2f} s, {layer}, {'; '.join(texts)}")
