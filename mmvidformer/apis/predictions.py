@@ -93,10 +93,12 @@ def to_prediction(
         **where: ``source``, ``seconds`` and ``ahead`` of the prediction.
     """
     scores = {task: value.detach().float().cpu() for task, value in scores.items()}
-    shares = {t: x if average_clips == "prob" else x.softmax(dim=-1) for t, x in scores.items()}
+    found = dict(scores)
+    if average_clips != "prob":
+        found = {task: value.softmax(dim=-1) for task, value in found.items()}
     if average_clips is None:
-        shares = {task: value.mean(dim=0) for task, value in shares.items()}
-    arrays = ({task: x.numpy() for task, x in found.items()} for found in (scores, shares))
+        found = {task: value.mean(dim=0) for task, value in found.items()}
+    arrays = ({task: value.numpy() for task, value in one.items()} for one in (scores, found))
     return Prediction(*arrays, names, **where)
 
 

@@ -35,17 +35,17 @@ class StateWeights(NamedTuple):
         return torch.einsum("s,shw->hw", self.states, self.places)
 
 
+@dataclass
 class Watch:
     """The attention of the last frame of a stream.
 
     Attributes:
-        latest: None before the second frame: the first has no earlier states.
         order: Most states that the layer attends to.
+        latest: None before the second frame, as the first has no earlier states.
     """
 
-    def __init__(self, order: int) -> None:
-        self.latest: StateWeights | None = None
-        self.order = order
+    order: int
+    latest: StateWeights | None = None
 
 
 @contextmanager

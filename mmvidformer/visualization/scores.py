@@ -111,7 +111,9 @@ def draw_class_accuracy(
         title = f"{title}\n{len(worst)} worst of {len(seen)} classes".strip()
     size = (7, max(2.5, 1.2 + 0.26 * len(worst)))
     figure = Figure(figsize=size, dpi=110, layout="constrained")
-    axes = figure.add_subplot(xlabel="accuracy in %", xlim=(0, 125), xticks=range(0, 101, 20))
+    axes = figure.add_subplot(xlim=(0, 125), xticks=range(0, 101, 20))
+    mean = f"dashed: mean of {len(seen)} classes, {accuracy.mean():.1f}%"
+    axes.set_xlabel(f"accuracy in % ({mean})")
     axes.set_title(title, fontsize=10)
     bars = axes.barh(range(len(worst)), accuracy[worst], color="C0")
     texts = [f"{accuracy[i]:.0f}% of {videos[seen[i]]}" for i in worst]
@@ -123,8 +125,6 @@ def draw_class_accuracy(
     axes.margins(y=0.02)
     axes.grid(alpha=0.3)
     axes.set_axisbelow(True)
-    mean = f"dashed: mean of {len(seen)} classes, {accuracy.mean():.1f}%"
-    axes.set_xlabel(f"accuracy in % ({mean})")
     return figure
 
 

@@ -36,7 +36,7 @@ def test_rollout_writes_a_strip_and_a_video(
     found = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert found == [f"val_{i}_mp4_rollout.{kind}" for i in range(2) for kind in ("mp4", "png")]
     strip = cv2.imread(str(tmp_path / "out" / "val_0_mp4_rollout.png"))
-    assert strip.shape[1] == int(120 * (4 * 1.6 + 1.2))  # four frames and a colour bar
+    assert strip.shape[1] == int(120 * (4 * 1.6 + 1.2))  # four frames and a color bar
     assert strip.std() > 20
     video_file = cv2.VideoCapture(str(tmp_path / "out" / "val_1_mp4_rollout.mp4"))
     assert video_file.get(cv2.CAP_PROP_FRAME_COUNT) == 3 * 4

@@ -49,7 +49,7 @@ def draw_moments(recognizer: StreamRecognizer, video: Path, args: Namespace) -> 
             if one.attention is None:
                 continue
             texts = [
-                f"{heading}: " + ", ".join(f"{name} {share:.0%}" for name, share in classes)
+                f"{heading}: " + ", ".join(f"{name} {p:.0%}" for name, p in classes)
                 for heading, classes in stream_bars(one.frame, 3)
             ]
             layer = f"layer {args.layer % count + 1} of {count}"
