@@ -24,8 +24,8 @@ ALLOWED = {
     "analysis": {"config", "registry"},
     "export": {"lookup", "models"},
     "finetune": {"config", "registry", "engine", "datasets", "convert"},
-    "visualization": {"config", "layers", "registry", "engine"},
-    "apis": {"config", "registry", "engine", "models", "datasets", "visualization"},
+    "apis": {"config", "registry", "engine", "models"},
+    "visualization": {"apis", "layers"},
 }
 PURE = {"layers": {"torch", "einops"}, "convert": {"torch", "numpy"}}
 MM = {"mmaction", "mmengine", "mmcv"}

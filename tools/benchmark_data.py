@@ -28,7 +28,7 @@ from mmvidformer.analysis.data_loading import (
 )
 from mmvidformer.config import load_config
 from mmvidformer.engine.decoding import set_video_backend
-from mmvidformer.visualization import draw_parts
+from mmvidformer.visualization.plots import draw_parts
 
 COLUMNS = ("part", "place", "ms", "share")
 

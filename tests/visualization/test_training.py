@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from mmvidformer.visualization import draw_training, read_log
+from mmvidformer.visualization.training import draw_training, read_log
 
 
 def write(folder: Path, *rows: dict, end: str = "") -> None:
@@ -19,7 +19,7 @@ def step(number: int, loss: float, epoch: int | None = None) -> dict:
 
 @pytest.fixture
 def resumed(tmp_path: Path) -> Path:
-    """Epochs of 4 iterations; cut off in the third, resumed after the second."""
+    """Epochs of 4 iterations; killed in the third, resumed after the second."""
     first = [step(2, 9.0, 1), step(4, 8.0, 1), {"acc/top1": 0.25, "time": 1.0, "step": 1}]
     write(tmp_path / "1", *first, step(8, 7.0, 2), step(10, 99.0, 3), end='{"lr": 0.')
     write(tmp_path / "2", step(10, 6.0, 3), step(12, 5.0, 3), {"acc/top1": 0.75, "step": 3})
@@ -45,7 +45,7 @@ def test_runs_are_drawn_in_one_plot(resumed: Path) -> None:
     assert loss.lines[0].get_color() != loss.lines[1].get_color()
     assert loss.lines[0].get_marker() == "None"
     assert all(tick == int(tick) for tick in accuracy.get_xticks())  # no half epochs
-    with pytest.raises(ValueError, match="'acc/top9'; there are acc/top1"):
+    with pytest.raises(ValueError, match="'acc/top9'; known are acc/top1"):
         draw_training({"a": log}, ["acc/top9"])
 
 
@@ -59,12 +59,12 @@ def test_runs_that_count_iterations(resumed: Path, tmp_path: Path) -> None:
         draw_training({"a": log, "b": read_log(resumed)})
 
 
-def test_what_is_no_log_is_told(tmp_path: Path) -> None:
+def test_folders_and_files_without_a_log_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="is it a work dir"):
         read_log(tmp_path)
     write(tmp_path / "1", {"step": 1, "acc/top1": 1.0})
     with pytest.raises(ValueError, match="no line of training"):
         read_log(tmp_path)
     (tmp_path / "1" / "vis_data" / "scalars.json").write_text("what?\n{}\n")
-    with pytest.raises(ValueError, match="line 1 is no JSON: 'what"):
+    with pytest.raises(ValueError, match="line 1 is not JSON: 'what"):
         read_log(tmp_path)
