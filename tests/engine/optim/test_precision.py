@@ -1,4 +1,4 @@
-"""Which optimiser wrapper mixed precision gets, and that losses stay float32."""
+"""The optimizer wrapper of each precision, and losses that stay float32."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from mmvidformer.models.heads import MultiTaskHead, ZeroInitHead
 from mmvidformer.models.horst.heads import AnticipationHead
 from mmvidformer.models.horst.layer import HorstOutput
 
-BF16 = "mmvidformer.engine.optim.precision.Bf16OptimWrapper"
+BF16 = "mmvidformer.Bf16OptimWrapper"
 FP16 = "AmpOptimWrapper"
 
 
@@ -23,6 +23,13 @@ FP16 = "AmpOptimWrapper"
         ("cuda", "auto", {}, {"type": FP16, "dtype": "float16", "loss_scale": "dynamic"}),
         ("cuda", "auto", {"type": FP16, "dtype": "bfloat16"}, {"type": BF16}),
         ("cuda", "bf16", {"type": "OptimWrapper"}, {"type": BF16}),
+        ("cuda", "auto", {"type": BF16}, {"type": BF16}),
+        (
+            "cuda",
+            "fp16",
+            {"type": BF16},
+            {"type": FP16, "dtype": "float16", "loss_scale": "dynamic"},
+        ),
         (
             "cuda",
             "fp16",
