@@ -42,11 +42,10 @@ class TrainingGuardHook(Hook):
     weights from a bad step. With one process there is no communication.
 
     **Signals.** Training stops within two steps, or with accumulated gradients after the step that
-    uses them. ``AtomicCheckpointHook`` saves the state as ``interrupted.pth``, from which
-    ``tools/train.py --resume`` continues. Every process exits with status 128 + the signal's number
-    (143 for SIGTERM, 138 for SIGUSR1). During validation, a single process stops after the batch,
-    several stop after the validation; an interrupted validation is not repeated. SIGINT (Ctrl-C)
-    is not handled.
+    uses them. ``AtomicCheckpointHook`` saves ``interrupted.pth``, from which
+    ``tools/train.py --resume`` continues, and every process exits with status 128 + the signal's
+    number. During validation, a single process stops after the batch, several stop after the
+    validation; an interrupted validation is not repeated.
 
     **Losses.** The error for a loss of NaN or infinity names the step, the rank and the files of
     its batch. Gradients are not checked: with float16 that is the task of the loss scaler.
@@ -76,9 +75,8 @@ class TrainingGuardHook(Hook):
             raise ValueError(f"non_finite must be 'stop' or 'skip', got {non_finite!r}")
         if max_skips < 1:
             raise ValueError(f"max_skips must be at least 1, got {max_skips}")
-        for name in signals:
-            if not name.startswith("SIG"):
-                raise ValueError(f"signals must be names such as 'SIGTERM', got {name!r}")
+        if not all(name.startswith("SIG") for name in signals):
+            raise ValueError(f"signals must be names such as 'SIGTERM', got {signals}")
         self.skips = non_finite == "skip"
         self.max_skips = max_skips
         self.signals = [getattr(signal, name) for name in signals if hasattr(signal, name)]
@@ -110,18 +108,12 @@ class TrainingGuardHook(Hook):
         for number in self.signals:
             self._handlers[number] = signal.signal(number, self._receive)
 
-    def before_train_iter(
-        self, runner: Runner, batch_idx: int, data_batch: dict | None = None
-    ) -> None:
+    def before_train_iter(self, runner: Runner, data_batch: object, **kwargs: object) -> None:
         """Keep the batch, to name its files."""
         self._batch = data_batch
 
     def after_train_iter(
-        self,
-        runner: Runner,
-        batch_idx: int,
-        data_batch: dict | None = None,
-        outputs: dict | None = None,
+        self, runner: Runner, batch_idx: int, outputs: Mapping | None = None, **kwargs: object
     ) -> None:
         """Read the flags of the step before, share those of this one, and stop if required."""
         if not self.skips:
@@ -137,13 +129,7 @@ class TrainingGuardHook(Hook):
         """Read the flags of the last step, since the best checkpoint may follow."""
         self._read(runner)
 
-    def after_val_iter(
-        self,
-        runner: Runner,
-        batch_idx: int,
-        data_batch: dict | None = None,
-        outputs: Sequence | None = None,
-    ) -> None:
+    def after_val_iter(self, runner: Runner, **kwargs: object) -> None:
         """Stop during validation, if there is one process."""
         # Several could not agree: their numbers of validation batches may differ.
         if self.received and runner.world_size == 1:
@@ -195,7 +181,7 @@ class TrainingGuardHook(Hook):
         return end or self.is_last_train_iter(runner) or any(saving)
 
     def _read(self, runner: Runner) -> bool:
-        """Wait for the flags and return whether a loss was not finite; raise if that ends training."""
+        """Wait for the flags. Returns whether the step is skipped; raises an error to stop."""
         step, self._pending = self._pending, None
         if step is None:
             return False

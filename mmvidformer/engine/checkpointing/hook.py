@@ -32,14 +32,12 @@ class _DeferredDeletes(AtomicBackend):
 class AtomicCheckpointHook(CheckpointHook):
     """MMEngine's ``CheckpointHook``, with a complete checkpoint on disk at every moment.
 
-    MMEngine 0.10 writes in place, and deletes the oldest checkpoint and the previous best one before
-    it writes the next. Here each checkpoint (regular, best, averaged or sharded) is written
-    atomically, then the file ``last_checkpoint``, and only then are outdated ones deleted. On a
-    full disk training ends with an error, and all earlier checkpoints remain.
-
-    Checkpoints also hold what ``ResumableTrainLoop`` needs to resume in the middle of an epoch.
-    The arguments are those of ``mmengine.hooks.CheckpointHook``. ``out_dir`` must be a local or a
-    mounted folder.
+    MMEngine 0.10 writes in place, and deletes the oldest and the previous best checkpoint before it
+    writes the next. Here each checkpoint is written atomically, then the file ``last_checkpoint``,
+    and only then are outdated ones deleted. On a full disk training ends with an error, and all
+    earlier checkpoints remain. Checkpoints also hold what ``ResumableTrainLoop`` needs to resume in
+    the middle of an epoch. The arguments are those of ``mmengine.hooks.CheckpointHook``, except
+    that ``out_dir`` must be a local or mounted folder.
     """
 
     _progress: dict[str, int] = {}
@@ -89,12 +87,10 @@ class AtomicCheckpointHook(CheckpointHook):
         runner.save_checkpoint(
             self.out_dir,
             name,
-            self.file_client_args,
             save_optimizer=self.save_optimizer,
             save_param_scheduler=self.save_param_scheduler,
             meta=meta,
             by_epoch=by_epoch,
-            backend_args=self.backend_args,
             **self.args,
         )
         if is_main_process():

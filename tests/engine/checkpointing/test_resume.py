@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 
 from mmvidformer.engine.checkpointing import resume
 from mmvidformer.engine.checkpointing.resume import latest_checkpoint
+from mmvidformer.engine.checkpointing.shards import mark_complete
 
 
 def save(folder: Path, name: str, age: int) -> Path:
@@ -89,3 +91,27 @@ def test_the_state_of_an_interrupted_run_counts(tmp_path):
     save(tmp_path, "epoch_1.pth", age=5)
     newest = save(tmp_path, "interrupted.pth", age=0)
     assert latest_checkpoint(tmp_path) == str(newest)
+
+
+def test_only_the_one_that_is_taken_is_read_in_full(tmp_path, monkeypatch):
+    read, testzip = [], zipfile.ZipFile.testzip
+    monkeypatch.setattr(
+        zipfile.ZipFile, "testzip", lambda self: (read.append(self.filename), testzip(self))[1]
+    )
+    save(tmp_path, "epoch_1.pth", age=9)
+    taken = save(tmp_path, "epoch_2.pth", age=5)
+    cut(save(tmp_path, "epoch_3.pth", age=0))
+    assert latest_checkpoint(tmp_path) == str(taken)
+    assert read == [str(taken)]
+
+
+@pytest.mark.parametrize("damage", [cut, Path.unlink])
+def test_damaged_shards_are_skipped(tmp_path, damage):
+    before = save(tmp_path, "epoch_1.pth", age=5)
+    folder = tmp_path / "epoch_2.pth"
+    folder.mkdir()
+    shards = [save(folder, f"rank{rank}.pth", age=0) for rank in range(2)]
+    mark_complete(folder, 2)
+    assert latest_checkpoint(tmp_path) == str(folder)
+    damage(shards[1])
+    assert latest_checkpoint(tmp_path) == str(before)
