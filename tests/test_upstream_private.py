@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-# module, name: the room that imports it, and what it needs it for
+# module, name: the rooms that import it, and what it needs it for
 IMPORTED = {
     ("mmengine._strategy", "FSDPStrategy"): ("engine", "--strategy fsdp"),
     ("torch.distributed._shard.sharded_tensor", "ShardedTensor"): (
@@ -21,7 +21,7 @@ IMPORTED = {
     ("torch._subclasses.fake_tensor", "FakeTensorMode"): ("analysis", "the memory estimate"),
     ("torch.utils._python_dispatch", "TorchDispatchMode"): ("analysis", "the memory estimate"),
     ("torch.utils._pytree", "tree_map"): ("models", "testing many views in parts"),
-    ("torch.utils._pytree", "tree_map_only"): ("compat analysis", "scores in float32"),
+    ("torch.utils._pytree", "tree_map_only"): ("analysis compat", "scores in float32"),
 }
 # class, attribute: the file that uses it, and what it needs it for
 ATTRIBUTES = {
