@@ -96,6 +96,7 @@ class AtomicCheckpointHook(CheckpointHook):
         if is_main_process():
             note = os.path.join(runner.work_dir, "last_checkpoint")
             AtomicBackend().put_text(self.last_ckpt, note)
+        self._progress = {}
 
     def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict) -> None:
         outdated = [INTERRUPTED]
@@ -110,6 +111,7 @@ class AtomicCheckpointHook(CheckpointHook):
     def _save_best_checkpoint(self, runner: Runner, metrics: dict) -> None:
         self._progress = dict(epoch=runner.epoch, iter=runner.iter)
         super()._save_best_checkpoint(runner, metrics)
+        self._progress = {}
         several = getattr(self, "best_ckpt_path_dict", {}).values()
         best = {getattr(self, "best_ckpt_path", None), *several}
         self._delete(path for path in self.file_backend.outdated if path not in best)
