@@ -1,8 +1,9 @@
-"""How a model is cut into shards."""
+"""How a model is sharded."""
 
 import pytest
 import torch
 from mmengine.model import BaseModel
+from mmengine.registry import STRATEGIES
 from torch import distributed, nn
 from torch.distributed.fsdp import FullyShardedDataParallel
 
@@ -46,7 +47,9 @@ def alone(monkeypatch):
     ],
 )
 def test_each_block_is_a_shard(alone, tmp_path, options, shards):
-    strategy = BlockFSDPStrategy(work_dir=str(tmp_path), **options)
+    cfg = dict(type="mmvidformer.BlockFSDPStrategy", work_dir=str(tmp_path), **options)
+    strategy = STRATEGIES.build(cfg)
+    assert type(strategy) is BlockFSDPStrategy
     names = set(Model().state_dict())
     strategy.prepare(Model())
     units = [m for m in strategy.model.modules() if isinstance(m, FullyShardedDataParallel)]
