@@ -26,7 +26,7 @@ class _Step(NamedTuple):
     """A step of this rank, and the flags that all ranks share about it."""
 
     number: int
-    batch: Mapping | Sequence | None
+    files: str
     loss: Tensor
     flags: Tensor  # whether a loss is not finite, and the number of a signal
     work: distributed.Work | None
@@ -83,7 +83,7 @@ class TrainingGuardHook(Hook):
         self.received = 0  # signal that this process received
         self.agreed = 0  # signal that all ranks know of
         self.skipped = self.skipped_in_a_row = 0
-        self._batch: Mapping | Sequence | None = None
+        self._files = ""
         self._pending: _Step | None = None
         self._handlers: dict = {}
 
@@ -109,8 +109,8 @@ class TrainingGuardHook(Hook):
             self._handlers[number] = signal.signal(number, self._receive)
 
     def before_train_iter(self, runner: Runner, data_batch: object, **kwargs: object) -> None:
-        """Keep the batch, to name its files."""
-        self._batch = data_batch
+        """Keep the names of the batch's files."""
+        self._files = files_of(data_batch)
 
     def after_train_iter(
         self, runner: Runner, batch_idx: int, outputs: Mapping | None = None, **kwargs: object
@@ -168,7 +168,7 @@ class TrainingGuardHook(Hook):
         work = None
         if runner.world_size > 1:
             work = distributed.all_reduce(flags, distributed.ReduceOp.MAX, async_op=True)
-        self._pending = _Step(runner.iter + 1, self._batch, loss, flags, work)
+        self._pending = _Step(runner.iter + 1, self._files, loss, flags, work)
 
     def _must_know_now(self, runner: Runner, batch_idx: int) -> bool:
         """Whether a checkpoint or the end of the epoch comes before the next step."""
@@ -191,7 +191,7 @@ class TrainingGuardHook(Hook):
         bad, self.agreed = step.flags.tolist()
         if not bad:
             return False
-        own = f"rank {get_rank()}: loss {step.loss.item()}, files {files_of(step.batch)}"
+        own = f"rank {get_rank()}: loss {step.loss.item()}, files {step.files}"
         ranks = all_gather_object(None if step.loss.isfinite() else own)
         what = f"step {step.number}: the loss is not finite ({'; '.join(filter(None, ranks))})"
         if self.skips and self.skipped_in_a_row < self.max_skips:
@@ -223,7 +223,7 @@ class TrainingGuardHook(Hook):
         raise SystemExit(128 + number)
 
 
-def files_of(batch: Mapping | Sequence | None) -> str:
+def files_of(batch: object) -> str:
     """Name the files of a batch as MMEngine collates it."""
     names = []
     for sample in (batch.get("data_samples") or ()) if isinstance(batch, Mapping) else ():

@@ -9,6 +9,7 @@ import torch
 from mmaction.structures import ActionDataSample
 from mmengine.dataset import Compose
 from mmengine.hooks import Hook
+from mmengine.optim.optimizer import amp_optimizer_wrapper
 from torch import distributed
 
 from mmvidformer.engine.checkpointing.resume import INTERRUPTED, latest_checkpoint
@@ -132,7 +133,8 @@ def test_a_stop_in_validation_saves_the_trained_weights(toy) -> None:
     "saving", [{}, dict(by_epoch=False, interval=1), dict(by_epoch=False, interval=2)]
 )
 def test_no_checkpoint_holds_a_step_that_is_not_finite(toy, saving, step, value) -> None:
-    runner = toy(hooks=[BadAt(step, value), GUARD], checkpoint=saving)
+    ema = dict(type="EMAHook", momentum=0.5)
+    runner = toy(hooks=[BadAt(step, value), ema, GUARD], checkpoint=saving)
     with pytest.raises(
         FloatingPointError, match=rf"step {step}: the loss .*rank 0: loss (nan|inf)"
     ):
@@ -140,6 +142,7 @@ def test_no_checkpoint_holds_a_step_that_is_not_finite(toy, saving, step, value)
     assert runner.iter <= step  # one more step at most was computed
     saved = [load(path) for path in Path(runner.work_dir).glob("*.pth")]
     assert all(one["state_dict"]["factor"].isfinite() for one in saved)
+    assert all(one["ema_state_dict"]["module.factor"].isfinite() for one in saved)
     assert all(one["meta"]["iter"] < step for one in saved)
     interval = saving.get("interval", 3)
     assert len(saved) == (step - 1) // interval
@@ -195,6 +198,22 @@ def test_a_skipped_step_of_accumulation_is_left_out_of_the_update(toy) -> None:
     used = [torch.tensor(batch) for batch in runner.model.seen[::2]]
     gradient = sum(2 * (-1 * x * x).mean() / 3 for x in used)
     torch.testing.assert_close(runner.model.factor, (1 - 1e-3 * gradient).reshape(1))
+
+
+@pytest.mark.parametrize("guard", [GUARD, SKIP])
+def test_overflows_are_left_to_the_loss_scaler(toy, monkeypatch, guard) -> None:
+    """The scaled loss is infinite in the first steps, the loss itself is not."""
+    monkeypatch.setattr(amp_optimizer_wrapper, "is_cuda_available", lambda: True)
+    monkeypatch.setattr(amp_optimizer_wrapper, "GradScaler", torch.amp.GradScaler)
+    scale = dict(device="cpu", init_scale=2.0**127)
+    wrapper = dict(
+        type="AmpOptimWrapper", loss_scale=scale, optimizer=dict(type="SGD", lr=1e-3, momentum=0.9)
+    )
+    runner = toy(hooks=[guard], optim_wrapper=wrapper)
+    runner.train()
+    assert runner.iter == 9
+    assert 0 < torch.tensor(runner.optim_wrapper.loss_scaler.get_scale()).log2() < 127
+    assert runner.model.factor.isfinite() and runner.model.factor > 1
 
 
 def test_files_are_named() -> None:
