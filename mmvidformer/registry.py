@@ -13,8 +13,7 @@ so every node lists MMAction2's module before ours.
 """
 
 from mmaction import registry as _mmaction
-from mmengine.registry import STRATEGIES as _STRATEGIES
-from mmengine.registry import Registry
+from mmengine.registry import Registry, root
 
 SCOPE = "mmvidformer"
 
@@ -69,7 +68,9 @@ OPTIM_WRAPPER_CONSTRUCTORS = _child(
     "mmaction.engine",
     "mmvidformer.engine.optim.layer_decay",
 )
-STRATEGIES = _child("strategy", _STRATEGIES, "mmvidformer.engine.fsdp")
+# MMEngine builds runners before a scope is set, and from its root finds direct children only.
+RUNNERS = _child("runner", root.RUNNERS, "mmvidformer.engine.fsdp")
+STRATEGIES = _child("strategy", root.STRATEGIES, "mmvidformer.engine.fsdp")
 HOOKS = _child(
     "hook",
     _mmaction.HOOKS,

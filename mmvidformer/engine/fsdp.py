@@ -1,7 +1,7 @@
 """Fully sharded training, with a shard per transformer block.
 
 Private names of MMEngine and PyTorch that sharding needs are imported here only, and this module is
-imported only if a config asks for its strategy.
+imported only if a config asks for its runner or strategy.
 """
 
 import copy
@@ -16,6 +16,7 @@ from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.dist import barrier, get_world_size, is_main_process
 from mmengine.optim import BaseOptimWrapper
+from mmengine.runner import FlexibleRunner
 from torch import nn
 from torch.distributed._shard.sharded_tensor import ShardedTensor
 from torch.distributed.fsdp import (
@@ -27,7 +28,7 @@ from torch.distributed.fsdp import (
 from torch.distributed.fsdp.wrap import lambda_auto_wrap_policy
 
 from mmvidformer.engine.checkpointing.shards import NOTE, PARTS, SIZE, mark_complete, merge_shards
-from mmvidformer.registry import STRATEGIES
+from mmvidformer.registry import RUNNERS, STRATEGIES
 
 
 @STRATEGIES.register_module()
@@ -148,6 +149,30 @@ class BlockFSDPStrategy(FSDPStrategy):
         self.optim_wrapper.load_state_dict(shard)
 
 
+@RUNNERS.register_module()
+class ShardedRunner(FlexibleRunner):
+    """MMEngine's runner with a strategy, which saves the right epoch in checkpoints.
+
+    MMEngine 0.10.7 counts one too many in the checkpoint that it saves again after a validation,
+    and a resumed run then skips an epoch.
+    """
+
+    _progress: dict[str, int] = {}
+
+    def save_checkpoint(
+        self, out_dir: str, filename: str, *args, meta: dict | None = None, **kwargs
+    ) -> None:
+        """Save a checkpoint with the epoch and the iteration of ``meta``, if given."""
+        self._progress = {k: v for k, v in (meta or {}).items() if k in ("epoch", "iter")}
+        super().save_checkpoint(out_dir, filename, *args, meta=meta, **kwargs)
+
+    def call_hook(self, fn_name: str, **kwargs) -> None:
+        """Call ``fn_name`` of all hooks."""
+        if fn_name == "before_save_checkpoint":
+            kwargs["checkpoint"]["meta"].update(self._progress)
+        super().call_hook(fn_name, **kwargs)
+
+
 def to_plain(tree: object) -> object:
     """Replace sharded tensors, anywhere in dicts and lists, by this rank's parts of them."""
     if isinstance(tree, ShardedTensor):
@@ -168,5 +193,5 @@ def use_fsdp(cfg: Config) -> None:
     """
     if cfg.launcher == "none":
         raise ValueError("--strategy fsdp needs a launcher: start it with tools/dist_train.sh")
-    cfg.runner_type = "FlexibleRunner"
+    cfg.runner_type = "mmvidformer.ShardedRunner"
     cfg.strategy = {**(cfg.get("strategy") or {}), "type": "mmvidformer.BlockFSDPStrategy"}

@@ -40,8 +40,6 @@ class AtomicCheckpointHook(CheckpointHook):
     that ``out_dir`` must be a local or mounted folder.
     """
 
-    _progress: dict[str, int] = {}
-
     def before_train(self, runner: Runner) -> None:
         """Delete the temporary files of killed runs."""
         use_atomic_files()
@@ -53,9 +51,7 @@ class AtomicCheckpointHook(CheckpointHook):
         barrier()
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Add the progress and what determines the order of the samples."""
-        # MMEngine's FlexibleRunner overwrites the progress, by one too many after a validation.
-        checkpoint["meta"].update(self._progress)
+        """Add what determines the order of the samples."""
         if isinstance(runner.train_loop, ResumableTrainLoop):
             checkpoint["meta"]["sampling"] = runner.train_loop.sampling_state()
 
@@ -81,7 +77,6 @@ class AtomicCheckpointHook(CheckpointHook):
 
     def _save(self, runner: Runner, name: str, meta: dict, by_epoch: bool) -> None:
         """Save a checkpoint to resume from, then point to it in ``last_checkpoint``."""
-        self._progress = dict(meta)
         self.last_ckpt = os.path.join(self.out_dir, name)
         runner.message_hub.update_info("last_ckpt", self.last_ckpt)
         runner.save_checkpoint(
@@ -96,7 +91,6 @@ class AtomicCheckpointHook(CheckpointHook):
         if is_main_process():
             note = os.path.join(runner.work_dir, "last_checkpoint")
             AtomicBackend().put_text(self.last_ckpt, note)
-        self._progress = {}
 
     def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict) -> None:
         outdated = [INTERRUPTED]
@@ -109,9 +103,7 @@ class AtomicCheckpointHook(CheckpointHook):
         self._delete(outdated)
 
     def _save_best_checkpoint(self, runner: Runner, metrics: dict) -> None:
-        self._progress = dict(epoch=runner.epoch, iter=runner.iter)
         super()._save_best_checkpoint(runner, metrics)
-        self._progress = {}
         several = getattr(self, "best_ckpt_path_dict", {}).values()
         best = {getattr(self, "best_ckpt_path", None), *several}
         self._delete(path for path in self.file_backend.outdated if path not in best)
