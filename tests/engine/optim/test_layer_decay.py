@@ -74,7 +74,7 @@ def test_feature_fixation() -> None:
     assert found["backbone.encoder.blocks.2.mlp.fc1.weight"] == 0.75
 
 
-def test_what_cannot_be_decayed_is_refused() -> None:
+def test_other_backbones_and_decays_are_refused() -> None:
     model = Recognizer(nn.Conv2d(3, 8, 1))
     with pytest.raises(TypeError, match="encoder of blocks .* got Conv2d"):
         rates(model, layer_decay=0.5)
