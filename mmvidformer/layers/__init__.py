@@ -1,6 +1,7 @@
-"""The core: a clip is a grid of tokens, an attention sub-layer is a pattern and a kernel.
+"""Layers of the video transformers, in plain PyTorch and einops.
 
-Pure PyTorch and einops; nothing here needs a config, a registry or the MM stack.
+A clip is a grid of tokens; an attention sub-layer combines patterns (who attends to whom) with a
+kernel (how).
 """
 
 from mmvidformer.layers.attention import Attention
@@ -21,19 +22,19 @@ __all__ = [
     "FEATURE_MAPS",
     "FIXATIONS",
     "KERNELS",
-    "SHIFTS",
     "PATTERNS",
+    "SHIFTS",
     "Attention",
     "AttentionSubLayer",
     "DropPath",
     "Encoder",
     "Fixation",
     "Mlp",
+    "Pattern",
     "PositionEmbedding",
     "SubLayer",
     "TransformerBlock",
     "TubeletEmbedding",
-    "Pattern",
     "build_kernel",
     "build_shift",
     "drop_path_ramp",

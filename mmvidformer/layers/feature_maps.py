@@ -1,4 +1,4 @@
-"""Non-negative maps of single queries and keys, which linear attention builds on."""
+"""Non-negative feature maps of queries and keys, for linear attention."""
 
 from collections.abc import Callable
 
@@ -8,27 +8,22 @@ from torch import Tensor, nn
 
 from mmvidformer.lookup import look_up
 
-
-def _elu_plus_one(x: Tensor) -> Tensor:
-    return F.elu(x) + 1
-
-
 FEATURE_MAPS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
-    "elu": _elu_plus_one,
+    "elu": lambda x: F.elu(x) + 1,
     "sigmoid": torch.sigmoid,
 }
 
 
 class FeatureMap(nn.Module):
-    """Map queries and keys channel by channel; values pass.
+    """Map queries and keys elementwise; values pass unchanged.
 
     Args:
         name: ``'relu'``, ``'elu'`` (ELU + 1) or ``'sigmoid'``.
-        offset: Added to each channel after the map.
+        offset: Number that is added after the map.
 
     Raises:
-        KeyError: If there is no map of that name.
+        KeyError: If there is no feature map of this name.
     """
 
     per_token = True
@@ -39,7 +34,7 @@ class FeatureMap(nn.Module):
         self.offset = offset
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Map q and k (..., n, d)."""
+        """Map queries and keys (..., n, d)."""
         function = FEATURE_MAPS[self.name]
         return function(q) + self.offset, function(k) + self.offset, v
 
