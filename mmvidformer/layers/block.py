@@ -15,15 +15,11 @@ from mmvidformer.layers.patterns import grid_size
 class SubLayer:
     """An attention sub-layer of a block: one row of a model's table.
 
+    The other fields are arguments of ``Attention``.
+
     Args:
-        patterns: Names of the attention patterns; several patterns share the heads.
-        cls: Role of the class token (see ``Attention``).
-        kernel: Name of the kernel, or a dictionary of ``type`` and options.
         fc: Whether to add a linear layer on the update, after stochastic depth, that is initialized
             to zero (``temporal_fc`` of TimeSformer).
-        fixation: Gates on queries and keys (see ``Attention``).
-        shifts: Shifts of keys and values (see ``Attention``).
-        shift_last: Whether to shift after the gates instead of before.
     """
 
     patterns: Sequence[str]
@@ -63,20 +59,10 @@ class AttentionSubLayer(nn.Module):
     ) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(dim, eps=1e-6)
-        self.attn = Attention(
-            dim,
-            num_heads,
-            patterns=sublayer.patterns,
-            cls=sublayer.cls,
-            kernel=sublayer.kernel,
-            fixation=sublayer.fixation,
-            shifts=sublayer.shifts,
-            shift_last=sublayer.shift_last,
-            attn_drop=attn_drop,
-            proj_drop=proj_drop,
-        )
+        options = dict(vars(sublayer))
+        self.fc = nn.Linear(dim, dim) if options.pop("fc") else nn.Identity()
+        self.attn = Attention(dim, num_heads, attn_drop=attn_drop, proj_drop=proj_drop, **options)
         self.drop_path = drop_path
-        self.fc = nn.Linear(dim, dim) if sublayer.fc else nn.Identity()
 
     def forward(
         self,

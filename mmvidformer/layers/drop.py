@@ -51,8 +51,3 @@ class DropPath(nn.Module):
     def extra_repr(self) -> str:
         """Show the settings in the printed model."""
         return f"rate={self.rate:.3f}, rescale={self.rescale}, per_group={self.per_group}"
-
-
-def drop_path_ramp(rate: float, depth: int) -> list[float]:
-    """Return rates that grow linearly from 0 at the first block to ``rate`` at the last."""
-    return [rate * i / max(depth - 1, 1) for i in range(depth)]

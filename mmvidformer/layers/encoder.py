@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.layers.block import SubLayer, TransformerBlock
-from mmvidformer.layers.drop import drop_path_ramp
 from mmvidformer.layers.embed import PositionEmbedding
 
 
@@ -53,8 +52,10 @@ class Encoder(nn.Module):
         self.pos_drop = nn.Dropout(drop)
         options = {"drop": drop, "recompute_act": not with_cp, **(block or {})}
         self.blocks = nn.ModuleList(
-            TransformerBlock(dim, num_heads, sublayers, drop_path=rate, **options)
-            for rate in drop_path_ramp(drop_path, depth)
+            TransformerBlock(
+                dim, num_heads, sublayers, drop_path=drop_path * i / max(depth - 1, 1), **options
+            )
+            for i in range(depth)
         )
         self.norm = nn.LayerNorm(dim, eps=1e-6)
 

@@ -1,5 +1,7 @@
 """Resizing of position tables to other clip lengths and resolutions."""
 
+from collections.abc import Callable
+
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -9,10 +11,6 @@ from mmvidformer.lookup import look_up
 
 def _linear(table: Tensor, size: Grid) -> Tensor:
     return F.interpolate(table, size=size, mode="trilinear", align_corners=True)
-
-
-def _nearest(table: Tensor, size: Grid) -> Tensor:
-    return F.interpolate(table, size=size, mode="nearest")
 
 
 def _bicubic(table: Tensor, size: Grid) -> Tensor:
@@ -26,10 +24,10 @@ def _nearest_1d(table: Tensor, size: Grid) -> Tensor:
     return F.interpolate(table.flatten(2), size=length, mode="nearest").unflatten(2, size)
 
 
-RESIZE_RULES = {
+RESIZE_RULES: dict[str, Callable[[Tensor, Grid], Tensor]] = {
     "linear": _linear,
     "bicubic": _bicubic,
-    "nearest": _nearest,
+    "nearest": lambda table, size: F.interpolate(table, size=size, mode="nearest"),
     "nearest_1d": _nearest_1d,
 }
 

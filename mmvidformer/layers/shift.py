@@ -18,11 +18,14 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from mmvidformer.lookup import look_up
+
+Offset = tuple[int, int, int]  # frames, rows and columns
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,12 @@ class Move:
     """Source of a fold of channels.
 
     Args:
-        offset: Offset from the token to the source in frames, rows and columns.
+        offset: Offset from the token to the source.
         keep: Whether a token without a source, at a border, keeps its own channels instead of
             getting zeros.
     """
 
-    offset: tuple[int, int, int]
+    offset: Offset
     keep: bool = False
 
 
@@ -161,67 +164,42 @@ def spatial_shift(distance: int = 1) -> Shift:
     return Shift(moves, Fraction(1, 2 * ((2 * s + 1) ** 2 - 1)))
 
 
-def _window(moves: Sequence[Move], alpha: float) -> Shift:
+# The paper's shifts: sources for a radius. The order of the folds is not published; here it is the
+# earliest frame first; left, right, above, below, the nearest first; and row by row.
+WINDOWS: dict[str, Callable[[int], list[Offset]]] = {
+    "temporal_window": lambda r: [(t, 0, 0) for t in range(-r, r + 1) if t],
+    "spatial_cross": lambda r: [
+        (0, n * y, n * x) for y, x in [(0, -1), (0, 1), (-1, 0), (1, 0)] for n in range(1, r + 1)
+    ],
+    "spatial_square": lambda r: [
+        (0, y, x) for y in range(-r, r + 1) for x in range(-r, r + 1) if (y, x) != (0, 0)
+    ],
+}
+
+
+def window_shift(window: str, radius: int = 1, alpha: float = 0.5) -> Shift:
+    """Build a shift of the paper (A.3, table 11), with zeros at the border.
+
+    Args:
+        window: A name in ``WINDOWS``.
+        radius: The paper's tau or xi: number of frames or places in each direction, at least 1.
+        alpha: Fraction of the channels that is not shifted, in [0, 1).
+
+    Raises:
+        ValueError: If ``radius`` or ``alpha`` is out of range.
+    """
+    _check_at_least(1, radius, "radius")
     if not 0 <= alpha < 1:
         raise ValueError(f"alpha of a shift must be in [0, 1), got {alpha}")
+    moves = [Move(offset) for offset in WINDOWS[window](radius)]
     first = Fraction(alpha).limit_denominator(1000)
     return Shift(moves, (1 - first) / len(moves), first)
-
-
-def temporal_window(tau: int = 1, alpha: float = 0.5) -> Shift:
-    """Build the temporal shift of the paper's text (A.3), with zeros at the ends.
-
-    Args:
-        tau: Number of frames on each side, at least 1. They give equal folds, the earliest first
-            (the order is not published).
-        alpha: Fraction of the channels that is not shifted, in [0, 1).
-
-    Raises:
-        ValueError: If ``tau`` or ``alpha`` is out of range.
-    """
-    _check_at_least(1, tau, "tau")
-    return _window([Move((t, 0, 0)) for t in range(-tau, tau + 1) if t], alpha)
-
-
-def spatial_cross(xi: int = 1, alpha: float = 0.5) -> Shift:
-    """Build the spatial shift of the paper's text (A.3), with zeros at the border.
-
-    Args:
-        xi: Number of places in each direction, at least 1: left, right, above, below, the nearest
-            first (the order is not published).
-        alpha: Fraction of the channels that is not shifted, in [0, 1).
-
-    Raises:
-        ValueError: If ``xi`` or ``alpha`` is out of range.
-    """
-    _check_at_least(1, xi, "xi")
-    directions = [(0, -1), (0, 1), (-1, 0), (1, 0)]
-    distances = range(1, xi + 1)
-    return _window(_places([(n * y, n * x) for y, x in directions for n in distances]), alpha)
-
-
-def spatial_square(xi: int = 1, alpha: float = 0.5) -> Shift:
-    """Build a spatial shift from a square (paper, table 11), with zeros at the border.
-
-    Args:
-        xi: Radius of the square in places, at least 1. Its other places give equal folds, row by
-            row.
-        alpha: Fraction of the channels that is not shifted, in [0, 1).
-
-    Raises:
-        ValueError: If ``xi`` or ``alpha`` is out of range.
-    """
-    _check_at_least(1, xi, "xi")
-    around = range(-xi, xi + 1)
-    return _window(_places([(y, x) for y in around for x in around if (y, x) != (0, 0)]), alpha)
 
 
 SHIFTS: dict[str, Callable[..., Shift]] = {
     "temporal": temporal_shift,
     "spatial": spatial_shift,
-    "temporal_window": temporal_window,
-    "spatial_cross": spatial_cross,
-    "spatial_square": spatial_square,
+    **{name: partial(window_shift, name) for name in WINDOWS},
 }
 
 

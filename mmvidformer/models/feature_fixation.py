@@ -125,18 +125,20 @@ class FeatureFixationTransformer(VideoBackbone):
         super().__init__(sizes.embed_dims, init_from)
         rows = look_up(SCHEMES, attention, "feature fixation attention")
         tables = look_up(POSITIONS, positions, "feature fixation positions")
-        if isinstance(stem, str):
-            stem_options: Mapping = look_up(STEMS, stem, "feature fixation stem")(patch_size)
-        else:
-            stem_options = stem
+        row: Mapping
+        row = (
+            look_up(STEMS, stem, "feature fixation stem")(patch_size)
+            if isinstance(stem, str)
+            else stem
+        )
         for key in shifts:
             look_up({"temporal", "spatial"}, key, "entry of shifts")
         self.embed = TubeletEmbedding(
             sizes.embed_dims,
             (1, patch_size, patch_size),
-            stride=(1, stem_options["stride"], stem_options["stride"]),
-            padding=(0, stem_options["padding"], stem_options["padding"]),
-            norm=stem_options["norm"],
+            stride=(1, row["stride"], row["stride"]),
+            padding=(0, row["padding"], row["padding"]),
+            norm=row["norm"],
         )
         grid = self.embed.grid((clip_len, *height_and_width(img_size)))
         sublayers = [

@@ -1,6 +1,6 @@
 """Classification heads that MMAction2 does not have."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -10,6 +10,12 @@ from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
 
 from mmvidformer.registry import MODELS
+
+
+def topk_accuracies(scores: Tensor, labels: Tensor, topk: Sequence[int]) -> dict[str, Tensor]:
+    """Return ``top<k>_acc`` of logits (N, classes) and labels (N,) for each k."""
+    values = top_k_accuracy(scores.detach().float().cpu().numpy(), labels.cpu().numpy(), topk)
+    return {f"top{k}_acc": scores.new_tensor(value) for k, value in zip(topk, values, strict=True)}
 
 
 def _zero(layer: nn.Linear) -> None:
@@ -44,10 +50,9 @@ class TokenMlpHead(BaseHead):
         num_classes: Number of classes.
         in_channels: Token width D.
         hidden_dim: Width of the hidden layer.
-        loss_cls: Config of the loss. Default: cross-entropy.
         dropout_ratio: Rate of both dropouts.
-        **kwargs: Further arguments of MMAction2's ``BaseHead`` (``label_smooth_eps``, ``topk``,
-            ``average_clips``, ...).
+        **kwargs: Further arguments of MMAction2's ``BaseHead`` (``loss_cls``, ``label_smooth_eps``,
+            ``topk``, ``average_clips``, ...).
     """
 
     def __init__(
@@ -55,12 +60,10 @@ class TokenMlpHead(BaseHead):
         num_classes: int,
         in_channels: int,
         hidden_dim: int = 768,
-        loss_cls: Mapping | None = None,
         dropout_ratio: float = 0.5,
         **kwargs: object,
     ) -> None:
-        loss_cls = loss_cls or {"type": "CrossEntropyLoss"}
-        super().__init__(num_classes, in_channels, loss_cls=loss_cls, **kwargs)
+        super().__init__(num_classes, in_channels, **kwargs)
         self.dropout = nn.Dropout(dropout_ratio)
         self.norm = nn.LayerNorm(in_channels)
         self.fc_hidden = nn.Linear(in_channels, hidden_dim)
@@ -151,11 +154,8 @@ class MultiTaskHead(BaseHead):
         logged, losses = {}, []
         for name, scores, target, hard in self._split_labels(cls_scores, labels):
             if hard is not None:
-                accuracies = top_k_accuracy(
-                    scores.detach().float().cpu().numpy(), hard.cpu().numpy(), self.topk
-                )
-                for k, accuracy in zip(self.topk, accuracies, strict=True):
-                    logged[f"{name}_top{k}_acc"] = scores.new_tensor(accuracy)
+                accuracies = topk_accuracies(scores, hard, self.topk)
+                logged |= {f"{name}_{key}": value for key, value in accuracies.items()}
             eps = self.label_smooth_eps
             loss = self.loss_cls(scores, (1 - eps) * target + eps / target.shape[1])
             logged[f"{name}_ce"] = loss.detach()

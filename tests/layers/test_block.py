@@ -6,11 +6,11 @@ from mmvidformer.layers import Encoder, PositionEmbedding, SubLayer, Transformer
 GRID = (2, 3, 3)
 
 
-def make_encoder(**kwargs) -> Encoder:
+def make_encoder(depth: int = 2, **kwargs) -> Encoder:
     torch.manual_seed(0)
     sublayers = (SubLayer(("time",), cls="skip", fc=True), SubLayer(("space",)))
     positions = PositionEmbedding(8, GRID, tables=("hw", "t"), cls=True)
-    return Encoder(8, 2, 2, sublayers, positions, cls=True, **kwargs)
+    return Encoder(8, depth, 2, sublayers, positions, cls=True, **kwargs)
 
 
 def test_sublayers_from_dictionaries_of_a_config() -> None:
@@ -75,7 +75,8 @@ def test_checkpointing_changes_no_output_and_no_gradient() -> None:
 
 
 def test_stochastic_depth_grows_over_the_blocks() -> None:
-    encoder = make_encoder(drop_path=0.2)
+    encoder = make_encoder(4, drop_path=0.3)
     rates = [block.sublayers["time"].drop_path.rate for block in encoder.blocks]
-    assert rates == pytest.approx([0.0, 0.2])
-    assert [block.drop_path.rate for block in encoder.blocks] == pytest.approx([0.0, 0.2])
+    assert rates == pytest.approx([0.0, 0.1, 0.2, 0.3])
+    assert [block.drop_path.rate for block in encoder.blocks] == rates
+    assert make_encoder(1, drop_path=0.3).blocks[0].drop_path.rate == 0.0

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from mmvidformer.layers import DropPath, drop_path_ramp
+from mmvidformer.layers import DropPath
 
 
 @pytest.mark.parametrize(("rescale", "kept"), [(True, 1 / 0.6), (False, 1.0)])
@@ -23,10 +23,6 @@ def test_frames_of_a_clip_share_a_draw() -> None:
 def test_nothing_is_dropped_in_evaluation_or_with_rate_zero() -> None:
     assert DropPath(0.5).eval()(torch.zeros(2, 1)) is None
     assert DropPath(0.0)(torch.zeros(2, 1)) is None
-
-
-def test_ramp_ends_with_the_rate() -> None:
-    assert drop_path_ramp(0.3, 4) == pytest.approx([0.0, 0.1, 0.2, 0.3])
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.0])

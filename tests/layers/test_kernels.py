@@ -12,7 +12,8 @@ from torch.distributions import Independent, Normal
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from mmvidformer.layers import FEATURE_MAPS, KERNELS, build_kernel
+from mmvidformer.layers import KERNELS, build_kernel
+from mmvidformer.layers.kernels.linear import FEATURE_MAPS
 
 D, S = 6, 9
 

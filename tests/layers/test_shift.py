@@ -71,13 +71,13 @@ ROWS = {
         [*in_space(NEIGHBORS, 2), *in_space(BETWEEN)], D // 48, 0, 4),
     "window 1": ("temporal_window", [(-1, 0, 0), (1, 0, 0)], D // 4, D // 2, 2),
     "window 2": (
-        {"type": "temporal_window", "tau": 2, "alpha": 0.25},
+        {"type": "temporal_window", "radius": 2, "alpha": 0.25},
         [(-2, 0, 0), (-1, 0, 0), (1, 0, 0), (2, 0, 0)], 9, 12, 4),
     "cross 1": (
         "spatial_cross", in_space([(0, -1), (0, 1), (-1, 0), (1, 0)]), D // 8, D // 2, 4),
-    "cross 2": ({"type": "spatial_cross", "xi": 2}, in_space(CROSS_2), 3, D // 2, 8),
+    "cross 2": ({"type": "spatial_cross", "radius": 2}, in_space(CROSS_2), 3, D // 2, 8),
     "square 1": ("spatial_square", in_space(ring(1)), 3, D // 2, 8),
-    "square 2": ({"type": "spatial_square", "xi": 2}, in_space(ring(2)), 1, D // 2, 24),
+    "square 2": ({"type": "spatial_square", "radius": 2}, in_space(ring(2)), 1, D // 2, 24),
 }  # fmt: skip
 
 
@@ -171,8 +171,8 @@ def test_folds_without_a_channel_shift_nothing_and_warn_once() -> None:
         ("sideways", KeyError, "sideways.*temporal"),
         ({"type": "temporal", "divisor": 1}, ValueError, "divisor.*at least 2, got 1"),
         ({"type": "spatial", "distance": 0}, ValueError, "distance.*at least 1, got 0"),
-        ({"type": "temporal_window", "tau": 0}, ValueError, "tau.*at least 1, got 0"),
-        ({"type": "spatial_cross", "xi": 0}, ValueError, "xi.*at least 1, got 0"),
+        ({"type": "temporal_window", "radius": 0}, ValueError, "radius.*at least 1, got 0"),
+        ({"type": "spatial_cross", "radius": 0}, ValueError, "radius.*at least 1, got 0"),
         ({"type": "spatial_square", "alpha": 1.0}, ValueError, r"alpha.*\[0, 1\), got 1\.0"),
         ({"type": "temporal", "segment": 2}, ValueError, "3 frames.*segments of 2"),
     ],

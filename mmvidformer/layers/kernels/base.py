@@ -17,7 +17,7 @@ class LinearCostKernel(nn.Module, ABC):
     ``feature_map``, which ``Attention`` applies before gates and grouping.
 
     Attributes:
-        feature_map: A module such as ``layers.feature_maps.FeatureMap``, or None.
+        feature_map: A module such as ``layers.kernels.linear.FeatureMap``, or None.
         takes_mask: Whether keys can be masked.
         needs_length: Whether the kernel has weights along the sequence and takes their number as an
             argument ``length``.

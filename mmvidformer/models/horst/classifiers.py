@@ -46,17 +46,20 @@ class Classifier(nn.Module):
         width: Width of the features of the action.
         channels: Number of channels C.
         num_classes: Number of classes of ``action``, ``verb`` and ``noun``.
+        form: ``'official'`` or ``'paper'``, the columns of the table above.
         outside: Whether the bias is added to the logits instead of the features.
 
     Raises:
+        KeyError: If the form is unknown.
         ValueError: If the tasks are not action, verb and noun.
     """
 
     def __init__(
-        self, width: int, channels: int, num_classes: Mapping[str, int], outside: bool = False
+        self, width: int, channels: int, num_classes: Mapping[str, int], form: str, outside: bool
     ) -> None:
         super().__init__()
         check_tasks(num_classes)
+        look_up(FORMS, form, "classifier form")
         self.outside = outside
         self.action = nn.Linear(width, num_classes["action"])
         for task in ("verb", "noun"):
@@ -89,21 +92,10 @@ class Classifier(nn.Module):
 
 
 class LinearClassifier(Classifier):
-    """Linear layers on the means, with ``action = FC [y; e; STATT]``; appendix A.2.
-
-    Args:
-        channels: Number of channels C.
-        num_classes: Number of classes of ``action``, ``verb`` and ``noun``.
-        form: ``'official'`` or ``'paper'``.
-
-    Raises:
-        KeyError: If the form is unknown.
-        ValueError: If the tasks are not action, verb and noun.
-    """
+    """Linear layers on the means, ``action = FC [y; e; STATT]``; appendix A.2."""
 
     def __init__(self, channels: int, num_classes: Mapping[str, int], form: str = "official"):
-        outside = look_up(FORMS, form, "classifier form") == "official"
-        super().__init__(3 * channels, channels, num_classes, outside)
+        super().__init__(3 * channels, channels, num_classes, form, outside=form == "official")
 
     def forward(self, y: Tensor, e: Tensor, statt: Tensor, ahead: Sequence[int]) -> Logits:
         """Classify T time steps; see ``Classifier.forward``. ``ahead`` is unused."""
@@ -155,24 +147,16 @@ class PaperStart(nn.Module):
 
 
 class UnrollingClassifier(Classifier):
-    """An LSTM that is unrolled over the unobserved time up to the action; appendix A.3.
+    """An LSTM that is unrolled over the unobserved time up to the action; see ``Classifier``.
 
     Its input is y, repeated for as many time steps as the action is ahead: ``tau_a`` x frames per
     second. RULSTM unrolls once more. Verb and noun are ``FC(xi + FC(action))`` in both forms.
-
-    Args:
-        channels: Number of channels C.
-        num_classes: Number of classes of ``action``, ``verb`` and ``noun``.
-        form: ``'official'`` or ``'paper'``.
-
-    Raises:
-        KeyError: If the form is unknown.
-        ValueError: If the tasks are not action, verb and noun.
+    Appendix A.3.
     """
 
     def __init__(self, channels: int, num_classes: Mapping[str, int], form: str = "official"):
-        super().__init__(channels, channels, num_classes)
-        self.with_e = look_up(FORMS, form, "classifier form") == "paper"
+        super().__init__(channels, channels, num_classes, form, outside=False)
+        self.with_e = form == "paper"
         self.start = PaperStart(channels) if self.with_e else OfficialStart(channels)
         self.unroll = nn.LSTM(channels, channels, batch_first=True)
         self.xi_verb = nn.Linear(channels, channels)

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 import torch
-from mmaction.evaluation import top_k_accuracy
 from mmaction.models.heads import BaseHead
 from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
 
 from mmvidformer.lookup import look_up
+from mmvidformer.models.heads import topk_accuracies
 from mmvidformer.models.horst.classifiers import CLASSIFIERS, Logits, check_tasks
 from mmvidformer.models.horst.layer import HorstOutput
 from mmvidformer.registry import MODELS
@@ -23,22 +23,15 @@ class LastStepHead(BaseHead):
     Args:
         num_classes: Number of classes; 41 in the paper's subset of Something-Something V2.
         in_channels: Number of channels C of the last layer.
-        loss_cls: Config of the loss. Default: cross-entropy.
         dropout_ratio: Dropout rate of the mean; the paper mentions none.
-        **kwargs: Further arguments of MMAction2's ``BaseHead`` (``label_smooth_eps``, ``topk``,
-            ``average_clips``, ...).
+        **kwargs: Further arguments of MMAction2's ``BaseHead`` (``loss_cls``, ``label_smooth_eps``,
+            ``topk``, ``average_clips``, ...).
     """
 
     def __init__(
-        self,
-        num_classes: int,
-        in_channels: int,
-        loss_cls: Mapping | None = None,
-        dropout_ratio: float = 0.0,
-        **kwargs: object,
+        self, num_classes: int, in_channels: int, dropout_ratio: float = 0.0, **kwargs: object
     ) -> None:
-        loss_cls = loss_cls or {"type": "CrossEntropyLoss"}
-        super().__init__(num_classes, in_channels, loss_cls=loss_cls, **kwargs)
+        super().__init__(num_classes, in_channels, **kwargs)
         self.dropout = nn.Dropout(dropout_ratio)
         self.fc_cls = nn.Linear(in_channels, num_classes)
 
@@ -163,12 +156,7 @@ class AnticipationHead(BaseHead):
             at_times = [self.loss_cls(step, targets[task]) for step in logits.unbind(1)]
             losses[f"loss_{task}"] = torch.stack(at_times).sum()
         logged = cls_scores["action"][:, -min(self.logged_time, cls_scores["action"].shape[1])]
-        accuracies = top_k_accuracy(
-            logged.detach().float().cpu().numpy(), targets["action"].cpu().numpy(), self.topk
-        )
-        for k, accuracy in zip(self.topk, accuracies, strict=True):
-            losses[f"top{k}_acc"] = logged.new_tensor(accuracy)
-        return losses
+        return losses | topk_accuracies(logged, targets["action"], self.topk)
 
     def predict_by_feat(
         self, cls_scores: Logits, data_samples: list[ActionDataSample]
