@@ -92,7 +92,7 @@ class TransformerBlock(nn.Module):
         drop: Dropout rate of the attention output and in the MLP.
         attn_drop: Dropout rate of the attention weights.
         drop_path: Stochastic-depth rate.
-        drop_path_rescale: Whether to rescale the survivors (see ``DropPath``).
+        drop_path_rescale: Whether to rescale kept updates (see ``DropPath``).
         drop_path_per_group: Whether to draw for each attention group (see ``DropPath``). The MLP
             always draws for a whole clip.
         depthwise: Whether the MLP has a depthwise convolution (see ``Mlp``); only without a class

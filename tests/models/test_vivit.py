@@ -102,6 +102,8 @@ def test_frames_of_a_clip_share_stochastic_depth() -> None:
     ("kwargs", "error", "match"),
     [
         ({"arch": "xxl"}, KeyError, "xxl"),
+        ({"arch": {**TINY, "mlp_ration": 2}}, ValueError, "arch must have.*mlp_ration"),
+        ({"arch": {"embed_dims": 32, "depth": 2}}, ValueError, "arch must have.*num_heads"),
         ({"scheme": "axial"}, KeyError, "axial.*spacetime"),
         ({"scheme": "factorized_dot_product", "pool": "cls"}, ValueError, "'mean'"),
         ({"scheme": "spacetime", "pool": "max"}, ValueError, "'max'"),
