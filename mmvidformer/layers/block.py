@@ -59,10 +59,10 @@ class AttentionSubLayer(nn.Module):
     ) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(dim, eps=1e-6)
-        options = dict(vars(sublayer))
-        self.fc = nn.Linear(dim, dim) if options.pop("fc") else nn.Identity()
+        options = {name: value for name, value in vars(sublayer).items() if name != "fc"}
         self.attn = Attention(dim, num_heads, attn_drop=attn_drop, proj_drop=proj_drop, **options)
         self.drop_path = drop_path
+        self.fc = nn.Linear(dim, dim) if sublayer.fc else nn.Identity()
 
     def forward(
         self,
