@@ -123,8 +123,8 @@ def temporal_shift(divisor: int = 4, segment: int | None = None) -> Shift:
     """Build the temporal shift of the official code (TSM, Lin et al. 2019), with zeros at the ends.
 
     Args:
-        divisor: D / ``divisor`` channels come from each side; at least 2. 4 for Something-Something,
-            8 for Kinetics.
+        divisor: At least 2; D / ``divisor`` channels come from each side. 4 for
+            Something-Something, 8 for Kinetics.
         segment: Number of frames of a segment. The released Kinetics settings have segments of 8
             for clips of 16.
 
