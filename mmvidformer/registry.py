@@ -28,10 +28,8 @@ MODELS = _child(
     "mmaction.models",
     "mmvidformer.models",
     "mmvidformer.models.heads",
-    "mmvidformer.models.heads_tokens",
     "mmvidformer.models.mixup",
-    "mmvidformer.models.multi_view",
-    "mmvidformer.models.frozen",
+    "mmvidformer.models.recognizers",
     "mmvidformer.models.horst.heads",
     "mmvidformer.models.horst.recognizer",
 )

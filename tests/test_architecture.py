@@ -78,7 +78,7 @@ def test_core_operations_have_one_home(needle: str) -> None:
     assert homes <= {"layers"}, f"{needle} stands outside the core: {homes}"
 
 
-@pytest.mark.parametrize("name", ["statt", "parts", "layer", "classifiers"])
+@pytest.mark.parametrize("name", ["statt", "convolutions", "layer", "classifiers"])
 def test_recurrent_layers_need_neither_registry_nor_mm_stack(name: str) -> None:
     names = imported(PACKAGE / "models" / "horst" / f"{name}.py")
     assert not {name.split(".")[0] for name in names} & MM

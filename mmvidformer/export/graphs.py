@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from mmvidformer.lookup import look_up
 from mmvidformer.models.horst.layer import HorstOutput
-from mmvidformer.models.horst.stack import Horst
+from mmvidformer.models.horst.necks import Horst
 from mmvidformer.models.horst.statt import Entry
 
 PIXELS = {"uint8": torch.uint8, "float32": torch.float32}

@@ -149,9 +149,10 @@ def _exchange(
 
     def exchange(grid: Tensor, cls: Tensor | None) -> tuple[Tensor, Tensor | None]:
         with torch.no_grad():
-            qkv, cls_qkv = attn.project(*inputs)
-        cls_qkv = None if cls_qkv is None else _with_values(cls_qkv, cls)
-        out, copies = attn.mix(_with_values(qkv, grid), cls_qkv)
+            (q, k, v), cls_qkv = attn.project(*inputs)
+        if cls_qkv is not None:
+            cls_qkv = (*cls_qkv[:2], _as_values(cls, cls_qkv[2]))
+        out, copies = attn.mix((q, k, _as_values(grid, v)), cls_qkv)
         update = weight * (out.mean(-1, keepdim=True) - grid)
         if copies is None:
             return update, None
@@ -162,11 +163,10 @@ def _exchange(
     return checkpoint(exchange, grid, cls, use_reentrant=False)
 
 
-def _with_values(qkv: Tensor, mass: Tensor) -> Tensor:
-    """Put mass (..., 1) in place of the values of qkv (..., 3, n, d), in every channel.
+def _as_values(mass: Tensor, values: Tensor) -> Tensor:
+    """Repeat mass (..., 1) in every channel of values (..., n, d).
 
     The mean over the channels after the attention is then the mean over its heads, and the
     fused kernels, which want values as wide as keys, stay in use.
     """
-    values = mass[..., None, None].expand_as(qkv[..., 2:, :, :])
-    return torch.cat([qkv[..., :2, :, :], values], dim=-3)
+    return mass[..., None].expand_as(values).contiguous()

@@ -11,7 +11,7 @@ from mmvidformer.convert.feature_fixation import from_feature_fixation, to_featu
 from mmvidformer.convert.files import convert_file
 from mmvidformer.convert.image_vit import init_from_image
 from mmvidformer.models import FeatureFixationTransformer
-from mmvidformer.models.heads_tokens import TokenMlpHead
+from mmvidformer.models.heads import TokenMlpHead
 
 ARCH = {"embed_dims": 16, "depth": 2, "num_heads": 2}
 

@@ -60,7 +60,7 @@ def weights(attn: Attention, pattern: str, heads: slice, tokens: Tensor, cls: st
         return full
     sees = nn.functional.pad(sees, (1, 0), value=True)  # everyone sees the class token
     full[1:] = shares(scores[:, 1:], sees)
-    if cls == "see":
+    if cls == "global":
         full[0] = shares(scores[:, :1], torch.ones(1, len(tokens), dtype=torch.bool))[0]
     else:  # the mean of the copies, one for each different row of the mask
         rows = [shares(scores[:, :1], row[None])[0] for row in sees.unique(dim=0)]

@@ -3,7 +3,7 @@ import torch
 from mmvidformer.models import RunningMean
 
 
-def test_mean_of_the_frames_so_far_and_no_order() -> None:
+def test_running_mean_of_the_frames_so_far_without_order() -> None:
     torch.manual_seed(0)
     net = RunningMean(3, [4, 8], [1, 2])
     clip = torch.randn(2, 5, 3, 4, 6)
@@ -17,7 +17,7 @@ def test_mean_of_the_frames_so_far_and_no_order() -> None:
     assert torch.equal(padded[1, :3], output.y[1, :3]) and not padded[1, 3:].any()
 
 
-def test_steps_are_the_clip() -> None:
+def test_running_mean_streams_the_clip() -> None:
     torch.manual_seed(0)
     net = RunningMean(3, [4])
     clip, state = torch.randn(2, 5, 3, 4, 4), None

@@ -1,4 +1,4 @@
-"""A recogniser with a frozen backbone."""
+"""A recognizer with a frozen backbone; views are tested in tests/tools/test_train_test.py."""
 
 from mmengine.config import ConfigDict
 from mmengine.registry import DefaultScope
@@ -6,7 +6,7 @@ from mmengine.registry import DefaultScope
 from mmvidformer.registry import MODELS
 
 
-def test_the_head_alone_is_trained() -> None:
+def test_frozen_recognizer_trains_the_head_only() -> None:
     cfg = ConfigDict(
         type="mmvidformer.FrozenRecognizer",
         backbone=dict(

@@ -1,21 +1,22 @@
-"""What turns each frame into a map, before the recurrent layers."""
+"""Frame backbones: what turns each frame into a map, before the recurrent layers."""
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.models.horst.parts import FeedForward
+from mmvidformer.models.horst.convolutions import FeedForward
 from mmvidformer.registry import MODELS
 
 
-class FrozenFrames(nn.Module, ABC):
-    """A pretrained network on single frames that is not trained.
+class FrameBackbone(nn.Module, ABC):
+    """A pretrained network on single frames that can be frozen.
 
-    Frozen, it has no gradients, and its norms keep their statistics in training too.
+    A frozen network has no gradients and is always in evaluation mode.
 
     Args:
-        frozen: Whether it is.
+        frozen: Whether to freeze the network.
     """
 
     def __init__(self, frozen: bool = True) -> None:
@@ -23,12 +24,12 @@ class FrozenFrames(nn.Module, ABC):
         self.frozen = frozen
 
     def freeze(self) -> None:
-        """Stop gradients, if frozen; to be called when the parameters exist."""
+        """Disable gradients if frozen; to be called when the parameters exist."""
         self.requires_grad_(not self.frozen)
         self.train(self.training)
 
-    def train(self, mode: bool = True) -> "FrozenFrames":
-        """Switch between training and evaluation; frozen, stay in evaluation."""
+    def train(self, mode: bool = True) -> "FrameBackbone":
+        """Set the mode; a frozen network stays in evaluation mode."""
         return super().train(mode and not self.frozen)
 
     @abstractmethod
@@ -42,29 +43,30 @@ class FrozenFrames(nn.Module, ABC):
 
 
 @MODELS.register_module()
-class TimmFrames(FrozenFrames):
-    """The last map of a timm model, convolutional or not.
+class TimmFrames(FrameBackbone):
+    """The last feature map of a timm model.
 
     Args:
-        model: Name in timm, of a model that gives feature maps (``features_only``).
-        pretrained: Load timm's weights.
-        frozen: Do not train it.
+        model: Name of a timm model that supports ``features_only``.
+        pretrained: Whether to load timm's weights.
+        frozen: Whether to freeze the model.
     """
 
     def __init__(self, model: str, pretrained: bool = False, frozen: bool = True) -> None:
         super().__init__(frozen)
-        import timm  # slow to import, and only needed here
+        import timm  # slow to import, and needed here only
 
         self.net = timm.create_model(
             model, pretrained=pretrained, features_only=True, out_indices=(-1,)
         )
-        self.out_channels = self.net.feature_info.channels()[-1]
+        info: Any = self.net.feature_info
+        self.out_channels = info.channels()[-1]
         self.freeze()
 
     def features(self, frames: Tensor) -> Tensor:
         """Map frames (N, 3, H, W) to maps (N, C, h, w)."""
         maps = self.net(frames)[0]
-        if maps.shape[1] != self.out_channels:  # some give channels last
+        if maps.shape[1] != self.out_channels:  # some models return channels last
             maps = maps.permute(0, 3, 1, 2)
         return maps
 
@@ -73,11 +75,11 @@ class TimmFrames(FrozenFrames):
 class ConvStem(nn.Sequential):
     """Two 3 x 3 convolutions of stride 2: the paper's stem for early recognition.
 
-    Norm and activation are not in the paper; as in the layer's code, a norm over channels and
-    places, and SiLU. 224 x 224 pixels become 56 x 56 places.
+    The paper mentions no norm and activation; as in the layer's code, they are a norm over channels
+    and places, and SiLU. 224 x 224 pixels become 56 x 56 places.
 
     Args:
-        channels: Channels C of both.
+        channels: Number of channels C of both convolutions.
     """
 
     def __init__(self, channels: int = 128) -> None:
@@ -89,10 +91,10 @@ class ConvStem(nn.Sequential):
 
 @MODELS.register_module()
 class StoredMaps(nn.Identity):
-    """Stands where the network on frames would, for maps that were computed before.
+    """The backbone for precomputed maps, which it returns unchanged.
 
     Args:
-        out_channels: Channels C of the maps.
+        out_channels: Number of channels C of the maps.
     """
 
     def __init__(self, out_channels: int) -> None:
