@@ -1,8 +1,6 @@
 """Reading and writing checkpoint files, without running code that is in them."""
 
 import json
-import pickle
-import re
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,10 +9,10 @@ from pathlib import Path
 import msgpack
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
+from mmvidformer.checkpoint_io import load_safetensors, refuse_code
 from mmvidformer.convert.keymap import State
 
 # Extension codes of flax: an array, and a scalar in the same form.
@@ -24,7 +22,6 @@ DAMAGE = (
     EOFError,
     RuntimeError,
     TypeError,
-    SafetensorError,
     msgpack.UnpackException,
     zipfile.BadZipFile,
 )
@@ -75,7 +72,7 @@ def _load_file(path: Path) -> Checkpoint:
             is_npz = all(name.endswith(".npy") for name in archive.namelist())
         return Checkpoint(_load_npz(path)) if is_npz else _load_torch(path)
     if head[8:] == b"{":
-        return Checkpoint(load_file(path))
+        return Checkpoint(load_safetensors(path))
     # A pickle of protocol 2 or later starts with the byte of an empty msgpack map.
     if head[:1] == b"\x80":
         return _load_torch(path)
@@ -98,19 +95,8 @@ def _load_folder(path: Path) -> Checkpoint:
 
 
 def _load_torch(path: Path) -> Checkpoint:
-    try:
+    with refuse_code(path):
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, PermissionError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "TorchScript" not in str(error):
-            raise
-        # PyTorch's own text recommends to switch the safety off.
-        found = re.search(r"GLOBAL (\S+)", str(error))
-        reason = f"names {found[1]}" if found else "is no plain file of torch.save"
-        raise ValueError(
-            f"{path} is refused: it {reason}, and loading it could run code. Only tensors, "
-            "numbers, text and plain containers are accepted; if the file is your own, save the "
-            "weights alone, as safetensors or with torch.save"
-        ) from None
     meta = content.get("meta") if isinstance(content, Mapping) else None
     for name in WRAPPERS:
         if isinstance(content, Mapping) and isinstance(content.get(name), Mapping):
