@@ -1,4 +1,4 @@
-"""Reading and writing checkpoint files, without running code that is in them."""
+"""Reading and writing checkpoint files."""
 
 import json
 import zipfile
@@ -15,23 +15,24 @@ from torch import Tensor
 from mmvidformer.checkpoint_io import load_safetensors, refuse_code
 from mmvidformer.convert.keymap import State
 
-# Extension codes of flax: an array, and a scalar in the same form.
+# Extension codes of flax for arrays and scalars.
 FLAX_ARRAYS = (1, 3)
-# What the readers raise for files that are cut short or garbled.
+# Errors of the readers for truncated or garbled files.
 DAMAGE = (
     EOFError,
+    json.JSONDecodeError,
     RuntimeError,
     TypeError,
     msgpack.UnpackException,
     zipfile.BadZipFile,
 )
-# Under which names training scripts keep the weights.
+# Keys under which training scripts store the weights.
 WRAPPERS = ("state_dict", "model_state", "model")
 
 
 @dataclass
 class Checkpoint:
-    """A file's weights, and what it says about them.
+    """Content of a checkpoint file.
 
     Args:
         state: Weights by name; trees are flattened with ``/``.
@@ -43,23 +44,22 @@ class Checkpoint:
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
-    """Read a checkpoint; its kind is told by its first bytes, not by its name.
+    """Read a checkpoint without running code that it contains.
+
+    The kind of a file is recognized by its first bytes, not by its name.
 
     Args:
-        path: ``.npz``, Flax msgpack, ``.safetensors``, a PyTorch file (``.pth``, ``.bin``), or a
-            HuggingFace folder.
+        path: ``.npz``, Flax msgpack, ``.safetensors`` or PyTorch file, or a HuggingFace folder.
 
     Raises:
         FileNotFoundError: If there is no such file, or no weights in the folder.
-        ValueError: If it is none of these kinds, damaged, or holds anything but plain arrays.
+        ValueError: If the file is of no such kind, damaged, or contains more than plain arrays.
     """
     path = Path(path)
-    if path.is_dir():
-        return _load_folder(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no checkpoint at {path}")
+    if not path.exists():
+        raise FileNotFoundError(f"there is no checkpoint {path}")
     try:
-        return _load_file(path)
+        return _load_folder(path) if path.is_dir() else _load_file(path)
     except DAMAGE as error:
         raise ValueError(f"{path} is damaged: {error}") from error
 
@@ -73,12 +73,12 @@ def _load_file(path: Path) -> Checkpoint:
         return Checkpoint(_load_npz(path)) if is_npz else _load_torch(path)
     if head[8:] == b"{":
         return Checkpoint(load_safetensors(path))
-    # A pickle of protocol 2 or later starts with the byte of an empty msgpack map.
+    # Pickles of protocol 2 or later start with 0x80, which msgpack uses for an empty map.
     if head[:1] == b"\x80":
         return _load_torch(path)
     if head and (0x81 <= head[0] <= 0x8F or head[0] in (0xDE, 0xDF)):
         return Checkpoint(_load_msgpack(path))
-    raise ValueError(f"{path} is no npz, msgpack, safetensors or PyTorch file")
+    raise ValueError(f"{path} must be an npz, msgpack, safetensors or PyTorch file")
 
 
 def _load_folder(path: Path) -> Checkpoint:
@@ -102,10 +102,10 @@ def _load_torch(path: Path) -> Checkpoint:
         if isinstance(content, Mapping) and isinstance(content.get(name), Mapping):
             content = content[name]
     if not isinstance(content, Mapping) or not content:
-        raise ValueError(f"{path} holds no state dict but a {type(content).__name__}")
+        raise ValueError(f"{path} must contain a state dict, got {type(content).__name__}")
     wrong = [name for name, value in content.items() if not isinstance(value, Tensor)]
     if wrong:
-        raise ValueError(f"{path} holds no state dict: {wrong[:5]} are no tensors")
+        raise ValueError(f"{path} must contain a state dict, but {wrong[:5]} are no tensors")
     return Checkpoint(dict(content), meta if isinstance(meta, dict) else {})
 
 
@@ -124,11 +124,11 @@ def _load_npz(path: Path) -> State:
 def _load_msgpack(path: Path) -> State:
     def array(code: int, data: bytes) -> Tensor:
         if code not in FLAX_ARRAYS:
-            raise ValueError(f"msgpack extension {code} is no array")
+            raise ValueError(f"msgpack extension {code} is not an array")
         shape, dtype, buffer = msgpack.unpackb(data)
         if dtype == "bfloat16":
             dtype = "V2"
-        # A copy, since the buffer cannot be written to.
+        # The buffer is read-only.
         return _tensor(np.frombuffer(buffer, dtype).reshape(shape).copy(), "an array")
 
     state: State = {}
@@ -145,7 +145,7 @@ def _load_msgpack(path: Path) -> State:
     try:
         tree = msgpack.unpackb(path.read_bytes(), ext_hook=array)
     except ValueError as error:
-        raise ValueError(f"{path} is no checkpoint of flax: {error}") from error
+        raise ValueError(f"{path} is not a Flax checkpoint: {error}") from error
     flatten(tree, "")
     return state
 
@@ -154,18 +154,18 @@ def _tensor(array: np.ndarray, name: str) -> Tensor:
     if array.dtype.str.endswith("V2"):  # how NumPy stores bfloat16
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"{name} is refused: dtype {array.dtype} is not a plain number")
+        raise ValueError(f"{name} is refused: dtype must be numeric, got {array.dtype}")
     return torch.from_numpy(np.ascontiguousarray(array).reshape(array.shape))
 
 
 def save_checkpoint(path: str | Path, state: Mapping[str, Tensor], meta: Mapping) -> None:
-    """Write a checkpoint that MMEngine loads: weights and meta, no optimiser, no message hub."""
+    """Write a checkpoint for MMEngine, with weights and ``meta`` only."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     torch.save({"state_dict": dict(state), "meta": dict(meta)}, path)
 
 
 def save_huggingface(path: str | Path, state: Mapping[str, Tensor], config: Mapping) -> None:
-    """Write a HuggingFace folder, or only its weights if the path ends in ``.safetensors``."""
+    """Write a HuggingFace folder, or only its weights if ``path`` ends in ``.safetensors``."""
     path = Path(path)
     if path.suffix == ".safetensors":
         path.parent.mkdir(parents=True, exist_ok=True)
