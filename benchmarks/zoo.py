@@ -6,6 +6,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 
 from mmengine.config import Config
 
@@ -120,7 +121,8 @@ def read_entry(name: str, text: str, cfg: Config, views: tuple[int, int]) -> Ent
     if family is None:
         prefixes = ", ".join(row[0] for row in FAMILIES.values())
         raise ValueError(f"names of configs must start with {prefixes}; got {name!r}")
-    lines = [line[1:].strip() for line in re.match(r"(#.*\n)*", text)[0].splitlines()]
+    comment = takewhile(lambda line: line.startswith("#"), text.splitlines())
+    lines = [line[1:].strip() for line in comment]
     if not lines:
         raise ValueError(f"config {name!r} must start with a comment that describes it")
     lines = [line for line in lines if not line.startswith(("tools/", "bash ", "python "))]
@@ -138,11 +140,11 @@ def split_head(head: str) -> tuple[str, str]:
     first = re.split(r"(?<=[a-z0-9\])])\. (?=[A-Z])", head)[0].rstrip(". ")
     if remark is None:
         return first, ""
-    said = head[: remark.start()]
-    source = re.search(r"(Paper|Official zoo|A row of the paper)\b", said)
+    text = head[: remark.start()]
+    source = re.search(r"(Paper|Official zoo|A row of the paper)\b", text)
     if source is None:
         return first, ""
-    return said[: source.start()].rstrip(". "), said[source.start() :].rstrip(". ")
+    return text[: source.start()].rstrip(". "), text[source.start() :].rstrip(". ")
 
 
 def counted_shape(cfg: Config) -> tuple[int, int, int, int]:
@@ -208,13 +210,13 @@ def page(entries: list[Entry], meta: Mapping, measured: list[str]) -> str:
 
 def _row(entry: Entry, counts: Mapping) -> str:
     size = PUBLISHED.get(entry.name)
-    said = [entry.published] if entry.published else []
+    published = [entry.published] if entry.published else []
     if size is not None:
         known = [(size.parameters, "M parameters"), (size.macs, "G MACs")]
-        figures = ", ".join(f"{value:g} {unit}" for value, unit in known if value is not None)
-        said.append(f"{size.source}: {figures}")
+        sizes = ", ".join(f"{value:g} {unit}" for value, unit in known if value is not None)
+        published.append(f"{size.source}: {sizes}")
     return (
-        f"| `{entry.name}` | {entry.what} | {'; '.join(said) or '-'} "
+        f"| `{entry.name}` | {entry.what} | {'; '.join(published) or '-'} "
         f"| {counts['Parameters'] / 1e6:.2f} | {counts['MACs'] / 1e9:.2f} "
         f"| {counts['View']} | {entry.views}, {entry.fusion} |"
     )

@@ -102,7 +102,7 @@ def test_feature_fixation_counts_match_the_formula_and_the_paper(
     name, tokens, dim = f"feature_fixation_{kernel}_sthv2", 16 * 17**2, 512
     size = count(get_config(name))
     layers = 16 * dim**2 + 9 * 4 * dim  # two attentions, an MLP, its depthwise convolution
-    sums = 2 * 512 * (kernel != "rival_linformer")  # the normalisers, in two attentions
+    sums = 2 * 512 * (kernel != "rival_linformer")  # the normalizers in two attentions
     sums *= 1 + (kernel == "rival_cosformer")
     by_hand = tokens * (16**2 * 3 * dim + 12 * (layers + 2 * 8 * kernel_macs + sums))
     assert size.macs == by_hand + dim * 768 + 768 * 174
