@@ -20,13 +20,13 @@ ALLOWED = {
     "convert": {"checkpoint_io", "lookup", "layers"},
     "models": {"lookup", "layers", "registry", "convert"},
     "datasets": {"lookup", "registry"},
-    "evaluation": {"registry"},
+    "evaluation": {"datasets", "registry"},
     "engine": {"config", "registry", "datasets", "evaluation"},
     "analysis": {"config", "datasets", "registry"},
     "export": {"lookup", "models"},
     "finetune": {"config", "registry", "engine", "datasets", "convert"},
-    "visualization": {"config", "layers", "registry", "engine"},
-    "apis": {"config", "registry", "engine", "models", "datasets", "visualization"},
+    "apis": {"config", "registry", "engine", "models"},
+    "visualization": {"apis", "layers"},
 }
 PURE = {"layers": {"torch", "einops"}, "convert": {"torch", "numpy"}}
 MM = {"mmaction", "mmengine", "mmcv"}

@@ -264,7 +264,6 @@ def test_suppressed_messages_still_exist_upstream() -> None:
         "mmcv.cnn.bricks.transformer": ["Fail to import ``MultiScaleDeformableAttention``"],
         "pkg_resources": ["pkg_resources is deprecated as an API"],
         "torch.nn.parallel.distributed": ["`broadcast_buffers` is deprecated"],
-        "mmengine.evaluator.metric": ["The prefix is not set in metric class"],
     }
     for module, lines in sources.items():
         spec = importlib.util.find_spec(module)

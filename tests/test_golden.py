@@ -27,7 +27,7 @@ from mmvidformer.convert.own import (
 )
 from mmvidformer.convert.scenic import from_scenic
 from mmvidformer.convert.timesformer import from_timesformer
-from mmvidformer.datasets.transforms.observe_before import observed_frames
+from mmvidformer.datasets.transforms import ObserveBefore
 from mmvidformer.evaluation.anticipation import AnticipationMetric, marginal_scores
 from mmvidformer.models import FeatureFixationTransformer, Horst, TimeSformer, ViViT
 from mmvidformer.models.horst.classifiers import LinearClassifier, UnrollingClassifier
@@ -214,7 +214,8 @@ HORST_PARTS = {
 
 def _check_anticipation_frames(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
     step, count, fps = (arrays[name].item() for name in ("time_step", "sequence_length", "fps"))
-    found = [observed_frames(start / fps, fps, step, count) for start in arrays["starts"].tolist()]
+    observe = ObserveBefore(step, count)
+    found = [observe.frames(start / fps, fps) for start in arrays["starts"].tolist()]
     np.testing.assert_array_equal(found, arrays["frames"])
     np.testing.assert_array_equal([frames[-1] >= 1 for frames in found], arrays["valid"])
 

@@ -56,7 +56,6 @@ def test_wheel_contains_every_module_config_and_tool(wheel: Path) -> None:
     assert packages == {"mmvidformer"}
 
 
-@pytest.mark.xfail(reason="the tools for predictions and pictures are being shortened", strict=True)
 def test_tools_are_short(wheel: Path) -> None:
     archive = zipfile.ZipFile(wheel)
     names = [name for name in archive.namelist() if name.startswith("mmvidformer/.mim/tools/")]

@@ -26,7 +26,7 @@ from mmvidformer.analysis.data_loading import (
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import load_config
 from mmvidformer.engine.decoding import set_video_backend
-from mmvidformer.visualization import draw_parts
+from mmvidformer.visualization.plots import draw_parts
 
 
 def rows_of(parts: Sequence[Part]) -> list[list[str]]:

@@ -22,11 +22,6 @@ WARNINGS = (
         r"mmcv\.cnn\.bricks\.transformer",
     ),
     ("`broadcast_buffers` is deprecated", FutureWarning, r"mmengine\.model\.wrappers\."),
-    (
-        "The prefix is not set in metric class MultiTaskAccuracy",
-        UserWarning,
-        r"mmengine\.evaluator",
-    ),
 )
 
 # Start of the lines of MMEngine's log.

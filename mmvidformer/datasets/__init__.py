@@ -1,4 +1,4 @@
-"""Annotation readers, transforms, and the motion data set that the package makes itself."""
+"""Datasets and transforms that MMAction2 lacks, and generated videos to try them on."""
 
 from mmvidformer.datasets.anticipation import AnticipationDataset
 from mmvidformer.datasets.class_subset import ClassSubsetDataset

@@ -6,7 +6,7 @@ import cv2
 from mmaction.datasets import VideoDataset
 
 from mmvidformer.datasets.decoding.errors import BadVideo
-from mmvidformer.datasets.transforms.tile_frames import TileFrames, count_tiles
+from mmvidformer.datasets.transforms.sampling import TileFrames, count_tiles
 from mmvidformer.registry import DATASETS
 
 
