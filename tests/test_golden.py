@@ -15,16 +15,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.convert.describe import (
+from mmvidformer.convert import read_model
+from mmvidformer.convert.feature_fixation import from_feature_fixation
+from mmvidformer.convert.horst import from_horst, layer_rules
+from mmvidformer.convert.keymap import apply_rules
+from mmvidformer.convert.own import (
     count_blocks,
     feature_fixation_settings,
     horst_settings,
     vivit_settings,
 )
-from mmvidformer.convert.detect import read_model
-from mmvidformer.convert.feature_fixation import from_feature_fixation
-from mmvidformer.convert.horst import from_horst, layer_rules
-from mmvidformer.convert.keymap import apply_rules
 from mmvidformer.convert.scenic import from_scenic
 from mmvidformer.convert.timesformer import from_timesformer
 from mmvidformer.datasets.transforms import ObserveBefore

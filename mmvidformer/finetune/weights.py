@@ -22,7 +22,7 @@ def start_from(cfg: Config, weights: str | Path, target: str | Path) -> list[str
 
     Args:
         cfg: Gets ``load_from``; its backbone no longer starts from an image model.
-        weights: Checkpoint of ours or of another project (``convert.detect``).
+        weights: Checkpoint of ours or of another project (``convert.FORMATS``).
         target: File to write.
 
     Returns:

@@ -9,7 +9,7 @@ from mmengine.registry import DefaultScope
 from torch import nn
 
 import mmvidformer
-from mmvidformer.analysis.complexity import count_products
+from mmvidformer.analysis.complexity import count_macs
 from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.models import FeatureFixationTransformer, ImageMaps, TimeSformer, ViViT
 from mmvidformer.models.timesformer import SCHEMES as TIMESFORMER
@@ -52,7 +52,7 @@ def build(name: str) -> nn.Module:
 
 
 def macs(model: nn.Module, clip: torch.Tensor) -> int:
-    return count_products(copy.deepcopy(model).requires_grad_(False), clip)
+    return count_macs(copy.deepcopy(model).requires_grad_(False), clip)
 
 
 @pytest.mark.parametrize("name", BACKBONES)

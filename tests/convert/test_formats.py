@@ -1,4 +1,4 @@
-"""The command that converts checkpoint files."""
+"""Converting checkpoint files."""
 
 import importlib.util
 import json
@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mmvidformer.convert.detect import FORMATS, read_model, recognise
-from mmvidformer.convert.files import convert_file
-from mmvidformer.convert.io import load_checkpoint
+from mmvidformer.convert import FORMATS, convert_file, load_checkpoint, read_model, recognize
 from mmvidformer.models import ViViT
 
 ROOT = Path(__file__).parents[2]
@@ -33,9 +31,9 @@ def test_command_prints_a_report_and_writes_ours(
 ) -> None:
     assert command([MSGPACK, tmp_path / "out.pth", "--grid", "4,4,6"]) == 0
     report = capsys.readouterr().out
-    assert "recognised: scenic ViViT" in report
+    assert "format: scenic ViViT" in report
     assert "Transformer/encoder_norm/scale -> backbone.encoder.norm.weight" in report
-    assert "ignored: global_step\nlacks: nothing\n" in report
+    assert "ignored: global_step\nmissing: nothing\n" in report
 
     content = torch.load(tmp_path / "out.pth", weights_only=True)
     assert content["meta"]["converted_from"] == "scenic"
@@ -55,7 +53,7 @@ def test_command_prints_a_report_and_writes_ours(
     ("args", "message"),
     [
         ([MSGPACK, "out.pth"], "fits no square frame; give the grid T,H,W"),
-        (["none.npz", "out.pth"], "no checkpoint at none.npz"),
+        (["none.npz", "out.pth"], "there is no checkpoint none.npz"),
     ],
     ids=["grid", "file"],
 )
@@ -88,7 +86,7 @@ def tiny_model_1(path: Path, **extra: torch.Tensor) -> None:
 
 def test_heads_are_asked_for_where_the_source_does_not_tell(tmp_path: Path) -> None:
     tiny_model_1(tmp_path / "a.pth")
-    with pytest.raises(ValueError, match="does not tell the number of heads"):
+    with pytest.raises(ValueError, match="does not contain the number of heads"):
         convert_file(tmp_path / "a.pth", tmp_path / "hf", to="huggingface")
     assert not (tmp_path / "hf").exists()
     convert_file(tmp_path / "a.pth", tmp_path / "hf", to="huggingface", num_heads=2)
@@ -100,9 +98,13 @@ def test_heads_are_asked_for_where_the_source_does_not_tell(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("target", "options", "message"),
     [
-        ("out.npz", dict(grid=(4, 4, 6)), "a checkpoint of ours is a .pth file"),
+        ("out.npz", dict(grid=(4, 4, 6)), "the target must be a .pth file"),
         ("out.pth", dict(grid=(4, 4, 6), num_heads=3), "has 4 heads, not 3"),
-        ("hf", dict(grid=(4, 4, 6), to="huggingface"), "is 'factorized_encoder'"),
+        (
+            "hf",
+            dict(grid=(4, 4, 6), to="huggingface"),
+            "HuggingFace has no model like .* with scheme 'factorized_encoder'",
+        ),
         ("out.pth", dict(grid=(4, 4, 6), to="onnx"), "to must be one of"),
         ("out.pth", dict(grid=(9, 4, 6)), "temporal position table has 4 frames, not 9"),
     ],
@@ -115,19 +117,25 @@ def test_wrong_requests(target: str, options: dict, message: str, tmp_path: Path
 
 def test_option_that_the_format_does_not_take(tmp_path: Path) -> None:
     tiny_model_1(tmp_path / "a.pth")
-    with pytest.raises(ValueError, match="our own checkpoint, which takes no grid"):
+    with pytest.raises(ValueError, match="mmvidformer checkpoint, which takes no grid"):
         read_model(tmp_path / "a.pth", grid=(2, 2, 2))
+
+
+def test_contradicting_scheme(tmp_path: Path) -> None:
+    convert_file(MSGPACK, tmp_path / "a.pth", grid=(4, 4, 6))
+    with pytest.raises(ValueError, match="the scheme is 'factorized_encoder', not 'spacetime'"):
+        read_model(tmp_path / "a.pth", scheme="spacetime")
 
 
 def test_foreign_names_in_our_own_checkpoint(tmp_path: Path) -> None:
     tiny_model_1(tmp_path / "a.pth", odd=torch.zeros(1))
-    with pytest.raises(ValueError, match=r"no part of a recogniser of ours: \['odd'\]"):
+    with pytest.raises(ValueError, match=r"not part of a recognizer: \['odd'\]"):
         read_model(tmp_path / "a.pth")
 
 
 def test_unknown_format() -> None:
-    with pytest.raises(ValueError, match=r"fit none of .*scenic ViViT.*conv1.weight"):
-        recognise({"conv1.weight": torch.zeros(1)})
+    with pytest.raises(ValueError, match=r"match none of .*scenic ViViT.*conv1.weight"):
+        recognize({"conv1.weight": torch.zeros(1)})
 
 
 def test_formats_do_not_overlap() -> None:
@@ -165,4 +173,4 @@ def test_formats_do_not_overlap() -> None:
     }
     assert states.keys() == FORMATS.keys()
     for name, state in states.items():
-        assert [row for row in FORMATS if FORMATS[row].recognise(state)] == [name]
+        assert [row for row in FORMATS if FORMATS[row].matches(state)] == [name]
