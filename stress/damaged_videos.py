@@ -30,7 +30,7 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 from mmvidformer import get_config
-from mmvidformer.datasets import SafeDataset
+from mmvidformer.datasets.decoding.safe_dataset import SafeDataset
 
 CHUNK = 100
 CODECS = {"mp4v": ".mp4", "MJPG": ".avi", "XVID": ".avi", "VP80": ".webm"}

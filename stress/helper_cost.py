@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import torch
 
-from mmvidformer.datasets import SafeDataset
+from mmvidformer.datasets.decoding.safe_dataset import SafeDataset
 
 SAMPLES = {"1 x 8 x 224 x 224": 8, "1 x 32 x 224 x 224": 32, "12 x 32 x 224 x 224": 12 * 32}
 

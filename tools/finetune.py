@@ -16,7 +16,7 @@ from pathlib import Path
 from mmengine.config import DictAction
 
 from mmvidformer.config import load_config
-from mmvidformer.datasets.own_lists import read_lists
+from mmvidformer.datasets.own_videos import read_lists
 from mmvidformer.finetune import Recipe, apply_recipe, start_from
 
 
@@ -115,7 +115,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     last = sorted(work_dir.glob("epoch_*.pth"), key=lambda file: file.stat().st_mtime)
     checkpoint = (best or last)[-1]
     print(f"done; test:    python tools/test.py {path} {checkpoint}")
-    print(f"      predict: python tools/demo.py VIDEO --config {path} --checkpoint {checkpoint}")
+    print(f"      predict: python tools/demo.py {path} {checkpoint} VIDEO")
 
 
 if __name__ == "__main__":

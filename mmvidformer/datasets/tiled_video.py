@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from mmvidformer.datasets.decoding.check_files import read_files
 from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_file
-from mmvidformer.datasets.transforms.tile_frames import TileFrames, count_tiles
+from mmvidformer.datasets.transforms.sampling import TileFrames, count_tiles
 from mmvidformer.registry import DATASETS
 
 

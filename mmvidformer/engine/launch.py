@@ -55,6 +55,26 @@ def add_shared_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--local_rank", "--local-rank", type=int, default=0)
 
 
+def add_model_arguments(parser: ArgumentParser, checkpoint: bool = True) -> None:
+    """Add the arguments of tools that run a model: config, checkpoint, device and overrides.
+
+    Args:
+        parser: The parser.
+        checkpoint: Whether the tool takes a checkpoint.
+    """
+    parser.add_argument("config", help="config file, or name of a shipped config")
+    if checkpoint:
+        parser.add_argument("checkpoint", help="checkpoint file or URL")
+    parser.add_argument("--device", default="cpu", help="such as cuda (default: cpu)")
+    parser.add_argument(
+        "--cfg-options",
+        nargs="+",
+        action=DictAction,
+        metavar="KEY=VALUE",
+        help="overrides of the config, such as model.cls_head.num_classes=3",
+    )
+
+
 def merge_shared_arguments(cfg: Config, args: Namespace) -> None:
     """Write the shared arguments into ``cfg``."""
     os.environ.setdefault("LOCAL_RANK", str(args.local_rank))

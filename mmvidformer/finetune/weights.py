@@ -1,9 +1,9 @@
-"""Weights to start from, in any format that can be converted."""
+"""Initial weights, in any format that can be converted."""
 
 from pathlib import Path
 
 from mmengine.config import Config
-from torch import Tensor, nn
+from torch import Tensor
 
 from mmvidformer.config import config_scope
 from mmvidformer.convert import FORMATS, read_model, save_checkpoint
@@ -14,23 +14,23 @@ HEAD = "cls_head."
 
 
 def start_from(cfg: Config, weights: str | Path, target: str | Path) -> list[str]:
-    """Write the weights of ``weights`` that fit the model of ``cfg``, and let it start from them.
+    """Write the weights that fit the model of a config, and set its ``load_from`` to them.
 
-    Weights of the head that have another shape, as those of another number of classes, are left out
-    and start anew, and so is a part (backbone, neck, head) of which the file has nothing. All else
-    must fit; position tables of other clips are resized when they are loaded.
+    Weights of the head with other shapes, such as those of another number of classes, are skipped,
+    and so is a part (backbone, neck, head) that the file does not have: they are initialized. All
+    other weights must fit. Position tables for other clips are resized when they are loaded.
 
     Args:
         cfg: Gets ``load_from``; its backbone no longer starts from an image model.
-        weights: Checkpoint of ours or of another project (``convert.detect``).
-        target: The file that is written.
+        weights: Checkpoint of ours or of another project (``convert.FORMATS``).
+        target: File to write.
 
     Returns:
-        What was loaded and what was not, in lines.
+        Log lines of what was loaded and what was not.
 
     Raises:
         FileNotFoundError: If there is no such checkpoint.
-        ValueError: If it is not understood, or of another model.
+        ValueError: If its format is unknown, or it is of another model.
     """
     kind, found = read_model(weights)
     if "init_from" in cfg.model.get("backbone", {}):
@@ -38,37 +38,31 @@ def start_from(cfg: Config, weights: str | Path, target: str | Path) -> list[str
     with config_scope(cfg):
         model = MODELS.build(cfg.model)
     wanted = model.state_dict()
-    state, left_out = {}, []
+    state, skipped = {}, []
     for name, value in found.state.items():
         own = wanted.get(name)
         if name.startswith(HEAD) and (own is None or own.shape != value.shape):
             here = "" if own is None else f" (here {_size(own)})"
-            left_out.append(f"{name} {_size(value)}{here}")
+            skipped.append(f"{name} {_size(value)}{here}")
         else:
             state[name] = value
-    anew = _check(model, state, str(weights))
+    missing, unexpected = load_weights(model, state, str(weights))
+    parts = {name.split(".")[0] for name in state}
+    lacking = [n for n in missing if n.split(".")[0] in parts and not n.startswith(HEAD)]
+    if lacking or unexpected:
+        raise ValueError(
+            f"{weights} is of another model than the config: missing {some(lacking)}, unexpected "
+            f"{some(unexpected)}. (For the image model that a backbone starts from use "
+            "--cfg-options model.backbone.init_from=FILE.)"
+        )
     save_checkpoint(target, state, {"converted_from": kind})
     cfg.load_from = str(target)
     cfg.resume = False
     return [
         f"{weights} ({FORMATS[kind].title}): {len(state)} of {len(found.state)} tensors loaded",
-        f"left out: {', '.join(left_out) or 'nothing'}",
-        f"start anew: {some(anew)}",
+        f"skipped: {', '.join(skipped) or 'nothing'}",
+        f"initialized: {some(missing)}",
     ]
-
-
-def _check(model: nn.Module, state: dict[str, Tensor], source: str) -> list[str]:
-    """Load what there is, and name what starts anew."""
-    missing, unexpected = load_weights(model, state, source)
-    parts = {name.split(".")[0] for name in state}
-    lacking = [n for n in missing if n.split(".")[0] in parts and not n.startswith(HEAD)]
-    if lacking or unexpected:
-        raise ValueError(
-            f"{source} is of another model than the config: it lacks {some(lacking)}, and has "
-            f"besides {some(unexpected)}. (An image model is where a backbone starts from: "
-            "--cfg-options model.backbone.init_from=FILE.)"
-        )
-    return missing
 
 
 def _size(value: Tensor) -> str:

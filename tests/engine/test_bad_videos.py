@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from mmvidformer import get_config, list_configs
-from mmvidformer.datasets import SafeDataset
+from mmvidformer.datasets.decoding.safe_dataset import SafeDataset
 from mmvidformer.engine.bad_videos import BadVideoHook
 
 

@@ -321,9 +321,9 @@ def test_anticipation(tmp_path, text, told):
     ("classes", "told"),
     [
         ("7\n0\n5\n", r"line 4, class 5 numbered anew by .*classes\.txt: label 2 is not in 0 to 1"),
-        ("7\n9\n", r"list\.txt has no video of class \[9\], which .*classes\.txt names"),
-        ("7\n7\n", r"classes\.txt, line 2: class '7' for the second time"),
-        ("run\n", r"classes\.txt, line 1: 'run' is no number; for names, give label_map"),
+        ("7\n9\n", r"list\.txt has no videos of the classes \[9\] of .*classes\.txt"),
+        ("7\n7\n", r"classes\.txt, line 2: class '7' is listed twice"),
+        ("run\n", r"classes\.txt, line 1: 'run' is not a number; for names give label_map"),
         (None, r"No such file .*classes\.txt"),
         ("0\n5\n", None),
         ("6\n", r"line 3, class 6 .*: 1 of 1 files are missing"),

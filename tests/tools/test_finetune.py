@@ -44,7 +44,7 @@ def test_linear_probe_from_weights_of_other_classes(
     said = capsys.readouterr().out
     assert "3 classes; videos: 8 train, 7 val, 0 test" in said
     assert "cls_head.fc_cls.weight 5x16 (here 3x16)" in said
-    assert "start anew: cls_head.fc_cls.weight, cls_head.fc_cls.bias" in said
+    assert "initialized: cls_head.fc_cls.weight, cls_head.fc_cls.bias" in said
     trained = weights(work_dir / "epoch_2.pth")
     assert trained["cls_head.fc_cls.weight"].shape == (3, 16)
     for name, value in start.items():
@@ -70,7 +70,7 @@ def test_linear_probe_from_weights_of_other_classes(
     # the other tools, and as a config to start from.
     arguments = ["--config", str(work_dir / "config.py"), "--workers", "0"]
     video = f"{own}/val_0.mp4"
-    demo = [video, *arguments[:2], "--checkpoint", str(work_dir / "epoch_2.pth")]
+    demo = [arguments[1], str(work_dir / "epoch_2.pth"), video]
     assert main_of("demo")(demo) == 0
     said = capsys.readouterr().out
     assert f"{video}: " in said and "blue" in said
@@ -85,5 +85,5 @@ def test_linear_probe_from_weights_of_other_classes(
 def test_weights_of_another_model_are_refused(main_of, own, pretrained, make_config, tmp_path):
     other = make_config("deeper", model=dict(backbone=dict(arch=dict(depth=3))))
     options = ["--config", str(other), "--data", own, "--weights", pretrained[1], "--prepare"]
-    with pytest.raises(ValueError, match="of another model than the config: it lacks backbone"):
+    with pytest.raises(ValueError, match="of another model than the config: missing backbone"):
         main_of("finetune")([*options, "--work-dir", str(tmp_path)])

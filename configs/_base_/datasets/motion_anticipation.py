@@ -1,5 +1,6 @@
-# Videos of scripted actions (tools/data/make_motion_sequences.py sequences) for anticipation: 14
-# frames, 0.25 s apart, before each action, at 32 x 32 pixels. 4 verbs, 4 nouns, 16 actions.
+# Videos of scripted actions (tools/data/make_motion_dataset.py --preset sequences), for
+# anticipation: 14 frames, 0.25 s apart, before each action, at 32 x 32 pixels. 4 verbs, 4 nouns, 16
+# actions.
 _base_ = "../loaders.py"
 
 data_root = "data/motion_sequences"

@@ -191,7 +191,7 @@ def test_videos_from_elsewhere(videos):
 
 
 def test_an_unknown_or_missing_backend_is_refused(videos, monkeypatch):
-    with pytest.raises(KeyError, match="no video backend named 'ffmpeg'; known are auto, decord"):
+    with pytest.raises(KeyError, match="no video backend named 'ffmpeg'; choose from auto, decord"):
         VideoInit("ffmpeg")
     monkeypatch.setattr(READERS["pyav"], "module", "not_installed")
     with pytest.raises(ImportError, match="'pyav' install not_installed"):

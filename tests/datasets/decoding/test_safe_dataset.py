@@ -14,9 +14,9 @@ from mmengine.dataset import pseudo_collate
 from mmengine.registry import DefaultScope
 from torch.utils.data import DataLoader
 
-from mmvidformer.datasets import SafeDataset
 from mmvidformer.datasets.decoding import safe_dataset as safe
 from mmvidformer.datasets.decoding.errors import BadVideo
+from mmvidformer.datasets.decoding.safe_dataset import SafeDataset
 
 av = pytest.importorskip("av")
 
