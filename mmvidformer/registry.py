@@ -39,7 +39,7 @@ DATASETS = _child(
     "mmaction.datasets",
     "mmvidformer.datasets.anticipation",
     "mmvidformer.datasets.class_subset",
-    "mmvidformer.datasets.decoding.guard",
+    "mmvidformer.datasets.decoding.safe_dataset",
     "mmvidformer.datasets.epic_kitchens",
     "mmvidformer.datasets.image_folder",
     "mmvidformer.datasets.tiled_video",

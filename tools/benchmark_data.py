@@ -25,6 +25,7 @@ from mmvidformer.analysis.data_loading import (
 )
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import load_config
+from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.engine.decoding import set_video_backend
 from mmvidformer.visualization.plots import draw_parts
 
@@ -63,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     rate = parser.add_mutually_exclusive_group()
     rate.add_argument("--model", action="store_true", help="measure the model's step")
     rate.add_argument("--clips-per-second", type=float, help="speed of the model, if known")
-    parser.add_argument("--video-backend", help="auto, decord, pyav or opencv")
+    parser.add_argument("--video-backend", choices=BACKENDS, help="library that decodes videos")
     parser.add_argument("--out", type=Path, help="folder for data.csv and data.png")
     parser.add_argument("--cfg-options", nargs="+", action=DictAction, help="overrides KEY=VALUE")
     args = parser.parse_args(argv)

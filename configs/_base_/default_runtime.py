@@ -1,4 +1,4 @@
-"""MMAction2's run time (hooks, logs, environment), with our parts imported first.
+"""MMAction2's default runtime (hooks, logging, environment) with the hooks of this package.
 
 On a machine without a GPU tools/train.py and test.py use gloo, whatever dist_cfg says.
 """
@@ -10,9 +10,9 @@ default_hooks = dict(
     checkpoint=dict(type="mmvidformer.AtomicCheckpointHook", max_keep_ckpts=3),
     training_guard=dict(type="mmvidformer.TrainingGuardHook", non_finite="stop"),
     data_root=dict(type="mmvidformer.DataRootHook"),
+    bad_videos=dict(
+        type="mmvidformer.BadVideoHook", on_bad_video="resample", max_bad_share=0.05, time_limit=60
+    ),
 )
-# Seconds that a process waits for the others, which may have died, before it ends with an error.
+# Seconds that a rank waits for the others, which may have died, before it ends with an error.
 env_cfg = dict(dist_cfg=dict(timeout=600))
-
-# tools/train.py and test.py lay this on all data sets; see docs/robustness.md.
-bad_videos = dict(on_bad_video="resample", max_bad_share=0.05, time_limit=60)

@@ -7,7 +7,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch.utils.data import Dataset
 
-from mmvidformer.datasets.decoding.faults import PATH_KEYS
+from mmvidformer.datasets.decoding.errors import PATH_KEYS
 from mmvidformer.datasets.wrapped import with_inner
 from mmvidformer.registry import HOOKS
 

@@ -16,7 +16,7 @@ from mmengine.runner import Runner
 from torch import distributed
 
 from mmvidformer.config import config_name
-from mmvidformer.engine.bad_videos import use_bad_video_policy
+from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.engine.decoding import set_video_backend
 
 # Launcher: the variables it sets for rank, number of processes, and rank within the node.
@@ -40,6 +40,11 @@ def add_shared_arguments(parser: ArgumentParser) -> None:
         action=DictAction,
         help="settings to change, as key=value; lists as key=[a,b] without blanks, "
         "nested keys with dots, list items by number: a.b.0.c=1",
+    )
+    parser.add_argument(
+        "--video-backend",
+        choices=BACKENDS,
+        help="library that decodes videos in all pipelines; default: the config's transforms",
     )
     parser.add_argument(
         "--launcher",
@@ -71,17 +76,17 @@ def add_model_arguments(parser: ArgumentParser, checkpoint: bool = True) -> None
 
 
 def merge_shared_arguments(cfg: Config, args: Namespace) -> None:
-    """Write the shared arguments into ``cfg``, and what its ``video_backend`` asks for."""
+    """Write the shared arguments into ``cfg``."""
     os.environ.setdefault("LOCAL_RANK", str(args.local_rank))
     cfg.launcher = args.launcher
+    if args.video_backend is not None:
+        set_video_backend(cfg, args.video_backend)
     if args.cfg_options is not None:
         cfg.merge_from_dict(args.cfg_options)
     if args.work_dir is not None:
         cfg.work_dir = args.work_dir
     elif cfg.get("work_dir") is None:
         cfg.work_dir = str(Path("work_dirs") / config_name(args.config))
-    if cfg.get("video_backend"):
-        set_video_backend(cfg, cfg.video_backend)
 
 
 def join_cpu_group(launcher: str, timeout: float = 600) -> None:
@@ -144,15 +149,16 @@ def build_runner(cfg: Config) -> Runner:
     Where several processes run without an accelerator, joins them first and tells MMEngine's
     data-parallel wrapper to leave the parameters on the CPU. Where one process runs alone,
     shares the cores with its data loaders (``share_cores``). Settings of worker processes are
-    taken from loaders that have none, since PyTorch refuses them there. The policy
-    ``cfg.bad_videos`` is laid on all data sets.
+    taken from loaders that have none, since PyTorch refuses them there, and default hooks that
+    are None are removed, since MMEngine removes only its own.
     """
     share_cores(cfg)
     for split in ("train", "val", "test"):
         loader = cfg.get(f"{split}_dataloader")
         if loader and loader.get("num_workers") == 0:
             loader.update(persistent_workers=False, timeout=0)
-    use_bad_video_policy(cfg)
+    for name in [name for name, hook in (cfg.get("default_hooks") or {}).items() if hook is None]:
+        del cfg.default_hooks[name]
     if cfg.launcher != "none" and get_device() == "cpu":
         if not distributed.is_initialized():
             shared = cfg.get("env_cfg", {}).get("dist_cfg", {})

@@ -124,7 +124,8 @@ def test_a_wrong_prefix_is_told_with_the_right_one(tmp_path):
 
 @pytest.mark.parametrize(("share", "found"), [(0.5, 0), (0.2, 1)])
 def test_missing_files_are_the_policys_affair_up_to_its_share(tmp_path, share, found):
-    policy = {"bad_videos": dict(on_bad_video="resample", max_bad_share=share)}
+    hook = dict(type="mmvidformer.BadVideoHook", max_bad_share=share)
+    policy = {"default_hooks": dict(bad_videos=hook)}
     assert len(check(config(tmp_path, "a.mp4 0\nx.mp4 0\n", **policy))) == found
 
 

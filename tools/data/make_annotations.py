@@ -8,10 +8,12 @@ classes.txt (names), and prints the number of videos per class and split.
 from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from tqdm import tqdm
 
+from mmvidformer.datasets.decoding.check_files import read_files, read_to_end
 from mmvidformer.datasets.own_videos import (
     FILES,
     SPLITS,
@@ -20,7 +22,6 @@ from mmvidformer.datasets.own_videos import (
     split_videos,
     write_lists,
 )
-from mmvidformer.datasets.video_files import why_unreadable
 
 MOST_PRINTED = 20
 
@@ -54,8 +55,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         if path not in [root / name for name in FILES]
     }
     if not args.no_check:
-        checked = tqdm(videos, unit="video", disable=None)
-        wrong = {video.path: why for video in checked if (why := why_unreadable(video.path))}
+        infos = [{"filename": str(video.path)} for video in videos]
+        read = read_files(partial(read_to_end, first_only=True), infos)
+        bar = tqdm(read, total=len(videos), unit="video", disable=None)
+        checked = zip(videos, bar, strict=True)
+        wrong = {
+            video.path: getattr(error, "reason", error)
+            for video, error in checked
+            if error is not None
+        }
         skipped |= wrong
         videos = [video for video in videos if video.path not in wrong]
     for path, why in list(skipped.items())[:MOST_PRINTED]:

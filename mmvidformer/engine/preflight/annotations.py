@@ -11,7 +11,7 @@ from mmengine.config import Config
 
 from mmvidformer.config import config_scope, leaf_datasets, type_name
 from mmvidformer.datasets.class_subset import check_present, new_labels
-from mmvidformer.datasets.decoding.faults import path_of
+from mmvidformer.datasets.decoding.errors import path_of
 from mmvidformer.engine.preflight.classes import head_classes
 from mmvidformer.engine.preflight.files import check_files, read_elsewhere
 from mmvidformer.engine.preflight.problems import Problem
@@ -48,10 +48,11 @@ def check_annotations(cfg: Config, dataset: Mapping) -> list[Problem]:
     are built, since they name file and line themselves, and their labels are compared with the
     head's classes.
     """
-    share = dataset.get("max_bad_share", 0.05) if dataset.get("on_bad_video") == "resample" else 0.0
-    policy = cfg.get("bad_videos") or {}
-    if policy.get("on_bad_video") == "resample":
-        share = policy.get("max_bad_share", 0.05)
+    hook = cfg.get("default_hooks", {}).get("bad_videos") or {}
+    by_hand = type_name(dataset) == "SafeDataset"  # which the hook leaves as it is
+    policy = dataset if by_hand else {"on_bad_video": "resample", **hook} if hook else {}
+    resample = policy.get("on_bad_video") == "resample"
+    share = policy.get("max_bad_share", 0.05) if resample else 0.0
     problems = []
     for leaf in leaf_datasets(dataset):
         kind = type_name(leaf)

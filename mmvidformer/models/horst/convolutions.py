@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torchvision.ops import SqueezeExcitation
 
 
 class FeedForward(nn.Sequential):
@@ -82,6 +81,9 @@ class OfficialReadout(nn.Module):
     """
 
     def __init__(self, in_channels: int, channels: int, act: Callable[[], nn.Module]) -> None:
+        # Imported at the top, torchvision would be loaded with every backbone.
+        from torchvision.ops import SqueezeExcitation
+
         super().__init__()
         self.out = FeedForward(in_channels + channels, channels, act)
         self.excite = SqueezeExcitation(channels, channels // 4)
