@@ -1,4 +1,4 @@
-"""Puts configs, tools and the model index into the package as ``.mim``; see setup.cfg."""
+"""Build step that adds configs, tools and the model index to the package as ``.mim``."""
 
 import shutil
 from pathlib import Path
@@ -7,10 +7,12 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 SHIPPED = ("configs", "tools", "model-index.yml")
+# Scripts for a checkout of the repository.
+DEVELOPMENT = ("quickstart.sh", "run_tests.sh", "setup_env.sh")
 
 
 class BuildWithMim(build_py):
-    """Copies the shipped files into a wheel, and links them for an editable install."""
+    """Copies the files into a wheel, or links them for an editable install."""
 
     def run(self):
         super().run()
@@ -21,7 +23,7 @@ class BuildWithMim(build_py):
         target = Path(self.build_lib) / "mmvidformer" / ".mim"
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
-        ignore = shutil.ignore_patterns("__pycache__")
+        ignore = shutil.ignore_patterns("__pycache__", *DEVELOPMENT)
         for name in SHIPPED:
             source = root / name
             if source.is_dir():
@@ -35,7 +37,7 @@ class BuildWithMim(build_py):
         target.mkdir(exist_ok=True)
         for name in SHIPPED:
             link = target / name
-            if link.is_symlink():  # of an earlier install, perhaps of a moved checkout
+            if link.is_symlink():  # of an earlier install, perhaps before the checkout was moved
                 link.unlink()
             if not link.exists():
                 link.symlink_to(Path("..") / ".." / name)

@@ -5,8 +5,8 @@ r"""Train and test variants of one config with the same budget, and tabulate the
         --row "axial" model.backbone.attention=axial \
         --out work_dirs/ablation.md
 
-What has been tested already is not run again, so that the same command goes on after a stop. With
-``--out`` the table is written as Markdown, with all figures in a csv of the same name.
+Finished runs are not repeated, so the same command resumes after a stop. ``--out`` writes the table
+as Markdown, and all numbers to a csv file of the same name.
 """
 
 import argparse
@@ -24,7 +24,7 @@ TOOLS = Path(__file__).resolve().parents[1] / "tools"
 
 
 def parse_args() -> argparse.Namespace:
-    """Read the command line.
+    """Parse the command line.
 
     Raises:
         SystemExit: If two rows have the same name or folder.
@@ -35,51 +35,51 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("config", help="config file, or the name of a shipped one")
     parser.add_argument(
         "--row", nargs="+", action="append", required=True, metavar=("NAME", "KEY=VALUE"),
-        help="a variant: its name, and what it changes in the config",
+        help="a variant: its name and its overrides",
     )  # fmt: skip
     parser.add_argument(
         "--common",
         nargs="+",
         default=[],
         metavar="KEY=VALUE",
-        help="what all rows change; a row may overrule it",
+        help="overrides of all rows; a row's own take precedence",
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--procs", type=int, default=1, help="processes of each run")
-    parser.add_argument("--views", help="test views, clips x crops; default: the config's")
+    parser.add_argument("--procs", type=int, default=1, help="processes per run")
+    parser.add_argument("--views", help="test views, CLIPSxCROPS; default: the config's")
     parser.add_argument(
-        "--metric", nargs="+", default=["acc/top1"], help="figures of the table, a line each"
+        "--metric", nargs="+", default=["acc/top1"], help="metrics of the table, one row each"
     )
     parser.add_argument("--work-dir", type=Path, default=Path("work_dirs/ablation"))
     parser.add_argument("--out", type=Path, help="Markdown file of the table")
     args = parser.parse_args()
     folders = [folder_name(row[0]) for row in args.row]
     if len(set(folders)) < len(folders):
-        parser.error(f"rows need names of their own, got {[row[0] for row in args.row]}")
+        parser.error(f"names of rows must differ, got {[row[0] for row in args.row]}")
     return args
 
 
 def folder_name(row: str) -> str:
-    """Name of a row's folder, of letters, digits, ``_`` and ``-``."""
+    """Return the name of a row's folder, with only letters, digits, ``_`` and ``-``."""
     return re.sub(r"[^\w-]+", "_", row)
 
 
 def measure(args: argparse.Namespace, row: list[str], seed: int) -> dict[str, float]:
-    """Train and test a row with one seed, unless that was done, and give its metrics.
+    """Train and test a row with one seed, unless that is done, and return its metrics.
 
     Raises:
-        ValueError: If an earlier run in the row's folder had other settings.
-        subprocess.CalledProcessError: If training or testing fails; its log is named.
+        ValueError: If the row's folder has a run with other settings.
+        subprocess.CalledProcessError: If training or testing fails.
     """
-    name, changes = row[0], [*args.common, *row[1:]]  # of one setting the last holds
+    name, changes = row[0], [*args.common, *row[1:]]  # the last one takes precedence
     folder = args.work_dir / folder_name(name) / f"seed_{seed}"
     folder.mkdir(parents=True, exist_ok=True)
     settings = {"config": args.config, "changes": changes, "procs": args.procs}
     record = folder / "settings.json"
     if record.is_file() and json.loads(record.read_text()) != settings:
         raise ValueError(
-            f"{folder} holds a run of {json.loads(record.read_text())}, asked for is {settings}; "
-            "give another --work-dir or delete it"
+            f"{folder} has a run with {json.loads(record.read_text())}, not with {settings}; "
+            "use another --work-dir or delete it"
         )
     record.write_text(json.dumps(settings))
     common = ["--work-dir", str(folder), *(["--cfg-options", *changes] if changes else [])]
@@ -97,7 +97,7 @@ def measure(args: argparse.Namespace, row: list[str], seed: int) -> dict[str, fl
 
 
 def run(script: str, *arguments: object, log: Path) -> None:
-    """Run a script of tools/ with its output in a file."""
+    """Run a script in tools/ and write its output to a file."""
     with open(log, "w") as file:
         try:
             command = ["bash", str(TOOLS / script), *map(str, arguments)]
@@ -107,12 +107,12 @@ def run(script: str, *arguments: object, log: Path) -> None:
             raise
 
 
-def table(args: argparse.Namespace, figures: dict[str, list[float]]) -> str:
-    """Markdown of mean, spread (least to greatest) and the figure of each seed, in percent."""
+def table(args: argparse.Namespace, values: dict[str, list[float]]) -> str:
+    """Return mean, spread (max - min) and the value of each seed in percent, as Markdown."""
     seeds = " | ".join(f"seed {seed}" for seed in args.seeds)
     lines = [f"| | mean | spread | {seeds} |", "|---" * (3 + len(args.seeds)) + "|"]
-    for name, values in figures.items():
-        percent = [100 * value for value in values]
+    for name, numbers in values.items():
+        percent = [100 * number for number in numbers]
         each = " | ".join(f"{value:.1f}" for value in percent)
         spread = max(percent) - min(percent)
         lines.append(f"| {name} | {statistics.mean(percent):.1f} | {spread:.1f} | {each} |")
@@ -123,15 +123,15 @@ def main() -> None:
     """Run what is missing and print the table."""
     args = parse_args()
     several = len(args.metric) > 1
-    figures: dict[str, list[float]] = {}
+    values: dict[str, list[float]] = {}
     jobs = [(row, seed) for seed in args.seeds for row in args.row]
     for row, seed in (bar := tqdm(jobs, unit="run", disable=None)):
         bar.set_postfix_str(f"{row[0]}, seed {seed}")
         metrics = measure(args, row, seed)
         for metric in args.metric:
             line = f"{row[0]}: {metric}" if several else row[0]
-            figures.setdefault(line, []).append(metrics[metric])
-    text = table(args, figures)
+            values.setdefault(line, []).append(metrics[metric])
+    text = table(args, values)
     print(text)
     if args.out:
         args.out.parent.mkdir(parents=True, exist_ok=True)
@@ -139,7 +139,7 @@ def main() -> None:
         with open(args.out.with_suffix(".csv"), "w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["row", *(f"seed {seed}" for seed in args.seeds)])
-            writer.writerows([name, *values] for name, values in figures.items())
+            writer.writerows([name, *numbers] for name, numbers in values.items())
 
 
 if __name__ == "__main__":

@@ -1,8 +1,14 @@
-"""What attention costs: time and peak memory of one forward pass, measured, and its products."""
+"""Time, peak memory and multiply-accumulates of a forward pass with each kind of attention.
+
+``python -m benchmarks.attention`` measures them.
+"""
 
 import itertools
+import resource
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -11,33 +17,34 @@ from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
 from benchmarks.timing import time_call
-from mmvidformer.analysis.complexity import count_products
-from mmvidformer.analysis.memory import memory_allowance, out_of_memory, peak_memory
+from mmvidformer.analysis.complexity import count_macs
+from mmvidformer.analysis.memory import peak_memory
+from mmvidformer.lookup import look_up
 from mmvidformer.registry import MODELS
 
-RIVALS = ("linear", "performer", "cosformer", "linformer", "orthoformer", "lara", "softmax")
-# Name of a row: arguments of FeatureFixationTransformer. The rivals take the place of the whole
-# attention, without gates and shifts, as in Table 8 of the paper on feature fixation.
+BASELINES = ("linear", "performer", "cosformer", "linformer", "orthoformer", "lara", "softmax")
+# Arguments of FeatureFixationTransformer. The baselines have neither gates nor shifts, as in Table
+# 8 of the feature fixation paper.
 KINDS: dict[str, dict] = {
     "fixation": {},
-    **{name: {"kernel": name, "fixation": None, "shifts": {}} for name in RIVALS},
+    **{name: {"kernel": name, "fixation": None, "shifts": {}} for name in BASELINES},
 }
 CLASSES = 174
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured.
+    """A model and a clip to measure.
 
     Args:
-        kind: A name of ``KINDS``.
-        attention: A scheme of ``FeatureFixationTransformer``.
-        frames: Frames of the clip.
+        kind: Key of ``KINDS``.
+        attention: Scheme of ``FeatureFixationTransformer``.
+        frames: Number of frames.
         size: Side of the crop in pixels.
-        arch: ``'b'``, or a dictionary as of ``FeatureFixationTransformer``.
-        batch: Clips at once.
-        attention_only: The attentions of one block alone, on random tokens, instead of the model
-            with its head.
+        arch: ``'b'``, or a dictionary (see ``FeatureFixationTransformer``).
+        batch: Number of clips.
+        attention_only: Whether to measure only the attention layers of one block on random
+            tokens, instead of the model with its head.
     """
 
     kind: str
@@ -51,67 +58,65 @@ class Case:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a case costs.
+    """Cost of a case.
 
     Args:
         case: The case.
-        tokens: Tokens of a clip, T H W.
+        tokens: Number of tokens of a clip, T H W.
         macs: Multiply-accumulates of a clip (see ``complexity.Complexity``).
-        seconds: Median of a forward pass of the batch; None where memory did not suffice.
-        busy: Median of the processor time of a pass, all threads together, which other programs
-            on the machine change far less; on a GPU the same as ``seconds``.
-        memory: Bytes at the peak of a pass beyond weights and input; None as for ``seconds``.
+        seconds: Median time of a forward pass; None if memory did not suffice.
+        cpu_seconds: Median CPU time of a pass, all threads together, which depends less on other
+            programs on the machine; on a GPU the same as ``seconds``.
+        memory: Peak memory of a pass in bytes beyond weights and input.
     """
 
     case: Case
     tokens: int
     macs: int
     seconds: float | None = None
-    busy: float | None = None
+    cpu_seconds: float | None = None
     memory: int | None = None
 
     @property
     def videos_per_second(self) -> float | None:
-        """Clips a second."""
+        """Clips per second."""
         return None if self.seconds is None else self.case.batch / self.seconds
 
 
 class AttentionsOfBlock(nn.Module):
-    """The attentions of a block one after the other, without norms, residuals and MLP."""
+    """The attention layers of a block, without norms, residual connections and MLP."""
 
     def __init__(self, sublayers: Mapping[str, nn.Module]) -> None:
         super().__init__()
         self.attentions = nn.ModuleList(sublayer.attn for sublayer in sublayers.values())
 
     def forward(self, grid: Tensor) -> Tensor:
-        """Map tokens (B, T, H, W, D) to tokens."""
+        """Map tokens (B, T, H, W, D) to tokens of the same shape."""
         for attention in self.attentions:
             grid = attention(grid)[0]
         return grid
 
 
 def build(case: Case, device: str) -> tuple[nn.Module, Tensor, int]:
-    """Build what a case measures.
+    """Build the module of a case.
 
     Args:
         case: The case.
-        device: Where; on ``'meta'`` without any numbers.
+        device: Device, also ``'meta'``.
 
     Returns:
-        Module, its input, and the tokens of a clip.
+        Module, its input, and the number of tokens of a clip.
 
     Raises:
         KeyError: If the kind or a part of the model is unknown.
     """
-    if case.kind not in KINDS:
-        raise KeyError(f"nothing to measure named {case.kind!r}; known are {sorted(KINDS)}")
     backbone = dict(
         type="mmvidformer.FeatureFixationTransformer",
         arch=case.arch,
         attention=case.attention,
         img_size=case.size,
         clip_len=case.frames,
-        **KINDS[case.kind],
+        **look_up(KINDS, case.kind, "kind of attention"),
     )
     with DefaultScope.overwrite_default_scope("mmaction"), torch.device(device):
         model = MODELS.build(backbone)
@@ -135,19 +140,19 @@ def measure(
     warmup: int = 3,
     memory_limit: int | None = None,
 ) -> Cost:
-    """Measure a case; where memory does not suffice that is the result, not an error.
+    """Measure a case. If memory does not suffice, time and memory are None.
 
     Args:
         case: The case.
-        device: ``'cpu'`` or ``'cuda'``, whose passes are timed by device events.
-        dtype: Other than float32: under autocast, where sums stay float32.
-        repeats: Timed passes.
-        warmup: Passes before them.
-        memory_limit: On a CPU: bytes that the process may take more than it has; default: what
-            the machine has free. (Without a limit the system would end the process.)
+        device: ``'cpu'`` or ``'cuda'``.
+        dtype: Data type; all but float32 use autocast.
+        repeats: Number of timed passes.
+        warmup: Number of passes before them.
+        memory_limit: Bytes that the process may allocate on a CPU. Default: all free memory.
+            Without a limit the system would kill the process.
     """
     module, inputs, tokens = build(case, "meta")
-    macs = count_products(module, inputs) // case.batch
+    macs = count_macs(module, inputs) // case.batch
     try:
         with memory_allowance(device, memory_limit):
             measured = _run(case, device, dtype, repeats, warmup)
@@ -168,8 +173,41 @@ def _run(
         for _ in range(warmup):
             module(inputs)
         passes = [time_call(lambda: module(inputs), device) for _ in range(repeats)]
-        seconds, busy = map(median, zip(*passes, strict=True))
-        return seconds, busy, peak_memory(module, inputs)
+        seconds, cpu_seconds = map(median, zip(*passes, strict=True))
+        return seconds, cpu_seconds, peak_memory(module, inputs)
+
+
+@contextmanager
+def memory_allowance(device: str, limit: int | None = None) -> Iterator[None]:
+    """Let allocations on a CPU fail before the system runs out of memory and kills the process.
+
+    Args:
+        device: Nothing is limited on other devices than ``'cpu'``.
+        limit: Bytes that the process may allocate. Default: all free memory.
+    """
+    if device != "cpu":
+        yield
+        return
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + (_free_memory() if limit is None else limit)
+    resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def _free_memory() -> int:
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Return whether an error means that memory did not suffice, on a GPU or a CPU."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
 
 
 def cases(
@@ -179,7 +217,7 @@ def cases(
     sizes: Sequence[int],
     **settings: object,
 ) -> list[Case]:
-    """All combinations, from the smallest clip of each kind to the largest."""
+    """Return all combinations, sorted from the smallest to the largest clip of each kind."""
     grid = sorted(itertools.product(frames, sizes), key=lambda clip: clip[0] * clip[1] ** 2)
     return [
         Case(kind, attention, *clip, **settings)
@@ -189,16 +227,16 @@ def cases(
 
 @dataclass(frozen=True)
 class Growth:
-    """How costs grow with the tokens: slopes of straight lines through their logarithms.
+    """Growth of costs with the number of tokens, as slopes on logarithmic axes.
 
     A slope of 1 is linear growth, 2 quadratic.
 
     Args:
-        attention: The scheme.
-        kind: The kind.
-        factor: Most over fewest tokens that were measured.
-        time: Slope of the median time.
-        busy: Slope of the processor time.
+        attention: Scheme.
+        kind: Key of ``KINDS``.
+        factor: Largest divided by smallest number of tokens.
+        time: Slope of the time.
+        cpu_time: Slope of the CPU time.
         memory: Slope of the peak memory.
         macs: Slope of the multiply-accumulates.
     """
@@ -207,13 +245,13 @@ class Growth:
     kind: str
     factor: float
     time: float
-    busy: float
+    cpu_time: float
     memory: float
     macs: float
 
 
 def growth(costs: Sequence[Cost]) -> Iterator[Growth]:
-    """Fit the growth of each kind and scheme for which several numbers of tokens were measured."""
+    """Fit the growth of each kind and scheme with several numbers of tokens."""
     groups: dict[tuple[str, str], list[Cost]] = {}
     for cost in costs:
         if cost.seconds is not None:
@@ -224,11 +262,11 @@ def growth(costs: Sequence[Cost]) -> Iterator[Growth]:
             continue
         slopes = [
             fit_slope(tokens, [getattr(cost, name) for cost in group])
-            for name in ("seconds", "busy", "memory", "macs")
+            for name in ("seconds", "cpu_seconds", "memory", "macs")
         ]
         yield Growth(attention, kind, max(tokens) / min(tokens), *slopes)
 
 
 def fit_slope(x: Sequence[float], y: Sequence[float]) -> float:
-    """Slope of the least-squares line through (log x, log y)."""
+    """Return the slope of the least-squares line through (log x, log y)."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])

@@ -1,16 +1,18 @@
-"""A config's model, and the same model of other projects with the same weights.
+"""A config's model, and baselines: models of other projects with the same weights.
 
-=====================  ====================================================  ================
-contestant             what it is                                            of
-=====================  ====================================================  ================
+=====================  ====================================================  =================
+name                   model                                                 available for
+=====================  ====================================================  =================
 mmvidformer            the config's backbone and head                        every config
-mmvidformer optimised  that after ``optimize_for_inference``; no training    every config
+mmvidformer optimized  the same after ``optimize_for_inference``             every config
 MMAction2              its TimeSformer and head                              TimeSformer
-HuggingFace            transformers' TimeSformer, with its default           divided, joint
-                       attention; ViViT likewise                             ViViT model 1
-timm, frame by frame   an image ViT of the same size on each (tubelet's)     every config
-                       frame: other outputs, a floor for models of videos    with square crops
-=====================  ====================================================  ================
+HuggingFace            the TimeSformer and ViViT of transformers, with       divided and joint;
+                       their default attention                               ViViT model 1
+timm, frame by frame   an image ViT of the same size on one frame per        every config with
+                       tubelet: other outputs, a floor for video models      square crops
+=====================  ====================================================  =================
+
+``python -m benchmarks.models`` measures them.
 """
 
 import copy
@@ -24,7 +26,7 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
-from mmvidformer.analysis.complexity import count_products
+from mmvidformer.analysis.complexity import count_macs
 from mmvidformer.config import clip_shape
 from mmvidformer.convert.huggingface import to_huggingface
 from mmvidformer.convert.timesformer import SPATIAL, to_timesformer
@@ -33,18 +35,18 @@ from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.registry import MODELS
 
 OURS = "mmvidformer"
-OPTIMISED = "mmvidformer optimised"
+OPTIMIZED = "mmvidformer optimized"
 
 
 @dataclass(frozen=True)
-class Contestant:
-    """Who takes part.
+class Entry:
+    """A model to measure.
 
     Args:
-        name: A name of the table above.
-        module: Gives logits (B, classes) for what ``layout`` gives.
-        layout: Puts a clip (B, 3, T, H, W) into the form that the module takes.
-        comparable: Whether its outputs must be those of the first contestant.
+        name: Name in the table above.
+        module: Maps the result of ``layout`` to logits (B, classes).
+        layout: Converts a clip (B, 3, T, H, W) to the input of the module.
+        comparable: Whether the outputs must equal those of the first model.
         trains: Whether it can be trained.
     """
 
@@ -55,13 +57,13 @@ class Contestant:
     trains: bool = True
 
     def macs(self, shape: tuple[int, ...]) -> int:
-        """Multiply-accumulates of one clip (3, T, H, W), as far as they can be seen."""
+        """Count the multiply-accumulates of one clip (3, T, H, W), as far as they are visible."""
         module = copy.deepcopy(self.module).eval().requires_grad_(False).to("meta")
-        return count_products(module, self.layout(torch.empty(1, *shape, device="meta")))
+        return count_macs(module, self.layout(torch.empty(1, *shape, device="meta")))
 
 
 class _Logits(nn.Module):
-    """HuggingFace's models give an object that holds the logits."""
+    """Return only the logits of a HuggingFace model."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -71,22 +73,22 @@ class _Logits(nn.Module):
         return self.model(clip).logits
 
 
-def contestants(model: Mapping, optimise: bool = True) -> Iterator[Contestant]:
-    """Build all that take part for a config, one after the other; ours is the first.
+def build_entries(model: Mapping, optimize: bool = True) -> Iterator[Entry]:
+    """Build a config's model and its baselines, one after the other.
 
-    Weights are random, also those that start at zero, so that nothing hides in the comparison.
-    Dropout and stochastic depth are off in all of them, as not all have the same.
+    Weights are random, also those that usually start at zero, which would mask differences.
+    Dropout and stochastic depth are off, since the models implement them differently.
 
     Args:
-        model: ``model`` of a config: a recogniser of a backbone of this package.
-        optimise: Whether the optimised model takes part.
+        model: ``model`` of a config with a backbone of this package.
+        optimize: Whether to include the optimized model.
 
     Raises:
-        ValueError: If the config has a neck, as recurrent models do.
+        ValueError: If the model is recurrent.
     """
     if "neck" in model:
         raise ValueError(
-            f"{model['neck']['type']} goes from frame to frame: benchmarks/horst.py measures it"
+            f"{model['neck']['type']} is recurrent; measure it with python -m benchmarks.horst"
         )
     torch.manual_seed(0)
     parts = {part: dict(model[part]) for part in ("backbone", "cls_head")}
@@ -96,15 +98,15 @@ def contestants(model: Mapping, optimise: bool = True) -> Iterator[Contestant]:
             for parameter in ours.parameters():
                 if not parameter.any():
                     parameter.normal_(std=0.02)
-        _without_chance(ours)
-    yield Contestant(OURS, ours, _as_it_is)
-    if optimise:
-        yield Contestant(OPTIMISED, optimize_for_inference(ours), _as_it_is, trains=False)
+        _deterministic(ours)
+    yield Entry(OURS, ours, _unchanged)
+    if optimize:
+        yield Entry(OPTIMIZED, optimize_for_inference(ours), _unchanged, trains=False)
     shape = clip_shape(Config({"model": parts}))
-    yield from _peers(ours, parts["backbone"].get("attention", "divided_space_time"), shape)
+    yield from _baselines(ours, parts["backbone"].get("attention", "divided_space_time"), shape)
 
 
-def _without_chance(model: nn.Module) -> nn.Module:
+def _deterministic(model: nn.Module) -> nn.Module:
     for part in model.modules():
         for name in ("drop_prob", "rate"):  # MMCV's, timm's and our stochastic depth
             if hasattr(part, name):
@@ -114,7 +116,7 @@ def _without_chance(model: nn.Module) -> nn.Module:
     return model
 
 
-def _as_it_is(clip: Tensor) -> Tensor:
+def _unchanged(clip: Tensor) -> Tensor:
     return clip
 
 
@@ -122,7 +124,7 @@ def _frames_first(clip: Tensor) -> Tensor:
     return clip.transpose(1, 2).contiguous()
 
 
-def _peers(ours: nn.Module, attention: str, shape: tuple[int, ...]) -> Iterator[Contestant]:
+def _baselines(ours: nn.Module, attention: str, shape: tuple[int, ...]) -> Iterator[Entry]:
     backbone, state = ours.backbone, ours.state_dict()
     _, frames, height, width = shape
     tubelet, blocks = backbone.embed.tubelet, backbone.encoder.blocks
@@ -143,7 +145,7 @@ def _peers(ours: nn.Module, attention: str, shape: tuple[int, ...]) -> Iterator[
             attention_type=attention,
         )
         theirs.load_state_dict(to_timesformer(state, attention, "mmaction"))
-        yield Contestant("MMAction2", _without_chance(theirs), _as_it_is)
+        yield Entry("MMAction2", _deterministic(theirs), _unchanged)
     settings = dict(
         hidden_size=dim,
         num_hidden_layers=len(blocks),
@@ -158,7 +160,7 @@ def _peers(ours: nn.Module, attention: str, shape: tuple[int, ...]) -> Iterator[
     )
     if find_spec("transformers"):
         theirs = None
-        # HuggingFace's space_only does not average the frames.
+        # HuggingFace's space_only does not average over frames.
         if _plain_timesformer(backbone, attention) and attention != "space_only":
             from transformers import TimesformerConfig, TimesformerForVideoClassification
 
@@ -175,7 +177,7 @@ def _peers(ours: nn.Module, attention: str, shape: tuple[int, ...]) -> Iterator[
             )
             theirs.load_state_dict(to_huggingface(state, "modules"))
         if theirs is not None:
-            yield Contestant("HuggingFace", _without_chance(_Logits(theirs)), _frames_first)
+            yield Entry("HuggingFace", _deterministic(_Logits(theirs)), _frames_first)
     if find_spec("timm"):
         yield _timm(dim, len(blocks), heads, hidden // dim, height, tubelet, classes)
 
@@ -186,14 +188,14 @@ def _vivit_model_1(backbone: nn.Module) -> bool:
 
 
 def _plain_timesformer(backbone: nn.Module, attention: str) -> bool:
-    """Whether others have it: an attention of the official code, with its order and positions."""
+    """Return whether attention, order and positions are those of the official code."""
     if not isinstance(backbone, TimeSformer) or attention not in SPATIAL:
         return False
-    steps, tables = backbone.encoder.blocks[0].sublayers, backbone.encoder.pos_embed.tables
+    sublayers, tables = backbone.encoder.blocks[0].sublayers, backbone.encoder.pos_embed.tables
     wanted = ("hw",) if attention == "space_only" else ("hw", "t")
-    if attention == "divided_space_time" and list(steps) != ["time", "space"]:
+    if attention == "divided_space_time" and list(sublayers) != ["time", "space"]:
         return False
-    skips = "time" not in steps or steps["time"].attn.cls == "skip"
+    skips = "time" not in sublayers or sublayers["time"].attn.cls == "skip"
     return tables == wanted and skips and not backbone.encoder.blocks[0].parallel
 
 
@@ -209,7 +211,7 @@ def _mmaction(classes: int, **settings: object) -> nn.Module:
 
 def _timm(
     dim: int, depth: int, heads: int, ratio: int, side: int, tubelet: tuple, classes: int
-) -> Contestant:
+) -> Entry:
     from timm.models import VisionTransformer
 
     vit = VisionTransformer(
@@ -225,4 +227,4 @@ def _timm(
     def frames_of(clip: Tensor) -> Tensor:
         return clip[:, :, :: tubelet[0]].transpose(1, 2).flatten(0, 1).contiguous()
 
-    return Contestant("timm, frame by frame", vit, frames_of, comparable=False)
+    return Entry("timm, frame by frame", vit, frames_of, comparable=False)

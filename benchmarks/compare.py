@@ -1,4 +1,4 @@
-"""Time, memory and floors of a config's model beside its peers, measured in turn in one run."""
+"""Time and memory of a config's model and its baselines, measured in turn in one run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from mmengine.config import Config
 from torch import Tensor
 
-from benchmarks.baselines import OPTIMISED, OURS, Contestant, contestants
-from benchmarks.timing import copy_rate, product_rate, time_call
+from benchmarks.baselines import OPTIMIZED, OURS, Entry, build_entries
+from benchmarks.timing import copy_rate, matmul_rate, time_call
 from mmvidformer.analysis.memory import peak_memory
 from mmvidformer.config import clip_shape
 
@@ -22,18 +22,18 @@ TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class Settings:
-    """How it is measured.
+    """Settings of a comparison.
 
     Args:
         device: ``'cpu'`` or ``'cuda'``.
-        dtype: Other than float32: under autocast, in all contestants.
-        compiled: ``torch.compile`` all contestants.
-        threads: Of PyTorch on a CPU.
-        batch: Clips at once.
-        optimise: Let the optimised model take part.
-        repeats: Timed rounds; in each all contestants have their turn.
-        warmup: Rounds before them.
-        memory: Measure peak memory, each contestant in a process of its own.
+        dtype: Data type; all but float32 use autocast.
+        compiled: Whether to use ``torch.compile``.
+        threads: Number of PyTorch's threads on a CPU.
+        batch: Number of clips per step.
+        optimize: Whether to include the optimized model.
+        repeats: Number of timed rounds; each round runs all models once.
+        warmup: Number of rounds before them.
+        memory: Whether to measure peak memory, each model in a process of its own.
     """
 
     device: str = "cpu"
@@ -41,7 +41,7 @@ class Settings:
     compiled: bool = False
     threads: int = 1
     batch: int = 1
-    optimise: bool = True
+    optimize: bool = True
     repeats: int = 5
     warmup: int = 1
     memory: bool = True
@@ -49,71 +49,71 @@ class Settings:
 
 @dataclass(frozen=True)
 class Result:
-    """What was measured of a contestant.
+    """Measurement of one model.
 
     Args:
-        contestant: Its name.
-        kind: One of ``PASSES``; a training step is a forward and a backward pass, and SGD.
-        seconds: Median of the rounds.
-        busy: Median of the processor time, all threads together; on a GPU as ``seconds``.
-        ratio: Median over the rounds of its seconds over ours in the same round: those of the
-            optimised model where it takes part.
-        busy_ratio: The same of the processor time.
-        clips_per_second: Batch over ``seconds``.
-        peak: Bytes at the peak beyond weights and input; None if not measured.
+        model: Name of the model.
+        kind: One of ``PASSES``. A training step is a forward and a backward pass, and SGD.
+        seconds: Median over the rounds.
+        cpu_seconds: Median of the CPU time of all threads; on a GPU the same as ``seconds``.
+        ratio: Median over the rounds of the time relative to this package's model in the same
+            round, the optimized one if it is included.
+        cpu_ratio: The same for the CPU time.
+        clips_per_second: Batch size divided by ``seconds``.
+        peak: Peak memory in bytes beyond weights and input; None if not measured.
         macs: Multiply-accumulates of the forward pass of one clip.
-        product_floor: Seconds that a large matrix product would take for as many products;
-            a training step has three times as many.
-        copy_floor: Seconds that copying takes which moves as many bytes as weights and clip have,
-            for a training step three times.
+        matmul_floor: Seconds of a large matmul with as many multiply-accumulates; three times as
+            many for a training step.
+        copy_floor: Seconds of a copy of as many bytes as weights and clip; three times as many
+            for a training step.
     """
 
-    contestant: str
+    model: str
     kind: str
     seconds: float
-    busy: float
+    cpu_seconds: float
     ratio: float
-    busy_ratio: float
+    cpu_ratio: float
     clips_per_second: float
     peak: int | None
     macs: int
-    product_floor: float
+    matmul_floor: float
     copy_floor: float
 
 
-def compete(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) -> list[Result]:
-    """Measure a config's model and its peers.
+def compare(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) -> list[Result]:
+    """Measure a config's model and its baselines.
 
     Args:
         model: ``model`` of a config.
-        settings: How.
-        passes: Which of ``PASSES``.
+        settings: Settings of the comparison.
+        passes: Any of ``PASSES``.
 
     Raises:
-        ValueError: If the logits of a peer differ from ours by more than 1e-4.
+        ValueError: If the logits of a baseline differ by more than 1e-4.
     """
     torch.set_num_threads(settings.threads)
     shape = clip_shape(Config({"model": dict(model)}))
     clip = torch.randn(settings.batch, *shape)
-    entries = list(contestants(model, settings.optimise))
+    entries = list(build_entries(model, settings.optimize))
     check_equal(entries, clip)
     macs = {entry.name: entry.macs(shape) for entry in entries}
-    # Attention of some peers has operators that cannot be counted; the function is ours.
+    # Some baselines have operators that cannot be counted, but compute the same function.
     macs |= {e.name: macs[OURS] for e in entries if e.comparable and not e.name.startswith(OURS)}
-    rates = product_rate(settings.device, settings.dtype), copy_rate(settings.device)
+    rates = matmul_rate(settings.device, settings.dtype), copy_rate(settings.device)
     results = []
     for kind in passes:
         active = [entry for entry in entries if entry.trains or kind == "inference"]
         rounds = _rounds(active, clip, kind, settings)
-        ours = rounds.get(OPTIMISED, rounds[OURS])
+        ours = rounds.get(OPTIMIZED, rounds[OURS])
         for name, times in rounds.items():
             entry = next(e for e in entries if e.name == name)
             weights = sum(p.numel() for p in entry.module.parameters())
             size = (weights + clip.numel()) * settings.dtype.itemsize
             work = (1 if kind == "inference" else 3) * settings.batch * macs[name]
             traffic = (1 if kind == "inference" else 3) * size
-            seconds, busy = (median(column) for column in zip(*times, strict=True))
-            shares = [
+            seconds, cpu_seconds = (median(column) for column in zip(*times, strict=True))
+            ratios = [
                 [mine / first for mine, first in zip(row, reference, strict=True)]
                 for row, reference in zip(times, ours, strict=True)
             ]
@@ -122,10 +122,10 @@ def compete(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
                     name,
                     kind,
                     seconds,
-                    busy,
-                    *(median(column) for column in zip(*shares, strict=True)),
+                    cpu_seconds,
+                    *(median(column) for column in zip(*ratios, strict=True)),
                     settings.batch / seconds,
-                    _peak_elsewhere(model, name, kind, settings) if settings.memory else None,
+                    _peak_in_process(model, name, kind, settings) if settings.memory else None,
                     macs[name],
                     work / rates[0],
                     traffic / rates[1],
@@ -134,11 +134,11 @@ def compete(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
     return results
 
 
-def check_equal(entries: Sequence[Contestant], clip: Tensor) -> None:
-    """Compare the logits of all that compute the same function.
+def check_equal(entries: Sequence[Entry], clip: Tensor) -> None:
+    """Compare the logits of all models that compute the same function.
 
     Raises:
-        ValueError: If those of one differ from the first one's by more than 1e-4.
+        ValueError: If they differ from the first model's by more than 1e-4.
     """
     with torch.inference_mode():
         expected, *others = (
@@ -150,13 +150,13 @@ def check_equal(entries: Sequence[Contestant], clip: Tensor) -> None:
         off = (logits - expected[1]).abs().max().item()
         if not off <= TOLERANCE:
             raise ValueError(
-                f"{name} gives other logits than {expected[0]}: they differ by {off:.1e}, and "
-                f"{TOLERANCE:.0e} is allowed; nothing is measured"
+                f"the logits of {name} and {expected[0]} differ by {off:.1e}, but at most "
+                f"{TOLERANCE:.0e} is allowed; nothing was measured"
             )
 
 
 def _rounds(
-    entries: Sequence[Contestant], clip: Tensor, kind: str, settings: Settings
+    entries: Sequence[Entry], clip: Tensor, kind: str, settings: Settings
 ) -> dict[str, list[tuple[float, float]]]:
     calls = {entry.name: _call(entry, clip, kind, settings) for entry in entries}
     for _ in range(settings.warmup):
@@ -169,8 +169,8 @@ def _rounds(
     return times
 
 
-def _call(entry: Contestant, clip: Tensor, kind: str, settings: Settings) -> Callable[[], object]:
-    """One pass of a contestant, on the device."""
+def _call(entry: Entry, clip: Tensor, kind: str, settings: Settings) -> Callable[[], object]:
+    """Return a function that runs one pass of a model on the device."""
     inputs = entry.layout(clip).to(settings.device)
     module = entry.module.to(settings.device)
     forward = torch.compile(module) if settings.compiled else module
@@ -201,17 +201,17 @@ def _call(entry: Contestant, clip: Tensor, kind: str, settings: Settings) -> Cal
 
 
 def measure_peak(model: Mapping, name: str, kind: str, settings: Settings) -> int:
-    """Bytes at the peak of one pass of one contestant, in this process."""
+    """Measure the peak memory in bytes of one pass of one model, in this process."""
     torch.set_num_threads(settings.threads)
-    entry = next(e for e in contestants(model, settings.optimise) if e.name == name)
+    entry = next(e for e in build_entries(model, settings.optimize) if e.name == name)
     clip = torch.randn(settings.batch, *clip_shape(Config({"model": dict(model)})))
     call = _call(entry, clip, kind, settings)
-    # Compiling needs memory of its own, and the first pass of a GPU workspaces that stay.
+    # Compiling needs memory, and the first pass on a GPU allocates workspaces.
     if settings.compiled or settings.device == "cuda":
         call()
     return peak_memory(lambda _: call(), torch.empty(0, device=settings.device))
 
 
-def _peak_elsewhere(model: Mapping, name: str, kind: str, settings: Settings) -> int:
+def _peak_in_process(model: Mapping, name: str, kind: str, settings: Settings) -> int:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(measure_peak, dict(model), name, kind, settings).result()

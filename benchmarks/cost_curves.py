@@ -2,7 +2,7 @@
 
 python -m benchmarks.cost_curves --out costs.png [--csv costs.csv]
 
-Counted, not measured: multiply-accumulates of one view of TimeSformer-B, without running it.
+The costs are the multiply-accumulates of one view of TimeSformer-B, counted without running it.
 """
 
 import csv
@@ -26,11 +26,11 @@ AXES = {
 
 
 def count_timesformer(attention: str, clip_len: int, img_size: int) -> int:
-    """Multiply-accumulates of one view through TimeSformer-B, with 400 classes.
+    """Count the multiply-accumulates of one view of TimeSformer-B with 400 classes.
 
     Args:
-        attention: A name of TimeSformer's schemes.
-        clip_len: Frames.
+        attention: Key of ``models.timesformer.SCHEMES``.
+        clip_len: Number of frames.
         img_size: Side of the crop in pixels.
     """
     backbone = dict(
@@ -48,7 +48,7 @@ def count_curves() -> dict[str, dict[str, dict[int, int]]]:
     """Count both panels of the figure.
 
     Returns:
-        ``'crop'`` and ``'frames'``: for each scheme the multiply-accumulates by size.
+        For ``'crop'`` and ``'frames'``, the multiply-accumulates of each scheme by size.
     """
     planned = [("crop", scheme, size, (8, size)) for scheme in SCHEMES for size in CROPS]
     planned += [("frames", scheme, n, (n, 224)) for scheme in SCHEMES for n in FRAMES]
@@ -60,10 +60,10 @@ def count_curves() -> dict[str, dict[str, dict[int, int]]]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Count, draw and write."""
+    """Count and draw."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="the picture (.png, .pdf, .svg)")
-    parser.add_argument("--csv", type=Path, help="also write the numbers to this file")
+    parser.add_argument("--out", type=Path, required=True, help="image file (.png, .pdf, .svg)")
+    parser.add_argument("--csv", type=Path, help="csv file to write the numbers to")
     args = parser.parse_args(argv)
     curves = count_curves()
     tera = {

@@ -1,6 +1,6 @@
 """Write docs/model_zoo.md and configs/metafile.yml: python -m benchmarks.model_zoo.
 
-Counts of configs that the metafile has already are kept unless --recount is given.
+Configs that are already in the metafile are not counted again, unless --recount is given.
 """
 
 import argparse
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def build(recount: bool = False) -> tuple[str, str]:
-    """The metafile and the page, as text."""
+    """Return the metafile and the page as text."""
     file = ROOT / "configs" / "metafile.yml"
     old = yaml.safe_load(file.read_text()) if file.exists() and not recount else {"Models": []}
     counts = {model["Name"]: model["Metadata"] for model in old["Models"]}
@@ -31,14 +31,14 @@ def build(recount: bool = False) -> tuple[str, str]:
             counts[name] = zoo.metadata(cfg)
     meta = zoo.metafile(entries, counts)
     measured = zoo.measured_rows((ROOT / "docs" / "motion_dataset.md").read_text())
-    header = "# Written by benchmarks/model_zoo.py. Counts are ours.\n"
+    header = "# Written by python -m benchmarks.model_zoo.\n"
     return header + yaml.safe_dump(meta, sort_keys=False), zoo.page(entries, meta, measured)
 
 
 def main() -> int:
-    """Write the files, or say whether they are up to date."""
+    """Write the files, or check whether they are up to date."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--recount", action="store_true", help="count every config anew")
+    parser.add_argument("--recount", action="store_true", help="count all configs again")
     parser.add_argument(
         "--check", action="store_true", help="write nothing; exit status 1 if a file is out of date"
     )
@@ -49,7 +49,7 @@ def main() -> int:
         if path.exists() and path.read_text() == text:
             continue
         if args.check:
-            print(f"{path.relative_to(ROOT)} is out of date: run benchmarks/model_zoo.py")
+            print(f"{path.relative_to(ROOT)} is out of date; run python -m benchmarks.model_zoo")
             status = 1
         else:
             path.write_text(text)

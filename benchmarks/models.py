@@ -1,17 +1,17 @@
-"""Measure configs beside other projects' models of the same weights: speed, memory, floors.
+"""Measure the speed and memory of configs and of the same models in other projects.
 
 python -m benchmarks.models timesformer_b_k400 vivit_st_k400 --optimize --out work_dirs/speed
 
-Before anything is timed all models that compute the same function get the same weights and must
-give the same logits (1e-4). Then they take turns, in inference and in training steps; the median of
-the rounds counts. "x ours" is the median of a contestant's time over that of mmvidformer's model in
-the same round, optimised where that takes part: above 1 is slower. Peak memory is that of a pass
-beyond weights and input, each contestant in a process of its own. Floors: the time of a large
-matrix product with as many multiply-accumulates, and of a copy of as many bytes as weights and
-input have; a training step counts three times.
+All models that compute the same function get the same weights, and must compute the same logits
+(1e-4) before anything is measured. The models take turns in rounds, in inference and in training
+steps. "ms" is the median over the rounds, "time / ours" the median of the time relative to
+mmvidformer's model in the same round (the optimized one if there is one); above 1 is slower.
+Peak memory is that of a pass beyond weights and input, measured in a process per model. The floors
+are the time of a large matmul with as many multiply-accumulates, and of a copy of as many bytes as
+weights and input; three times as many for a training step.
 
-Writes OUT.csv, OUT.json (machine, versions, command) and OUT.png. With --page PAGE.md the blocks of
-pages are written from such files, which their marks name; without configs that is all that is done.
+Writes OUT.csv, OUT.json (machine, versions, command) and OUT.png. --page PAGE.md updates the blocks
+of pages from such files (see benchmarks/page.py), also without any config to measure.
 """
 
 import datetime
@@ -27,13 +27,12 @@ from pathlib import Path
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # read once, when torch is imported
 
 import torch
-from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
-from benchmarks.compare import PASSES, Result, Settings, compete
+from benchmarks.compare import PASSES, Result, Settings, compare
 from benchmarks.page import COLUMNS, fill_page, row_of, write_results
 from benchmarks.plots import draw_bars
+from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import load_config
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -41,7 +40,7 @@ VERSIONS = ("torch", "mmaction2", "mmengine", "transformers", "timm")
 
 
 def version_of(name: str) -> str:
-    """Version of a package, or 'not installed'."""
+    """Return name and version of a package."""
     try:
         return f"{name} {version(name)}"
     except PackageNotFoundError:
@@ -49,7 +48,7 @@ def version_of(name: str) -> str:
 
 
 def machine(device: str, threads: int) -> str:
-    """Name what computes."""
+    """Return the name of the GPU, or name and threads of the CPU."""
     if device == "cuda":
         return torch.cuda.get_device_name()
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
@@ -60,13 +59,13 @@ def machine(device: str, threads: int) -> str:
 
 
 def panels_of(results: dict[str, list[Result]]) -> dict[str, dict[str, tuple[float, float]]]:
-    """Bars of the plot: milliseconds and floor of each contestant."""
+    """Return the bars of the plot: milliseconds and floor of each model."""
     panels: dict[str, dict[str, tuple[float, float]]] = {}
     for config, rows in results.items():
         for row in rows:
-            floor = max(row.product_floor, row.copy_floor)
+            floor = max(row.matmul_floor, row.copy_floor)
             bar = (row.seconds * 1000, floor * 1000)
-            panels.setdefault(f"{config}, {row.kind}", {})[row.contestant] = bar
+            panels.setdefault(f"{config}, {row.kind}", {})[row.model] = bar
     return panels
 
 
@@ -74,27 +73,25 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Measure, print and write."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("configs", nargs="*", help="config files, or names of shipped configs")
-    parser.add_argument("--out", type=Path, help="name of the files, no ending")
+    parser.add_argument("--out", type=Path, help="path of the files, without suffix")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--dtype", choices=DTYPES, default="fp32", help="others: autocast")
-    parser.add_argument("--compile", action="store_true", help="torch.compile all of them")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="on a CPU")
-    parser.add_argument("--batch", type=int, default=1, help="clips at once")
+    parser.add_argument("--dtype", choices=DTYPES, default="fp32", help="bf16 and fp16: autocast")
+    parser.add_argument("--compile", action="store_true", help="use torch.compile")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="CPU threads")
+    parser.add_argument("--batch", type=int, default=1, help="clips per step")
     parser.add_argument(
-        "--optimize", action="store_true", help="also the model after optimize_for_inference"
+        "--optimize", action="store_true", help="include the model after optimize_for_inference"
     )
     parser.add_argument("--passes", nargs="+", choices=PASSES, default=list(PASSES))
-    parser.add_argument("--repeats", type=int, default=5, help="timed rounds; the median counts")
-    parser.add_argument("--warmup", type=int, default=1, help="rounds before them")
-    parser.add_argument("--no-memory", action="store_true", help="leave peak memory out")
-    parser.add_argument(
-        "--page", type=Path, nargs="+", default=[], help="pages whose blocks are written from files"
-    )
+    parser.add_argument("--repeats", type=int, default=5, help="timed rounds (default 5)")
+    parser.add_argument("--warmup", type=int, default=1, help="rounds before them (default 1)")
+    parser.add_argument("--no-memory", action="store_true", help="skip peak memory")
+    parser.add_argument("--page", type=Path, nargs="+", default=[], help="pages to update")
     args = parser.parse_args(argv)
     if args.configs and not args.out:
-        parser.error("--out must name the files that results go to")
+        parser.error("--out is required: the path of the files to write")
     if not args.configs and not args.page:
-        parser.error("give configs to measure, or --page to write")
+        parser.error("configs to measure or --page are required")
     if args.configs:
         measure(args, sys.argv[1:] if argv is None else argv)
     for page in args.page:
@@ -109,20 +106,17 @@ def measure(args: object, command: Sequence[str]) -> None:
         compiled=args.compile,
         threads=args.threads,
         batch=args.batch,
-        optimise=args.optimize,
+        optimize=args.optimize,
         repeats=args.repeats,
         warmup=args.warmup,
         memory=not args.no_memory,
     )
     results = {
-        Path(name).stem: compete(load_config(name).model, settings, args.passes)
+        Path(name).stem: compare(load_config(name).model, settings, args.passes)
         for name in track(args.configs, "measuring")
     }
     rows = [row_of(config, result) for config, found in results.items() for result in found]
-    table = Table(*COLUMNS, title=f"{args.device}, {args.dtype}, batch {args.batch}")
-    for row in rows:
-        table.add_row(*row)
-    Console(width=180).print(table)
+    print_table(COLUMNS, rows, f"{args.device}, {args.dtype}, batch {args.batch}")
     compiled = "compiled" if args.compile else "eager"
     about = {
         "machine": machine(args.device, args.threads),

@@ -1,14 +1,14 @@
-"""Results of the benchmark as files, and the pages that quote them.
+"""Files with the results of ``python -m benchmarks.models``, and pages with tables made from them.
 
-A page holds marks with blocks between that are written from files and from nothing else. Names are
-paths from the page's folder, without ending (``.csv``, ``.json``, ``.png``):
+The tool writes the blocks between these marks. Names are paths relative to the page, without
+``.csv``, ``.json`` or ``.png``:
 
     <!-- benchmark: benchmark/cpu -->
-    all columns, how they were measured, the picture
+    all columns, how they were measured, the plot
     <!-- end of benchmark -->
 
-    <!-- against peers: benchmark/cpu benchmark/cpu_training -->
-    time and memory of the peers over ours
+    <!-- baselines: benchmark/cpu benchmark/cpu_training -->
+    time and memory of the baselines relative to mmvidformer
     <!-- end of benchmark -->
 """
 
@@ -18,39 +18,39 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.baselines import OPTIMISED, OURS
+from benchmarks.baselines import OPTIMIZED, OURS
 from benchmarks.compare import Result
 
-COLUMNS = ("config", "pass", "contestant", "ms", "processor ms", "x ours", "x ours, processor",
-           "clips/s", "peak MiB", "G MACs", "floor ms, products", "floor ms, bytes",
-           "of the ceiling")  # fmt: skip
+COLUMNS = ("config", "pass", "model", "ms", "CPU ms", "time / ours", "CPU time / ours", "clips/s",
+           "peak MiB", "G MACs", "floor ms, matmul", "floor ms, copy",
+           "fraction of peak matmul")  # fmt: skip
 BLOCK = re.compile(
-    r"(<!-- (benchmark|against peers): ([^>]+) -->\n).*?(<!-- end of benchmark -->)", re.DOTALL
+    r"(<!-- (benchmark|baselines): ([^>]+) -->\n).*?(<!-- end of benchmark -->)", re.DOTALL
 )
 
 
 def row_of(config: str, result: Result) -> list[str]:
-    """Columns of a result."""
+    """Return the columns of a result."""
     peak = "not measured" if result.peak is None else f"{result.peak / 2**20:.1f}"
     return [
         config,
         result.kind,
-        result.contestant,
+        result.model,
         f"{result.seconds * 1000:.1f}",
-        f"{result.busy * 1000:.1f}",
+        f"{result.cpu_seconds * 1000:.1f}",
         f"{result.ratio:.3f}",
-        f"{result.busy_ratio:.3f}",
+        f"{result.cpu_ratio:.3f}",
         f"{result.clips_per_second:.3f}",
         peak,
         f"{result.macs / 1e9:.2f}",
-        f"{result.product_floor * 1000:.1f}",
+        f"{result.matmul_floor * 1000:.1f}",
         f"{result.copy_floor * 1000:.1f}",
-        f"{result.product_floor / result.seconds:.3f}",
+        f"{result.matmul_floor / result.seconds:.3f}",
     ]
 
 
 def write_results(out: Path, rows: Sequence[Sequence[str]], about: Mapping[str, str]) -> None:
-    """Write the rows to ``<out>.csv`` and how they were measured to ``<out>.json``."""
+    """Write the rows to ``<out>.csv`` and the description ``about`` to ``<out>.json``."""
     out.parent.mkdir(parents=True, exist_ok=True)
     with open(f"{out}.csv", "w", newline="") as file:
         csv.writer(file).writerows([COLUMNS, *rows])
@@ -58,7 +58,7 @@ def write_results(out: Path, rows: Sequence[Sequence[str]], about: Mapping[str, 
 
 
 def wrap_command(command: str, width: int = 96) -> str:
-    """Break a command before its options, so that no line is wider than a page."""
+    """Break a command into lines before its options."""
     lines = [""]
     for part in command.replace(" --", "\n--").split("\n"):
         if lines[-1] and len(lines[-1]) + len(part) > width:
@@ -70,9 +70,9 @@ def wrap_command(command: str, width: int = 96) -> str:
 
 
 def block_of(folder: Path, name: str) -> str:
-    """What a page says about the files of a name: how it was measured, table, picture.
+    """Return the description, table and plot of one measurement, as Markdown.
 
-    A column that has one value in all rows becomes a line.
+    A column with the same value in all rows becomes a line of the description.
     """
     header, *rows = _read(folder, name)
     about = json.loads((folder / f"{name}.json").read_text())
@@ -86,30 +86,30 @@ def block_of(folder: Path, name: str) -> str:
     return "\n".join([*lines, "", f"![{Path(name).name}]({name}.png)", ""])
 
 
-def peers_block(folder: Path, names: Sequence[str]) -> str:
-    """Time and memory of the peers over ours, of the optimised model where it took part."""
+def baselines_block(folder: Path, names: Sequence[str]) -> str:
+    """Return the table of the baselines' time and memory relative to mmvidformer, as Markdown."""
     found: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
     for name in names:
         header, *lines = _read(folder, name)
         for line in lines:
             row = dict(zip(header, line, strict=True))
-            found.setdefault((row["config"], row["pass"]), {})[row["contestant"]] = row
+            found.setdefault((row["config"], row["pass"]), {})[row["model"]] = row
     names_of = dict.fromkeys(name for entries in found.values() for name in entries)
-    peers = [name for name in names_of if name not in (OURS, OPTIMISED)]
-    rows = [["config", "pass", "ms of ours", *peers]]
+    baselines = [name for name in names_of if name not in (OURS, OPTIMIZED)]
+    rows = [["config", "pass", "ms of mmvidformer", *baselines]]
     for (config, kind), entries in found.items():
-        ours = entries.get(OPTIMISED, entries[OURS])
-        how = f"{kind}, optimised" if OPTIMISED in entries else kind
-        cells = [_against(entries[peer], ours) if peer in entries else "" for peer in peers]
+        ours = entries.get(OPTIMIZED, entries[OURS])
+        how = f"{kind}, optimized" if OPTIMIZED in entries else kind
+        cells = [_relative(entries[b], ours) if b in entries else "" for b in baselines]
         rows.append([f"`{config}`", how, ours["ms"], *cells])
     return "\n".join([*_table(rows), ""])
 
 
-def _against(peer: Mapping[str, str], ours: Mapping[str, str]) -> str:
-    text = f"{float(peer['x ours']):.2f} x time"
-    if "not measured" in (peer["peak MiB"], ours["peak MiB"]):
+def _relative(baseline: Mapping[str, str], ours: Mapping[str, str]) -> str:
+    text = f"{float(baseline['time / ours']):.2f} x time"
+    if "not measured" in (baseline["peak MiB"], ours["peak MiB"]):
         return text
-    return f"{text}, {float(peer['peak MiB']) / float(ours['peak MiB']):.2f} x memory"
+    return f"{text}, {float(baseline['peak MiB']) / float(ours['peak MiB']):.2f} x memory"
 
 
 def _read(folder: Path, name: str) -> list[list[str]]:
@@ -123,25 +123,25 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def fill_page(page: str, folder: Path) -> str:
-    """Write each block of a page anew from files.
+    """Return a page with all blocks updated.
 
     Args:
-        page: Its text.
-        folder: Where it lies.
+        page: Text of the page.
+        folder: Folder of the page.
 
     Raises:
         ValueError: If the page has no marks.
-        FileNotFoundError: If there are no files of a name.
+        FileNotFoundError: If the files of a mark do not exist.
     """
     if not BLOCK.search(page):
         raise ValueError(
-            "the page has no mark such as '<!-- benchmark: benchmark/cpu -->' to write below"
+            "the page must contain a mark such as '<!-- benchmark: benchmark/cpu -->', got none"
         )
 
     def fill(mark: re.Match) -> str:
         names = mark[3].split()
         full = mark[2] == "benchmark"
-        text = block_of(folder, *names) if full else peers_block(folder, names)
+        text = block_of(folder, *names) if full else baselines_block(folder, names)
         return mark[1] + text + mark[4]
 
     return BLOCK.sub(fill, page)

@@ -1,4 +1,4 @@
-"""Plots of costs: by the size of a clip, by its tokens, by minute, by model."""
+"""Plots of costs: by the size of a clip, by its tokens, by minute of a stream, by model."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
@@ -7,34 +7,28 @@ from matplotlib.figure import Figure
 
 
 def draw_costs(curves: Mapping[str, Mapping[str, Mapping[int, float]]]) -> Figure:
-    """Draw curves side by side, as TimeSformer's figure 3.
+    """Draw curves side by side, as in TimeSformer's figure 3.
 
     Args:
-        curves: For each horizontal axis, for each model, its cost in 10^12 multiply-accumulates
-            by the size on this axis.
-
-    Returns:
-        The figure.
+        curves: For each horizontal axis and each model, the cost in 10^12 MACs by the size on
+            this axis.
     """
     figure = Figure(figsize=(5 * len(curves), 4), dpi=120, layout="constrained")
     for axes, (axis, models) in zip(figure.subplots(1, len(curves)), curves.items(), strict=True):
         for name, costs in models.items():
             axes.plot(list(costs), list(costs.values()), marker="o", label=name)
             axes.set_xticks(list(costs))
-        axes.set(xlabel=axis, ylabel="TMACs of one view (papers: TFLOPs)", ylim=(0, None))
+        axes.set(xlabel=axis, ylabel="TMACs per view (in papers: TFLOPs)", ylim=(0, None))
         axes.grid(alpha=0.3)
         axes.legend()
     return figure
 
 
 def draw_growth(panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]) -> Figure:
-    """Draw costs against tokens on logarithmic axes, a panel for each scheme and cost.
+    """Draw costs against tokens on logarithmic axes, three panels per row.
 
     Args:
-        panels: By what a panel shows, with its unit, the (tokens, cost) points of each kernel.
-
-    Returns:
-        The figure, three panels a row.
+        panels: By title with unit, the (tokens, cost) points of each kernel.
     """
     rows = max(-(-len(panels) // 3), 1)
     figure = Figure(figsize=(14, 4 * rows), dpi=100, layout="constrained")
@@ -44,7 +38,7 @@ def draw_growth(panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]
     for axes, (title, kernels) in zip(grid.flat, panels.items(), strict=False):
         for name, points in kernels.items():
             axes.plot(*zip(*sorted(points), strict=True), marker="o", markersize=4, label=name)
-        axes.set(xscale="log", yscale="log", xlabel="tokens of a clip", ylabel=title)
+        axes.set(xscale="log", yscale="log", xlabel="tokens per clip", ylabel=title)
         axes.grid(alpha=0.3, which="both")
         if kernels:
             axes.legend(fontsize=8)
@@ -52,13 +46,10 @@ def draw_growth(panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]
 
 
 def draw_minutes(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
-    """Draw what was measured in each minute of a stream, from zero up.
+    """Draw what was measured in each minute of a stream, one panel beside the other.
 
     Args:
-        panels: By what a panel shows, with its unit, the values of each curve by minute.
-
-    Returns:
-        The figure, a panel beside the other.
+        panels: By title with unit, the values of each curve by minute.
     """
     figure = Figure(figsize=(5 * len(panels), 3.6), dpi=110, layout="constrained")
     grid = figure.subplots(1, len(panels), squeeze=False)[0]
@@ -74,14 +65,11 @@ def draw_minutes(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
 
 
 def draw_bars(panels: Mapping[str, Mapping[str, tuple[float, float]]], unit: str) -> Figure:
-    """Draw a bar for each contestant, with a mark where its floor is, a panel for each contest.
+    """Draw a bar per model with a mark at its lower bound, two panels per row.
 
     Args:
-        panels: By title, for each contestant its value and its floor.
-        unit: Of the values.
-
-    Returns:
-        The figure, two panels a row where there are several.
+        panels: By title, the value and the lower bound of each model.
+        unit: Unit of the values.
     """
     columns = min(max(len(panels), 1), 2)
     rows = max(-(-len(panels) // columns), 1)

@@ -1,4 +1,4 @@
-"""Time of a call, and how fast the machine multiplies and copies at best."""
+"""Time of a call, and the peak speed of matrix multiplications and copies."""
 
 import time
 from collections.abc import Callable
@@ -6,13 +6,13 @@ from statistics import median
 
 import torch
 
-# Side of the product and bytes of the copy: far above every cache, and quick enough.
+# Side of the matrices and bytes of the copy: far above every cache, and fast enough.
 SIDES = {"cpu": 2048, "cuda": 8192}
 COPY = {"cpu": 2**28, "cuda": 2**30}
 
 
 def time_call(call: Callable[[], object], device: str) -> tuple[float, float]:
-    """Seconds of a call on the clock, and of the processor (all threads together).
+    """Return the wall-clock seconds and the CPU seconds (all threads together) of a call.
 
     On a GPU both are the time between two events of the device.
     """
@@ -29,8 +29,8 @@ def time_call(call: Callable[[], object], device: str) -> tuple[float, float]:
     return seconds, seconds
 
 
-def product_rate(device: str, dtype: torch.dtype, repeats: int = 5) -> float:
-    """Multiply-accumulates a second of a large matrix product, the median of some."""
+def matmul_rate(device: str, dtype: torch.dtype, repeats: int = 5) -> float:
+    """Return the multiply-accumulates per second of a large matmul (median)."""
     side = SIDES[device]
     left, right = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
     out = torch.empty_like(left)
@@ -38,7 +38,7 @@ def product_rate(device: str, dtype: torch.dtype, repeats: int = 5) -> float:
 
 
 def copy_rate(device: str, repeats: int = 5) -> float:
-    """Bytes a second that a copy reads and writes, together; the median of some."""
+    """Return the bytes per second that a large copy reads and writes together (median)."""
     source = torch.zeros(COPY[device], dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     return 2 * COPY[device] / _typical(lambda: target.copy_(source), device, repeats)

@@ -1,20 +1,24 @@
-"""The model zoo: a row for each shipped config, as mim's metafile and as a page."""
+"""Model zoo: a row for each shipped config, as mim's metafile and as a page.
+
+``python -m benchmarks.model_zoo`` writes both.
+"""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 
 from mmengine.config import Config
 
 from mmvidformer.analysis.complexity import count
 from mmvidformer.analysis.published import PUBLISHED
-from mmvidformer.config import clip_shape, is_recurrent
+from mmvidformer.config import clip_shape, frame_shape, is_recurrent
 
-# Steps that a recurrent config is counted for where its clips have no fixed length: the paper's
-# order.
+# Time steps that a recurrent config is counted for if its clips have no fixed length (the paper's
+# order).
 STEPS = 8
 
-# name: (prefix of its configs, paper, its title, page)
+# Name: prefix of the configs, paper, its title, page.
 FAMILIES = {
     "ViViT": (
         "vivit_",
@@ -45,24 +49,23 @@ FAMILIES = {
 INTRO = """\
 # Model zoo
 
-This page is written by `python -m benchmarks.model_zoo` from the configs and
-`configs/metafile.yml`; do not edit it.
+This page is generated from the configs and `configs/metafile.yml` by
+`python -m benchmarks.model_zoo`; do not edit it.
 
-**Published** figures are the papers' and the official zoos' own, read from the heads of the
-configs. None of them was measured here, and no trained weights are published with this package;
+**Published** results are those of the papers and the official model zoos, read from the comments in
+the configs. They were not measured here, and no trained weights are published with this package;
 weights of the official projects can be [converted](checkpoints.md). **Parameters and MACs**
-(multiply-accumulates of one view, which papers call FLOPs) are counted here, without computing
-anything: matrix products, convolutions and attention, the classifier included. What was trained
-here is on [generated videos](#measured-here).
+(multiply-accumulates of one view, which papers call FLOPs) are counted here in matrix
+multiplications, convolutions and attention, classifier included. The models that were trained here
+use [generated videos](#measured-here).
 
-Views are clips x crops of the config's test pipeline, T x H x W is one view, and fusion is what is
-averaged over views: `prob` for probabilities, `score` for logits. HORST goes from frame to frame:
-its MACs are those of T frames, from the first one on, its frozen backbone included.
+Views are the clips x crops of the config's test pipeline, T x H x W is the size of one view, and
+fusion is what is averaged over views: `prob` for probabilities, `score` for logits. HORST is
+recurrent: its MACs are those of the first T frames, including its frozen backbone.
 """
 
 COMMANDS = """\
-Every row trains and tests by the same two commands, with the name of the config in place of
-`CONFIG` ([data and options](running.md)):
+All configs are trained and tested with the same two commands ([data and options](running.md)):
 
 ```bash
 tools/dist_train.sh configs/CONFIG.py 8
@@ -73,9 +76,9 @@ tools/dist_test.sh configs/CONFIG.py CHECKPOINT 8
 MEASURED = """\
 ## Measured here
 
-Small models, trained from scratch on generated videos whose class is a motion, two processes on
-two CPU cores, 200 held-out clips with 4 x 3 views. Commands and further figures, with several seeds
-where there are any: [motion data](motion_dataset.md#what-is-reached-on-it),
+Small models, trained from scratch on generated videos whose class is a motion, with two processes
+on two CPU cores, and tested on 200 held-out clips with 4 x 3 views. Commands and more results, some
+of them with several seeds: [motion data](motion_dataset.md#what-is-reached-on-it),
 [TimeSformer's schemes](timesformer.md#ablation),
 [feature fixation's parts](feature_fixation.md#on-the-motion-data-set).
 """
@@ -83,13 +86,13 @@ where there are any: [motion data](motion_dataset.md#what-is-reached-on-it),
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of the zoo.
+    """Row of the zoo.
 
     Args:
         name: Name of the config.
         family: Key of ``FAMILIES``.
-        what: What the config is, from its head.
-        published: The figures of others that its head names, with their source; or empty.
+        what: Description, from the comment at the top of the config.
+        published: Published results with their source, from the same comment; may be empty.
         views: Clips x crops of the test.
         fusion: What is averaged over views.
     """
@@ -107,20 +110,21 @@ def read_entry(name: str, text: str, cfg: Config, views: tuple[int, int]) -> Ent
 
     Args:
         name: Name of the config.
-        text: Its file, with the comment at its head.
+        text: Text of the config file.
         cfg: The config.
-        views: Clips and crops of its test.
+        views: Clips and crops of the test.
 
     Raises:
-        ValueError: If no family's prefix fits, or the head is missing.
+        ValueError: If the name has no family's prefix, or the comment at the top is missing.
     """
     family = next((key for key, row in FAMILIES.items() if name.startswith(row[0])), None)
     if family is None:
         prefixes = ", ".join(row[0] for row in FAMILIES.values())
-        raise ValueError(f"config {name!r} belongs to no family; names begin with {prefixes}")
-    lines = [line[1:].strip() for line in re.match(r"(#.*\n)*", text)[0].splitlines()]
+        raise ValueError(f"names of configs must start with {prefixes}; got {name!r}")
+    comment = takewhile(lambda line: line.startswith("#"), text.splitlines())
+    lines = [line[1:].strip() for line in comment]
     if not lines:
-        raise ValueError(f"config {name!r} has no comment at its head that says what it is")
+        raise ValueError(f"config {name!r} must start with a comment that describes it")
     lines = [line for line in lines if not line.startswith(("tools/", "bash ", "python "))]
     head = " ".join(lines).replace("|", "/")
     what, published = split_head(head)
@@ -131,44 +135,39 @@ def read_entry(name: str, text: str, cfg: Config, views: tuple[int, int]) -> Ent
 
 
 def split_head(head: str) -> tuple[str, str]:
-    """Split a config's head into what the config is, and the figures of others."""
-    theirs = re.search(r"\s*(\((theirs|their own)\b|Both are theirs|\(not measured here)", head)
+    """Split the comment of a config into its description and the published results."""
+    remark = re.search(r"\s*(\((theirs|their own)\b|Both are theirs|\(not measured here)", head)
     first = re.split(r"(?<=[a-z0-9\])])\. (?=[A-Z])", head)[0].rstrip(". ")
-    if theirs is None:
+    if remark is None:
         return first, ""
-    said = head[: theirs.start()]
-    source = re.search(r"(Paper|Official zoo|A row of the paper)\b", said)
+    text = head[: remark.start()]
+    source = re.search(r"(Paper|Official zoo|A row of the paper)\b", text)
     if source is None:
         return first, ""
-    return said[: source.start()].rstrip(". "), said[source.start() :].rstrip(". ")
+    return text[: source.start()].rstrip(". "), text[source.start() :].rstrip(". ")
 
 
 def counted_shape(cfg: Config) -> tuple[int, int, int, int]:
-    """The view (3, T, H, W) that a config is counted for."""
+    """Return the shape (3, T, H, W) that a config is counted for."""
     if not is_recurrent(cfg):
         return clip_shape(cfg)
-    steps = cfg.model.cls_head.get("horizon", STEPS)
-    pipeline = cfg.test_dataloader.dataset.pipeline
-    sized = [step for step in pipeline if "crop_size" in step or "scale" in step][-1]
-    if "crop_size" in sized:
-        return 3, steps, sized["crop_size"], sized["crop_size"]
-    width, height = sized["scale"]
-    return 3, steps, height, width
+    channels, height, width = frame_shape(cfg)
+    return channels, cfg.model.cls_head.get("horizon", STEPS), height, width
 
 
 def metadata(cfg: Config) -> dict[str, object]:
-    """Counts of a config, as its metafile has them."""
+    """Return the counts of a config for the metafile."""
     size = count(cfg, counted_shape(cfg))
     view = "x".join(map(str, size.shape[1:]))
     return {"View": view, "Parameters": size.parameters, "MACs": size.macs}
 
 
 def metafile(entries: list[Entry], counts: Mapping[str, Mapping[str, object]]) -> dict:
-    """The content of mim's metafile.
+    """Return the content of mim's metafile.
 
     Args:
         entries: Rows.
-        counts: What ``metadata`` gives, by name.
+        counts: Results of ``metadata`` by name.
     """
     collections = [
         {"Name": family, "Paper": {"URL": url, "Title": title}, "README": f"docs/{page}"}
@@ -187,20 +186,20 @@ def metafile(entries: list[Entry], counts: Mapping[str, Mapping[str, object]]) -
 
 
 def page(entries: list[Entry], meta: Mapping, measured: list[str]) -> str:
-    """The page of the zoo.
+    """Return the page of the zoo.
 
     Args:
         entries: Rows.
         meta: Content of the metafile.
-        measured: Lines of a table of figures that were measured here.
+        measured: Lines of a table with results that were measured here.
     """
     counts = {model["Name"]: model["Metadata"] for model in meta["Models"]}
     parts = [INTRO, COMMANDS]
     for family, (_, url, title, about) in FAMILIES.items():
         rows = [_row(e, counts[e.name]) for e in entries if e.family == family]
         parts.append(
-            f"## {family}\n\n[{title}]({url}); [its page here]({about}).\n\n"
-            "| config | what | published (theirs, not measured here) | M params | G MACs "
+            f"## {family}\n\n[{title}]({url}); [documentation]({about}).\n\n"
+            "| config | description | published, not measured here | M params | G MACs "
             "| T x H x W | views, fusion |\n|---|---|---|---|---|---|---|\n"
             + "\n".join(rows)
             + "\n"
@@ -211,25 +210,25 @@ def page(entries: list[Entry], meta: Mapping, measured: list[str]) -> str:
 
 def _row(entry: Entry, counts: Mapping) -> str:
     size = PUBLISHED.get(entry.name)
-    said = [entry.published] if entry.published else []
+    published = [entry.published] if entry.published else []
     if size is not None:
         known = [(size.parameters, "M parameters"), (size.macs, "G MACs")]
-        figures = ", ".join(f"{value:g} {unit}" for value, unit in known if value is not None)
-        said.append(f"{size.source}: {figures}")
+        sizes = ", ".join(f"{value:g} {unit}" for value, unit in known if value is not None)
+        published.append(f"{size.source}: {sizes}")
     return (
-        f"| `{entry.name}` | {entry.what} | {'; '.join(said) or '-'} "
+        f"| `{entry.name}` | {entry.what} | {'; '.join(published) or '-'} "
         f"| {counts['Parameters'] / 1e6:.2f} | {counts['MACs'] / 1e9:.2f} "
         f"| {counts['View']} | {entry.views}, {entry.fusion} |"
     )
 
 
 def measured_rows(text: str) -> list[str]:
-    """The table of what configs reached, from ``docs/motion_dataset.md``.
+    """Return the lines of the table of results in ``docs/motion_dataset.md``.
 
     Raises:
         ValueError: If the page has no such table.
     """
     found = re.search(r"(?m)^\| config \| seed \| top-1 \|\n(?:\|.*\n)+", text)
     if found is None:
-        raise ValueError("the page has no table with the columns config, seed, top-1")
+        raise ValueError("the page must have a table with the columns config, seed, top-1")
     return found[0].splitlines()

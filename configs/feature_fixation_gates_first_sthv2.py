@@ -2,4 +2,4 @@
 # (theirs, not measured here).
 _base_ = "./feature_fixation_sthv2.py"
 
-model = dict(backbone=dict(shifts=dict(last=True)))
+model = dict(backbone=dict(shift_last=True))

@@ -5,8 +5,8 @@ _base_ = "./feature_fixation_sthv2.py"
 model = dict(
     backbone=dict(
         shifts=dict(
-            temporal=dict(_delete_=True, type="temporal_window", tau=1),
-            spatial=dict(_delete_=True, type="spatial_square", xi=2),
+            temporal=dict(_delete_=True, type="temporal_window", radius=1),
+            spatial=dict(_delete_=True, type="spatial_square", radius=2),
         ),
     )
 )

@@ -7,8 +7,8 @@ _base_ = "./feature_fixation_sthv2.py"
 model = dict(
     backbone=dict(
         shifts=dict(
-            temporal=dict(_delete_=True, type="temporal_window", tau=1),
-            spatial=dict(_delete_=True, type="spatial_cross", xi=1),
+            temporal=dict(_delete_=True, type="temporal_window", radius=1),
+            spatial=dict(_delete_=True, type="spatial_cross", radius=1),
         ),
         attention="space_time",
         stem="patches",

@@ -1,6 +1,6 @@
 # HORST, small, from scratch on generated videos of scripted actions (docs/horst.md): a stem that is
 # trained in place of the frozen BN-Inception.
-# python tools/data/make_motion_sequences.py sequences data/motion_sequences
+# python tools/data/make_motion_dataset.py data/motion_sequences --preset sequences
 # tools/dist_train.sh configs/horst_anticipation_motion.py 2
 _base_ = [
     "./_base_/default_runtime.py",

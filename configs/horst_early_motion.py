@@ -1,5 +1,5 @@
 # HORST, small, from scratch on generated clips whose class shows only over time (docs/horst.md).
-# python tools/data/make_motion_sequences.py phases data/motion_phases
+# python tools/data/make_motion_dataset.py data/motion_phases --preset phases
 # tools/dist_train.sh configs/horst_early_motion.py 2
 _base_ = [
     "./_base_/default_runtime.py",

@@ -1,7 +1,7 @@
 """Video transformers for MMAction2: TimeSformer, ViViT, HORST and feature fixation.
 
-Importing the package repairs the MM stack (``mmvidformer.compat``) and makes its registries
-known; the parts themselves are imported when they are first looked up.
+Importing the package applies the fixes of ``mmvidformer.compat`` and creates its registries. The
+registered modules are imported at the first look-up.
 """
 
 from mmvidformer import compat
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # Looked up when asked for, since it loads the backbones.
+    # Imported on demand, because it loads the backbones.
     if name == "optimize_for_inference":
         from mmvidformer.models.inference import optimize_for_inference
 

@@ -1,10 +1,10 @@
-"""Look-ups by name, with suggestions."""
+"""Look-ups by name, with suggestions for unknown names."""
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-# Names that are all listed in a message; of more, the similar ones.
+# Up to this number a message lists all names, above it only similar ones.
 MOST_LISTED = 20
 
 
@@ -14,18 +14,19 @@ def look_up(table: Collection[str], name: str, what: str) -> Any:
     Args:
         table: A mapping, or a collection of names.
         name: The name.
-        what: What the names are, for the message, such as ``'pattern'``.
+        what: What the names stand for, for the message; such as ``'pattern'``.
 
     Returns:
-        The value of ``name`` in a mapping, or ``name`` itself.
+        The value of ``name`` in a mapping, or else ``name`` itself.
 
     Raises:
-        KeyError: If the name is unknown. The message lists the names, of many the similar ones.
+        KeyError: If the name is unknown. The message lists the names, or similar ones if there are
+            many.
     """
     if name in table:
         return table[name] if isinstance(table, Mapping) else name
     near = get_close_matches(str(name), table, n=3, cutoff=0.5)
-    known = f"known are {', '.join(sorted(table))}"
+    hint = f"choose from {', '.join(sorted(table))}"
     if len(table) > MOST_LISTED:
-        known = f"did you mean {' or '.join(near)}?" if near else f"there are {len(table)} others"
-    raise KeyError(f"no {what} named {name!r}; {known}")
+        hint = f"did you mean {' or '.join(near)}?" if near else f"{len(table)} names are known"
+    raise KeyError(f"no {what} named {name!r}; {hint}")

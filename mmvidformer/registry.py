@@ -1,19 +1,19 @@
 """Registries of mmvidformer: children of MMAction2's, with a scope of their own.
 
-From a config whose ``default_scope`` is ``mmaction`` a part is named ``mmvidformer.ViViT``. From
-a sibling project's scope (MMPreTrain, MMDetection) it is named ``mmaction.mmvidformer.ViViT``,
-with ``custom_imports = dict(imports=["mmvidformer"])``, since MMEngine finds nested scopes only
-among the registries that exist; or by its dotted path ``mmvidformer.models.ViViT``. With
-``default_scope = 'mmvidformer'`` plain names fall through to MMAction2 and MMEngine. Nothing is
-registered in MMAction2's own nodes, so that its ``TimeSformer`` stays what it is.
+In a config with ``default_scope = 'mmaction'``, a name is written ``mmvidformer.ViViT``. In a
+sibling project (MMPreTrain, MMDetection) it is ``mmaction.mmvidformer.ViViT``, with
+``custom_imports = dict(imports=["mmvidformer"])`` because MMEngine finds nested scopes only among
+registries that exist, or the dotted path ``mmvidformer.models.ViViT``. With
+``default_scope = 'mmvidformer'``, plain names fall through to MMAction2 and MMEngine. Nothing is
+registered in MMAction2's own nodes, so its ``TimeSformer`` stays what it is.
 
-The modules that hold the parts are imported at the first look-up, not here: a backbone can be
-imported without pulling in ``mmaction.models``. MMEngine does not run the lazy import of a parent
-when a look-up climbs to it, so every node lists MMAction2's module before ours.
+Modules are imported at the first look-up in their registry, so a backbone can be imported without
+``mmaction.models``. MMEngine does not run the lazy imports of a parent when a look-up reaches it,
+so every node lists MMAction2's module before ours.
 """
 
 from mmaction import registry as _mmaction
-from mmengine.registry import Registry
+from mmengine.registry import Registry, root
 
 SCOPE = "mmvidformer"
 
@@ -28,14 +28,22 @@ MODELS = _child(
     "mmaction.models",
     "mmvidformer.models",
     "mmvidformer.models.heads",
-    "mmvidformer.models.heads_tokens",
     "mmvidformer.models.mixup",
-    "mmvidformer.models.multi_view",
-    "mmvidformer.models.frozen",
+    "mmvidformer.models.recognizers",
     "mmvidformer.models.horst.heads",
     "mmvidformer.models.horst.recognizer",
 )
-DATASETS = _child("dataset", _mmaction.DATASETS, "mmaction.datasets", "mmvidformer.datasets")
+DATASETS = _child(
+    "dataset",
+    _mmaction.DATASETS,
+    "mmaction.datasets",
+    "mmvidformer.datasets.anticipation",
+    "mmvidformer.datasets.class_subset",
+    "mmvidformer.datasets.decoding.safe_dataset",
+    "mmvidformer.datasets.epic_kitchens",
+    "mmvidformer.datasets.image_folder",
+    "mmvidformer.datasets.tiled_video",
+)
 TRANSFORMS = _child(
     "transform",
     _mmaction.TRANSFORMS,
@@ -44,10 +52,13 @@ TRANSFORMS = _child(
 )
 METRICS = _child("metric", _mmaction.METRICS, "mmaction.evaluation", "mmvidformer.evaluation")
 OPTIMIZERS = _child(
-    "optimizer",
-    _mmaction.OPTIMIZERS,
+    "optimizer", _mmaction.OPTIMIZERS, "mmaction.engine", "mmvidformer.engine.optim.optimizers"
+)
+OPTIM_WRAPPERS = _child(
+    "optimizer wrapper",
+    _mmaction.OPTIM_WRAPPERS,
     "mmaction.engine",
-    "mmvidformer.engine.optim.optimizers",
+    "mmvidformer.engine.optim.precision",
 )
 OPTIM_WRAPPER_CONSTRUCTORS = _child(
     "optimizer wrapper constructor",
@@ -55,16 +66,18 @@ OPTIM_WRAPPER_CONSTRUCTORS = _child(
     "mmaction.engine",
     "mmvidformer.engine.optim.layer_decay",
 )
+# MMEngine builds runners before a scope is set, and from its root finds direct children only.
+RUNNERS = _child("runner", root.RUNNERS, "mmvidformer.engine.fsdp")
+STRATEGIES = _child("strategy", root.STRATEGIES, "mmvidformer.engine.fsdp")
 HOOKS = _child(
     "hook",
     _mmaction.HOOKS,
     "mmaction.engine",
     "mmvidformer.engine.bad_videos",
     "mmvidformer.engine.checkpointing.hook",
-    "mmvidformer.engine.checkpointing.preemption",
     "mmvidformer.engine.optim.compile",
-    "mmvidformer.engine.optim.non_finite",
     "mmvidformer.engine.preflight.hook",
+    "mmvidformer.engine.training_guard",
 )
 LOOPS = _child("loop", _mmaction.LOOPS, "mmaction.engine", "mmvidformer.engine.checkpointing.loop")
 DATA_SAMPLERS = _child(

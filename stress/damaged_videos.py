@@ -1,11 +1,11 @@
-"""Damaged videos through the training and the test pipeline of a shipped config.
+"""Read damaged videos with the training and the test pipeline of a shipped config.
 
 python -m stress.damaged_videos --count 1000 --minutes 10 --videos FOLDER --out FILE.json
 
-Cuts off, flips bits in and damages the headers of generated videos and of those in FOLDER, and
-reads each variant, among good files, with the policy 'resample': in test mode through a loader with
-two workers, in training one by one. It fails if a loader crashes or hangs, if a sample is neither
-read nor reported, or if a good file gives other numbers than alone.
+Truncates generated videos and those in FOLDER, flips bits in them, and damages their headers. Reads
+each variant, among good files, with the policy 'resample': in test mode through a dataloader with
+two workers, in training one by one. Fails if a dataloader crashes or hangs, if a sample is neither
+read nor reported, or if a good file gives other numbers than without damaged ones.
 """
 
 import json
@@ -30,14 +30,14 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 from mmvidformer import get_config
-from mmvidformer.datasets import SafeDataset
+from mmvidformer.datasets.decoding.safe_dataset import SafeDataset
 
 CHUNK = 100
 CODECS = {"mp4v": ".mp4", "MJPG": ".avi", "XVID": ".avi", "VP80": ".webm"}
 
 
 def generate(folder: Path) -> list[Path]:
-    """Videos of moving noise, one for each codec that this OpenCV writes."""
+    """Write videos of moving noise, one for each codec that this OpenCV can encode."""
     rng = np.random.default_rng(0)
     noise = rng.integers(0, 256, (96, 128, 3), dtype=np.uint8)
     made = []
@@ -53,7 +53,7 @@ def generate(folder: Path) -> list[Path]:
 
 
 def cut(data: bytearray, rng: random.Random) -> None:
-    """Keep the first part."""
+    """Truncate."""
     del data[rng.randrange(len(data)) :]
 
 
@@ -76,7 +76,7 @@ DAMAGES = {"cut": cut, "bits": flip_bits, "header": damage_header}
 
 @dataclass(frozen=True)
 class Variant:
-    """A file to read; ``damage`` is None for a good one."""
+    """A file to read, and its damage, None for a good file."""
 
     path: Path
     source: Path
@@ -84,7 +84,7 @@ class Variant:
 
 
 def damaged(turn: Sequence[Path], folder: Path, seed: int) -> Iterator[Variant]:
-    """Variants without end, all kinds of damage and the sources in turn."""
+    """Yield variants without end, with all kinds of damage to all sources in turn."""
     number = 0
     while True:
         rng = random.Random(seed + number)
@@ -100,7 +100,7 @@ def damaged(turn: Sequence[Path], folder: Path, seed: int) -> Iterator[Variant]:
 
 
 def build(variants: Sequence[Variant], folder: Path, split: str, time_limit: float) -> SafeDataset:
-    """The variants as a data set; the label of each is its number."""
+    """Build a dataset of the variants, whose labels are their indices."""
     ann_file = folder / f"{split}.txt"
     ann_file.write_text("".join(f"{v.path} {i}\n" for i, v in enumerate(variants)))
     data = SafeDataset(
@@ -114,12 +114,12 @@ def build(variants: Sequence[Variant], folder: Path, split: str, time_limit: flo
         max_bad_share=1.0,
         time_limit=time_limit,
     )
-    data.flags_are_heeded = True
+    data.start_epoch(len(data))
     return data
 
 
 def read(data: SafeDataset, split: str) -> Iterator[dict]:
-    """All samples in order: of testing through workers, of training with a seed for each file."""
+    """Yield all samples in order: of testing through workers, of training seeded by file name."""
     if split == "test":
         for batch in DataLoader(data, num_workers=2, collate_fn=pseudo_collate, timeout=600):
             yield {key: values[0] for key, values in batch.items()}
@@ -138,24 +138,24 @@ def seed(name: str) -> None:
 
 
 def outcome(reason: str | None, replaced: bool) -> str:
-    """How reading a variant ended."""
+    """Return how reading a variant ended."""
     if reason is None:
         return "read"
-    if not replaced:  # the same bytes failed when they were read in place of another sample
+    if not replaced:  # it failed later, when it was read in place of another sample
         return "read, but failed at another try"
     if "longer than" in reason:
         return "hung, killed"
-    return "crashed" if "ended by" in reason else "refused"
+    return "crashed" if "crashed its process" in reason else "refused"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run; gives the exit code."""
+    """Run the test and return the exit code."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=1000, help="damaged variants")
-    parser.add_argument("--minutes", type=float, default=10, help="stop after this time")
+    parser.add_argument("--minutes", type=float, default=10, help="largest duration")
     parser.add_argument("--videos", help="folder of further videos to damage")
     parser.add_argument("--time-limit", type=float, default=20, help="seconds for one sample")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="random seed")
     parser.add_argument("--out", help="save the figures to this .json file")
     args = parser.parse_args(argv)
     init_default_scope("mmaction")
@@ -186,18 +186,18 @@ def main(argv: Sequence[str] | None = None) -> int:
                 data = build(variants, folder, split, args.time_limit)
                 for number, sample in enumerate(read(data, split)):
                     variant = variants[number]
-                    reasons = {s.item: s.reason for s in data.ledger.samples()}
+                    reasons = {s.index: s.reason for s in data.bad_samples.known().values()}
                     own = int(sample["data_samples"].gt_label) == number
                     flagged = "bad_video" in sample["data_samples"]
                     replaced = flagged if split == "test" else not own
-                    # Each sample is its own, or told of; in testing it has its own label always.
+                    # Each sample is read or reported; in testing it always has its own label.
                     if (replaced and number not in reasons) or (split == "test" and not own):
                         failures.append(f"{split} {variant.path.name}: not reported")
                     if variant.damage is not None:
                         how = outcome(reasons.get(number), replaced)
                         counts[split, variant.damage, how] += 1
                     elif not torch.equal(sample["inputs"], alone[split][good.index(variant)]):
-                        failures.append(f"{split} {variant.path.name}: a good file has changed")
+                        failures.append(f"{split} {variant.path.name}: other numbers")
             for variant in new:
                 variant.path.unlink()
             done += len(new)

@@ -1,13 +1,13 @@
-"""Kill a training run again and again; each time it has to go on, and to end as if undisturbed.
+"""Kill a training run again and again. It must resume each time, and end as if undisturbed.
 
     python -m stress.kill_and_resume --kills 50 --out kills.csv
 
-A tiny model learns from generated videos, and saves every few steps. SIGKILL comes at random
-moments: while the run starts, while it trains, and at each stage of writing a checkpoint or the
-note about the latest one. A run that ends is compared with an undisturbed one, bit for bit, and
-the next begins, until there were enough kills. A parent process that has all modules imported
-forks the runs, since imports take longer than the rest. Needs a system with fork (Linux, macOS).
-Ends with status 1 if a run did not resume, lost more than one save interval, or ended otherwise.
+A tiny model learns from generated videos and saves every few steps. SIGKILL comes at random
+moments: during the start, during training, and at each stage of writing a checkpoint or the file
+``last_checkpoint``. A run that ends is compared bit for bit with an undisturbed one, then the next
+run begins, until there were enough kills. Runs are forked from a process that has imported all
+modules, since imports take longer than the rest; this needs Linux or macOS. Exits with status 1 if
+a run does not resume, loses more than one save interval, or ends with other weights.
 """
 
 import argparse
@@ -37,35 +37,34 @@ from train import main as train
 
 from stress.tiny_run import BATCHES, fork, prepare, write_config
 
-# What a run tells its parent: step that it began with, steps done, whether it is writing.
-TOLD = struct.Struct("iii")
-TELL = mmap.mmap(-1, TOLD.size)
+# Shared with the runs: the step that a run began with, its finished steps, whether it is writing.
+STATE = struct.Struct("iii")
+SHARED = mmap.mmap(-1, STATE.size)
 
 
-def tell(**changes: int) -> None:
-    """Change what the parent is told."""
-    began, done, writing = TOLD.unpack(TELL[:])
-    now = {"began": began, "done": done, "writing": writing, **changes}
-    TELL[:] = TOLD.pack(now["began"], now["done"], now["writing"])
+def report(**changes: int) -> None:
+    """Change the shared state."""
+    state = dict(zip(("began", "done", "writing"), STATE.unpack(SHARED[:]), strict=True))
+    SHARED[:] = STATE.pack(*{**state, **changes}.values())
 
 
 @HOOKS.register_module()
-class TellStep(Hook):
-    """Tells the parent process how far the run is."""
+class ReportStep(Hook):
+    """Reports the progress of a run to its parent process."""
 
     priority = "VERY_HIGH"
 
     def before_train(self, runner) -> None:
-        """Tell the first step."""
-        tell(began=runner.iter, done=runner.iter)
+        """Report the first step."""
+        report(began=runner.iter, done=runner.iter)
 
-    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
-        """Tell the step that is done."""
-        tell(done=runner.iter + 1)
+    def after_train_iter(self, runner, **kwargs) -> None:
+        """Report a finished step."""
+        report(done=runner.iter + 1)
 
 
 def arm(stage: str, number: int) -> None:
-    """Have this process kill itself at a stage of the n-th file that it writes."""
+    """Make this process kill itself at a stage of the n-th file that it writes."""
     calls = {"fsync": os.fsync, "replace": os.replace}
     count = {"fsync": 0, "replace": 0}
 
@@ -73,7 +72,7 @@ def arm(stage: str, number: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     def fsync(handle: int) -> None:
-        # Each file calls it twice: for itself, and for its folder once it is renamed.
+        # Called twice per file: for the file, and for its folder once it is renamed.
         count["fsync"] += 1
         if count["fsync"] == 2 * number - 1 and stage in ("half written", "written"):
             if stage == "half written":
@@ -93,13 +92,13 @@ def arm(stage: str, number: int) -> None:
 
 
 def watch_writes() -> None:
-    """Tell the parent while a file is written."""
+    """Report when a file is being written."""
     write = atomic.write_atomically
 
     def watched(*args) -> None:
-        tell(writing=1)
+        report(writing=1)
         write(*args)
-        tell(writing=0)
+        report(writing=0)
 
     atomic.write_atomically = watched
 
@@ -107,9 +106,9 @@ def watch_writes() -> None:
 def live(
     config: Path, work_dir: Path, plan: tuple[str, float, int], limit: float
 ) -> dict[str, object]:
-    """Start or resume a run and kill it as planned; gives what happened."""
+    """Start or resume a run, kill it as planned, and return what happened."""
     when, wait, number = plan
-    tell(began=-1, done=-1, writing=0)
+    report(began=-1, done=-1, writing=0)
 
     def action() -> None:
         watch_writes()
@@ -119,23 +118,18 @@ def live(
 
     start = time.monotonic()
     child = fork(action, work_dir.with_suffix(".log"))
-    at = None
-    while True:
+    at = start + wait if when == "starting" else None
+    gone = 0
+    while not gone:
         gone, status = os.waitpid(child, os.WNOHANG)
-        if gone:
-            break
         now = time.monotonic()
-        began = TOLD.unpack(TELL[:])[0] >= 0
-        if when == "starting" and now - start > wait:
-            at = now
-        elif when == "training" and began:
-            at = at or now + wait
-        if (at is not None and now >= at) or now - start > limit:
+        if when == "training" and at is None and STATE.unpack(SHARED[:])[0] >= 0:
+            at = now + wait
+        if not gone and (now - start > limit or at is not None and now >= at):
             os.kill(child, signal.SIGKILL)
-            _, status = os.waitpid(child, 0)
-            break
+            gone, status = os.waitpid(child, 0)
         time.sleep(0.002)
-    began, done, writing = TOLD.unpack(TELL[:])
+    began, done, writing = STATE.unpack(SHARED[:])
     killed = os.WIFSIGNALED(status)
     return dict(
         planned=when,
@@ -159,12 +153,12 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--kills", type=int, default=50, help="kills in all")
-    parser.add_argument("--interval", type=int, default=3, help="steps from a save to the next")
-    parser.add_argument("--epochs", type=int, default=6, help=f"of {BATCHES} steps, for each run")
-    parser.add_argument("--minutes", type=float, default=30, help="time limit; then status 1")
-    parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills")
-    parser.add_argument("--out", type=Path, help="write a row for each life to this .csv file")
+    parser.add_argument("--kills", type=int, default=50, help="number of kills")
+    parser.add_argument("--interval", type=int, default=3, help="steps between two saves")
+    parser.add_argument("--epochs", type=int, default=6, help=f"epochs of {BATCHES} steps per run")
+    parser.add_argument("--minutes", type=float, default=30, help="time limit")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the moments of the kills")
+    parser.add_argument("--out", type=Path, help=".csv file for a row per start of a run")
     return parser.parse_args(argv)
 
 
@@ -173,13 +167,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     prepare()
     folder = Path(tempfile.mkdtemp(prefix="kill_and_resume_"))
+    faults = ["the test itself failed"]
     try:
         rows, faults = _kill(args, folder)
     finally:
-        if "faults" in locals() and not faults:
-            shutil.rmtree(folder)
-        else:
+        if faults:
             print(f"runs and logs are in {folder}", file=sys.stderr)
+        else:
+            shutil.rmtree(folder)
     if args.out is not None:
         with args.out.open("w", newline="") as file:
             writer = csv.DictWriter(file, rows[0])
@@ -205,34 +200,29 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _kill(args: argparse.Namespace, folder: Path) -> tuple[list[dict], list[str]]:
     config = write_config(folder, epochs=args.epochs, interval=args.interval)
     with config.open("a") as file:
-        file.write('custom_hooks = [dict(type="mmvidformer.TellStep")]\n')
+        file.write('custom_hooks = [dict(type="mmvidformer.ReportStep")]\n')
     deadline = time.monotonic() + 60 * args.minutes
     steps, limit = args.epochs * BATCHES, 60 * args.minutes
 
-    whole = live(config, folder / "undisturbed", ("never", 0, 0), limit)
-    if whole["failed"] or whole["done"] != steps:
+    undisturbed = live(config, folder / "undisturbed", ("never", 0, 0), limit)
+    if undisturbed["failed"] or undisturbed["done"] != steps:
         raise RuntimeError(f"the undisturbed run failed: see {folder / 'undisturbed.log'}")
     expected = weights(folder / "undisturbed")
     chance = random.Random(args.seed)
+    stages = ["training"] * 4 + ["starting"]
+    stages += ["half written", "written", "before rename", "after rename"]
     rows: list[dict] = []
     faults: list[str] = []
     bar = tqdm(total=args.kills, unit="kill", disable=None)
     run, reached, kills = 0, 0, 0
     while not faults:
-        stages = ["training"] * 4 + ["starting"]
-        stages += ["half written", "written", "before rename", "after rename"]
         when = chance.choice(stages) if kills < args.kills else "never"
-        longest = 0.6 * whole["seconds"]
-        plan = (when, chance.uniform(0, longest), chance.randint(1, 8))
+        plan = (when, chance.uniform(0, 0.6 * undisturbed["seconds"]), chance.randint(1, 8))
         work_dir = folder / f"run_{run}"
         row = live(config, work_dir, plan, limit)
-        row = {
-            "run": run,
-            **row,
-            "lost": max(reached - row["began"], 0) if row["began"] >= 0 else 0,
-        }
-        rows.append(row)
-        if row["lost"] > args.interval:
+        lost = max(reached - row["began"], 0) if row["began"] >= 0 else 0
+        rows.append({"run": run, **row, "lost": lost})
+        if lost > args.interval:
             faults.append(f"run {run} began at step {row['began']} after step {reached}")
         if row["failed"]:
             faults.append(f"run {run} did not resume: see {work_dir.with_suffix('.log')}")
@@ -250,7 +240,7 @@ def _kill(args: argparse.Namespace, folder: Path) -> tuple[list[dict], list[str]
             if kills >= args.kills:
                 break
         if time.monotonic() > deadline:
-            faults.append(f"{kills} kills in {args.minutes} minutes, which were the limit")
+            faults.append(f"only {kills} kills in {args.minutes} minutes")
     bar.close()
     return rows, faults
 

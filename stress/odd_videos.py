@@ -1,18 +1,18 @@
-"""Each kind of bad or odd video through tools/train.py and test.py, as a user would meet it.
+"""Run tools/train.py and test.py on all kinds of bad and odd videos.
 
     python -m stress.odd_videos --out odd_videos.csv
 
-One such video lies among four good ones. Each kind goes through training and testing, with each
-decoder, with 0 and 2 workers, under the policies 'raise' and 'resample'. It fails if a run hangs or
-crashes; if one that cannot read the video does not name it with a reason; if 'raise' goes on; if
-testing leaves the video out; or if the good videos' scores are not what they are alone. Needs PyAV
-and a system with fork (Linux, macOS); takes about 20 minutes on two cores, half with --short.
+Each kind is one video among four good ones, in training and testing, with each decoder, with 0 and
+2 workers, under the policies 'raise' and 'resample'. Fails if a run hangs or crashes; if a run that
+cannot read the video does not name it with a reason; if a run with 'raise' continues; if testing
+skips the video; or if the scores of the good videos are not those without it. Needs PyAV and a
+system with fork (Linux, macOS). Takes about 20 minutes on two cores, half of that with --short.
 """
 
 import csv
-import ctypes
 import itertools
 import os
+import re
 import shutil
 import signal
 import sys
@@ -39,7 +39,7 @@ from train import main as train
 
 from stress.tiny_run import fork, prepare, write_config
 
-GOOD, LIMIT = 4, 300  # good videos; seconds after which a run is taken to hang
+GOOD, LIMIT = 4, 300  # number of good videos; seconds after which a run counts as hanging
 PIPELINE = [
     dict(type="mmvidformer.HangOnFile"),
     dict(type="DecordInit", num_threads=1),
@@ -54,12 +54,12 @@ PIPELINE = [
 
 @TRANSFORMS.register_module()
 class HangOnFile:
-    """Hangs on ``hang.mp4`` as decord can, in native code that keeps Python's lock."""
+    """Hangs on ``hang.mp4`` as decord can, in native code that holds the GIL."""
 
     def __call__(self, results: dict) -> dict:
-        """Sleep, or do nothing."""
+        """Compute forever, or do nothing."""
         if results["filename"].endswith("hang.mp4"):
-            ctypes.PyDLL(None).sleep(3600)
+            re.match("(a+)+$", 99 * "a" + "b")
         return results
 
 
@@ -71,7 +71,7 @@ def encode(
     container: str | None = None,
     times: Sequence[int] | None = None,
 ) -> None:
-    """Write a video of noise; ``times`` are those of the frames, in frames."""
+    """Write a video of noise, with the times of the frames in units of frames."""
     rng = np.random.default_rng(0)
     with av.open(str(path), "w", format=container) as file:
         stream = file.add_stream(codec, rate=25)
@@ -102,13 +102,13 @@ def no_frames(path: Path) -> None:
 
 
 def cut_off(path: Path) -> None:
-    """Keep the first half of a video."""
+    """Write the first half of a video."""
     encode(path, count=50)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
 def two_sizes(path: Path) -> None:
-    """Join two streams of different size."""
+    """Write two streams of different size in one file."""
     parts = []
     for size in ((64, 48), (128, 96)):
         encode(path, size, codec="mpeg1video", container="mpeg1video")
@@ -121,8 +121,8 @@ def picture(path: Path) -> None:
     path.write_bytes(cv2.imencode(".png", np.full((48, 64, 3), 99, np.uint8))[1].tobytes())
 
 
-# Kind: how to write it, and whether all decoders must refuse it, or read it; None where either
-# is right, as long as it is told.
+# Kind: how to write it, and whether all decoders must read it (True) or refuse it (False). None
+# if both are right, as long as a refusal has a reason.
 KINDS: dict[str, tuple[Callable[[Path], object], bool | None]] = {
     "missing": (lambda path: None, False),
     "empty": (lambda path: path.write_bytes(b""), False),
@@ -146,7 +146,7 @@ DECODERS = ("decord", "pyav", "opencv")
 
 
 def write_setup(folder: Path) -> tuple[Path, Path]:
-    """Write good videos, one of each kind, a config and weights; gives the last two."""
+    """Write good videos, one of each kind, a config and weights; return the paths of the latter."""
     config = write_config(folder, epochs=1, interval=100)
     cfg = Config.fromfile(config)
     for split in ("train", "test"):
@@ -172,7 +172,7 @@ def write_setup(folder: Path) -> tuple[Path, Path]:
 
 
 def run(action: Callable[[], None], log: Path) -> str:
-    """Let a child process act; gives how it ended: a number, a signal's name, or 'hangs'."""
+    """Act in a child process; return its exit code, the name of its signal, or 'hangs'."""
     child, deadline = fork(action, log), time.monotonic() + LIMIT
     while time.monotonic() < deadline:
         gone, status = os.waitpid(child, os.WNOHANG)
@@ -186,47 +186,47 @@ def run(action: Callable[[], None], log: Path) -> str:
 
 
 def arguments(kind: str, case: Mapping[str, object], config: Path, weights: Path) -> list[str]:
-    """Command line of a run; it writes into ``out`` beside the config."""
-    split, out = case["tool"], config.parent / "out"
+    """Return the command line of a run, which writes to ``out`` beside the config."""
+    split, out, hook = case["tool"], config.parent / "out", "default_hooks.bad_videos"
     first = [str(config), str(weights), "--dump", str(out / "scores.npz")]
     options = [
         f"{split}_dataloader.dataset.ann_file={config.parent / 'videos' / kind}.txt",
         f"{split}_dataloader.num_workers={case['workers']}",
-        f"video_backend={case['decoder']}",
-        f"bad_videos.on_bad_video={case['policy']}",
-        "bad_videos.max_bad_share=0.5",
-        f"bad_videos.time_limit={5 if kind == 'hang' else 60}",
+        f"{hook}.on_bad_video={case['policy']}",
+        f"{hook}.max_bad_share=0.5",
+        f"{hook}.time_limit={5 if kind == 'hang' else 60}",
     ]
-    return [*(first if split == "test" else first[:1]), "--work-dir", str(out)] + [
-        "--cfg-options",
+    return [
+        *(first if split == "test" else first[:1]),
+        *("--work-dir", str(out), "--video-backend", case["decoder"], "--cfg-options"),
         *options,
     ]
 
 
 def look(kind: str, case: Mapping[str, object], ended: str, out: Path, text: str) -> dict[str, str]:
-    """What came of the video in a run: read, refused or bad, with the reason that was told."""
+    """Return whether a run read the video, ended, or listed it as bad, and the reason."""
     name = f"{kind}.mp4"
     if not ended.isdigit():
-        return dict(outcome=f"FAULT: {ended}", told="")
+        return dict(outcome=f"FAULT: {ended}", reason="")
     if ended != "0":
-        # "FILE: REASON" of a BadVideo, or what was told before the start.
+        # "FILE: REASON" of a BadVideo, or of a check before the start.
         lines = [line for line in text.splitlines() if f"/{name}" in line]
-        told = lines[-1].partition(f"/{name}")[2].strip(": ") if lines else ""
-        fault = "" if told and case["policy"] == "raise" else "FAULT: ends without a reason"
-        return dict(outcome=fault or "run refused", told=told)
+        reason = lines[-1].partition(f"/{name}")[2].strip(": ") if lines else ""
+        fault = "" if reason and case["policy"] == "raise" else "FAULT: ends without a reason"
+        return dict(outcome=fault or "run ended", reason=reason)
     table = out / f"bad_videos_{case['tool']}.csv"
     rows = list(csv.DictReader(table.open())) if table.exists() else []
-    told = next((row["reason"] for row in rows if row["path"].endswith(name)), "")
-    if case["policy"] == "raise" and told:
-        return dict(outcome="FAULT: goes on", told=told)
+    reason = next((row["reason"] for row in rows if row["path"].endswith(name)), "")
+    if case["policy"] == "raise" and reason:
+        return dict(outcome="FAULT: continues", reason=reason)
     others = [row["path"] for row in rows if not row["path"].endswith(name)]
     if others:
-        return dict(outcome=f"FAULT: also {others}", told=told)
-    return dict(outcome="listed as bad" if told else "read", told=told)
+        return dict(outcome=f"FAULT: also {others}", reason=reason)
+    return dict(outcome="listed as bad" if reason else "read", reason=reason)
 
 
 def wrong_scores(path: Path, alone: np.ndarray) -> str:
-    """Compare the good videos' scores with those of a test without others."""
+    """Return what is wrong with the scores of the good videos, against a test without others."""
     scores = np.load(path)["scores"]
     if len(scores) != GOOD + 1:
         return f"FAULT: {len(scores)} of {GOOD + 1} scores"
@@ -234,14 +234,14 @@ def wrong_scores(path: Path, alone: np.ndarray) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run; gives the exit code."""
+    """Run the test and return the exit code."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--decoders", nargs="+", choices=DECODERS, default=DECODERS)
     parser.add_argument(
-        "--short", action="store_true", help="only 'raise' without and 'resample' with workers"
+        "--short", action="store_true", help="only 'raise' without workers and 'resample' with them"
     )
-    parser.add_argument("--out", type=Path, help="write a row for each run to this .csv file")
+    parser.add_argument("--out", type=Path, help=".csv file to write, a row for each run")
     args = parser.parse_args(argv)
     prepare()
     init_default_scope("mmaction")
@@ -281,7 +281,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if case["tool"] == "test" and ended == "0":
                 wrong = wrong_scores(out / "scores.npz", alone[case["decoder"]])
                 found["outcome"] = wrong or found["outcome"]
-            found["told"] = found["told"].replace(f"{folder}/", "")[:200]
+            found["reason"] = found["reason"].replace(f"{folder}/", "")[:200]
             rows.append(dict(kind=kind, **case, exit=ended, **found))
             tqdm.write("  ".join(f"{value!s}" for value in rows[-1].values()))
     if args.out is not None:

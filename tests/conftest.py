@@ -89,14 +89,14 @@ def prediction_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in (55, 100):
         _write_kitchen(here / "data" / f"epic_kitchens{number}")
     _write_something(here / "data" / "sthv2")
-    from mmvidformer.datasets.motion.phases import PhasesSpec, make_phases
+    from mmvidformer.datasets.motion.phases import PhasesSpec
     from mmvidformer.datasets.motion.render import Look
-    from mmvidformer.datasets.motion.sequences import SequencesSpec, make_sequences
+    from mmvidformer.datasets.motion.sequences import SequencesSpec
 
     phases = PhasesSpec(train=3, val=3, test=3, shortest=12, look=Look(frames=20))
-    make_phases(phases, here / "data" / "motion_phases")
+    phases.write(here / "data" / "motion_phases")
     sequences = SequencesSpec(train=1, val=1, test=1, actions=4)
-    make_sequences(sequences, here / "data" / "motion_sequences")
+    sequences.write(here / "data" / "motion_sequences")
     return here
 
 

@@ -1,35 +1,38 @@
-"""Each repair: the fault is there without it, gone with it, and it does nothing else."""
+"""Each repair: the fault is present without it, fixed with it, and nothing else changes."""
 
-import importlib.metadata
 import importlib.util
+import re
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
+import torch
+from mmaction.structures import ActionDataSample
+from torch import nn
 
 from mmvidformer import compat
 from mmvidformer.compat import (
-    color_jitter,
     config_names,
     drn,
-    metadata_backport,
+    half_scores,
     mmcv_version,
+    multimodal,
     noise,
+    numpy_2,
     setuptools_82,
 )
-from mmvidformer.compat.finders import after_import
+from mmvidformer.compat.imports import after_import, read_source
 
-# Repairs that the versions of constraints.txt need. When one of these tests fails after an
-# update, the repair has become needless: drop it and its row.
+# Repairs that the versions in constraints.txt need. If one of these tests fails after an update,
+# remove the repair and its row.
 NEEDED_TODAY = (
     "drn",
     "multimodal",
     "checkpoints",
-    "color_jitter",
+    "numpy_2",
     "half_scores",
     "untrusted_checkpoints",
 )
@@ -37,7 +40,7 @@ NEEDED_TODAY = (
 HIDE = """
 import sys
 class Hide:
-    # What is not installed: the other finders do not see it either.
+    # Hides packages from the other finders, as if they were not installed.
     def __init__(self, finder): self.finder = finder
     def __getattr__(self, name): return getattr(self.finder, name)
     def find_spec(self, name, path=None, target=None):
@@ -48,7 +51,7 @@ sys.meta_path[:] = [Hide(finder) for finder in sys.meta_path]
 
 
 def run_python(code: str, hide: tuple[str, ...] = ()) -> subprocess.CompletedProcess:
-    """Run code in a fresh interpreter, from which some packages are hidden."""
+    """Run code in a new interpreter that does not find the packages in ``hide``."""
     code = (HIDE.format(names=hide) if hide else "") + textwrap.dedent(code)
     return subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True
@@ -63,10 +66,10 @@ def succeeds(code: str, hide: tuple[str, ...] = ()) -> str:
 
 @pytest.mark.parametrize("name", NEEDED_TODAY)
 def test_repair_is_still_needed(name: str) -> None:
-    assert getattr(compat, name).needed(), f"compat/{name}.py mends what is no longer broken"
+    assert getattr(compat, name).needed(), f"compat/{name}.py is no longer needed"
 
 
-def test_every_repair_says_what_it_mends() -> None:
+def test_every_repair_documents_its_symptom() -> None:
     for module in compat.REPAIRS:
         assert "Symptom" in module.__doc__, module.__name__
         assert callable(module.needed), module.__name__
@@ -102,7 +105,7 @@ def test_missing_drn_cannot_be_built() -> None:
         DRN()
 
 
-def test_multimodal_models_are_placeholders_that_say_so() -> None:
+def test_multimodal_models_are_placeholders() -> None:
     from mmaction.registry import MODELS
     from mmaction.utils.dependency import WITH_MULTIMODAL
 
@@ -113,7 +116,7 @@ def test_multimodal_models_are_placeholders_that_say_so() -> None:
         MODELS.get("VindLUVQA")()
 
 
-def test_multimodal_models_of_mmpretrain_are_off_too(tmp_path: Path) -> None:
+def test_multimodal_models_of_mmpretrain_are_disabled(tmp_path: Path) -> None:
     package = tmp_path / "mmpretrain" / "utils"
     package.mkdir(parents=True)
     (package / "dependency.py").write_text("WITH_MULTIMODAL = True")
@@ -140,21 +143,11 @@ def test_without_setuptools_mmengine_finds_packages() -> None:
     assert Path(lines[-1]).name == "mmaction"
 
 
-def test_setuptools_is_left_alone_where_it_has_pkg_resources() -> None:
+def test_pkg_resources_of_setuptools_is_preferred() -> None:
     assert not setuptools_82.needed()
     assert "setuptools_82" not in succeeds(
         "import mmvidformer, pkg_resources; print(pkg_resources.get_distribution.__module__)"
     )
-
-
-def test_without_the_metadata_backport_mmaction_imports() -> None:
-    code = """
-    import mmvidformer
-    import mmaction.models
-    from mmaction.utils.dependency import satisfy_requirement
-    print(satisfy_requirement('torch>=2.0'), satisfy_requirement('no-such-package'))
-    """
-    assert succeeds(code, hide=("importlib_metadata",)).splitlines()[-1] == "True False"
 
 
 def test_missing_mmcv_is_explained() -> None:
@@ -164,7 +157,7 @@ def test_missing_mmcv_is_explained() -> None:
 
 
 @pytest.mark.parametrize("version", ["1.7.2", "2.2.0", "3.0.1"])
-def test_unfit_mmcv_is_explained(version: str) -> None:
+def test_wrong_mmcv_is_explained(version: str) -> None:
     result = run_python(
         f"import mmcv.version as v; v.__version__ = {version!r}; import mmvidformer"
     )
@@ -172,7 +165,7 @@ def test_unfit_mmcv_is_explained(version: str) -> None:
     assert ">= 2.0 and < 2.2" in result.stderr
 
 
-def test_colour_jitter_takes_negative_hues() -> None:
+def test_color_jitter_accepts_negative_hues() -> None:
     import mmaction.datasets.transforms  # noqa: F401
     from mmaction.registry import TRANSFORMS
 
@@ -182,15 +175,15 @@ def test_colour_jitter_takes_negative_hues() -> None:
         jitter.brightness = jitter.contrast = jitter.saturation = (1, 1)
         jitter.hue = (offset, offset)
         out = jitter.transform({"imgs": [red]})["imgs"][0]
-        np.testing.assert_array_equal(out, color_jitter.adjust_hue(red, offset))
+        np.testing.assert_array_equal(out, numpy_2.adjust_hue(red, offset))
 
 
 @pytest.mark.parametrize(
     ("factor", "rgb"), [(0.0, (255, 0, 0)), (-30 / 255, (255, 0, 255)), (60 / 255, (0, 255, 0))]
 )
-def test_hue_turns_both_ways(factor: float, rgb: tuple[int, int, int]) -> None:
+def test_hue_rotates_both_ways(factor: float, rgb: tuple[int, int, int]) -> None:
     red = np.full((1, 1, 3), (255, 0, 0), dtype=np.uint8)
-    assert tuple(color_jitter.adjust_hue(red, factor)[0, 0]) == rgb
+    assert tuple(numpy_2.adjust_hue(red, factor)[0, 0]) == rgb
 
 
 def test_configs_are_found_by_name(tmp_path: Path) -> None:
@@ -207,14 +200,14 @@ def test_configs_are_found_by_name(tmp_path: Path) -> None:
         Config.fromfile(tmp_path / "typo.py")
 
 
-def test_configs_of_other_packages_are_found_as_before(tmp_path: Path) -> None:
+def test_configs_of_other_packages_are_still_found(tmp_path: Path) -> None:
     from mmengine.config import Config
 
     (tmp_path / "mine.py").write_text("_base_ = 'mmaction::_base_/default_runtime.py'\n")
     assert Config.fromfile(tmp_path / "mine.py").default_scope == "mmaction"
 
 
-def test_looking_for_a_module_leaves_its_repair_in_place(tmp_path, monkeypatch):
+def test_finding_a_module_without_importing_it_keeps_its_repair(tmp_path, monkeypatch):
     (tmp_path / "looked_for.py").write_text("value = 1\n")
     monkeypatch.syspath_prepend(tmp_path)
     changed = []
@@ -233,19 +226,12 @@ def test_looking_for_a_module_leaves_its_repair_in_place(tmp_path, monkeypatch):
     [("2.0.0rc3", False), ("2.0.0rc4", True), ("2.0.1", True), ("2.1.0", True), ("2.2.0", False),
      ("1.7.2", False), ("2.10.0", False), (None, False)],
 )  # fmt: skip
-def test_mmcv_is_judged_as_mmaction_does(version, fits, monkeypatch):
+def test_mmcv_versions_are_those_of_mmactions_assertion(version, fits, monkeypatch):
     monkeypatch.setattr(mmcv_version, "_installed", lambda: version)
     assert mmcv_version.needed() is not fits
 
 
-def test_the_backports_stand_in_has_all_names_of_the_standard_library():
-    module = ModuleType("importlib_metadata")
-    metadata_backport._fill(module)
-    assert module.version("torch") == importlib.metadata.version("torch")
-    assert set(module.__all__) == set(importlib.metadata.__all__) <= set(vars(module))
-
-
-def test_only_noise_is_silenced() -> None:
+def test_only_noise_is_suppressed() -> None:
     code = """
     import warnings
     import mmvidformer
@@ -263,25 +249,137 @@ def test_only_noise_is_silenced() -> None:
     code = textwrap.dedent(code)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    said = [line.partition("arning: ")[2] for line in done.stderr.splitlines()]
-    assert list(filter(None, said)) == [
+    warned = [line.partition("arning: ")[2] for line in done.stderr.splitlines()]
+    assert list(filter(None, warned)) == [
         "pkg_resources is slow",
         "`broadcast_buffers` is deprecated",
     ]
     assert done.stdout.count("WARNING") + done.stderr.count("WARNING") == 1
 
 
-def test_what_is_silenced_is_still_said() -> None:
-    """When this fails after an update, a row of ``noise`` has become needless: drop it."""
-    homes = {
+def test_suppressed_messages_still_exist_upstream() -> None:
+    """If this fails after an update, remove the row of ``noise`` that is no longer needed."""
+    sources = {
         "mmengine.fileio.file_client": noise.LOG_LINES,
         "mmcv.cnn.bricks.transformer": ["Fail to import ``MultiScaleDeformableAttention``"],
         "pkg_resources": ["pkg_resources is deprecated as an API"],
         "torch.nn.parallel.distributed": ["`broadcast_buffers` is deprecated"],
-        "mmengine.evaluator.metric": ["The prefix is not set in metric class"],
     }
-    for module, lines in homes.items():
+    for module, lines in sources.items():
         spec = importlib.util.find_spec(module)
         if spec is not None:  # setuptools from 82 on has no pkg_resources
             text = Path(spec.origin).read_text()
             assert not [line for line in lines if line not in text], module
+
+
+def test_extract_frames_resizes(tiny_videos, tmp_path: Path) -> None:
+    from mmaction.utils import frame_extract
+
+    paths, frames = frame_extract(str(tiny_videos.root / "val_0.mp4"), 16, str(tmp_path))
+    assert len(paths) == 24
+    assert frames[0].shape == (16, 32, 3)
+
+
+def test_recall_metrics_compute() -> None:
+    from mmaction.evaluation import average_recall_at_avg_proposals
+    from mmaction.evaluation.metrics import RetrievalRecall
+
+    scores = torch.tensor([[0.1, 0.9, 0.0], [0.8, 0.1, 0.2]])
+    recalls = RetrievalRecall.calculate(scores, [[1], [2]], topk=(1, 2), target_indices=True)
+    assert [recall.item() for recall in recalls] == [50, 100]
+    truth = {"a": np.array([[0.0, 1.0]])}
+    proposals = {"a": np.array([[0.0, 1.0, 0.9]])}
+    *_, per_video, area = average_recall_at_avg_proposals(truth, proposals, 1)
+    assert per_video[-1] == 1
+    assert area == pytest.approx(0.5)  # recall is 1 at the last of 100 points only
+
+
+def test_ava_precision_without_values_is_nan() -> None:
+    from mmaction.evaluation.functional.ava_evaluation.metrics import compute_average_precision
+
+    assert np.isnan(compute_average_precision(None, None))
+
+
+def test_pose_compact_crops_to_the_keypoints() -> None:
+    import mmaction.datasets.transforms  # noqa: F401
+    from mmaction.registry import TRANSFORMS
+
+    compact = TRANSFORMS.build({"type": "PoseCompact", "padding": 0.0, "threshold": 1})
+    keypoint = np.array([[[[10.0, 20.0], [30.0, 40.0]]]])
+    assert compact({"img_shape": (64, 64), "keypoint": keypoint})["img_shape"] == (20, 20)
+
+
+def test_numpy_itself_is_not_changed() -> None:
+    assert not any(hasattr(np, name) for name in numpy_2.NAMES)
+
+
+def test_all_modules_with_removed_names_are_repaired() -> None:
+    root = Path(importlib.util.find_spec("mmaction").submodule_search_locations[0])
+    used = {}
+    for path in root.rglob("*.py"):
+        names = set(re.findall(r"\bnp\.(\w+)", path.read_text(encoding="utf-8")))
+        if ".mim" not in path.parts and (lost := {n for n in names if not hasattr(np, n)}):
+            used[".".join(path.relative_to(root.parent).with_suffix("").parts)] = lost
+    assert used.keys() == set(numpy_2.MODULES)
+    assert set().union(*used.values()) == numpy_2.NAMES.keys()
+
+
+def _base_head() -> nn.Module:
+    from mmaction.models.heads import BaseHead
+
+    class Head(BaseHead):
+        def forward(self, feats: torch.Tensor) -> torch.Tensor:
+            return feats
+
+    return Head(num_classes=3, in_channels=2)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_heads_compute_losses_and_predictions_in_float32(dtype: torch.dtype) -> None:
+    head, scores = _base_head(), torch.tensor([[0.0, 3.0, 1.0]])
+    losses = head.loss(scores.to(dtype), [ActionDataSample().set_gt_label(1)])
+    assert losses["top1_acc"] == 1
+    torch.testing.assert_close(
+        losses["loss_cls"], nn.functional.cross_entropy(scores, torch.tensor([1]))
+    )
+    (sample,) = head.predict(scores.to(dtype), [ActionDataSample()])
+    assert sample.pred_score.dtype == torch.float32
+    assert sample.pred_label == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
+def test_other_scores_are_passed_on(dtype: torch.dtype) -> None:
+    scores = {"verb": torch.zeros(1, 3, dtype=dtype), "names": ["a"]}
+    assert half_scores.widen(scores)["verb"] is scores["verb"]
+
+
+REPAIRED = {
+    half_scores: ("mmaction/models/heads/base.py", "x = scores.float()"),
+    drn: ("mmaction/models/localizers/drn/drn.py", "class DRN: ..."),
+    multimodal: ("transformers/modeling_utils.py", "def apply_chunking_to_forward(): ..."),
+}
+
+
+@pytest.mark.parametrize("repair", REPAIRED)
+def test_repair_is_not_needed_if_upstream_fixes_the_fault(repair, tmp_path, monkeypatch) -> None:
+    assert repair.needed()
+    name, source = REPAIRED[repair]
+    path = tmp_path / name
+    path.parent.mkdir(parents=True)
+    path.write_text(source)
+    package = name.partition("/")[0]
+    (tmp_path / package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, package, raising=False)
+    assert not repair.needed()
+
+
+def test_sources_are_read_without_an_import() -> None:
+    code = """
+    import sys
+    from mmvidformer.compat.imports import read_source
+    print("class BaseHead" in read_source("mmaction", "models/heads/base.py"))
+    print("mmaction.models" in sys.modules)
+    """
+    assert succeeds(code).splitlines()[-2:] == ["True", "False"]
+    assert read_source("mmaction", "none.py") == read_source("no_such_package", "a.py") == ""

@@ -1,4 +1,4 @@
-"""Checkpoints as the stack reads them: safely, or not at all."""
+"""Checkpoints are read without running code that they contain."""
 
 import pickle
 import zipfile
@@ -57,9 +57,7 @@ def test_a_checkpoint_that_would_run_code_is_refused_with_a_remedy(tmp_path):
 
     path, mark = tmp_path / "evil.pth", tmp_path / "was_run"
     torch.save({"state_dict": _RunsCode(mark)}, path)
-    with pytest.raises(
-        pickle.UnpicklingError, match=r"evil\.pth is refused: it names pathlib"
-    ) as e:
+    with pytest.raises(ValueError, match=r"evil\.pth is refused: it names pathlib") as e:
         CheckpointLoader.load_checkpoint(str(path), logger="silent")
     assert "safetensors" in str(e.value) and "weights_only" not in str(e.value)
     assert not mark.exists()
@@ -82,7 +80,7 @@ def test_downloaded_weights_are_read_safely(tmp_path, monkeypatch):
     there = tmp_path / "hub" / "checkpoints" / "evil.pth"  # as if it had been downloaded before
     there.parent.mkdir(parents=True)
     torch.save({"state_dict": _RunsCode(mark)}, there)
-    with pytest.raises(pickle.UnpicklingError, match="refused"):
+    with pytest.raises(ValueError, match="refused"):
         CheckpointLoader.load_checkpoint("https://localhost/evil.pth", logger="silent")
     assert not mark.exists()
 

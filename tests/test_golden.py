@@ -1,8 +1,8 @@
-"""Outputs of the reference implementations, number by number.
+"""Outputs compared with those of the reference implementations.
 
-Each file is a case. The folder comes from ``MMVIDFORMER_GOLDEN_DIR``; all shapes and settings are
-read from the files, so that any file of the same form can be put there. Files of a family that
-has no row in ``FAMILIES`` are for other software and not collected.
+Each file is a case. ``MMVIDFORMER_GOLDEN_DIR`` overrides the folder. All shapes and settings are
+read from the files, so any file of the same form can be added. Files of a family without a row in
+``FAMILIES`` are for other software and are ignored.
 """
 
 import json
@@ -15,19 +15,19 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.convert.describe import (
+from mmvidformer.convert import read_model
+from mmvidformer.convert.feature_fixation import from_feature_fixation
+from mmvidformer.convert.horst import from_horst, layer_rules
+from mmvidformer.convert.keymap import apply_rules
+from mmvidformer.convert.own import (
     count_blocks,
     feature_fixation_settings,
     horst_settings,
     vivit_settings,
 )
-from mmvidformer.convert.detect import read_model
-from mmvidformer.convert.feature_fixation import from_feature_fixation
-from mmvidformer.convert.horst import from_horst, layer_rules
-from mmvidformer.convert.keymap import apply_rules
 from mmvidformer.convert.scenic import from_scenic
 from mmvidformer.convert.timesformer import from_timesformer
-from mmvidformer.datasets.transforms.observe_before import observed_frames
+from mmvidformer.datasets.transforms import ObserveBefore
 from mmvidformer.evaluation.anticipation import AnticipationMetric, marginal_scores
 from mmvidformer.models import FeatureFixationTransformer, Horst, TimeSformer, ViViT
 from mmvidformer.models.horst.classifiers import LinearClassifier, UnrollingClassifier
@@ -38,7 +38,7 @@ FOLDER = Path(os.environ.get("MMVIDFORMER_GOLDEN_DIR") or DEFAULT)
 MSGPACK = ".flax.msgpack"
 TOLERANCE = 1e-4
 
-# Scheme of each reference model; the others of ``meta['model']`` differ in their weights only.
+# Scheme of each reference model; other names in ``meta['model']`` differ in their weights only.
 VIVIT_SCHEMES = {
     "m1": "spacetime",
     "m2": "factorized_encoder",
@@ -51,7 +51,7 @@ VIVIT_SCHEMES = {
 def _vivit_scheme(model: str) -> str:
     fitting = [scheme for name, scheme in VIVIT_SCHEMES.items() if model.startswith(name)]
     if len(fitting) != 1:
-        raise ValueError(f"no ViViT model {model!r}; known are {sorted(VIVIT_SCHEMES)}")
+        raise ValueError(f"no ViViT model named {model!r}; choose from {sorted(VIVIT_SCHEMES)}")
     return fitting[0]
 
 
@@ -72,7 +72,7 @@ def _check_vivit(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
 
     backbone = ViViT(**settings | {"clip_len": size[0]})
     width, classes = result.state["cls_head.fc_cls.weight"].shape[::-1]
-    model = _recogniser(backbone, width, classes, result.state)
+    model = _recognizer(backbone, width, classes, result.state)
     clip = torch.from_numpy(arrays["input"]).float().permute(0, 4, 1, 2, 3)
     with torch.no_grad():
         logits = model["cls_head"].fc_cls(model["backbone"](clip))
@@ -100,9 +100,9 @@ def _check_timesformer(path: Path, arrays: dict[str, np.ndarray], meta: dict) ->
         img_size=(height, width),
         clip_len=meta["num_frames"],
         patch_size=patch,
-        resize_rule="nearest",  # the reference's, for clips of another size than its tables
+        resize_rule="nearest",  # as in the reference, for clips of another size than its tables
     )
-    model = _recogniser(backbone, width_, classes, result.state)
+    model = _recognizer(backbone, width_, classes, result.state)
     with torch.no_grad():
         features = model["backbone"](clip)
         logits = model["cls_head"].fc_cls(features)
@@ -110,7 +110,7 @@ def _check_timesformer(path: Path, arrays: dict[str, np.ndarray], meta: dict) ->
     _assert_equal(logits, arrays["output"])
 
 
-# Gates of the reference by our scheme of fixation.
+# Fixation scheme for each kind of gates in the reference.
 FIXATIONS = {"none": None, "shared": "qkv_shared", "unshared": "qkv"}
 
 
@@ -143,7 +143,7 @@ def _check_feature_fixation(path: Path, arrays: dict[str, np.ndarray], meta: dic
 
 
 def _check_horst(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
-    """One of the official classes: ``part`` says which."""
+    """Compare with one of the official classes, named by ``part``."""
     HORST_PARTS[meta["part"]](arrays, meta)
 
 
@@ -214,7 +214,8 @@ HORST_PARTS = {
 
 def _check_anticipation_frames(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
     step, count, fps = (arrays[name].item() for name in ("time_step", "sequence_length", "fps"))
-    found = [observed_frames(start / fps, fps, step, count) for start in arrays["starts"].tolist()]
+    observe = ObserveBefore(step, count)
+    found = [observe.frames(start / fps, fps) for start in arrays["starts"].tolist()]
     np.testing.assert_array_equal(found, arrays["frames"])
     np.testing.assert_array_equal([frames[-1] >= 1 for frames in found], arrays["valid"])
 
@@ -243,7 +244,7 @@ def _check_anticipation_metrics(path: Path, arrays: dict[str, np.ndarray], meta:
         for task in tasks:
             for own, key in (("top1", "top1"), ("top5", "top5"), ("recall5", f"recall5_{name}")):
                 ours = [found[f"{task}/{own}_{time:.2f}s"] for time in times]
-                # Sums in another order: the last digit of a double.
+                # The sums have another order, which changes the last digit of a double.
                 np.testing.assert_allclose(ours, arrays[f"{key}_{task}"], rtol=0, atol=1e-14)
 
 
@@ -255,7 +256,7 @@ def _params(arrays: dict[str, np.ndarray]) -> dict[str, Tensor]:
     }
 
 
-def _recogniser(backbone: nn.Module, width: int, classes: int, state: dict) -> nn.ModuleDict:
+def _recognizer(backbone: nn.Module, width: int, classes: int, state: dict) -> nn.ModuleDict:
     model = nn.ModuleDict({"backbone": backbone, "cls_head": nn.Module()})
     model["cls_head"].fc_cls = nn.Linear(width, classes)
     model.load_state_dict(state)
@@ -279,7 +280,7 @@ FAMILIES: dict[str, Callable[[Path, dict[str, np.ndarray], dict], None]] = {
 
 
 def _arrays_path(path: Path) -> Path:
-    """File with input and output: the file itself, or the namesake of a checkpoint."""
+    """File with input and output: the file itself, or that of the same name as a checkpoint."""
     if not path.name.endswith(MSGPACK):
         return path
     return path.with_name(path.name.removesuffix(MSGPACK) + ".npz")
@@ -296,7 +297,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _family(path: Path) -> str | None:
-    if not _arrays_path(path).is_file():  # a checkpoint without its namesake; the case fails
+    if not _arrays_path(path).is_file():  # a checkpoint without such a file; its case fails
         return next(iter(FAMILIES))
     with np.load(_arrays_path(path), allow_pickle=False) as file:
         return json.loads(str(file["meta"])).get("family") if "meta" in file.files else None

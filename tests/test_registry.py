@@ -1,7 +1,8 @@
-"""A backbone and attention layers, named from every scope that a config may have."""
+"""Backbones and layers by name, from each scope that a config can have."""
 
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 
 import pytest
@@ -24,14 +25,14 @@ BLOCK = {"dim": 16, "num_heads": 2, "sublayers": [{"patterns": ["time"]}, {"patt
 
 @pytest.fixture
 def scope(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Default scope, for the length of a test."""
+    """Default scope during a test."""
     with DefaultScope.overwrite_default_scope(request.param):
         yield request.param
 
 
 @pytest.fixture(scope="module")
 def sibling() -> Registry:
-    """What MMPreTrain and MMDetection look like: another child of MMEngine's registry."""
+    """Registry of a sibling project such as MMPreTrain: another child of MMEngine's."""
     return Registry("model", parent=ROOT, scope="mmsibling")
 
 
@@ -55,7 +56,7 @@ def test_from_mmaction(scope: str) -> None:
 
 
 @pytest.mark.parametrize("scope", ["mmvidformer"], indirect=True)
-def test_from_our_own_scope_mmactions_names_still_resolve(scope: str) -> None:
+def test_from_our_scope_names_of_mmaction_resolve(scope: str) -> None:
     check(registry.MODELS.build, "")
     from mmaction.models.recognizers import Recognizer3D
 
@@ -78,7 +79,7 @@ def test_from_a_sibling_project(sibling: Registry, scope: str, prefix: str) -> N
     assert type(attention) is layers.Attention
 
 
-def test_mmactions_timesformer_is_untouched() -> None:
+def test_timesformer_of_mmaction_is_unchanged() -> None:
     from mmaction.registry import MODELS
 
     theirs = MODELS.get("TimeSformer")
@@ -87,19 +88,31 @@ def test_mmactions_timesformer_is_untouched() -> None:
     assert ours.__module__ == "mmvidformer.models.timesformer"
 
 
-def test_backbones_need_neither_scope_nor_mmactions_models() -> None:
-    code = (
-        "import sys, torch\n"
-        "from mmvidformer.models import ViViT\n"
-        f"print(ViViT(**{BACKBONE!r})(torch.zeros(1, 3, 2, 16, 16)).shape[1])\n"
-        "print('mmaction.models' in sys.modules)\n"
-    )
+def test_backbones_need_neither_scope_nor_models_of_mmaction() -> None:
+    code = """
+        import sys, torch
+        from mmengine.registry import DefaultScope
+        from mmvidformer import optimize_for_inference
+        from mmvidformer.models import FeatureFixationTransformer, Horst, TimeSformer, ViViT
+
+        sizes = dict(arch=dict(embed_dims=16, depth=1, num_heads=2), img_size=16, clip_len=2)
+        clip = torch.zeros(1, 3, 2, 16, 16)
+        print(tuple(ViViT(tubelet=(2, 8, 8), **sizes)(clip).shape))
+        print(tuple(optimize_for_inference(TimeSformer(patch_size=8, **sizes))(clip).shape))
+        print(tuple(FeatureFixationTransformer(patch_size=8, **sizes)(clip).shape))
+        print(tuple(Horst(3, [4])(clip.transpose(1, 2))[0].y.shape))
+        print("mmaction.models" in sys.modules, DefaultScope.get_current_instance())
+    """
     result = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert result.stdout.split() == ["16", "False"]
+    shapes = ["(1, 16)", "(1, 16)", "(1, 2, 3, 3, 16)", "(1, 2, 4, 16, 16)"]
+    assert result.stdout.splitlines() == [*shapes, "False None"]
 
 
-def test_layers_are_registered_from_outside() -> None:
+def test_layers_are_registered() -> None:
     for name in ("Attention", "TransformerBlock", "Mlp", "TubeletEmbedding", "PositionEmbedding"):
         assert registry.MODELS.get(name) is getattr(layers, name)

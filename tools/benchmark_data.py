@@ -1,108 +1,89 @@
-"""Measure what loading costs, part by part, and how many workers keep up with the model.
+"""Measure the parts of data loading, and whether the dataloader keeps up with the model.
 
 python tools/benchmark_data.py CONFIG [--split train] [--model] [--out work_dirs/benchmark_data]
 
-prints a table, milliseconds of one sample in one process (medians), and with --out writes it as
-data.csv and draws it as data.png. Against what the model takes (--model measures its step on this
-device, --clips-per-second states it) it tells whether the loader or the model is the limit, and
-suggests the number of workers. The rows of place "worker" run in the loader's processes, those of
-place "main" between the model's steps.
+Prints the median milliseconds of each part for one sample in one process. --out writes them to
+data.csv and data.png. --model measures the model's step on this device, --clips-per-second gives
+its speed; with either, the slower of dataloader and model is named and a number of workers
+suggested. Dataloader workers run the parts of process "worker", between two steps of the model the
+main process runs those of process "main".
 """
 
-import csv
+import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmengine.config import DictAction
-from mmengine.registry import init_default_scope
-from rich.console import Console
-from rich.table import Table
-
 from mmvidformer.analysis.data_loading import (
     Part,
-    Verdict,
-    judge,
+    loading_rate,
     measure_loading,
     model_rate,
+    suggest_workers,
 )
+from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import load_config
+from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.engine.decoding import set_video_backend
-from mmvidformer.engine.launch import run_tool
-from mmvidformer.visualization import draw_parts
-
-COLUMNS = ("part", "place", "ms", "share")
+from mmvidformer.engine.launch import add_model_arguments, run_tool
+from mmvidformer.visualization.plots import draw_parts
 
 
 def rows_of(parts: Sequence[Part]) -> list[list[str]]:
-    """Rows of the table; the share is that of the worker's whole time."""
-    whole = sum(part.milliseconds for part in parts if part.place == "worker")
-    rows = [
-        [
-            part.name,
-            part.place,
-            f"{part.milliseconds:.3f}",
-            f"{part.milliseconds / whole:.1%}" if part.place == "worker" else "",
-        ]
-        for part in parts
-    ]
-    return [*rows, ["whole sample", "worker", f"{whole:.3f}", "100.0%"]]
+    """Return the rows of the table; fractions are those of the worker's total."""
+    total = sum(part.milliseconds for part in parts if part.process == "worker")
+    rows = []
+    for part in [*parts, Part("total", "worker", total)]:
+        fraction = f"{part.milliseconds / total:.1%}" if part.process == "worker" else ""
+        rows.append([part.name, part.process, f"{part.milliseconds:.3f}", fraction])
+    return rows
 
 
-def sentence(verdict: Verdict, parts: Sequence[Part]) -> str:
-    """What the comparison comes to."""
-    costliest = max(parts, key=lambda part: part.milliseconds * (part.place == "worker"))
+def compare(parts: Sequence[Part], model: float, workers: int, cores: int) -> str:
+    """Return a sentence on the clips per second of dataloader and model."""
+    loader, suggested = loading_rate(parts, workers, cores), suggest_workers(parts, model, cores)
     text = (
-        f"{verdict.workers} workers give {verdict.loader:.1f} clips/s, the model takes "
-        f"{verdict.model:.1f}: the {verdict.limit} is the limit. "
+        f"{workers} workers load {loader:.1f} clips per second, the model processes {model:.1f}: "
+        f"the {'dataloader' if loader < model else 'model'} is the bottleneck. "
     )
-    if verdict.suggested is None:
-        return text + f"The cores do not suffice for more; the costliest part is {costliest.name}."
-    return text + f"Suggested: {verdict.suggested} workers for each process of the model."
-
-
-def save(folder: Path, rows: Sequence[Sequence[str]], parts: Sequence[Part], title: str) -> None:
-    """Write data.csv and data.png."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "data.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([COLUMNS, *rows])
-    costs = {f"{part.name} ({part.place})": part.milliseconds for part in parts}
-    draw_parts(costs, "ms a sample", title).savefig(folder / "data.png")
+    if suggested is not None:
+        return text + f"Suggested: {suggested} workers per process."
+    slowest = max(parts, key=lambda part: part.milliseconds * (part.process == "worker"))
+    return text + f"{cores} cores are too few for more; the slowest part is {slowest.name}."
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measure as the command line says."""
+    """Measure and print."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("config", help="a config file, or the name of a shipped config")
+    add_model_arguments(parser, checkpoint=False, device=False)
     parser.add_argument("--split", choices=["train", "val", "test"], default="train")
-    parser.add_argument("--samples", type=int, default=32, help="samples to load (32)")
-    parser.add_argument("--workers", type=int, help="worker processes; default: the config's")
-    parser.add_argument("--cores", type=int, help="cores for them; default: this machine's")
+    parser.add_argument("--samples", type=int, default=32, help="samples to load (default 32)")
+    parser.add_argument("--workers", type=int, help="dataloader workers; default: the config's")
+    parser.add_argument("--cores", type=int, help="cores for them; default: those of this process")
     rate = parser.add_mutually_exclusive_group()
-    rate.add_argument("--model", action="store_true", help="measure the model's step here")
-    rate.add_argument("--clips-per-second", type=float, help="what the model takes elsewhere")
+    rate.add_argument("--model", action="store_true", help="measure the model's step")
+    rate.add_argument("--clips-per-second", type=float, help="speed of the model, if known")
+    parser.add_argument("--video-backend", choices=BACKENDS, help="library that decodes videos")
     parser.add_argument("--out", type=Path, help="folder for data.csv and data.png")
-    parser.add_argument("--cfg-options", nargs="+", action=DictAction, help="as tools/train.py")
     args = parser.parse_args(argv)
 
     cfg = load_config(args.config, args.cfg_options)
-    if cfg.get("video_backend"):
-        set_video_backend(cfg, cfg.video_backend)
-    init_default_scope(cfg.get("default_scope", "mmaction"))
-    parts = measure_loading(cfg, args.split, args.samples)
-    rows = rows_of(parts)
-    table = Table(*COLUMNS, title=f"{args.config}, {args.split}")
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
-    if args.out is not None:
-        save(args.out, rows, parts, f"{args.config}, {args.split}")
+    if args.video_backend:
+        set_video_backend(cfg, args.video_backend)
+    parts, title = measure_loading(cfg, args.split, args.samples), f"{args.config}, {args.split}"
+    file = args.out / "data.csv" if args.out else None
+    print_table(["part", "process", "ms", "fraction"], rows_of(parts), title, file)
+    if args.out:
+        bars = {f"{part.name} ({part.process})": part.milliseconds for part in parts}
+        draw_parts(bars, "ms per sample", title).savefig(args.out / "data.png")
     model = model_rate(cfg, args.split) if args.model else args.clips_per_second
     if model is not None:
-        loader = cfg[f"{args.split}_dataloader"]
-        workers = loader.get("num_workers", 0) if args.workers is None else args.workers
-        print(sentence(judge(parts, model, workers, args.cores), parts))
+        workers = args.workers
+        if workers is None:
+            workers = cfg[f"{args.split}_dataloader"].get("num_workers", 0)
+        affinity = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+        print(compare(parts, model, workers, args.cores or len(affinity(0))))
 
 
 if __name__ == "__main__":

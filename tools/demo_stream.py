@@ -1,77 +1,57 @@
-"""Predict as a video or a camera goes on: python tools/demo_stream.py CONFIG CHECKPOINT SOURCE.
+"""Predict while a video or a camera runs: python tools/demo_stream.py CONFIG CHECKPOINT SOURCE.
 
-Reads frame by frame, and tells after each step what is being done (early recognition) or what comes
-next (anticipation): in a window (--show), as a film (--out), as JSON lines (--json). Without any of
-these, JSON lines go to the standard output. Memory and time a step do not grow.
+Reads frame by frame, and predicts after each step the class so far (early recognition) or what
+comes next (anticipation): in a window (--show), as a video (--out), as JSON lines (--json). Without
+any of these, JSON lines go to the standard output. Memory and time per step are constant.
 """
 
 import contextlib
 import json
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmengine.config import DictAction
 from tqdm import tqdm
 
-from mmvidformer.apis import (
-    Capture,
-    build_frame_pipeline,
-    load_stream_model,
-    read_class_names,
-    stream_predictions,
-    stream_tasks,
-    to_bars,
-    to_record,
-)
+from mmvidformer.apis import Capture, StreamRecognizer
+from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
-from mmvidformer.engine.launch import run_tool
-from mmvidformer.visualization import Film, StreamPages, Window, watch_states
+from mmvidformer.engine.launch import add_model_arguments, run_tool
+from mmvidformer.visualization.horst import look_back
+from mmvidformer.visualization.pages import draw_page, stream_bars
+from mmvidformer.visualization.videos import VideoOutput, check_display
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
-    """Read the command line."""
-    parser = ArgumentParser(description=__doc__)
-    parser.add_argument("config", help="a config file, or the name of a shipped config (horst_*)")
-    parser.add_argument("checkpoint", help="checkpoint file or address")
-    parser.add_argument("source", help="video file, or number of a camera (0 is the first)")
-    parser.add_argument("--show", action="store_true", help="in a window; q or Esc ends it")
-    parser.add_argument("--out", type=Path, help="film of all steps (.mp4)")
-    parser.add_argument("--json", help="file of JSON lines, one a step; - is the standard output")
+    """Parse the command line."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    add_model_arguments(parser)
+    parser.add_argument("source", help="video file, or index of a camera (0, ...)")
+    parser.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
+    parser.add_argument("--out", type=Path, help="video of all steps (.mp4)")
+    parser.add_argument("--json", help="file of JSON lines, one per step; - is the standard output")
     parser.add_argument(
         "--overlay",
         action="store_true",
-        help="show what a HORST layer looks back at: heat over the frame, past frames by weight",
+        help="show what a HORST layer attends to: heat on the frame, past frames by weight",
     )
-    parser.add_argument("--layer", type=int, default=-1, help="which layer's (default: the last)")
-    parser.add_argument("--topk", type=int, default=5, help="classes that are told (default: 5)")
-    parser.add_argument(
-        "--names",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="class names, text with one a line or csv; anticipation: verb=FILE noun=FILE ...",
-    )
+    parser.add_argument("--layer", type=int, default=-1, help="its index (default: the last)")
+    parser.add_argument("--topk", type=int, default=5, help="number of classes (default: 5)")
+    add_classes_argument(parser)
     parser.add_argument(
         "--ahead",
         type=float,
         default=1.0,
-        help="seconds ahead that window and film show, of a model that names times (default: 1)",
+        help="seconds ahead to show, if the model anticipates at several times (default: 1)",
     )
-    parser.add_argument(
-        "--restart", type=float, help="forget all every so many seconds (default: never)"
-    )
-    parser.add_argument("--device", default="cpu", help="such as cuda (default: cpu)")
-    parser.add_argument(
-        "--cfg-options", nargs="+", action=DictAction, help="settings to change, as key=value"
-    )
+    parser.add_argument("--restart", type=float, help="seconds between resets of the state")
     args = parser.parse_args(argv)
     if args.topk < 1:
         parser.error(f"--topk must be at least 1, got {args.topk}")
     if args.restart is not None and args.restart <= 0:
-        parser.error(f"--restart must be above 0 seconds, got {args.restart}")
+        parser.error(f"--restart must be positive, got {args.restart}")
     if not (args.show or args.out):
         if args.overlay:
             parser.error("--overlay needs --show or --out")
@@ -80,52 +60,43 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Stream as the command line says."""
+    """Run the tool."""
     args = parse_args(argv)
-    cfg = load_config(args.config, args.cfg_options)
+    if args.show:
+        check_display()
     with contextlib.ExitStack() as stack:
         source = stack.enter_context(Capture(args.source))
-        model = load_stream_model(cfg, args.checkpoint, args.device)
-        names = read_class_names(args.names, stream_tasks(model))
-        pipeline = build_frame_pipeline(cfg)
-        rate = pipeline.pace().rate(source.fps)
-        restart = None if args.restart is None else max(1, round(args.restart * rate))
-        watch = stack.enter_context(watch_states(model.neck, args.layer)) if args.overlay else None
-        window = stack.enter_context(Window(f"{args.source}: q ends")) if args.show else None
-        lines = None
-        if args.json == "-":
-            lines = sys.stdout
-        elif args.json:
+        cfg = load_config(args.config, args.cfg_options)
+        recognizer = StreamRecognizer(cfg, args.checkpoint, args.device, args.classes)
+        if args.overlay:
+            steps = look_back(recognizer, source, args.layer, args.restart)
+        else:
+            steps = recognizer(source, args.restart)
+        lines = sys.stdout if args.json == "-" else None
+        if args.json and lines is None:
             lines = stack.enter_context(open(args.json, "w", encoding="utf-8"))
+        title = f"{args.source}: q ends" if args.show else None
+        rate = recognizer.pipeline.rate(source.fps)
+        output = stack.enter_context(VideoOutput(args.out, rate, title))
         bar = stack.enter_context(tqdm(total=source.total, unit="frame", disable=None))
-        stack.enter_context(contextlib.suppress(KeyboardInterrupt))  # the way to end a camera
-        pages = film = None
-        steps, start = 0, time.perf_counter()
-        for prediction in stream_predictions(model, pipeline.read(source), restart):
-            frame = prediction.frame
-            steps += 1
+        stack.enter_context(contextlib.suppress(KeyboardInterrupt))  # how to end a camera
+        count, start = 0, time.perf_counter()
+        for found in steps:
+            count += 1
+            frame, parts = (found.frame, found.page_parts()) if args.overlay else (found, {})
             bar.update(frame.number + 1 - bar.n)
             if lines:
-                record = to_record(prediction, names, args.topk, pipeline.time_step)
-                print(json.dumps(record, ensure_ascii=False), file=lines, flush=True)
-            if window is None and args.out is None:
-                continue
-            picture = frame.picture
-            bars = to_bars(prediction, names, args.topk, pipeline.time_step, args.ahead)
-            if pages is None:
-                pages = StreamPages(picture.shape[:2], bars, watch.order if watch else 0)
-                if args.out:
-                    args.out.parent.mkdir(parents=True, exist_ok=True)
-                    film = stack.enter_context(Film(args.out, rate, pages.size))
-            heading = f"{frame.seconds:.2f} s, frame {frame.number}"
-            page = pages.draw(picture, heading, bars, watch.latest if watch else None)
-            if film:
-                film.add(page)
-            if window and not window.show(page, None if source.is_camera else frame.seconds):
-                break
-    each = 1000 * (time.perf_counter() - start) / max(steps, 1)
-    written = ", ".join(str(path) for path in (args.out, args.json) if path and path != "-")
-    print(f"{steps} steps, {each:.1f} ms each{'; ' if written else ''}{written}", file=sys.stderr)
+                record = json.dumps(frame.record(args.topk), ensure_ascii=False)
+                print(record, file=lines, flush=True)
+            if args.show or args.out:
+                heading = f"{frame.seconds:.2f} s, frame {frame.number}"
+                bars = stream_bars(frame, args.topk, args.ahead)
+                page = draw_page(frame.picture, heading, bars, **parts)
+                if not output.add(page, None if source.is_camera else frame.seconds):
+                    break
+    each = 1000 * (time.perf_counter() - start) / max(count, 1)
+    written = "".join(f", {path}" for path in (args.out, args.json) if path and path != "-")
+    print(f"{count} steps, {each:.1f} ms each{written}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,34 +1,31 @@
-"""Export a recogniser: python tools/export.py CONFIG [CHECKPOINT] --out model.onnx or model.pt2.
+"""Export a recognizer: python tools/export.py CONFIG [CHECKPOINT] --out model.onnx or model.pt2.
 
-A recogniser of clips becomes a graph from one view of each clip to logits; a recurrent one a graph
-of one frame, with the state as inputs and outputs. The batch is free, the other sizes are fixed.
-The file is loaded again and compared with the model; above 1e-4 it is removed, and the exit status
-is not 0. ONNX needs the extra 'export' (onnx, onnxruntime, onnxscript).
+A recognizer of clips becomes a graph from one view of each clip to logits, a recurrent one a graph
+of one frame with the state as inputs and outputs. The batch size is free, other sizes are fixed.
+The file is loaded again and compared with the model; if they differ by more than 1e-4 it is
+deleted and the exit status is 1. ONNX needs: pip install "mmvidformer[export]".
 """
 
-import argparse
 import json
 import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from mmengine.config import DictAction
 
 from mmvidformer.config import clip_shape, frame_shape, is_recurrent, load_config
-from mmvidformer.engine.launch import run_tool
+from mmvidformer.engine.launch import add_model_arguments, run_tool
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.export import ExportError, export, make_graph
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Export as the command line says, and give the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("config", help="a config file, or the name of a shipped config")
+    """Run the tool; returns the exit status."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    add_model_arguments(parser, checkpoint=False, device=False)
     parser.add_argument(
-        "checkpoint", nargs="?", help="checkpoint file or address; default: initial weights"
+        "checkpoint", nargs="?", help="checkpoint file or URL (default: initial weights)"
     )
     parser.add_argument("--out", type=Path, required=True, help="file to write, .onnx or .pt2")
     parser.add_argument(
@@ -36,37 +33,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         type=int,
         nargs="+",
         metavar="N",
-        help="T H W of the clips, or H W of the frames of a stream; default: the config's",
+        help="T H W of the clips, or H W of the frames of a stream (default: the config's)",
     )
     parser.add_argument(
         "--pixels",
         choices=["uint8", "float32"],
-        help="input are pixels of 0 to 255, which the graph normalises; default: normalised input",
+        help="inputs are pixels from 0 to 255, which the graph normalizes (default: normalized)",
     )
-    parser.add_argument(
-        "--ahead",
-        type=int,
-        help="streams that anticipate: steps to look ahead; default: the head's logged_time",
-    )
-    parser.add_argument(
-        "--cfg-options", nargs="+", action=DictAction, help="settings to change, as key=value"
-    )
+    parser.add_argument("--ahead", type=int, help="steps to look ahead, for anticipation")
     args = parser.parse_args(argv)
     cfg = load_config(args.config, args.cfg_options)
     stream = is_recurrent(cfg)
     if args.shape and len(args.shape) != (2 if stream else 3):
-        parser.error(f"--shape of this model is {'H W' if stream else 'T H W'}, got {args.shape}")
+        parser.error(f"--shape must be {'H W' if stream else 'T H W'} here, got {args.shape}")
     size = (3, *args.shape) if args.shape else (frame_shape if stream else clip_shape)(cfg)
     torch.manual_seed(0)
     graph = make_graph(load_recognizer(cfg, args.checkpoint), size, args.pixels, args.ahead)
     try:
-        report = export(graph, args.out)
+        difference = export(graph, args.out)
     except ExportError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"inputs: {json.dumps(report.inputs)}")
-    print(f"outputs: {', '.join(report.outputs)}")
-    print(f"{report.path}: largest difference from the model {report.difference:.1e}")
+    shapes = (("batch", *value.shape[1:]) for value in graph.inputs(batch=1)[0])
+    print(f"inputs: {json.dumps(dict(zip(graph.input_names, shapes, strict=True)))}")
+    print(f"outputs: {', '.join(graph.output_names)}")
+    print(f"{args.out}: largest difference from the model {difference:.1e}")
     return 0
 
 

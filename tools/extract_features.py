@@ -1,44 +1,27 @@
-"""Features of videos: python tools/extract_features.py CONFIG CHECKPOINT VIDEOS --out DIR.
+"""Extract features of videos: python tools/extract_features.py CONFIG CHECKPOINT VIDEOS --out DIR.
 
-VIDEOS is a video, a folder, or a list in MMAction2's format (.txt). Each video gets a file of the
-same name and place, as class/clip.mp4.npy; videos whose file is there are passed over, so that a
-call that was cut off goes on. Exit status: 0, or 1 if a video failed (they are in failed.txt).
+VIDEOS is a video, a folder, or a list in MMAction2's format (.txt). The features of class/clip.mp4
+go to class/clip.mp4.npy. Videos whose file exists are skipped, so that a run that was interrupted
+can be started again. Exit status: 0, or 1 if a video failed (they are listed in failed.txt).
 """
 
+import json
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from mmengine.config import DictAction
+import numpy as np
 from tqdm import tqdm
 
-from mmvidformer.apis.features import FORMATS, check_record, video_features, write_features
-from mmvidformer.apis.video_views import VideoViews
+from mmvidformer.apis import VideoPipeline, backbone_features
 from mmvidformer.config import load_config
 from mmvidformer.datasets.video_files import find_videos
-from mmvidformer.engine.launch import run_tool
+from mmvidformer.engine.checkpointing.atomic import write_atomically
+from mmvidformer.engine.launch import add_model_arguments, run_tool
 from mmvidformer.engine.loading import load_recognizer
-
-
-def parse_args(argv: Sequence[str] | None = None) -> Namespace:
-    """Read the command line."""
-    parser = ArgumentParser(description=__doc__)
-    parser.add_argument("config", help="a config file, or the name of a shipped config")
-    parser.add_argument("checkpoint", help="checkpoint file or address; needs no head")
-    parser.add_argument("videos", type=Path, help="video, folder or list")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the features")
-    parser.add_argument("--format", choices=FORMATS, default="npy", help="default: npy")
-    parser.add_argument(
-        "--tokens", action="store_true", help="the tokens of each view (views, T, H, W, D)"
-    )
-    parser.add_argument("--device", default="cpu", help="such as cuda (default: cpu)")
-    parser.add_argument(
-        "--cfg-options", nargs="+", action=DictAction, help="settings to change, as key=value"
-    )
-    return parser.parse_args(argv)
 
 
 def list_videos(source: Path) -> tuple[Path, list[Path]]:
@@ -46,7 +29,7 @@ def list_videos(source: Path) -> tuple[Path, list[Path]]:
     if source.is_dir():
         return source, find_videos(source)[0]
     if not source.is_file():
-        raise FileNotFoundError(f"there is no video, folder or list {source}")
+        raise FileNotFoundError(f"video, folder or list {source} does not exist")
     if source.suffix != ".txt":
         return source.parent, [source]
     lines = source.read_text(encoding="utf-8").splitlines()
@@ -55,32 +38,65 @@ def list_videos(source: Path) -> tuple[Path, list[Path]]:
     return source.parent, [source.parent / name for name in names]
 
 
-def place_of(video: Path, root: Path) -> Path:
-    """Place of a video below the root; of one that lies elsewhere its whole path."""
-    if video.is_relative_to(root):
-        return video.relative_to(root)
-    return video.absolute().relative_to(video.absolute().anchor)
+def target_of(video: Path, root: Path, out: Path) -> Path:
+    """File of a video's features; a video outside the root keeps its whole path."""
+    if not video.is_relative_to(root):
+        video = video.absolute()
+        root = Path(video.anchor)
+    place = video.relative_to(root)
+    return out / place.with_name(f"{place.name}.npy")
+
+
+def check_settings(out: Path, settings: Mapping[str, object]) -> None:
+    """Record the settings of a folder of features, or compare them with those of an old folder."""
+    record = out / "features.json"
+    if not record.is_file():
+        out.mkdir(parents=True, exist_ok=True)
+        record.write_text(json.dumps(dict(settings), indent=1) + "\n", encoding="utf-8")
+        return
+    found = json.loads(record.read_text(encoding="utf-8"))
+    differ = sorted(key for key in settings if found.get(key) != settings[key])
+    if differ:
+        raise FileExistsError(
+            f"{out} has features with another {', '.join(differ)} ({record}); use another folder"
+        )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Extract as the command line says; gives the exit status."""
-    args = parse_args(argv)
-    cfg = load_config(args.config, args.cfg_options)
+    """Run the tool; returns the exit status."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    add_model_arguments(parser)
+    parser.add_argument("videos", type=Path, help="video, folder or list")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the features")
+    parser.add_argument(
+        "--tokens",
+        action="store_true",
+        help="the tokens of each view (views, T, H, W, D) instead of one vector (D,)",
+    )
+    args = parser.parse_args(argv)
     root, videos = list_videos(args.videos)
+    cfg = load_config(args.config, args.cfg_options)
+    pipeline = VideoPipeline(cfg)
     model = load_recognizer(cfg, args.checkpoint, args.device, head=False)
-    settings = {name: getattr(args, name) for name in ("config", "checkpoint", "format", "tokens")}
-    check_record(args.out, settings)
-    jobs = [(video, args.out / place_of(video, root)) for video in videos]
-    features = partial(video_features, model, VideoViews(cfg), tokens=args.tokens)
+    check_settings(args.out, {k: getattr(args, k) for k in ("config", "checkpoint", "tokens")})
     counts, failed = Counter(), []
-    done = write_features(jobs, features, args.format)
-    for video, state in tqdm(done, total=len(jobs), unit="video", disable=None):
-        counts[state.partition(":")[0]] += 1
-        if state.startswith("failed"):
-            failed.append(f"{video}\t{state}")
-            tqdm.write(f"{video}: {state}", file=sys.stderr)
-    (args.out / "failed.txt").write_text("".join(f"{x}\n" for x in failed), encoding="utf-8")
-    print(", ".join(f"{counts[state]} {state}" for state in ("written", "there", "failed")))
+    for video in tqdm(videos, unit="video", disable=None):
+        target = target_of(video, root, args.out)
+        if target.exists():
+            counts["skipped"] += 1
+            continue
+        try:
+            clips = pipeline.read(pipeline.open(video))["inputs"]
+        except (OSError, ValueError) as error:
+            failed.append(f"{video}\t{error}\n")
+            tqdm.write(f"failed: {error}", file=sys.stderr)
+            continue
+        values = backbone_features(model, clips, args.tokens)
+        values = (values if args.tokens else values.mean(dim=0)).numpy()
+        write_atomically(target, partial(np.save, arr=values))
+        counts["written"] += 1
+    (args.out / "failed.txt").write_text("".join(failed), encoding="utf-8")
+    print(f"{counts['written']} written, {counts['skipped']} skipped, {len(failed)} failed")
     return 1 if failed else 0
 
 

@@ -14,7 +14,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from mmvidformer.config import config_name, load_config, merge_overrides
-from mmvidformer.datasets.own_lists import read_lists
+from mmvidformer.datasets.own_videos import read_lists
 from mmvidformer.engine.launch import add_overrides, run_tool
 from mmvidformer.engine.preflight import WrongSetup, check
 from mmvidformer.finetune import Recipe, apply_recipe, start_from
@@ -109,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     last = sorted(work_dir.glob("epoch_*.pth"), key=lambda file: file.stat().st_mtime)
     checkpoint = (best or last)[-1]
     print(f"done; test:    python tools/test.py {path} {checkpoint}")
-    print(f"      predict: python tools/demo.py VIDEO --config {path} --checkpoint {checkpoint}")
+    print(f"      predict: python tools/demo.py {path} {checkpoint} VIDEO")
     return 0
 
 

@@ -27,5 +27,5 @@ echo "tested after $((SECONDS - start)) s"
 
 python tools/visualizations/training_curves.py "$work" --names vivit_fe_motion --out "$work/curves.png"
 python tools/visualizations/confusion.py "$work/scores.npz" --out-dir "$work" \
-  --names data/motion/classes.txt
+  --classes data/motion/classes.txt
 echo "plotted after $((SECONDS - start)) s"

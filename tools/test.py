@@ -119,8 +119,6 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
     figures = dict(
         config=args.config, checkpoint=args.checkpoint, views=views, fuse=fuse, metrics=metrics
     )
-    if "bad_videos" in metrics:
-        figures["bad_videos"] = runner.test_loop.evaluator.bad
     path = Path(runner.work_dir) / f"test_{views}_{fuse}.json"
     path.write_text(json.dumps(figures, indent=2, default=lambda array: array.tolist()) + "\n")
     print(f"saved in {path}")

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from mmengine.config import Config
 
 from mmvidformer.config import load_config
-from mmvidformer.engine.fsdp import use_fsdp
 from mmvidformer.engine.launch import (
     add_model_arguments,
     add_shared_arguments,
@@ -78,6 +77,8 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
         backends = cfg.visualizer.get("vis_backends") or []
         cfg.visualizer.vis_backends = [*backends, dict(type="TensorboardVisBackend")]
     if args.strategy == "fsdp":
+        from mmvidformer.engine.fsdp import use_fsdp  # loads private modules of PyTorch
+
         use_fsdp(cfg)
     if args.auto_scale_lr:
         if "base_batch_size" not in (cfg.get("auto_scale_lr") or {}):

@@ -1,4 +1,4 @@
-"""MMAction2's run time (hooks, logs, environment), with our parts imported first.
+"""MMAction2's default runtime (hooks, logging, environment) with the hooks of this package.
 
 On a machine without a GPU tools/train.py and test.py use gloo, whatever dist_cfg says.
 """
@@ -8,12 +8,11 @@ _base_ = "mmaction::_base_/default_runtime.py"
 custom_imports = dict(imports=["mmvidformer"], allow_failed_imports=False)
 default_hooks = dict(
     checkpoint=dict(type="mmvidformer.AtomicCheckpointHook", max_keep_ckpts=3),
-    non_finite=dict(type="mmvidformer.NonFiniteLossHook", policy="stop"),
-    preemption=dict(type="mmvidformer.PreemptionHook"),
     preflight=dict(type="mmvidformer.PreflightHook"),
+    training_guard=dict(type="mmvidformer.TrainingGuardHook", non_finite="stop"),
+    bad_videos=dict(
+        type="mmvidformer.BadVideoHook", on_bad_video="resample", max_bad_share=0.05, time_limit=60
+    ),
 )
-# Seconds that a process waits for the others, which may have died, before it ends with an error.
+# Seconds that a rank waits for the others, which may have died, before it ends with an error.
 env_cfg = dict(dist_cfg=dict(timeout=600))
-
-# tools/train.py and test.py lay this on all data sets; see docs/robustness.md.
-bad_videos = dict(on_bad_video="resample", max_bad_share=0.05, time_limit=60)

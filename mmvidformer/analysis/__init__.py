@@ -1,4 +1,4 @@
-"""Sizes, memory and loading times of what configs describe."""
+"""Size, memory and data loading time of the models and datasets in configs."""
 
 from mmvidformer.analysis.complexity import Complexity, count
 from mmvidformer.analysis.published import PUBLISHED, Published

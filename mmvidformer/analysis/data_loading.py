@@ -1,9 +1,7 @@
-"""Where the time of a data loader goes, and how many workers keep up with a model."""
+"""Time of the parts of data loading, and the number of workers that keep up with a model."""
 
-import os
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,163 +14,133 @@ from mmengine.config import Config
 from mmengine.dataset import Compose
 from mmengine.device import get_device
 from mmengine.optim import build_optim_wrapper
-from mmengine.registry import FUNCTIONS
+from mmengine.runner import Runner
 from torch import nn
-from torch.utils.data import Dataset
+from torch.utils.data import DataLoader, Dataset
 from tqdm import tqdm
 
-from mmvidformer.registry import DATASETS, MODELS
+from mmvidformer.config import config_scope
+from mmvidformer.datasets.wrapped import with_inner
+from mmvidformer.registry import MODELS
 
-# A loader that is just as fast as the model still makes it wait now and then.
+# A dataloader that is only as fast as the model still makes it wait at times.
 RESERVE = 1.2
 
 
 @dataclass(frozen=True)
 class Part:
-    """What one part of the loading costs.
+    """Cost of one part of data loading.
 
     Args:
-        name: Place and name of the transform, or what else is measured.
-        place: ``'worker'`` or ``'main'``: the process that does it.
-        milliseconds: Median of a sample.
+        name: Number and name of a transform, or a description.
+        process: ``'worker'`` or ``'main'``, the process that runs it.
+        milliseconds: Median time per sample.
     """
 
     name: str
-    place: str
+    process: str
     milliseconds: float
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Loader against model.
-
-    Args:
-        workers: Worker processes.
-        loader: Samples a second that they give.
-        model: Samples a second that the model takes.
-        suggested: Fewest workers that keep the model busy; None where the cores do not suffice.
-    """
-
-    workers: int
-    loader: float
-    model: float
-    suggested: int | None
-
-    @property
-    def limit(self) -> str:
-        """Which of both the other waits for."""
-        return "loader" if self.loader < self.model else "model"
-
-
 def measure_loading(cfg: Config, split: str = "train", samples: int = 32) -> list[Part]:
-    """Time each transform of a config's pipeline, the rest of the dataset, collating, preparing.
+    """Measure each transform, the rest of the dataset, collating and the data preprocessor.
 
-    Runs in this process with one thread, as a worker does. The first sample is for warming up.
+    Everything runs in this process with one thread, as in a worker. The first sample is a warmup.
 
     Args:
-        cfg: A whole config.
+        cfg: Complete config.
         split: ``'train'``, ``'val'`` or ``'test'``.
-        samples: How many to load, spread evenly over the dataset (fewer where it is smaller).
+        samples: Number of samples, spread evenly over the dataset.
 
     Raises:
-        ValueError: If the config has no such loader, the dataset is empty or has no pipeline.
+        ValueError: If there is no such dataloader, or its dataset is empty or has no pipeline.
     """
-    loader = cfg.get(f"{split}_dataloader")
-    if not loader:
-        raise ValueError(f"the config has no {split}_dataloader")
-    dataset = DATASETS.build(loader.dataset)
-    if not len(dataset):
-        raise ValueError(f"the dataset of {split}_dataloader is empty")
+    settings = cfg.model.get("data_preprocessor") or dict(type="BaseDataPreprocessor")
+    with config_scope(cfg):
+        loader, preprocessor = _build_loader(cfg, split), MODELS.build(settings).to(get_device())
+    dataset = loader.dataset
     count = min(samples, len(dataset))
-    numbers = [i * len(dataset) // count for i in range(count)]
+    indices = [i * len(dataset) // count for i in range(count)]
     times: dict[str, list[float]] = {}
     rest, loaded = [], []
-    with _one_thread(), _timed(_pipeline(dataset), times):
-        dataset[numbers[0]]
+    _record_times(dataset, times)
+    with _one_thread():
+        dataset[indices[0]]
         times.clear()
-        for number in tqdm(numbers, desc=f"{split} samples", disable=None):
+        for index in tqdm(indices, desc=f"{split} samples", disable=None):
             before = sum(map(sum, times.values()))
-            seconds, sample = _clock(lambda n=number: dataset[n])
+            seconds, sample = _clock(lambda i=index: dataset[i])
             rest.append(seconds - (sum(map(sum, times.values())) - before))
-            if len(loaded) < loader.batch_size:
+            if len(loaded) < cfg[f"{split}_dataloader"].batch_size:
                 loaded.append(sample)
-        collate = _collate(loader)
-        collating = [_clock(lambda: collate(loaded)) for _ in range(5)]
-    parts = [Part("annotation and the rest", "worker", 1000 * median(rest))]
-    parts += [Part(name, "worker", 1000 * median(t)) for name, t in times.items()]
-    share = 1000 / len(loaded)
-    parts.append(Part("collate", "worker", share * median(seconds for seconds, _ in collating)))
-    prepare = _preprocessor(cfg)
-    batch = collating[0][1]
-    preparing = [_on_device(lambda: prepare(dict(batch), split == "train")) for _ in range(5)]
-    parts.append(Part("to the device, normalise", "main", share * median(preparing)))
-    return parts
+        collating = [_clock(lambda: loader.collate_fn(loaded))[0] for _ in range(5)]
+    batch, training = loader.collate_fn(loaded), split == "train"
+    preparing = [_clock(lambda: preprocessor(dict(batch), training))[0] for _ in range(5)]
+    per_sample = 1000 / len(loaded)
+    return [
+        Part("annotation and the rest", "worker", 1000 * median(rest)),
+        *(Part(name, "worker", 1000 * median(seconds)) for name, seconds in times.items()),
+        Part("collate", "worker", per_sample * median(collating)),
+        Part("to the device, normalize", "main", per_sample * median(preparing)),
+    ]
 
 
 def model_rate(cfg: Config, split: str = "train", repeats: int = 5) -> float:
-    """Measure the clips a second that a training step takes, or a test step, on this device.
+    """Measure the clips per second of a training or test step on this device.
 
-    One batch of the config's loader, loaded once, goes through the whole step: preparing, forward
-    pass and, in training, backward pass and optimiser. The first step is for warming up. Weights
-    are random.
+    A step includes the data preprocessor, the forward pass and, in training, the backward pass and
+    the optimizer. All steps use the same batch. The first step is a warmup. Weights are random.
     """
-    loader = cfg[f"{split}_dataloader"]
-    dataset = DATASETS.build(loader.dataset)
-    collate = _collate(loader)
-    size = min(loader.batch_size, len(dataset))
-    batch = collate([dataset[i] for i in range(size)])
-    model = MODELS.build(cfg.model).to(get_device())
-    step: Callable[[], object]
-    if split == "train":
-        wrapper = build_optim_wrapper(model, {**cfg.optim_wrapper, "accumulative_counts": 1})
-        step = lambda: model.train_step(dict(batch), wrapper)  # noqa: E731
-    else:
-        model.eval()
-        step = torch.no_grad()(lambda: model.test_step(dict(batch)))
-    times = [_on_device(step) for _ in range(repeats + 1)]
+    training = split == "train"
+    with config_scope(cfg):
+        loader = _build_loader(cfg, split)
+        model: nn.Module = MODELS.build(cfg.model).to(get_device()).train(training)
+        step: Callable = model.test_step
+        if training:
+            wrapper = build_optim_wrapper(model, {**cfg.optim_wrapper, "accumulative_counts": 1})
+            step = partial(model.train_step, optim_wrapper=wrapper)
+    size = min(cfg[f"{split}_dataloader"].batch_size, len(loader.dataset))
+    batch = loader.collate_fn([loader.dataset[i] for i in range(size)])
+    with torch.set_grad_enabled(training):
+        times = [_clock(lambda: step(dict(batch)))[0] for _ in range(repeats + 1)]
     return size / median(times[1:])
 
 
-def judge(parts: Sequence[Part], model: float, workers: int, cores: int | None = None) -> Verdict:
-    """Compare the loader with a model.
-
-    Workers are taken to share nothing but the cores: more of them than cores bring no more.
+def loading_rate(parts: Sequence[Part], workers: int, cores: int) -> float:
+    """Return the samples per second of a dataloader, limited only by its workers and the cores.
 
     Args:
-        parts: From ``measure_loading``.
-        model: Samples a second that the model takes.
-        workers: Worker processes; 0 loads in the main process, as fast as one worker at most.
-        cores: Cores of this machine; default: those that this process may use.
+        parts: Result of ``measure_loading``.
+        workers: Number of workers. 0 counts as one, since the main process loads the data.
+        cores: Number of cores.
     """
-    cores = cores or (len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count())
-    seconds = sum(part.milliseconds for part in parts if part.place == "worker") / 1000
-    needed = max(1, ceil(RESERVE * model * seconds))
-    return Verdict(
-        workers=workers,
-        loader=min(max(workers, 1), cores) / seconds,
-        model=model,
-        suggested=needed if needed <= cores else None,
-    )
+    milliseconds = sum(part.milliseconds for part in parts if part.process == "worker")
+    return 1000 * min(max(workers, 1), cores) / milliseconds
 
 
-def _collate(loader: Mapping) -> Callable:
-    settings = {"type": "pseudo_collate", **(loader.get("collate_fn") or {})}
-    kind = settings.pop("type")
-    return partial(FUNCTIONS.get(kind) if isinstance(kind, str) else kind, **settings)
+def suggest_workers(parts: Sequence[Part], model: float, cores: int) -> int | None:
+    """Return the fewest workers that keep a model busy, or None if there are too few cores.
+
+    Args:
+        parts: Result of ``measure_loading``.
+        model: Samples per second of the model.
+        cores: Number of cores.
+    """
+    needed = max(1, ceil(RESERVE * model / loading_rate(parts, 1, cores)))
+    return needed if needed <= cores else None
 
 
-def _pipeline(dataset: Dataset) -> Compose:
-    inner = dataset
-    while not isinstance(getattr(inner, "pipeline", None), Compose):
-        if getattr(inner, "dataset", None) is None and not getattr(inner, "datasets", None):
-            raise ValueError(f"{type(inner).__name__} has no pipeline of transforms to measure")
-        inner = getattr(inner, "dataset", None) or inner.datasets[0]
-    return inner.pipeline
+def _build_loader(cfg: Config, split: str) -> DataLoader:
+    if not cfg.get(f"{split}_dataloader"):
+        raise ValueError(f"the config has no {split}_dataloader")
+    loader = Runner.build_dataloader(cfg[f"{split}_dataloader"])
+    if not len(loader.dataset):
+        raise ValueError(f"the dataset of {split}_dataloader is empty")
+    return loader
 
 
-@contextmanager
-def _timed(pipeline: Compose, times: dict[str, list[float]]) -> Iterator[None]:
-    """Note the seconds of each call of each transform."""
+def _record_times(dataset: Dataset, times: dict[str, list[float]]) -> None:
+    """Let the transforms of a dataset append the seconds of each call to ``times``."""
 
     def timed(name: str, transform: Callable) -> Callable:
         def call(results: dict) -> dict:
@@ -182,15 +150,15 @@ def _timed(pipeline: Compose, times: dict[str, list[float]]) -> Iterator[None]:
 
         return call
 
-    transforms = pipeline.transforms
-    pipeline.transforms = [
-        timed(f"{place} {type(transform).__name__}", transform)
-        for place, transform in enumerate(transforms, 1)
-    ]
-    try:
-        yield
-    finally:
-        pipeline.transforms = transforms
+    pipelines = [getattr(inner, "pipeline", None) for inner in with_inner(dataset)]
+    pipelines = [pipeline for pipeline in pipelines if isinstance(pipeline, Compose)]
+    if not pipelines:
+        raise ValueError(f"{type(dataset).__name__} has no pipeline of transforms to measure")
+    for pipeline in pipelines:
+        pipeline.transforms = [
+            timed(f"{number} {type(transform).__name__}", transform)
+            for number, transform in enumerate(pipeline.transforms, 1)
+        ]
 
 
 @contextmanager
@@ -205,23 +173,10 @@ def _one_thread() -> Iterator[None]:
         cv2.setNumThreads(before[1])
 
 
-def _preprocessor(cfg: Config) -> nn.Module:
-    settings = cfg.model.get("data_preprocessor") or dict(type="BaseDataPreprocessor")
-    return MODELS.build(settings).to(get_device())
-
-
 def _clock(call: Callable) -> tuple[float, object]:
+    """Return the seconds of a call until the device has finished, and its result."""
     start = time.perf_counter()
     result = call()
+    if torch.accelerator.is_available():
+        torch.accelerator.synchronize()
     return time.perf_counter() - start, result
-
-
-def _on_device(call: Callable) -> float:
-    """Seconds of a call and of what it leaves for the device to do."""
-
-    def whole() -> None:
-        call()
-        if get_device() != "cpu":
-            torch.accelerator.synchronize()
-
-    return _clock(whole)[0]

@@ -1,28 +1,39 @@
-"""Peak memory of a call, and what to do where memory does not suffice."""
+"""Peak memory of a call, and memory of a training step, estimated or measured."""
 
 import json
-import resource
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import weakref
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from mmengine.config import Config
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.profiler import ProfilerActivity, profile
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+
+from mmvidformer.config import clip_shape, config_scope, is_recurrent
+from mmvidformer.registry import MODELS
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 def peak_memory(call: Callable[[Tensor], object], inputs: Tensor) -> int:
-    """Most bytes that a call holds at a time, beyond what there was before.
+    """Measure the peak memory of a call, in bytes beyond what was allocated before.
 
-    On a GPU from PyTorch's statistics. On a CPU every allocation of PyTorch's allocator is
-    recorded by the profiler, which finds working memory inside operators too; the resident size
-    of the process would tell what the C library keeps, not what the call needs. Scratch memory
-    of libraries with an allocator of their own (oneDNN) is not seen.
+    On a CPU the profiler records every allocation of PyTorch's allocator, including temporary
+    memory of operators, but not that of libraries with their own allocator (oneDNN). The resident
+    size of the process would show what the C library keeps instead of what the call needs.
 
     Args:
-        call: What is called, once.
-        inputs: Its argument, on the device that counts.
+        call: Function to call once.
+        inputs: Its argument, on the device to measure.
     """
     if inputs.device.type == "cuda":
         torch.cuda.synchronize()
@@ -46,34 +57,123 @@ def peak_memory(call: Callable[[Tensor], object], inputs: Tensor) -> int:
     return peak
 
 
-@contextmanager
-def memory_allowance(device: str, limit: int | None = None) -> Iterator[None]:
-    """Let allocations on a CPU fail before the system runs out of memory and ends the process.
+@dataclass(frozen=True)
+class Step:
+    """A training step.
 
     Args:
-        device: Elsewhere than on ``'cpu'`` nothing is done.
-        limit: Bytes that the process may take on top of what it has; default: what is free.
+        with_cp: Whether to use activation checkpointing in each block.
+        batch: Number of clips.
+        precision: ``'fp32'``, or ``'bf16'`` for autocast.
+        depth: Number of blocks of the (first) encoder to keep. Default: all.
     """
-    if device != "cpu":
-        yield
-        return
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + (_free_memory() if limit is None else limit)
-    resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
+
+    with_cp: bool
+    batch: int = 1
+    precision: str = "fp32"
+    depth: int | None = None
 
 
-def _free_memory() -> int:
-    lines = Path("/proc/meminfo").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+@dataclass(frozen=True)
+class StepMemory:
+    """Memory of a training step, in bytes.
+
+    Args:
+        weights: Parameters and buffers. Optimizer states are not included (once the weights for
+            SGD with momentum, twice for AdamW).
+        peak: Peak of forward and backward pass beyond weights and input, gradients included.
+    """
+
+    weights: int
+    peak: int
 
 
-def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory did not suffice, on a GPU or a CPU."""
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return True
-    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+class _Live(TorchDispatchMode):
+    """Sum up the storages that operators allocate, until they are freed."""
+
+    def __init__(self, known: list[Tensor]) -> None:
+        super().__init__()
+        self.held = self.peak = 0
+        self._known = {tensor.untyped_storage()._cdata for tensor in known}
+
+    def __torch_dispatch__(
+        self, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None
+    ) -> object:
+        return tree_map_only(Tensor, self._note, func(*args, **(kwargs or {})))
+
+    def _note(self, tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage._cdata not in self._known:
+            self._known.add(storage._cdata)
+            size = storage.nbytes()
+            self.held += size
+            self.peak = max(self.peak, self.held)
+            weakref.finalize(storage, self._free, storage._cdata, size)
+        return tensor
+
+    def _free(self, address: int, size: int) -> None:
+        self._known.discard(address)
+        self.held -= size
+
+
+def estimate(cfg: Config, step: Step) -> StepMemory:
+    """Estimate the memory of a step by running its operators on fake tensors.
+
+    The operators are those of a CPU. Their temporary memory is not included.
+
+    Raises:
+        ValueError: If the model is recurrent.
+    """
+    with torch.device("meta"):  # initialization needs values, which fake tensors do not have
+        model, clip = _build(cfg, step)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        model, clip = model.to_empty(device="cpu"), torch.empty_like(clip, device="cpu")
+        with _Live([*model.parameters(), *model.buffers(), clip]) as live:
+            _run(model, step, clip)
+        return StepMemory(_weights(model), live.peak)
+
+
+def measure(cfg: Config, step: Step, device: str = "cpu") -> StepMemory:
+    """Measure the memory of a step on random data.
+
+    Raises:
+        ValueError: If the model is recurrent.
+    """
+    with torch.device(device):
+        model, clip = _build(cfg, step)
+    return StepMemory(_weights(model), peak_memory(lambda x: _run(model, step, x), clip))
+
+
+def measure_in_process(cfg: Config, step: Step, device: str = "cpu") -> StepMemory:
+    """Call ``measure`` in a new process, which the system may kill if memory does not suffice.
+
+    Raises:
+        RuntimeError: If the process is killed.
+    """
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        try:
+            return pool.submit(measure, cfg, step, device).result()
+        except BrokenProcessPool:
+            raise RuntimeError(f"the process of {step} was killed; is memory too small?") from None
+
+
+def _build(cfg: Config, step: Step) -> tuple[nn.Module, Tensor]:
+    if is_recurrent(cfg):
+        raise ValueError(f"{cfg.model.neck.type} is recurrent and has no clips of one size")
+    with config_scope(cfg):
+        backbone = MODELS.build({**cfg.model.backbone, "with_cp": step.with_cp})
+        model = nn.Sequential(backbone, MODELS.build(cfg.model.cls_head)).train()
+    if step.depth is not None:
+        del backbone.encoder.blocks[step.depth :]
+    return model, torch.randn(step.batch, *clip_shape(cfg))
+
+
+def _run(model: nn.Module, step: Step, clip: Tensor) -> None:
+    dtype = PRECISIONS[step.precision]
+    with torch.autocast(clip.device.type, dtype, enabled=dtype != torch.float32):
+        logits = model(clip).float()
+    nn.functional.cross_entropy(logits, logits.detach().softmax(1)).backward()
+
+
+def _weights(model: nn.Module) -> int:
+    return sum(x.numel() * x.element_size() for x in [*model.parameters(), *model.buffers()])

@@ -1,20 +1,19 @@
-"""What the papers say of the sizes of the models that the configs describe."""
+"""Published sizes of the models in the configs."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Published:
-    """A row of a paper's table.
+    """Row of a paper's table.
 
     Args:
-        source: Where it stands.
-        macs: Its count of multiply-accumulates of one view (the papers write FLOPs), in 10^9; None
-            where not given.
-        parameters: Learned numbers in millions, None where not given.
-        macs_tolerance: Share by which a count of products alone may differ. XLA, which counted
-            for ViViT, counts norms and softmax too.
-        parameters_tolerance: Millions; the paper's figures are cut to one decimal.
+        source: Paper and table.
+        macs: Multiply-accumulates of one view in 10^9 (the papers write FLOPs), if given.
+        parameters: Number of parameters in 10^6, if given.
+        macs_tolerance: Allowed relative difference. ViViT's numbers were counted by XLA, which
+            includes norms and softmax.
+        parameters_tolerance: Allowed difference in 10^6. The papers truncate to one decimal.
     """
 
     source: str
@@ -39,20 +38,20 @@ PUBLISHED: dict[str, Published] = {
     "vivit_l_st_320_k400": Published("ViViT Table 4", 3992),
     "vivit_l_fe_k400": Published("ViViT section 4.2", 995.3),
     "vivit_l_fe_128f_k400": Published("ViViT section 4.2", 3980.4),
-    # Counted on the official code; times three crops they are the .59, 5.11 and 7.14 x 10^12 of the
-    # paper's Table 5. Ours project the copies of the class token once.
+    # Counted on the official code, which projects each copy of the class token. Times three crops
+    # they are the 0.59, 5.11 and 7.14 x 10^12 of the paper's Table 5.
     "timesformer_b_k400": Published("TimeSformer code", 195.83, macs_tolerance=0.005),
     "timesformer_hr_k400": Published("TimeSformer code", 1702.69, macs_tolerance=0.005),
     "timesformer_l_k400": Published("TimeSformer code", 2379.86, macs_tolerance=0.005),
-    # Table 1 only fits with the 174 classes of Something-Something.
+    # Table 1 only matches with the 174 classes of Something-Something.
     "timesformer_space_only_sthv2": Published("TimeSformer Table 1", parameters=85.9),
     "timesformer_joint_sthv2": Published("TimeSformer Table 1", parameters=85.9),
     "timesformer_b_sthv2": Published("TimeSformer Table 1", parameters=121.4),
     "timesformer_local_global_sthv2": Published("TimeSformer Table 1", parameters=121.4),
     "timesformer_axial_sthv2": Published("TimeSformer Table 1", parameters=156.8),
-    # The paper counts a layer of the official code that is never used (.09M: with it, 51.716 and
-    # 53.59), and 5 D for each token and norm, .2% of the operations. With gates its 52.2M and 257.8
-    # fit no model that it describes: docs/feature_fixation.md.
+    # The paper counts a layer of the official code that is never used (0.09M), and 5 D operations
+    # per token and norm (0.2%). Its 52.2M and 257.8 with gates match no model that it describes
+    # (docs/feature_fixation.md).
     "feature_fixation_linear_sthv2": _fixation(243.3, 51.7),
     "feature_fixation_rival_linear_elu_sthv2": _fixation(243.3, 51.7),
     "feature_fixation_rival_performer_sthv2": _fixation(250.6, 51.7),

@@ -3,71 +3,40 @@
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 
 import cv2
 import numpy as np
 
 
-@dataclass
-class Pace:
-    """Which frames are taken: every so many frames, or one every so many seconds.
-
-    Holds when the next one is due: each run over a source needs one of its own.
-
-    Args:
-        frames: Take each frame whose number is a multiple of this; not used with ``seconds``.
-        seconds: Take the first frame at or after each multiple of this.
-    """
-
-    frames: int = 1
-    seconds: float | None = None
-    _due: float = field(default=0.0, init=False)
-
-    def __call__(self, number: int, seconds: float) -> bool:
-        """Whether to take frame ``number`` (from 0), at ``seconds`` from the first one."""
-        if self.seconds is None:
-            return number % self.frames == 0
-        seconds += 1e-6  # 15 / 30 s may be less than 2 x 0.25 s in floating point
-        if seconds < self._due:
-            return False
-        # What a camera that stalled did not give in time is not caught up with.
-        self._due = (seconds // self.seconds + 1) * self.seconds
-        return True
-
-    def rate(self, fps: float) -> float:
-        """Frames that are taken of a second, of ``fps``."""
-        return fps / self.frames if self.seconds is None else 1 / self.seconds
-
-
 class Capture:
-    """A video file or a camera, read frame by frame through OpenCV; a context manager.
+    """A video file or a camera, read frame by frame with OpenCV; a context manager.
 
     Args:
-        source: Path of a file, or the number of a camera, from 0.
+        source: Path of a file, or index of a camera (0 is the first).
 
     Attributes:
-        fps: Frames a second that the file states; of a camera what its driver says, or 30.
-        total: Frames that the file states; None for cameras, and files that do not say.
+        is_camera: Whether the source is a camera.
+        fps: Frames per second that the file states. For a camera the value of its driver, or 30.
+        total: Number of frames that the file states; None if it states none, and for a camera.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the file is no video that OpenCV can read, or states no frame rate.
-        ConnectionError: If there is no such camera, or it cannot be opened.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If OpenCV cannot read the file as a video, or it states no frame rate.
+        ConnectionError: If the camera does not exist or cannot be opened.
     """
 
     def __init__(self, source: str | int | Path) -> None:
         self.source = source
         self.is_camera = str(source).isdigit() and not Path(str(source)).exists()
         if not self.is_camera and not Path(source).is_file():
-            raise FileNotFoundError(f"there is no video file {source}, and it is no camera number")
+            raise FileNotFoundError(f"video {source} does not exist, and is no camera index")
         self._reader = cv2.VideoCapture(int(source) if self.is_camera else str(source))
         if not self._reader.isOpened():
             if self.is_camera:
-                raise ConnectionError(f"there is no camera {source}, or another program has it")
-            raise ValueError(f"{source} cannot be read as a video by OpenCV")
+                raise ConnectionError(f"camera {source} does not exist or is in use")
+            raise ValueError(f"OpenCV cannot read {source} as a video")
         fps = self._reader.get(cv2.CAP_PROP_FPS)
         total = self._reader.get(cv2.CAP_PROP_FRAME_COUNT)
         known = math.isfinite(fps) and fps > 0
@@ -77,36 +46,40 @@ class Capture:
         self.total = int(total) if total > 0 and not self.is_camera else None
 
     def frames(
-        self, wanted: Callable[[int, float], bool]
+        self, interval: int = 1, time_step: float | None = None
     ) -> Iterator[tuple[int, float, np.ndarray]]:
-        """Read on to the end; a camera has none.
+        """Read every ``interval``-th frame, or one frame per ``time_step``, to the end.
 
         Args:
-            wanted: Tells by number and seconds which frames to give (``Pace``). The others are
-                not converted.
+            interval: Distance between the frames to read, in frames; ignored with ``time_step``.
+            time_step: Distance between the frames to read, in seconds: the first frame at or
+                after each multiple of it. After a camera has stalled, no frame is made up for.
 
         Yields:
-            Number of the frame, from 0; its seconds from the first frame, of a file by its frame
-            rate, of a camera by the clock; and its RGB pixels (H, W, 3), 8 bit.
+            The number of the frame, from 0; its time in seconds since the first frame (by the
+            frame rate of a file, by the clock for a camera); its RGB pixels (H, W, 3), uint8.
 
         Raises:
-            ValueError: If not a single frame can be read.
-            ConnectionError: If a camera stops.
+            ValueError: If the file has no frame that OpenCV can read.
+            ConnectionError: If the camera stops.
         """
-        number, start = 0, time.perf_counter()
+        number, start, due = 0, time.perf_counter(), 0.0
         while self._reader.grab():
             clock = time.perf_counter()
             if number == 0:
                 start = clock
             seconds = clock - start if self.is_camera else number / self.fps
-            if wanted(number, seconds):
+            now = seconds + 1e-6  # 15 / 30 s may be less than 2 x 0.25 s in floating point
+            if now >= due if time_step else number % interval == 0:
                 read, pixels = self._reader.retrieve()
                 if not read:
                     break
+                if time_step:
+                    due = (now // time_step + 1) * time_step
                 yield number, seconds, cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)
             number += 1
         if self.is_camera:
-            raise ConnectionError(f"camera {self.source} gave no more frames after {number}")
+            raise ConnectionError(f"camera {self.source} stopped after {number} frames")
         if number == 0:
             raise ValueError(f"{self.source} has no frame that OpenCV can read")
         if self.total is not None and number < self.total:
@@ -116,7 +89,7 @@ class Capture:
             )
 
     def close(self) -> None:
-        """Let go of the file or the camera."""
+        """Release the file or the camera."""
         self._reader.release()
 
     def __enter__(self) -> "Capture":

@@ -1,133 +1,96 @@
-"""Features of videos, a file each."""
-
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
-from pathlib import Path
-from typing import BinaryIO
+"""Features of videos: what a recognizer's backbone gives to its head."""
 
 import numpy as np
 import torch
-from torch import nn
+from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
+from torch import Tensor, nn
+from torch.utils.data import ConcatDataset, DataLoader, Subset
+from tqdm import tqdm
 
-from mmvidformer.apis.video_views import Source, VideoViews
-from mmvidformer.engine.checkpointing.atomic import write_atomically
-from mmvidformer.visualization import normalise
-
-FORMATS = ("npy", "parquet")
-RECORD = "features.json"
+from mmvidformer.apis.pipeline import inference_transforms, normalize
+from mmvidformer.config import config_scope, leaf_datasets
+from mmvidformer.registry import DATASETS
 
 
 @torch.no_grad()
-def video_features(
-    model: nn.Module, views: VideoViews, video: Source, tokens: bool = False, most: int = 4
-) -> np.ndarray:
-    """Run the backbone of a recogniser over the test views of a video.
+def backbone_features(
+    model: nn.Module, clips: Tensor, tokens: bool = False, batch_size: int = 4
+) -> Tensor:
+    """Run the backbone of a recognizer on clips.
 
     Args:
-        model: In evaluation mode; its backbone has ``forward_features``.
-        views: The test pipeline.
-        video: File or frames.
-        tokens: Keep views and tokens apart.
-        most: Views a step.
+        model: A recognizer with ViViT, TimeSformer or FeatureFixationTransformer, in evaluation
+            mode.
+        clips: Clips (N, C, T, H, W) of a pipeline.
+        tokens: Whether to return the encoder's tokens instead of one vector per clip.
+        batch_size: Number of clips per forward pass.
 
     Returns:
-        What the head gets, averaged over the views, and over the tokens where the backbone leaves
-        that to the head: (D,). Of tokens the encoder's grid: (views, T, H, W, D).
+        Features (N, D), averaged over the tokens if the backbone leaves that to its head; or
+        tokens (N, T, H, W, D). On the CPU, float32.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it can't be read.
-        TypeError: If the backbone gives no tokens.
+        ValueError: If the model has another backbone.
     """
     if not hasattr(model.backbone, "forward_features"):
-        raise TypeError(
-            "features are of ViViT, TimeSformer and FeatureFixationTransformer; "
-            f"the config's backbone is {type(model.backbone).__name__}"
+        raise ValueError(
+            "features need the backbone ViViT, TimeSformer or FeatureFixationTransformer, got "
+            f"{type(model.backbone).__name__}"
         )
-    clips = normalise(model, views.read(views.open(video))["inputs"])
-    parts = []
-    for part in clips.split(most):
-        found = model.backbone.forward_features(part)[0] if tokens else model.backbone(part)
-        if not tokens and found.dim() == 5:
-            found = found.mean(dim=(1, 2, 3))
-        parts.append(found.float().cpu())
-    values = torch.cat(parts)
-    return (values if tokens else values.mean(dim=0)).numpy()
+    found = []
+    for part in normalize(model, clips).split(batch_size):
+        features = model.backbone.forward_features(part)[0] if tokens else model.backbone(part)
+        if not tokens and features.dim() == 5:
+            features = features.mean(dim=(1, 2, 3))
+        found.append(features.float().cpu())
+    return torch.cat(found)
 
 
-def check_record(out: Path, settings: Mapping[str, object]) -> None:
-    """Note what the features of a folder are of, or see that it is the same.
-
-    Raises:
-        FileExistsError: If the folder has features of another model, format or kind.
-    """
-    record = out / RECORD
-    if record.is_file():
-        found = json.loads(record.read_text(encoding="utf-8"))
-        differ = sorted(key for key in settings if found.get(key) != settings[key])
-        if differ:
-            raise FileExistsError(
-                f"{out} has features with another {', '.join(differ)} ({record}); choose another "
-                "folder"
-            )
-        return
-    out.mkdir(parents=True, exist_ok=True)
-    record.write_text(json.dumps(dict(settings), indent=1) + "\n", encoding="utf-8")
-
-
-def write_features(
-    videos: Iterable[tuple[Path, Path]],
-    features: Callable[[Path], np.ndarray],
-    file_format: str = "npy",
-) -> Iterator[tuple[Path, str | None]]:
-    """Write the features of each video, and pass over those that are there.
-
-    Files are whole or not there: each is written under another name and then renamed.
+def build_split(cfg: Config, split: str, most: int | None = None, seed: int = 0) -> Subset:
+    """Build the dataset of a split, with one center view per video and no augmentation.
 
     Args:
-        videos: Each video and its file, without the ending of the format.
-        features: Gives the features of a video.
-        file_format: ``'npy'``, or ``'parquet'``: a row with ``video``, ``shape`` and ``values``.
-
-    Yields:
-        The video, and ``'written'``, ``'there'``, or what went wrong.
+        cfg: A recognition config.
+        split: ``'train'``, ``'val'`` or ``'test'``.
+        most: Number of videos to choose at random, if there are more.
+        seed: Seed of this choice.
 
     Raises:
-        ValueError: If the format is unknown.
-        ImportError: If parquet is asked for and pyarrow is not installed.
+        ValueError: If the config has no such split.
     """
-    if file_format not in FORMATS:
-        raise ValueError(f"format must be one of {FORMATS}, got {file_format!r}")
-    if file_format == "parquet":
-        _pyarrow()
-    for video, stem in videos:
-        target = stem.with_name(f"{stem.name}.{file_format}")
-        if target.exists():
-            yield video, "there"
-            continue
-        try:
-            values = features(video)
-        except (OSError, ValueError) as error:
-            yield video, f"failed: {error}"
-            continue
-        write_atomically(target, partial(_save, file_format, video, values))
-        yield video, "written"
+    loader = cfg.get(f"{split}_dataloader")
+    if not loader:
+        raise ValueError(f"the config has no {split}_dataloader")
+    changes = {"test_mode": True, "pipeline": inference_transforms(cfg, clips=1)}
+    with config_scope(cfg):
+        leaves = [DATASETS.build({**leaf, **changes}) for leaf in leaf_datasets(loader.dataset)]
+    videos = ConcatDataset(leaves)
+    chosen = np.arange(len(videos))
+    if most is not None and most < len(videos):
+        chosen = np.sort(np.random.default_rng(seed).choice(chosen, most, replace=False))
+    return Subset(videos, chosen.tolist())
 
 
-def _save(file_format: str, video: Path, values: np.ndarray, file: BinaryIO) -> None:
-    if file_format == "npy":
-        np.save(file, values)
-        return
-    pyarrow = _pyarrow()
-    columns = {"video": [str(video)], "shape": [list(values.shape)], "values": [values.ravel()]}
-    pyarrow.parquet.write_table(pyarrow.table(columns), file)
+def split_features(
+    model: nn.Module, videos: Subset, batch_size: int = 8, workers: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Features of the videos of a split.
 
+    Args:
+        model: See ``backbone_features``.
+        videos: Dataset of ``build_split``.
+        batch_size: Number of videos per batch.
+        workers: Number of dataloader workers.
 
-def _pyarrow() -> object:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError("parquet needs pyarrow: pip install pyarrow") from error
-    return pyarrow
+    Returns:
+        Features (N, D) and labels (N,), or (N, tasks).
+    """
+    loader = DataLoader(videos, batch_size, num_workers=workers, collate_fn=pseudo_collate)
+    values, labels = [], []
+    for batch in tqdm(loader, unit="batch", disable=None):
+        views = [len(inputs) for inputs in batch["inputs"]]
+        features = backbone_features(model, torch.cat(batch["inputs"]), batch_size=batch_size)
+        values += [part.mean(dim=0) for part in features.split(views)]
+        labels += [sample.gt_label for sample in batch["data_samples"]]
+    return torch.stack(values).numpy(), torch.stack(labels).squeeze(1).cpu().numpy()

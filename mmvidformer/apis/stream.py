@@ -1,149 +1,113 @@
-"""Predictions of a recurrent model as frames come in, at constant memory and time a frame."""
+"""Predictions of a recurrent model as frames come in, with constant memory and time per frame."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from mmengine.config import Config
 from torch import Tensor
 
-from mmvidformer.apis.frame_pipeline import StreamFrame
-from mmvidformer.config import config_scope
-from mmvidformer.engine.loading import load_recognizer
-from mmvidformer.models.horst import HorstOutput, StoredMaps
-from mmvidformer.models.horst.classifiers import UnrollingClassifier
-from mmvidformer.models.horst.heads import AnticipationHead, LastStepHead
-from mmvidformer.models.horst.layer import State
-from mmvidformer.models.horst.recognizer import RecurrentRecognizer
-from mmvidformer.registry import MODELS
-from mmvidformer.visualization import normalise
+from mmvidformer.apis.capture import Capture
+from mmvidformer.apis.pipeline import FramePipeline, StreamFrame, normalize
+from mmvidformer.apis.predictions import class_names, class_tasks, to_prediction
+from mmvidformer.config import load_config
 
 
-@dataclass(frozen=True)
-class StreamPrediction:
-    """What a model says when it has seen a frame and those before.
+class StreamRecognizer:
+    """A trained recurrent model (HORST) that takes the frames of a stream one by one.
 
-    Attributes:
-        frame: The frame.
-        ahead: How many steps ahead each row of the scores looks; empty where the model names no
-            time, and there is one row.
-        scores: Probabilities (rows, classes) by task: ``'class'`` of the clip for early
-            recognition, ``'action'``, ``'verb'`` and ``'noun'`` that come next for anticipation.
-    """
-
-    frame: StreamFrame
-    ahead: tuple[int, ...]
-    scores: Mapping[str, Tensor]
-
-    def top(self, task: str, k: int, row: int = -1) -> list[tuple[int, float]]:
-        """The k likeliest classes of a row with their probabilities; fewer if there are fewer."""
-        scores = self.scores[task][row]
-        best = scores.topk(min(k, len(scores)))
-        return list(zip(best.indices.tolist(), best.values.tolist(), strict=True))
-
-
-def check_streams(cfg: Config) -> None:
-    """Refuse a config whose model cannot take frames one by one.
-
-    Raises:
-        ValueError: If it is no ``RecurrentRecognizer`` on frames.
-    """
-    with config_scope(cfg):
-        kind = MODELS.get(cfg.model.type) if isinstance(cfg.model.type, str) else cfg.model.type
-        frames = cfg.model.get("backbone", {}).get("type")
-        stored = (
-            frames is StoredMaps or isinstance(frames, str) and MODELS.get(frames) is StoredMaps
-        )
-    if not (isinstance(kind, type) and issubclass(kind, RecurrentRecognizer)):
-        raise ValueError(
-            f"a stream needs a recurrent model, mmvidformer.RecurrentRecognizer (horst_* configs); "
-            f"the config has {cfg.model.type}"
-        )
-    if stored:
-        raise ValueError("a stream needs a network on frames; the config reads stored maps")
-
-
-def load_stream_model(
-    cfg: Config, checkpoint: str, device: str | torch.device = "cpu"
-) -> RecurrentRecognizer:
-    """Build the recurrent recogniser of a config with the weights of a checkpoint.
+    A model of early recognition predicts the class of the video so far, a model of anticipation
+    the action, verb and noun that come next.
 
     Args:
-        cfg: A config such as ``horst_early_motion`` or ``horst_ek100``.
-        checkpoint: File or address, as MMEngine takes it.
-        device: Where to put the model.
-
-    Returns:
-        The model in evaluation mode.
-
-    Raises:
-        FileNotFoundError: If there is no such checkpoint.
-        ValueError: If the model is not recurrent, or the weights are of another one.
-    """
-    check_streams(cfg)
-    return load_recognizer(cfg, checkpoint, device)
-
-
-def stream_tasks(model: RecurrentRecognizer) -> dict[str, int]:
-    """Tasks of a model's predictions and their numbers of classes.
+        config: A config, its file, or the name of a shipped config, such as ``'horst_ek100'``.
+        checkpoint: File or URL; None: initial weights.
+        device: Where the model runs.
+        names: Class names by task, or files of them (``class_names``); default: the config's
+            ``class_names``, or numbers.
 
     Raises:
-        TypeError: If the head is not one of HORST's.
+        FileNotFoundError: If the checkpoint does not exist.
+        ValueError: If the model is not recurrent or does not read frames, the weights do not fit
+            the model, or there are not as many names as classes.
     """
-    head = model.cls_head
-    if isinstance(head, AnticipationHead):
-        return {task: head.tasks[task] for task in ("action", "verb", "noun")}
-    if isinstance(head, LastStepHead):
-        return {"class": head.num_classes}
-    raise TypeError(f"no stream of predictions is known for the head {type(head).__name__}")
 
+    def __init__(
+        self,
+        config: str | Path | Config,
+        checkpoint: str | None,
+        device: str | torch.device = "cpu",
+        names: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
+    ) -> None:
+        # Both load MMAction2's models.
+        from mmvidformer.engine.loading import load_recognizer
+        from mmvidformer.models.horst.heads import AnticipationHead
 
-def stream_predictions(
-    model: RecurrentRecognizer, frames: Iterable[StreamFrame], restart: int | None = None
-) -> Iterator[StreamPrediction]:
-    """Predict after each frame.
+        cfg = config if isinstance(config, Config) else load_config(str(config))
+        self.names = class_names(class_tasks(cfg), names, cfg.get("class_names"))
+        self.model = load_recognizer(cfg, checkpoint, device)
+        if not hasattr(self.model, "stream"):
+            raise ValueError(
+                "a stream needs a recurrent model, mmvidformer.RecurrentRecognizer (horst_* "
+                f"configs), got {cfg.model.type}"
+            )
+        self.pipeline = FramePipeline(cfg)
+        head = self.model.cls_head
+        self._anticipates = isinstance(head, AnticipationHead)
+        self._ahead: list[int] = []  # steps, for the classifier that names them
+        if cfg.model.cls_head.get("classifier") == "unrolling":
+            self._ahead = list(range(head.times, 0, -1))
+            if self.pipeline.time_step is None:
+                raise ValueError(
+                    "the unrolling classifier needs a test pipeline with ObserveBefore, whose "
+                    "time_step is the length of a step in seconds"
+                )
 
-    What is remembered is the model's state, whose size does not grow. A prediction is that of the
-    clip of all frames since the start.
+    def __call__(
+        self, source: Capture | Iterable[StreamFrame], restart: float | None = None
+    ) -> Iterator[StreamFrame]:
+        """Predict after each frame.
 
-    Args:
-        model: In evaluation mode.
-        frames: From ``FramePipeline.read``, or made of any pixels; consumed one by one.
-        restart: Forget all after so many frames; default: never.
+        The model remembers its state, whose size does not grow. A prediction equals that of the
+        clip of all frames since the start.
 
-    Yields:
-        A prediction for each frame, on the CPU.
+        Args:
+            source: A video file or camera, or frames, which are consumed one by one.
+            restart: Interval in seconds at which the state is reset; default: never.
 
-    Raises:
-        TypeError: If the head is not one of HORST's.
-        ValueError: If ``restart`` is below 1.
-    """
-    if restart is not None and restart < 1:
-        raise ValueError(f"restart must be at least 1 frame, got {restart}")
-    stream_tasks(model)
-    states: Sequence[State] | None = None
-    for count, frame in enumerate(frames):
-        if restart is not None and count % restart == 0:
-            states = None
-        prediction, states = _step(model, frame, states)
-        yield prediction
+        Yields:
+            Each frame with its predictions.
 
+        Raises:
+            ValueError: If ``restart`` is not positive.
+        """
+        if restart is not None and restart <= 0:
+            raise ValueError(f"restart must be positive, got {restart} s")
+        states, start = None, None
+        for frame in self.pipeline.read(source) if isinstance(source, Capture) else source:
+            if start is None or restart and frame.seconds - start > restart - 1e-6:
+                states, start = None, frame.seconds
+            with torch.no_grad():
+                clip = normalize(self.model, frame.inputs)
+                clip = clip.reshape(1, -1, *clip.shape[-2:])
+                output, states = self.model.stream(clip, states)
+                logits = self._classify(output)
+            predictions = tuple(
+                to_prediction(
+                    {task: rows[i] for task, rows in logits.items()},
+                    self.names,
+                    seconds=(start, frame.seconds),
+                    ahead=steps and steps * self.pipeline.time_step,
+                )
+                for i, steps in enumerate(self._ahead or [None])
+            )
+            yield frame._replace(predictions=predictions)
 
-@torch.no_grad()
-def _step(
-    model: RecurrentRecognizer, frame: StreamFrame, states: Sequence[State] | None
-) -> tuple[StreamPrediction, tuple[State, ...]]:
-    clip = normalise(model, frame.inputs)
-    output, states = model.stream(clip.reshape(1, *clip.shape[1:2], *clip.shape[-2:]), states)
-    head = model.cls_head
-    ahead: tuple[int, ...] = ()
-    if isinstance(head, LastStepHead):
-        logits = {"class": head(output)}
-    elif isinstance(head.classifier, UnrollingClassifier):
-        ahead = tuple(range(head.times, 0, -1))
-        rows = HorstOutput(*(part.expand(-1, len(ahead), -1, -1, -1) for part in output))
-        logits = {task: x[0] for task, x in head(rows, ahead=ahead).items()}
-    else:
-        logits = {task: x[0] for task, x in head(output, ahead=[1]).items()}
-    scores = {task: logits[task].float().softmax(dim=1).cpu() for task in stream_tasks(model)}
-    return StreamPrediction(frame, ahead, scores), states
+    def _classify(self, output: tuple) -> dict[str, Tensor]:
+        """Logits (times ahead, classes) of each task."""
+        if not self._anticipates:
+            return {"class": self.model.cls_head(output)}
+        if self._ahead:
+            output = type(output)(*(x.expand(-1, len(self._ahead), -1, -1, -1) for x in output))
+        logits = self.model.cls_head(output, ahead=self._ahead or [1])
+        return {task: rows[0] for task, rows in logits.items()}

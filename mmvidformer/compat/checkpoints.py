@@ -1,11 +1,10 @@
-"""MMEngine 0.10 cannot read its own checkpoints back under ``weights_only=True``.
+"""MMEngine 0.10 cannot read its own checkpoints under ``weights_only=True``.
 
-Symptom: since PyTorch 2.6, ``_pickle.UnpicklingError: Weights only load failed`` on resume and
-test, because a checkpoint holds MMEngine's message hub and NumPy scalars. References:
-open-mmlab/mmengine#1650, #1655. The types that are needed are allowed, and only those; the
-safety stays on. ``HistoryBuffer`` stores its statistics methods, which pickle writes as a call of
-``getattr``; since that could reach anything, a narrow function stands in for it that knows these
-methods alone.
+Symptom: since PyTorch 2.6, ``_pickle.UnpicklingError: Weights only load failed`` when resuming and
+testing, because a checkpoint contains MMEngine's message hub and NumPy scalars. References:
+open-mmlab/mmengine#1650, #1655. The repair allows exactly the types that are needed, and
+``weights_only`` stays on. ``HistoryBuffer`` stores its statistics methods, which pickle writes as
+calls of ``getattr``. A narrow function replaces ``getattr``, since the latter could reach anything.
 """
 
 from collections.abc import Callable
@@ -17,7 +16,7 @@ _STATISTICS = ("min", "max", "mean", "current")
 
 
 def narrow_getattr(owner: type, name: str) -> Callable:
-    """Give a statistics method of ``HistoryBuffer``.
+    """Return a statistics method of ``HistoryBuffer``.
 
     Raises:
         PermissionError: For any other object or attribute.
@@ -26,16 +25,15 @@ def narrow_getattr(owner: type, name: str) -> Callable:
 
     if owner is not HistoryBuffer or name not in _STATISTICS:
         raise PermissionError(
-            f"the file asks for attribute {name!r} of {owner!r}, which no MMEngine checkpoint "
-            "needs; it is refused, since loading it could run code"
+            f"the file asks for attribute {name!r} of {owner!r}, which no checkpoint of MMEngine "
+            "contains; it is refused, since loading it could run code"
         )
     return getattr(owner, name)
 
 
 def needed() -> bool:
-    """Whether ``torch.load`` is safe by default (PyTorch 2.6 and newer)."""
-    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
-    return version >= (2, 6)
+    """Whether ``torch.load`` uses ``weights_only=True`` by default (PyTorch 2.6 and newer)."""
+    return torch.__version__ >= (2, 6)
 
 
 def repair() -> None:
@@ -43,7 +41,7 @@ def repair() -> None:
     from mmengine.logging import HistoryBuffer
     from numpy._core import multiarray
 
-    callables = {"_reconstruct": multiarray._reconstruct, "scalar": multiarray.scalar}
+    functions = {"_reconstruct": multiarray._reconstruct, "scalar": multiarray.scalar}
     torch.serialization.add_safe_globals(
         [
             HistoryBuffer,
@@ -52,8 +50,8 @@ def repair() -> None:
             np.dtype,
             type(np.dtype("f8")),
             type(np.dtype("i8")),
-            # Files that were written with NumPy 1 name the same functions without underscore.
-            *((f, f"numpy._core.multiarray.{name}") for name, f in callables.items()),
-            *((f, f"numpy.core.multiarray.{name}") for name, f in callables.items()),
+            # Files written with NumPy 1 name the module without an underscore.
+            *((f, f"numpy._core.multiarray.{name}") for name, f in functions.items()),
+            *((f, f"numpy.core.multiarray.{name}") for name, f in functions.items()),
         ]
     )

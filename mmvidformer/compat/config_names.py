@@ -1,8 +1,8 @@
-"""MMEngine 0.10 resolves ``package::config`` for its own projects only.
+"""MMEngine 0.10 resolves ``package::config`` only for its own projects.
 
 Symptoms: ``AssertionError: mmengine does not support to load mmvidformer config`` for any other
-package; ``ValueError`` for a config that lies in no subfolder; and with modern editable installs
-(PEP 660) the path is sought in site-packages instead of where the package is.
+package; ``ValueError`` for a config that is in no subfolder; and with editable installs (PEP 660)
+the config is looked for in site-packages.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def config_folder() -> Path:
-    """Folder of the shipped configs: in the package, or beside it in a checkout.
+    """Return the folder of the shipped configs: in the package, or beside it in a checkout.
 
     Raises:
         FileNotFoundError: If there is neither.
@@ -27,14 +27,14 @@ def config_folder() -> Path:
 
 
 def needed() -> bool:
-    """Whether MMEngine does not know our name yet."""
+    """Whether MMEngine does not know the package's name."""
     from mmengine.config.utils import MODULE2PACKAGE
 
     return PACKAGE not in MODULE2PACKAGE
 
 
 def repair() -> None:
-    """Register the name, and resolve ``mmvidformer::name`` ourselves."""
+    """Register the name, and resolve ``mmvidformer::name`` here."""
     from mmengine.config import Config
     from mmengine.config.utils import MODULE2PACKAGE
 

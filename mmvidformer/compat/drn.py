@@ -1,20 +1,20 @@
 """MMAction2 1.2.0's wheel lacks ``mmaction/models/localizers/drn``.
 
-Symptom: ``import mmaction.models``, and with it every registry look-up, dies with
+Symptom: ``import mmaction.models``, and with it every registry look-up, fails with
 ``ModuleNotFoundError``. Reference: open-mmlab/mmaction2#2714.
 """
 
-import importlib.util
-from pathlib import Path
+import sys
+from importlib.util import find_spec
 from types import ModuleType
 
-from mmvidformer.compat.finders import StandIns
+from mmvidformer.compat.imports import read_source
 
 PACKAGE = "mmaction.models.localizers.drn"
 
 
 class DRN:
-    """Stand-in for the temporal grounding model that is missing.
+    """Placeholder for the missing temporal grounding model.
 
     Raises:
         ImportError: When it is built.
@@ -22,24 +22,18 @@ class DRN:
 
     def __init__(self, *args, **kwargs) -> None:
         raise ImportError(
-            "DRN is not in MMAction2's wheel (open-mmlab/mmaction2#2714); "
+            "DRN is missing in MMAction2's wheel (open-mmlab/mmaction2#2714); "
             "install MMAction2 from its git repository to use it"
         )
 
 
-def _fill_module(module: ModuleType) -> None:
-    module.DRN = DRN
-
-
 def needed() -> bool:
-    """Whether MMAction2 is installed without the folder."""
-    spec = importlib.util.find_spec("mmaction")
-    if spec is None or not spec.submodule_search_locations:
-        return False
-    root = Path(spec.submodule_search_locations[0])
-    return not (root / "models" / "localizers" / "drn").is_dir()
+    """Whether MMAction2 is installed without the model."""
+    missing = not read_source("mmaction", "models/localizers/drn/drn.py")
+    return missing and find_spec("mmaction") is not None
 
 
 def repair() -> None:
-    """Serve the package with a DRN that cannot be built."""
-    StandIns({PACKAGE: lambda module: None, f"{PACKAGE}.drn": _fill_module}).install()
+    """Provide the missing modules, with a placeholder of the model."""
+    for name in (PACKAGE, f"{PACKAGE}.drn"):
+        vars(sys.modules.setdefault(name, ModuleType(name)))["DRN"] = DRN

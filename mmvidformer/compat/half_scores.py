@@ -1,28 +1,23 @@
-"""MMAction2 1.2's heads cannot count accuracy on scores of a half precision.
+"""MMAction2 1.2's heads cannot handle scores in bfloat16.
 
 Symptom: ``TypeError: Got unsupported ScalarType BFloat16`` in the first training step under
-bfloat16 autocast, and in ``AccMetric`` after a test under it: heads and metrics hand the scores to
-NumPy, which has no bfloat16. Scores of float16 get through, with three digits for the softmax over
-views.
-Losses and scores are float32 from here on, whatever precision the network has.
+bfloat16 autocast, and in ``AccMetric`` when testing, because heads and metrics convert scores to
+NumPy arrays, which have no such type. The repair converts half-precision scores to float32 between
+a head's forward pass and its loss or prediction. Other scores are passed on as they are.
 """
 
-from importlib.util import find_spec
 from types import ModuleType
 
 import torch
 from torch.utils._pytree import tree_map_only
 
-from mmvidformer.compat.finders import after_import
+from mmvidformer.compat.imports import after_import, read_source
 
 
 def widen(scores: object) -> object:
-    """Make float32 of each tensor of a half precision in scores, which may be nested."""
-    return tree_map_only(torch.Tensor, _widen_one, scores)
-
-
-def _widen_one(scores: torch.Tensor) -> torch.Tensor:
-    return scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+    """Convert the half-precision tensors of a tensor or a nested container to float32."""
+    half = (torch.float16, torch.bfloat16)
+    return tree_map_only(torch.Tensor, lambda x: x.float() if x.dtype in half else x, scores)
 
 
 def _loss(head: torch.nn.Module, feats: object, data_samples: list, **kwargs: object) -> dict:
@@ -38,10 +33,11 @@ def _change(base: ModuleType) -> None:
 
 
 def needed() -> bool:
-    """Whether MMAction2 is there."""
-    return find_spec("mmaction") is not None
+    """Whether MMAction2's base head converts scores to NumPy without widening them."""
+    source = read_source("mmaction", "models/heads/base.py")
+    return "cls_scores.detach().cpu().numpy()" in source
 
 
 def repair() -> None:
-    """Widen scores between a head's forward pass and its losses, once heads are imported."""
+    """Change ``BaseHead.loss`` and ``BaseHead.predict`` once they are imported."""
     after_import("mmaction.models.heads.base", _change)

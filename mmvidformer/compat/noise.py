@@ -1,9 +1,9 @@
-"""What the MM stack prints that a user cannot act on.
+"""Warnings of the MM stack that a user cannot act on.
 
-Symptoms: each run of a tool opens with warnings on ``pkg_resources`` (MMEngine 0.10 imports it to
-find ``mmaction::`` configs) and on a layer of the full mmcv that MMAction2's recognisers don't use,
-and MMEngine warns of its own calls of its own old names (``FileClient``) and of an old argument of
-PyTorch's (``broadcast_buffers``). Only these are silenced: all else still comes through.
+Symptoms: each run starts with warnings about ``pkg_resources`` (MMEngine 0.10 imports it to find
+``mmaction::`` configs) and about a layer of the full mmcv that MMAction2's recognizers do not use.
+MMEngine also warns about its own use of its deprecated ``FileClient`` and of PyTorch's deprecated
+``broadcast_buffers``. Only these messages are suppressed.
 """
 
 import warnings
@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from logging import LogRecord
 from types import ModuleType
 
-from mmvidformer.compat.finders import after_import
+from mmvidformer.compat.imports import after_import
 
-# How a message begins (a regular expression), its category, the module that is warned (likewise).
+# Start of the message (a regular expression), category, module that is warned (likewise).
 WARNINGS = (
     ("pkg_resources is deprecated as an API", UserWarning, ""),
     (
@@ -22,14 +22,9 @@ WARNINGS = (
         r"mmcv\.cnn\.bricks\.transformer",
     ),
     ("`broadcast_buffers` is deprecated", FutureWarning, r"mmengine\.model\.wrappers\."),
-    (
-        "The prefix is not set in metric class MultiTaskAccuracy",
-        UserWarning,
-        r"mmengine\.evaluator",
-    ),
 )
 
-# How lines of MMEngine's log begin.
+# Start of the lines of MMEngine's log.
 LOG_LINES = (
     '"FileClient" will be deprecated in future.',
     '"HardDiskBackend" is the alias of "LocalBackend"',
@@ -37,21 +32,21 @@ LOG_LINES = (
 
 
 def _change(module: ModuleType) -> None:
-    wanted = module.MMLogger.filter
+    original = module.MMLogger.filter
 
     def without_noise(self: object, record: LogRecord) -> bool:
-        return not str(record.msg).startswith(LOG_LINES) and wanted(self, record)
+        return not str(record.msg).startswith(LOG_LINES) and original(self, record)
 
     module.MMLogger.filter = without_noise
 
 
 def needed() -> bool:
-    """Whether MMEngine is there."""
+    """Whether MMEngine is installed."""
     return find_spec("mmengine") is not None
 
 
 def repair() -> None:
-    """Silence the warnings, and leave the lines out of MMEngine's logs."""
+    """Suppress the warnings, and drop the lines from MMEngine's logs."""
     for message, category, module in WARNINGS:
         warnings.filterwarnings("ignore", message, category, module)
     after_import("mmengine.logging.logger", _change)

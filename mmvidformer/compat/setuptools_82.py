@@ -1,20 +1,18 @@
 """MMEngine 0.10.7 imports ``pkg_resources``, which setuptools 82 removed.
 
 Symptom: ``ModuleNotFoundError: No module named 'pkg_resources'`` from
-``mmengine.utils.package_utils``, with setuptools 82 or, as in new environments of Python 3.12,
-with none. Reference: open-mmlab/mmengine#1676. MMEngine uses no more than what stands here.
+``mmengine.utils.package_utils`` with setuptools 82, or without setuptools, as in new environments
+of Python 3.12. Reference: open-mmlab/mmengine#1676. The repair imports this file under that name:
+it defines what MMEngine uses.
 """
 
 import importlib.metadata
 import importlib.util
 import os
-from types import ModuleType
+import sys
+from importlib.machinery import ModuleSpec
 
-from mmvidformer.compat.finders import StandIns
-
-
-class DistributionNotFound(Exception):
-    """No distribution of that name is installed."""
+DistributionNotFound = importlib.metadata.PackageNotFoundError
 
 
 class Distribution:
@@ -22,42 +20,26 @@ class Distribution:
 
     def __init__(self, name: str) -> None:
         self._distribution = importlib.metadata.distribution(name)
-
-    @property
-    def location(self) -> str:
-        """Folder that the distribution is installed in."""
-        return os.fspath(self._distribution.locate_file(""))
-
-    @property
-    def version(self) -> str:
-        """Installed version."""
-        return self._distribution.version
+        self.location = os.fspath(self._distribution.locate_file(""))
 
     def has_metadata(self, name: str) -> bool:
-        """Whether the metadata holds a file of that name."""
+        """Return whether the metadata has a file of that name."""
         return self._distribution.read_text(name) is not None
 
     def get_metadata(self, name: str) -> str:
-        """Text of a metadata file, empty where there is none."""
+        """Return the text of a metadata file, or ``""`` if there is none."""
         return self._distribution.read_text(name) or ""
 
 
-def get_distribution(name: str) -> Distribution:
-    """Find an installed distribution.
-
-    Raises:
-        DistributionNotFound: If there is none of that name.
-    """
-    try:
-        return Distribution(name)
-    except importlib.metadata.PackageNotFoundError as error:
-        raise DistributionNotFound(name) from error
+get_distribution = Distribution
 
 
-def _fill(module: ModuleType) -> None:
-    module.DistributionNotFound = DistributionNotFound
-    module.Distribution = Distribution
-    module.get_distribution = get_distribution
+class _Finder:
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if name != "pkg_resources":
+            return None
+        return importlib.util.spec_from_file_location(name, __file__)
 
 
 def needed() -> bool:
@@ -66,5 +48,5 @@ def needed() -> bool:
 
 
 def repair() -> None:
-    """Serve a ``pkg_resources`` of three names, on top of ``importlib.metadata``."""
-    StandIns({"pkg_resources": _fill}).install()
+    """Provide ``pkg_resources``, based on ``importlib.metadata``."""
+    sys.meta_path.append(_Finder)

@@ -1,14 +1,15 @@
-"""Weights of other projects under our names, and back."""
+"""Conversion of weights between other projects' names and this package's."""
 
-from mmvidformer.convert.detect import FORMATS, read_model, recognise
+from mmvidformer.convert.formats import FORMATS, convert_file, read_model, recognize
 from mmvidformer.convert.image_vit import init_from_image
 from mmvidformer.convert.io import load_checkpoint, save_checkpoint
 
 __all__ = [
     "FORMATS",
+    "convert_file",
     "init_from_image",
     "load_checkpoint",
     "read_model",
-    "recognise",
+    "recognize",
     "save_checkpoint",
 ]

@@ -1,4 +1,4 @@
-"""Public weights of BN-Inception, ImageNet's or RULSTM's TSN, to ours and back."""
+"""Public weights of BN-Inception (ImageNet, or RULSTM's TSN) to this package's names."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,15 +6,15 @@ from pathlib import Path
 from torch import Tensor
 
 from mmvidformer.convert.io import load_checkpoint
-from mmvidformer.convert.keymap import Conversion, Rule, State, apply_rules, strip_prefixes
+from mmvidformer.convert.keymap import Conversion, Rule, State, apply_rules, linear, strip_prefixes
 
-# A TSN checkpoint wraps the network twice.
+# A TSN checkpoint contains the network in two wrappers.
 PREFIXES = ("module.", "base_model.")
-# Classifiers, of ImageNet or of the TSN; what is used is the map before them.
+# Classifiers of ImageNet and the TSN; the model uses the map before them.
 IGNORED = (r"(last_linear|fc|new_fc)\.(weight|bias)",)
 
 BLOCKS = ("3a", "3b", "3c", "4a", "4b", "4c", "4d", "4e", "5a", "5b")
-# Blocks that halve the map have neither a branch of 1 x 1 nor a projection behind the pool.
+# Blocks that halve the map have neither a 1 x 1 branch nor a projection after the pool.
 HALVING = ("3c", "4e")
 STEM = {"conv1_7x7_s2": "stem.0", "conv2_3x3_reduce": "stem.2", "conv2_3x3": "stem.3"}
 BRANCHES = {
@@ -36,24 +36,17 @@ def _rules() -> list[Rule]:
                 layers[f"inception_{block}_{theirs}"] = f"blocks.{block}.branches.{ours}"
     rules = []
     for theirs, ours in layers.items():
-        rules += [
-            Rule((f"{theirs}.{kind}",), (f"backbone.{ours}.conv.{kind}",))
-            for kind in ("weight", "bias")
-        ]
-        rules += [
-            # Files older than PyTorch 0.4.1 do not count batches.
-            Rule(
-                (f"{theirs}_bn.{kind}",),
-                (f"backbone.{ours}.bn.{kind}",),
-                optional=kind == "num_batches_tracked",
-            )
-            for kind in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
-        ]
+        rules += linear(theirs, f"backbone.{ours}.conv")
+        rules += linear(f"{theirs}_bn", f"backbone.{ours}.bn")
+        for name in ("running_mean", "running_var", "num_batches_tracked"):
+            optional = name == "num_batches_tracked"  # unknown to PyTorch before 0.4.1
+            names = (f"{theirs}_bn.{name}",), (f"backbone.{ours}.bn.{name}",)
+            rules.append(Rule(*names, optional=optional))
     return rules
 
 
 def is_bn_inception(state: Mapping[str, Tensor]) -> bool:
-    """Whether names are those of a public BN-Inception, alone or in a TSN."""
+    """Return whether the names are those of a public BN-Inception, alone or in a TSN."""
     names = set(strip_prefixes(state, PREFIXES))
     return {"conv1_7x7_s2.weight", "inception_5b_pool_proj.weight"} <= names
 
@@ -62,10 +55,10 @@ def from_bn_inception(state: Mapping[str, Tensor]) -> Conversion:
     """Convert a network without its classifier.
 
     Args:
-        state: State dict; of RULSTM's TSN checkpoint, the content of ``state_dict``.
+        state: State dict; for RULSTM's TSN checkpoint, the content of ``state_dict``.
 
     Returns:
-        The weights as a recogniser's backbone.
+        The weights as the backbone of a recognizer.
 
     Raises:
         ValueError: If names are missing or unknown.
@@ -74,26 +67,14 @@ def from_bn_inception(state: Mapping[str, Tensor]) -> Conversion:
 
 
 def load_bn_inception(path: str | Path) -> State:
-    """Read a file of public weights under the names of our bare backbone.
+    """Read a file of public weights with the names of the ``BNInception`` backbone.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it is damaged, or names are missing or unknown.
+        ValueError: If the file is damaged, or names are missing or unknown.
     """
     try:
         state = from_bn_inception(load_checkpoint(path).state).state
     except ValueError as error:
         raise ValueError(f"{path} as BN-Inception: {error}") from error
     return strip_prefixes(state, ("backbone.",))
-
-
-def to_bn_inception(state: Mapping[str, Tensor]) -> State:
-    """Convert back, to the names of the ImageNet model without classifier.
-
-    Args:
-        state: Weights as ``from_bn_inception`` gives them.
-
-    Raises:
-        ValueError: If names are missing or unknown.
-    """
-    return apply_rules(state, [rule.reversed() for rule in _rules()]).state

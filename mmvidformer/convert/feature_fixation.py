@@ -1,4 +1,4 @@
-"""Official checkpoints of the linear video transformer with feature fixation to ours, and back."""
+"""The official linear video transformer with feature fixation to this package's, and back."""
 
 from collections.abc import Mapping
 
@@ -16,21 +16,21 @@ from mmvidformer.convert.keymap import (
 )
 from mmvidformer.layers.fixation import FIXATIONS
 
-# Names of the backbone's part in a file of the whole model; a bare backbone has none of them.
+# Prefixes of the backbone in a checkpoint of the complete model.
 PREFIXES = ("module.", "base_model.")
 HEAD = "consensus.mlp_head."
-# Layers of the official model that its forward pass does not use.
+# Layers that the official forward pass does not use.
 UNUSED = (r"new_fc\..*", r"head\..*")
 TIME_TABLE = Op(lambda x: (x[..., None, :],), lambda x: (x[..., 0, :],))
 
-# Our names of the sublayers with the official attention and its norm, by attention type.
+# Sub-layers with the official names of their attention and its norm, by attention type.
 SUBLAYERS = {
     "time_space": {"time": ("temporal_attn", "temporal_norm1"), "space": ("attn", "norm1")},
     "joint": {"joint": ("attn", "norm1")},
 }
-# Where our gates are, within the attention of a sublayer.
+# Prefix of the gates within a sub-layer.
 GATES = "attn.prepare.fixation.gates."
-# Official gate and ours, by scheme of fixation.
+# Official names of the gates and this package's, by fixation scheme.
 OFFICIAL_GATES = {
     "qkv_shared": {"pgate": "qk"},
     "qkv": {"q_gate": "q", "k_gate": "k"},
@@ -63,7 +63,7 @@ def _rules(attention: str, fixation: str | None) -> list[Rule]:
 
 
 def is_official(state: Mapping[str, Tensor]) -> bool:
-    """Whether names are those of an official checkpoint."""
+    """Return whether the names are those of an official checkpoint."""
     return {"temp_embed", "patch_embed.proj.weight"} <= set(strip_prefixes(state, PREFIXES))
 
 
@@ -71,12 +71,11 @@ def from_feature_fixation(state: Mapping[str, Tensor]) -> Conversion:
     """Convert the weights of an official model, with or without head.
 
     Args:
-        state: Its state dict; of an official file, the content of ``model_state``.
+        state: State dict; for an official file, the content of ``model_state``.
 
     Returns:
-        The weights under our names; ``scheme`` is the attention, told by the names, and
-        ``num_heads`` is told by the gates, if any. Shifts and the kind of kernel have no weights:
-        a note says what is assumed.
+        The weights, with the attention as ``scheme``, and ``num_heads`` if there are gates. Shifts
+        and kernel have no weights; a note lists what is assumed.
 
     Raises:
         ValueError: If names are missing or unknown.
@@ -91,19 +90,19 @@ def from_feature_fixation(state: Mapping[str, Tensor]) -> Conversion:
     if head_dims:
         result.num_heads = len(result.state["backbone.encoder.norm.weight"]) // head_dims[0]
     result.notes.append(
-        "shifts and kernel have no weights; assumed are those of the released settings for "
-        "Something-Something. Those for Kinetics shift over time by "
+        "shifts and kernel have no weights; those of the released settings for Something-Something "
+        "are assumed. The settings for Kinetics have the temporal shift "
         "dict(type='temporal', divisor=8, segment=8)"
     )
     return result
 
 
 def to_feature_fixation(state: Mapping[str, Tensor], attention: str = "time_space") -> State:
-    """Convert back, to the names of a whole official model without its unused layers.
+    """Convert back to the names of the complete official model without its unused layers.
 
     Args:
-        state: Weights as ``from_feature_fixation`` gives them.
-        attention: A name of ``SUBLAYERS``.
+        state: Weights as returned by ``from_feature_fixation``.
+        attention: Key of ``SUBLAYERS``.
 
     Raises:
         ValueError: If names are missing or unknown, or the official code has no such fixation.
@@ -120,7 +119,10 @@ def to_feature_fixation(state: Mapping[str, Tensor], attention: str = "time_spac
 
 
 def own_fixation(state: Mapping[str, Tensor]) -> str | None:
-    """Scheme of fixation of weights under our names, None without; its gates must concatenate.
+    """Return the fixation scheme (with ``combine='concat'``) of this package's weights.
+
+    Returns:
+        Key of ``FIXATIONS``, or None if there are no gates.
 
     Raises:
         ValueError: If no scheme has such gates.
@@ -134,5 +136,5 @@ def own_fixation(state: Mapping[str, Tensor]) -> str | None:
         if parts == {gate.weights: len(gate.reads) for gate in gates}:
             return scheme
     if parts:
-        raise ValueError(f"no fixation has gates that weight and read so many parts: {parts}")
+        raise ValueError(f"no fixation scheme has gates with these numbers of inputs: {parts}")
     return None

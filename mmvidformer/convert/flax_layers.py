@@ -1,4 +1,4 @@
-"""Rows of key maps for the layers of Flax checkpoints, which scenic and Google's ViT share."""
+"""Rows of key maps for the layers of Flax checkpoints (scenic, Google's ViT)."""
 
 import torch
 
@@ -25,13 +25,13 @@ LAYERS: dict[str, tuple[tuple[tuple[str, ...], str, Op], ...]] = {
 
 
 def layer_rules(source: str, target: str, layer: str, optional: bool = False) -> list[Rule]:
-    """Rows for one layer.
+    """Return the rows for one layer.
 
     Args:
         source: Path of the layer in the Flax tree, with ``/``.
-        target: Name of our layer, with ``.``.
-        layer: A name of ``LAYERS``.
-        optional: The source may lack it.
+        target: Name of the layer in this package, with ``.``.
+        layer: Key of ``LAYERS``.
+        optional: Whether the source may lack the layer.
     """
     return [
         Rule(tuple(f"{source}/{part}" for part in parts), (f"{target}.{name}",), op, optional)

@@ -1,4 +1,4 @@
-"""Google's image ViT checkpoints (original, augreg, big_vision) to an image ViT of ours."""
+"""Google's image ViT checkpoints (original, augreg, big_vision) to this package's names."""
 
 from collections.abc import Mapping
 
@@ -10,23 +10,23 @@ from mmvidformer.convert.positions import Grid, frame_grid, position_rule
 
 PREFIXES = ("optimizer/target/", "opt/target/", "params/")
 
-# Classifiers, the hidden layer before them, and optimiser states.
+# Classifiers, the hidden layer before them, and optimizer states.
 IGNORED = (
     r"(head|pre_logits|output_projection|MAPHead_0)/.*",
     r"(opt|opt_state|optimizer|model_state)/.*",
     r"global_step|rng|accum_train_time|step",
 )
 
-# Suffixes of attention, second norm and MLP: flax.nn counted all parts of a block together,
-# flax.linen each kind on its own.
+# Suffixes of attention, second norm and MLP. flax.nn numbered all parts of a block together,
+# flax.linen numbers each kind separately.
 SUFFIXES = {"original": (1, 2, 3), "big_vision": (0, 1, 0)}
 
 
 def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
-    """Convert an image ViT; the classifier is left out.
+    """Convert an image ViT without its classifier.
 
     Args:
-        state: Flattened Flax tree with ``/``; blocks may be stacked under ``encoderblock``.
+        state: Flax tree, flattened with ``/``; blocks may be stacked under ``encoderblock``.
         grid: Tokens (1, H, W) of the position table. Default: square.
 
     Raises:

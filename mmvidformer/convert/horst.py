@@ -1,28 +1,21 @@
-"""Weights in the layout of HORST's official code to ours, and back.
+"""HORST's official code to this package's names.
 
-There are no public checkpoints. The code has three classes that could be saved, alone or together:
-one layer, a stack of them (``layers.b0l0`` and so on, block and layer), and two classifiers.
+There are no public checkpoints. The official classes can be saved alone or together: a layer, a
+stack of layers (``layers.b0l0`` is layer 0 of block 0), and two classifiers.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from torch import Tensor
 
-from mmvidformer.convert.keymap import (
-    Conversion,
-    Rule,
-    State,
-    apply_rules,
-    linear,
-    strip_prefixes,
-)
+from mmvidformer.convert.keymap import Conversion, Rule, apply_rules, linear, strip_prefixes
 
 PREFIXES = ("module.",)
-# Layers of the official code that its forward pass does not use.
+# Layers that the official forward pass does not use.
 UNUSED = (r"layers\.\d+\.(agg_f|mha\.v_post_f)\..*",)
 
-# Official convolutions without bias, followed by a norm, and ours.
+# Convolutions without bias, followed by a norm: official name, name in this package.
 CONV_NORMS = {
     "encoder": "encode",
     "out_t": "readout.out",
@@ -30,7 +23,7 @@ CONV_NORMS = {
     "mha.k_pre_f": "key",
     "mha.v_pre_f": "value",
 }
-# Official convolutions with bias, and ours.
+# Convolutions with bias, likewise.
 CONVS = {
     "out_t.3.f.1": "readout.excite.fc1",
     "out_t.3.f.3": "readout.excite.fc2",
@@ -39,7 +32,7 @@ CONVS = {
 }
 LSTM = [f"{kind}_{side}_l0" for kind in ("weight", "bias") for side in ("ih", "hh")]
 NORM_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
-# Official layers of each classifier, and ours.
+# Layers of each classifier, likewise.
 CLASSIFIERS = {
     "linear": {
         "c_a.2": "action",
@@ -63,7 +56,7 @@ CLASSIFIERS = {
 
 
 def layer_rules(theirs: str = "layers.{i}.", ours: str = "neck.layers.{i}.") -> list[Rule]:
-    """Key map of a layer, given the stems of its names."""
+    """Return the key map of a layer, given the prefixes of its names."""
     rules = []
     for source, target in CONV_NORMS.items():
         rules.append(Rule((f"{theirs}{source}.0.weight",), (f"{ours}{target}.conv.weight",)))
@@ -73,7 +66,8 @@ def layer_rules(theirs: str = "layers.{i}.", ours: str = "neck.layers.{i}.") -> 
     return rules
 
 
-def _classifier_rules(kind: str) -> list[Rule]:
+def classifier_rules(kind: str) -> list[Rule]:
+    """Return the key map of a classifier, given its name in ``CLASSIFIERS``."""
     ours = "cls_head.classifier"
     rules = []
     for source, target in CLASSIFIERS[kind].items():
@@ -86,7 +80,7 @@ def _classifier_rules(kind: str) -> list[Rule]:
 
 
 def is_horst(state: Mapping[str, Tensor]) -> bool:
-    """Whether names are those of a layer, a stack or a classifier of the official code."""
+    """Return whether the names are those of an official layer, stack or classifier."""
     return any(name.endswith(("mha.q_pre_f.0.weight", "c_a2n.weight")) for name in state)
 
 
@@ -97,14 +91,14 @@ def from_horst(state: Mapping[str, Tensor]) -> Conversion:
         state: State dict of official objects.
 
     Returns:
-        The weights as a recogniser's neck and head. Strides and order have no weights: a note says
-        so.
+        The weights as neck and head of a recognizer. Strides and order have no weights, which is
+        noted.
 
     Raises:
         ValueError: If names are missing or unknown.
     """
     state = strip_prefixes(state, PREFIXES)
-    if "encoder.0.weight" in state:  # a layer alone
+    if "encoder.0.weight" in state:  # a single layer
         parts = ("encoder.", "out_t.", "mha.", "agg_f.")
         state = {f"layers.0.{k}" if k.startswith(parts) else k: v for k, v in state.items()}
     found = {match for name in state for match in re.findall(r"^layers\.b(\d+)l(\d+)\.", name)}
@@ -117,31 +111,7 @@ def from_horst(state: Mapping[str, Tensor]) -> Conversion:
     rules = layer_rules() if any(name.startswith("layers.") for name in state) else []
     if "c_a2n.weight" in state:
         unrolling = any(name.startswith("c_a.unrolling.") for name in state)
-        rules += _classifier_rules("unrolling" if unrolling else "linear")
+        rules += classifier_rules("unrolling" if unrolling else "linear")
     result = apply_rules(state, rules, UNUSED)
     result.notes.append("strides of the layers and their order S have no weights")
     return result
-
-
-def to_horst(state: Mapping[str, Tensor], blocks: Sequence[int] | None = None) -> State:
-    """Convert back, without the layers that the official code does not use.
-
-    Args:
-        state: Weights as ``from_horst`` gives them.
-        blocks: Layers of each official block; default: a block for each layer.
-
-    Raises:
-        ValueError: If names are missing or unknown, or the blocks have other layers in all.
-    """
-    rules = []
-    count = len({name.split(".")[2] for name in state if name.startswith("neck.layers.")})
-    blocks = [1] * count if blocks is None else blocks
-    if sum(blocks) != count:
-        raise ValueError(f"blocks of {list(blocks)} layers are not the {count} layers there are")
-    ids = [f"b{block}l{layer}" for block, size in enumerate(blocks) for layer in range(size)]
-    for number, name in enumerate(ids):
-        rules += layer_rules(f"layers.{name}.", f"neck.layers.{number}.")
-    if "cls_head.classifier.action.weight" in state:
-        unrolling = "cls_head.classifier.unroll.weight_ih_l0" in state
-        rules += _classifier_rules("unrolling" if unrolling else "linear")
-    return apply_rules(state, [rule.reversed() for rule in rules]).state

@@ -1,14 +1,14 @@
-"""HuggingFace's ViViT (model 1) to ours, and back."""
+"""HuggingFace's ViViT (model 1) to this package's names and back, and ``config.json`` files."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
 from mmvidformer.convert.keymap import STACK_QKV, Conversion, Rule, State, apply_rules, linear
-from mmvidformer.convert.positions import Grid, clip_grid, position_rule
+from mmvidformer.convert.positions import Grid, clip_grid, divide, position_rule
 from mmvidformer.lookup import look_up
 
-# The pooler belongs to the bare model, whose other output the classifier reads.
+# The pooler is another output of the bare model; the classifier does not read it.
 IGNORED = (r"pooler\.dense\.(weight|bias)",)
 
 # Names of a block's parts: in the files of the hub, and in the modules of transformers 5.
@@ -29,12 +29,12 @@ LAYOUTS = {
     ),
 }
 
-# What our ViViT has fixed: flax's GELU under HuggingFace's names for it.
+# HuggingFace's names of the GELU that ViViT uses, flax's tanh approximation.
 TANH_GELU = ("gelu_fast", "gelu_new", "gelu_pytorch_tanh")
 
 
 def _rules(layout: str, prefix: str, grid: Grid) -> list[Rule]:
-    names, ours = LAYOUTS[layout], "backbone.encoder"
+    names, ours = look_up(LAYOUTS, layout, "layout"), "backbone.encoder"
     source, target = f"{prefix}{names['block']}", f"{ours}.blocks.{{i}}"
     return [
         *linear(f"{prefix}embeddings.patch_embeddings.projection", "backbone.embed.proj"),
@@ -63,119 +63,113 @@ def from_huggingface(
     """Convert ``VivitForVideoClassification`` or ``VivitModel``.
 
     Args:
-        state: Its state dict, under the hub's names or those of transformers 5.
+        state: Its state dict, with the names of the hub or of transformers 5.
         grid: Tokens (T, H, W) of the position table. Default: from ``meta``, or from the table's
-            length where that tells.
-        meta: The model's ``config.json``.
+            length if it is unambiguous.
+        meta: Content of the model's ``config.json``.
 
     Raises:
-        ValueError: If names are missing or unknown, the grid must be given, or the configuration
-            has another GELU or another layer-norm epsilon than ViViT.
+        ValueError: If names are missing or unknown, the grid must be given, or the model has
+            another GELU or another layer-norm epsilon than ViViT.
     """
     meta = meta or {}
     prefix = "vivit." if any(name.startswith("vivit.") for name in state) else ""
     hub = any(name.startswith(f"{prefix}encoder.layer.") for name in state)
-    if meta.get("hidden_act", "gelu_fast") not in TANH_GELU:
-        raise ValueError(f"hidden_act must be one of {TANH_GELU}, got {meta['hidden_act']!r}")
-    if meta.get("layer_norm_eps", 1e-6) != 1e-6:
-        raise ValueError(f"layer_norm_eps must be 1e-6, got {meta['layer_norm_eps']}")
+    heads = read_num_heads(meta, TANH_GELU)
     kernel = state.get(f"{prefix}embeddings.patch_embeddings.projection.weight")
     table = state.get(f"{prefix}embeddings.position_embeddings")
     size = (1, 1, 1)
     if table is not None and kernel is not None:
-        size = clip_grid(table.shape[1] - 1, tuple(kernel.shape[2:]), grid or _config_grid(meta))
+        size = clip_grid(table.shape[1] - 1, kernel.shape[2:], grid or _config_grid(meta))
     layout = "hub" if hub else "modules"
     result = apply_rules(state, _rules(layout, prefix, size), [prefix + p for p in IGNORED])
-    result.scheme = "spacetime"
-    result.num_heads = meta.get("num_attention_heads")
+    result.scheme, result.num_heads = "spacetime", heads
     return result
+
+
+def read_num_heads(meta: Mapping, activations: Sequence[str]) -> int | None:
+    """Read the number of heads from ``config.json``, and check its activation and epsilon.
+
+    Args:
+        meta: Content of the file; empty if there is none.
+        activations: HuggingFace's names of the activation that the model of this package has.
+
+    Raises:
+        ValueError: If ``hidden_act`` or ``layer_norm_eps`` is another.
+    """
+    if meta.get("hidden_act", activations[0]) not in activations:
+        raise ValueError(
+            f"hidden_act must be one of {', '.join(activations)}, got {meta['hidden_act']!r}"
+        )
+    if meta.get("layer_norm_eps", 1e-6) != 1e-6:
+        raise ValueError(f"layer_norm_eps must be 1e-6, got {meta['layer_norm_eps']}")
+    return meta.get("num_attention_heads")
 
 
 def _config_grid(meta: Mapping) -> Grid | None:
     if not {"num_frames", "image_size", "tubelet_size"} <= set(meta):
         return None
     side = meta["image_size"]
-    pixels = (meta["num_frames"], *((side, side) if isinstance(side, int) else side))
-    return tuple(n // p for n, p in zip(pixels, meta["tubelet_size"], strict=True))
+    height, width = (side, side) if isinstance(side, int) else side
+    return divide((meta["num_frames"], height, width), meta["tubelet_size"])
 
 
 def to_huggingface(state: Mapping[str, Tensor], layout: str = "hub") -> State:
     """Convert model 1 with class token back.
 
     Args:
-        state: Weights of a recogniser, ``backbone.*`` and ``cls_head.fc_cls.*``.
+        state: Weights of a recognizer, ``backbone.*`` and ``cls_head.fc_cls.*``.
         layout: ``'hub'``: names for files, which every version of transformers reads;
             ``'modules'``: names for ``load_state_dict`` in transformers 5.
 
     Raises:
         KeyError: If the layout is unknown.
-        ValueError: If names are missing or unknown, as those of models 2 to 4 are.
+        ValueError: If names are missing or unknown, such as those of models 2 to 4.
     """
-    look_up(LAYOUTS, layout, "layout")
     rules = [rule.reversed() for rule in _rules(layout, "vivit.", (1, 1, 1))]
     return apply_rules(state, rules).state
 
 
-def huggingface_timesformer_config(settings: Mapping, num_classes: int | None = None) -> dict:
-    """Write the ``config.json`` of ``TimesformerForVideoClassification``.
-
-    Args:
-        settings: Arguments of our backbone (``convert.describe.timesformer_settings``).
-        num_classes: Outputs of the classifier, where there is one.
-
-    Raises:
-        ValueError: If the number of heads is not known, or frames are not square.
-    """
-    height, width = settings["img_size"]
-    if height != width:
-        raise ValueError(f"HuggingFace's TimeSformer takes square frames, not {height} x {width}")
-    return dict(
-        architectures=["TimesformerForVideoClassification"],
-        model_type="timesformer",
-        **_sizes(settings, num_classes),
-        image_size=height,
-        num_frames=settings["clip_len"],
-        patch_size=settings["patch_size"],
-        attention_type=settings["attention"],
-        hidden_act="gelu",
-        layer_norm_eps=1e-6,
-    )
-
-
 def huggingface_config(settings: Mapping, num_classes: int | None = None) -> dict:
-    """Write the ``config.json`` of ``VivitForVideoClassification``.
+    """Make the ``config.json`` of a model for video classification.
 
     Args:
-        settings: Arguments of our backbone (``convert.describe.vivit_settings``).
-        num_classes: Outputs of the classifier, where there is one.
+        settings: Arguments of this package's ``ViViT`` or ``TimeSformer`` (``convert.own``).
+        num_classes: Number of classes, if there is a classifier.
 
     Raises:
-        ValueError: If the number of heads is not known.
+        ValueError: If the number of heads is unknown, or TimeSformer's frames are not square.
     """
-    height, width = settings["img_size"]
-    return dict(
-        architectures=["VivitForVideoClassification"],
-        model_type="vivit",
-        **_sizes(settings, num_classes),
-        image_size=height if height == width else [height, width],
-        num_frames=settings["clip_len"],
-        tubelet_size=list(settings["tubelet"]),
-        hidden_act="gelu_fast",
-        layer_norm_eps=1e-6,
-    )
-
-
-def _sizes(settings: Mapping, num_classes: int | None) -> dict:
-    arch = settings["arch"]
+    arch, (height, width) = settings["arch"], settings["img_size"]
     if "num_heads" not in arch:
-        raise ValueError("the checkpoint does not tell the number of heads; give it")
+        raise ValueError("the checkpoint does not contain the number of heads; give num_heads")
+    labels = [f"LABEL_{i}" for i in range(num_classes or 0)]
     config = dict(
         hidden_size=arch["embed_dims"],
         num_hidden_layers=arch["depth"],
         num_attention_heads=arch["num_heads"],
         intermediate_size=int(arch["embed_dims"] * arch["mlp_ratio"]),
+        num_frames=settings["clip_len"],
+        layer_norm_eps=1e-6,
     )
-    if num_classes is not None:
-        config["id2label"] = {str(i): f"LABEL_{i}" for i in range(num_classes)}
-        config["label2id"] = {f"LABEL_{i}": i for i in range(num_classes)}
-    return config
+    if labels:
+        config["id2label"] = {str(i): label for i, label in enumerate(labels)}
+        config["label2id"] = {label: i for i, label in enumerate(labels)}
+    if "tubelet" in settings:
+        return config | dict(
+            architectures=["VivitForVideoClassification"],
+            model_type="vivit",
+            image_size=height if height == width else [height, width],
+            tubelet_size=list(settings["tubelet"]),
+            hidden_act="gelu_fast",
+        )
+    if height != width:
+        raise ValueError(f"HuggingFace's TimeSformer needs square frames, got {height} x {width}")
+    return config | dict(
+        architectures=["TimesformerForVideoClassification"],
+        model_type="timesformer",
+        image_size=height,
+        patch_size=settings["patch_size"],
+        attention_type=settings["attention"],
+        hidden_act="gelu",
+    )

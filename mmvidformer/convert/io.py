@@ -1,8 +1,6 @@
-"""Reading and writing checkpoint files, without running code that is in them."""
+"""Reading and writing checkpoint files."""
 
 import json
-import pickle
-import re
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,30 +9,30 @@ from pathlib import Path
 import msgpack
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
+from mmvidformer.checkpoint_io import load_safetensors, refuse_code
 from mmvidformer.convert.keymap import State
 
-# Extension codes of flax: an array, and a scalar in the same form.
+# Extension codes of flax for arrays and scalars.
 FLAX_ARRAYS = (1, 3)
-# What the readers raise for files that are cut short or garbled.
+# Errors of the readers for truncated or garbled files.
 DAMAGE = (
     EOFError,
+    json.JSONDecodeError,
     RuntimeError,
     TypeError,
-    SafetensorError,
     msgpack.UnpackException,
     zipfile.BadZipFile,
 )
-# Under which names training scripts keep the weights.
+# Keys under which training scripts store the weights.
 WRAPPERS = ("state_dict", "model_state", "model")
 
 
 @dataclass
 class Checkpoint:
-    """A file's weights, and what it says about them.
+    """Content of a checkpoint file.
 
     Args:
         state: Weights by name; trees are flattened with ``/``.
@@ -46,23 +44,22 @@ class Checkpoint:
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
-    """Read a checkpoint; its kind is told by its first bytes, not by its name.
+    """Read a checkpoint without running code that it contains.
+
+    The kind of a file is recognized by its first bytes, not by its name.
 
     Args:
-        path: ``.npz``, Flax msgpack, ``.safetensors``, a PyTorch file (``.pth``, ``.bin``), or a
-            HuggingFace folder.
+        path: ``.npz``, Flax msgpack, ``.safetensors`` or PyTorch file, or a HuggingFace folder.
 
     Raises:
         FileNotFoundError: If there is no such file, or no weights in the folder.
-        ValueError: If it is none of these kinds, damaged, or holds anything but plain arrays.
+        ValueError: If the file is of no such kind, damaged, or contains more than plain arrays.
     """
     path = Path(path)
-    if path.is_dir():
-        return _load_folder(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no checkpoint at {path}")
+    if not path.exists():
+        raise FileNotFoundError(f"there is no checkpoint {path}")
     try:
-        return _load_file(path)
+        return _load_folder(path) if path.is_dir() else _load_file(path)
     except DAMAGE as error:
         raise ValueError(f"{path} is damaged: {error}") from error
 
@@ -75,13 +72,13 @@ def _load_file(path: Path) -> Checkpoint:
             is_npz = all(name.endswith(".npy") for name in archive.namelist())
         return Checkpoint(_load_npz(path)) if is_npz else _load_torch(path)
     if head[8:] == b"{":
-        return Checkpoint(load_file(path))
-    # A pickle of protocol 2 or later starts with the byte of an empty msgpack map.
+        return Checkpoint(load_safetensors(path))
+    # Pickles of protocol 2 or later start with 0x80, which msgpack uses for an empty map.
     if head[:1] == b"\x80":
         return _load_torch(path)
     if head and (0x81 <= head[0] <= 0x8F or head[0] in (0xDE, 0xDF)):
         return Checkpoint(_load_msgpack(path))
-    raise ValueError(f"{path} is no npz, msgpack, safetensors or PyTorch file")
+    raise ValueError(f"{path} must be an npz, msgpack, safetensors or PyTorch file")
 
 
 def _load_folder(path: Path) -> Checkpoint:
@@ -98,28 +95,17 @@ def _load_folder(path: Path) -> Checkpoint:
 
 
 def _load_torch(path: Path) -> Checkpoint:
-    try:
+    with refuse_code(path):
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, PermissionError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "TorchScript" not in str(error):
-            raise
-        # PyTorch's own text recommends to switch the safety off.
-        found = re.search(r"GLOBAL (\S+)", str(error))
-        reason = f"names {found[1]}" if found else "is no plain file of torch.save"
-        raise ValueError(
-            f"{path} is refused: it {reason}, and loading it could run code. Only tensors, "
-            "numbers, text and plain containers are accepted; if the file is your own, save the "
-            "weights alone, as safetensors or with torch.save"
-        ) from None
     meta = content.get("meta") if isinstance(content, Mapping) else None
     for name in WRAPPERS:
         if isinstance(content, Mapping) and isinstance(content.get(name), Mapping):
             content = content[name]
     if not isinstance(content, Mapping) or not content:
-        raise ValueError(f"{path} holds no state dict but a {type(content).__name__}")
+        raise ValueError(f"{path} must contain a state dict, got {type(content).__name__}")
     wrong = [name for name, value in content.items() if not isinstance(value, Tensor)]
     if wrong:
-        raise ValueError(f"{path} holds no state dict: {wrong[:5]} are no tensors")
+        raise ValueError(f"{path} must contain a state dict, but {wrong[:5]} are no tensors")
     return Checkpoint(dict(content), meta if isinstance(meta, dict) else {})
 
 
@@ -138,11 +124,11 @@ def _load_npz(path: Path) -> State:
 def _load_msgpack(path: Path) -> State:
     def array(code: int, data: bytes) -> Tensor:
         if code not in FLAX_ARRAYS:
-            raise ValueError(f"msgpack extension {code} is no array")
+            raise ValueError(f"msgpack extension {code} is not an array")
         shape, dtype, buffer = msgpack.unpackb(data)
         if dtype == "bfloat16":
             dtype = "V2"
-        # A copy, since the buffer cannot be written to.
+        # The buffer is read-only.
         return _tensor(np.frombuffer(buffer, dtype).reshape(shape).copy(), "an array")
 
     state: State = {}
@@ -159,7 +145,7 @@ def _load_msgpack(path: Path) -> State:
     try:
         tree = msgpack.unpackb(path.read_bytes(), ext_hook=array)
     except ValueError as error:
-        raise ValueError(f"{path} is no checkpoint of flax: {error}") from error
+        raise ValueError(f"{path} is not a Flax checkpoint: {error}") from error
     flatten(tree, "")
     return state
 
@@ -168,18 +154,18 @@ def _tensor(array: np.ndarray, name: str) -> Tensor:
     if array.dtype.str.endswith("V2"):  # how NumPy stores bfloat16
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"{name} is refused: dtype {array.dtype} is not a plain number")
+        raise ValueError(f"{name} is refused: dtype must be numeric, got {array.dtype}")
     return torch.from_numpy(np.ascontiguousarray(array).reshape(array.shape))
 
 
 def save_checkpoint(path: str | Path, state: Mapping[str, Tensor], meta: Mapping) -> None:
-    """Write a checkpoint that MMEngine loads: weights and meta, no optimiser, no message hub."""
+    """Write a checkpoint for MMEngine, with weights and ``meta`` only."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     torch.save({"state_dict": dict(state), "meta": dict(meta)}, path)
 
 
 def save_huggingface(path: str | Path, state: Mapping[str, Tensor], config: Mapping) -> None:
-    """Write a HuggingFace folder, or only its weights if the path ends in ``.safetensors``."""
+    """Write a HuggingFace folder, or only its weights if ``path`` ends in ``.safetensors``."""
     path = Path(path)
     if path.suffix == ".safetensors":
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Key maps as data: rows of names and an operation, applied to a state dict."""
+"""Key maps: rows of names with an operation, applied to a state dict."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,11 +12,11 @@ State = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Op:
-    """What happens to the tensors of a row, in one or both directions.
+    """Operation on the tensors of a row.
 
     Args:
-        forward: Source tensors to a tuple of target tensors.
-        backward: The inverse, or None where a map is used one way only.
+        forward: Maps the source tensors to a tuple of target tensors.
+        backward: Inverse of ``forward``. None: the row works in one direction only.
     """
 
     forward: Callable[..., tuple[Tensor, ...]]
@@ -33,10 +33,10 @@ class Rule:
     """One row of a key map.
 
     Args:
-        sources: Names in the source; ``{i}`` stands for the number of a block.
+        sources: Names in the source; ``{i}`` is the index of a block.
         targets: Names in the target, likewise.
-        op: What happens to the tensors.
-        optional: The source may lack all of them.
+        op: Operation on the tensors.
+        optional: Whether the source may lack all of the names.
     """
 
     sources: tuple[str, ...]
@@ -45,7 +45,7 @@ class Rule:
     optional: bool = False
 
     def reversed(self) -> "Rule":
-        """Swap source and target.
+        """Return the row from the targets to the sources.
 
         Raises:
             ValueError: If the operation has no inverse.
@@ -57,13 +57,13 @@ class Rule:
         )
 
     def unroll(self, keys: Iterable[str]) -> list["Rule"]:
-        """Repeat the row for each block that ``keys`` have, and at least once."""
+        """Repeat the row for each block in ``keys``, at least once."""
         stem, number, rest = self.sources[0].partition("{i}")
         if not number:
             return [self]
         pattern = re.compile(re.escape(stem) + r"(\d+)" + re.escape(rest[0]))
         blocks = {match[1] for match in map(pattern.match, keys) if match}
-        # Counted, not taken from the names: a gap then shows up as missing and unknown names.
+        # Blocks are counted, so that a gap results in missing and unknown names.
         return [self._numbered(i) for i in range(max(len(blocks), 1))]
 
     def _numbered(self, i: int) -> "Rule":
@@ -76,10 +76,21 @@ class Rule:
 def linear(
     sources: str | tuple[str, ...], target: str, op: Op = KEEP, optional: bool = False
 ) -> list[Rule]:
-    """Rows for the weight and the bias of a PyTorch layer; names without the last part."""
+    """Return the rows for weight and bias of a PyTorch layer.
+
+    Args:
+        sources: Names of the layer without ``.weight`` and ``.bias``, or with ``{kind}`` in the
+            place of weight and bias.
+        target: Name of the layer in the target.
+        op: Operation on the tensors.
+        optional: Whether the source may lack the layer.
+    """
     sources = (sources,) if isinstance(sources, str) else sources
+    patterns = [source if "{kind}" in source else source + ".{kind}" for source in sources]
     return [
-        Rule(tuple(f"{s}.{kind}" for s in sources), (f"{target}.{kind}",), op, optional)
+        Rule(
+            tuple(p.replace("{kind}", kind) for p in patterns), (f"{target}.{kind}",), op, optional
+        )
         for kind in ("weight", "bias")
     ]
 
@@ -89,20 +100,20 @@ class Conversion:
     """Result of a converter.
 
     Args:
-        state: Weights under the names of a recogniser, ``backbone.*`` and ``cls_head.*``, or
-            under those of the format they were converted to.
-        mapped: Row of the key map and how many times it applied.
-        ignored: Names of the source left out on purpose.
-        lacking: Optional names of the target that the source has no weights for.
-        notes: What was assumed.
-        scheme: Name of the attention scheme in ``models.vivit.SCHEMES``; None for an image model.
-        num_heads: Attention heads, where the source tells.
+        state: Weights with the names of a recognizer, ``backbone.*`` and ``cls_head.*``, or with
+            those of the format that they were converted to.
+        mapped: Rows of the key map, and how often each was applied.
+        ignored: Names of the source that were dropped on purpose.
+        missing: Optional names of the target that the source has no weights for.
+        notes: Assumptions of the converter.
+        scheme: Attention scheme of the model; None for an image model, or if unknown.
+        num_heads: Number of attention heads; None if unknown.
     """
 
     state: State
     mapped: list[tuple[Rule, int]] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
-    lacking: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     scheme: str | None = None
     num_heads: int | None = None
@@ -115,12 +126,12 @@ def apply_rules(
 
     Args:
         state: Source weights.
-        rules: The key map.
-        ignored: Regular expressions of names that are left out on purpose.
+        rules: Key map.
+        ignored: Regular expressions of names to drop.
 
     Raises:
-        ValueError: If the source lacks a name of a row that is not optional, or has one that is
-            in no row and not ignored; the message lists both kinds.
+        ValueError: If the source lacks a name of a row that is not optional, or has a name that
+            is in no row and not ignored. The message lists both.
     """
     result = Conversion({})
     left = dict.fromkeys(state)
@@ -133,13 +144,13 @@ def apply_rules(
             if not absent:
                 tensors = row.op.forward(*(state[name] for name in row.sources))
                 for name, tensor in zip(row.targets, tensors, strict=True):
-                    # Own memory: views would drag the whole source into a saved file.
+                    # A view would save the memory of the whole source.
                     result.state[name] = tensor.clone(memory_format=torch.contiguous_format)
                 for name in row.sources:
                     left.pop(name, None)
                 applied += 1
             elif row.optional and len(absent) == len(row.sources):
-                result.lacking.extend(row.targets)
+                result.missing.extend(row.targets)
             else:
                 missing.extend(absent)
         if applied:
@@ -148,20 +159,20 @@ def apply_rules(
     unknown = [name for name in left if name not in set(result.ignored)]
     if missing or unknown:
         raise ValueError(
-            f"the checkpoint does not fit the key map: missing {_listed(missing)}; "
-            f"unknown {_listed(unknown)}"
+            f"the checkpoint does not fit the key map: missing {_list(missing)}; "
+            f"unknown {_list(unknown)}"
         )
     return result
 
 
 def strip_prefixes(state: Mapping[str, Tensor], prefixes: Sequence[str]) -> State:
-    """Take prefixes off the names that have them, one after the other."""
+    """Remove prefixes from the names that have them, one after the other."""
     out = dict(state)
     for prefix in prefixes:
         out = {name.removeprefix(prefix): value for name, value in out.items()}
     return out
 
 
-def _listed(names: list[str], most: int = 20) -> str:
+def _list(names: list[str], most: int = 20) -> str:
     more = f", and {len(names) - most} more" if len(names) > most else ""
     return f"{len(names)} names [{', '.join(names[:most])}{more}]"

@@ -1,40 +1,45 @@
-"""Our own checkpoints, as a source like the others."""
+"""This package's own weights: reading them, and the arguments that build their model."""
 
+import math
 from collections.abc import Mapping
 
 from torch import Tensor
 
+from mmvidformer.convert.feature_fixation import own_fixation
 from mmvidformer.convert.keymap import Conversion
 
-# A weight that each of our backbones has, and the neck that is made to train.
+# Part of a weight's name that every backbone has, and the neck that can be trained on its own.
 SIGNS = ("encoder.blocks.0.sublayers.", "blocks.5b.branches.", "layers.0.encode.conv.")
 BACKBONE = ("embed.", "encoder.", "temporal_encoder.", "stem.", "blocks.")
 NECK = ("layers.",)
-RECOGNISER = ("backbone.", "neck.", "cls_head.")
+RECOGNIZER = ("backbone.", "neck.", "cls_head.")
 IGNORED = ("data_preprocessor.",)
 
 
 def is_own(state: Mapping[str, Tensor]) -> bool:
-    """Whether names are those of a recogniser, a backbone or a neck of ours."""
+    """Return whether the names are those of a recognizer, backbone or neck of this package."""
     return any(sign in name for name in state for sign in SIGNS)
 
 
-def from_own(state: Mapping[str, Tensor], meta: Mapping | None = None) -> Conversion:
-    """Take a recogniser, or a bare backbone or neck, of ours.
+def from_own(
+    state: Mapping[str, Tensor], meta: Mapping | None = None, scheme: str | None = None
+) -> Conversion:
+    """Take the weights of a recognizer, or of a backbone or neck alone.
 
     Args:
         state: Its state dict.
-        meta: What the converter wrote beside it; a checkpoint of a training run has none of it.
+        meta: What ``convert_file`` wrote beside it. Checkpoints of training runs have none of it.
+        scheme: Attention scheme of the backbone, if ``meta`` does not contain it.
 
     Raises:
-        ValueError: If a name belongs to neither.
+        ValueError: If a name belongs to no part of a recognizer, or ``meta`` has another scheme.
     """
     result = Conversion({})
     unknown = []
     for name, value in state.items():
         if name.startswith(IGNORED):
             result.ignored.append(name)
-        elif name.startswith(RECOGNISER):
+        elif name.startswith(RECOGNIZER):
             result.state[name] = value
         elif name.startswith(BACKBONE):
             result.state[f"backbone.{name}"] = value
@@ -43,8 +48,154 @@ def from_own(state: Mapping[str, Tensor], meta: Mapping | None = None) -> Conver
         else:
             unknown.append(name)
     if unknown:
-        raise ValueError(f"names that are no part of a recogniser of ours: {unknown}")
+        raise ValueError(f"names that are not part of a recognizer: {unknown}")
     settings = (meta or {}).get("backbone", {})
-    result.scheme = settings.get("scheme", settings.get("attention"))
+    result.scheme = settings.get("scheme", settings.get("attention", scheme))
+    if scheme not in (None, result.scheme):
+        raise ValueError(f"the scheme is {result.scheme!r}, not {scheme!r}")
     result.num_heads = settings.get("arch", {}).get("num_heads")
     return result
+
+
+def count_blocks(state: Mapping[str, Tensor], encoder: str) -> int:
+    """Count the blocks of an encoder, given its full name."""
+    stem = f"{encoder}.blocks."
+    return len({name.removeprefix(stem).split(".")[0] for name in state if name.startswith(stem)})
+
+
+def settings_of(result: Conversion) -> tuple[str, dict]:
+    """Infer the arguments that build the model of converted weights.
+
+    Returns:
+        The part of a recognizer (``'neck'`` if there is one, otherwise ``'backbone'`` or
+        ``'cls_head'``), and its arguments as far as the weights determine them.
+
+    Raises:
+        ValueError: If the weights belong to no model of this package.
+    """
+    for part, describe, sign in (
+        ("neck", horst_settings, "neck.layers.0.encode.conv.weight"),
+        ("cls_head", classifier_settings, "cls_head.classifier.action.weight"),
+        ("backbone", lambda _: {}, "backbone.blocks.5b.branches.1x1.conv.weight"),
+        ("backbone", feature_fixation_settings, "backbone.embed.norm.weight"),
+        ("backbone", timesformer_settings, "backbone.encoder.pos_embed.hw"),
+    ):
+        if sign in result.state:
+            return part, describe(result)
+    return "backbone", vivit_settings(result)
+
+
+def _arch(result: Conversion) -> dict:
+    dim = result.state["backbone.embed.proj.weight"].shape[0]
+    hidden = result.state["backbone.encoder.blocks.0.mlp.fc1.weight"].shape[0]
+    ratio = hidden / dim
+    if int(dim * ratio) != hidden:  # the quotient was rounded down
+        ratio = math.nextafter(ratio, math.inf)
+    heads = {} if result.num_heads is None else {"num_heads": result.num_heads}
+    depth = count_blocks(result.state, "backbone.encoder")
+    return dict(embed_dims=dim, depth=depth, mlp_ratio=ratio, **heads)
+
+
+def horst_settings(result: Conversion) -> dict:
+    """Infer the arguments of ``Horst`` except for strides and order.
+
+    ``'temporal'`` and ``'space_time'`` attention have the same weights, and so have ``'e+h'`` and
+    ``'q+h'``. ``'space_time'`` and the variant's own parts are assumed.
+    """
+    stem = "neck.layers.{}.{}"
+    count = len({name.split(".")[2] for name in result.state if name.startswith("neck.layers.")})
+    encoders = [result.state[stem.format(i, "encode.conv.weight")] for i in range(count)]
+    parts = result.state[stem.format(0, "key.conv.weight")].shape[1] // len(encoders[0])
+    official = stem.format(0, "readout.excite.fc1.weight") in result.state
+    attention = "space_time"
+    if stem.format(0, "attend.filter.conv.weight") not in result.state:
+        attention = "joint"
+    elif stem.format(0, "attend.states.filter.conv.weight") not in result.state:
+        attention = "spatial"
+    both = "e+h" if official else "q+h"
+    return dict(
+        in_channels=encoders[0].shape[1],
+        channels=[len(kernel) for kernel in encoders],
+        variant="official" if official else "paper",
+        attention=attention,
+        key_value=both if parts == 2 else "e|h",
+    )
+
+
+def classifier_settings(result: Conversion) -> dict:
+    """Infer the arguments of ``AnticipationHead``; tasks are in the order of RULSTM's labels."""
+    stem = "cls_head.classifier"
+    unrolling = f"{stem}.unroll.weight_ih_l0" in result.state
+    official = f"{stem}.start.fc.weight" in result.state
+    if not unrolling:
+        verbs = len(result.state[f"{stem}.verb.weight"])
+        official = len(result.state[f"{stem}.action_to_verb.weight"]) == verbs
+    return dict(
+        tasks={
+            task: len(result.state[f"{stem}.{task}.weight"]) for task in ("verb", "noun", "action")
+        },
+        in_channels=result.state[f"{stem}.noun.weight"].shape[1],
+        classifier="unrolling" if unrolling else "linear",
+        form="official" if official else "paper",
+    )
+
+
+def feature_fixation_settings(result: Conversion) -> dict:
+    """Infer the arguments of ``FeatureFixationTransformer`` with the official stem.
+
+    The weights do not determine the image size, the shifts and the kernel.
+
+    Raises:
+        ValueError: If no scheme has such gates.
+    """
+    return dict(
+        arch=_arch(result),
+        attention=result.scheme,
+        clip_len=result.state["backbone.encoder.pos_embed.t"].shape[1],
+        patch_size=result.state["backbone.embed.proj.weight"].shape[-1],
+        fixation=own_fixation(result.state),
+    )
+
+
+def timesformer_settings(result: Conversion) -> dict:
+    """Infer the arguments of ``TimeSformer``; ``clip_len`` is 1 without a table over time."""
+    patch = result.state["backbone.embed.proj.weight"].shape[-1]
+    rows, columns = result.state["backbone.encoder.pos_embed.hw"].shape[2:4]
+    times = result.state.get("backbone.encoder.pos_embed.t")
+    return dict(
+        arch=_arch(result),
+        attention=result.scheme,
+        img_size=(rows * patch, columns * patch),
+        clip_len=1 if times is None else times.shape[1],
+        patch_size=patch,
+    )
+
+
+def vivit_settings(result: Conversion) -> dict:
+    """Infer the arguments of ``ViViT``.
+
+    The weights of a model that averages its frames do not determine the clip length; one tubelet
+    is assumed. Image models get no ``scheme``.
+
+    Raises:
+        ValueError: If the weights are those of another model.
+    """
+    state = result.state
+    for name in ("backbone.embed.proj.weight", "backbone.encoder.pos_embed.thw"):
+        if name not in state:
+            raise ValueError(f"the weights are not those of a ViViT: {name} is missing")
+    _, _, *tubelet = state["backbone.embed.proj.weight"].shape
+    table = state["backbone.encoder.pos_embed.thw"]
+    frames, rows, columns = table.shape[1:4]
+    times = state.get("backbone.temporal_encoder.pos_embed.thw")
+    frames = frames if times is None else times.shape[1]
+    scheme = {} if result.scheme is None else {"scheme": result.scheme}
+    return dict(
+        arch=_arch(result),
+        **scheme,
+        img_size=(rows * tubelet[1], columns * tubelet[2]),
+        clip_len=frames * tubelet[0],
+        tubelet=tuple(tubelet),
+        temporal_depth=count_blocks(state, "backbone.temporal_encoder"),
+        pool="cls" if "backbone.encoder.cls_token" in state else "mean",
+    )

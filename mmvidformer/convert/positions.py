@@ -1,5 +1,6 @@
-"""From a flat position table to a grid: what its length says about time, height and width."""
+"""Position tables: from a flat sequence to a grid over time, height and width."""
 
+from collections.abc import Sequence
 from math import isqrt
 
 import torch
@@ -13,15 +14,18 @@ Grid = tuple[int, int, int]
 PUBLISHED_CLIP: Grid = (32, 224, 224)
 
 
+def divide(clip: Grid, tubelet: Sequence[int]) -> Grid:
+    """Return the grid of a clip of (frames, rows, columns) for a tubelet of that many."""
+    (frames, height, width), (t, h, w) = clip, tubelet
+    return frames // t, height // h, width // w
+
+
 def frame_grid(count: int, given: Grid | None = None) -> Grid:
-    """Find the grid of a table for single frames.
+    """Return the grid (1, H, W) of a table for single frames.
 
     Args:
         count: Vectors in the table, without that of the class token.
-        given: Grid that the user knows; without it, frames are taken to be square.
-
-    Returns:
-        Grid (1, H, W).
+        given: Grid that the user gives. Default: square frames.
 
     Raises:
         ValueError: If the count fits neither the given grid nor a square.
@@ -34,43 +38,42 @@ def frame_grid(count: int, given: Grid | None = None) -> Grid:
     return 1, height, width
 
 
-def clip_grid(count: int, tubelet: Grid, given: Grid | None = None) -> Grid:
-    """Find the grid of a table for a whole clip.
+def clip_grid(count: int, tubelet: Sequence[int], given: Grid | None = None) -> Grid:
+    """Return the grid (T, H, W) of a table for a whole clip.
 
     Args:
         count: Vectors in the table, without that of the class token.
         tubelet: Frames, rows and columns of a tubelet.
-        given: Grid that the user knows. Without it, the only one that is taken for granted is
-            that of a published model, 32 frames of 224 x 224 pixels.
+        given: Grid that the user gives. Default: that of a published model, which has clips of 32
+            frames of 224 x 224 pixels.
 
     Raises:
         ValueError: If the grid does not have ``count`` tokens, or must be given.
     """
-    if given:
-        if given[0] * given[1] * given[2] != count:
-            raise ValueError(f"a position table of {count} vectors is no grid of {given}")
-        return given
-    grid = tuple(n // p for n, p in zip(PUBLISHED_CLIP, tubelet, strict=True))
+    grid = given or divide(PUBLISHED_CLIP, tubelet)
     if grid[0] * grid[1] * grid[2] == count:
         return grid
+    if given:
+        raise ValueError(f"a position table of {count} vectors does not fit the grid {given}")
     options = [
         (count // side**2, side, side) for side in range(1, isqrt(count) + 1) if not count % side**2
     ]
     raise ValueError(
-        f"a position table of {count} vectors does not tell its grid (T, H, W); give it. With "
+        f"the grid T,H,W of a position table of {count} vectors is ambiguous; give it. With "
         f"square frames it could be one of {options}"
     )
 
 
 def position_rule(source: str, target: str, grid: Grid, cls: bool, slot: bool) -> Rule:
-    """Row that splits a flat table (1, [1 +] T*H*W, D) into ours.
+    """Return the row that splits a flat table (1, [1 +] T*H*W, D) into a grid and a class token.
 
     Args:
         source: Name of the table.
-        target: Name of our position embedding.
+        target: Name of this package's position embedding.
         grid: Grid (T, H, W).
-        cls: The model has a class token.
-        slot: The first vector belongs to it; without one, the class token's position is zero.
+        cls: Whether the model has a class token.
+        slot: Whether the first vector is the position of the class token. If not, that position
+            is zero.
     """
 
     def split(table: Tensor) -> tuple[Tensor, ...]:

@@ -1,4 +1,4 @@
-"""Scenic's ViViT checkpoints (Flax), models 1 to 4, to ours."""
+"""Scenic's ViViT checkpoints (Flax), models 1 to 4, to this package's names."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from mmvidformer.convert.positions import Grid, clip_grid, frame_grid, position_
 
 PREFIXES = ("optimizer/target/", "params/")
 
-# What else a train state holds.
+# Other parts of a train state.
 IGNORED = (
     r"optimizer/state/.*",
     r"opt_state(/.*)?",
@@ -35,15 +35,15 @@ DIVIDED_BLOCK = (
     ("MlpBlock/Dense_1", "mlp.fc2", "dense"),
 )
 
-# Encoder in the source, its class token, encoder of ours.
+# Encoder in the source, its class token, encoder in this package.
 ENCODERS = (
     ("Transformer", "cls", "encoder"),
     ("SpatialTransformer", "cls_SpatialTransformer", "encoder"),
     ("TemporalTransformer", "cls_TemporalTransformer", "temporal_encoder"),
 )
 
-# Schemes that share their names, the one that is assumed first: of model 3 the official code's
-# default, of the others the published one.
+# Schemes with the same names. The first one is assumed: the official default of model 3, otherwise
+# the published one.
 SCHEMES = {
     "per_frame": ("factorized_encoder",),
     "divided": ("factorized_self_attention_ts", "factorized_self_attention"),
@@ -58,21 +58,22 @@ def from_scenic(
     """Convert a ViViT of scenic.
 
     Args:
-        state: Flattened Flax tree with ``/``, with or without ``optimizer/target/`` or
-            ``params/`` in front.
-        grid: Tokens (T, H, W) of the position table. Default: read from its length where that
-            tells (``convert.positions``).
-        scheme: Name in ``models.vivit.SCHEMES``. Needed for model 4, whose names are those of
-            model 1 without class token, and for model 3 in the paper's order, space then time.
+        state: Flax tree, flattened with ``/``, with or without the prefix ``optimizer/target/``
+            or ``params/``.
+        grid: Tokens (T, H, W) of the position table. Default: from its length, if that is
+            unambiguous (see ``convert.positions``).
+        scheme: Key of ``models.vivit.SCHEMES``. Needed for model 4, which has the names of model
+            1 without class token, and for model 3 in the paper's order, space before time.
 
     Raises:
-        ValueError: If names are missing or unknown, the names belong to another scheme, or the
+        ValueError: If names are missing or unknown, the scheme does not fit the names, or the
             grid must be given.
     """
     state = strip_prefixes(state, PREFIXES)
     possible = SCHEMES[_kind(state)]
     if scheme is not None and scheme not in possible:
-        raise ValueError(f"scheme {scheme!r} does not fit the checkpoint, which is {possible}")
+        wanted = " or ".join(map(repr, possible))
+        raise ValueError(f"scheme {scheme!r} does not fit; the checkpoint needs {wanted}")
     notes = []
     if scheme is None and len(possible) > 1:
         notes.append(f"scheme {possible[0]!r} assumed; {possible[1]!r} has the same names")
@@ -133,5 +134,5 @@ def _grid(source: str, length: int, cls: bool, patch: tuple[int, ...], given: Gr
     if source == "TemporalTransformer":
         if given and given[0] != count:
             raise ValueError(f"the temporal position table has {count} frames, not {given[0]}")
-        return (count, 1, 1)
+        return count, 1, 1
     return clip_grid(count, patch if len(patch) == 3 else (1, *patch), given)

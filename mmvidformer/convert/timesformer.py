@@ -1,14 +1,15 @@
-"""TimeSformer's checkpoints (official ``.pyth``, HuggingFace, MMAction2) to ours, and back."""
+"""TimeSformer (official ``.pyth``, HuggingFace, MMAction2) to this package's names, and back."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from mmvidformer.convert.keymap import ADD_TIME, Conversion, Op, Rule, State, apply_rules
+from mmvidformer.convert.huggingface import read_num_heads
+from mmvidformer.convert.keymap import ADD_TIME, Conversion, Op, Rule, State, apply_rules, linear
 from mmvidformer.convert.positions import Grid, frame_grid, position_rule
 
-# Our name of the sublayer over space, by the official attention type.
+# Name of the sub-layer over space in this package, by the official attention type.
 SPATIAL = {
     "space_only": "joint",
     "joint_space_time": "joint",
@@ -23,14 +24,14 @@ class Dialect:
 
     Args:
         tables: Class token, positions over space, positions over time.
-        patches: The patch projection.
+        patches: Patch projection.
         block: Prefix of a block, with ``{i}``.
         space: Norm, qkv and projection of the attention over space.
         time: Norm, qkv, projection and fc of the attention over time.
         mlp: Norm and the two layers of the MLP.
-        norm: The last norm.
-        head: The classifier.
-        undivided: Parts that are called otherwise where there is one attention.
+        norm: Last norm.
+        head: Classifier.
+        undivided: Parts that have another name if a block has a single attention.
     """
 
     tables: tuple[str, str, str]
@@ -102,14 +103,6 @@ DIALECTS = {
 }
 
 
-def _layer(source: str, target: str, optional: bool = False) -> list[Rule]:
-    pattern = source if "{kind}" in source else source + ".{kind}"
-    return [
-        Rule((pattern.replace("{kind}", kind),), (f"{target}.{kind}",), optional=optional)
-        for kind in ("weight", "bias")
-    ]
-
-
 def _rules(names: Dialect, attention: str, grid: Grid) -> list[Rule]:
     ours, sublayer = "backbone.encoder", f"sublayers.{SPATIAL[attention]}"
     divided = attention == "divided_space_time"
@@ -139,45 +132,40 @@ def _rules(names: Dialect, attention: str, grid: Grid) -> list[Rule]:
     if attention != "space_only":
         rules.append(Rule((time,), (f"{ours}.pos_embed.t",), TIME_TABLE))
     for source, target in parts.items():
-        rules += _layer(names.block + source, f"{ours}.blocks.{{i}}.{target}")
-    rules += _layer(names.norm, f"{ours}.norm")
-    return rules + _layer(names.head, "cls_head.fc_cls", optional=True)
+        rules += linear(names.block + source, f"{ours}.blocks.{{i}}.{target}")
+    rules += linear(names.norm, f"{ours}.norm")
+    return rules + linear(names.head, "cls_head.fc_cls", optional=True)
 
 
-def dialect_of(state: Mapping[str, Tensor]) -> str:
-    """Tell whose checkpoint it is by the name of the class token.
-
-    Raises:
-        ValueError: If it is nobody's of ``DIALECTS``.
-    """
-    for name, names in DIALECTS.items():
-        if names.tables[0] in state:
-            return name
-    raise ValueError(f"no TimeSformer checkpoint of {sorted(DIALECTS)}: {list(state)[:8]}")
-
-
-def from_timesformer(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
-    """Convert the weights of a TimeSformer of any of ``DIALECTS``.
+def from_timesformer(
+    state: Mapping[str, Tensor], grid: Grid | None = None, meta: Mapping | None = None
+) -> Conversion:
+    """Convert the weights of a TimeSformer in any of ``DIALECTS``.
 
     Args:
-        state: Its state dict; of an official file, the content of ``model_state``.
+        state: State dict; for an official file, the content of ``model_state``.
         grid: Tokens (1, H, W) of the position table. Default: square.
+        meta: Content of HuggingFace's ``config.json``, which has the number of heads.
 
     Returns:
-        The weights under our names; ``scheme`` is the attention type, told by the names.
+        The weights, with the attention type as ``scheme``.
 
     Raises:
-        ValueError: If the dialect is unknown, names are missing or unknown, or the table is not
-            square.
+        ValueError: If the dialect is unknown, names are missing or unknown, the table is not
+            square, or the HuggingFace model has another activation or layer-norm epsilon.
     """
-    names = DIALECTS[dialect_of(state)]
+    dialect = next((name for name, own in DIALECTS.items() if own.tables[0] in state), None)
+    if dialect is None:
+        raise ValueError(f"no TimeSformer of {', '.join(DIALECTS)} has names {list(state)[:8]}")
+    heads = read_num_heads(meta or {}, ("gelu",)) if dialect == "huggingface" else None
+    names = DIALECTS[dialect]
     _, space, time = names.tables
     attention = "joint_space_time" if time in state else "space_only"
     if any(names.time[-1] in name for name in state):
         attention = "divided_space_time"
     count = state[space].shape[1] - 1 if space in state else 1
     result = apply_rules(state, _rules(names, attention, frame_grid(count, grid)))
-    result.scheme = attention
+    result.scheme, result.num_heads = attention, heads
     return result
 
 
@@ -185,9 +173,9 @@ def to_timesformer(state: Mapping[str, Tensor], attention: str, dialect: str = "
     """Convert back.
 
     Args:
-        state: Weights as ``from_timesformer`` gives them.
-        attention: A type of ``SPATIAL``.
-        dialect: A name of ``DIALECTS``.
+        state: Weights as returned by ``from_timesformer``.
+        attention: Key of ``SPATIAL``.
+        dialect: Key of ``DIALECTS``.
 
     Raises:
         ValueError: If names are missing or unknown.

@@ -1,10 +1,10 @@
-"""timm's image ViT to an image ViT of ours, and back."""
+"""timm's image ViT to this package's names."""
 
 from collections.abc import Mapping
 
 from torch import Tensor
 
-from mmvidformer.convert.keymap import ADD_TIME, Conversion, Rule, State, apply_rules, linear
+from mmvidformer.convert.keymap import ADD_TIME, Conversion, Rule, apply_rules, linear
 from mmvidformer.convert.positions import Grid, frame_grid, position_rule
 
 IGNORED = (r"(head|head_dist|pre_logits\.fc)\.(weight|bias)",)
@@ -33,7 +33,7 @@ def _rules(grid: Grid, cls: bool) -> list[Rule]:
 
 
 def from_timm(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
-    """Convert an image ViT; the classifier is left out.
+    """Convert an image ViT without its classifier.
 
     Args:
         state: State dict of ``timm.models.VisionTransformer``.
@@ -48,17 +48,3 @@ def from_timm(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversi
     if "pos_embed" in state:
         size = frame_grid(state["pos_embed"].shape[1] - cls, grid)
     return apply_rules(state, _rules(size, cls), IGNORED)
-
-
-def to_timm(state: Mapping[str, Tensor]) -> State:
-    """Convert an image ViT of ours back, without classifier.
-
-    Args:
-        state: Weights as ``from_timm`` gives them.
-
-    Raises:
-        ValueError: If names are missing or unknown, as those of a video model are.
-    """
-    cls = "backbone.encoder.cls_token" in state
-    rules = [rule.reversed() for rule in _rules((1, 1, 1), cls)]
-    return apply_rules(state, rules).state

@@ -1,41 +1,28 @@
-"""EPIC-Kitchens-100 action recognition from its public csv files."""
+"""EPIC-Kitchens-100 for action recognition, from its public csv files."""
 
-import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from mmaction.datasets.base import BaseActionDataset
 
+from mmvidformer.datasets.csv_rows import read_number, read_rows
 from mmvidformer.registry import DATASETS
 
 COLUMNS = ("narration_id", "video_id", "start_frame", "stop_frame", "noun_class", "verb_class")
+# Sources of frames, and where the official downloads keep a video.
+SOURCES = {
+    "video": "{participant_id}/videos/{video_id}.MP4",
+    "img": "{participant_id}/rgb_frames/{video_id}",
+    "lmdb": "",
+}
 
 
-@DATASETS.register_module()
-class EpicKitchensDataset(BaseActionDataset):
-    """Action segments with a noun and a verb.
+class SegmentDataset(BaseActionDataset):
+    """Base of the datasets of EPIC-Kitchens' segments, which document its arguments."""
 
-    Reads ``EPIC_100_train.csv`` and ``EPIC_100_validation.csv`` as published (a header, frames
-    numbered from 1 at the video's own frame rate). The label is (noun, verb), in this order, as
-    the outputs of ViViT's published head. Over videos, put ``mmvidformer.LimitToSegment`` after
-    ``DecordInit``; over extracted frames use ``RawFrameDecode``.
-
-    Args:
-        ann_file: The csv file.
-        pipeline: Transforms.
-        data_prefix: ``dict(video=folder)`` or ``dict(img=folder)``.
-        name: Path of a video or of a folder of frames below the prefix, by the csv's columns;
-            default ``'{participant_id}/videos/{video_id}.MP4'`` for videos, and
-            ``'{participant_id}/rgb_frames/{video_id}'`` for frames, as the official downloads.
-        filename_tmpl: Names of frames.
-        num_classes: Nouns and verbs; labels beyond are refused.
-        test_mode: Whether the data are for validation or test.
-
-    Raises:
-        ValueError: If a column is missing, a number is none, or a label is out of range; the
-            message gives file, line and value.
-    """
+    sources: Sequence[str] = tuple(SOURCES)
+    tasks: Mapping[str, int] = {}  # and their numbers of classes
 
     def __init__(
         self,
@@ -44,72 +31,97 @@ class EpicKitchensDataset(BaseActionDataset):
         data_prefix: Mapping[str, str],
         name: str | None = None,
         filename_tmpl: str = "frame_{:010}.jpg",
-        num_classes: tuple[int, int] = (300, 97),
+        num_classes: Sequence[int] | None = None,
         test_mode: bool = False,
     ) -> None:
-        if ("video" in data_prefix) == ("img" in data_prefix):
-            raise ValueError(f"data_prefix must have either 'video' or 'img', got {data_prefix}")
-        self.over_videos = "video" in data_prefix
-        default = "videos/{video_id}.MP4" if self.over_videos else "rgb_frames/{video_id}"
-        self.name = name or "{participant_id}/" + default
+        if len(data_prefix) != 1 or not set(data_prefix) <= set(self.sources):
+            raise ValueError(f"data_prefix must have one of {self.sources}, got {data_prefix}")
+        (self.source,) = data_prefix
+        self.name = SOURCES[self.source] if name is None else name
         self.filename_tmpl = filename_tmpl
         super().__init__(
             ann_file,
             pipeline,
             data_prefix=dict(data_prefix),
             test_mode=test_mode,
-            num_classes=list(num_classes),
-            start_index=0 if self.over_videos else 1,
+            num_classes=list(self.tasks.values() if num_classes is None else num_classes),
+            start_index=0 if self.source == "video" else 1,
         )
+
+    def files(self, row: Mapping[str, str], where: str) -> dict[str, str]:
+        """Return the keys that decoders need."""
+        try:
+            name = self.name.format_map(row)
+        except KeyError as error:
+            raise ValueError(f"{where}: no column {error} for the name {self.name!r}") from error
+        path = str(Path(self.data_prefix[self.source]) / name)
+        if self.source == "video":
+            return {"filename": path}
+        if self.source == "img":
+            return {"frame_dir": path, "filename_tmpl": self.filename_tmpl}
+        return {"lmdb": path, "filename_tmpl": f"{row['video_id']}_{self.filename_tmpl}"}
+
+    def label(self, numbers: Sequence[int], where: str) -> np.ndarray:
+        """Return a label, in the order of ``tasks``.
+
+        Raises:
+            ValueError: If a class is out of range.
+        """
+        for task, number, count in zip(self.tasks, numbers, self.num_classes, strict=True):
+            if not 0 <= number < count:
+                raise ValueError(f"{where}: {task} {number} is not in 0 to {count - 1}")
+        return np.array(numbers)
+
+
+@DATASETS.register_module()
+class EpicKitchensDataset(SegmentDataset):
+    """Action segments with a noun and a verb.
+
+    Reads ``EPIC_100_train.csv`` and ``EPIC_100_validation.csv`` as published, with a header, and
+    frames numbered from 1 at the video's own frame rate. The label is (noun, verb), the order of
+    the outputs of ViViT's published head. For videos, put ``mmvidformer.LimitToSegment`` after
+    ``DecordInit``; for extracted frames use ``RawFrameDecode``.
+
+    Args:
+        ann_file: The csv file.
+        pipeline: Transforms.
+        data_prefix: ``dict(video=folder)`` or ``dict(img=folder)``.
+        name: Path of a video or of its folder of frames below the prefix, a template of the csv's
+            columns. Default: as in the official downloads,
+            ``'{participant_id}/videos/{video_id}.MP4'`` and
+            ``'{participant_id}/rgb_frames/{video_id}'``.
+        filename_tmpl: File names of frames.
+        num_classes: Numbers of nouns and verbs; larger labels raise an error. Default: 300 and 97.
+        test_mode: Whether the data are for validation or test.
+
+    Raises:
+        ValueError: If a column is missing, a value is not a number, or a label is out of range;
+            names file, line and value.
+    """
+
+    sources = ("video", "img")
+    tasks = {"noun_class": 300, "verb_class": 97}
 
     def load_data_list(self) -> list[dict]:
         """Read the csv file."""
-        with open(self.ann_file, newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
-            if missing:
-                raise ValueError(
-                    f"{self.ann_file} has no column {', '.join(missing)}; expected the csv of "
-                    f"EPIC-Kitchens-100 with its header, found {reader.fieldnames}"
-                )
-            return [
-                self._segment(row, f"{self.ann_file}, line {reader.line_num}") for row in reader
-            ]
+        return [self._segment(*row) for row in read_rows(self.ann_file, *COLUMNS)]
 
     def _segment(self, row: dict[str, str], where: str) -> dict:
-        try:
-            start, stop, *labels = (
-                int(row[c]) for c in ("start_frame", "stop_frame", "noun_class", "verb_class")
-            )
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{where}: not a number in {row}") from error
-        for kind, label, count in zip(("noun", "verb"), labels, self.num_classes, strict=True):
-            if not 0 <= label < count:
-                raise ValueError(f"{where}: {kind}_class {label} is not in 0 to {count - 1}")
+        start, stop = (read_number(row, name, where) for name in ("start_frame", "stop_frame"))
         if not 1 <= start <= stop:
-            raise ValueError(f"{where}: frames {start} to {stop} are no segment")
-        try:
-            name = self.name.format(**row)
-        except KeyError as error:
-            raise ValueError(f"{where}: no column {error} for the name {self.name!r}") from error
-        path = str(Path(next(iter(self.data_prefix.values()))) / name)
+            raise ValueError(f"{where}: frames {start} to {stop} are not a segment")
         segment = {
             "narration_id": row["narration_id"],
-            "label": np.array(labels),
+            "label": self.label([read_number(row, name, where) for name in self.tasks], where),
             "where": where,
+            **self.files(row, where),
         }
-        if self.over_videos:
-            return {**segment, "filename": path, "segment": (start - 1, stop - 1)}
-        return {
-            **segment,
-            "frame_dir": path,
-            "filename_tmpl": self.filename_tmpl,
-            "first_frame": start,
-            "total_frames": stop - start + 1,
-        }
+        if self.source == "video":
+            return {**segment, "segment": (start - 1, stop - 1)}
+        return {**segment, "first_frame": start, "total_frames": stop - start + 1}
 
     def get_data_info(self, idx: int) -> dict:
-        """Give the fields that the pipeline starts from."""
+        """Return the keys that the pipeline starts with."""
         info = super().get_data_info(idx)
         info["start_index"] = info.get("first_frame", 0)
         return info

@@ -8,17 +8,16 @@ from mmvidformer.registry import DATASETS
 
 @DATASETS.register_module()
 class ImageFolderDataset(BaseActionDataset):
-    """Images as ImageNet keeps them, ``ROOT/CLASS/.../IMAGE``, to pretrain a backbone.
+    """Images in ImageNet's layout, ``ROOT/CLASS/.../IMAGE``, to pretrain a backbone.
 
-    Each image is a clip of one frame: it is read by MMAction2's ``ImageDecode`` and passes through
-    any transform of frames. Classes are the sorted names of the folders (torchvision's
-    ``ImageFolder``).
+    Each image is a clip of one frame, which MMAction2's ``ImageDecode`` reads and all transforms of
+    frames accept. Classes are the sorted folder names, as in torchvision's ``ImageFolder``.
 
     Args:
         root: Folder of the classes' folders.
-        pipeline: Transforms, from ``ImageDecode`` on.
-        classes_from: Folder whose subfolders number the classes instead; for a validation set,
-            which may lack some of the training set's.
+        pipeline: Transforms, starting with ``ImageDecode``.
+        classes_from: Folder whose subfolders define the classes. Default: ``root``. For validation
+            sets, which may lack some classes of the training set.
         **kwargs: Arguments of MMAction2's ``BaseActionDataset`` (``test_mode``, ...).
 
     Raises:
@@ -34,7 +33,7 @@ class ImageFolderDataset(BaseActionDataset):
         super().__init__(ann_file="", pipeline=pipeline, **kwargs)
 
     def load_data_list(self) -> list[dict]:
-        """List the images, with the keys that a sampler and a decoder of videos would set."""
+        """List the images, with the keys that a sampler would add."""
         numbers = find_classes(self.classes_from)[1]
         present = find_classes(self.root)[0]
         unknown = sorted(set(present) - set(numbers))

@@ -1,15 +1,15 @@
-"""Data sets that wrap others."""
+"""Datasets inside other datasets."""
 
 from collections.abc import Iterator
 
 
 def with_inner(dataset: object) -> Iterator[object]:
-    """A data set and all that it wraps, outermost first.
+    """Yield a dataset and all that it wraps, outermost first.
 
-    Wrappers keep what they wrap as ``dataset`` (MMEngine's ``RepeatDataset``,
-    ``ClassBalancedDataset``, ``SafeDataset``) or ``datasets`` (``ConcatDataset``).
+    Wrappers have what they wrap as ``dataset`` (``SafeDataset``, and MMEngine's ``RepeatDataset``
+    and ``ClassBalancedDataset``) or ``datasets`` (``ConcatDataset``).
     """
     yield dataset
-    for inner in [*getattr(dataset, "datasets", ()), getattr(dataset, "dataset", None)]:
-        if inner is not None:
-            yield from with_inner(inner)
+    inner = getattr(dataset, "dataset", None)
+    for one in getattr(dataset, "datasets", ()) if inner is None else (inner,):
+        yield from with_inner(one)

@@ -1,98 +1,101 @@
-"""The policy for bad videos in a run: which data sets heed it, what is told of them."""
+"""The policy for bad videos in a run."""
 
 import csv
 import logging
+from math import ceil
 from pathlib import Path
 
-from mmengine.config import Config
-from mmengine.dist import all_gather_object, is_main_process
+from mmengine.dist import all_gather_object, get_world_size, is_main_process
 from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.runner import Runner
+from torch.utils.data import DataLoader
 
-from mmvidformer.datasets.decoding.guard import SafeDataset
+from mmvidformer.datasets.decoding.bad_samples import BadSample
+from mmvidformer.datasets.decoding.safe_dataset import SafeDataset
 from mmvidformer.datasets.wrapped import with_inner
 from mmvidformer.evaluation.bad_videos import BadVideoEvaluator
 from mmvidformer.registry import HOOKS
 
-WRAPPER, HOOK = "mmvidformer.SafeDataset", "mmvidformer.BadVideoHook"
-
-
-def use_bad_video_policy(cfg: Config) -> None:
-    """Lay ``cfg.bad_videos`` on the data sets of all loaders of ``cfg``, in place.
-
-    ``bad_videos`` are arguments of ``mmvidformer.SafeDataset``, or None for none. Data sets stay
-    flat in the config file, so that settings such as ``train_dataloader.dataset.ann_file`` keep
-    their names. One that is a ``SafeDataset`` already keeps its own policy.
-    """
-    policy = cfg.get("bad_videos")
-    if policy is None:
-        return
-    for split in ("train", "val", "test"):
-        loader = cfg.get(f"{split}_dataloader")
-        if loader and loader["dataset"]["type"] not in (WRAPPER, SafeDataset):
-            loader["dataset"] = dict(type=WRAPPER, dataset=loader["dataset"], **policy)
-    hooks = list(cfg.get("custom_hooks") or [])
-    if all(hook["type"] not in (HOOK, BadVideoHook) for hook in hooks):
-        cfg.custom_hooks = [*hooks, dict(type=HOOK)]
-
 
 @HOOKS.register_module()
 class BadVideoHook(Hook):
-    """Tells of the bad videos that the ``mmvidformer.SafeDataset`` of a run found.
+    """Applies a policy for bad videos to the datasets of a run, and reports the bad ones.
 
-    In validation and testing, metrics count them as wrong and are given without them as well
-    (``BadVideoEvaluator``). After each epoch of training the log has their number
-    over all workers and processes. All are listed in ``bad_videos_train.csv``, ``..._val.csv`` and
-    ``..._test.csv`` in the work dir (sample, path, reason).
+    Wraps the dataset of each dataloader in ``mmvidformer.SafeDataset`` when it is first used, so
+    that the config keeps its schema. Dataloaders whose config has a ``SafeDataset`` keep that.
+    Metrics of validation and test count bad videos as wrong, and are also given without them
+    (``mmvidformer.evaluation.BadVideoEvaluator``).
+
+    After each epoch ranks share what they found. Bad samples are listed in the work dir, in
+    ``bad_videos_train.csv``, ``bad_videos_val.csv`` and ``bad_videos_test.csv`` (sample, path,
+    reason), and if there are more than ``max_bad_share`` over all ranks, the run ends.
+
+    Args:
+        on_bad_video: ``'resample'`` or ``'raise'``, as in ``SafeDataset``.
+        max_bad_share: Largest allowed share of bad samples in a dataset.
+        time_limit: Seconds for reading one sample; None for no limit.
+
+    Raises:
+        ValueError: Before training, if the loop is an ``IterBasedTrainLoop`` and its dataset is not
+            a ``SafeDataset`` already.
+        TooManyBadVideos: After an epoch, on all ranks, if too many samples are bad.
     """
 
-    def before_val(self, runner: Runner) -> None:
-        """Make the metrics of validation heed the flags."""
-        _heed(runner.val_loop)
+    # After the checkpoint of an epoch that ends the run.
+    priority = "LOWEST"
 
-    def before_test(self, runner: Runner) -> None:
-        """Make the metrics of testing heed the flags."""
-        _heed(runner.test_loop)
+    def __init__(
+        self,
+        on_bad_video: str = "resample",
+        max_bad_share: float = 0.05,
+        time_limit: float | None = 60.0,
+    ) -> None:
+        self.policy = on_bad_video, max_bad_share, time_limit
 
-    def after_train_epoch(self, runner: Runner) -> None:
-        """Tell of the bad videos so far (loops by iterations are one epoch)."""
-        self._report(runner, "train", runner.train_dataloader.dataset)
+    def _before_epoch(self, runner: Runner, mode: str = "train") -> None:
+        """Wrap the dataset and the evaluator if they are not, and start to count bad samples."""
+        loop = getattr(runner, f"{mode}_loop")
+        loader = loop.dataloader
+        endless = hasattr(loop, "dataloader_iterator")
+        if not _guarded(loader):
+            if endless:
+                raise ValueError(
+                    "BadVideoHook cannot wrap the dataset of an IterBasedTrainLoop, whose "
+                    "dataloader workers run already. Write train_dataloader.dataset=dict(type="
+                    "'mmvidformer.SafeDataset', dataset=...), or default_hooks.bad_videos=None"
+                )
+            # DataLoader refuses to assign a dataset, since its sampler was made for the old one.
+            # The new one has the same samples. Persistent workers would keep the old one.
+            safe = SafeDataset(loader.dataset, *self.policy)
+            vars(loader).update(dataset=safe, _iterator=None)
+        if hasattr(loop, "evaluator") and not isinstance(loop.evaluator, BadVideoEvaluator):
+            loop.evaluator = BadVideoEvaluator(loop.evaluator)
+        for dataset in _guarded(loader):
+            # A rank may see all of an endless epoch, and of a dataset inside another one.
+            all_seen = endless or dataset is not loader.dataset
+            dataset.start_epoch(ceil(len(dataset) / (1 if all_seen else get_world_size())))
 
-    def after_val_epoch(self, runner: Runner, metrics: dict | None = None) -> None:
-        """List the bad videos of validation."""
-        self._report(runner, "val", runner.val_dataloader.dataset)
-
-    def after_test_epoch(self, runner: Runner, metrics: dict | None = None) -> None:
-        """List the bad videos of testing."""
-        self._report(runner, "test", runner.test_dataloader.dataset)
-
-    def _report(self, runner: Runner, split: str, dataset: object) -> None:
-        own = [sample for safe in _safe(dataset) for sample in safe.ledger.samples()]
-        bad = {sample for part in all_gather_object(own) for sample in part}
-        if not bad or not is_main_process():
-            return
-        path = Path(runner.work_dir) / f"bad_videos_{split}.csv"
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(["sample", "path", "reason"])
-            writer.writerows(sorted((s.item, s.path, s.reason) for s in bad))
-        items, files = {s.item for s in bad}, {s.path for s in bad}
-        print_log(
-            f"bad videos in {split} so far: {len(items)} of {len(dataset)} samples, in "
-            f"{len(files)} files, listed in {path}",
-            logger="current",
-            level=logging.WARNING,
-        )
+    def _after_epoch(self, runner: Runner, mode: str = "train") -> None:
+        """Share what ranks found, list it, and check its share."""
+        loader = getattr(runner, f"{mode}_loop").dataloader
+        found: list[BadSample] = []
+        for dataset in _guarded(loader):
+            for known in all_gather_object(dataset.bad_samples.known()):
+                for sample in known.values():
+                    dataset.bad_samples.add(sample)
+            found += dataset.bad_samples.known().values()
+        if found and is_main_process():
+            path = Path(runner.work_dir) / f"bad_videos_{mode}.csv"
+            with path.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file)
+                writer.writerow(["sample", "path", "reason"])
+                writer.writerows(sorted(found))
+            message = f"{len(found)} of {len(loader.dataset)} samples in {mode} are bad so far"
+            print_log(f"{message}; see {path}", logger="current", level=logging.WARNING)
+        for dataset in _guarded(loader):
+            dataset.check_share(len(dataset.bad_samples.known()), len(dataset))
 
 
-def _heed(loop: object) -> None:
-    guarded = _safe(loop.dataloader.dataset)
-    for dataset in guarded:
-        dataset.flags_are_heeded = True
-    if guarded and not isinstance(loop.evaluator, BadVideoEvaluator):
-        loop.evaluator = BadVideoEvaluator(loop.evaluator)
-
-
-def _safe(dataset: object) -> list[SafeDataset]:
-    return [one for one in with_inner(dataset) if isinstance(one, SafeDataset)]
+def _guarded(loader: DataLoader) -> list[SafeDataset]:
+    return [one for one in with_inner(loader.dataset) if isinstance(one, SafeDataset)]

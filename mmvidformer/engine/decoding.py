@@ -1,55 +1,50 @@
-"""Choosing the library that decodes videos, in a config that names MMAction2's decoders."""
+"""Decoding a config's videos with another library."""
 
-from mmengine.config import Config, ConfigDict
+from mmengine.config import Config
 
 from mmvidformer.config import type_name
 
-# What opens a video, and what decodes it then.
-_OPEN = {"DecordInit", "OpenCVInit", "PyAVInit", "VideoInit"}
-_DECODE = {"DecordDecode", "OpenCVDecode", "PyAVDecode", "VideoDecode"}
+# Transforms that open a video, and those that decode it then.
+_OPEN = ("DecordInit", "OpenCVInit", "PyAVInit", "VideoInit")
+_DECODE = ("DecordDecode", "OpenCVDecode", "PyAVDecode", "VideoDecode")
 
 
 def set_video_backend(cfg: Config, backend: str) -> None:
-    """Let every pipeline of ``cfg`` decode with ``mmvidformer.VideoInit`` and ``VideoDecode``.
+    """Let all pipelines of a config decode with ``mmvidformer.VideoInit`` and ``VideoDecode``.
 
     Args:
-        cfg: A whole config; rewritten in place.
+        cfg: Config; changed in place.
         backend: ``'auto'``, ``'decord'``, ``'pyav'`` or ``'opencv'``.
 
     Raises:
-        ValueError: If no transform of ``cfg`` opens a video.
+        ValueError: If no pipeline opens videos.
     """
     if not _replace(cfg._cfg_dict, backend):
         raise ValueError(
-            f"video_backend={backend}: no pipeline of the config opens videos (with one of "
-            f"{', '.join(sorted(_OPEN))})"
+            f"cannot use the video backend {backend!r}: no pipeline of the config opens videos "
+            f"(with {', '.join(_OPEN)})"
         )
 
 
-def _replace(part: object, backend: str) -> int:
-    """Replace the decoders in a part of a config; gives their number."""
+def _replace(part: object, backend: str) -> bool:
+    """Replace the decoders in a part of a config; return whether there were any."""
     if isinstance(part, list | tuple):
-        return sum(_replace(one, backend) for one in part)
+        return any([_replace(one, backend) for one in part])
     if not isinstance(part, dict):
-        return 0
+        return False
     name = type_name(part)
     if name in _OPEN:
-        _replace_opening(part, backend)
-        return 1
+        old = {key: value for key, value in part.items() if key not in ("type", "backend")}
+        part.clear()
+        part.update(type="mmvidformer.VideoInit", backend=backend)
+        part["num_threads"] = old.pop("num_threads", 1)
+        store, backend_args = old.pop("io_backend", "disk"), old.pop("backend_args", None)
+        if store != "disk":
+            backend_args = dict(backend=store, **old)
+        if backend_args is not None:
+            part["backend_args"] = backend_args
+        return True
     if name in _DECODE:
         part.clear()
         part["type"] = "mmvidformer.VideoDecode"
-        return 0
-    return sum(_replace(one, backend) for one in part.values())
-
-
-def _replace_opening(step: ConfigDict, backend: str) -> None:
-    new = dict(type="mmvidformer.VideoInit", backend=backend)
-    new["num_threads"] = step.pop("num_threads", 1)
-    place = step.pop("io_backend", "disk")
-    args = step.pop("backend_args", None)
-    others = {key: value for key, value in step.items() if key not in ("type", "backend")}
-    if args is not None or place != "disk":
-        new["backend_args"] = args or dict(backend=place, **others)
-    step.clear()
-    step.update(new)
+    return any([_replace(one, backend) for one in part.values()])

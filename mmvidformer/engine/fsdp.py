@@ -1,4 +1,8 @@
-"""Fully sharded training, a shard for each transformer block."""
+"""Fully sharded training, with a shard per transformer block.
+
+Private names of MMEngine and PyTorch that sharding needs are imported here only, and this module is
+imported only if a config asks for its runner or strategy.
+"""
 
 import copy
 import os
@@ -12,8 +16,9 @@ from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.dist import barrier, get_world_size, is_main_process
 from mmengine.optim import BaseOptimWrapper
-from mmengine.runner._flexible_runner import FlexibleRunner
-from torch import Tensor, nn
+from mmengine.runner import FlexibleRunner
+from torch import nn
+from torch.distributed._shard.sharded_tensor import ShardedTensor
 from torch.distributed.fsdp import (
     FullyShardedDataParallel,
     ShardedOptimStateDictConfig,
@@ -22,32 +27,26 @@ from torch.distributed.fsdp import (
 )
 from torch.distributed.fsdp.wrap import lambda_auto_wrap_policy
 
-from mmvidformer.engine.checkpointing.shards import (
-    mark_complete,
-    mark_incomplete,
-    merge_shards,
-    to_plain,
-)
+from mmvidformer.engine.checkpointing.shards import NOTE, PARTS, SIZE, mark_complete, merge_shards
+from mmvidformer.registry import RUNNERS, STRATEGIES
 
 
+@STRATEGIES.register_module()
 class BlockFSDPStrategy(FSDPStrategy):
-    """MMEngine's FSDP strategy, repaired and set up for transformers.
+    """MMEngine's FSDP strategy, set up for transformers.
 
-    Repairs of MMEngine 0.10.7: training without a GPU, resuming (its arguments to PyTorch's
-    ``optim_state_dict_to_load`` are in the wrong order), and clipping gradients by the norm of
-    the whole model, where it takes the norm of the process's own shard.
+    It also fixes three faults of MMEngine 0.10.7: training without a GPU fails, resuming fails (the
+    arguments of PyTorch's ``optim_state_dict_to_load`` are in the wrong order), and gradients are
+    clipped by the norm of a rank's own shard instead of the whole model's.
 
     Args:
-        blocks: Names of the classes to shard apart; a subclass counts.
-        model_wrapper: Arguments of ``MMFullyShardedDataParallel``, over the defaults made here;
-            such as ``mixed_precision=dict(param_dtype='bfloat16')``.
-        activation_checkpointing: Whether to keep only the inputs of these blocks in the forward
-            pass and compute the rest anew in the backward pass. Takes the place of ``with_cp`` in a
-            model's config.
-        sharded_checkpoints: Whether a checkpoint is a folder to which each process writes its shard
-            (``engine.shards``), or one file that loads into a plain model. Both kinds load and
-            resume whatever this says, on any number of processes.
-        **kwargs: As ``mmengine._strategy.FSDPStrategy``.
+        blocks: Names of the classes to shard; subclasses are included.
+        model_wrapper: Arguments of ``MMFullyShardedDataParallel`` that override the defaults set
+            here, such as ``mixed_precision=dict(param_dtype='bfloat16')``.
+        sharded_checkpoints: Whether a checkpoint is a folder with a file per rank
+            (``engine.checkpointing.shards``) instead of a single file that loads into a plain
+            model. Both kinds load and resume with either setting and on any number of ranks.
+        **kwargs: Arguments of MMEngine's ``FSDPStrategy``.
     """
 
     def __init__(
@@ -55,24 +54,18 @@ class BlockFSDPStrategy(FSDPStrategy):
         *,
         blocks: Sequence[str] = ("TransformerBlock",),
         model_wrapper: dict | None = None,
-        activation_checkpointing: bool = False,
         sharded_checkpoints: bool = False,
         **kwargs,
     ) -> None:
-        names = frozenset(blocks)
-        check = dict(check_fn=partial(_is_one_of, names=names))
-        super().__init__(
-            state_dict_cfg="full",
-            activation_checkpointing=check if activation_checkpointing else None,
-            **kwargs,
-        )
+        super().__init__(state_dict_cfg="full", **kwargs)
         self.sharded_checkpoints = sharded_checkpoints
         on_cpu = get_device() == "cpu"
         self.model_wrapper = dict(
             type="MMFullyShardedDataParallel",
             device_id=torch.device("cpu") if on_cpu else int(os.environ["LOCAL_RANK"]),
             auto_wrap_policy=partial(
-                lambda_auto_wrap_policy, lambda_fn=lambda module: _is_one_of(module, names)
+                lambda_auto_wrap_policy,
+                lambda_fn=lambda m: any(base.__name__ in blocks for base in type(m).__mro__),
             ),
             **(model_wrapper or {}),
         )
@@ -80,21 +73,21 @@ class BlockFSDPStrategy(FSDPStrategy):
     def build_optim_wrapper(
         self, optim_wrapper: BaseOptimWrapper | dict, model: nn.Module | None = None
     ) -> BaseOptimWrapper:
-        """Build the optimiser wrapper, clipping by the norm over all shards."""
+        """Build the optimizer wrapper, which clips by the norm over all shards."""
         built = super().build_optim_wrapper(optim_wrapper, model)
         if getattr(built, "clip_func", None) is nn.utils.clip_grad_norm_:
-            built.clip_func = partial(_clip_all_shards, model)
+            built.clip_func = lambda params, **kwargs: model.clip_grad_norm_(**kwargs)
         return built
 
     def save_checkpoint(self, filename: str, **kwargs) -> None:
-        """Save a checkpoint: a file, or a folder with a file of each process."""
+        """Save a checkpoint as one file, or as a folder with a file per rank."""
         if not self.sharded_checkpoints:
             super().save_checkpoint(filename, **kwargs)
             return
         if is_main_process():
-            mark_incomplete(filename)
+            (Path(filename) / NOTE).unlink(missing_ok=True)
         barrier()
-        whole, self.state_dict_type = self.state_dict_type, StateDictType.SHARDED_STATE_DICT
+        full, self.state_dict_type = self.state_dict_type, StateDictType.SHARDED_STATE_DICT
         try:
             with FullyShardedDataParallel.state_dict_type(
                 self.model,
@@ -104,21 +97,21 @@ class BlockFSDPStrategy(FSDPStrategy):
             ):
                 super().save_checkpoint(filename, **kwargs)
         finally:
-            self.state_dict_type = whole
+            self.state_dict_type = full
         barrier()
         if is_main_process():
             mark_complete(filename, get_world_size())
 
     def model_state_dict(self) -> dict:
-        """The model's state, whole or what this process holds of it."""
+        """Return the state of the model, in full or the shards of this rank."""
         return to_plain(super().model_state_dict())
 
     def optim_state_dict(self) -> dict:
-        """The optimiser's state, as the model's.
+        """Return the state of the optimizer, in full or the shards of this rank.
 
-        PyTorch gathers a parameter's states one after the other into one buffer, and without a
-        GPU takes no copy of it: all would be the last one (AdamW's first moment the second). There
-        they are gathered one name at a time.
+        PyTorch gathers the states of a parameter one after the other into the same buffer, and
+        without a GPU does not copy it: all would equal the last one (AdamW's first moment the
+        second). On a CPU they are therefore gathered one name at a time.
         """
         if get_device() != "cpu":
             return to_plain(super().optim_state_dict())
@@ -129,13 +122,13 @@ class BlockFSDPStrategy(FSDPStrategy):
             part = {
                 key: {name: state[name]} for key, state in local["state"].items() if name in state
             }
-            whole = FullyShardedDataParallel.optim_state_dict(
+            full = FullyShardedDataParallel.optim_state_dict(
                 self.model, self.optim_wrapper, optim_state_dict={**local, "state": part}
             )
-            whole = copy.deepcopy(to_plain(whole))
-            for key, state in whole.get("state", {}).items():
+            full = copy.deepcopy(to_plain(full))
+            for key, state in full.get("state", {}).items():
                 gathered.setdefault(key, {}).update(state)
-        return {**whole, "state": gathered} if whole else whole
+        return {**full, "state": gathered} if full else full
 
     def load_checkpoint(self, filename: str, **kwargs) -> dict:
         """Load a checkpoint of either kind."""
@@ -149,17 +142,18 @@ class BlockFSDPStrategy(FSDPStrategy):
         return checkpoint
 
     def load_optim_state_dict(self, state_dict: dict) -> None:
-        """Load the optimiser's whole state, as saved, into the shards."""
+        """Load the full state of the optimizer into the shards."""
         shard = FullyShardedDataParallel.optim_state_dict_to_load(
             model=self.model, optim=self.optim_wrapper.optimizer, optim_state_dict=state_dict
         )
         self.optim_wrapper.load_state_dict(shard)
 
 
+@RUNNERS.register_module()
 class ShardedRunner(FlexibleRunner):
-    """MMEngine's runner with a strategy, repaired to note a checkpoint's epoch right.
+    """MMEngine's runner with a strategy, which saves the right epoch in checkpoints.
 
-    MMEngine 0.10.7 counts one too many in the checkpoint that it writes again after validation,
+    MMEngine 0.10.7 counts one too many in the checkpoint that it saves again after a validation,
     and a resumed run then skips an epoch.
     """
 
@@ -168,7 +162,7 @@ class ShardedRunner(FlexibleRunner):
     def save_checkpoint(
         self, out_dir: str, filename: str, *args, meta: dict | None = None, **kwargs
     ) -> None:
-        """Save a checkpoint; the epoch and iteration of ``meta`` hold where given."""
+        """Save a checkpoint with the epoch and the iteration of ``meta``, if given."""
         self._progress = {k: v for k, v in (meta or {}).items() if k in ("epoch", "iter")}
         super().save_checkpoint(out_dir, filename, *args, meta=meta, **kwargs)
 
@@ -179,26 +173,25 @@ class ShardedRunner(FlexibleRunner):
         super().call_hook(fn_name, **kwargs)
 
 
+def to_plain(tree: object) -> object:
+    """Replace sharded tensors, anywhere in dicts and lists, by this rank's parts of them."""
+    if isinstance(tree, ShardedTensor):
+        parts = [(list(s.metadata.shard_offsets), s.tensor.cpu()) for s in tree.local_shards()]
+        return {SIZE: list(tree.size()), PARTS: parts}
+    if isinstance(tree, dict):
+        return {key: to_plain(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return type(tree)(to_plain(value) for value in tree)
+    return tree
+
+
 def use_fsdp(cfg: Config) -> None:
-    """Switch ``cfg`` to fully sharded training; its ``strategy`` may hold arguments for it.
+    """Switch ``cfg`` to fully sharded training. Its ``strategy`` may hold further arguments.
 
     Raises:
         ValueError: If the processes have no launcher.
     """
     if cfg.launcher == "none":
         raise ValueError("--strategy fsdp needs a launcher: start it with tools/dist_train.sh")
-    cfg.runner_type = "mmvidformer.engine.fsdp.ShardedRunner"
-    cfg.strategy = {
-        **(cfg.get("strategy") or {}),
-        "type": "mmvidformer.engine.fsdp.BlockFSDPStrategy",
-    }
-
-
-def _is_one_of(module: nn.Module, names: frozenset[str]) -> bool:
-    return any(base.__name__ in names for base in type(module).__mro__)
-
-
-def _clip_all_shards(
-    model: FullyShardedDataParallel, params: list[Tensor], **kwargs: float
-) -> Tensor:
-    return model.clip_grad_norm_(**kwargs)
+    cfg.runner_type = "mmvidformer.ShardedRunner"
+    cfg.strategy = {**(cfg.get("strategy") or {}), "type": "mmvidformer.BlockFSDPStrategy"}

@@ -18,6 +18,8 @@ from mmengine.registry import RUNNERS
 from torch import distributed
 
 from mmvidformer.config import config_name
+from mmvidformer.datasets.decoding.readers import BACKENDS
+from mmvidformer.engine.decoding import set_video_backend
 from mmvidformer.engine.process_group import LAUNCHERS, join_processes
 
 if TYPE_CHECKING:  # takes seconds to import, and few tools need it
@@ -140,6 +142,11 @@ def add_shared_arguments(parser: ArgumentParser) -> None:
         help="do not check annotations, config and weights before the start",
     )
     parser.add_argument(
+        "--video-backend",
+        choices=BACKENDS,
+        help="library that decodes videos in all pipelines; default: the config's transforms",
+    )
+    parser.add_argument(
         "--launcher",
         choices=["none", *LAUNCHERS],
         default="none",
@@ -152,14 +159,12 @@ def merge_shared_arguments(cfg: Config, args: Namespace) -> None:
     """Write the shared arguments into ``cfg``."""
     os.environ.setdefault("LOCAL_RANK", str(args.local_rank))
     cfg.launcher = args.launcher
+    if args.video_backend is not None:
+        set_video_backend(cfg, args.video_backend)
     if args.work_dir is not None:
         cfg.work_dir = args.work_dir
     elif cfg.get("work_dir") is None:
         cfg.work_dir = str(Path("work_dirs") / config_name(args.config))
-    if cfg.get("video_backend"):
-        from mmvidformer.engine.decoding import set_video_backend
-
-        set_video_backend(cfg, cfg.video_backend)
 
 
 def share_cores(cfg: Config) -> None:
@@ -188,18 +193,18 @@ def _cores() -> int:
 def build_runner(cfg: Config) -> "Runner":
     """Build the runner of ``cfg`` (its ``runner_type``, or MMEngine's ``Runner``).
 
-    Dataloaders without workers lose the settings of workers, which PyTorch refuses there. For
-    several processes without an accelerator, MMEngine's data-parallel wrapper is told to leave the
-    parameters on the CPU.
+    Dataloaders without workers lose the settings of workers, which PyTorch refuses there. Default
+    hooks that are None are removed, since MMEngine removes only its own. For several processes
+    without an accelerator, MMEngine's data-parallel wrapper is told to leave the parameters on the
+    CPU.
     """
-    from mmvidformer.engine.bad_videos import use_bad_video_policy
-
     share_cores(cfg)
     for split in ("train", "val", "test"):
         loader = cfg.get(f"{split}_dataloader")
         if loader and loader.get("num_workers") == 0:
             loader.update(persistent_workers=False, timeout=0)
-    use_bad_video_policy(cfg)
+    for name in [name for name, hook in (cfg.get("default_hooks") or {}).items() if hook is None]:
+        del cfg.default_hooks[name]
     if cfg.launcher != "none" and get_device() == "cpu":
         wrapper = cfg.get("model_wrapper_cfg") or dict(
             type="MMDistributedDataParallel",
@@ -209,15 +214,6 @@ def build_runner(cfg: Config) -> "Runner":
         # Without the key MMEngine fills in the GPU of the process.
         cfg.model_wrapper_cfg = dict(wrapper, device_ids=None)
     return RUNNERS.build(cfg)
-
-
-def _newest(work_dir: str) -> str | None:
-    from mmvidformer.engine.checkpointing.resume import latest_checkpoint
-
-    try:
-        return latest_checkpoint(work_dir)
-    except RuntimeError as error:  # all are damaged
-        raise ValueError(error) from error
 
 
 @contextmanager
@@ -239,13 +235,14 @@ def launched(
     Raises:
         WrongSetup: If the checks find errors.
     """
+    from mmvidformer.engine.checkpointing.resume import latest_checkpoint
     from mmvidformer.engine.preflight import check_run
     from mmvidformer.engine.preflight.hook import PreflightHook
 
     join_processes(cfg)
     try:
         if resume == "auto":
-            resume = on_main_process(lambda: _newest(cfg.work_dir))
+            resume = on_main_process(lambda: latest_checkpoint(cfg.work_dir))
         if resume is not None:
             cfg.resume, cfg.load_from = True, resume
         if checks:

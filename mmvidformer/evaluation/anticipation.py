@@ -1,49 +1,62 @@
-"""Accuracy and recall of actions that are foretold, at each time before they begin."""
+"""Accuracy and recall of anticipated actions, by anticipation time."""
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 from mmengine.evaluator import BaseMetric
 from torch import Tensor
 
-from mmvidformer.evaluation.multi_task import rank_of
-from mmvidformer.evaluation.subsets import Classes, Subset, read_classes, read_subset
+from mmvidformer.datasets.csv_rows import read_number, read_rows
+from mmvidformer.evaluation.multi_task import mean_topk_recall, rank_of
 from mmvidformer.registry import METRICS
 
 TASKS = ("verb", "noun", "action")
+# What a subset's files list; the headers of the official files.
+KINDS = ("narration_id", "participant_id", "verb", "noun")
 
 
-def mean_topk_recall(
-    ranks: np.ndarray, labels: np.ndarray, k: int = 5, classes: Sequence[int] | None = None
-) -> np.ndarray:
-    """Mean over classes of the share of a class's samples that have it among the first k.
+class Subset:
+    """Samples in any of the lists of some files.
+
+    The first line of a file is ``participant_id``, ``verb`` or ``noun`` (the official
+    ``EPIC_100_unseen_participant_ids_validation.csv``, ``EPIC_100_tail_verbs.csv``,
+    ``EPIC_100_tail_nouns.csv``). A file without a header lists narration ids (RULSTM's
+    ``validation_tail_verbs_ids.csv`` etc.).
 
     Args:
-        ranks: (N, ...), how many classes come before the right one.
-        labels: (N,), the right classes.
-        k: The k.
-        classes: Classes to average over; those without a sample never count. Default: all.
-
-    Returns:
-        (...), shares.
+        files: One file, or several for their union.
 
     Raises:
-        ValueError: If none of the classes has a sample.
+        ValueError: If a file is empty, or lists a class that is not a number.
     """
-    present = np.unique(labels)
-    if classes is not None:
-        present = np.intersect1d(present, np.asarray(classes))
-    if not len(present):
-        raise ValueError("no class to average over has a sample")
-    return np.mean([(ranks[labels == c] < k).mean(axis=0) for c in present], axis=0)
+
+    def __init__(self, files: str | Sequence[str]) -> None:
+        self.lists: dict[str, set[str]] = {kind: set() for kind in KINDS}
+        for path in [files] if isinstance(files, str) else files:
+            entries = Path(path).read_text(encoding="utf-8").split()
+            kind = entries.pop(0) if entries and entries[0] in KINDS else "narration_id"
+            if not entries:
+                raise ValueError(f"{path} lists nothing")
+            if kind in ("verb", "noun"):
+                wrong = [entry for entry in entries if not entry.isdigit()]
+                if wrong:
+                    raise ValueError(f"{path}: {kind} {wrong[0]!r} is not a number")
+                entries = [str(int(entry)) for entry in entries]
+            self.lists[kind] |= set(entries)
+
+    def has(self, narration_id: str, label: Sequence[int]) -> bool:
+        """Whether a sample with the label (verb, noun, ...) is in the subset."""
+        keys = (narration_id, narration_id.split("_")[0], str(label[0]), str(label[1]))
+        return any(key in self.lists[kind] for kind, key in zip(KINDS, keys, strict=True))
 
 
 def marginal_scores(action_scores: Tensor, classes: Tensor) -> Tensor:
-    """Scores of verbs (or nouns) as the sum over the softmax of the actions that have them.
+    """Sum the softmax of the actions over the actions of each verb (or noun).
 
-    As RULSTM does, whose model has actions only. A verb or noun without any action gets the
+    As RULSTM, whose model predicts only actions. A verb or noun without any action gets the
     probability of action 0, as there.
 
     Args:
@@ -64,57 +77,55 @@ def marginal_scores(action_scores: Tensor, classes: Tensor) -> Tensor:
 class AnticipationMetric(BaseMetric):
     """Top-k accuracy and mean top-k recall of verb, noun and action at each anticipation time.
 
-    Each data sample needs
+    Data samples need
 
-    - ``pred_score``: ``dict(verb=(A, Cv), noun=(A, Cn), action=(A, Ca))``, a row of scores for each
-      of A anticipation times, the earliest first: row i is ``(A - i) time_step`` seconds before the
-      action, with A = 8 from 2.0 to 0.25 s. Only the order of scores matters.
-    - ``gt_label``: (verb, noun, action), as ``mmvidformer.AnticipationDataset`` gives it.
+    - ``pred_score``: ``dict(verb=(A, Cv), noun=(A, Cn), action=(A, Ca))``, scores for each of A
+      anticipation times. Row i is ``(A - i) time_step`` seconds before the action, 2.0 to 0.25 s
+      for A = 8. Only the order of the scores matters.
+    - ``gt_label``: (verb, noun, action), as in ``mmvidformer.AnticipationDataset``.
     - ``narration_id``, if there are ``subsets``.
 
-    Results are shares of 1, such as ``action/top5_1.00s``, ``verb/recall5_0.25s``, and
+    Results are shares, such as ``action/top5_1.00s``, ``verb/recall5_0.25s``, and
     ``noun/recall5_tail_1.00s`` for a subset ``tail``. Accuracies are over all samples, recalls are
-    means over classes; equal scores and NaN are ranked as in ``MultiTaskAccuracy``.
+    means over classes. Ties and NaN are ranked as in ``MultiTaskAccuracy``.
 
-    EPIC-Kitchens-55: ``many_shot`` limits the recall to classes with many samples in training, of
-    those with any in validation; an action is many-shot if its verb or its noun is. Segments that
-    start too early do not count. EPIC-Kitchens-100: the recall is over all classes with samples,
-    overall, of unseen participants, and of tail classes; ``discarded='wrong'``.
+    EPIC-Kitchens-55: ``many_shot`` limits the recall to classes with many training samples; an
+    action is many-shot if its verb or its noun is. Segments that start too early do not count.
+    EPIC-Kitchens-100: the recall is over all classes with samples, overall, of unseen participants,
+    and of tail classes, with ``discarded='wrong'``.
 
     Args:
         topk: The k's of the accuracies.
         recall_k: The k of the recall.
-        time_step: Seconds from an anticipation time to the next.
+        time_step: Seconds between anticipation times.
         many_shot: ``dict(verb=..., noun=...)``, for each a list of classes or the path of
             ``EPIC_many_shot_verbs.csv`` or ``..._nouns.csv``.
-        subsets: For each name of a subset the files that choose it, one, several or by task,
-            ``dict(tail=dict(verb=..., noun=..., action=[..., ...]))``; see ``read_subset``.
-        discarded: ``'drop'``, or ``'wrong'`` to count the segments that the dataset has left out as
-            wrong at any k. RULSTM gives them scores of 0, all equal, and leaves it to the sort
-            which classes are first.
-        marginal: Take verbs and nouns from the scores of the actions, as RULSTM does, and not from
-            ``pred_score``.
-        collect_device: Where results of several processes meet, ``'cpu'`` or ``'gpu'``.
-        prefix: Put before the names of the results.
+        subsets: Files of each subset by its name, one, several or by task:
+            ``dict(tail=dict(verb=..., noun=..., action=[..., ...]))``. See ``Subset``.
+        discarded: ``'drop'``, or ``'wrong'`` to count the segments that the dataset skips as wrong
+            at any k. (RULSTM gives them equal scores, so that its sort decides.)
+        marginal: Whether to compute verbs and nouns from the scores of the actions, as RULSTM does.
+        **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
 
     Raises:
         ValueError: If an argument is unknown, scores have other shapes, or a recall has no sample.
         KeyError: If a sample lacks what the metric needs.
     """
 
+    default_prefix = ""
+
     def __init__(
         self,
         topk: Sequence[int] = (1, 5),
         recall_k: int = 5,
         time_step: float = 0.25,
-        many_shot: Mapping[str, Classes] | None = None,
-        subsets: Mapping[str, object] | None = None,
+        many_shot: Mapping[str, str | Sequence[int]] | None = None,
+        subsets: Mapping[str, str | Sequence[str] | Mapping] | None = None,
         discarded: str = "drop",
         marginal: bool = False,
-        collect_device: str = "cpu",
-        prefix: str | None = None,
+        **kwargs: object,
     ) -> None:
-        super().__init__(collect_device=collect_device, prefix=prefix)
+        super().__init__(**kwargs)
         if discarded not in ("drop", "wrong"):
             raise ValueError(f"discarded must be 'drop' or 'wrong', got {discarded!r}")
         if many_shot is not None and set(many_shot) != {"verb", "noun"}:
@@ -122,127 +133,96 @@ class AnticipationMetric(BaseMetric):
         self.topk = tuple(topk)
         self.recall_k = recall_k
         self.time_step = time_step
-        self.many_shot = (
-            None
-            if many_shot is None
-            else {task: read_classes(source, task) for task, source in many_shot.items()}
-        )
-        self.subsets = {name: _by_task(name, files) for name, files in (subsets or {}).items()}
+        self.many_shot = {
+            task: _read_classes(source, f"{task}_class")
+            for task, source in (many_shot or {}).items()
+        }
+        self.subsets = {}
+        for name, files in (subsets or {}).items():
+            files = files if isinstance(files, Mapping) else dict.fromkeys(TASKS, files)
+            if set(files) != set(TASKS):
+                raise ValueError(f"the subset {name!r} must have {TASKS}, got {sorted(files)}")
+            self.subsets[name] = {task: Subset(files[task]) for task in TASKS}
         self.discarded = discarded
         self.marginal = marginal
 
     def process(self, data_batch: Sequence, data_samples: Sequence[Mapping]) -> None:
-        """Keep the rank of the right verb, noun and action at each time, for each sample."""
-        pairs = torch.tensor(self._actions()) if self.marginal else None
+        """Store id, label and the ranks (3, A) of the right verb, noun and action."""
         for sample in data_samples:
             if "gt_label" not in sample or (self.subsets and "narration_id" not in sample):
                 raise KeyError(
                     "AnticipationMetric needs a gt_label of each sample, and for subsets its "
                     "narration_id: give PackActionInputs meta_keys=('narration_id',); "
-                    f"found {sorted(sample)}"
+                    f"got {sorted(sample)}"
+                )
+            scores = {task: one.float().cpu() for task, one in sample["pred_score"].items()}
+            if self.marginal:
+                classes = torch.tensor(self._meta("actions")).T
+                for task, own in zip(TASKS, classes, strict=False):
+                    scores[task] = marginal_scores(scores["action"], own)
+            shapes = {task: tuple(one.shape) for task, one in scores.items()}
+            times = {shape[0] if len(shape) == 2 else None for shape in shapes.values()}
+            if set(shapes) != set(TASKS) or len(times) != 1 or None in times:
+                raise ValueError(
+                    f"expected scores (times, classes) for each of {TASKS}, with equal times, got "
+                    f"{shapes}"
                 )
             label = sample["gt_label"].tolist()
-            scores = dict(sample["pred_score"])
-            if pairs is not None:
-                actions = scores["action"].float().cpu()
-                for i, task in enumerate(TASKS[:2]):
-                    scores[task] = marginal_scores(actions, pairs[:, i])
-            _check_shapes(scores)
-            ranks = {
-                task: [rank_of(row, label[i]) for row in scores[task].float().cpu()]
-                for i, task in enumerate(TASKS)
-            }
-            self.results.append(
-                {"narration_id": sample.get("narration_id"), "label": label, "ranks": ranks}
-            )
+            ranks = [
+                [rank_of(row, number) for row in scores[task]]
+                for task, number in zip(TASKS, label, strict=True)
+            ]
+            self.results.append((sample.get("narration_id"), label, ranks))
 
-    def _actions(self) -> list[tuple[int, int]]:
-        if "actions" not in (self.dataset_meta or {}):
-            raise KeyError(
-                "many_shot and marginal need the verb and noun of each action, 'actions' of the "
-                "dataset's metainfo; mmvidformer.AnticipationDataset has it"
-            )
-        return self.dataset_meta["actions"]
-
-    def compute_metrics(self, results: list[dict]) -> dict[str, float]:
-        """Shares over all samples and classes, such as ``action/recall5_1.00s``."""
-        times = len(results[0]["ranks"]["verb"])
-        results = results + self._wrong(times)
-        labels = np.array([result["label"] for result in results])  # (N, 3)
-        chosen = {
-            name: {
-                task: [part.holds(r["narration_id"], r["label"]) for r in results]
-                for task, part in parts.items()
-            }
-            for name, parts in self.subsets.items()
-        }
+    def compute_metrics(self, results: list[tuple]) -> dict[str, float]:
+        """Compute the shares over all samples and classes."""
+        if self.discarded == "wrong":
+            never = np.full_like(results[0][2], math.inf, dtype=float)
+            results = results + [
+                (segment["narration_id"], segment["gt_label"], never)
+                for segment in self._meta("discarded")
+            ]
+        names, labels, ranks = zip(*results, strict=True)
+        labels, ranks = np.array(labels), np.array(ranks)  # (N, 3), (N, 3, A)
+        times = self.time_step * np.arange(ranks.shape[2], 0, -1)
         metrics = {}
-        for i, task in enumerate(TASKS):
-            ranks = np.array([result["ranks"][task] for result in results])  # (N, A)
-            for k in self.topk:
-                metrics |= self._named(f"{task}/top{k}", (ranks < k).mean(axis=0))
-            recall = f"{task}/recall{self.recall_k}"
-            overall = mean_topk_recall(ranks, labels[:, i], self.recall_k, self._classes(task))
-            metrics |= self._named(recall, overall)
-            for name, samples in chosen.items():
-                part = np.array(samples[task])
+        for task, own, rank in zip(TASKS, labels.T, ranks.transpose(1, 0, 2), strict=True):
+            shares = {f"top{k}": (rank < k).mean(axis=0) for k in self.topk}
+            recall = f"recall{self.recall_k}"
+            shares[recall] = mean_topk_recall(rank, own, self.recall_k, self._classes(task))
+            for name, subsets in self.subsets.items():
+                part = np.array(
+                    [subsets[task].has(*one) for one in zip(names, labels, strict=True)]
+                )
                 if not part.any():
                     raise ValueError(f"no sample is in the subset {name!r} of {task}s")
-                shares = mean_topk_recall(ranks[part], labels[part, i], self.recall_k)
-                metrics |= self._named(f"{recall}_{name}", shares)
+                shares[f"{recall}_{name}"] = mean_topk_recall(rank[part], own[part], self.recall_k)
+            for name, values in shares.items():
+                for time, value in zip(times, values, strict=True):
+                    metrics[f"{task}/{name}_{time:.2f}s"] = float(value)
         return metrics
 
-    def _named(self, name: str, shares: np.ndarray) -> dict[str, float]:
-        return {
-            f"{name}_{(len(shares) - i) * self.time_step:.2f}s": float(share)
-            for i, share in enumerate(shares)
-        }
-
-    def _wrong(self, times: int) -> list[dict]:
-        """A result that is never right for each labelled segment that the dataset left out."""
-        if self.discarded == "drop":
-            return []
-        if "discarded" not in (self.dataset_meta or {}):
-            raise KeyError(
-                "discarded='wrong' needs the segments that were left out, 'discarded' of the "
-                "dataset's metainfo; mmvidformer.AnticipationDataset has it"
-            )
-        return [
-            {
-                "narration_id": segment["narration_id"],
-                "label": segment["gt_label"].tolist(),
-                "ranks": dict.fromkeys(TASKS, [math.inf] * times),
-            }
-            for segment in self.dataset_meta["discarded"]
-        ]
-
-    def _classes(self, task: str) -> list[int] | None:
+    def _classes(self, task: str) -> Sequence[int] | None:
         """Classes that the recall is limited to."""
-        if self.many_shot is None:
-            return None
-        if task in self.many_shot:
-            return self.many_shot[task]
+        if not self.many_shot or task in self.many_shot:
+            return self.many_shot.get(task)
         verbs, nouns = set(self.many_shot["verb"]), set(self.many_shot["noun"])
-        return [
-            i for i, (verb, noun) in enumerate(self._actions()) if verb in verbs or noun in nouns
-        ]
+        pairs = enumerate(self._meta("actions"))
+        return [i for i, (verb, noun) in pairs if verb in verbs or noun in nouns]
+
+    def _meta(self, key: str) -> list:
+        if key not in (self.dataset_meta or {}):
+            raise KeyError(
+                f"AnticipationMetric needs {key!r} of the dataset's metainfo, which "
+                "mmvidformer.AnticipationDataset has, for discarded='wrong', many_shot and marginal"
+            )
+        return self.dataset_meta[key]
 
 
-def _check_shapes(scores: Mapping[str, Tensor]) -> None:
-    shapes = {name: tuple(score.shape) for name, score in scores.items()}
-    if (
-        set(shapes) != set(TASKS)
-        or any(len(shape) != 2 for shape in shapes.values())
-        or len({shape[0] for shape in shapes.values()}) != 1
-    ):
-        raise ValueError(
-            f"expected scores (times, classes) for each of {TASKS}, with equal times; got {shapes}"
-        )
-
-
-def _by_task(name: str, files: object) -> dict[str, Subset]:
-    if not isinstance(files, Mapping):
-        files = dict.fromkeys(TASKS, files)
-    if set(files) != set(TASKS):
-        raise ValueError(f"the subset {name!r} must have {TASKS}, got {sorted(files)}")
-    return {task: read_subset(paths) for task, paths in files.items()}
+def _read_classes(source: str | Sequence[int], column: str) -> list[int]:
+    if not isinstance(source, str):
+        return [int(number) for number in source]
+    classes = [read_number(row, column, where) for row, where in read_rows(source, column)]
+    if not classes:
+        raise ValueError(f"{source} has no classes")
+    return classes

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import torch
 from mmengine.evaluator import BaseMetric
 from torch import Tensor
@@ -11,10 +12,10 @@ from mmvidformer.registry import METRICS
 
 
 def rank_of(scores: Tensor, label: int) -> float:
-    """How many classes come before the labelled one: those that score higher, and earlier equals.
+    """Count the classes that are ranked before the labeled one.
 
-    Equal scores are broken by index, as ``argmax`` does, so that an untrained zero head is at
-    chance. Scores with a NaN rank infinitely low, so that a diverged model is never right.
+    Ties are broken by index, as in ``argmax``, so that an untrained zero head is at chance. Scores
+    with a NaN give infinity, so that a diverged model is never right.
     """
     if scores.isnan().any():
         return math.inf
@@ -22,41 +23,68 @@ def rank_of(scores: Tensor, label: int) -> float:
     return int((scores > own).sum() + (scores[:label] == own).sum())
 
 
+def mean_topk_recall(
+    ranks: np.ndarray, labels: np.ndarray, k: int, classes: Sequence[int] | None = None
+) -> np.ndarray:
+    """Compute the share of a class's samples that are right at top k, averaged over classes.
+
+    Args:
+        ranks: (N, ...), results of ``rank_of``.
+        labels: (N,), the right classes.
+        k: The k.
+        classes: Classes to average over; those without samples are ignored. Default: all.
+
+    Returns:
+        (...), shares.
+
+    Raises:
+        ValueError: If none of the classes has a sample.
+    """
+    present = np.unique(labels)
+    if classes is not None:
+        present = np.intersect1d(present, np.asarray(classes))
+    if not len(present):
+        raise ValueError("no class to average over has a sample")
+    return np.mean([(ranks[labels == c] < k).mean(axis=0) for c in present], axis=0)
+
+
 @METRICS.register_module()
 class MultiTaskAccuracy(BaseMetric):
     """Top-k and mean class accuracy of each task, and top-k accuracy of the action.
 
-    The action is a pair of classes, its score the product of the two softmaxes (EPIC-Kitchens-100
-    as ViViT's official code evaluates it): top-1 is right when both are. Needs a dictionary of
-    scores for each sample (``MultiTaskHead``) and labels in the order of the tasks.
+    The action is a pair of classes, whose score is the product of the two softmaxes, as in ViViT's
+    official evaluation of EPIC-Kitchens-100: top-1 is right if both are. Data samples need a
+    dictionary of scores (``MultiTaskHead``) and labels in the order of the tasks.
+
+    Results are named ``action/top1``, ``verb/mean_class`` etc.
 
     Args:
-        tasks: Names of the tasks in the order of the labels.
+        tasks: Names of the tasks, in the order of the labels.
         topk: The k's.
-        probabilities: The scores are probabilities already (a head with
-            ``average_clips='prob'``), not logits.
-        collect_device: Where results of several processes meet, ``'cpu'`` or ``'gpu'``.
-        prefix: Put before the names of the results.
+        probabilities: Whether the scores are probabilities (a head with ``average_clips='prob'``)
+            instead of logits.
+        **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
 
     Raises:
         ValueError: If a sample's scores are not one vector for each task.
     """
+
+    default_prefix = ""
 
     def __init__(
         self,
         tasks: Sequence[str] = ("noun", "verb"),
         topk: Sequence[int] = (1, 5),
         probabilities: bool = False,
-        collect_device: str = "cpu",
-        prefix: str | None = None,
+        **kwargs: object,
     ) -> None:
-        super().__init__(collect_device=collect_device, prefix=prefix)
+        super().__init__(**kwargs)
         self.tasks = tuple(tasks)
         self.topk = tuple(topk)
         self.probabilities = probabilities
 
     def process(self, data_batch: Sequence, data_samples: Sequence[Mapping]) -> None:
-        """Keep the rank of the right class of each task and of the action, for each sample."""
+        """Store the labels, and the ranks of the right class of each task and of the action."""
         for sample in data_samples:
             scores, labels = sample["pred_score"], sample["gt_label"].tolist()
             if set(scores) != set(self.tasks) or any(s.dim() != 1 for s in scores.values()):
@@ -66,31 +94,24 @@ class MultiTaskAccuracy(BaseMetric):
                     "with average_clips=None keeps the views and cannot be evaluated"
                 )
             vectors = [scores[name].float().cpu() for name in self.tasks]
-            pairs = list(zip(vectors, labels, strict=True))
-            result = {
-                name: (label, rank_of(vector, label))
-                for name, (vector, label) in zip(self.tasks, pairs, strict=True)
-            }
+            ranks = [rank_of(*pair) for pair in zip(vectors, labels, strict=True)]
             if len(self.tasks) == 2:
-                # Double, as products of confident softmaxes underflow to ties in single precision.
+                # Products of confident softmaxes underflow to ties in single precision.
                 first, second = (
                     v.double() if self.probabilities else v.double().softmax(0) for v in vectors
                 )
                 pair = labels[0] * len(second) + labels[1]
-                result["action"] = (None, rank_of(torch.outer(first, second).flatten(), pair))
-            self.results.append(result)
+                ranks.append(rank_of(torch.outer(first, second).flatten(), pair))
+            self.results.append((labels, ranks))
 
-    def compute_metrics(self, results: list[dict]) -> dict[str, float]:
-        """Shares over all samples, such as ``action/top1`` or ``verb/mean_class``."""
+    def compute_metrics(self, results: list[tuple]) -> dict[str, float]:
+        """Compute the shares over all samples."""
+        labels, ranks = (np.array(column) for column in zip(*results, strict=True))
         metrics = {}
-        for name in results[0]:
-            ranks = [result[name][1] for result in results]
+        for i, name in enumerate((*self.tasks, "action")[: ranks.shape[1]]):
             for k in self.topk:
-                metrics[f"{name}/top{k}"] = sum(rank < k for rank in ranks) / len(ranks)
+                metrics[f"{name}/top{k}"] = float((ranks[:, i] < k).mean())
             if name in self.tasks:
-                hits: dict[int, list[bool]] = {}
-                for label, rank in (result[name] for result in results):
-                    hits.setdefault(label, []).append(rank == 0)
-                shares = [sum(hit) / len(hit) for hit in hits.values()]
-                metrics[f"{name}/mean_class"] = sum(shares) / len(shares)
+                recall = mean_topk_recall(ranks[:, i], labels[:, i], k=1)
+                metrics[f"{name}/mean_class"] = float(recall)
         return metrics

@@ -1,4 +1,4 @@
-"""Scores and labels of a test in a file that is safe to read."""
+"""Scores and labels of a test, in a file that is safe to read."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,35 +13,36 @@ from mmvidformer.registry import METRICS
 class SaveScores(BaseMetric):
     """Write the scores of all videos to an ``.npz``; MMEngine's ``DumpResults`` pickles them.
 
-    The file holds ``labels`` (N,), or (N, tasks), and ``scores`` (N, classes), or
-    (N, views, classes) of a head with ``average_clips=None``; of a head of several tasks
-    ``scores_<task>`` each; and ``bad_videos`` (N,), true where the video could not be read: the
-    right class then has the lowest score (``BadVideoEvaluator``). It is read with
-    ``numpy.load``, which runs no code of the file.
+    The file contains ``labels`` (N,) or (N, tasks); ``scores`` (N, classes), or
+    (N, views, classes) for a head with ``average_clips=None``, or ``scores_<task>`` for each task
+    of a head of several tasks; and ``bad_videos`` (N,), true if the video could not be read, in
+    which case the right class has the lowest score (``BadVideoEvaluator``). ``numpy.load`` reads it
+    without running code of the file.
 
     Args:
-        path: The file; its folder is made.
-        collect_device: Where results of several processes meet, ``'cpu'`` or ``'gpu'``.
+        path: The file. Its folder is created.
+        **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
 
     Raises:
         ValueError: If ``path`` does not end in ``.npz``.
     """
 
-    def __init__(self, path: str, collect_device: str = "cpu") -> None:
-        super().__init__(collect_device=collect_device, prefix="scores")  # MMEngine asks for one
+    default_prefix = ""
+
+    def __init__(self, path: str, **kwargs: object) -> None:
+        super().__init__(**kwargs)
         if Path(path).suffix != ".npz":
-            raise ValueError(f"scores are saved in an .npz file, got {path}")
+            raise ValueError(f"path must end in .npz, got {path}")
         self.path = Path(path)
 
     def process(self, data_batch: Sequence, data_samples: Sequence[Mapping]) -> None:
-        """Keep the scores and the labels of each sample."""
+        """Store the scores and the labels of each sample."""
         for sample in data_samples:
             scores = sample["pred_score"]
-            named = (
-                {f"scores_{task}": one for task, one in scores.items()}
-                if isinstance(scores, Mapping)
-                else {"scores": scores}
-            )
+            if isinstance(scores, Mapping):
+                named = {f"scores_{task}": one for task, one in scores.items()}
+            else:
+                named = {"scores": scores}
             result = {name: one.float().cpu().numpy() for name, one in named.items()}
             labels = sample["gt_label"].cpu().numpy()
             result["labels"] = labels[0] if len(labels) == 1 else labels
@@ -49,7 +50,7 @@ class SaveScores(BaseMetric):
             self.results.append(result)
 
     def compute_metrics(self, results: list[dict]) -> dict:
-        """Write the file; there are no figures."""
+        """Write the file; there are no results."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         np.savez(self.path, **{name: np.stack([r[name] for r in results]) for name in results[0]})
         return {}

@@ -1,4 +1,4 @@
-"""Accuracy of videos whose clips were scored in several items."""
+"""Accuracy on videos whose clips were scored in several items."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -7,43 +7,43 @@ from mmaction.evaluation import AccMetric
 
 from mmvidformer.registry import METRICS
 
+KEYS = ("video_id", "num_clips")
+
 
 @METRICS.register_module()
 class VideoAccuracy(AccMetric):
-    """MMAction2's ``AccMetric`` after averaging the scores of each video over its items.
+    """MMAction2's ``AccMetric`` of the mean scores of each video over its items.
 
-    For ``mmvidformer.TiledVideoDataset``. An item counts by its number of clips, so that the result
-    is the mean over all clips of the video. The samples need ``video_id`` and ``num_clips``:
-    ``dict(type="PackActionInputs", meta_keys=("video_id", "num_clips"))``.
-
-    Arguments are those of ``AccMetric``.
+    For ``mmvidformer.TiledVideoDataset``. Items are weighted by their number of clips, so that the
+    scores are means over all clips of a video. Data samples need ``video_id`` and ``num_clips``:
+    ``dict(type="PackActionInputs", meta_keys=("video_id", "num_clips"))``. Arguments are those of
+    ``AccMetric``.
 
     Raises:
         KeyError: If a sample lacks one of the two.
     """
 
     def process(self, data_batch: Sequence, data_samples: Sequence[Mapping]) -> None:
-        """Keep score, label, video and number of clips of each item."""
+        """Store score, label, video and number of clips of each item."""
+        start = len(self.results)
         super().process(data_batch, data_samples)
-        new = self.results[len(self.results) - len(data_samples) :]
-        for result, sample in zip(new, data_samples, strict=True):
-            for key in ("video_id", "num_clips"):
+        for result, sample in zip(self.results[start:], data_samples, strict=True):
+            for key in KEYS:
                 if key not in sample:
                     raise KeyError(
                         f"VideoAccuracy needs {key!r} of each sample; "
-                        "give PackActionInputs meta_keys=('video_id', 'num_clips')"
+                        f"give PackActionInputs meta_keys={KEYS}"
                     )
                 result[key] = sample[key]
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
-        """Average over the items of each video, then count."""
+        """Average over the items of each video, then compute the accuracy."""
         items = defaultdict(list)
         for result in results:
             items[result["video_id"]].append(result)
-        return super().compute_metrics([_fuse(parts) for parts in items.values()])
-
-
-def _fuse(parts: list[dict]) -> dict:
-    clips = sum(part["num_clips"] for part in parts)
-    pred = sum(part["pred"] * (part["num_clips"] / clips) for part in parts)
-    return {"pred": pred, "label": parts[0]["label"]}
+        fused = []
+        for parts in items.values():
+            clips = sum(part["num_clips"] for part in parts)
+            pred = sum(part["pred"] * (part["num_clips"] / clips) for part in parts)
+            fused.append({"pred": pred, "label": parts[0]["label"]})
+        return super().compute_metrics(fused)

@@ -1,14 +1,6 @@
-"""Recognisers as graphs for other run times: torch.export and ONNX."""
+"""Recognizers as graphs for other runtimes: torch.export and ONNX."""
 
-from mmvidformer.export.graphs import ClipGraph, Pixels, StreamGraph, make_graph
-from mmvidformer.export.write import ExportError, Report, export
+from mmvidformer.export.graphs import ClipGraph, StreamGraph, make_graph
+from mmvidformer.export.write import ExportError, export
 
-__all__ = [
-    "ClipGraph",
-    "ExportError",
-    "Pixels",
-    "Report",
-    "StreamGraph",
-    "export",
-    "make_graph",
-]
+__all__ = ["ClipGraph", "ExportError", "StreamGraph", "export", "make_graph"]

@@ -1,40 +1,26 @@
-"""What is exported: a recogniser from pixels to logits, on clips, or on one frame after another."""
+"""What is exported: a recognizer from pixels to logits, for clips or for the frames of a stream."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 from mmvidformer.lookup import look_up
 from mmvidformer.models.horst.layer import HorstOutput
-from mmvidformer.models.horst.stack import Horst
+from mmvidformer.models.horst.necks import Horst
 from mmvidformer.models.horst.statt import Entry
 
 PIXELS = {"uint8": torch.uint8, "float32": torch.float32}
 
 
-class Graph(Protocol):
-    """A module with named inputs and outputs, and examples of them."""
-
-    input_names: Sequence[str]
-    output_names: Sequence[str]
-
-    def example(self, batch: int) -> tuple[Tensor, ...]:
-        """Random inputs."""
-
-    def rounds(self, batch: int, count: int) -> list[tuple[Tensor, ...]]:
-        """Random inputs of several calls, each going on from the one before."""
-
-
-class Pixels(nn.Module):
-    """From pixels of 0 to 255 to what the backbone takes, as the recogniser's preprocessor does.
+class Normalize(nn.Module):
+    """Normalization of pixels from 0 to 255, as the recognizer's preprocessor does it.
 
     Args:
         preprocessor: MMAction2's ``ActionDataPreprocessor``.
 
     Raises:
-        ValueError: If it is no such preprocessor.
+        ValueError: If it is another preprocessor.
     """
 
     def __init__(self, preprocessor: nn.Module) -> None:
@@ -45,13 +31,12 @@ class Pixels(nn.Module):
                 f"{type(preprocessor).__name__}"
             )
         self.swap = bool(preprocessor.to_rgb)
-        mean = getattr(preprocessor, "mean", torch.zeros(1))
-        std = getattr(preprocessor, "std", torch.ones(1))
-        self.register_buffer("mean", mean.detach().clone().flatten())
-        self.register_buffer("std", std.detach().clone().flatten())
+        for name, default in (("mean", 0.0), ("std", 1.0)):
+            value = torch.as_tensor(getattr(preprocessor, name, default))
+            self.register_buffer(name, value.detach().clone().flatten())
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Normalise pixels (B, 3, ...) of any numeric type."""
+        """Normalize pixels (B, 3, ...) of any numeric type."""
         pixels = pixels.to(self.mean.dtype)
         if self.swap:  # RGB and BGR
             pixels = pixels.flip(1)
@@ -60,11 +45,18 @@ class Pixels(nn.Module):
 
 
 class _Graph(nn.Module):
+    """Attributes: names of the inputs and outputs, and the number of calls to compare."""
+
+    input_names: Sequence[str]
+    output_names: Sequence[str]
+    calls = 1
+
     def __init__(self, model: nn.Module, size: Sequence[int], pixels: str | None) -> None:
         super().__init__()
         self.size = tuple(size)
-        self.pixels = Pixels(model.data_preprocessor) if pixels else nn.Identity()
+        self.normalize = Normalize(model.data_preprocessor) if pixels else nn.Identity()
         self.dtype = look_up(PIXELS, pixels, "type of pixels") if pixels else None
+        self.backbone, self.head = model.backbone, model.cls_head
 
     def _images(self, batch: int) -> Tensor:
         shape = (batch, *self.size)
@@ -74,13 +66,13 @@ class _Graph(nn.Module):
 
 
 class ClipGraph(_Graph):
-    """A recogniser of clips, from one view of each to logits.
+    """A recognizer of clips, from one view of each to logits.
 
     Args:
-        model: A recogniser of backbone and head.
-        size: Of the clips: (3, T, H, W).
-        pixels: ``'uint8'`` or ``'float32'``: input are pixels of 0 to 255, which the graph
-            normalises; None: input is normalised.
+        model: A recognizer of backbone and head.
+        size: Size of the clips, (3, T, H, W).
+        pixels: ``'uint8'`` or ``'float32'``: the inputs are pixels from 0 to 255, which the graph
+            normalizes; None: the inputs are normalized.
 
     Raises:
         KeyError: If ``pixels`` is unknown.
@@ -88,40 +80,35 @@ class ClipGraph(_Graph):
 
     def __init__(self, model: nn.Module, size: Sequence[int], pixels: str | None = None) -> None:
         super().__init__(model, size, pixels)
-        self.backbone, self.head = model.backbone, model.cls_head
         self.input_names, self.output_names = ["clip"], ["logits"]
 
     def forward(self, clip: Tensor) -> Tensor:
         """Map clips (B, 3, T, H, W) to logits (B, classes)."""
-        return self.head(self.backbone(self.pixels(clip)))
+        return self.head(self.backbone(self.normalize(clip)))
 
-    def example(self, batch: int) -> tuple[Tensor, ...]:
-        """Random clips."""
-        return (self._images(batch),)
-
-    def rounds(self, batch: int, count: int) -> list[tuple[Tensor, ...]]:
-        """Random clips, ``count`` times."""
-        return [self.example(batch) for _ in range(count)]
+    def inputs(self, batch: int, calls: int = 1) -> list[tuple[Tensor, ...]]:
+        """Random inputs of several calls."""
+        return [(self._images(batch),) for _ in range(calls)]
 
 
 class StreamGraph(_Graph):
-    """A recurrent recogniser that takes one frame, with the state as input and output.
+    """A recurrent recognizer that takes one frame, with its state as inputs and outputs.
 
-    The state are tensors of constant shape: ``count`` (B,), the frames that each clip has behind
-    it, and for each layer ``key_<i>`` and ``value_<i>`` (B, S, C, h, w), and ``gate_<i>``
-    (B, S, 1, h, w) where the attention filters keys. A clip starts with zeros; setting a clip's
-    ``count`` to zero is enough to start it anew.
+    The state is a set of tensors of constant shape: ``count`` (B,), the number of frames that each
+    clip has behind it, and for each layer ``key_<i>`` and ``value_<i>`` (B, S, C, h, w), and
+    ``gate_<i>`` (B, S, 1, h, w) if the attention filters keys. A clip starts with zeros. To
+    restart a clip it is enough to set its ``count`` to zero.
 
     Args:
         model: A ``RecurrentRecognizer`` with ``Horst`` as its neck.
-        size: Of the frames: (3, H, W).
-        pixels: As of ``ClipGraph``.
-        ahead: For heads of anticipation: how many steps ahead to look; default: the head's
+        size: Size of the frames, (3, H, W).
+        pixels: See ``ClipGraph``.
+        ahead: Number of steps to look ahead, for heads of anticipation; default: the head's
             ``logged_time``.
 
     Raises:
         KeyError: If ``pixels`` is unknown.
-        ValueError: If the neck is another.
+        ValueError: If the model has another neck.
     """
 
     def __init__(
@@ -132,24 +119,23 @@ class StreamGraph(_Graph):
         ahead: int | None = None,
     ) -> None:
         super().__init__(model, size, pixels)
-        if not isinstance(model.neck, Horst):
+        self.neck = model.neck
+        if not isinstance(self.neck, Horst):
             raise ValueError(
-                f"a stream is exported with Horst as neck, got {type(model.neck).__name__}"
+                f"a stream must have Horst as its neck, got {type(self.neck).__name__}"
             )
-        self.backbone, self.neck, self.head = model.backbone, model.neck, model.cls_head
-        ahead = ahead or getattr(model.cls_head, "logged_time", None)
+        ahead = ahead or getattr(self.head, "logged_time", None)
         self.options = {} if ahead is None else {"ahead": [ahead]}
         self.shapes = self._state_shapes()
-        state_names = [name for layer in self.shapes for name in layer]
-        self.input_names = ["frame", "count", *state_names]
-        tasks = getattr(model.cls_head, "tasks", None)
-        self.tasks = None if tasks is None else list(tasks)
-        logits = self.tasks or ["logits"]
-        self.output_names = [*logits, *(f"next_{name}" for name in self.input_names[1:])]
+        self.tasks = list(getattr(self.head, "tasks", None) or ())
+        state_names = ["count", *(name for layer in self.shapes for name in layer)]
+        self.input_names = ["frame", *state_names]
+        self.output_names = [*(self.tasks or ["logits"]), *(f"next_{name}" for name in state_names)]
+        self.calls = max(layer.order for layer in self.neck.layers) + 2
 
     @torch.no_grad()
     def _state_shapes(self) -> list[dict[str, tuple[int, ...]]]:
-        states = self.neck.step(self.backbone(self.pixels(self._images(1))))[1]
+        states = self.neck.step(self.backbone(self.normalize(self._images(1))))[1]
         return [
             {
                 f"{field}_{i}": (layer.order, *part.shape[1:])
@@ -163,13 +149,12 @@ class StreamGraph(_Graph):
         """Take a frame.
 
         Args:
-            frame: (B, 3, H, W).
-            count: Frames behind each clip (B,), integers.
+            frame: Frames (B, 3, H, W).
+            count: Number of frames behind each clip (B,), integers.
             *parts: The state, in the order of ``input_names``.
 
         Returns:
-            Logits (B, classes), or of each task one after the other, the next count and the next
-            state.
+            Logits (B, classes), for each task if there are several; the next count and state.
         """
         left = iter(parts)
         states = []
@@ -182,12 +167,9 @@ class StreamGraph(_Graph):
                     for i in range(len(by_field["key"]))
                 )
             )
-        output, states = self.neck.step(self.backbone(self.pixels(frame)), states, count=count)
-        logits = self.head(HorstOutput(*(part[:, None] for part in output)), **self.options)
-        if self.tasks is not None:
-            logits = [logits[task][:, -1] for task in self.tasks]
-        else:
-            logits = [logits]
+        output, states = self.neck.step(self.backbone(self.normalize(frame)), states, count=count)
+        found = self.head(HorstOutput(*(part[:, None] for part in output)), **self.options)
+        logits = [found[task][:, -1] for task in self.tasks] if self.tasks else [found]
         after = [
             torch.stack(part, dim=1)
             for state in states
@@ -201,15 +183,11 @@ class StreamGraph(_Graph):
         state = [torch.zeros(batch, *shape) for layer in self.shapes for shape in layer.values()]
         return (torch.zeros(batch, dtype=torch.long), *state)
 
-    def example(self, batch: int) -> tuple[Tensor, ...]:
-        """Random frames and an empty state."""
-        return (self._images(batch), *self.start(batch))
-
     @torch.no_grad()
-    def rounds(self, batch: int, count: int) -> list[tuple[Tensor, ...]]:
-        """Inputs of ``count`` steps of random clips, from the start."""
+    def inputs(self, batch: int, calls: int = 1) -> list[tuple[Tensor, ...]]:
+        """Inputs of the first calls for random clips, each with the state of the one before."""
         found, state = [], self.start(batch)
-        for _ in range(count):
+        for _ in range(calls):
             found.append((self._images(batch), *state))
             state = self(*found[-1])[-len(state) :]
         return found
@@ -221,9 +199,9 @@ def make_graph(
     pixels: str | None = None,
     ahead: int | None = None,
 ) -> ClipGraph | StreamGraph:
-    """Make what a recogniser is exported as: with a neck a stream, else a clip.
+    """Make the graph of a recognizer: a ``StreamGraph`` if it has a neck, else a ``ClipGraph``.
 
-    Arguments and errors are those of ``StreamGraph`` and ``ClipGraph``.
+    Arguments and errors are those of the two classes.
     """
     model = model.eval()
     if getattr(model, "with_neck", False):

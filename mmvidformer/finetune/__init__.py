@@ -1,4 +1,4 @@
-"""A shipped config made ready for one's own labelled videos."""
+"""Shipped configs adapted to one's own labeled videos."""
 
 from mmvidformer.finetune.recipe import Recipe, apply_recipe
 from mmvidformer.finetune.weights import start_from

@@ -1,35 +1,36 @@
-"""All that makes a fine-tuning config of a shipped one."""
+"""How a shipped config becomes a fine-tuning config."""
 
+import math
 import os
 from dataclasses import dataclass
 
 from mmengine.config import Config
 
 from mmvidformer.config import type_name
-from mmvidformer.datasets.own_lists import VideoLists
+from mmvidformer.datasets.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.optim.precision import use_amp
-from mmvidformer.finetune.schedule import scale_rate, set_batch, set_epochs
 from mmvidformer.finetune.videos import set_classes, use_lists
 
-MONITOR = "acc/top1"
+# Settings of a learning rate scheduler that count epochs.
+SPANS = ("begin", "end", "T_max", "step_size")
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to fine-tune; None leaves a setting to the config.
+    """Fine-tuning settings; None keeps the config's.
 
     Attributes:
-        epochs: Epochs.
-        batch: Clips a process and step.
-        procs: Processes.
-        lr: Learning rate; default: the config's, scaled by the batch.
-        freeze: Train the head alone (linear probe).
-        layer_decay: Factor of the learning rate from a layer to the one before.
-        patience: Stop after so many validations without a better top-1.
-        amp: Mixed precision.
-        workers: Processes that read videos, for each training process; default: the config's, or
-            the cores if those are fewer.
-        seed: Of the order of the videos and of all random draws.
+        epochs: Number of epochs. The learning rate schedule is stretched accordingly.
+        batch: Batch size per process, at most the number of videos per process.
+        procs: Number of processes.
+        lr: Learning rate. Default: the config's, scaled by the total batch size.
+        freeze: Whether to train only the head (linear probe).
+        layer_decay: Factor between the learning rates of a layer and the next one.
+        patience: Number of validations without a better top-1 before training stops.
+        amp: Whether to use mixed precision.
+        workers: Number of dataloader workers per process. Default: the config's, but at most the
+            number of cores.
+        seed: Random seed.
     """
 
     epochs: int | None = None
@@ -43,76 +44,137 @@ class Recipe:
     workers: int | None = None
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch", "procs"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        if self.layer_decay is not None and not 0 < self.layer_decay <= 1:
+            raise ValueError(f"layer_decay must be above 0 and at most 1, got {self.layer_decay}")
+        if self.freeze and self.layer_decay is not None:
+            raise ValueError(
+                "freeze and layer_decay exclude each other: a frozen layer has no rate"
+            )
+
 
 def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
     """Rewrite a config for one's own videos.
 
     Args:
-        cfg: Of a recogniser that gives a video one label; changed.
-        lists: From ``datasets.own_lists.read_lists``.
-        recipe: How to train.
+        cfg: Config of a recognizer with one label per video. Changed in place.
+        lists: Result of ``datasets.own_videos.read_lists``.
+        recipe: Fine-tuning settings.
 
     Returns:
-        What was done, in lines.
+        Log lines of what was changed.
 
     Raises:
-        ValueError: If the config or the recipe does not allow it; says why.
+        ValueError: If the config or the lists do not allow it.
     """
     notes = use_lists(cfg, lists)
     set_classes(cfg, lists.classes)
     if recipe.freeze:
-        _freeze(cfg, recipe)
-        notes.append("the backbone is frozen: the head alone is trained")
+        if type_name(cfg.model) not in ("Recognizer3D", "MultiViewRecognizer"):
+            raise ValueError(
+                f"freeze needs a Recognizer3D or MultiViewRecognizer, got {cfg.model.type}"
+            )
+        cfg.model.type = "mmvidformer.FrozenRecognizer"
+        notes.append("the backbone is frozen: only the head is trained")
     if recipe.layer_decay is not None:
-        _decay(cfg, recipe.layer_decay)
-        notes.append(f"each layer's rate is {recipe.layer_decay:g} of that of the next one")
+        if cfg.model.get("neck") is not None:
+            raise ValueError(f"layer_decay needs transformer blocks, got {cfg.model.type}")
+        wrapper, decay = cfg.optim_wrapper, recipe.layer_decay
+        wrapper.constructor = "mmvidformer.LayerDecayOptimWrapperConstructor"
+        wrapper.paramwise_cfg = {**(wrapper.get("paramwise_cfg") or {}), "layer_decay": decay}
+        notes.append(f"each layer's learning rate is {decay:g} of the next layer's")
     if recipe.patience is not None:
         if cfg.get("val_dataloader") is None:
-            raise ValueError("stopping early needs validation videos, and val.txt is empty")
-        stop = dict(type="EarlyStoppingHook", monitor=MONITOR, rule="greater")
-        stop.update(patience=recipe.patience, min_delta=1e-4)
+            raise ValueError("early stopping needs validation videos, but val.txt is empty")
+        stop = dict(type="EarlyStoppingHook", monitor="acc/top1", rule="greater", min_delta=1e-4)
+        stop.update(patience=recipe.patience)
         cfg.custom_hooks = [*(cfg.get("custom_hooks") or ()), stop]
-        notes.append(f"stops after {recipe.patience} validations without a better top-1")
+        notes.append(f"training stops after {recipe.patience} validations without a better top-1")
     count = lists.counts["train"]
-    notes += set_batch(cfg, count, recipe.batch, recipe.procs)
-    notes += scale_rate(cfg, recipe.procs, recipe.lr)
-    notes += set_epochs(cfg, count, recipe.epochs, recipe.procs)
-    _set_workers(cfg, recipe.workers)
+    if count < recipe.procs:
+        raise ValueError(f"procs must be at most the {count} training videos, got {recipe.procs}")
+    share = math.ceil(count / recipe.procs)
+    notes += _set_batch(cfg, recipe, share)
+    notes += _set_rate(cfg, recipe)
+    notes += _set_epochs(cfg, recipe, math.ceil(share / cfg.train_dataloader.batch_size))
+    for loader in filter(None, (cfg.get(f"{split}_dataloader") for split in SPLITS)):
+        loader.num_workers = min(loader.num_workers, os.cpu_count() or 1)
+        if recipe.workers is not None:
+            loader.num_workers = recipe.workers
+        if loader.num_workers == 0:  # PyTorch refuses both without workers
+            loader.update(persistent_workers=False, timeout=0)
     if recipe.amp:
         use_amp(cfg)
     cfg.randomness = {**(cfg.get("randomness") or {}), "seed": recipe.seed}
     return notes
 
 
-def _freeze(cfg: Config, recipe: Recipe) -> None:
-    if recipe.layer_decay is not None:
-        raise ValueError("a frozen backbone has no learning rates to decay: choose one of the two")
-    if type_name(cfg.model) not in ("Recognizer3D", "MultiViewRecognizer"):
-        raise ValueError(
-            "only the backbone of a Recognizer3D or MultiViewRecognizer is frozen, not of "
-            f"{cfg.model.type}"
-        )
-    cfg.model.type = "mmvidformer.FrozenRecognizer"
+def _set_batch(cfg: Config, recipe: Recipe, share: int) -> list[str]:
+    """Set the batch size for ``share`` videos per process."""
+    loader = cfg.train_dataloader
+    batch = recipe.batch or loader.batch_size
+    loader.batch_size = min(batch, share)
+    loader.drop_last = False  # it may be the only batch
+    if batch > share:
+        return [f"batch size reduced from {batch} to {share}, the number of videos per process"]
+    return []
 
 
-def _decay(cfg: Config, decay: float) -> None:
-    if cfg.model.get("neck") is not None:
-        raise ValueError(f"layer decay is for models of transformer blocks, not {cfg.model.type}")
-    if not 0 < decay <= 1:
-        raise ValueError(f"layer decay must be above 0 and at most 1, got {decay}")
-    wrapper = cfg.optim_wrapper
-    wrapper.constructor = "mmvidformer.LayerDecayOptimWrapperConstructor"
-    wrapper.paramwise_cfg = {**(wrapper.get("paramwise_cfg") or {}), "layer_decay": decay}
+def _set_rate(cfg: Config, recipe: Recipe) -> list[str]:
+    """Scale the learning rate by total batch size over ``auto_scale_lr.base_batch_size``."""
+    optimizer, old = cfg.optim_wrapper.optimizer, cfg.optim_wrapper.optimizer.lr
+    total = cfg.train_dataloader.batch_size * recipe.procs
+    total *= cfg.optim_wrapper.get("accumulative_counts", 1)
+    base = (cfg.get("auto_scale_lr") or {}).get("base_batch_size")
+    if base is not None:
+        cfg.auto_scale_lr.enable = False
+    if recipe.lr is not None:
+        optimizer.lr = recipe.lr
+        return [f"learning rate {recipe.lr:g} as given, total batch size {total}"]
+    if base is None:
+        return [f"learning rate {old:g} as in the config, which has no base_batch_size"]
+    optimizer.lr = old * total / base
+    sizes = f"{total} / {base} (total batch size here / in the config)"
+    return [f"learning rate {optimizer.lr:.4g} = {old:g} x {sizes}"]
 
 
-def _set_workers(cfg: Config, workers: int | None) -> None:
-    for split in ("train", "val", "test"):
-        loader = cfg.get(f"{split}_dataloader")
-        if loader is None:
-            continue
-        loader.num_workers = (
-            min(loader.num_workers, os.cpu_count() or 1) if workers is None else workers
-        )
-        if loader.num_workers == 0:
-            loader.persistent_workers = False
-            loader.timeout = 0
+def _set_epochs(cfg: Config, recipe: Recipe, steps: int) -> list[str]:
+    """Set the number of epochs of ``steps`` steps, all validated, and stretch the schedule.
+
+    Schedulers converted to steps that last less than two steps are removed: MMEngine's ``LinearLR``
+    would keep its first value forever.
+    """
+    loop = cfg.train_cfg
+    if not loop.get("max_epochs"):
+        raise ValueError(f"train_cfg must have max_epochs, got {dict(loop)}")
+    epochs = recipe.epochs or loop.max_epochs
+    factor = epochs / loop.max_epochs
+    loop.update(max_epochs=epochs, val_interval=1)
+    kept, notes = [], [f"{epochs} epochs of {steps} steps"]
+    for scheduler in cfg.get("param_scheduler") or ():
+        by_step = scheduler.get("convert_to_iter_based", False)
+        if scheduler.get("by_epoch", True):
+            _stretch(scheduler, factor, exact=by_step)
+        begin, end = scheduler.get("begin", 0), scheduler.get("end")
+        unit = steps if by_step else 1
+        if end is not None and int(end * unit) - int(begin * unit) < 2:
+            notes.append(f"{scheduler.type} is removed: it would last less than two steps")
+        else:
+            kept.append(scheduler)
+    cfg.param_scheduler = kept
+    return notes
+
+
+def _stretch(scheduler: dict, factor: float, exact: bool) -> None:
+    def scaled(value: float) -> float:
+        return value * factor if exact else max(1, round(value * factor))
+
+    for key in SPANS:
+        if scheduler.get(key):
+            scheduler[key] = scaled(scheduler[key])
+    if "milestones" in scheduler:
+        scheduler.milestones = [scaled(value) for value in scheduler.milestones]

@@ -1,4 +1,4 @@
-"""Weights to start from, in any format that can be converted."""
+"""Initial weights, in any format that can be converted."""
 
 from pathlib import Path
 
@@ -9,23 +9,23 @@ from mmvidformer.engine.loading import HEAD, WrongWeights, build_meta_model, com
 
 
 def start_from(cfg: Config, weights: str | Path, target: str | Path) -> list[str]:
-    """Write the weights of ``weights`` that fit the model of ``cfg``, and let it start from them.
+    """Write the weights that fit the model of a config, and set its ``load_from`` to them.
 
-    Weights of the head that have another shape, as those of another number of classes, are left out
-    and start anew, and so is a part (backbone, neck, head) of which the file has nothing. All else
-    must fit; position tables of other clips are resized when they are loaded.
+    Weights of the head with other shapes, such as those of another number of classes, are skipped,
+    and so is a part (backbone, neck, head) that the file does not have: they are initialized. All
+    other weights must fit. Position tables for other clips are resized when they are loaded.
 
     Args:
         cfg: Gets ``load_from``; its backbone no longer starts from an image model.
-        weights: Checkpoint of ours or of another project (``convert.detect``).
-        target: The file that is written.
+        weights: Checkpoint of ours or of another project (``convert.FORMATS``).
+        target: File to write.
 
     Returns:
-        What was loaded and what was not, in lines.
+        Log lines of what was loaded and what was not.
 
     Raises:
         FileNotFoundError: If there is no such checkpoint.
-        ValueError: If it is not understood, or of another model.
+        ValueError: If its format is unknown, or it is of another model.
     """
     kind, found = read_model(weights)
     if "init_from" in cfg.model.get("backbone", {}):

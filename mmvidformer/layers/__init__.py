@@ -1,28 +1,27 @@
-"""The core: a clip is a grid of tokens, an attention sub-layer is a pattern and a kernel.
+"""Layers of the video transformers, in plain PyTorch and einops.
 
-Pure PyTorch and einops; nothing here needs a config, a registry or the MM stack.
+A clip is a grid of tokens; an attention sub-layer combines patterns (who attends to whom) with a
+kernel (how).
 """
 
 from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.block import AttentionSubLayer, SubLayer, TransformerBlock
-from mmvidformer.layers.drop import DropPath, drop_path_ramp
+from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.embed import PositionEmbedding, TubeletEmbedding
 from mmvidformer.layers.encoder import Encoder
-from mmvidformer.layers.feature_maps import FEATURE_MAPS
 from mmvidformer.layers.fixation import FIXATIONS, Fixation
 from mmvidformer.layers.init import init_flax_vit, init_timm_vit
 from mmvidformer.layers.kernels import KERNELS, build_kernel
 from mmvidformer.layers.mlp import Mlp
-from mmvidformer.layers.patterns import PATTERNS, Pattern, get_pattern
+from mmvidformer.layers.patterns import PATTERNS, get_pattern
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.layers.shift import SHIFTS, build_shift
 
 __all__ = [
-    "FEATURE_MAPS",
     "FIXATIONS",
     "KERNELS",
-    "SHIFTS",
     "PATTERNS",
+    "SHIFTS",
     "Attention",
     "AttentionSubLayer",
     "DropPath",
@@ -33,10 +32,8 @@ __all__ = [
     "SubLayer",
     "TransformerBlock",
     "TubeletEmbedding",
-    "Pattern",
     "build_kernel",
     "build_shift",
-    "drop_path_ramp",
     "get_pattern",
     "init_flax_vit",
     "init_timm_vit",

@@ -1,4 +1,4 @@
-"""A transformer block: attention sub-layers, then an MLP, each on a residual connection."""
+"""A transformer block: attention sub-layers and an MLP, each with a residual connection."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,59 +8,44 @@ from torch import Tensor, nn
 from mmvidformer.layers.attention import Attention, ClsPolicy
 from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.mlp import Mlp
+from mmvidformer.layers.patterns import grid_size
 
 
 @dataclass(frozen=True)
 class SubLayer:
-    """One row of a model's table: an attention sub-layer of a block.
+    """An attention sub-layer of a block: one row of a model's table.
+
+    The other fields are arguments of ``Attention``.
 
     Args:
-        patterns: Names of the patterns; several share the heads of the sublayer.
-        cls: Class-token policy (see ``Attention``).
-        kernel: Name of the kernel, or a dictionary of ``type`` and options.
-        fc: A further linear layer on the update, after stochastic depth, that starts at zero
-            (the ``temporal_fc`` of TimeSformer).
-        fixation: Gates on queries and keys (see ``Attention``).
-        shifts: Shifts of keys and values (see ``Attention``).
-        shift_last: Shift after the gates instead of before.
+        fc: Whether to add a linear layer on the update, after stochastic depth, that is initialized
+            to zero (``temporal_fc`` of TimeSformer).
     """
 
-    patterns: tuple[str, ...]
+    patterns: Sequence[str]
     cls: ClsPolicy = "mean"
     kernel: str | Mapping = "softmax"
     fc: bool = False
     fixation: str | Mapping | None = None
-    shifts: tuple[str | Mapping, ...] = ()
+    shifts: Sequence[str | Mapping] = ()
     shift_last: bool = False
-
-    @classmethod
-    def of(cls, row: "SubLayer | Mapping") -> "SubLayer":
-        """Take a sublayer, or the dictionary of a config that describes one.
-
-        Raises:
-            TypeError: If the dictionary has a key that a sublayer has not.
-        """
-        if isinstance(row, SubLayer):
-            return row
-        return cls(**{**row, "patterns": tuple(row["patterns"])})
 
     @property
     def name(self) -> str:
-        """Name of the sublayer within its block, such as ``'space'`` or ``'time_space'``."""
+        """Name of the sub-layer within its block, such as ``'space'`` or ``'time_space'``."""
         return "_".join(self.patterns)
 
 
 class AttentionSubLayer(nn.Module):
-    """Pre-norm attention on a residual connection.
+    """Pre-norm attention, without the residual connection.
 
     Args:
         dim: Token width D.
-        num_heads: Heads.
-        sublayer: The row that says which attention.
-        drop_path: Stochastic depth of the sublayer.
-        norm_eps: Epsilon of the layer norm.
-        attn_drop: Dropout on attention weights.
-        proj_drop: Dropout on the output.
+        num_heads: Number of attention heads.
+        sublayer: Description of the attention.
+        drop_path: Stochastic depth of the sub-layer.
+        attn_drop: Dropout rate of the attention weights.
+        proj_drop: Dropout rate of the output.
     """
 
     def __init__(
@@ -69,24 +54,13 @@ class AttentionSubLayer(nn.Module):
         num_heads: int,
         sublayer: SubLayer,
         drop_path: DropPath,
-        norm_eps: float = 1e-6,
         attn_drop: float = 0.0,
         proj_drop: float = 0.0,
     ) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(dim, eps=norm_eps)
-        self.attn = Attention(
-            dim,
-            num_heads,
-            patterns=sublayer.patterns,
-            cls=sublayer.cls,
-            kernel=sublayer.kernel,
-            fixation=sublayer.fixation,
-            shifts=sublayer.shifts,
-            shift_last=sublayer.shift_last,
-            attn_drop=attn_drop,
-            proj_drop=proj_drop,
-        )
+        self.norm = nn.LayerNorm(dim, eps=1e-6)
+        options = {name: value for name, value in vars(sublayer).items() if name != "fc"}
+        self.attn = Attention(dim, num_heads, attn_drop=attn_drop, proj_drop=proj_drop, **options)
         self.drop_path = drop_path
         self.fc = nn.Linear(dim, dim) if sublayer.fc else nn.Identity()
 
@@ -97,36 +71,39 @@ class AttentionSubLayer(nn.Module):
         clip_rows: int = 1,
         cls_only: bool = False,
     ) -> tuple[Tensor | None, Tensor | None]:
-        """Give the updates of grid (B, T, H, W, D) and class token (B, 1, D), each or None."""
-        groups = self.attn.num_groups(tuple(grid.shape[1:4]))
+        """Return the updates of grid and class token; see ``Attention.forward``."""
+        groups = self.attn.num_groups(grid_size(grid))
         keep = self.drop_path(grid, groups=groups, clip_rows=clip_rows)
-        seen = cls is not None and self.attn.cls != "skip"
-        updates = self.attn(self.norm(grid), self.norm(cls) if seen else None, keep, cls_only)
-        grid, cls = (None if update is None else self.fc(update) for update in updates)
-        return grid, cls
+        cls = None if cls is None or self.attn.cls == "skip" else self.norm(cls)
+        update, cls_update = self.attn(self.norm(grid), cls, keep, cls_only)
+        update = None if update is None else self.fc(update)
+        return update, None if cls_update is None else self.fc(cls_update)
 
 
 class TransformerBlock(nn.Module):
-    """Attention sublayers in order, then the MLP.
+    """Attention sub-layers in order, then an MLP. Layer norms have epsilon 1e-6.
 
     Args:
         dim: Token width D.
-        num_heads: Heads of each sublayer.
+        num_heads: Number of attention heads of each sub-layer.
         sublayers: The sub-layers, or dictionaries of their arguments; their patterns must differ.
         mlp_ratio: Hidden width of the MLP over D.
-        act: Activation of the MLP.
-        norm_eps: Epsilon of the layer norms.
-        drop: Dropout on attention output and MLP.
-        attn_drop: Dropout on attention weights.
-        drop_path: Rate of stochastic depth.
-        drop_path_rescale: See ``DropPath``.
-        drop_path_per_group: See ``DropPath``; the MLP always draws for a clip.
-        depthwise: A depthwise convolution in the MLP (see ``Mlp``); without class token only.
-        parallel: All sublayers read the block's input and their updates are summed, instead of each
-            reading what the sublayer before it left.
+        act: Activation of the MLP (see ``Mlp``).
+        drop: Dropout rate of the attention output and in the MLP.
+        attn_drop: Dropout rate of the attention weights.
+        drop_path: Stochastic-depth rate.
+        drop_path_rescale: Whether to rescale kept updates (see ``DropPath``).
+        drop_path_per_group: Whether to draw for each attention group (see ``DropPath``). The MLP
+            always draws for a whole clip.
+        depthwise: Whether the MLP has a depthwise convolution (see ``Mlp``); only without a class
+            token.
+        parallel: Whether all sub-layers read the block's input and their updates are summed,
+            instead of each sub-layer reading the output of the one before it.
+        recompute_act: Whether the MLP recomputes its activation (see ``Mlp``).
 
     Raises:
-        ValueError: If there is no sublayer, or two sublayers have the same patterns.
+        ValueError: If there are no sub-layers, or two sub-layers have the same patterns.
+        TypeError: If a dictionary has a key that ``SubLayer`` does not have.
     """
 
     def __init__(
@@ -136,7 +113,6 @@ class TransformerBlock(nn.Module):
         sublayers: Sequence[SubLayer | Mapping] = (SubLayer(("joint",)),),
         mlp_ratio: float = 4.0,
         act: str = "gelu",
-        norm_eps: float = 1e-6,
         drop: float = 0.0,
         attn_drop: float = 0.0,
         drop_path: float = 0.0,
@@ -144,29 +120,29 @@ class TransformerBlock(nn.Module):
         drop_path_per_group: bool = False,
         depthwise: bool = False,
         parallel: bool = False,
+        recompute_act: bool = True,
     ) -> None:
         super().__init__()
         self.parallel = parallel
-        sublayers = [SubLayer.of(sublayer) for sublayer in sublayers]
-        names = [sublayer.name for sublayer in sublayers]
+        rows = [row if isinstance(row, SubLayer) else SubLayer(**row) for row in sublayers]
+        names = [row.name for row in rows]
         if not names or len(set(names)) != len(names):
-            raise ValueError(f"a block needs sublayers with different patterns, got {names}")
+            raise ValueError(f"a block needs sub-layers with different patterns, got {names}")
         self.sublayers = nn.ModuleDict(
             {
-                sublayer.name: AttentionSubLayer(
+                row.name: AttentionSubLayer(
                     dim,
                     num_heads,
-                    sublayer,
+                    row,
                     DropPath(drop_path, drop_path_rescale, drop_path_per_group),
-                    norm_eps=norm_eps,
                     attn_drop=attn_drop,
                     proj_drop=drop,
                 )
-                for sublayer in sublayers
+                for row in rows
             }
         )
-        self.norm = nn.LayerNorm(dim, eps=norm_eps)
-        self.mlp = Mlp(dim, int(dim * mlp_ratio), act=act, drop=drop, depthwise=depthwise)
+        self.norm = nn.LayerNorm(dim, eps=1e-6)
+        self.mlp = Mlp(dim, int(dim * mlp_ratio), act, drop, depthwise, recompute_act)
         self.drop_path = DropPath(drop_path, drop_path_rescale)
 
     def forward(
@@ -176,13 +152,14 @@ class TransformerBlock(nn.Module):
         clip_rows: int = 1,
         cls_only: bool = False,
     ) -> tuple[Tensor | None, Tensor | None]:
-        """Run the block.
+        """Apply the block.
 
         Args:
             grid: Tokens (B, T, H, W, D).
             cls: Class token (B, 1, D), or None.
-            clip_rows: Rows of the batch that share a stochastic-depth draw (see ``DropPath``).
-            cls_only: Compute only what the class token needs (see ``Attention.forward``).
+            clip_rows: Number of batch rows that share a stochastic-depth draw (see ``DropPath``).
+            cls_only: Whether to compute only what the class token needs (see
+                ``Attention.forward``).
 
         Returns:
             Grid (None with ``cls_only``) and class token, in their shapes.
@@ -193,13 +170,12 @@ class TransformerBlock(nn.Module):
             tokens = source if self.parallel else (grid, cls)
             alone = cls_only and (self.parallel or name == last)
             update, cls_update = sublayer(*tokens, clip_rows, alone)
-            grid = None if update is None else grid + update
+            grid = grid if update is None else grid + update
             cls = cls if cls_update is None else cls + cls_update
-        keep = self.drop_path(source[0], clip_rows=clip_rows)
-        if grid is not None:
-            update = self.mlp(self.norm(grid))
-            grid = grid + (update if keep is None else update * keep[:, :, None, None, None])
-        if cls is not None:
-            update = self.mlp(self.norm(cls))
-            cls = cls + (update if keep is None else update * keep[..., None])
-        return grid, cls
+        keep = self.drop_path(grid, clip_rows=clip_rows)
+        out = None if cls_only else self._add_mlp(grid, keep)
+        return out, None if cls is None else self._add_mlp(cls, keep)
+
+    def _add_mlp(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        update = self.mlp(self.norm(x))
+        return x + (update if keep is None else update * keep.view(-1, *[1] * (x.dim() - 1)))

@@ -1,19 +1,19 @@
-"""Stochastic depth on token grids."""
+"""Stochastic depth on grids of tokens."""
 
 from torch import Tensor, nn
 
 
 class DropPath(nn.Module):
-    """Draw which residual updates of a batch survive (stochastic depth, Huang et al. 2016).
+    """Draw which residual updates of a batch are kept (stochastic depth, Huang et al. 2016).
 
-    Unlike the usual layer this one returns the factors instead of applying them, because an
-    attention sub-layer applies one factor to each *group* of tokens and must do so before the
-    copies of the class token are averaged.
+    Unlike the usual layer it returns factors instead of applying them: attention applies one factor
+    to each *group* of tokens, and must do so before the copies of the class token are averaged.
 
     Args:
         rate: Probability that an update is dropped, in [0, 1).
-        rescale: Divide the survivors by ``1 - rate`` (timm, TimeSformer). Scenic's ViViT does not.
-        per_group: Draw for every attention group (TimeSformer) instead of for every clip.
+        rescale: Whether to divide kept updates by ``1 - rate`` (timm, TimeSformer). Scenic's ViViT
+            does not.
+        per_group: Whether to draw for each attention group (TimeSformer) instead of for each clip.
 
     Raises:
         ValueError: If ``rate`` is outside [0, 1).
@@ -22,7 +22,7 @@ class DropPath(nn.Module):
     def __init__(self, rate: float = 0.0, rescale: bool = True, per_group: bool = False) -> None:
         super().__init__()
         if not 0.0 <= rate < 1.0:
-            raise ValueError(f"drop path rate must be in [0, 1), got {rate}")
+            raise ValueError(f"the rate of DropPath must be in [0, 1), got {rate}")
         self.rate = rate
         self.rescale = rescale
         self.per_group = per_group
@@ -31,12 +31,13 @@ class DropPath(nn.Module):
         """Draw the factors.
 
         Args:
-            tokens: Any tensor whose first axis is the batch; gives size, dtype and device.
-            groups: Attention groups of one row; used only with ``per_group``.
-            clip_rows: Consecutive rows of the batch that are frames of one clip and share a draw.
+            tokens: Any tensor with the batch as its first axis; sets batch size, dtype and device.
+            groups: Number of attention groups per row; used with ``per_group`` only.
+            clip_rows: Number of consecutive batch rows that are frames of one clip and share a
+                draw.
 
         Returns:
-            Factors of shape (B, groups) or (B, 1), or None when nothing is dropped.
+            Factors (B, groups) or (B, 1), or None if nothing is dropped.
         """
         if not self.training or self.rate == 0.0:
             return None
@@ -50,8 +51,3 @@ class DropPath(nn.Module):
     def extra_repr(self) -> str:
         """Show the settings in the printed model."""
         return f"rate={self.rate:.3f}, rescale={self.rescale}, per_group={self.per_group}"
-
-
-def drop_path_ramp(rate: float, depth: int) -> list[float]:
-    """Rates that grow linearly from 0 at the first block to ``rate`` at the last one."""
-    return [rate * i / max(depth - 1, 1) for i in range(depth)]

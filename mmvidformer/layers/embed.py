@@ -1,4 +1,4 @@
-"""From pixels to a grid of tokens, and where each token is."""
+"""Tubelet and position embeddings."""
 
 import logging
 from collections.abc import Sequence
@@ -8,50 +8,49 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
 
+from mmvidformer.layers.patterns import Grid, grid_size
 from mmvidformer.layers.resize import resize_positions
 
 logger = logging.getLogger("mmvidformer")
 
 
 class TubeletEmbedding(nn.Module):
-    """Cut a clip into tubelets and project each to a token.
+    """Split a clip into tubelets and project each to a token.
 
-    ViViT section 3.2; with ``tubelet[0] == 1`` it is the patch embedding of single frames that
-    ViT, TimeSformer and ViViT's uniform frame sampling use. With a stride smaller than the tubelet
-    the tubelets overlap (the stem of the official code of feature fixation). What does not fill a
-    tubelet at the end of an axis is left out, as by a convolution.
+    ViViT, section 3.2. With ``tubelet[0] == 1`` it is the patch embedding of single frames that
+    ViT, TimeSformer and ViViT's uniform frame sampling use. With a stride smaller than the tubelet,
+    the tubelets overlap (the stem of the official code of feature fixation). As in a convolution,
+    pixels at the end of an axis that do not fill a tubelet are ignored.
 
     Args:
         dim: Token width D.
-        tubelet: Frames, rows and columns of a tubelet.
-        in_channels: Channels C of the clip.
-        stride: Frames, rows and columns between tubelets. Default: the tubelet, which makes them
-            lie side by side.
-        padding: Frames, rows and columns of zeros around the clip.
-        norm: A layer norm on the tokens, of epsilon 1e-5.
+        tubelet: Size of a tubelet in frames, rows and columns.
+        in_channels: Number of channels C of the clip.
+        stride: Stride in frames, rows and columns. Default: the size of the tubelet, so that
+            tubelets do not overlap.
+        padding: Zero padding in frames, rows and columns.
+        norm: Whether to apply a layer norm (epsilon 1e-5) to the tokens.
     """
 
     def __init__(
         self,
         dim: int,
-        tubelet: tuple[int, int, int] = (2, 16, 16),
+        tubelet: Grid = (2, 16, 16),
         in_channels: int = 3,
-        stride: tuple[int, int, int] | None = None,
-        padding: tuple[int, int, int] = (0, 0, 0),
+        stride: Grid | None = None,
+        padding: Grid = (0, 0, 0),
         norm: bool = False,
     ) -> None:
         super().__init__()
-        self.tubelet = tuple(tubelet)
-        self.stride = self.tubelet if stride is None else tuple(stride)
-        self.padding = tuple(padding)
+        self.tubelet, self.padding = _triple(tubelet), _triple(padding)
+        self.stride = self.tubelet if stride is None else _triple(stride)
         self.proj = nn.Conv3d(in_channels, dim, self.tubelet, self.stride, self.padding)
         self.norm = nn.LayerNorm(dim) if norm else nn.Identity()
-        self.apart = self.stride == self.tubelet and not any(self.padding)
 
-    def grid(self, size: Sequence[int]) -> tuple[int, int, int]:
-        """Grid (T, H, W) of the tokens of a clip of (T', H', W')."""
+    def grid(self, size: Sequence[int]) -> Grid:
+        """Return the grid (T, H, W) of the tokens of a clip (T', H', W')."""
         axes = zip(size, self.padding, self.tubelet, self.stride, strict=True)
-        return tuple((n + 2 * p - k) // s + 1 for n, p, k, s in axes)
+        return _triple([(n + 2 * p - k) // s + 1 for n, p, k, s in axes])
 
     def forward(self, clip: Tensor) -> Tensor:
         """Embed a clip.
@@ -63,55 +62,52 @@ class TubeletEmbedding(nn.Module):
             Tokens (B, T, H, W, D).
 
         Raises:
-            ValueError: If the clip has not five axes, other channels, or is smaller than a
+            ValueError: If the clip does not have five axes and C channels, or is smaller than a
                 tubelet.
         """
         if clip.dim() != 5 or clip.shape[1] != self.proj.in_channels:
             raise ValueError(
-                f"a clip has shape (B, {self.proj.in_channels}, T, H, W), got {tuple(clip.shape)}"
+                f"a clip must have shape (B, {self.proj.in_channels}, T, H, W), "
+                f"got {tuple(clip.shape)}"
             )
-        if min(self.grid(clip.shape[2:])) < 1:
+        size = self.grid(clip.shape[2:])
+        if min(size) < 1:
             raise ValueError(
                 f"a clip of (T, H, W) {tuple(clip.shape[2:])} is smaller than one tubelet "
                 f"{self.tubelet}"
             )
-        return self.norm(self._product(clip) if self.apart else self._convolution(clip))
-
-    def _product(self, clip: Tensor) -> Tensor:
-        # The convolution of tubelets side by side; tokens have the width last without a copy.
+        if self.stride != self.tubelet or any(self.padding):
+            return self.norm(self.proj(clip).permute(0, 2, 3, 4, 1))
+        # Without overlap the convolution is a linear layer, whose output has the width last
+        # without a copy.
         t, h, w = self.tubelet
-        size = self.grid(clip.shape[2:])
         clip = clip[:, :, : size[0] * t, : size[1] * h, : size[2] * w]
         pixels = rearrange(clip, "b c (t i) (h j) (w k) -> b t h w (c i j k)", i=t, j=h, k=w)
-        return F.linear(pixels, self.proj.weight.flatten(1), self.proj.bias)
-
-    def _convolution(self, clip: Tensor) -> Tensor:
-        return self.proj(clip).permute(0, 2, 3, 4, 1)
+        return self.norm(F.linear(pixels, self.proj.weight.flatten(1), self.proj.bias))
 
 
 class PositionEmbedding(nn.Module):
-    """Learned positions that are added to the tokens.
+    """Learned position tables that are added to the tokens.
 
-    Each table covers the grid axes of its name and is repeated along the others: ``('thw',)``
-    has a vector for every tubelet (ViViT), ``('hw', 't')`` is a sum of space and time
-    (TimeSformer). A clip of another size gets resized tables, in the forward pass as well as
-    when weights are loaded.
+    Each table covers the grid axes in its name and is repeated along the others: ``('thw',)`` has a
+    vector for every tubelet (ViViT), ``('hw', 't')`` is a sum of space and time (TimeSformer).
+    Tables are resized for clips of another size, in the forward pass and when weights are loaded.
 
     Args:
         dim: Token width D.
-        size: Grid (T, H, W) that the tables are made for.
+        size: Grid (T, H, W) of the tables.
         tables: Names of the tables.
-        cls: Also keep a vector for the class token.
-        rule: How tables are resized (``layers.resize``).
+        cls: Whether to add a vector for the class token.
+        rule: Rule by which tables are resized (``layers.resize``).
 
     Raises:
-        ValueError: If a table's name is not made of the letters t, h, w in this order.
+        ValueError: If the name of a table is not made of the letters t, h, w in this order.
     """
 
     def __init__(
         self,
         dim: int,
-        size: tuple[int, int, int],
+        size: Grid,
         tables: Sequence[str] = ("thw",),
         cls: bool = False,
         rule: str = "linear",
@@ -121,18 +117,19 @@ class PositionEmbedding(nn.Module):
         self.rule = rule
         for name in self.tables:
             if not name or name != "".join(axis for axis in "thw" if axis in name):
-                raise ValueError(f"a position table is named by t, h, w in order, got {name!r}")
-            shape = [n if axis in name else 1 for axis, n in zip("thw", size, strict=True)]
-            self.register_parameter(name, nn.Parameter(torch.zeros(1, *shape, dim)))
+                raise ValueError(
+                    f"the name of a position table must be made of t, h, w in this order, "
+                    f"got {name!r}"
+                )
+            table = nn.Parameter(torch.zeros(1, *_table_size(name, size), dim))
+            self.register_parameter(name, table)
         self.cls = nn.Parameter(torch.zeros(1, 1, dim)) if cls else None
 
     def forward(self, grid: Tensor, cls: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """Add positions to grid (B, T, H, W, D) and class token (B, 1, D)."""
+        size = grid_size(grid)
         for name in self.tables:
-            size = [
-                n if axis in name else 1 for axis, n in zip("thw", grid.shape[1:4], strict=True)
-            ]
-            grid = grid + resize_positions(getattr(self, name), size, self.rule)
+            grid = grid + resize_positions(getattr(self, name), _table_size(name, size), self.rule)
         if cls is not None and self.cls is not None:
             cls = cls + self.cls
         return grid, cls
@@ -143,14 +140,23 @@ class PositionEmbedding(nn.Module):
             own = getattr(self, name)
             if loaded is None or loaded.dim() != 5 or loaded.shape == own.shape:
                 continue
-            size = tuple(own.shape[1:4])
+            size = grid_size(own)
             state_dict[prefix + name] = resize_positions(loaded, size, self.rule)
             logger.warning(
-                "position table %s%s of %s was resized to %s (%s)",
+                "position table %s%s of size %s was resized to %s (%s)",
                 prefix,
                 name,
-                tuple(loaded.shape[1:4]),
+                grid_size(loaded),
                 size,
                 self.rule,
             )
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def _triple(values: Sequence[int]) -> Grid:
+    t, h, w = values
+    return t, h, w
+
+
+def _table_size(name: str, size: Grid) -> Grid:
+    return _triple([n if axis in name else 1 for axis, n in zip("thw", size, strict=True)])

@@ -1,33 +1,33 @@
-"""Class token, positions, blocks and the final norm."""
+"""Transformer encoder: class token, positions, blocks and final norm."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.layers.block import SubLayer, TransformerBlock
-from mmvidformer.layers.drop import drop_path_ramp
 from mmvidformer.layers.embed import PositionEmbedding
 
 
 class Encoder(nn.Module):
-    """A transformer on a grid of tokens.
+    """A transformer encoder on a grid of tokens.
 
     Attributes:
-        cls_only: Give the class token alone, None for the grid, and compute in the last block
-            only what it needs; ``models.inference`` sets this where the grid is not read.
+        cls_only: Whether to return None for the grid and to compute only what the class token needs
+            in the last block. ``models.inference`` sets it if nothing reads the grid.
 
     Args:
         dim: Token width D.
-        depth: Blocks.
-        num_heads: Heads.
-        sublayers: Attention sublayers of every block.
-        positions: The position embedding, already built.
-        cls: Prepend a learned class token.
-        drop: Dropout on positions, attention output and MLP.
+        depth: Number of blocks.
+        num_heads: Number of attention heads.
+        sublayers: Attention sub-layers of each block.
+        positions: Position embedding.
+        cls: Whether to add a learned class token.
+        drop: Dropout rate of positions, attention output and MLP.
         drop_path: Stochastic-depth rate of the last block; it grows linearly from 0.
-        with_cp: Recompute each block in the backward pass instead of keeping its activations.
+        with_cp: Whether to recompute each block in the backward pass instead of keeping its
+            activations.
         block: Further arguments of ``TransformerBlock`` (``mlp_ratio``, ``act``, ...).
     """
 
@@ -42,7 +42,7 @@ class Encoder(nn.Module):
         drop: float = 0.0,
         drop_path: float = 0.0,
         with_cp: bool = False,
-        block: dict | None = None,
+        block: Mapping | None = None,
     ) -> None:
         super().__init__()
         self.with_cp = with_cp
@@ -50,27 +50,31 @@ class Encoder(nn.Module):
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if cls else None
         self.pos_embed = positions
         self.pos_drop = nn.Dropout(drop)
+        options = {"drop": drop, "recompute_act": not with_cp, **(block or {})}
         self.blocks = nn.ModuleList(
-            TransformerBlock(dim, num_heads, sublayers, drop=drop, drop_path=rate, **(block or {}))
-            for rate in drop_path_ramp(drop_path, depth)
+            TransformerBlock(
+                dim, num_heads, sublayers, drop_path=drop_path * i / max(depth - 1, 1), **options
+            )
+            for i in range(depth)
         )
-        self.norm = nn.LayerNorm(dim, eps=(block or {}).get("norm_eps", 1e-6))
+        self.norm = nn.LayerNorm(dim, eps=1e-6)
 
     def forward(self, grid: Tensor, clip_rows: int = 1) -> tuple[Tensor | None, Tensor | None]:
-        """Encode and normalise.
+        """Encode and normalize.
 
         Args:
             grid: Tokens (B, T, H, W, D).
-            clip_rows: Rows of the batch that share a stochastic-depth draw (see ``DropPath``).
+            clip_rows: Number of batch rows that share a stochastic-depth draw (see ``DropPath``).
 
         Returns:
-            Normalised grid (None with ``cls_only``) and class token (B, 1, D) or None.
+            Normalized grid (None with ``cls_only``) and class token (B, 1, D) or None.
         """
-        grid, cls = (None if x is None else self.norm(x) for x in self.run_blocks(grid, clip_rows))
-        return grid, cls
+        out, cls = self.run_blocks(grid, clip_rows)
+        out = None if out is None else self.norm(out)
+        return out, None if cls is None else self.norm(cls)
 
     def run_blocks(self, grid: Tensor, clip_rows: int = 1) -> tuple[Tensor | None, Tensor | None]:
-        """Encode without the final norm; arguments and shapes as of ``forward``."""
+        """Encode without the final norm; arguments and shapes as in ``forward``."""
         cls = None if self.cls_token is None else self.cls_token.expand(grid.shape[0], -1, -1)
         grid, cls = self.pos_embed(grid, cls)
         grid = self.pos_drop(grid)

@@ -1,4 +1,4 @@
-"""Feature fixation: gates on queries and keys, before the attention.
+"""Feature fixation: gates on queries and keys, applied before the attention.
 
 =============  ================================================  ==================
 scheme         gate of q, gate of k (sigmoid of a linear layer)  paper, table 4
@@ -23,7 +23,12 @@ from mmvidformer.lookup import look_up
 
 @dataclass(frozen=True)
 class Gate:
-    """A gate: the letters of what it reads, and of what it weights."""
+    """A gate.
+
+    Args:
+        reads: Letters of what the gate is computed from.
+        weights: Letters of what it is applied to.
+    """
 
     reads: str
     weights: str
@@ -47,15 +52,15 @@ COMBINATIONS: dict[str, Callable[[list[Tensor]], Tensor]] = {
 class Fixation(nn.Module):
     """Weight the features of queries and keys, ``q * g`` and ``k * g``, with g in (0, 1).
 
-    ``g = sigmoid(W [q; k; v] + b)``: feature fixation, eq. 4 and 5, on what the feature map of the
-    kernel gives (ReLU in the paper) and on values as they are. W works within a head, d numbers
-    from up to 3d, and is shared by the heads: so it is in the official code, and a gate over the
-    full width would cost 18.9M parameters, which the paper's 52.2M rule out.
+    ``g = sigmoid(W [q; k; v] + b)``: feature fixation, eq. 4 and 5. It reads queries and keys after
+    the kernel's feature map (ReLU in the paper), and values as they are. W maps up to 3d numbers of
+    a head to d and is shared by the heads, as in the official code. A gate over the full width
+    would cost 18.9M parameters, more than the paper's total of 52.2M allows.
 
     Args:
         head_dim: Width d of a head.
-        scheme: A name of ``FIXATIONS``.
-        combine: How a gate joins what it reads: ``'concat'``, ``'add'`` or ``'multiply'``.
+        scheme: A name in ``FIXATIONS``.
+        combine: How a gate combines its inputs: ``'concat'``, ``'add'`` or ``'multiply'``.
 
     Raises:
         KeyError: If the scheme or the combination is unknown.
@@ -79,7 +84,7 @@ class Fixation(nn.Module):
         return cls(head_dim, **options)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Gate q and k; all (..., n, d). Values pass."""
+        """Gate queries and keys, (..., n, d) each; values pass unchanged."""
         tokens = {"q": q, "k": k, "v": v}
         weighted = dict(tokens)
         for gate in FIXATIONS[self.scheme]:

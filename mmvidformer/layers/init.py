@@ -1,17 +1,18 @@
-"""Named initialisations of the references."""
+"""Weight initialization as in the reference implementations; for use with ``nn.Module.apply``."""
 
 from torch import nn
 
 from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.embed import PositionEmbedding, TubeletEmbedding
+from mmvidformer.layers.encoder import Encoder
 from mmvidformer.layers.mlp import Mlp
 
 
 def init_timm_vit(module: nn.Module) -> None:
-    """Initialise the parts of a network as timm's ViT and the official TimeSformer do.
+    """Initialize a module like timm's ViT and the official TimeSformer.
 
-    Linear weights and position tables truncated N(0, 0.02), the table over time alone 0, biases
-    0; the patch convolution keeps PyTorch's default. To be used with ``nn.Module.apply``.
+    Linear weights, position tables and class tokens: truncated normal with standard deviation 0.02.
+    Biases and the table over time alone: 0. The patch convolution keeps PyTorch's default.
     """
     if isinstance(module, nn.Linear):
         nn.init.trunc_normal_(module.weight, std=0.02)
@@ -21,21 +22,22 @@ def init_timm_vit(module: nn.Module) -> None:
         for name, table in module.named_parameters(recurse=False):
             if name != "t":
                 nn.init.trunc_normal_(table, std=0.02)
+    elif isinstance(module, Encoder) and module.cls_token is not None:
+        nn.init.trunc_normal_(module.cls_token, std=0.02)
 
 
 def init_flax_vit(module: nn.Module) -> None:
-    """Initialise the parts of a network as flax and scenic's ViViT do.
+    """Initialize a module like flax and scenic's ViViT.
 
-    Kernels Xavier uniform, query, key and value each on its own; MLP biases N(0, 1e-6); the
-    tubelet kernel LeCun normal; positions N(0, 0.02); all other biases and class tokens 0.
-    To be used with ``nn.Module.apply``.
+    Attention and MLP weights: Xavier uniform, with query, key and value on their own. MLP biases:
+    normal with standard deviation 1e-6. Tubelet weights: LeCun normal. Positions: normal with
+    standard deviation 0.02. All other biases and class tokens: 0.
     """
     if isinstance(module, Attention):
-        for kernel in (*module.qkv.weight.chunk(3), module.proj.weight):
-            nn.init.xavier_uniform_(kernel)
-        for bias in (module.qkv.bias, module.proj.bias):
-            if bias is not None:
-                nn.init.zeros_(bias)
+        for weight in (*module.qkv.weight.chunk(3), module.proj.weight):
+            nn.init.xavier_uniform_(weight)
+        nn.init.zeros_(module.qkv.bias)
+        nn.init.zeros_(module.proj.bias)
     elif isinstance(module, Mlp):
         for layer in (module.fc1, module.fc2):
             nn.init.xavier_uniform_(layer.weight)
@@ -45,7 +47,8 @@ def init_flax_vit(module: nn.Module) -> None:
         # Flax truncates at two sigma and divides by the deviation that the truncation leaves.
         std = fan_in**-0.5 / 0.87962566103423978
         nn.init.trunc_normal_(module.proj.weight, std=std, a=-2 * std, b=2 * std)
-        nn.init.zeros_(module.proj.bias)
+        if module.proj.bias is not None:
+            nn.init.zeros_(module.proj.bias)
     elif isinstance(module, PositionEmbedding):
         for table in module.parameters(recurse=False):
             nn.init.normal_(table, std=0.02)

@@ -1,4 +1,4 @@
-"""The feed-forward part of a block."""
+"""The MLP of a transformer block."""
 
 import torch
 from torch import Tensor, nn
@@ -13,10 +13,10 @@ ACTIVATIONS = {
 
 
 class DepthwiseConv(nn.Module):
-    """A 3 x 3 convolution of each channel within its frame, with zeros around it.
+    """A 3 x 3 depthwise convolution within each frame, with zero padding.
 
     Args:
-        dim: Channels.
+        dim: Number of channels.
     """
 
     def __init__(self, dim: int) -> None:
@@ -27,7 +27,7 @@ class DepthwiseConv(nn.Module):
         """Convolve tokens (B, T, H, W, D).
 
         Raises:
-            ValueError: If the tokens are no grid, as a class token is none.
+            ValueError: If the tokens are not a grid; a class token is none.
         """
         if grid.dim() != 5:
             raise ValueError(
@@ -39,15 +39,20 @@ class DepthwiseConv(nn.Module):
 
 
 class Mlp(nn.Module):
-    """Two linear layers with an activation between, applied to each token.
+    """Two linear layers with an activation in between, applied to each token.
 
     Args:
         dim: Token width D.
         hidden_dim: Width of the hidden layer.
-        act: ``'gelu'`` (exact, by erf: timm, TimeSformer) or ``'gelu_tanh'`` (flax: ViViT).
-        drop: Dropout after either layer.
-        depthwise: Before the activation, a 3 x 3 depthwise convolution over the frame (PVT v2;
-            the official code of feature fixation). The tokens must then be a grid.
+        act: Activation: ``'gelu'`` (exact, by erf; timm and TimeSformer) or ``'gelu_tanh'`` (flax
+            and ViViT).
+        drop: Dropout rate after the activation and after the second layer.
+        depthwise: Whether to apply a 3 x 3 depthwise convolution to each frame before the
+            activation (PVT v2, and the official code of feature fixation). The tokens must then be
+            a grid.
+        recompute_act: Whether to recompute the activation in the backward pass, so that the hidden
+            layer, the largest tensor of a block, is kept once instead of twice. Set it to False
+            inside a checkpointed block, which is recomputed anyway.
 
     Raises:
         KeyError: If the activation is unknown.
@@ -60,6 +65,7 @@ class Mlp(nn.Module):
         act: str = "gelu",
         drop: float = 0.0,
         depthwise: bool = False,
+        recompute_act: bool = True,
     ) -> None:
         super().__init__()
         self.fc1 = nn.Linear(dim, hidden_dim)
@@ -67,16 +73,16 @@ class Mlp(nn.Module):
         self.act = look_up(ACTIVATIONS, act, "activation")()
         self.fc2 = nn.Linear(hidden_dim, dim)
         self.drop = nn.Dropout(drop)
+        self.recompute_act = recompute_act
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (..., D) to (..., D)."""
         hidden = self.depthwise(self.fc1(x))
-        if not (torch.is_grad_enabled() and hidden.requires_grad):
+        if not (self.recompute_act and torch.is_grad_enabled() and hidden.requires_grad):
             return self._second(hidden)
-        # Autograd would keep the hidden layer twice, before and after the activation, the largest
-        # tensors of a block. The recomputation ends before fc2, so that it costs an activation.
-        chance = self.training and self.drop.p > 0
-        return checkpoint(self._second, hidden, use_reentrant=False, preserve_rng_state=chance)
+        # Early stopping ends the recomputation before fc2, so it costs one activation.
+        random = self.training and self.drop.p > 0
+        return checkpoint(self._second, hidden, use_reentrant=False, preserve_rng_state=random)
 
     def _second(self, hidden: Tensor) -> Tensor:
         return self.drop(self.fc2(self.drop(self.act(hidden))))

@@ -1,56 +1,59 @@
-"""Neighbourhood association: keys and values take channels of tokens near them.
+"""Neighborhood association: keys and values take channels of neighboring tokens.
 
 ===============  ==============================================================  ==============
-type             channels D of a key or value, heads one after the other         source
+type             channels D of a key or value, one head after another            source
 ===============  ==============================================================  ==============
-temporal         D/divisor from the next frame, D/divisor from the one before    official code
-spatial          8 folds of D/16 from the 8 neighbours                           official code
+temporal         D/divisor from the next frame, D/divisor from the previous one  official code
+spatial          8 folds of D/16 from the 8 neighbors                            official code
 temporal_window  after the first alpha D: equal folds from frames -tau ... tau   paper, A.3
 spatial_cross    the same from xi places left, right, above and below            paper, A.3
 spatial_square   the same from all other places of a square of radius xi         paper, table 11
 ===============  ==============================================================  ==============
 
-The paper's "temporal shift 4/8" (table 10) is the divisor of the code, not a radius: one frame
-each way, a half or a quarter of the channels.
+The paper's "temporal shift 4/8" (table 10) is the divisor of the code, not a radius: one frame in
+each direction, and a half or a quarter of the channels.
 """
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from mmvidformer.lookup import look_up
 
+Offset = tuple[int, int, int]  # frames, rows and columns
+
 
 @dataclass(frozen=True)
 class Move:
-    """Where a fold of channels comes from.
+    """Source of a fold of channels.
 
     Args:
-        offset: Frames, rows and columns from the token to its source.
-        keep: At a border, where there is no source, keep the token's own channels instead of
-            zeros.
+        offset: Offset from the token to the source.
+        keep: Whether a token without a source, at a border, keeps its own channels instead of
+            getting zeros.
     """
 
-    offset: tuple[int, int, int]
+    offset: Offset
     keep: bool = False
 
 
 class Shift(nn.Module):
-    """Shift folds of the channels of keys and values along the grid; queries pass.
+    """Shift folds of the channels of keys and values along the grid; queries pass unchanged.
 
-    It has no parameters and takes any grid. What does not fill a fold stays where it is; where D is
-    too small for a single channel in a fold, nothing is shifted (``build_shift`` warns).
+    A shift has no parameters and takes a grid of any size. Channels that do not fill a fold are not
+    shifted. If D is too small for one channel per fold, nothing is shifted (``build_shift`` warns).
 
     Args:
-        moves: One for each fold, in the order of the channels.
-        share: Size of a fold as a share of all channels D (rounded down).
-        first: Share of D before the first fold, which stays.
-        segment: Frames of a segment; nothing is shifted from one to the next. None, or more than
-            there are frames: the whole clip.
+        moves: Source of each fold, in the order of the channels.
+        share: Size of a fold as a fraction of all channels D, rounded down.
+        first: Fraction of D before the first fold, which is not shifted.
+        segment: Number of frames of a segment; nothing is shifted between segments. None, or more
+            than there are frames: the whole clip.
     """
 
     per_token = False
@@ -69,21 +72,21 @@ class Shift(nn.Module):
         self.segment = segment
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Shift k and v; all (B, T, H, W, n, d).
+        """Shift keys and values, (B, T, H, W, n, d) each.
 
         Raises:
-            ValueError: If T is no multiple of the segment.
+            ValueError: If T is not a multiple of the segment.
         """
         return q, self.shift(k), self.shift(v)
 
     def shift(self, x: Tensor) -> Tensor:
-        """Shift (B, T, H, W, n, d); errors as of ``forward``."""
+        """Shift a tensor (B, T, H, W, n, d); raises as ``forward`` does."""
         channels = x.flatten(-2)
         dim, frames = channels.shape[-1], channels.shape[1]
         fold, start = int(dim * self.share), int(dim * self.first)
         segment = min(self.segment or frames, frames)
         if frames % segment:
-            raise ValueError(f"{frames} frames are no multiple of segments of {segment}")
+            raise ValueError(f"{frames} frames cannot be split into segments of {segment}")
         channels = channels.unflatten(1, (-1, segment)).flatten(0, 1)
         rest = dim - start - fold * len(self.moves)
         kept, *folds, last = channels.split([start, *[fold] * len(self.moves), rest], dim=-1)
@@ -96,21 +99,20 @@ class Shift(nn.Module):
 
 
 def _moved(x: Tensor, move: Move) -> Tensor:
-    """Channels (B, T, H, W, fold) from the place that the move points to."""
+    """Take channels (B, T, H, W, fold) from the source of a move."""
     out = x.clone() if move.keep else torch.zeros_like(x)
-    to, source = [slice(None)], [slice(None)]
+    target, source = [slice(None)], [slice(None)]
     for size, offset in zip(x.shape[1:4], move.offset, strict=True):
         inside = max(size - abs(offset), 0)
-        to.append(slice(max(-offset, 0), max(-offset, 0) + inside))
+        target.append(slice(max(-offset, 0), max(-offset, 0) + inside))
         source.append(slice(max(offset, 0), max(offset, 0) + inside))
-    out[tuple(to)] = x[tuple(source)]
+    out[tuple(target)] = x[tuple(source)]
     return out
 
 
-def _at_least(least: int, value: int, name: str) -> int:
+def _check_at_least(least: int, value: int, name: str) -> None:
     if value < least:
         raise ValueError(f"{name} of a shift must be at least {least}, got {value}")
-    return value
 
 
 def _places(offsets: Sequence[tuple[int, int]], keep: bool = False) -> list[Move]:
@@ -118,117 +120,96 @@ def _places(offsets: Sequence[tuple[int, int]], keep: bool = False) -> list[Move
 
 
 def temporal_shift(divisor: int = 4, segment: int | None = None) -> Shift:
-    """Shift over time as the official code does (TSM, Lin et al. 2019), with zeros at the ends.
+    """Build the temporal shift of the official code (TSM, Lin et al. 2019), with zeros at the ends.
 
     Args:
-        divisor: Channels over those that come from each side: 4 for Something-Something, 8 for
-            Kinetics.
-        segment: Frames of a segment. The released Kinetics settings have 8 for clips of 16.
+        divisor: At least 2; D / ``divisor`` channels come from each side. 4 for
+            Something-Something, 8 for Kinetics.
+        segment: Number of frames of a segment. The released Kinetics settings have segments of 8
+            for clips of 16.
 
     Raises:
         ValueError: If ``divisor`` is less than 2.
     """
-    _at_least(2, divisor, "divisor")
+    _check_at_least(2, divisor, "divisor")
     moves = [Move((1, 0, 0)), Move((-1, 0, 0))]
     return Shift(moves, Fraction(1, divisor), segment=segment)
 
 
-# Of the official code: the places of radius 2 that are not multiples of a neighbour, in its order.
+# Further places that the official code reads at distance 2, in its order: those a knight's move
+# away, and the direct neighbors.
 _KNIGHT = [(-2, -1), (-2, 1), (-1, -2), (1, -2), (2, -1), (2, 1), (-1, 2), (1, 2)]
 _RING = [(1, 0), (-1, 0), (0, 1), (0, -1), (-1, -1), (1, 1), (-1, 1), (1, -1)]
 
 
 def spatial_shift(distance: int = 1) -> Shift:
-    """Shift over space as the official code does.
+    """Build the spatial shift of the official code.
 
-    Four folds along rows and columns, zero at the border, then four along the diagonals, which
-    keep their own value there. All come from ``distance`` places away. A fold has
-    ``D / 2 / ((2 distance + 1)^2 - 1)`` channels, as if all places of the square were read; only
-    at distances 1 and 2 they are.
+    Four folds come from along rows and columns, with zeros at the border, and four from along the
+    diagonals, which keep their own channels there. A fold has
+    ``D / 2 / ((2 distance + 1)^2 - 1)`` channels, as if all places of the square were read; they
+    are only at distances 1 and 2.
 
     Args:
-        distance: Places to the source; the released settings have 1.
+        distance: Distance of the sources in places; at least 1. The released settings have 1.
 
     Raises:
         ValueError: If ``distance`` is less than 1.
     """
-    s = _at_least(1, distance, "distance")
+    s = distance
+    _check_at_least(1, s, "distance")
     moves = _places([(s, 0), (-s, 0), (0, s), (0, -s)])
     moves += _places([(-s, -s), (s, s), (-s, s), (s, -s)], keep=True)
-    moves += _places([*_KNIGHT, *_RING], keep=True) if distance == 2 else []
+    moves += _places([*_KNIGHT, *_RING], keep=True) if s == 2 else []
     return Shift(moves, Fraction(1, 2 * ((2 * s + 1) ** 2 - 1)))
 
 
-def _window(moves: Sequence[Move], alpha: float) -> Shift:
+# The paper's shifts: sources for a radius. The order of the folds is not published; here it is the
+# earliest frame first; left, right, above, below, the nearest first; and row by row.
+WINDOWS: dict[str, Callable[[int], list[Offset]]] = {
+    "temporal_window": lambda r: [(t, 0, 0) for t in range(-r, r + 1) if t],
+    "spatial_cross": lambda r: [
+        (0, n * y, n * x) for y, x in [(0, -1), (0, 1), (-1, 0), (1, 0)] for n in range(1, r + 1)
+    ],
+    "spatial_square": lambda r: [
+        (0, y, x) for y in range(-r, r + 1) for x in range(-r, r + 1) if (y, x) != (0, 0)
+    ],
+}
+
+
+def window_shift(window: str, radius: int = 1, alpha: float = 0.5) -> Shift:
+    """Build a shift of the paper (A.3, table 11), with zeros at the border.
+
+    Args:
+        window: A name in ``WINDOWS``.
+        radius: The paper's tau or xi: number of frames or places in each direction, at least 1.
+        alpha: Fraction of the channels that is not shifted, in [0, 1).
+
+    Raises:
+        ValueError: If ``radius`` or ``alpha`` is out of range.
+    """
+    _check_at_least(1, radius, "radius")
     if not 0 <= alpha < 1:
         raise ValueError(f"alpha of a shift must be in [0, 1), got {alpha}")
+    moves = [Move(offset) for offset in WINDOWS[window](radius)]
     first = Fraction(alpha).limit_denominator(1000)
     return Shift(moves, (1 - first) / len(moves), first)
-
-
-def temporal_window(tau: int = 1, alpha: float = 0.5) -> Shift:
-    """Shift over time as the paper's text has it (A.3), with zeros at the ends.
-
-    Args:
-        tau: Frames on each side. They give equal folds, the earliest first (the order is not
-            published).
-        alpha: Share of the channels that stays, in [0, 1).
-
-    Raises:
-        ValueError: If ``tau`` is less than 1, or ``alpha`` outside its range.
-    """
-    _at_least(1, tau, "tau")
-    return _window([Move((t, 0, 0)) for t in range(-tau, tau + 1) if t], alpha)
-
-
-def spatial_cross(xi: int = 1, alpha: float = 0.5) -> Shift:
-    """Shift over space as the paper's text has it (A.3), with zeros at the border.
-
-    Args:
-        xi: Places in each direction: left, right, above, below, the nearest first (the order is
-            not published).
-        alpha: Share of the channels that stays, in [0, 1).
-
-    Raises:
-        ValueError: If ``xi`` is less than 1, or ``alpha`` outside its range.
-    """
-    _at_least(1, xi, "xi")
-    directions = [(0, -1), (0, 1), (-1, 0), (1, 0)]
-    steps = range(1, xi + 1)
-    return _window(_places([(n * y, n * x) for y, x in directions for n in steps]), alpha)
-
-
-def spatial_square(xi: int = 1, alpha: float = 0.5) -> Shift:
-    """Shift over space from a square, the paper's comparison in table 11; zeros at the border.
-
-    Args:
-        xi: Radius of the square. Its other places give equal folds, row by row.
-        alpha: Share of the channels that stays, in [0, 1).
-
-    Raises:
-        ValueError: If ``xi`` is less than 1, or ``alpha`` outside its range.
-    """
-    _at_least(1, xi, "xi")
-    around = range(-xi, xi + 1)
-    return _window(_places([(y, x) for y in around for x in around if (y, x) != (0, 0)]), alpha)
 
 
 SHIFTS: dict[str, Callable[..., Shift]] = {
     "temporal": temporal_shift,
     "spatial": spatial_shift,
-    "temporal_window": temporal_window,
-    "spatial_cross": spatial_cross,
-    "spatial_square": spatial_square,
+    **{name: partial(window_shift, name) for name in WINDOWS},
 }
 
 
 def build_shift(shift: str | Mapping, dim: int | None = None) -> Shift:
-    """Build a shift from the name of a row of ``SHIFTS``, or a dictionary of ``type`` and options.
+    """Build a shift.
 
     Args:
-        shift: Name or dictionary.
-        dim: Channels D of keys and values; a warning tells where they are too few for the folds.
-            None: not known.
+        shift: A name in ``SHIFTS``, or a dictionary with the name as ``type`` and options.
+        dim: Number of channels D of keys and values. If given, a warning is issued if they are too
+            few for the folds.
 
     Raises:
         KeyError: If there is no such shift; the message lists the names.
@@ -237,7 +218,7 @@ def build_shift(shift: str | Mapping, dim: int | None = None) -> Shift:
     name = options.pop("type", None)
     built = look_up(SHIFTS, name, "shift")(**options)
     if dim is not None and not int(dim * built.share):
-        # The official code says nothing then, and its numbers are those of no shift.
+        # The official code does not warn, and its results are those without a shift.
         warnings.warn(
             f"{dim} channels are too few for folds of {built.share} of them ({name} shift): "
             "nothing is shifted",

@@ -1,10 +1,10 @@
-"""Backbones and the registration of the layers.
+"""Backbones and necks.
 
-Heads and batch mixing build on MMAction2's models; they are imported when the registry is first
-asked, so that a backbone alone does not load them.
+Heads, recognizers and mixup depend on MMAction2's models. The registry imports them at the first
+look-up, so a backbone alone does not load them.
 """
 
-from mmvidformer.models import layers
+from mmvidformer import layers
 from mmvidformer.models.feature_fixation import FeatureFixationTransformer
 from mmvidformer.models.horst import (
     BNInception,
@@ -17,6 +17,7 @@ from mmvidformer.models.horst import (
 from mmvidformer.models.image_maps import ImageMaps
 from mmvidformer.models.timesformer import TimeSformer
 from mmvidformer.models.vivit import ViViT
+from mmvidformer.registry import MODELS
 
 __all__ = [
     "BNInception",
@@ -29,5 +30,14 @@ __all__ = [
     "TimeSformer",
     "TimmFrames",
     "ViViT",
-    "layers",
 ]
+
+# The layers themselves are plain PyTorch; here they become available to configs.
+for _layer in (
+    layers.Attention,
+    layers.Mlp,
+    layers.PositionEmbedding,
+    layers.TransformerBlock,
+    layers.TubeletEmbedding,
+):
+    MODELS.register_module(module=_layer)

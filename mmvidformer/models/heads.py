@@ -1,6 +1,6 @@
-"""Classification heads that MMAction2 lacks."""
+"""Classification heads that MMAction2 does not have."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +12,12 @@ from torch import Tensor, nn
 from mmvidformer.registry import MODELS
 
 
+def topk_accuracies(scores: Tensor, labels: Tensor, topk: Sequence[int]) -> dict[str, Tensor]:
+    """Return ``top<k>_acc`` of logits (N, classes) and labels (N,) for each k."""
+    values = top_k_accuracy(scores.detach().float().cpu().numpy(), labels.cpu().numpy(), topk)
+    return {f"top{k}_acc": scores.new_tensor(value) for k, value in zip(topk, values, strict=True)}
+
+
 def _zero(layer: nn.Linear) -> None:
     nn.init.zeros_(layer.weight)
     nn.init.zeros_(layer.bias)
@@ -19,10 +25,10 @@ def _zero(layer: nn.Linear) -> None:
 
 @MODELS.register_module()
 class ZeroInitHead(TimeSformerHead):
-    """MMAction2's linear head on a feature vector, with weights that start at zero.
+    """MMAction2's linear head on features (N, D), initialized to zero.
 
-    Scenic's ViViT starts its output projection there; ``TimeSformerHead(init_std=0)`` divides by
-    zero. Arguments are those of ``TimeSformerHead``.
+    Scenic's ViViT initializes its output projection to zero; ``TimeSformerHead(init_std=0)``
+    divides by zero. Arguments are those of ``TimeSformerHead``.
     """
 
     def init_weights(self) -> None:
@@ -31,27 +37,72 @@ class ZeroInitHead(TimeSformerHead):
 
 
 @MODELS.register_module()
-class MultiTaskHead(BaseHead):
-    """One linear layer whose outputs are the classes of several tasks, one after the other.
+class TokenMlpHead(BaseHead):
+    """Pool tokens and classify them with a hidden layer.
 
-    ViViT on EPIC-Kitchens-100 (section 4.1 and supplementary): 397 outputs, 300 nouns and then
-    97 verbs, the loss is the mean of the tasks' cross-entropies. A sample's ``gt_label`` holds a
-    class for each task in this order, or, after mixing, a distribution over all outputs. The
-    prediction is a dictionary of scores; the action is left to the metric, as its 29100 products
-    are not worth carrying.
+    Dropout on each token, mean over the grid, layer norm (epsilon 1e-5), linear layer, GELU,
+    dropout, linear layer: the head of the official code of feature fixation, for normalized tokens.
+    Its checkpoints have another linear layer, ``new_fc``, that is never used and is omitted here.
+    Linear weights are initialized from a truncated normal with standard deviation 0.02, biases to
+    zero.
 
     Args:
-        tasks: Classes of each task by its name, in the order of the outputs.
+        num_classes: Number of classes.
+        in_channels: Token width D.
+        hidden_dim: Width of the hidden layer.
+        dropout_ratio: Rate of both dropouts.
+        **kwargs: Further arguments of MMAction2's ``BaseHead`` (``loss_cls``, ``label_smooth_eps``,
+            ``topk``, ``average_clips``, ...).
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        in_channels: int,
+        hidden_dim: int = 768,
+        dropout_ratio: float = 0.5,
+        **kwargs: object,
+    ) -> None:
+        super().__init__(num_classes, in_channels, **kwargs)
+        self.dropout = nn.Dropout(dropout_ratio)
+        self.norm = nn.LayerNorm(in_channels)
+        self.fc_hidden = nn.Linear(in_channels, hidden_dim)
+        self.act = nn.GELU()
+        self.fc_cls = nn.Linear(hidden_dim, num_classes)
+
+    def init_weights(self) -> None:
+        """Draw the linear weights and set the biases to zero."""
+        for layer in (self.fc_hidden, self.fc_cls):
+            nn.init.trunc_normal_(layer.weight, std=0.02)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, x: Tensor, **kwargs) -> Tensor:
+        """Map tokens (N, T, H, W, D), or any (N, ..., D), to logits (N, num_classes)."""
+        x = self.norm(self.dropout(x).flatten(1, -2).mean(dim=1))
+        return self.fc_cls(self.dropout(self.act(self.fc_hidden(x))))
+
+
+@MODELS.register_module()
+class MultiTaskHead(BaseHead):
+    """One linear layer whose outputs are the classes of several tasks, one task after another.
+
+    ViViT on EPIC-Kitchens-100 (section 4.1 and supplementary): 397 outputs, 300 nouns and then 97
+    verbs. The loss is the mean of the tasks' cross-entropies. The ``gt_label`` of a sample holds
+    one class per task in this order or, after mixing, a distribution over all outputs. The
+    prediction is a dictionary of scores by task; metrics combine them to the 29,100 actions.
+
+    Args:
+        tasks: Number of classes of each task by its name, in the order of the outputs.
         in_channels: Feature width D.
-        loss_cls: Loss of a task; must take soft labels.
-        dropout_ratio: Dropout on the features.
-        label_smooth_eps: Label smoothing, within each task, after mixing.
-        topk: Which training accuracies are logged.
-        average_clips: ``'score'`` averages the views' logits (ViViT), ``'prob'`` their
-            probabilities, None keeps the views.
+        loss_cls: Config of the loss of a task, which must take soft labels. Default: cross-entropy.
+        dropout_ratio: Dropout rate of the features.
+        label_smooth_eps: Label smoothing within each task, after mixing.
+        topk: Values of k of the logged training accuracies.
+        average_clips: ``'score'`` averages the logits of the views (ViViT), ``'prob'`` their
+            probabilities; None keeps the views.
 
     Raises:
-        ValueError: If there are no tasks, or a label fits neither form.
+        ValueError: If there are no tasks, or labels have neither of the two forms.
     """
 
     def __init__(
@@ -65,7 +116,7 @@ class MultiTaskHead(BaseHead):
         average_clips: str | None = "score",
     ) -> None:
         if not tasks:
-            raise ValueError("a multi-task head needs tasks, as in dict(noun=300, verb=97)")
+            raise ValueError("tasks must not be empty; use for example dict(noun=300, verb=97)")
         super().__init__(
             sum(tasks.values()),
             in_channels,
@@ -89,25 +140,22 @@ class MultiTaskHead(BaseHead):
     def loss_by_feat(
         self, cls_scores: Tensor, data_samples: list[ActionDataSample]
     ) -> dict[str, Tensor]:
-        """Mean of the tasks' losses, each task's loss, and accuracies where labels are hard.
+        """Compute the mean of the tasks' losses, each task's loss, and accuracies for hard labels.
 
         Args:
             cls_scores: Logits (N, sum of classes).
             data_samples: Samples with ``gt_label``.
 
         Returns:
-            ``loss_cls``, and for each task ``<task>_ce`` and ``<task>_top<k>_acc`` (not losses
-            by name, so that the runner only logs them).
+            ``loss_cls``, and for each task ``<task>_ce`` and ``<task>_top<k>_acc``, whose names do
+            not contain "loss", so that they are logged but not added to the loss.
         """
         labels = torch.stack([sample.gt_label for sample in data_samples]).to(cls_scores.device)
         logged, losses = {}, []
         for name, scores, target, hard in self._split_labels(cls_scores, labels):
             if hard is not None:
-                accuracies = top_k_accuracy(
-                    scores.detach().float().cpu().numpy(), hard.cpu().numpy(), self.topk
-                )
-                for k, accuracy in zip(self.topk, accuracies, strict=True):
-                    logged[f"{name}_top{k}_acc"] = scores.new_tensor(accuracy)
+                accuracies = topk_accuracies(scores, hard, self.topk)
+                logged |= {f"{name}_{key}": value for key, value in accuracies.items()}
             eps = self.label_smooth_eps
             loss = self.loss_cls(scores, (1 - eps) * target + eps / target.shape[1])
             logged[f"{name}_ce"] = loss.detach()
@@ -115,7 +163,7 @@ class MultiTaskHead(BaseHead):
         return {"loss_cls": torch.stack(losses).mean(), **logged}
 
     def _split_labels(self, scores: Tensor, labels: Tensor) -> list[tuple]:
-        """For each task: name, logits, soft target and hard label (None after mixing)."""
+        """Return name, logits, soft target and hard label (None after mixing) of each task."""
         sizes = list(self.tasks.values())
         parts = scores.split(sizes, dim=1)
         if labels.shape[1] == self.num_classes:
@@ -128,19 +176,19 @@ class MultiTaskHead(BaseHead):
             ]
         else:
             raise ValueError(
-                f"labels of shape {tuple(labels.shape)} are neither a class for each of the tasks "
-                f"{list(self.tasks)} nor distributions over all {self.num_classes} outputs"
+                f"labels must be one class for each of the tasks {list(self.tasks)}, or "
+                f"distributions over all {self.num_classes} outputs, got {tuple(labels.shape)}"
             )
         return list(zip(self.tasks, parts, targets, hards, strict=True))
 
     def predict_by_feat(
         self, cls_scores: Tensor, data_samples: list[ActionDataSample]
     ) -> list[ActionDataSample]:
-        """Average the views and store a score vector for each task.
+        """Average the views and store the scores of each task.
 
         Args:
             cls_scores: Logits (N * views, sum of classes).
-            data_samples: N samples; gets ``pred_score``, a dictionary by task.
+            data_samples: N samples, whose ``pred_score`` becomes a dictionary by task.
 
         Returns:
             The samples.

@@ -1,4 +1,4 @@
-"""A video backbone on still images, for the image projects of OpenMMLab."""
+"""Video backbones for still images, for the image projects of OpenMMLab."""
 
 from collections.abc import Mapping
 
@@ -9,33 +9,33 @@ from mmvidformer.registry import MODELS
 
 @MODELS.register_module()
 class ImageMaps(nn.Module):
-    """Feature maps of images, each taken as a clip of one frame.
+    """Feature maps of images, each processed as a clip of one frame.
 
-    MMPretrain's classifiers and MMDetection's detectors take it as their backbone
-    (docs/other_projects.md).
+    A backbone for MMPretrain's classifiers and MMDetection's detectors (docs/other_projects.md).
 
     Args:
-        backbone: Config of a backbone of this package, for clips of one frame: ``clip_len=1``,
-            and for ViViT ``tubelet=(1, h, w)``.
+        backbone: Config of a backbone of this package for clips of one frame: ``clip_len=1``, and
+            for ViViT ``tubelet=(1, h, w)``.
 
     Raises:
-        ValueError: If the backbone keeps no places, as ViViT's factorised encoder.
+        ValueError: If the backbone has no feature map, such as ViViT's factorized encoder.
     """
 
     def __init__(self, backbone: Mapping) -> None:
         super().__init__()
         if backbone.get("scheme", "") == "factorized_encoder":
             raise ValueError(
-                "the factorised encoder pools each frame and has no map; take scheme='spacetime'"
+                "scheme must keep a feature map, such as 'spacetime', got 'factorized_encoder', "
+                "which pools each frame"
             )
-        # From a sibling project's scope the names of ours are not found.
+        # Unscoped names would be looked up in the scope of the image project.
         self.backbone = MODELS.build({"_scope_": "mmvidformer", **backbone})
 
     def init_weights(self) -> None:
-        """Load what the backbone's ``init_from`` names, if anything."""
+        """Load the image model ``init_from`` of the backbone, if any."""
         self.backbone.init_weights()
 
     def forward(self, images: Tensor) -> tuple[Tensor]:
-        """Map normalised images (B, 3, H', W') to one feature map (B, D, H, W)."""
+        """Map normalized images (B, 3, H', W') to one feature map (B, D, H, W)."""
         grid, _ = self.backbone.forward_features(images[:, :, None])
         return (grid[:, 0].permute(0, 3, 1, 2),)

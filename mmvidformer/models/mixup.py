@@ -1,4 +1,4 @@
-"""Mixup as scenic's ViViT does it, for one task or several."""
+"""Mixup as in scenic's ViViT, for one task or several."""
 
 from collections.abc import Mapping
 
@@ -14,16 +14,16 @@ from mmvidformer.registry import MODELS
 
 @MODELS.register_module()
 class ReversedMixup(BaseMiniBatchBlending):
-    """Mix each clip with the one at the mirrored place of the batch, with one weight a device.
+    """Mix a batch of clips with the same batch in reverse order, with one weight per device.
 
-    Mixup (Zhang et al. 2018) in the form of ViViT's official code; MMAction2's ``MixupBlending``
-    draws partners by a permutation and knows one task. Labels become distributions; smoothing is
-    left to the head and comes after. To be named in ``ActionDataPreprocessor(blending=...)``.
+    Mixup (Zhang et al. 2018) as in ViViT's official code. MMAction2's ``MixupBlending`` permutes
+    the batch and supports one task only. Labels become distributions; label smoothing happens later
+    in the head. For ``ActionDataPreprocessor(blending=...)``.
 
     Args:
-        num_classes: Classes, or the classes of each task by its name, in the order of the labels
-            and of ``MultiTaskHead``.
-        alpha: Both parameters of the Beta distribution that the weight is drawn from.
+        num_classes: Number of classes, or of the classes of each task by its name, in the order of
+            the labels and of ``MultiTaskHead``.
+        alpha: Both parameters of the Beta distribution of the weight.
 
     Raises:
         ValueError: If ``alpha`` is not positive.
@@ -44,18 +44,19 @@ class ReversedMixup(BaseMiniBatchBlending):
 
         Args:
             imgs: Clips (N, views, C, T, H, W), float.
-            batch_data_samples: Samples whose ``gt_label`` holds a class for each task.
+            batch_data_samples: Samples whose ``gt_label`` holds one class per task.
 
         Returns:
             Mixed clips, and the samples with distributions (sum of classes) as labels.
 
         Raises:
-            ValueError: If a label has not one class for each task.
+            ValueError: If a label does not have one class per task.
         """
         labels = torch.stack([sample.gt_label for sample in batch_data_samples]).to(imgs.device)
         if labels.shape[1] != len(self.sizes):
             raise ValueError(
-                f"mixup of {len(self.sizes)} tasks got labels of shape {tuple(labels.shape)}"
+                f"labels for mixup must be one class for each of {len(self.sizes)} tasks, "
+                f"got {tuple(labels.shape)}"
             )
         one_hot = torch.cat(
             [F.one_hot(label, n) for label, n in zip(labels.unbind(1), self.sizes, strict=True)],
@@ -67,7 +68,7 @@ class ReversedMixup(BaseMiniBatchBlending):
         return imgs, batch_data_samples
 
     def do_blending(self, imgs: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
-        """Mix clips (N, ...) and distributions (N, classes) with a fresh weight."""
+        """Mix clips (N, ...) and distributions (N, classes) with a new weight."""
         weight = self.beta.sample().to(imgs)
         return (
             weight * imgs + (1 - weight) * imgs.flip(0),

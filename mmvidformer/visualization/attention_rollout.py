@@ -1,15 +1,15 @@
 """Attention rollout (Abnar & Zuidema, ACL 2020): how much of each input token reaches the output.
 
-With A the attention weights of a layer, averaged over its heads, tokens pass on
-``A' = A / 2 + I / 2``; the product of the layers' A' says what share of each input token arrives
-at each output token. Linear layers, MLPs, norms and the size of the values are left out.
+With A the attention weights of a layer, averaged over its heads, tokens are mixed by
+``A' = A / 2 + I / 2``, and the product of the layers' A' is the share of each input token in each
+output token. Linear layers, MLPs, norms and the size of the values are ignored.
 
-The product is never made. Its row for the pooled output is a gradient: the model's own forward
-pass is run a second time on a mass of one a token instead of features, every attention with the
-queries and keys that the features gave it, all else as the identity. That pass is linear, so that
-the gradient of the pooled mass by a token's mass is the token's share. Schemes, pooling and the
-two encoders of ViViT's model 2 are what the model makes of them; no case is told apart here, and
-memory is that of the attention itself.
+The product itself is never computed. Its row for the pooled output is a gradient: the model's
+forward pass is run a second time on a mass of one per token instead of features. Each attention
+keeps the queries and keys of the first pass, everything else becomes the identity. That pass is
+linear, so the gradient of the pooled mass with respect to a token's mass is the token's share.
+Schemes, pooling and the two encoders of ViViT's model 2 need no special cases, and the memory is
+that of the attention itself.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,10 +34,10 @@ from mmvidformer.layers import (
 class Rollout:
     """Shares of the input tokens in a backbone's output, and that output.
 
-    Args:
-        tokens: Shares of the tubelets (B, T, H, W), not negative. Their sum is 1 without class
-            token.
-        cls: What the class tokens' initial value has of the output, (B,): the rest to 1.
+    Attributes:
+        tokens: Shares of the tubelets (B, T, H, W), not negative. Without class token their sum
+            is 1.
+        cls: Share of the class tokens' initial value (B,), the rest to 1.
         features: Output of the backbone (B, D).
     """
 
@@ -47,20 +47,20 @@ class Rollout:
 
 
 def rollout(backbone: nn.Module, clip: Tensor) -> Rollout:
-    """Roll the attention of a backbone out, from its pooled output to its input tokens.
+    """Compute the shares of the input tokens in a backbone's pooled output.
 
     Args:
-        backbone: A model that maps clips to features (B, D) and is built of ``layers``, such as
-            ``ViViT`` and ``TimeSformer``; in evaluation mode.
-        clip: Normalised pixels (B, C, T', H', W').
+        backbone: A model of ``mmvidformer.layers`` that maps clips to features (B, D), such as
+            ``ViViT`` or ``TimeSformer``, in evaluation mode.
+        clip: Normalized pixels (B, C, T', H', W').
 
     Returns:
         The shares and the features, on the clip's device.
 
     Raises:
-        ValueError: If the model is in training mode, has not one ``TubeletEmbedding`` and
-            attentions, or if mass is lost or made on the way: then the model has a layer, or an
-            attention whose rows do not sum to one, that rollout is not defined for.
+        ValueError: If the model is in training mode, does not have one ``TubeletEmbedding`` and
+            attention, or has a layer for which rollout is not defined: one that rollout does not
+            know, or attention whose rows do not sum to 1.
     """
     name = type(backbone).__name__
     if backbone.training:
@@ -68,8 +68,8 @@ def rollout(backbone: nn.Module, clip: Tensor) -> Rollout:
     embeds = [m for m in backbone.modules() if isinstance(m, TubeletEmbedding)]
     if len(embeds) != 1 or not any(isinstance(m, Attention) for m in backbone.modules()):
         raise ValueError(
-            f"rollout needs a model with one TubeletEmbedding and attentions of "
-            f"mmvidformer.layers; {name} has {len(embeds)} of the former"
+            "rollout needs a model with one TubeletEmbedding and with Attention of "
+            f"mmvidformer.layers; {name} has {len(embeds)} TubeletEmbedding"
         )
     with torch.no_grad(), _recorded(backbone, embeds[0]) as seen:
         features = backbone(clip)
@@ -88,7 +88,7 @@ def rollout(backbone: nn.Module, clip: Tensor) -> Rollout:
 
 @contextmanager
 def _recorded(backbone: nn.Module, embed: TubeletEmbedding) -> Iterator[dict]:
-    """Note what each attention takes (grid and class token) and what the embedding gives."""
+    """Record the inputs of each attention (grid and class token) and the embedding's output."""
     seen: dict[nn.Module, Tensor | tuple] = {}
     with ExitStack() as stack:
         for module in backbone.modules():
@@ -104,7 +104,7 @@ def _recorded(backbone: nn.Module, embed: TubeletEmbedding) -> Iterator[dict]:
 
 @contextmanager
 def _made_linear(backbone: nn.Module, seen: dict, mass: Tensor) -> Iterator[None]:
-    """Let the model's forward pass carry mass (B, T, H, W, 1) instead of features."""
+    """Make the model's forward pass carry mass (B, T, H, W, 1) instead of features."""
     substitutes: dict[nn.Module, Callable] = {}
     for module in backbone.modules():
         if isinstance(module, TubeletEmbedding):
@@ -116,7 +116,7 @@ def _made_linear(backbone: nn.Module, seen: dict, mass: Tensor) -> Iterator[None
         elif isinstance(module, Mlp):
             substitutes[module] = torch.zeros_like
         elif isinstance(module, TransformerBlock):
-            # The residual weighs as much as each attention that is added to it.
+            # The residual has the weight of each attention that is added to it.
             weight = 1 / (1 + len(module.sublayers)) if module.parallel else 1 / 2
             for sublayer in module.sublayers.values():
                 substitutes[sublayer] = partial(
@@ -124,7 +124,7 @@ def _made_linear(backbone: nn.Module, seen: dict, mass: Tensor) -> Iterator[None
                 )
     try:
         for module, forward in substitutes.items():
-            module.forward = forward  # of the instance; hides the method of the class
+            module.forward = forward  # on the instance, before the method of the class
         yield
     finally:
         for module in substitutes:
@@ -132,7 +132,7 @@ def _made_linear(backbone: nn.Module, seen: dict, mass: Tensor) -> Iterator[None
 
 
 def _no_positions(grid: Tensor, cls: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-    # An encoder's class token enters here: a mass of one like every token.
+    # An encoder's class token enters here, with a mass of one like each token.
     return grid, None if cls is None else torch.ones_like(cls[..., :1])
 
 
@@ -149,9 +149,10 @@ def _exchange(
 
     def exchange(grid: Tensor, cls: Tensor | None) -> tuple[Tensor, Tensor | None]:
         with torch.no_grad():
-            qkv, cls_qkv = attn.project(*inputs)
-        cls_qkv = None if cls_qkv is None else _with_values(cls_qkv, cls)
-        out, copies = attn.mix(_with_values(qkv, grid), cls_qkv)
+            (q, k, v), cls_qkv = attn.project(*inputs)
+        if cls_qkv is not None:
+            cls_qkv = (*cls_qkv[:2], _as_values(cls, cls_qkv[2]))
+        out, copies = attn.mix((q, k, _as_values(grid, v)), cls_qkv)
         update = weight * (out.mean(-1, keepdim=True) - grid)
         if copies is None:
             return update, None
@@ -162,11 +163,10 @@ def _exchange(
     return checkpoint(exchange, grid, cls, use_reentrant=False)
 
 
-def _with_values(qkv: Tensor, mass: Tensor) -> Tensor:
-    """Put mass (..., 1) in place of the values of qkv (..., 3, n, d), in every channel.
+def _as_values(mass: Tensor, values: Tensor) -> Tensor:
+    """Repeat mass (..., 1) in every channel of values (..., n, d).
 
     The mean over the channels after the attention is then the mean over its heads, and the
     fused kernels, which want values as wide as keys, stay in use.
     """
-    values = mass[..., None, None].expand_as(qkv[..., 2:, :, :])
-    return torch.cat([qkv[..., :2, :, :], values], dim=-3)
+    return mass[..., None].expand_as(values).contiguous()

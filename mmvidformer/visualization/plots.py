@@ -1,4 +1,4 @@
-"""Plots: points in the plane by class; cost by part, by the size of the clip, by its tokens."""
+"""Plots: points by class, probabilities over time, costs by part."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,91 +6,77 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
+from mmvidformer.apis import Prediction
+
 
 def draw_classes(
     points: np.ndarray,
     labels: np.ndarray,
-    names: Sequence[str] | None = None,
+    names: Sequence[str],
     title: str = "",
     most: int = 20,
 ) -> Figure:
-    """Draw points coloured by class, with a legend.
+    """Draw points colored by class, with a legend.
 
     Args:
-        points: Places (N, 2).
+        points: Positions (N, 2).
         labels: Classes (N,).
-        names: Names of the classes, by number; default: the numbers.
-        title: Heading.
-        most: Classes that get a colour; of more, the commonest, and the others are grey.
-
-    Returns:
-        The figure.
+        names: Class names, by number.
+        title: Title of the figure.
+        most: Most classes with a color: the most frequent ones. The others are gray.
     """
     classes, counts = np.unique(labels, return_counts=True)
-    commonest = np.sort(classes[np.argsort(-counts, kind="stable")[:most]])
-    colours = colormaps["tab10" if len(commonest) <= 10 else "tab20"].colors
+    common = np.sort(classes[np.argsort(-counts, kind="stable")[:most]])
+    colors = colormaps["tab10" if len(common) <= 10 else "tab20"].colors
     figure = Figure(figsize=(8, 6.5), dpi=120, layout="constrained")
     axes = figure.add_subplot(title=title, xticks=[], yticks=[], aspect="equal")
-    rest = ~np.isin(labels, commonest)
+    rest = ~np.isin(labels, common)
     if rest.any():
-        name = f"{len(classes) - len(commonest)} other classes"
+        name = f"{len(classes) - len(common)} other classes"
         axes.scatter(*points[rest].T, s=10, color="0.8", label=name)
-    for number, label in enumerate(commonest):
-        name = names[label] if names else f"class {label}"
-        colour = colours[number % len(colours)]
-        axes.scatter(*points[labels == label].T, s=18, color=colour, label=name)
+    for i, label in enumerate(common):
+        color = colors[i % len(colors)]
+        axes.scatter(*points[labels == label].T, s=18, color=color, label=names[label])
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9, markerscale=1.5)
     return figure
 
 
-def draw_parts(parts: Mapping[str, float], unit: str, title: str = "") -> Figure:
-    """Draw what each part costs as a bar, from top to bottom.
+def draw_timeline(predictions: Sequence[Prediction], title: str = "", most: int = 8) -> Figure:
+    """Draw the class probabilities of a video's windows over time, for the first task.
 
     Args:
-        parts: Cost of each part, by name.
-        unit: Of the costs.
-        title: Heading.
+        predictions: Predictions of the windows; a point is drawn at the middle of its window.
+        title: Title of the figure.
+        most: Most classes to draw: those with the highest peaks.
     """
-    figure = Figure(figsize=(7, 1 + 0.3 * len(parts)), dpi=120, layout="constrained")
-    axes = figure.add_subplot(title=title, xlabel=unit)
-    bars = axes.barh(range(len(parts)), list(parts.values()))
-    axes.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
-    axes.set_yticks(range(len(parts)), list(parts), fontsize=8)
-    axes.invert_yaxis()
-    axes.margins(x=0.12)
-    return figure
-
-
-def draw_timeline(
-    times: np.ndarray,
-    probabilities: np.ndarray,
-    names: Sequence[str],
-    title: str = "",
-    most: int = 8,
-) -> Figure:
-    """Draw the probabilities of classes over the time of a video.
-
-    Args:
-        times: Begin and end of each window in seconds (N, 2).
-        probabilities: Of each window (N, classes).
-        names: Names of the classes.
-        title: Heading.
-        most: Classes that are drawn: those with the highest peaks.
-
-    Returns:
-        The figure; a point stands in the middle of its window.
-    """
+    task = next(iter(predictions[0].scores))
+    probabilities = np.stack([prediction.probabilities[task] for prediction in predictions])
+    times = np.array([prediction.seconds for prediction in predictions])
     drawn = np.sort(np.argsort(-probabilities.max(axis=0), kind="stable")[:most])
-    colours = colormaps["tab10"].colors
     figure = Figure(figsize=(10, 3.8), dpi=120, layout="constrained")
     axes = figure.add_subplot(title=title, xlabel="seconds", ylabel="probability")
-    for number, label in enumerate(drawn):
-        colour = colours[number % len(colours)]
-        axes.plot(
-            *(times.mean(axis=1), probabilities[:, label]),
-            marker="o", markersize=4, color=colour, label=names[label],
-        )  # fmt: skip
+    for label in drawn:
+        name = predictions[0].names[task][label]
+        axes.plot(times.mean(axis=1), probabilities[:, label], ".-", markersize=8, label=name)
     axes.set(xlim=(times.min(), times.max()), ylim=(-0.02, 1.02))
     axes.grid(alpha=0.3)
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
+    return figure
+
+
+def draw_parts(parts: Mapping[str, float], unit: str, title: str = "") -> Figure:
+    """Draw the cost of each part as a bar, from top to bottom.
+
+    Args:
+        parts: Cost of each part, by name.
+        unit: Unit of the costs.
+        title: Title of the figure.
+    """
+    figure = Figure(figsize=(7, 1 + 0.3 * len(parts)), dpi=120, layout="constrained")
+    axes = figure.add_subplot(title=title, xlabel=unit)
+    bars = axes.barh(list(parts), list(parts.values()))
+    axes.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
+    axes.tick_params(axis="y", labelsize=8)
+    axes.invert_yaxis()
+    axes.margins(x=0.12)
     return figure

@@ -1,134 +1,196 @@
-"""What the saved scores of a test say: confusions, accuracy by class, accuracy by views."""
+"""Saved scores of a test: confusion matrix, accuracy by class, accuracy by views."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
-MIDDLE = 2  # MMAction2's ThreeCrop gives left, right, middle
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Scores of a test.
-
-    Attributes:
-        values: (N, classes).
-        labels: Classes (N,).
-    """
-
-    values: np.ndarray
-    labels: np.ndarray
+CENTER = 2  # MMAction2's ThreeCrop gives left, right, center
 
 
-def read_scores(path: str | Path, task: str | None = None, number: int = 0) -> Scores:
-    """Read what ``tools/test.py --dump FILE.npz`` wrote; videos that were bad are left out.
+def read_scores(path: str | Path, task: str | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Read the file of ``tools/test.py --dump FILE.npz``, without the videos that were bad.
 
     Args:
         path: The file.
-        task: Name of the task, where the head has several.
-        number: Place of the task's label among a video's labels.
+        task: Name of the task, if the head has several.
+
+    Returns:
+        Scores (N, classes) and labels (N,).
 
     Raises:
-        ValueError: If it is no such file, has no such task, or views that are not averaged.
+        ValueError: If it is not such a file, has no such task, or the views are not averaged.
     """
     if Path(path).suffix != ".npz":
-        raise ValueError(f"{path} is no .npz; write one with tools/test.py --dump FILE.npz")
+        raise ValueError(f"scores must be an .npz of tools/test.py --dump FILE.npz, got {path}")
     name = "scores" if task is None else f"scores_{task}"
     with np.load(path, allow_pickle=False) as file:
         if name not in file or "labels" not in file:
-            raise ValueError(f"{path} has no {name} with labels; it has {', '.join(file)}")
-        values, labels = file[name], file["labels"]
-        if "bad_videos" in file:  # their scores are the policy's, not the model's
-            good = ~file["bad_videos"]
-            values, labels = values[good], labels[good]
-    if not len(labels):
-        raise ValueError(f"{path} has the scores of no video that could be read")
-    labels = labels if labels.ndim == 1 else labels[:, number]
-    if values.ndim != 2 or values.shape[1] <= labels.max():
+            raise ValueError(f"{path} must have {name} and labels, got {', '.join(file)}")
+        # The scores of bad videos are those of the policy, not of the model.
+        good = ~file["bad_videos"] if "bad_videos" in file else slice(None)
+        values, labels = file[name][good], file["labels"][good]
+        tasks = [key for key in file if key.startswith("scores")]
+    labels = labels if labels.ndim == 1 else labels[:, tasks.index(name)]
+    if values.ndim != 2 or not len(labels) or values.shape[1] <= labels.max():
         raise ValueError(
-            f"{path}: expected scores (videos, classes) and labels below the classes, got "
-            f"{values.shape} and labels up to {labels.max()}"
+            f"{path} must have scores (videos, classes) of readable videos and labels below the "
+            f"classes, got {values.shape} and labels up to {labels.max(initial=-1)}"
         )
-    return Scores(values, labels)
+    return values, labels
 
 
-def count_confusions(scores: Scores) -> np.ndarray:
-    """Count the videos of each class (rows) by predicted class (columns)."""
-    classes = scores.values.shape[1]
-    counts = np.zeros((classes, classes), dtype=int)
-    np.add.at(counts, (scores.labels, scores.values.argmax(axis=1)), 1)
+def count_confusions(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Number of videos of each class (rows) by predicted class (columns).
+
+    Args:
+        values: Scores (N, classes).
+        labels: Classes (N,).
+    """
+    counts = np.zeros((values.shape[1],) * 2, dtype=int)
+    np.add.at(counts, (labels, values.argmax(axis=1)), 1)
     return counts
 
 
-def most_confused(counts: np.ndarray, most: int) -> np.ndarray:
-    """Choose at most ``most`` classes of the most frequent confusions, in ascending order.
+def draw_confusion(
+    counts: np.ndarray, names: Sequence[str], title: str = "", most: int = 30
+) -> Figure:
+    """Draw a confusion matrix, each row as fractions of its class.
 
-    Pairs of classes are taken by how many videos of either went to the other, the largest first.
+    Args:
+        counts: Videos by true class (rows) and predicted class (columns).
+        names: Class names.
+        title: Title of the figure.
+        most: Most classes to draw: those with the most confusions. A last column then holds all
+            other predictions.
     """
-    if len(counts) <= most:
-        return np.arange(len(counts))
-    both = np.triu(counts + counts.T, k=1)
-    chosen: list[int] = []
-    for flat in np.argsort(-both, axis=None, kind="stable"):
-        new = [one for one in np.unravel_index(flat, both.shape) if one not in chosen]
-        if len(chosen) + len(new) > most:
-            break
-        chosen.extend(map(int, new))
-    return np.sort(np.array(chosen, dtype=int))
+    wrong = counts - np.diag(counts.diagonal())
+    confused = np.argsort(-(wrong + wrong.T).sum(axis=1), kind="stable")
+    chosen = np.sort(confused[:most])
+    shown, labels = counts[np.ix_(chosen, chosen)], [names[i] for i in chosen]
+    columns = labels
+    if len(chosen) < len(counts):
+        rest = counts[chosen].sum(axis=1) - shown.sum(axis=1)
+        shown, columns = np.column_stack([shown, rest]), [*labels, "any other"]
+        title = f"{title}\n{len(chosen)} most confused of {len(counts)} classes".strip()
+    fractions = shown / np.maximum(counts[chosen].sum(axis=1, keepdims=True), 1)
+    side = min(max(4.5, 0.36 * len(columns) + 2.5), 18)
+    figure = Figure(figsize=(side + 1, side), dpi=110, layout="constrained")
+    axes = figure.add_subplot(xlabel="predicted class", ylabel="true class")
+    axes.set_title(title, fontsize=10)
+    image = axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    small = len(columns) > 12
+    axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=7 if small else 9)
+    axes.set_yticks(range(len(labels)), labels, fontsize=7 if small else 9)
+    for (row, column), count in np.ndenumerate(shown):
+        if count and not small:
+            color = "white" if fractions[row, column] > 0.5 else "black"
+            axes.text(column, row, count, ha="center", va="center", color=color, fontsize=9)
+    figure.colorbar(image, ax=axes, label="fraction of the true class", fraction=0.05, pad=0.02)
+    return figure
+
+
+def draw_class_accuracy(
+    counts: np.ndarray, names: Sequence[str], title: str = "", most: int = 30
+) -> Figure:
+    """Draw the accuracy of each class, the worst first, with its number of videos.
+
+    Args:
+        counts: Videos by true class (rows) and predicted class (columns). Classes without a
+            video are skipped.
+        names: Class names.
+        title: Title of the figure.
+        most: Most classes to draw: the worst ones.
+    """
+    videos = counts.sum(axis=1)
+    seen = np.flatnonzero(videos)
+    accuracy = 100 * counts.diagonal()[seen] / videos[seen]
+    worst = np.argsort(accuracy, kind="stable")[:most]
+    if len(worst) < len(seen):
+        title = f"{title}\n{len(worst)} worst of {len(seen)} classes".strip()
+    size = (7, max(2.5, 1.2 + 0.26 * len(worst)))
+    figure = Figure(figsize=size, dpi=110, layout="constrained")
+    axes = figure.add_subplot(xlim=(0, 125), xticks=range(0, 101, 20))
+    mean = f"dashed: mean of {len(seen)} classes, {accuracy.mean():.1f}%"
+    axes.set_xlabel(f"accuracy in % ({mean})")
+    axes.set_title(title, fontsize=10)
+    bars = axes.barh(range(len(worst)), accuracy[worst], color="C0")
+    texts = [f"{accuracy[i]:.0f}% of {videos[seen[i]]}" for i in worst]
+    axes.axvline(accuracy.mean(), color="C1", linestyle="--")
+    paper = dict(facecolor="white", edgecolor="none", pad=0.5)  # keeps the line off the text
+    axes.bar_label(bars, texts, padding=3, fontsize=8, bbox=paper, zorder=3)
+    axes.set_yticks(range(len(worst)), [names[seen[i]] for i in worst], fontsize=8)
+    axes.invert_yaxis()
+    axes.margins(y=0.02)
+    axes.grid(alpha=0.3)
+    axes.set_axisbelow(True)
+    return figure
 
 
 def accuracy_by_views(
-    scores: np.ndarray, labels: np.ndarray, clips: int, crops: int, fuse: str = "score"
+    scores: np.ndarray, labels: np.ndarray, clips: int, crops: int, average: str = "score"
 ) -> dict[int, dict[int, float]]:
-    """Top-1 accuracy with fewer views, from one test that kept all of them.
+    """Top-1 accuracy with fewer views, from the scores of one test with all views.
 
-    With MMAction2's ``SampleFrames`` a test of k clips sees some of the clips of a test of K where
-    K - 1 is a multiple of k - 1 (for k = 1, where K is odd). Only these k are told, so that each
-    figure is that of a test with these clips, up to the rounding of a clip's first frame. One crop
-    is the middle one of the three, which may see more of a frame than a config's ``CenterCrop``.
+    With MMAction2's ``SampleFrames`` the k clips of a test are among the K clips of another if
+    K - 1 is a multiple of k - 1 (for k = 1, if K is odd). Only these k are returned, so that each
+    value is that of a test with k clips, up to the rounding of a clip's first frame. One crop is
+    the center one of three, which may see more of a frame than a config's ``CenterCrop``.
 
     Args:
-        scores: Logits (N, crops x clips, classes), crop by crop as MMAction2 has them.
+        scores: Logits (N, crops x clips, classes), crop by crop.
         labels: Classes (N,).
-        clips: Temporal clips K.
-        crops: 1, or 3 (left, right, middle).
-        fuse: ``'score'`` averages logits, ``'prob'`` probabilities.
+        clips: Number of clips K.
+        crops: 1, or 3 (left, right, center).
+        average: ``'score'`` averages logits, ``'prob'`` probabilities.
 
     Returns:
-        For 1 crop (the middle one) and all, the accuracy by the number of clips.
+        For 1 crop and for all crops, the accuracy by the number of clips.
 
     Raises:
-        ValueError: If the views are not ``clips`` x ``crops``, or ``fuse`` is neither.
+        ValueError: If the views are not ``clips`` x ``crops``.
     """
     if crops not in (1, 3) or scores.ndim != 3 or scores.shape[1] != clips * crops:
         raise ValueError(
-            f"expected (videos, {clips} clips x {crops} crops (1 or 3), classes), got "
+            f"scores must be (videos, {clips} clips x {crops} crops (1 or 3), classes), got "
             f"{scores.shape}"
         )
-    if fuse not in ("score", "prob"):
-        raise ValueError(f"fuse must be score or prob, got {fuse!r}")
-    if fuse == "prob":
+    if average == "prob":
         scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
         scores = scores / scores.sum(axis=-1, keepdims=True)
     views = scores.reshape(len(scores), crops, clips, -1)
-    kept: dict[int, Sequence[int]] = {1: [MIDDLE]} if crops == 3 else {}
-    kept[crops] = range(crops)
+    shared = [[clips // 2]] if clips % 2 else []
+    steps = [step for step in range(clips - 1, 0, -1) if (clips - 1) % step == 0]
+    shared += [list(range(0, clips, step)) for step in steps]
+
+    def accuracy(kept: Sequence[int], places: Sequence[int]) -> float:
+        means = views[:, kept][:, :, places].mean(axis=(1, 2))
+        return float(np.mean(means.argmax(axis=-1) == labels))
+
+    kept = {1: [CENTER], 3: [0, 1, 2]} if crops == 3 else {1: [0]}
     return {
-        n: {
-            len(places): float(
-                np.mean(views[:, list(c)][:, :, places].mean(axis=(1, 2)).argmax(-1) == labels)
-            )
-            for places in _shared_clips(clips)
-        }
-        for n, c in kept.items()
+        count: {len(places): accuracy(which, places) for places in shared}
+        for count, which in kept.items()
     }
 
 
-def _shared_clips(clips: int) -> list[list[int]]:
-    """Places of those clips that make up a test with fewer, the fewest first."""
-    last = clips - 1
-    middle = [[last // 2]] if clips % 2 else []
-    steps = [step for step in range(last, 0, -1) if last % step == 0]
-    return middle + [list(range(0, clips, step)) for step in steps]
+def draw_views(accuracy: Mapping[int, Mapping[int, float]], title: str = "") -> Figure:
+    """Draw top-1 accuracy against the number of clips, a curve for each number of crops.
+
+    Args:
+        accuracy: For each number of crops the accuracy by the number of clips.
+        title: Title of the figure.
+    """
+    figure = Figure(figsize=(6, 4), dpi=110, layout="constrained")
+    axes = figure.add_subplot(title=title, xlabel="clips per video")
+    for crops, curve in accuracy.items():
+        label = f"{crops} crop{'s' if crops > 1 else ''}"
+        axes.plot(list(curve), [100 * value for value in curve.values()], marker="o", label=label)
+    axes.set(ylabel="top-1 accuracy in %", xticks=sorted({k for c in accuracy.values() for k in c}))
+    low, high = axes.get_ylim()
+    if high - low < 10:  # so that a single video does not look like much
+        axes.set_ylim((low + high) / 2 - 5, (low + high) / 2 + 5)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    return figure

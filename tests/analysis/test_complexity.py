@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def analytic(scheme: str, depth: int, dim: int, t: int, n: int, temporal: int = 0) -> int:
-    """Products of ViViT by hand: t time tokens, n tokens a frame, 2 x 16 x 16 tubelets."""
+    """Compute ViViT's MACs by hand: t time tokens, n tokens per frame, 2 x 16 x 16 tubelets."""
     patches = t * n * 1536 * dim
     if scheme == "spacetime":
         s = t * n + 1
@@ -29,7 +29,7 @@ def analytic(scheme: str, depth: int, dim: int, t: int, n: int, temporal: int = 
     "name", ["vivit_st_k400", "vivit_fe_k400", "vivit_fsa_k400", "vivit_fdp_k400",
              "vivit_avgpool_k400", "vivit_l_fe_k400"],
 )  # fmt: skip
-def test_counts_are_the_formula_and_the_papers(name: str) -> None:
+def test_counts_match_the_formula_and_the_paper(name: str) -> None:
     cfg = get_config(name)
     large = cfg.model.backbone.arch == "l"
     depth, dim = (24, 1024) if large else (12, 768)
@@ -45,7 +45,7 @@ def test_counts_are_the_formula_and_the_papers(name: str) -> None:
 
 
 def divided(layers: int, dim: int, t: int, n: int) -> int:
-    """Products of divided attention by hand, the class token projected once and not per frame."""
+    """Compute the MACs of divided attention by hand, with one projection of the class token."""
     time = t * n * 5 * dim**2 + 2 * n * t**2 * dim
     space = (t * n + 1) * 4 * dim**2 + 2 * t * (n + 1) ** 2 * dim
     return t * n * 768 * dim + layers * (time + space + (t * n + 1) * 8 * dim**2)
@@ -59,7 +59,7 @@ def divided(layers: int, dim: int, t: int, n: int) -> int:
         ("timesformer_l_k400", 96, 14**2),
     ],
 )
-def test_timesformer_counts_are_the_formula_and_the_official(
+def test_timesformer_counts_match_the_formula_and_the_official_code(
     name: str, frames: int, places: int
 ) -> None:
     size = count(get_config(name))
@@ -87,8 +87,8 @@ def test_timesformer_parameters_of_table_1(name: str, millions: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "kernel_products"),
-    [  # of each token and head; d 64: two products of d^2; twice as wide; two projections; a rank
+    ("kernel", "kernel_macs"),
+    [  # per token and head with d = 64: two matmuls of d^2; twice as wide; two projections; a rank
         ("linear", 2 * 64**2),
         ("rival_linear_elu", 2 * 64**2),
         ("rival_cosformer", 4 * 64**2),
@@ -96,15 +96,15 @@ def test_timesformer_parameters_of_table_1(name: str, millions: float) -> None:
         ("rival_linformer", 4 * 256 * 64),
     ],
 )
-def test_feature_fixation_counts_are_the_formula_and_the_papers(
-    kernel: str, kernel_products: int
+def test_feature_fixation_counts_match_the_formula_and_the_paper(
+    kernel: str, kernel_macs: int
 ) -> None:
     name, tokens, dim = f"feature_fixation_{kernel}_sthv2", 16 * 17**2, 512
     size = count(get_config(name))
     layers = 16 * dim**2 + 9 * 4 * dim  # two attentions, an MLP, its depthwise convolution
-    sums = 2 * 512 * (kernel != "rival_linformer")  # the normalisers, in two attentions
+    sums = 2 * 512 * (kernel != "rival_linformer")  # the normalizers in two attentions
     sums *= 1 + (kernel == "rival_cosformer")
-    by_hand = tokens * (16**2 * 3 * dim + 12 * (layers + 2 * 8 * kernel_products + sums))
+    by_hand = tokens * (16**2 * 3 * dim + 12 * (layers + 2 * 8 * kernel_macs + sums))
     assert size.macs == by_hand + dim * 768 + 768 * 174
     row = PUBLISHED[name]
     assert size.macs / 1e9 == pytest.approx(row.macs, rel=row.macs_tolerance)
@@ -113,8 +113,8 @@ def test_feature_fixation_counts_are_the_formula_and_the_papers(
         assert (size.parameters + 513 * 174) / 1e6 == pytest.approx(row.parameters, abs=0.05)
 
 
-def test_counts_of_the_full_model_are_not_the_papers() -> None:
-    """52.2M and 257.8 x 10^9: a gate of 3 d to d, applied once, gives less; see the docs."""
+def test_counts_of_the_full_model_differ_from_the_paper() -> None:
+    """The paper has 52.2M and 257.8 x 10^9; a gate from 3 d to d has less."""
     size = count(get_config("feature_fixation_sthv2"))
     plain = count(get_config("feature_fixation_linear_sthv2"))
     assert size.parameters - plain.parameters == 24 * (3 * 64 * 64 + 64)
@@ -122,7 +122,7 @@ def test_counts_of_the_full_model_are_not_the_papers() -> None:
     assert "feature_fixation_sthv2" not in PUBLISHED
 
 
-def test_size_of_the_view_may_be_the_backbones_default() -> None:
+def test_view_of_the_backbones_default_size() -> None:
     cfg = get_config("timesformer_b_k400")
     del cfg.model.backbone["clip_len"], cfg.model.backbone["img_size"]
     assert count(cfg).shape == (3, 8, 224, 224)
@@ -130,12 +130,12 @@ def test_size_of_the_view_may_be_the_backbones_default() -> None:
 
 @pytest.mark.slow
 def test_every_config_can_be_counted() -> None:
-    """But HORST, which refuses: it has no view of one size; the cost grows with the clip."""
+    """HORST is refused, since its cost depends on the length of the clip."""
     sizes = {}
     for name in list_configs():
         cfg = get_config(name)
         if name.startswith("horst_"):
-            with pytest.raises(ValueError, match="goes from frame to frame"):
+            with pytest.raises(ValueError, match="is recurrent"):
                 count(cfg)
             continue
         if cfg.model.backbone.arch == "b" and name.startswith("feature_fixation"):
@@ -145,12 +145,12 @@ def test_every_config_can_be_counted() -> None:
     assert min(sizes.values()) > 100_000
 
 
-def test_another_view_costs_what_the_formula_says() -> None:
+def test_counts_of_another_view_match_the_formula() -> None:
     size = count(get_config("vivit_st_k400"), (3, 8, 112, 96))
     assert size.macs == analytic("spacetime", 12, 768, 4, 7 * 6) + 768 * 400
 
 
-def test_the_command_compares_and_its_status_tells(tmp_path: Path) -> None:
+def test_exit_status_of_the_comparison_with_papers(tmp_path: Path) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess:
         command = [sys.executable, "-W", "ignore", "tools/analysis/complexity.py", *arguments]
         return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)

@@ -1,4 +1,4 @@
-"""Small recurrent models on tiny data."""
+"""Tiny recognizers, small recurrent models, and videos."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +16,25 @@ from mmvidformer.registry import MODELS
 
 
 @pytest.fixture
+def cfg(tiny_videos) -> Config:
+    """The config of the tests of the tools, on the tiny videos."""
+    cfg = Config.fromfile(Path(__file__).parents[1] / "tools" / "tiny_vivit.py")
+    for split in ("train", "val", "test"):
+        dataset = cfg[f"{split}_dataloader"].dataset
+        dataset.ann_file = str(tiny_videos.train if split == "train" else tiny_videos.val)
+        dataset.data_prefix.video = str(tiny_videos.root)
+    return cfg
+
+
+@pytest.fixture
+def model(cfg: Config, build: Callable) -> nn.Module:
+    """Its model with random weights, in evaluation mode."""
+    return build(cfg)
+
+
+@pytest.fixture
 def small(prediction_data: Path, monkeypatch: pytest.MonkeyPatch) -> Callable:
-    """Give a shipped HORST config with narrow layers; its data lie in the working folder."""
+    """A shipped HORST config with narrow layers; its data are in the working folder."""
     monkeypatch.chdir(prediction_data)
 
     def make(name: str, **changes: object) -> Config:
@@ -33,7 +50,7 @@ def small(prediction_data: Path, monkeypatch: pytest.MonkeyPatch) -> Callable:
 
 @pytest.fixture
 def build() -> Callable:
-    """Build the model of a config with random weights, for evaluation."""
+    """Build the model of a config with random weights, in evaluation mode."""
 
     def make(cfg: Config) -> nn.Module:
         torch.manual_seed(0)
@@ -44,11 +61,11 @@ def build() -> Callable:
 
 
 @pytest.fixture
-def film(tmp_path: Path) -> Callable:
-    """Write a video of so many frames of 48 x 64 pixels; frame i is grey, of brightness 10 i."""
+def gray_video(tmp_path: Path) -> Callable:
+    """Write a video with frames of 48 x 64 pixels; frame i is gray, of brightness 10 i."""
 
     def write(frames: int, fps: float) -> Path:
-        path = tmp_path / f"grey_{frames}_{fps}.avi"
+        path = tmp_path / f"gray_{frames}_{fps}.avi"
         writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*"MJPG"), fps, (64, 48))
         for i in range(frames):
             writer.write(np.full((48, 64, 3), 10 * i % 250, np.uint8))

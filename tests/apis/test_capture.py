@@ -4,25 +4,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mmvidformer.apis import Capture, Pace
+from mmvidformer.apis import Capture
 
 
 @pytest.mark.parametrize(
     ("fps", "pace", "numbers"),
     [
-        (8, Pace(), [*range(20)]),
-        (8, Pace(frames=3), [0, 3, 6, 9, 12, 15, 18]),
-        (8, Pace(seconds=0.25), [*range(0, 20, 2)]),
-        (30, Pace(seconds=0.25), [0, 8, 15]),  # 7.5 is not there yet at frame 7
-        (4, Pace(seconds=0.25), [*range(20)]),
+        (8, {}, [*range(20)]),
+        (8, {"interval": 3}, [0, 3, 6, 9, 12, 15, 18]),
+        (8, {"time_step": 0.25}, [*range(0, 20, 2)]),
+        (30, {"time_step": 0.25}, [0, 8, 15]),  # frame 7 is before 7.5
+        (4, {"time_step": 0.25}, [*range(20)]),
     ],
 )
-def test_frames_are_taken_at_the_pace(
-    film: Callable, fps: float, pace: Pace, numbers: list[int]
+def test_frames_are_read_at_the_pace(
+    gray_video: Callable, fps: float, pace: dict, numbers: list[int]
 ) -> None:
-    with Capture(film(20, fps)) as video:
+    with Capture(gray_video(20, fps)) as video:
         assert (video.fps, video.total) == (fps, 20)
-        found = list(video.frames(pace))
+        found = list(video.frames(**pace))
     assert [number for number, _, _ in found] == numbers
     for number, seconds, pixels in found:
         assert seconds == pytest.approx(number / fps)
@@ -30,43 +30,36 @@ def test_frames_are_taken_at_the_pace(
         assert abs(pixels.mean() - 10 * number % 250) < 3
 
 
-def test_a_stall_is_not_caught_up_with() -> None:
-    pace = Pace(seconds=0.25)
-    times = [0.0, 0.1, 0.26, 1.9, 1.95, 2.01, 2.2]
-    assert [pace(i, t) for i, t in enumerate(times)] == [1, 0, 1, 1, 0, 1, 0]
-
-
-def test_sources_that_cannot_be_read_are_named(film: Callable, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no video file gone.mp4"):
+def test_sources_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="video gone.mp4 does not exist"):
         Capture("gone.mp4")
     text = tmp_path / "text.mp4"
     text.write_text("no video")
-    with pytest.raises(ValueError, match="text.mp4 cannot be read as a video"):
+    with pytest.raises(ValueError, match="OpenCV cannot read .*text.mp4 as a video"):
         Capture(text)
-    with pytest.raises(ConnectionError, match="there is no camera 97"):
+    with pytest.raises(ConnectionError, match="camera 97 does not exist"):
         Capture("97")
 
 
-def test_a_file_that_breaks_off_is_told(film: Callable) -> None:
-    whole = film(20, 8)
-    data = whole.read_bytes()
-    with Capture(whole) as video, pytest.warns(UserWarning, match=r"after 20 of the 33 frames"):
+def test_a_truncated_file_is_reported(gray_video: Callable) -> None:
+    complete = gray_video(20, 8)
+    data = complete.read_bytes()
+    with Capture(complete) as video, pytest.warns(UserWarning, match="after 20 of the 33 frames"):
         video.total = 33
-        assert len(list(video.frames(Pace()))) == 20
-    empty = whole.with_name("empty.avi")
+        assert len(list(video.frames())) == 20
+    empty = complete.with_name("empty.avi")
     empty.write_bytes(data[: data.index(b"movi") + 4])
     with pytest.raises(ValueError, match="empty.avi"), Capture(empty) as video:
-        list(video.frames(Pace()))
+        list(video.frames())
 
 
-def test_a_camera_goes_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A camera that gives a frame every 0.1 s, and stops after 12."""
-    now = [100.0]
+def camera(monkeypatch: pytest.MonkeyPatch, times: list[float]) -> Capture:
+    """A camera whose frames come at some times, and which then stops."""
+    now, left = [100.0], list(times)
 
     class Camera:
         def __init__(self, number: int) -> None:
             assert number == 0
-            self.left = 12
 
         def isOpened(self) -> bool:
             return True
@@ -75,23 +68,37 @@ def test_a_camera_goes_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
             return -1.0
 
         def grab(self) -> bool:
-            now[0] += 0.1
-            self.left -= 1
-            return self.left >= 0
+            now[0] = 100 + left[0] if left else now[0]
+            return bool(left and (left.pop(0), True))
 
         def retrieve(self) -> tuple[bool, np.ndarray]:
             return True, np.full((4, 6, 3), [1, 2, 3], np.uint8)
 
         def release(self) -> None:
-            self.left = 0
+            left.clear()
 
     monkeypatch.setattr("mmvidformer.apis.capture.cv2.VideoCapture", Camera)
     monkeypatch.setattr("mmvidformer.apis.capture.time.perf_counter", lambda: now[0])
+    return Capture("0")
+
+
+def test_a_camera_goes_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
-    with Capture("0") as camera, pytest.raises(ConnectionError, match="camera 0 .* after 12"):
-        assert (camera.is_camera, camera.fps, camera.total) == (True, 30, None)
-        found.extend(camera.frames(Pace(seconds=0.25)))  # keeps what came before the error
+    with (
+        camera(monkeypatch, [i / 10 for i in range(12)]) as source,
+        pytest.raises(ConnectionError, match="camera 0 stopped after 12 frames"),
+    ):
+        assert (source.is_camera, source.fps, source.total) == (True, 30, None)
+        found.extend(source.frames(time_step=0.25))  # keeps what came before the error
     numbers, seconds, pictures = zip(*found, strict=True)
     assert numbers == (0, 3, 5, 8, 10)
     assert seconds == pytest.approx([0, 0.3, 0.5, 0.8, 1.0])
     assert pictures[0][0, 0].tolist() == [3, 2, 1]  # RGB
+
+
+def test_frames_are_not_made_up_for_after_a_stall(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    source = camera(monkeypatch, [0.0, 0.1, 0.26, 1.9, 1.95, 2.01, 2.2])
+    with source, pytest.raises(ConnectionError):
+        found.extend(number for number, _, _ in source.frames(time_step=0.25))
+    assert found == [0, 2, 3, 5]

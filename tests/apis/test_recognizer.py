@@ -1,4 +1,4 @@
-"""The Python API: files, lists, arrays, windows and streams."""
+"""Recognizer: files, lists, arrays, windows and streams."""
 
 import pickle
 from pathlib import Path
@@ -40,7 +40,7 @@ def checkpoint(cfg, tmp_path_factory) -> str:
 
 @pytest.fixture(scope="module")
 def recognizer(cfg, checkpoint) -> Recognizer:
-    return Recognizer(cfg, checkpoint, batch_size=3)
+    return Recognizer(cfg, checkpoint)
 
 
 def test_scores_are_those_of_testing(recognizer, cfg, checkpoint, tiny_videos, tmp_path) -> None:
@@ -60,7 +60,7 @@ def test_scores_are_those_of_testing(recognizer, cfg, checkpoint, tiny_videos, t
     assert [p.source for p in found] == list(map(str, files))
     for prediction, scores in zip(found, tested, strict=True):
         np.testing.assert_allclose(prediction.scores["class"], scores, atol=1e-5)
-    # Of mean logits the probabilities are their softmax.
+    # The probabilities are the softmax of the mean logits.
     number, name, share = found[0].top(2)[0]
     exponents = np.exp(tested[0])
     assert (number, name) == (exponents.argmax(), cfg.class_names[exponents.argmax()])
@@ -89,13 +89,13 @@ def test_arrays_and_generators_are_read_as_files(recognizer, tiny_videos) -> Non
             recognizer(wrong)
 
 
-def test_bad_files_are_told_in_order(recognizer, tiny_videos, tmp_path) -> None:
+def test_bad_files_are_reported_in_order(recognizer, tiny_videos, tmp_path) -> None:
     (tmp_path / "bad.mp4").write_bytes(b"no video")
     good = tiny_videos.root / "val_0.mp4"
     found = list(recognizer.each([tmp_path / "bad.mp4", good, tmp_path / "gone.mp4", good]))
     assert [isinstance(one, Failure) for one in found] == [True, False, True, False]
-    assert "bad.mp4 cannot be opened as a video" in str(found[0].error)
-    with pytest.raises(FileNotFoundError, match="there is no video .*gone.mp4"):
+    assert "bad.mp4 as a video: " in str(found[0].error)
+    with pytest.raises(FileNotFoundError, match="video .*gone.mp4 does not exist"):
         recognizer(tmp_path / "gone.mp4")
 
 
@@ -113,7 +113,7 @@ def test_windows_cover_the_video(frames: int, expected: list) -> None:
 
 
 def test_windows_of_files_arrays_and_streams_agree(recognizer, tiny_videos) -> None:
-    """The file has 24 frames, 12 a second; windows of 1 s, every 0.5 s."""
+    """The file has 24 frames at 12 per second; windows of 1 s, every 0.5 s."""
     file = str(tiny_videos.root / "val_0.mp4")
     frames = decord.VideoReader(file).get_batch(range(24)).asnumpy()
     found = list(recognizer.timeline(file, 1, 0.5))
@@ -127,7 +127,7 @@ def test_windows_of_files_arrays_and_streams_agree(recognizer, tiny_videos) -> N
         for one, other in zip(found, others, strict=True):
             assert other.seconds in (None, one.seconds)
             np.testing.assert_allclose(one.scores["class"], other.scores["class"], atol=1e-5)
-    with pytest.raises(ValueError, match="the array has no frame rate"):
+    with pytest.raises(ValueError, match="the frame rate of the array is unknown"):
         next(recognizer.timeline(frames))
     with pytest.raises(ValueError, match="got 0 s"):
         next(recognizer.timeline(file, 0))
@@ -140,7 +140,7 @@ def test_recurrent_models(small, build, tmp_path, prediction_data) -> None:
     video = next((prediction_data / "data" / "motion_phases" / "test").glob("*.mp4"))
     early = Recognizer(small("horst_early_motion"), str(tmp_path / "horst_early_motion.pth"))
     assert early([video, video])[1].probabilities["class"].sum() == pytest.approx(1)
-    with pytest.raises(ValueError, match="tools/demo_stream.py follows"):
+    with pytest.raises(ValueError, match="use tools/demo_stream.py"):
         cfg = small("horst_anticipation_motion")
         cfg.test_dataloader = small("horst_early_motion").test_dataloader
         Recognizer(cfg, str(tmp_path / "horst_anticipation_motion.pth"))
@@ -156,5 +156,5 @@ def test_tasks_and_names(tiny_videos, tmp_path) -> None:
     found = two(tiny_videos.root / "val_0.mp4")
     assert [len(found.top(task=task)) for task in ("noun", "verb")] == [3, 2]
     assert {name for _, name, _ in found.top(task="verb")} == {"push", "pull"}
-    with pytest.raises(ValueError, match="1 names for the 2 classes of 'verb'"):
+    with pytest.raises(ValueError, match="'verb' has 2 classes, but 1 names"):
         Recognizer(cfg, str(tmp_path / "two.pth"), names={"verb": ["push"]})

@@ -1,4 +1,4 @@
-"""The table of variants: what is run, what is not run again, and what the table says."""
+"""The ablation table: which runs are started or skipped, and the numbers."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ ROWS = ["--row", "with time", "a.b=1", "--row", "without", "--seeds", "0", "3", 
 
 @pytest.fixture
 def ablation(load, monkeypatch, tmp_path):
-    """Run the command with scripts that only note their arguments; gives those, and the table."""
+    """Run the command with scripts that only record their arguments, and return those."""
     module = load("ablation")
 
     def start(*arguments: str) -> list[list[str]]:
@@ -39,7 +39,7 @@ def ablation(load, monkeypatch, tmp_path):
     return start
 
 
-def test_each_row_is_trained_and_tested_once_a_seed(ablation, tmp_path, capsys):
+def test_each_row_is_trained_and_tested_once_per_seed(ablation, tmp_path, capsys):
     calls = ablation(*ROWS)
     folder = str(tmp_path / "runs" / "with_time" / "seed_3")
     common = ["--work-dir", folder, "--cfg-options", "a.b=1"]
@@ -59,7 +59,7 @@ def test_each_row_is_trained_and_tested_once_a_seed(ablation, tmp_path, capsys):
     assert [call[0] for call in more] == ["dist_train.sh", "dist_test.sh"] * 2
 
 
-def test_what_rows_share_and_several_figures(ablation, tmp_path):
+def test_common_overrides_and_several_metrics(ablation, tmp_path):
     calls = ablation(*ROWS, "--common", "d=4", "e=5", "--metric", "acc/top1", "acc/top5")
     assert calls[0][-3:] == ["d=4", "e=5", "a.b=1"]
     assert calls[2][-2:] == ["d=4", "e=5"]
@@ -70,13 +70,13 @@ def test_what_rows_share_and_several_figures(ablation, tmp_path):
     ]
 
 
-def test_runs_with_other_settings_are_not_taken_for_these(ablation):
+def test_runs_with_other_settings_are_refused(ablation):
     ablation(*ROWS)
-    with pytest.raises(ValueError, match=r"a\.b=1.*asked for.*a\.b=2.*--work-dir"):
+    with pytest.raises(ValueError, match=r"a\.b=1.*not with.*a\.b=2.*--work-dir"):
         ablation("--row", "with time", "a.b=2", *ROWS[5:])
 
 
-def test_rows_need_names_of_their_own(ablation, capsys):
+def test_names_of_rows_must_differ(ablation, capsys):
     with pytest.raises(SystemExit):
         ablation("--row", "a b", "--row", "a_b")
-    assert "rows need names of their own" in capsys.readouterr().err
+    assert "names of rows must differ" in capsys.readouterr().err

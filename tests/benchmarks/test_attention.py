@@ -12,7 +12,7 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_writes_table_growth_and_picture(main_of, tmp_path: Path, capsys) -> None:
+def test_writes_table_growth_and_plot(main_of, tmp_path: Path, capsys) -> None:
     options = "--kernels fixation softmax --attention joint --frames 2 4 --sizes 32 --arch 32,2,2"
     command = [*options.split(), "--repeats", "1", "--warmup", "0", "--out", str(tmp_path / "b")]
     main_of("attention")([*command, "--attention-only", "--device", "cpu"])
@@ -31,7 +31,7 @@ def test_writes_table_growth_and_picture(main_of, tmp_path: Path, capsys) -> Non
     assert "videos/s" in capsys.readouterr().out
 
 
-def test_what_does_not_fit_is_a_row(main_of, tmp_path: Path) -> None:
+def test_out_of_memory_is_a_row(main_of, tmp_path: Path) -> None:
     options = "--kernels linear --attention joint --frames 64 --sizes 448 --arch 64,1,2"
     command = [*options.split(), "--memory-limit", "0.001", "--out", str(tmp_path / "deeper" / "b")]
     main_of("attention")([*command, "--attention-only", "--device", "cpu"])
@@ -41,7 +41,7 @@ def test_what_does_not_fit_is_a_row(main_of, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arch", ["c", "96,4"])
-def test_wrong_arch_is_named(main_of, arch: str, capsys) -> None:
+def test_wrong_arch_is_refused(main_of, arch: str, capsys) -> None:
     with pytest.raises(SystemExit):
         main_of("attention")(["--out", "b", "--arch", arch])
     assert repr(arch) in capsys.readouterr().err

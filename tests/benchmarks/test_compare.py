@@ -1,4 +1,4 @@
-"""The benchmark against peers: who takes part, equal outputs, floors; not the times themselves."""
+"""The benchmark against baselines: which models, equal outputs, floors; not the times."""
 
 import csv
 from pathlib import Path
@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from benchmarks import timing
-from benchmarks.baselines import Contestant, contestants
-from benchmarks.compare import Result, Settings, check_equal, compete, measure_peak
+from benchmarks.baselines import Entry, build_entries
+from benchmarks.compare import Result, Settings, check_equal, compare, measure_peak
 from benchmarks.page import (
     COLUMNS,
     fill_page,
@@ -17,7 +17,7 @@ from benchmarks.page import (
     wrap_command,
     write_results,
 )
-from benchmarks.timing import copy_rate, product_rate, time_call
+from benchmarks.timing import copy_rate, matmul_rate, time_call
 
 ARCH = {"embed_dims": 32, "depth": 2, "num_heads": 2}
 SIZE = {"arch": ARCH, "img_size": 32, "clip_len": 4}
@@ -26,7 +26,7 @@ VIVIT = {"type": "mmvidformer.ViViT", "tubelet": (2, 8, 8), **SIZE}
 FIXATION = {"type": "mmvidformer.FeatureFixationTransformer", "patch_size": 8, **SIZE}
 QUICK = Settings(repeats=1, warmup=0, memory=False)
 
-OURS = ["mmvidformer", "mmvidformer optimised"]
+OURS = ["mmvidformer", "mmvidformer optimized"]
 TIMM = ["timm, frame by frame"]
 
 
@@ -37,7 +37,7 @@ def small_floors(monkeypatch) -> None:
     monkeypatch.setitem(timing.COPY, "cpu", 2**20)
 
 
-def recogniser(backbone: dict, **options: object) -> dict:
+def recognizer(backbone: dict, **options: object) -> dict:
     head = {"type": "TimeSformerHead", "num_classes": 7, "in_channels": 32}
     if backbone is FIXATION:
         head["type"] = "mmvidformer.TokenMlpHead"
@@ -45,7 +45,7 @@ def recogniser(backbone: dict, **options: object) -> dict:
 
 
 @pytest.mark.parametrize(
-    "backbone, options, peers",
+    "backbone, options, baselines",
     [
         (TIMESFORMER, {}, ["MMAction2", "HuggingFace"]),
         (TIMESFORMER, {"attention": "joint_space_time"}, ["MMAction2", "HuggingFace"]),
@@ -60,61 +60,61 @@ def recogniser(backbone: dict, **options: object) -> dict:
         (FIXATION, {}, []),
     ],
 )
-def test_those_that_have_the_model_take_part(backbone: dict, options: dict, peers: list) -> None:
-    entries = list(contestants(recogniser(backbone, **options)))
-    assert [entry.name for entry in entries] == [*OURS, *peers, *TIMM]
-    assert [entry.comparable for entry in entries] == [True] * (2 + len(peers)) + [False]
+def test_baselines_that_have_the_model(backbone: dict, options: dict, baselines: list) -> None:
+    entries = list(build_entries(recognizer(backbone, **options)))
+    assert [entry.name for entry in entries] == [*OURS, *baselines, *TIMM]
+    assert [entry.comparable for entry in entries] == [True] * (2 + len(baselines)) + [False]
     check_equal(entries, torch.randn(2, 3, 4, 32, 32))
 
 
-def test_nothing_in_the_comparison_is_zero() -> None:
-    ours = next(contestants(recogniser(TIMESFORMER)))
+def test_no_weights_are_zero() -> None:
+    ours = next(build_entries(recognizer(TIMESFORMER)))
     assert all(parameter.any() for parameter in ours.module.parameters())
 
 
-def test_other_outputs_stop_it() -> None:
-    first, *_, theirs = list(contestants(recogniser(TIMESFORMER)))[:4]
+def test_other_outputs_are_refused() -> None:
+    first, *_, theirs = list(build_entries(recognizer(TIMESFORMER)))[:4]
     with torch.no_grad():
         theirs.module.model.classifier.bias.add_(0.1)
-    with pytest.raises(ValueError, match="HuggingFace gives other logits than mmvidformer"):
+    with pytest.raises(ValueError, match="the logits of HuggingFace and mmvidformer differ"):
         check_equal([first, theirs], torch.randn(1, 3, 4, 32, 32))
-    broken = Contestant("broken", nn.Identity(), lambda clip: torch.full((1, 7), torch.nan))
-    with pytest.raises(ValueError, match="broken.*differ by nan"):
+    broken = Entry("broken", nn.Identity(), lambda clip: torch.full((1, 7), torch.nan))
+    with pytest.raises(ValueError, match="the logits of broken and mmvidformer differ by nan"):
         check_equal([first, broken], torch.randn(1, 3, 4, 32, 32))
 
 
-def test_results_fit_each_other() -> None:
-    results = compete(recogniser(TIMESFORMER), QUICK)
+def test_results_are_consistent() -> None:
+    results = compare(recognizer(TIMESFORMER), QUICK)
     names = [*OURS, "MMAction2", "HuggingFace", *TIMM]
     inference, training = results[:5], results[5:]
-    assert [r.contestant for r in inference] == names
-    assert [r.contestant for r in training] == [n for n in names if n != OURS[1]]
+    assert [r.model for r in inference] == names
+    assert [r.model for r in training] == [n for n in names if n != OURS[1]]
     assert [r.kind for r in results] == ["inference"] * 5 + ["training"] * 4
     for result in results:
         assert result.seconds * result.clips_per_second == pytest.approx(1)
-        assert result.busy > 0 and result.peak is None
-    assert inference[1].ratio == inference[1].busy_ratio == training[0].ratio == 1
+        assert result.cpu_seconds > 0 and result.peak is None
+    assert inference[1].ratio == inference[1].cpu_ratio == training[0].ratio == 1
     assert inference[2].ratio == pytest.approx(inference[2].seconds / inference[1].seconds)
     assert inference[1].macs < inference[0].macs == inference[2].macs
-    assert training[0].product_floor > 2 * inference[0].product_floor > 0
+    assert training[0].matmul_floor > 2 * inference[0].matmul_floor > 0
     assert training[0].copy_floor == pytest.approx(3 * inference[0].copy_floor, rel=1)
 
 
 def test_batch_and_bf16() -> None:
     settings = Settings(
-        repeats=1, warmup=0, memory=False, batch=3, dtype=torch.bfloat16, optimise=False
+        repeats=1, warmup=0, memory=False, batch=3, dtype=torch.bfloat16, optimize=False
     )
-    results = compete(recogniser(VIVIT), settings, ["inference"])
-    assert [r.contestant for r in results] == [OURS[0], *TIMM]
+    results = compare(recognizer(VIVIT), settings, ["inference"])
+    assert [r.model for r in results] == [OURS[0], *TIMM]
     assert results[0].seconds * results[0].clips_per_second == pytest.approx(3)
 
 
-def test_peak_of_training_holds_what_autograd_keeps() -> None:
-    model = recogniser(TIMESFORMER)
+def test_peak_of_training_includes_gradients_and_activations() -> None:
+    model = recognizer(TIMESFORMER)
     inference, training = (
         measure_peak(model, OURS[0], k, QUICK) for k in ("inference", "training")
     )
-    gradients = 4 * sum(p.numel() for p in next(contestants(model)).module.parameters())
+    gradients = 4 * sum(p.numel() for p in next(build_entries(model)).module.parameters())
     assert training > inference + gradients / 2
     tokens = 4 * 4 * 4 * 32 * 4
     assert inference >= 4 * tokens
@@ -122,29 +122,29 @@ def test_peak_of_training_holds_what_autograd_keeps() -> None:
 
 @pytest.mark.slow
 def test_peak_is_measured_in_another_process() -> None:
-    settings = Settings(repeats=1, warmup=0, optimise=False)
-    (ours, _) = compete(recogniser(VIVIT), settings, ["inference"])
+    settings = Settings(repeats=1, warmup=0, optimize=False)
+    (ours, _) = compare(recognizer(VIVIT), settings, ["inference"])
     assert ours.peak == pytest.approx(
-        measure_peak(recogniser(VIVIT), OURS[0], "inference", settings), rel=0.1
+        measure_peak(recognizer(VIVIT), OURS[0], "inference", settings), rel=0.1
     )
 
 
 def test_recurrent_models_are_refused() -> None:
-    with pytest.raises(ValueError, match="Horst.*benchmarks/horst"):
-        next(contestants({"neck": {"type": "Horst"}}))
+    with pytest.raises(ValueError, match="Horst is recurrent; .*benchmarks.horst"):
+        next(build_entries({"neck": {"type": "Horst"}}))
 
 
 def test_rates_and_times() -> None:
-    assert product_rate("cpu", torch.float32, 1) > 1e8
+    assert matmul_rate("cpu", torch.float32, 1) > 1e8
     assert copy_rate("cpu", 1) > 1e7
-    seconds, busy = time_call(lambda: sum(range(10**6)), "cpu")
-    assert seconds > 0 and busy > 0
+    seconds, cpu_seconds = time_call(lambda: sum(range(10**6)), "cpu")
+    assert seconds > 0 and cpu_seconds > 0
 
 
 @pytest.mark.gpu
 def test_on_a_gpu() -> None:
     settings = Settings("cuda", torch.bfloat16, repeats=2)
-    for result in compete(recogniser(TIMESFORMER), settings):
+    for result in compare(recognizer(TIMESFORMER), settings):
         assert result.seconds > 0 and result.peak > 0
 
 
@@ -155,26 +155,25 @@ def test_pages_are_written_from_the_files(name: str) -> None:
 
 
 def test_a_page_without_marks() -> None:
-    with pytest.raises(ValueError, match="no mark"):
+    with pytest.raises(ValueError, match="must contain a mark"):
         fill_page("# Page", Path())
 
 
-def test_peers_over_ours(tmp_path: Path) -> None:
-    """Of the optimised model where it took part."""
-    figures = {"mmvidformer": (1.2, 8.0), "mmvidformer optimised": (1.0, 4.0), "Peer": (1.5, 6.0)}
+def test_baselines_are_relative_to_the_optimized_model_if_there_is_one(tmp_path: Path) -> None:
+    measured = {"mmvidformer": (1.2, 8.0), "mmvidformer optimized": (1.0, 4.0), "Other": (1.5, 6.0)}
     rows = [
         Result(name, kind, ratio, ratio, ratio, ratio, 1.0, int(peak * 2**20), 1, 1.0, 1.0)
         for kind in ("inference", "training")
-        for name, (ratio, peak) in figures.items()
-        if kind == "inference" or name != "mmvidformer optimised"
+        for name, (ratio, peak) in measured.items()
+        if kind == "inference" or name != "mmvidformer optimized"
     ]
     write_results(tmp_path / "both", [row_of("net", row) for row in rows], {})
-    mark = "<!-- against peers: both -->\n"
+    mark = "<!-- baselines: both -->\n"
     page = fill_page(f"{mark}old\n<!-- end of benchmark -->", tmp_path)
     assert page.splitlines()[1:-1] == [
-        "| config | pass | ms of ours | Peer |",
+        "| config | pass | ms of mmvidformer | Other |",
         "| --- | --- | --- | --- |",
-        "| `net` | inference, optimised | 1000.0 | 1.50 x time, 1.50 x memory |",
+        "| `net` | inference, optimized | 1000.0 | 1.50 x time, 1.50 x memory |",
         "| `net` | training | 1200.0 | 1.50 x time, 0.75 x memory |",
     ]
 

@@ -1,4 +1,4 @@
-"""The tool that compares the forms."""
+"""benchmarks/horst.py on tiny clips."""
 
 import pytest
 import torch
@@ -16,7 +16,7 @@ def test_prints_times_and_differences(capsys: pytest.CaptureFixture[str]) -> Non
     assert all(float(line[-1]) < 1e-4 for line in lines)
 
 
-def test_fails_where_outputs_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fails_if_outputs_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = {**horst.FORMS, "clip": lambda layer, clip: layer(clip)[0].y + torch.ones(1)}
     monkeypatch.setattr(horst, "FORMS", wrong)
     assert horst.main(SMALL) == 1

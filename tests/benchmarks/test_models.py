@@ -37,7 +37,7 @@ def test_writes_table_picture_and_page(main_of, tmp_path: Path, capsys, monkeypa
     with open(f"{out}.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["pass"] for row in rows] == ["inference"] * 5 + ["training"] * 4
-    assert rows[1]["contestant"] == "mmvidformer optimised"
+    assert rows[1]["model"] == "mmvidformer optimized"
     assert float(rows[1]["G MACs"]) <= float(rows[0]["G MACs"])
     assert {row["peak MiB"] for row in rows} == {"not measured"}
     about = json.loads(Path(f"{out}.json").read_text())
@@ -57,8 +57,8 @@ def test_writes_table_picture_and_page(main_of, tmp_path: Path, capsys, monkeypa
 @pytest.mark.parametrize(
     "options, message",
     [
-        ([], "give configs to measure, or --page to write"),
-        (["vivit_fe_k400"], "--out must name the files"),
+        ([], "configs to measure or --page are required"),
+        (["vivit_fe_k400"], "--out is required"),
     ],
 )
 def test_missing_arguments_are_named(main_of, options: list, message: str, capsys) -> None:

@@ -1,4 +1,4 @@
-"""The model zoo's page and metafile are what the configs say."""
+"""The model zoo's page and metafile are up to date."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def counts() -> dict[str, dict]:
 
 
 def test_files_are_up_to_date(counts) -> None:
-    """Or run benchmarks/model_zoo.py."""
+    """If this fails, run python -m benchmarks.model_zoo."""
     assert sorted(counts) == mmvidformer.list_configs()
     build = model_zoo.build
     metafile, page = build()
@@ -40,7 +40,7 @@ def test_all_counts_of_the_metafile(counts) -> None:
         assert zoo.metadata(mmvidformer.get_config(name)) == counts[name], name
 
 
-def test_heads_are_split() -> None:
+def test_comments_are_split() -> None:
     head = (
         "ViViT-B/16x2, factorised encoder (model 2), Kinetics-400. Paper Table 2: top-1 78.8 with "
         "4 x 1 views; official zoo: 78.4 with 4 x 3. Both are theirs, not measured here."
@@ -53,8 +53,7 @@ def test_heads_are_split() -> None:
     assert zoo.split_head(small) == ("A small net, from scratch on the motion data", "")
 
 
-def test_nothing_of_others_stands_without_its_source(counts) -> None:
-    """A config whose head names the figures of others keeps them, with where they stand."""
+def test_published_results_have_a_source(counts) -> None:
     for path in sorted((ROOT / "configs").glob("*.py")):
         cfg = mmvidformer.get_config(path.stem)
         entry = zoo.read_entry(path.stem, path.read_text(), cfg, (1, 1))
@@ -65,6 +64,6 @@ def test_nothing_of_others_stands_without_its_source(counts) -> None:
             assert entry.published.startswith(("Paper", "Official zoo")), path.stem
 
 
-def test_a_config_of_no_family_is_told() -> None:
-    with pytest.raises(ValueError, match="swin_k400.*names begin with vivit_"):
+def test_a_config_of_no_family_is_refused() -> None:
+    with pytest.raises(ValueError, match="must start with vivit_.*got 'swin_k400'"):
         zoo.read_entry("swin_k400", "# Swin.\n", mmvidformer.get_config("vivit_fe_k400"), (1, 1))

@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from mmvidformer.convert.bn_inception import from_bn_inception, to_bn_inception
-from mmvidformer.convert.files import convert_file
+from mmvidformer.convert import bn_inception, convert_file
+from mmvidformer.convert.bn_inception import from_bn_inception
+from mmvidformer.convert.keymap import apply_rules
 from mmvidformer.models import BNInception
 
 
@@ -20,8 +21,9 @@ def net() -> BNInception:
 
 @pytest.fixture(scope="module")
 def public(net: BNInception) -> dict[str, torch.Tensor]:
-    """The weights as RULSTM's TSN checkpoint has them."""
-    state = to_bn_inception({f"backbone.{k}": v for k, v in net.state_dict().items()})
+    """Return the weights with the names in RULSTM's TSN checkpoint."""
+    state = {f"backbone.{name}": value for name, value in net.state_dict().items()}
+    state = apply_rules(state, [rule.reversed() for rule in bn_inception._rules()]).state
     state = {f"module.base_model.{name}": value for name, value in state.items()}
     return state | {
         "module.new_fc.weight": torch.zeros(3, 1024),
@@ -55,16 +57,18 @@ def test_backbone_starts_from_the_file(
     assert torch.equal(other(frames), net(frames))
 
     report = convert_file(tmp_path / "a.pth.tar", tmp_path / "b.pth")
-    assert "recognised: BN-Inception" in report
+    assert "format: BN-Inception" in report
     assert "ignored: new_fc.weight, new_fc.bias" in report
     converted = torch.load(tmp_path / "b.pth", weights_only=True)["state_dict"]
     assert converted.keys() == {f"backbone.{name}" for name in net.state_dict()}
-    assert "recognised: our own" in convert_file(tmp_path / "b.pth", tmp_path / "c.pth")
-    with pytest.raises(ValueError, match=r"no model like .*a\.pth\.tar, a BN-Inception"):
+    assert "format: mmvidformer" in convert_file(tmp_path / "b.pth", tmp_path / "c.pth")
+    with pytest.raises(ValueError, match=r"no model like .*a\.pth\.tar \(BN-Inception"):
         convert_file(tmp_path / "a.pth.tar", tmp_path / "hf", to="huggingface")
 
 
-def test_file_that_does_not_fit(public: dict[str, torch.Tensor], tmp_path: Path) -> None:
+def test_missing_and_unknown_names_are_listed(
+    public: dict[str, torch.Tensor], tmp_path: Path
+) -> None:
     state = dict(public)
     state["odd"] = state.pop("module.base_model.conv2_3x3.bias")
     torch.save(state, tmp_path / "a.pth")
@@ -74,9 +78,9 @@ def test_file_that_does_not_fit(public: dict[str, torch.Tensor], tmp_path: Path)
         BNInception(init_from=tmp_path / "a.pth").init_weights()
 
 
-def test_files_older_than_counted_batches(public: dict[str, torch.Tensor]) -> None:
+def test_files_without_num_batches_tracked(public: dict[str, torch.Tensor]) -> None:
     old = {name: value for name, value in public.items() if "num_batches" not in name}
     result = from_bn_inception(old)
-    assert len(result.lacking) == 69
+    assert len(result.missing) == 69
     weights = {name.removeprefix("backbone."): value for name, value in result.state.items()}
     BNInception().load_state_dict(weights)

@@ -6,17 +6,15 @@ import torch
 from timm.models import VisionTransformer
 from torch import nn
 
-from mmvidformer.convert.detect import recognise
+from mmvidformer.convert import convert_file, init_from_image, recognize
 from mmvidformer.convert.feature_fixation import from_feature_fixation, to_feature_fixation
-from mmvidformer.convert.files import convert_file
-from mmvidformer.convert.image_vit import init_from_image
 from mmvidformer.models import FeatureFixationTransformer
-from mmvidformer.models.heads_tokens import TokenMlpHead
+from mmvidformer.models.heads import TokenMlpHead
 
 ARCH = {"embed_dims": 16, "depth": 2, "num_heads": 2}
 
 
-def recogniser(**kwargs) -> nn.ModuleDict:
+def recognizer(**kwargs) -> nn.ModuleDict:
     torch.manual_seed(0)
     backbone = FeatureFixationTransformer(ARCH, img_size=32, clip_len=3, **kwargs)
     head = TokenMlpHead(num_classes=5, in_channels=16, hidden_dim=12)
@@ -26,7 +24,7 @@ def recogniser(**kwargs) -> nn.ModuleDict:
     return model.eval()
 
 
-def test_starts_from_a_timm_vit(
+def test_initialized_from_a_timm_vit(
     image_vit: Callable[..., VisionTransformer], tmp_path: Path
 ) -> None:
     image = image_vit()
@@ -45,12 +43,12 @@ def test_starts_from_a_timm_vit(
 @pytest.mark.parametrize("attention", ["time_space", "joint"])
 @pytest.mark.parametrize("fixation", ["qkv_shared", "qkv", None])
 def test_round_trip(attention: str, fixation: str | None) -> None:
-    state = recogniser(attention=attention, fixation=fixation).state_dict()
+    state = recognizer(attention=attention, fixation=fixation).state_dict()
     theirs = to_feature_fixation(state, attention)
     assert theirs["base_model.temp_embed"].shape == (1, 3, 1, 16)
     assert theirs["base_model.patch_embed.proj.weight"].shape == (16, 3, 16, 16)
     assert theirs["consensus.mlp_head.4.weight"].shape == (5, 12)
-    assert recognise(theirs) == "feature_fixation"
+    assert recognize(theirs) == "feature_fixation"
     back = from_feature_fixation(theirs)
     assert back.scheme == attention
     assert back.num_heads == (2 if fixation else None)
@@ -59,9 +57,9 @@ def test_round_trip(attention: str, fixation: str | None) -> None:
         torch.testing.assert_close(back.state[name], value, atol=0, rtol=0)
 
 
-def test_names_of_the_official_steps() -> None:
-    """``attn`` and ``norm1`` are those over space; the temporal ones have names of their own."""
-    state = recogniser().state_dict()
+def test_official_names_of_the_sublayers() -> None:
+    """``attn`` and ``norm1`` are those over space."""
+    state = recognizer().state_dict()
     theirs = to_feature_fixation(state)
     block = "backbone.encoder.blocks.1.sublayers"
     for name, ours in {
@@ -73,8 +71,8 @@ def test_names_of_the_official_steps() -> None:
         assert torch.equal(theirs[f"base_model.blocks.1.{name}"], state[ours])
 
 
-def test_unused_layers_are_reported_and_names_that_do_not_fit_listed() -> None:
-    theirs = to_feature_fixation(recogniser().state_dict())
+def test_unused_missing_and_unknown_names_are_listed() -> None:
+    theirs = to_feature_fixation(recognizer().state_dict())
     theirs |= {"new_fc.weight": torch.zeros(5, 16), "new_fc.bias": torch.zeros(5)}
     assert from_feature_fixation(theirs).ignored == ["new_fc.weight", "new_fc.bias"]
     theirs["base_model.extra"] = theirs.pop("base_model.blocks.1.attn.pgate.bias")
@@ -83,17 +81,17 @@ def test_unused_layers_are_reported_and_names_that_do_not_fit_listed() -> None:
 
 
 @pytest.mark.parametrize("fixation", ["qk", "separate", {"scheme": "qkv_shared", "combine": "add"}])
-def test_fixation_that_the_official_code_lacks(fixation: object) -> None:
+def test_fixation_without_an_official_counterpart(fixation: object) -> None:
     with pytest.raises(ValueError, match="fixation"):
-        to_feature_fixation(recogniser(fixation=fixation).state_dict())
+        to_feature_fixation(recognizer(fixation=fixation).state_dict())
 
 
-def test_the_command_takes_them_and_gives_the_same_logits(tmp_path: Path) -> None:
-    model = recogniser()
+def test_converted_file_gives_the_same_logits(tmp_path: Path) -> None:
+    model = recognizer()
     theirs = {f"module.{k}": v for k, v in to_feature_fixation(model.state_dict()).items()}
     torch.save({"model_state": theirs, "epoch": 3}, tmp_path / "a.pyth")
     report = convert_file(tmp_path / "a.pyth", tmp_path / "b.pth")
-    assert "recognised: linear video transformer" in report
+    assert "format: linear video transformer" in report
     assert "note: shifts and kernel have no weights" in report
 
     converted = torch.load(tmp_path / "b.pth", weights_only=True)
@@ -117,6 +115,8 @@ def test_the_command_takes_them_and_gives_the_same_logits(tmp_path: Path) -> Non
         logits, expected = (m["cls_head"](m["backbone"](clip)) for m in (again, model))
     torch.testing.assert_close(logits, expected)
 
-    with pytest.raises(ValueError, match=r"HuggingFace has no model.*b\.pth"):
+    with pytest.raises(
+        ValueError, match=r"HuggingFace has no model like .*b\.pth \(mmvidformer\) with scheme"
+    ):
         convert_file(tmp_path / "b.pth", tmp_path / "hf", to="huggingface")
-    assert "recognised: our own" in convert_file(tmp_path / "b.pth", tmp_path / "c.pth")
+    assert "format: mmvidformer" in convert_file(tmp_path / "b.pth", tmp_path / "c.pth")

@@ -6,11 +6,10 @@ import pytest
 import torch
 from transformers import VivitConfig, VivitForVideoClassification
 
-from mmvidformer.convert.describe import vivit_settings
-from mmvidformer.convert.detect import read_model
-from mmvidformer.convert.files import convert_file
+from mmvidformer.convert import convert_file, read_model
 from mmvidformer.convert.huggingface import from_huggingface, to_huggingface
 from mmvidformer.convert.keymap import Conversion
+from mmvidformer.convert.own import vivit_settings
 from mmvidformer.models import ViViT
 
 GRID = (4, 3, 3)
@@ -31,7 +30,7 @@ def theirs() -> VivitForVideoClassification:
             num_labels=5,
         )
     ).eval()
-    # Also what starts at zero, so that nothing hides.
+    # Weights that start at zero would mask errors.
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(std=0.2)
@@ -64,7 +63,7 @@ def our_logits(result: Conversion, clip: torch.Tensor) -> torch.Tensor:
 def test_logits_from_module_names(theirs: VivitForVideoClassification, clip: torch.Tensor) -> None:
     meta = {"num_attention_heads": 3}
     result = from_huggingface(theirs.state_dict(), grid=GRID, meta=meta)
-    assert result.scheme == "spacetime" and not result.ignored and not result.lacking
+    assert result.scheme == "spacetime" and not result.ignored and not result.missing
     expected = hf_logits(theirs, clip)
     assert expected.std() > 0.1
     torch.testing.assert_close(our_logits(result, clip), expected, atol=1e-4, rtol=1e-4)
@@ -115,11 +114,11 @@ def test_written_folder_loads_in_transformers(
     torch.testing.assert_close(hf_logits(back.eval(), clip), hf_logits(theirs, clip))
 
 
-def test_bare_model_lacks_the_classifier(theirs: VivitForVideoClassification) -> None:
+def test_bare_model_has_no_classifier(theirs: VivitForVideoClassification) -> None:
     state = theirs.vivit.state_dict()
     state["pooler.dense.weight"] = torch.zeros(24, 24)
     result = from_huggingface(state, grid=GRID)
-    assert result.lacking == ["cls_head.fc_cls.weight", "cls_head.fc_cls.bias"]
+    assert result.missing == ["cls_head.fc_cls.weight", "cls_head.fc_cls.bias"]
     assert result.ignored == ["pooler.dense.weight"]
 
 

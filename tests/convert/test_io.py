@@ -1,4 +1,4 @@
-"""Tests of reading and writing checkpoint files."""
+"""Reading and writing checkpoint files."""
 
 import os
 import pickle
@@ -124,14 +124,14 @@ def test_code_in_a_file_is_refused_and_not_run(kind: str, tmp_path: Path) -> Non
 
 def test_text_in_npz_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", w=np.ones(2), note=np.array("text"))
-    with pytest.raises(ValueError, match="note is refused: dtype <U4"):
+    with pytest.raises(ValueError, match="note is refused: dtype must be numeric, got <U4"):
         load_checkpoint(tmp_path / "a.npz")
 
 
 @pytest.mark.parametrize("content", [b"", b"hello, not a checkpoint", b"cos\nsystem\n."])
 def test_other_files_are_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.pth").write_bytes(content)
-    with pytest.raises(ValueError, match="no npz, msgpack, safetensors or PyTorch file"):
+    with pytest.raises(ValueError, match="must be an npz, msgpack, safetensors or PyTorch file"):
         load_checkpoint(tmp_path / "a.pth")
 
 
@@ -151,10 +151,17 @@ def test_files_cut_short_are_a_clear_error(name: str, keep: float, tmp_path: Pat
 
 
 def test_missing_files(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no checkpoint at"):
+    with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
         load_checkpoint(tmp_path / "none.npz")
     with pytest.raises(FileNotFoundError, match="no .safetensors or .bin file"):
         load_checkpoint(tmp_path)
+
+
+def test_damaged_config_of_a_folder(tmp_path: Path) -> None:
+    save_huggingface(tmp_path / "hf", WEIGHTS, {"num_frames": 32})
+    (tmp_path / "hf" / "config.json").write_text("{")
+    with pytest.raises(ValueError, match="hf is damaged: Expecting"):
+        load_checkpoint(tmp_path / "hf")
 
 
 def test_file_without_state_dict(tmp_path: Path) -> None:

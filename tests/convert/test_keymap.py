@@ -1,4 +1,4 @@
-"""Tests of key maps."""
+"""Key maps."""
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ def test_rules_run_over_all_blocks_and_back() -> None:
     result = apply_rules(state, RULES)
     expected = torch.cat([state[f"l.11.{part}.weight"] for part in "qkv"])
     assert torch.equal(result.state["blocks.11.qkv.weight"], expected)
-    assert result.lacking == ["fc"]
+    assert result.missing == ["fc"]
     assert [count for _, count in result.mapped] == [1, 12, 12]
 
     back = apply_rules(result.state, [rule.reversed() for rule in RULES]).state

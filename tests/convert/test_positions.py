@@ -1,4 +1,4 @@
-"""Tests of reading a grid off a flat position table."""
+"""Grids of flat position tables."""
 
 import pytest
 import torch
@@ -24,7 +24,7 @@ def test_frame_grid_that_does_not_fit(given: tuple) -> None:
 def test_clip_grid() -> None:
     assert clip_grid(16 * 196, (2, 16, 16)) == (16, 14, 14)
     assert clip_grid(4 * 4 * 6, (2, 8, 8), (4, 4, 6)) == (4, 4, 6)
-    with pytest.raises(ValueError, match="is no grid of"):
+    with pytest.raises(ValueError, match="does not fit the grid"):
         clip_grid(96, (2, 8, 8), (4, 4, 4))
     with pytest.raises(ValueError, match=r"could be one of .*\(6, 4, 4\)"):
         clip_grid(96, (2, 8, 8))

@@ -1,4 +1,4 @@
-"""Scenic's ViViT: what the golden files don't show (those compare the logits)."""
+"""Scenic's ViViT. The golden files compare the logits."""
 
 import pytest
 import torch
@@ -59,7 +59,7 @@ def test_prefixes_and_train_state(prefix: str) -> None:
     state["optimizer/state/param_states/cls/momentum"] = torch.zeros(1)
     result = from_scenic(state, grid=GRID)
     assert len(result.ignored) == 3
-    assert result.lacking == ["cls_head.fc_cls.weight", "cls_head.fc_cls.bias"]
+    assert result.missing == ["cls_head.fc_cls.weight", "cls_head.fc_cls.bias"]
     assert result.num_heads == HEADS
     kernel = result.state["backbone.embed.proj.weight"]
     assert torch.equal(kernel[5, 1, 1], plain["embedding/kernel"][1, :, :, 1, 5])
@@ -103,8 +103,8 @@ def test_frame_kernel_becomes_a_tubelet_of_one_frame() -> None:
     assert result.state["backbone.embed.proj.weight"].shape == (D, 3, 1, 4, 4)
 
 
-def test_grid_must_be_given_where_the_length_does_not_tell() -> None:
-    with pytest.raises(ValueError, match=r"12 vectors does not tell its grid"):
+def test_ambiguous_grid_must_be_given() -> None:
+    with pytest.raises(ValueError, match=r"12 vectors is ambiguous"):
         from_scenic(scenic())
 
 
@@ -116,7 +116,7 @@ def test_grid_must_be_given_where_the_length_does_not_tell() -> None:
         "Transformer/encoderblock_0/MultiHeadDotProductAttention_0/query/kernel",
     ],
 )
-def test_missing_name_is_named(name: str) -> None:
+def test_missing_and_unknown_names_are_listed(name: str) -> None:
     state = scenic()
     state["odd/name"] = state.pop(name)
     with pytest.raises(ValueError, match=rf"missing.*{name}.*unknown.*odd/name"):

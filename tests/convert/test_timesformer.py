@@ -5,7 +5,7 @@ import torch
 from mmengine.registry import DefaultScope
 from torch import nn
 
-from mmvidformer.convert.files import convert_file
+from mmvidformer.convert import convert_file
 from mmvidformer.convert.timesformer import DIALECTS, from_timesformer, to_timesformer
 from mmvidformer.models import TimeSformer
 
@@ -124,7 +124,61 @@ def test_missing_and_unknown_names_are_listed() -> None:
         from_timesformer({"mystery": torch.zeros(1)})
 
 
-def test_the_command_takes_them_and_writes_a_huggingface_folder(tmp_path: Path) -> None:
+def huggingface(**options: object) -> nn.Module:
+    from transformers import TimesformerConfig, TimesformerForVideoClassification
+
+    sizes = dict(image_size=16, patch_size=8, num_frames=3, hidden_size=16, num_hidden_layers=2)
+    config = TimesformerConfig(
+        **sizes, num_attention_heads=4, intermediate_size=32, num_labels=5, **options
+    )
+    return shake(TimesformerForVideoClassification(config))
+
+
+def test_huggingface_folder_contains_the_number_of_heads(tmp_path: Path) -> None:
+    theirs = huggingface()
+    theirs.save_pretrained(tmp_path / "hf")
+    report = convert_file(tmp_path / "hf", tmp_path / "a.pth")
+    assert "note" not in report
+    converted = torch.load(tmp_path / "a.pth", weights_only=True)
+    settings, state = converted["meta"]["backbone"], converted["state_dict"]
+    assert settings["arch"] == dict(embed_dims=16, depth=2, mlp_ratio=2.0, num_heads=4)
+    model = TimeSformer(**settings).eval()
+    model.load_state_dict(
+        {k.removeprefix("backbone."): v for k, v in state.items() if k.startswith("backbone.")}
+    )
+    clip = torch.randn(2, 3, 3, 16, 16)
+    with torch.no_grad():
+        weight, bias = (state[f"cls_head.fc_cls.{kind}"] for kind in ("weight", "bias"))
+        logits = nn.functional.linear(model(clip), weight, bias)
+        torch.testing.assert_close(
+            logits, theirs(clip.transpose(1, 2)).logits, atol=1e-4, rtol=1e-4
+        )
+
+
+@pytest.mark.parametrize("option", [{"hidden_act": "relu"}, {"layer_norm_eps": 1e-12}])
+def test_other_huggingface_models_are_refused(option: dict, tmp_path: Path) -> None:
+    huggingface(**option).save_pretrained(tmp_path / "hf")
+    with pytest.raises(ValueError, match=rf"{next(iter(option))} must be .*got"):
+        convert_file(tmp_path / "hf", tmp_path / "a.pth")
+
+
+def test_trained_checkpoints_need_their_scheme_for_huggingface(tmp_path: Path) -> None:
+    state = {
+        f"backbone.{k}": v for k, v in ours("joint_space_time", img_size=16).state_dict().items()
+    }
+    torch.save({"state_dict": state}, tmp_path / "a.pth")
+    arguments = dict(
+        source=tmp_path / "a.pth", target=tmp_path / "hf", to="huggingface", num_heads=2
+    )
+    with pytest.raises(ValueError, match="does not contain its scheme; give one of space_only"):
+        convert_file(**arguments)
+    convert_file(**arguments, scheme="joint_space_time")
+    assert '"attention_type": "joint_space_time"' in (tmp_path / "hf" / "config.json").read_text()
+    with pytest.raises(ValueError, match="HuggingFace has no model like .* with scheme 'axial'"):
+        convert_file(**arguments, scheme="axial")
+
+
+def test_official_file_becomes_a_huggingface_folder(tmp_path: Path) -> None:
     from transformers import TimesformerForVideoClassification
 
     theirs = shake(ours("divided_space_time", img_size=16))
@@ -133,8 +187,11 @@ def test_the_command_takes_them_and_writes_a_huggingface_folder(tmp_path: Path) 
     official = to_timesformer(state, "divided_space_time")
     torch.save({"model_state": official, "epoch": 3}, tmp_path / "a.pyth")
 
+    report = convert_file(tmp_path / "a.pyth", tmp_path / "b.pth")
+    assert "note: the source does not contain num_heads; add it to arch" in report
     report = convert_file(tmp_path / "a.pyth", tmp_path / "b.pth", num_heads=2)
-    assert "recognised: TimeSformer" in report
+    assert "note" not in report
+    assert "format: TimeSformer" in report
     converted = torch.load(tmp_path / "b.pth", weights_only=True)
     settings = converted["meta"]["backbone"]
     assert settings == {

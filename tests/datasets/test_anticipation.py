@@ -1,7 +1,5 @@
 import sys
 from collections.abc import Callable, Iterator
-from fractions import Fraction
-from math import floor
 from pathlib import Path
 
 import cv2
@@ -13,13 +11,12 @@ from mmengine.registry import DefaultScope
 from torch import Tensor
 
 from mmvidformer.datasets import anticipation
-from mmvidformer.datasets.motion.video import write_independent_frames
+from mmvidformer.datasets.motion.files import write_video
 from mmvidformer.datasets.transforms import lmdb_decode
-from mmvidformer.datasets.transforms.observe_before import ObserveBefore, observed_frames
 from mmvidformer.registry import DATASETS, TRANSFORMS
 
 ACTIONS = "id,verb,noun,action\n0,0,1,take cup\n1,1,1,wash cup\n2,1,0,wash pan\n"
-# Starts 1.8 s, 0.2 s and 0.26 s after the video's, at 30 frames a second.
+# Actions start at 1.8 s, 0.2 s and 0.26 s, at 30 frames per second.
 LISTED = " 00007, P01_01, 0054, 0060, 001, 000, 02\n8,P01_01,6,9,0,1,0\n9,P01_01,8,9,0,1,0\n"
 OFFICIAL = (
     "narration_id,participant_id,video_id,start_timestamp,stop_timestamp,verb_class,noun_class\n"
@@ -40,8 +37,8 @@ def scope() -> Iterator[None]:
         yield
 
 
-def film(number: int) -> np.ndarray:
-    """Yellow frame (RGB) of a film, whose brightness tells its number, from 1."""
+def frame(number: int) -> np.ndarray:
+    """A yellow RGB frame whose brightness encodes its number, from 1."""
     return np.full((64, 64, 3), (4 * number, 4 * number, 0), np.uint8)
 
 
@@ -51,13 +48,13 @@ def jpeg(image: np.ndarray) -> bytes:
 
 @pytest.fixture(scope="module")
 def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two seconds of film at 30 frames a second, as images and as video, and its csv files."""
+    """Two seconds of video at 30 frames per second, its frames as images, and csv files."""
     root = tmp_path_factory.mktemp("kitchen")
     (root / "P01_01").mkdir()
     for i in range(1, 61):
-        (root / "P01_01" / f"frame_{i:010}.jpg").write_bytes(jpeg(film(i)))
-    frames = np.stack([film(i) for i in range(1, 61)])
-    write_independent_frames(root / "P01_01.mp4", frames, fps=30)
+        (root / "P01_01" / f"frame_{i:010}.jpg").write_bytes(jpeg(frame(i)))
+    frames = np.stack([frame(i) for i in range(1, 61)])
+    write_video(root / "P01_01.mp4", frames, fps=30)
     (root / "actions.csv").write_text(ACTIONS)
     (root / "listed.csv").write_text(LISTED)
     (root / "official.csv").write_text(OFFICIAL)
@@ -96,14 +93,14 @@ def over_lmdb(root: Path, decode: dict | None = None, **kwargs) -> object:
 
 
 def levels(inputs: Tensor) -> list[int]:
-    """Numbers of the frames; JPEG moves a brightness by less than 2."""
+    """Numbers of the frames; JPEG changes a brightness by less than 2."""
     red, green, blue = inputs[0].float().mean((2, 3))
     assert blue.max() < 8
     return ((red + green) / 8).round().int().tolist()
 
 
 class Frames:
-    """Writes an LMDB, which it keeps closed between the changes."""
+    """Writes an LMDB, which is closed between changes."""
 
     def __init__(self, path: Path) -> None:
         self.path = str(path)
@@ -124,7 +121,7 @@ def frames(kitchen: Path) -> Iterator[Frames]:
     """An LMDB with frames 1 to 60 of P01_01 as JPEG."""
     frames = Frames(kitchen / "rgb")
     for i in range(1, 61):
-        frames.put(i, jpeg(film(i)))
+        frames.put(i, jpeg(frame(i)))
     yield frames
     lmdb_decode._open.cache_clear()
 
@@ -144,7 +141,7 @@ def test_each_source_shows_the_frames_before_the_action(
     assert sample["data_samples"].gt_label.tolist() == [1, 0, 2]
 
 
-def test_what_starts_too_early_is_left_out_and_named(
+def test_segments_that_start_too_early_are_skipped(
     kitchen: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = []
@@ -153,10 +150,12 @@ def test_what_starts_too_early_is_left_out_and_named(
     assert metainfo["actions"] == [(0, 1), (1, 1), (1, 0)]
     found = [(d["narration_id"], d["gt_label"].tolist()) for d in metainfo["discarded"]]
     assert found == [("8", [0, 1, 0]), ("9", [0, 1, 0])]
-    assert "listed.csv: 1 segments; 2 more start too early" in said[0]
+    assert "listed.csv: 1 segments; skipped 2 that no frame precedes" in said[0]
 
 
-def test_frames_before_the_video_are_replaced_by_the_first(kitchen: Path, tmp_path: Path) -> None:
+def test_frames_before_the_video_are_replaced_by_the_first_observed(
+    kitchen: Path, tmp_path: Path
+) -> None:
     ann = tmp_path / "a.csv"
     ann.write_text("8,P01_01,9,12,0,1,0\n9,P01_01,19,20,0,1,0\n")
     dataset = build(kitchen, ann_file=str(ann))
@@ -171,23 +170,12 @@ def test_official_csv_gives_the_same_segments(kitchen: Path) -> None:
     assert [d["narration_id"] for d in official.metainfo["discarded"]] == ["8", "9"]
 
 
-def test_times_are_rounded_as_in_the_lists_of_rulstm(kitchen: Path, tmp_path: Path) -> None:
+def test_times_are_rounded_as_in_rulstm_lists(kitchen: Path, tmp_path: Path) -> None:
     """P01_12_23 of EPIC-Kitchens-100 starts at 67.1 s, frame 2013 - 1 by floating point."""
     ann = tmp_path / "a.csv"
     ann.write_text(OFFICIAL + "P01_12_23,P01,P01_12,00:01:07.10,00:01:07.64,0,1\n")
     dataset = build(kitchen, ann_file=str(ann))
     assert dataset.get_data_info(1)["action_start"] == 2012 / 30
-
-
-def test_official_csv_is_split_by_videos(kitchen: Path, tmp_path: Path) -> None:
-    ann, videos = tmp_path / "a.csv", tmp_path / "videos.csv"
-    ann.write_text(OFFICIAL + "10,P02,P02_01,00:00:09.00,00:00:09.30,0,1\n")
-    videos.write_text("P02_01\n")
-    dataset = build(kitchen, ann_file=str(ann), video_file=str(videos))
-    assert [dataset.get_data_info(i)["narration_id"] for i in range(len(dataset))] == ["10"]
-    videos.write_text("P02_01\nP09_01\n")
-    with pytest.raises(ValueError, match=r"videos\.csv: not in .*a\.csv: \['P09_01'\]"):
-        build(kitchen, ann_file=str(ann), video_file=str(videos))
 
 
 def test_test_sets_have_no_labels(kitchen: Path, tmp_path: Path) -> None:
@@ -207,7 +195,7 @@ def test_frames_at_the_videos_own_rate(kitchen: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"listed\.csv, line 1: no frame rate of video P01_01"):
         build(kitchen, fps=str(info))
     info.write_text("video_id,duration,fps,resolution\nP01_01,4,?,64x64\n")
-    with pytest.raises(ValueError, match=r"info\.csv, line 2: no video with its positive frame"):
+    with pytest.raises(ValueError, match=r"info\.csv, line 2: no video with a positive frame"):
         build(kitchen, fps=str(info))
 
 
@@ -228,7 +216,7 @@ def test_features_of_an_lmdb(kitchen: Path, frames: Frames) -> None:
         np.testing.assert_array_equal(seen, features[SEEN].reshape(4, 24))
 
 
-def test_bad_frames_of_an_lmdb_are_named(kitchen: Path, frames: Frames) -> None:
+def test_bad_frames_of_an_lmdb(kitchen: Path, frames: Frames) -> None:
     with pytest.raises(ValueError, match=r"frame_0000000024\.jpg' has \d+ bytes.* 96"):
         over_lmdb(kitchen, {"feature_shape": (24,)})[0]
     lmdb_decode._open.cache_clear()
@@ -241,42 +229,16 @@ def test_bad_frames_of_an_lmdb_are_named(kitchen: Path, frames: Frames) -> None:
         over_lmdb(kitchen)[0]
 
 
-def test_two_data_sets_of_a_process_read_the_same_lmdb(kitchen: Path, frames: Frames) -> None:
+def test_two_datasets_of_a_process_read_the_same_lmdb(kitchen: Path, frames: Frames) -> None:
     first, second = over_lmdb(kitchen), over_lmdb(kitchen)
     assert torch.equal(first[0]["inputs"], second[0]["inputs"])
 
 
-def test_lmdb_is_asked_for_when_it_is_needed(
-    kitchen: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_lmdb_package_is_named(kitchen: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lmdb", None)
     dataset = over_lmdb(kitchen)
     with pytest.raises(ImportError, match="pip install lmdb"):
         dataset[0]
-
-
-def test_frame_numbers_follow_floating_point() -> None:
-    """As written by RULSTM, step by step; exact arithmetic differs, which the test would see."""
-    exact_differs = 0
-    for start in range(110, 3000):
-        found = observed_frames(start / 30).tolist()
-        assert found == [floor((start / 30 - 0.25 * m) * 30) for m in range(14, 0, -1)]
-        exact = [floor((Fraction(start, 30) - Fraction(m, 4)) * 30) for m in range(14, 0, -1)]
-        exact_differs += sum(a != b for a, b in zip(found, exact, strict=True))
-    assert 0.01 < exact_differs / (2890 * 14) < 0.03
-
-
-def test_a_video_that_is_too_short_is_named() -> None:
-    results = {"filename": "P01_01.mp4", "action_start": 10.0, "avg_fps": 30.0}
-    results |= {"start_index": 0, "total_frames": 292}
-    assert ObserveBefore().transform(dict(results))["frame_inds"][-1] == 291
-    with pytest.raises(ValueError, match=r"P01_01\.mp4 has 291 frames.* 10\.00 s needs frame 292"):
-        ObserveBefore().transform(results | {"total_frames": 291})
-
-
-def test_few_frames_a_second_give_the_first_frame() -> None:
-    results = {"action_start": 9 / 30, "avg_fps": 2.0, "start_index": 1}
-    assert ObserveBefore(num_steps=2).transform(results)["frame_inds"].tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -284,11 +246,11 @@ def test_few_frames_a_second_give_the_first_frame() -> None:
     [
         ("7,P01_01,54,60,1,0\n", r"a\.csv, line 1: 6 fields"),
         ("7,P01_01,54,60,1,0,2\n7,P01_01,x,60,1,0,2\n", r"line 2: start is 'x', not a whole"),
-        ("7,P01_01,0,60,1,0,2\n", "line 1: start 0; frames count from 1"),
+        ("7,P01_01,0,60,1,0,2\n", "line 1: start is 0, but frames are numbered from 1"),
         ("7,P01_01,54,60,2,0,2\n", "line 1: verb 2 is not in 0 to 1"),
         ("7,P01_01,54,60,1,0,3\n", "line 1: action 3 is not in 0 to 2"),
         ("7,P01_01,54,60,1,0,1\n", "line 1: action 1 is not verb 1 with noun 0 in .*actions.csv"),
-        ("8,P01_01,6,9,0,1,0\n", "no frame can be observed before any segment"),
+        ("8,P01_01,6,9,0,1,0\n", "no frame precedes any segment"),
         ("", "has no segments"),
         (OFFICIAL.replace("01.80", "1m80"), "line 2: start_timestamp is '00:00:1m80', not HH"),
         (OFFICIAL.replace(",0,1\n", ",0,0\n"), "line 3: verb 0 with noun 0 is no action of"),
@@ -296,7 +258,7 @@ def test_few_frames_a_second_give_the_first_frame() -> None:
         (OFFICIAL.replace("narration_id", "id"), "line 2: no narration_id"),
     ],
 )
-def test_wrong_annotations_are_named(kitchen: Path, tmp_path: Path, ann: str, match: str) -> None:
+def test_invalid_annotations(kitchen: Path, tmp_path: Path, ann: str, match: str) -> None:
     (tmp_path / "a.csv").write_text(ann)
     with pytest.raises(ValueError, match=match):
         build(kitchen, ann_file=str(tmp_path / "a.csv"))
@@ -306,25 +268,20 @@ def test_wrong_annotations_are_named(kitchen: Path, tmp_path: Path, ann: str, ma
     ("actions", "match"),
     [
         ("id,verb\n0,0\n", "has no column noun"),
-        ("id,verb,noun\n0,0,1\n2,1,1\n", r"line 3: action 2 where 1 should follow"),
+        ("id,verb,noun\n0,0,1\n2,1,1\n", r"line 3: id is 2, expected 1"),
         ("id,verb,noun\n0,zero,1\n", r"line 2: verb is 'zero'"),
     ],
 )
-def test_wrong_lists_of_actions_are_named(
-    kitchen: Path, tmp_path: Path, actions: str, match: str
-) -> None:
+def test_invalid_lists_of_actions(kitchen: Path, tmp_path: Path, actions: str, match: str) -> None:
     (tmp_path / "actions.csv").write_text(actions)
     with pytest.raises(ValueError, match=match):
         build(kitchen, action_file=str(tmp_path / "actions.csv"))
 
 
-def test_wrong_arguments_are_named(kitchen: Path) -> None:
-    with pytest.raises(ValueError, match="needs one mmvidformer.ObserveBefore, it has 0"):
+def test_invalid_arguments(kitchen: Path) -> None:
+    with pytest.raises(ValueError, match="must have one mmvidformer.ObserveBefore, got 0"):
         build(kitchen, [{"type": "RawFrameDecode"}])
     with pytest.raises(ValueError, match="data_prefix must have one of .* got"):
         build(kitchen, data_prefix={"path": "x"})
-    for kwargs in ({"time_step": 0}, {"num_steps": 0}):
-        with pytest.raises(ValueError, match="must be positive, got"):
-            TRANSFORMS.build({"type": "mmvidformer.ObserveBefore", **kwargs})
     with pytest.raises(ValueError, match=r"must be \(C,\) or \(C, H, W\), got"):
         TRANSFORMS.build({"type": "mmvidformer.LmdbDecode", "feature_shape": (2, 3)})

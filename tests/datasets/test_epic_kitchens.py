@@ -17,7 +17,7 @@ PACK = [{"type": "FormatShape", "input_format": "NCTHW"}, {"type": "PackActionIn
 
 
 def levels(inputs: Tensor) -> list[int]:
-    """Number of each frame by its grey, which is 5 a frame; MPEG-4 loses up to 4 of it."""
+    """Number of each frame, 5 gray levels apart; MPEG-4 loses up to 4."""
     return [int(frame.float().mean() + 4) // 5 for frame in inputs[0].permute(1, 0, 2, 3)]
 
 
@@ -30,7 +30,7 @@ def scope() -> Iterator[None]:
 
 @pytest.fixture
 def kitchen(tmp_path: Path) -> Path:
-    """A film of 40 frames whose grey tells the frame, as video and as images, and its csv."""
+    """A video of 40 frames whose gray level encodes the frame, its frames as images, and a csv."""
     writer = cv2.VideoWriter(
         str(tmp_path / "P01_01.mp4"), cv2.VideoWriter_fourcc(*"mp4v"), 25, (64, 64)
     )
@@ -84,7 +84,7 @@ def test_only_the_segment_is_decoded(kitchen: Path, make) -> None:
     assert first["data_samples"].gt_label.tolist() == [7, 3]
 
 
-def test_a_segment_that_outlasts_the_video_is_cut(kitchen: Path) -> None:
+def test_segments_are_cut_at_the_end_of_the_video(kitchen: Path) -> None:
     shown = levels(over_videos(kitchen)[1]["inputs"])
     assert shown == [28, 29, 30, 31]  # the middle of frames 20 to 39
 
@@ -94,17 +94,17 @@ def test_official_paths_are_the_default(kitchen: Path) -> None:
     assert info["filename"] == str(kitchen / "P01" / "videos" / "P01_01.MP4")
 
 
-def test_csv_of_the_motion_data_set_is_read(tmp_path: Path) -> None:
-    from mmvidformer.datasets.motion.rules import MotionSpec, list_clips, make_dataset
+def test_motion_dataset(tmp_path: Path) -> None:
+    from mmvidformer.datasets.motion.directions import DirectionsSpec
 
-    spec = MotionSpec(train=4, val=1, test=1)
-    make_dataset(spec, tmp_path)
+    spec = DirectionsSpec(train=4, val=1, test=1)
+    spec.write(tmp_path)
     dataset = over_videos(
         tmp_path, ann_file=str(tmp_path / "train.csv"), name="train/{video_id}.mp4",
         num_classes=(4, 4),
     )  # fmt: skip
     labels = [dataset[i]["data_samples"].gt_label.tolist() for i in range(4)]
-    assert labels == [[clip.noun, clip.verb] for clip in list_clips(spec, "train")]
+    assert labels == [[clip.noun, clip.verb] for clip in spec.clips("train")]
 
 
 @pytest.mark.parametrize(
@@ -114,20 +114,28 @@ def test_csv_of_the_motion_data_set_is_read(tmp_path: Path) -> None:
         (f"{HEADER}\nx,P01,P01_01,1,5,97,0\n", r"line 2: verb_class 97 is not in 0 to 96"),
         (f"{HEADER}\nx,P01,P01_01,1,5,0,300\n", r"line 2: noun_class 300 is not in 0 to 299"),
         (f"{HEADER}\nx,P01,P01_01,1,5,0,0\ny,P01,P01_01,9,5,0,0\n", r"line 3: frames 9 to 5"),
-        (f"{HEADER}\nx,P01,P01_01,one,5,0,0\n", r"line 2: not a number.*'one'"),
+        (
+            f"{HEADER}\nx,P01,P01_01,one,5,0,0\n",
+            r"line 2: start_frame is 'one', not a whole number",
+        ),
     ],
 )
-def test_wrong_annotations_are_named(kitchen: Path, content: str, match: str) -> None:
+def test_invalid_annotations(kitchen: Path, content: str, match: str) -> None:
     (kitchen / "a.csv").write_text(content)
     with pytest.raises(ValueError, match=match):
         over_videos(kitchen)
 
 
-def test_column_that_the_name_needs_is_named(kitchen: Path) -> None:
+def test_further_fields_are_ignored(kitchen: Path) -> None:
+    (kitchen / "a.csv").write_text(f"{HEADER}\nx,P01,P01_01,1,5,0,0,more\n")
+    assert len(over_videos(kitchen)) == 1
+
+
+def test_unknown_column_in_the_name(kitchen: Path) -> None:
     with pytest.raises(ValueError, match=r"line 2: no column 'kitchen' for the name"):
         over_videos(kitchen, name="{kitchen}/{video_id}.mp4")
 
 
-def test_wrong_prefix_is_named(kitchen: Path) -> None:
-    with pytest.raises(ValueError, match="either 'video' or 'img'"):
+def test_invalid_prefix(kitchen: Path) -> None:
+    with pytest.raises(ValueError, match=r"must have one of .'video', 'img'.,"):
         over_videos(kitchen, data_prefix={})

@@ -47,7 +47,7 @@ def test_items_are_clips_of_one_frame(tmp_path: Path) -> None:
     assert all((item["inputs"][0, 1:] == 0).all() for item in items)
 
 
-def test_a_validation_set_may_lack_classes(tmp_path: Path) -> None:
+def test_validation_sets_may_lack_classes(tmp_path: Path) -> None:
     write(tmp_path, "train/ape/1.png", "train/cat/1.png", "val/cat/2.png")
     val = build(tmp_path / "val", classes_from=str(tmp_path / "train"), test_mode=True)
     assert [val[0]["data_samples"].gt_label.item()] == [1]

@@ -1,18 +1,19 @@
-"""Lists of one's own videos, and the tool that writes them."""
+"""One's own labeled videos, and their lists."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from mmaction.datasets import VideoDataset
 
-from mmvidformer.datasets.own_lists import read_lists, write_lists
 from mmvidformer.datasets.own_videos import (
-    LabelledVideo,
-    count_splits,
+    LabeledVideo,
     read_class_folders,
     read_labels_csv,
-    share_out,
+    read_lists,
+    split_sizes,
     split_videos,
+    write_lists,
 )
 
 
@@ -35,19 +36,21 @@ def touch(root: Path, *names: str) -> None:
         (5, 0.49, 0.5, (1, 2, 2)),
     ],
 )
-def test_a_class_is_shared_out(count, val, test, expected) -> None:
-    assert share_out(count, val, test) == expected
+def test_sizes_of_the_splits(count, val, test, expected) -> None:
+    assert split_sizes(count, val, test) == expected
 
 
 def test_splits_are_stratified_and_repeat() -> None:
-    videos = [LabelledVideo(Path(f"{c}/{i}.mp4"), c) for c in "ab" for i in range(20)]
+    videos = [LabeledVideo(Path(f"{c}/{i}.mp4"), c) for c in "ab" for i in range(20)]
     one = split_videos(videos, seed=1)
-    assert count_splits(one) == {"a": (14, 3, 3), "b": (14, 3, 3)}
+    counts = Counter((video.label, video.split) for video in one)
+    for label in "ab":
+        assert [counts[label, split] for split in ("train", "val", "test")] == [14, 3, 3]
     assert one == split_videos(videos[::-1], seed=1)
     assert one != split_videos(videos, seed=2)
-    # What a class's videos are for does not change with another class.
+    # The draw of a class does not depend on other classes.
     assert [v for v in one if v.label == "a"] == split_videos(videos[:20], seed=1)
-    with pytest.raises(ValueError, match="leave some to train: 0.5, 0.5"):
+    with pytest.raises(ValueError, match="below 1 together, got 0.5, 0.5"):
         split_videos(videos, 0.5, 0.5)
 
 
@@ -63,7 +66,7 @@ def test_folders_of_classes(tmp_path) -> None:
     touch(split, "train/run/a.mp4", "test/run/b.mp4")
     found = split_videos(read_class_folders(split)[0])
     assert [(v.label, v.split) for v in found] == [("run", "test"), ("run", "train")]
-    with pytest.raises(ValueError, match="holds no video as class/video.mp4; its videos: 1"):
+    with pytest.raises(ValueError, match="has no CLASS/VIDEO, only 1 videos"):
         read_class_folders(tmp_path / "walk")
 
 
@@ -72,14 +75,14 @@ def test_csv(tmp_path) -> None:
     file.write_text("path,label,split\na.mp4, run,\nb.mp4,walk,val\na.mp4,run,\n")
     videos = read_labels_csv(file)
     assert videos == [
-        LabelledVideo(tmp_path / "a.mp4", "run"),
-        LabelledVideo(tmp_path / "b.mp4", "walk", "val"),
+        LabeledVideo(tmp_path / "a.mp4", "run"),
+        LabeledVideo(tmp_path / "b.mp4", "walk", "val"),
     ]
     for text, message in (
-        ("video,label\n", "needs the columns path,label"),
+        ("video,label\n", "has no column path, only"),
         ("path,label\na.mp4,\n", "line 2: path or label is empty"),
-        ("path,label,split\na.mp4,run,dev\n", "got 'dev'"),
-        ("path,label\na.mp4,run\na.mp4,walk\n", "has label 'run' .*and 'walk'"),
+        ("path,label,split\na.mp4,run,dev\n", "split must be one of .*, got 'dev'"),
+        ("path,label\na.mp4,run\na.mp4,walk\n", "has label 'walk' .*but 'run'"),
         ("path,label\n", "lists no videos"),
     ):
         file.write_text(text)
@@ -90,8 +93,8 @@ def test_csv(tmp_path) -> None:
 @pytest.mark.parametrize("name", ["a.mp4", "a b.mp4"], ids=["plain", "blank"])
 def test_mmaction_reads_the_lists(tmp_path, name) -> None:
     videos = [
-        LabelledVideo(tmp_path / "run" / name, "run", "train"),
-        LabelledVideo(tmp_path / "walk" / "c.mp4", "walk", "train"),
+        LabeledVideo(tmp_path / "run" / name, "run", "train"),
+        LabeledVideo(tmp_path / "walk" / "c.mp4", "walk", "train"),
     ]
     lists = write_lists(videos, tmp_path)
     assert lists == read_lists(tmp_path)
@@ -112,11 +115,20 @@ def test_mmaction_reads_the_lists(tmp_path, name) -> None:
         write_lists(videos, tmp_path)
 
 
-def test_lists_say_what_is_wrong(tmp_path) -> None:
+def test_lists_may_mix_absolute_and_relative_paths(tmp_path) -> None:
+    (tmp_path / "classes.txt").write_text("run\nwalk\n")
+    (tmp_path / "train.txt").write_text("/elsewhere/a.mp4 0\nb.mp4 1\n")
+    prefix = read_lists(tmp_path).prefix
+    dataset = VideoDataset(str(tmp_path / "train.txt"), [], data_prefix=dict(video=prefix))
+    found = [dataset.get_data_info(i)["filename"] for i in range(2)]
+    assert found == ["/elsewhere/a.mp4", str(tmp_path / "b.mp4")]
+
+
+def test_invalid_lists(tmp_path) -> None:
     with pytest.raises(ValueError, match="lists cannot hold; rename it"):
-        write_lists([LabelledVideo(tmp_path / "a\tb.mp4", "run", "train")], tmp_path)
+        write_lists([LabeledVideo(tmp_path / "a\tb.mp4", "run", "train")], tmp_path)
     with pytest.raises(ValueError, match="no video is for training"):
-        write_lists([LabelledVideo(tmp_path / "a.mp4", "run", "val")], tmp_path)
+        write_lists([LabeledVideo(tmp_path / "a.mp4", "run", "val")], tmp_path)
     with pytest.raises(FileNotFoundError, match="make_annotations.py"):
         read_lists(tmp_path)
     (tmp_path / "classes.txt").write_text("run\n")

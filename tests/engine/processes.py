@@ -1,16 +1,16 @@
-"""What each of two processes does in test_several_processes.py: ``processes.py CASE FOLDER``."""
+"""What each of two processes does in test_lost_processes.py: ``processes.py CASE FOLDER``."""
 
 import os
 import signal
 import sys
 
 import torch
-from conftest import Line, Numbers
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.registry import DATASETS, HOOKS, MODELS
 
 from mmvidformer.engine.launch import launched
+from tests.engine.toys import Line, Numbers
 
 CASE, FOLDER = sys.argv[1:]
 RANK = int(os.environ["RANK"])
@@ -22,7 +22,7 @@ MODELS.register_module()(Line)
 
 @HOOKS.register_module()
 class Trouble(Hook):
-    """The second process meets what the case is about, in step 4."""
+    """What happens to the second process in step 4."""
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         if RANK == 1 and runner.iter == 3:
@@ -58,8 +58,7 @@ def main() -> None:
             optim_wrapper=dict(optimizer=dict(type="SGD", lr=1e-3)),
             default_hooks=dict(
                 checkpoint=dict(type="mmvidformer.AtomicCheckpointHook", interval=1),
-                preemption=dict(type="mmvidformer.PreemptionHook"),
-                non_finite=dict(type="mmvidformer.NonFiniteLossHook", policy=policy),
+                training_guard=dict(type="mmvidformer.TrainingGuardHook", non_finite=policy),
             ),
             randomness=dict(seed=0),
         )

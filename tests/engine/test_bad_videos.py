@@ -1,31 +1,154 @@
-"""The policy of a config reaches its data sets."""
+"""The policy for bad videos in a run."""
 
-from mmengine.config import Config
+import csv
+from types import SimpleNamespace
 
-from mmvidformer.engine.bad_videos import use_bad_video_policy
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+from mmvidformer import get_config, list_configs
+from mmvidformer.datasets.decoding.safe_dataset import SafeDataset
+from mmvidformer.engine.bad_videos import BadVideoHook
 
 
-def test_the_policy_is_laid_on_every_data_set_once():
-    inner = dict(type="VideoDataset", ann_file="x.txt")
-    own = dict(type="mmvidformer.SafeDataset", dataset=inner, on_bad_video="raise")
-    cfg = Config(
-        dict(
-            train_dataloader=dict(dataset=inner),
-            val_dataloader=dict(dataset=own),
-            test_dataloader=None,
-            bad_videos=dict(on_bad_video="resample", time_limit=9),
-        )
+class Numbers:
+    """The numbers 0 to 39; some cannot be read."""
+
+    metainfo: dict = {}
+
+    def __init__(self, bad=()):
+        self.bad = set(bad)
+
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, idx):
+        if idx in self.bad:
+            raise OSError("cannot be read")
+        return {"x": float(idx)}
+
+    def get_data_info(self, idx):
+        return {"filename": f"{idx}.mp4"}
+
+
+class Wrapper(Numbers):
+    """A dataset of a dataset, such as MMEngine's ``RepeatDataset``."""
+
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def __getitem__(self, idx):
+        return self.dataset[idx]
+
+
+def loader_of(dataset, **options):
+    options = {"num_workers": 0, **options}
+    return dict(
+        dataset=dataset,
+        batch_size=4,
+        collate_fn=dict(type="default_collate"),
+        sampler=dict(type="mmvidformer.ResumableSampler", shuffle=False),
+        **options,
     )
-    for _ in range(2):
-        use_bad_video_policy(cfg)
-    assert cfg.train_dataloader.dataset == dict(
-        type="mmvidformer.SafeDataset", dataset=inner, on_bad_video="resample", time_limit=9
+
+
+def hook(**policy):
+    return dict(type="mmvidformer.BadVideoHook", time_limit=None, **policy)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_run_replaces_and_lists_bad_samples(toy, workers):
+    runner = toy(
+        hooks=[hook(max_bad_share=0.05)],
+        train_dataloader=loader_of(Numbers({7, 33}), num_workers=workers),
     )
-    assert cfg.val_dataloader.dataset == own
-    assert cfg.custom_hooks == [dict(type="mmvidformer.BadVideoHook")]
+    runner.train()
+    seen = [x for batch in runner.model.seen for x in batch]
+    assert len(seen) == 3 * 40 and not {7.0, 33.0} & set(seen)
+    with open(f"{runner.work_dir}/bad_videos_train.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["sample"] for row in rows] == ["7", "33"]
+    assert rows[1]["path"] == "33.mp4" and rows[1]["reason"] == "there is no such file"
 
 
-def test_without_a_policy_nothing_changes():
-    cfg = Config(dict(train_dataloader=dict(dataset=dict(type="VideoDataset"))))
-    use_bad_video_policy(cfg)
-    assert cfg.to_dict() == dict(train_dataloader=dict(dataset=dict(type="VideoDataset")))
+def test_too_large_a_share_ends_the_run(toy):
+    runner = toy(hooks=[hook(max_bad_share=0.05)], train_dataloader=loader_of(Numbers({7, 8, 33})))
+    with pytest.raises(RuntimeError, match=r"3 of 40 samples are bad, .*max_bad_share=0\.05"):
+        runner.train()
+
+
+def test_a_safe_dataset_in_the_config_keeps_its_policy(toy):
+    safe = SafeDataset(Numbers({7}), on_bad_video="raise")
+    for dataset in (safe, Wrapper(safe)):
+        runner = toy(hooks=[hook()], train_dataloader=loader_of(dataset))
+        with pytest.raises(Exception, match=r"7\.mp4: there is no such file"):
+            runner.train()
+        assert type(runner.train_dataloader.dataset) is type(dataset)
+
+
+def test_a_loop_whose_workers_run_already_is_refused(toy):
+    changes = dict(train_cfg=dict(type="IterBasedTrainLoop", max_iters=5), param_scheduler=[])
+    runner = toy(hooks=[hook()], train_dataloader=loader_of(Numbers()), **changes)
+    with pytest.raises(ValueError, match="IterBasedTrainLoop.*mmvidformer.SafeDataset.*=None"):
+        runner.train()
+    safe = SafeDataset(Numbers({1}), on_bad_video="resample")
+    runner = toy(hooks=[hook()], train_dataloader=loader_of(safe), **changes)
+    runner.train()
+    assert list(safe.bad_samples.known()) == [1]
+
+
+def test_how_the_dataset_of_a_loader_is_replaced():
+    """If PyTorch allows it some day, or keeps the dataset elsewhere, the hook must follow."""
+    loader = DataLoader(Numbers(), num_workers=2, persistent_workers=True, batch_size=None)
+    with pytest.raises(ValueError, match="dataset attribute should not be set"):
+        loader.dataset = Numbers()
+    assert len(list(loader)) == 40  # its workers have the dataset as it is, and stay
+    runner = SimpleNamespace(train_loop=SimpleNamespace(dataloader=loader))
+    BadVideoHook(time_limit=None).before_train_epoch(runner)
+    loader.dataset.dataset.bad = {3}
+    assert isinstance(loader.dataset, SafeDataset) and loader.dataset.time_limit is None
+    assert 3.0 not in [float(sample["x"]) for sample in loader]
+    assert list(loader.dataset.bad_samples.known()) == [3]
+
+
+@pytest.mark.parametrize("name", list_configs()[::12])
+def test_shipped_configs_have_the_hook_and_few_processes(name):
+    """Each worker has a helper: workers of training must end before those of validation start."""
+    cfg = get_config(name)
+    assert cfg.default_hooks.bad_videos == dict(
+        type="mmvidformer.BadVideoHook", on_bad_video="resample", max_bad_share=0.05, time_limit=60
+    )
+    for split in ("train", "val", "test"):
+        loader = cfg[f"{split}_dataloader"]
+        assert loader.num_workers <= 8 and not loader.get("persistent_workers")
+        assert "SafeDataset" not in str(loader.dataset)
+    assert not {"bad_videos", "video_backend"} & set(cfg)
+
+
+def test_all_ranks_are_counted_together(in_processes):
+    """40 samples, 3 bad ones for each of 2 ranks; 4 are allowed, and each rank may have 6."""
+    for result in in_processes(2, an_epoch_of_a_rank, [2, 3, 6, 7, 10, 11]):
+        assert result == dict(read=20, own=3, known=6, error="6 of 40 samples are bad")
+
+
+def test_ranks_share_what_they_found(in_processes):
+    results = in_processes(2, an_epoch_of_a_rank, [0, 1, 2])
+    assert results[0] == dict(read=20, own=2, known=3, error="")
+    assert results[1] == dict(read=20, own=1, known=3, error="")
+
+
+def an_epoch_of_a_rank(bad):
+    """Train on half of the numbers as the hook sees it; report what happened."""
+    rank = torch.distributed.get_rank()
+    part = range(rank, 40, 2)
+    loader = DataLoader(Numbers(bad), sampler=part, batch_size=None)
+    runner = SimpleNamespace(train_loop=SimpleNamespace(dataloader=loader), work_dir=".")
+    policy = BadVideoHook(max_bad_share=0.1, time_limit=None)
+    policy.before_train_epoch(runner)
+    result = dict(read=len(list(loader)), own=loader.dataset.bad_samples.in_epoch(), error="")
+    try:
+        policy.after_train_epoch(runner)
+    except RuntimeError as error:
+        result["error"] = str(error).partition(", ")[0]
+    return {**result, "known": len(loader.dataset.bad_samples.known())}

@@ -45,6 +45,6 @@ def test_all_pipelines_of_a_shipped_config():
             assert pipeline[2] == dict(type="mmvidformer.VideoDecode")
 
 
-def test_a_config_without_videos_is_told():
-    with pytest.raises(ValueError, match="video_backend=pyav: no pipeline .* DecordInit"):
+def test_a_config_without_videos_is_refused():
+    with pytest.raises(ValueError, match="video backend 'pyav': no pipeline .*DecordInit"):
         set_video_backend(config(dict(type="RawFrameDecode")), "pyav")

@@ -1,4 +1,4 @@
-"""A worker of a data loader that hangs ends the run; PyTorch itself sees to one that dies."""
+"""A dataloader worker that hangs ends the run; PyTorch itself handles one that dies."""
 
 import time
 

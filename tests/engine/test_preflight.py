@@ -198,7 +198,7 @@ def test_some_files_may_be_missing_if_bad_videos_are_replaced(tmp_path, share, f
     policy = dict(on_bad_video="resample", max_bad_share=share)
     cfg = config(tmp_path, "a.mp4 0\nx.mp4 0\n")
     if where == "hook":
-        cfg.default_hooks = dict(bad_videos=policy)
+        cfg.default_hooks = dict(bad_videos=dict(type="mmvidformer.BadVideoHook", **policy))
     else:
         inner = cfg.train_dataloader.dataset
         cfg.train_dataloader.dataset = dict(type="SafeDataset", dataset=inner, **policy)
@@ -475,9 +475,9 @@ def test_anticipation(tmp_path, text, message):
     ("classes", "message"),
     [
         ("7\n0\n5\n", r"list\.txt, entry 3: label must be in 0 to 1 .*, got 2"),
-        ("7\n9\n", r"list\.txt has no video of class \[9\], which .*classes\.txt names"),
-        ("7\n7\n", r"classes\.txt, line 2: class '7' for the second time"),
-        ("run\n", r"classes\.txt, line 1: 'run' is no number; for names, give label_map"),
+        ("7\n9\n", r"list\.txt has no videos of the classes \[9\] of .*classes\.txt"),
+        ("7\n7\n", r"classes\.txt, line 2: class '7' is listed twice"),
+        ("run\n", r"classes\.txt, line 1: 'run' is not a number; for names give label_map"),
         (None, r"classes\.txt: No such file"),
         ("0\n5\n", None),
         ("6\n", r"entry 1: 1 of 1 files are missing"),

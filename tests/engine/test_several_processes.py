@@ -19,14 +19,19 @@ from mmvidformer.registry import MODELS
 STEPS, BATCH = 3, 4
 
 
-def recognizer() -> nn.Module:
+def recognizer(with_cp: bool = False) -> nn.Module:
     init_default_scope("mmaction")
     torch.manual_seed(0)
     arch = dict(embed_dims=16, depth=2, num_heads=2)
     cfg = dict(
         type="Recognizer3D",
         backbone=dict(
-            type="mmvidformer.TimeSformer", arch=arch, img_size=16, clip_len=2, drop_path_rate=0.0
+            type="mmvidformer.TimeSformer",
+            arch=arch,
+            img_size=16,
+            clip_len=2,
+            drop_path_rate=0.0,
+            with_cp=with_cp,
         ),
         cls_head=dict(type="TimeSformerHead", num_classes=3, in_channels=16, dropout_ratio=0.0),
         data_preprocessor=dict(type="ActionDataPreprocessor", format_shape="NCTHW"),
@@ -61,7 +66,7 @@ def wrapper_config(accumulate: int = 1) -> dict:
 
 
 def step_through(model, wrapper, steps=range(STEPS), accumulate: int = 1) -> list[float]:
-    """Train; gives the loss of each whole batch, over processes and accumulation."""
+    """Train, and return the loss of each full batch, over processes and accumulation."""
     parts = distributed.get_world_size() if distributed.is_initialized() else 1
     rank = distributed.get_rank() if distributed.is_initialized() else 0
     losses = []
@@ -77,8 +82,8 @@ def step_through(model, wrapper, steps=range(STEPS), accumulate: int = 1) -> lis
 
 
 def train(kind: str, accumulate: int = 1) -> dict:
-    """Train on this process's share; gives losses and whole weights."""
-    model = recognizer()
+    """Train on this process's share, and return losses and full weights."""
+    model = recognizer(with_cp=kind == "fsdp_with_cp")
     if kind == "ddp_compiled":
         compile_parts(model, options=dict(backend="aot_eager"))
     if kind.startswith("ddp"):
@@ -89,7 +94,7 @@ def train(kind: str, accumulate: int = 1) -> dict:
         losses = step_through(model, wrapper, accumulate=accumulate)
         model = model.module if kind.startswith("ddp") else model
         return dict(losses=losses, weights=model.state_dict())
-    strategy = sharded(accumulate, activation_checkpointing=kind == "fsdp_checkpointing")
+    strategy = sharded(accumulate, model)
     if kind == "fsdp_compiled":
         options = dict(backend="aot_eager")
         assert len(compile_parts(strategy.model.module, ["TransformerBlock"], options)) == 2
@@ -97,10 +102,12 @@ def train(kind: str, accumulate: int = 1) -> dict:
     return dict(losses=losses, weights=strategy.model_state_dict())
 
 
-def sharded(accumulate: int = 1, **options: object) -> BlockFSDPStrategy:
+def sharded(
+    accumulate: int = 1, model: nn.Module | None = None, **options: object
+) -> BlockFSDPStrategy:
     strategy = BlockFSDPStrategy(work_dir="unused", **options)
     strategy.prepare(
-        recognizer(),
+        model or recognizer(),
         optim_wrapper=wrapper_config(accumulate),
         dispatch_kwargs=dict(max_iters=STEPS * accumulate),
     )
@@ -109,7 +116,7 @@ def sharded(accumulate: int = 1, **options: object) -> BlockFSDPStrategy:
 
 @pytest.fixture(scope="module")
 def alone() -> dict:
-    """What one process reaches with whole batches."""
+    """The result of one process with full batches."""
     return train("single")
 
 
@@ -120,7 +127,7 @@ def alone() -> dict:
         (2, "ddp", 1),
         (2, "ddp", 2),
         (2, "fsdp", 1),
-        (2, "fsdp_checkpointing", 2),
+        (2, "fsdp_with_cp", 2),
         pytest.param(4, "ddp", 1, marks=pytest.mark.slow),
         pytest.param(4, "fsdp", 1, marks=pytest.mark.slow),
         pytest.param(2, "ddp_compiled", 1, marks=pytest.mark.slow),
@@ -157,7 +164,7 @@ def resume(path: Path, steps: range) -> dict:
     "processes, in_shards",
     [(2, False), (2, True), pytest.param(4, True, marks=pytest.mark.slow)],
 )
-def test_a_checkpoint_of_shards_is_an_ordinary_one(
+def test_a_sharded_checkpoint_is_an_ordinary_one(
     alone, in_processes, processes, in_shards, tmp_path
 ):
     path = tmp_path / "epoch_2.pth"
@@ -170,14 +177,14 @@ def test_a_checkpoint_of_shards_is_an_ordinary_one(
     plain.load_state_dict(checkpoint["state_dict"], strict=True)
     torch.testing.assert_close(plain(clips(9)), scores[0], rtol=0, atol=1e-6)
 
-    # Two processes go on where any number of them stopped.
+    # Two processes resume what any number of them saved.
     resumed = in_processes(2, resume, path, range(2, STEPS))[0]
     assert resumed["losses"] == pytest.approx(alone["losses"][2:], abs=1e-5)
     torch.testing.assert_close(resumed["weights"], alone["weights"], rtol=0, atol=1e-5)
 
 
 def adam_moments(in_shards: bool) -> dict:
-    """AdamW's state by parameter name after two steps, whole."""
+    """AdamW's full state by parameter name after two steps."""
     wrapper = dict(type="OptimWrapper", optimizer=dict(type="AdamW", lr=1e-3))
     if not distributed.is_initialized():
         model = recognizer()
@@ -195,7 +202,7 @@ def adam_moments(in_shards: bool) -> dict:
 
 
 @pytest.mark.parametrize("in_shards", [False, True])
-def test_each_state_of_the_optimiser_is_saved(in_processes, in_shards):
+def test_each_state_of_the_optimizer_is_saved(in_processes, in_shards):
     saved = in_processes(2, adam_moments, in_shards)[0]
     expected = adam_moments(in_shards)
     assert saved.keys() == expected.keys()

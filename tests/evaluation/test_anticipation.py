@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from mmvidformer.evaluation import AnticipationMetric
-from mmvidformer.evaluation.anticipation import mean_topk_recall
+from mmvidformer.evaluation.multi_task import mean_topk_recall
 
 TASKS = ("verb", "noun", "action")
 COUNTS = {"verb": 7, "noun": 12, "action": 30}
@@ -15,7 +15,7 @@ PAIRS = [(i % 7, (5 * i) % 12) for i in range(30)]
 
 @pytest.fixture(scope="module")
 def samples() -> list[dict]:
-    """80 samples of a few actions, so that many classes have none; scores know a little."""
+    """80 samples of a few actions, so that many classes have none; scores are slightly informed."""
     rng = np.random.default_rng(0)
     samples = []
     for i in range(80):
@@ -34,22 +34,25 @@ def samples() -> list[dict]:
     return samples
 
 
-LEFT_OUT = [
+SKIPPED = [
     {"narration_id": "P01_02_0", "gt_label": np.array([*PAIRS[3], 3])},
-    {"narration_id": "P03_02_0", "gt_label": np.array([*PAIRS[29], 29])},  # of a class of its own
+    {
+        "narration_id": "P03_02_0",
+        "gt_label": np.array([*PAIRS[29], 29]),
+    },  # no other sample has its class
 ]
 
 
 def evaluate(samples: list[dict], **kwargs) -> dict[str, float]:
     metric = AnticipationMetric(**kwargs)
-    metric.dataset_meta = {"actions": PAIRS, "discarded": LEFT_OUT}
+    metric.dataset_meta = {"actions": PAIRS, "discarded": SKIPPED}
     metric.process(None, samples[:33])
     metric.process(None, samples[33:])
     return metric.evaluate(len(samples))
 
 
 def hits(samples: list[dict], task: str, time: int, k: int) -> list[tuple[int, bool, str]]:
-    """Label, whether it is among the first k, and id of each sample; sorted scores, no ranks."""
+    """Label, whether it is among the top k, and id of each sample, by sorting the scores."""
     found = []
     for sample in samples:
         label = int(sample["gt_label"][TASKS.index(task)])
@@ -68,11 +71,11 @@ def recall(found: list[tuple[int, bool, str]], classes: set[int] | None = None) 
 
 
 def wrong(task: str) -> list[tuple[int, bool, str]]:
-    return [(int(s["gt_label"][TASKS.index(task)]), False, s["narration_id"]) for s in LEFT_OUT]
+    return [(int(s["gt_label"][TASKS.index(task)]), False, s["narration_id"]) for s in SKIPPED]
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_all_classes_and_left_out_segments_against_brute_force(
+def test_all_classes_and_skipped_segments_against_brute_force(
     samples: list[dict], task: str, tmp_path: Path
 ) -> None:
     (tmp_path / "unseen.csv").write_text("participant_id\nP03\n")
@@ -135,23 +138,23 @@ def test_marginals_are_sums_over_actions(samples: list[dict]) -> None:
     assert found["action/top1_0.75s"] == evaluate(samples)["action/top1_0.75s"]
 
 
-def test_lists_of_narrations_choose_samples(samples: list[dict], tmp_path: Path) -> None:
+def test_subset_from_a_list_of_narrations(samples: list[dict], tmp_path: Path) -> None:
     (tmp_path / "ids.csv").write_text("P00_01_0\nP01_01_1\nP02_01_2\n")
     found = evaluate(samples, subsets={"few": str(tmp_path / "ids.csv")})
     expected = recall(hits(samples[:3], "noun", 2, 5))
     assert found["noun/recall5_few_0.25s"] == pytest.approx(expected)
 
 
-def test_recall_of_hand_made_ranks() -> None:
+def test_recall_of_given_ranks() -> None:
     ranks, labels = np.array([0, 4, 5, 9, 0]), np.array([1, 1, 1, 2, 4])
-    assert mean_topk_recall(ranks, labels) == pytest.approx((2 / 3 + 0 + 1) / 3)
-    assert mean_topk_recall(ranks, labels, classes=[1, 3]) == pytest.approx(2 / 3)
+    assert mean_topk_recall(ranks, labels, k=5) == pytest.approx((2 / 3 + 0 + 1) / 3)
+    assert mean_topk_recall(ranks, labels, k=5, classes=[1, 3]) == pytest.approx(2 / 3)
     assert mean_topk_recall(ranks, labels, k=1) == pytest.approx((1 / 3 + 0 + 1) / 3)
     with pytest.raises(ValueError, match="no class"):
-        mean_topk_recall(ranks, labels, classes=[3])
+        mean_topk_recall(ranks, labels, k=5, classes=[3])
 
 
-def test_a_subset_without_samples_is_named(samples: list[dict], tmp_path: Path) -> None:
+def test_subset_without_samples(samples: list[dict], tmp_path: Path) -> None:
     (tmp_path / "ids.csv").write_text("P99_01_0\n")
     with pytest.raises(ValueError, match="no sample is in the subset 'far' of verbs"):
         evaluate(samples, subsets={"far": str(tmp_path / "ids.csv")})
@@ -160,21 +163,21 @@ def test_a_subset_without_samples_is_named(samples: list[dict], tmp_path: Path) 
 @pytest.mark.parametrize(
     ("content", "match"),
     [("", "lists nothing"), ("participant_id\n", "lists nothing"),
-     ("verb\n", "lists nothing"), ("noun\ntap\n", "line 2: no noun class")],
+     ("verb\n", "lists nothing"), ("noun\ntap\n", "noun 'tap' is not a number")],
 )  # fmt: skip
-def test_wrong_files_of_subsets_are_named(tmp_path: Path, content: str, match: str) -> None:
+def test_invalid_files_of_subsets(tmp_path: Path, content: str, match: str) -> None:
     (tmp_path / "a.csv").write_text(content)
     with pytest.raises(ValueError, match=f"a.csv.*{match}"):
         AnticipationMetric(subsets={"tail": str(tmp_path / "a.csv")})
 
 
-def test_wrong_columns_of_many_shot_classes_are_named(tmp_path: Path) -> None:
+def test_invalid_columns_of_many_shot_classes(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("noun_class,noun\n1,pan\n")
-    with pytest.raises(ValueError, match=r"a\.csv has no column verb_class or verb"):
+    with pytest.raises(ValueError, match=r"a\.csv has no column verb_class"):
         AnticipationMetric(many_shot={"verb": str(tmp_path / "a.csv"), "noun": [1]})
 
 
-def test_wrong_samples_are_named(samples: list[dict]) -> None:
+def test_invalid_samples(samples: list[dict]) -> None:
     scores = dict(samples[0]["pred_score"])
     for wrong_scores in (
         {**scores, "verb": scores["verb"][0]},
@@ -187,7 +190,7 @@ def test_wrong_samples_are_named(samples: list[dict]) -> None:
         evaluate([{"pred_score": scores, "narration_id": "P01_01_0"}])
 
 
-def test_what_the_dataset_must_tell_is_named(samples: list[dict]) -> None:
+def test_missing_metainfo(samples: list[dict]) -> None:
     for kwargs in ({"discarded": "wrong"}, {"many_shot": {"verb": [1], "noun": [1]}}):
         metric = AnticipationMetric(**kwargs)
         metric.process(None, samples)
@@ -203,6 +206,6 @@ def test_what_the_dataset_must_tell_is_named(samples: list[dict]) -> None:
         ({"subsets": {"tail": {"verb": "x"}}}, r"'tail' must have .* got \['verb'\]"),
     ],
 )
-def test_wrong_arguments_are_named(kwargs: dict, match: str) -> None:
+def test_invalid_arguments(kwargs: dict, match: str) -> None:
     with pytest.raises(ValueError, match=match):
         AnticipationMetric(**kwargs)

@@ -37,7 +37,7 @@ def test_submission_holds_the_scores_one_second_before(tmp_path: Path) -> None:
     assert list(results) == ["P01_01_0", "P01_01_1", "P01_02_0"]
     for given in samples:
         entry = results[given["narration_id"]]
-        scores = {task: s[4].tolist() for task, s in given["pred_score"].items()}  # tau 1 s
+        scores = {task: s[4].tolist() for task, s in given["pred_score"].items()}  # 1 s before
         assert entry["verb"] == {str(i): s for i, s in enumerate(scores["verb"])}
         assert entry["noun"] == {str(i): s for i, s in enumerate(scores["noun"])}
         best = sorted(range(120), key=lambda i: -scores["action"][i])[:100]
@@ -47,17 +47,15 @@ def test_submission_holds_the_scores_one_second_before(tmp_path: Path) -> None:
     assert {score for scores in empty.values() for score in scores.values()} == {0.0}
 
 
-def test_another_time_and_version(tmp_path: Path) -> None:
+def test_another_version_and_time_step(tmp_path: Path) -> None:
     given = sample("7", 0)
-    write(
-        tmp_path / "a.json", [given], version="0.1", anticipation_time=0.25, supervision=(2, 3, 4)
-    )
+    write(tmp_path / "a.json", [given], version="0.1", time_step=1.0, supervision=(2, 3, 4))
     found = json.loads((tmp_path / "a.json").read_text())
     assert (found["version"], found["sls_pt"], found["sls_tl"], found["sls_td"]) == ("0.1", 2, 3, 4)
     assert found["results"]["7"]["noun"]["3"] == given["pred_score"]["noun"][7, 3].item()
 
 
-def test_archive_for_the_upload(tmp_path: Path) -> None:
+def test_archive_for_upload(tmp_path: Path) -> None:
     write(tmp_path / "a.json", [sample("7", 0)])
     write(tmp_path / "a.zip", [sample("7", 0)])
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
@@ -65,14 +63,14 @@ def test_archive_for_the_upload(tmp_path: Path) -> None:
         assert archive.read("test.json") == (tmp_path / "a.json").read_bytes()
 
 
-def test_scores_that_json_cannot_hold_are_named(tmp_path: Path) -> None:
+def test_scores_must_be_finite(tmp_path: Path) -> None:
     bad = sample("P01_01_5", 0)
     bad["pred_score"]["noun"][4, 2] = float("nan")
     with pytest.raises(ValueError, match="P01_01_5: noun scores are not all finite"):
         write(tmp_path / "a.json", [bad])
 
 
-def test_missing_things_are_named(tmp_path: Path) -> None:
+def test_missing_keys_are_named(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     short = sample("P01_01_5", 0)
     short["pred_score"]["verb"] = short["pred_score"]["verb"][:3]
@@ -88,10 +86,9 @@ def test_missing_things_are_named(tmp_path: Path) -> None:
     ("kwargs", "match"),
     [
         ({"supervision": (1, 6, 0)}, r"levels from 0 to 5, got \(1, 6, 0\)"),
-        ({"anticipation_time": 0.9}, "multiple of 0.25 s, got 0.9"),
-        ({"anticipation_time": 0.0}, "multiple of 0.25 s, got 0"),
+        ({"time_step": 0.3}, "time_step must divide 1 s, got 0.3"),
     ],
 )
-def test_wrong_arguments_are_named(kwargs: dict, match: str) -> None:
+def test_invalid_arguments(kwargs: dict, match: str) -> None:
     with pytest.raises(ValueError, match=match):
         ChallengeJson("a.json", **kwargs)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmvidformer.evaluation import MultiTaskAccuracy
+from mmvidformer.evaluation import AnticipationMetric, ChallengeJson, MultiTaskAccuracy, SaveScores
 
 
 def evaluate(scores: dict, labels: torch.Tensor, **kwargs) -> dict[str, float]:
@@ -37,7 +37,7 @@ def test_against_a_direct_evaluation_of_all_pairs() -> None:
     assert found["verb/top5"] == 1.0
 
 
-def test_probabilities_are_not_squashed_again() -> None:
+def test_probabilities_get_no_softmax() -> None:
     # The right pair (0, 0) against (1, 1): the sum of logits is smaller, the product larger.
     scores = {"noun": torch.tensor([[0.5, 0.9]]), "verb": torch.tensor([[0.5, 0.15]])}
     labels = torch.tensor([[0, 0]])
@@ -65,14 +65,26 @@ def test_a_diverged_model_is_never_right() -> None:
     assert found["verb/top1"] == 1.0
 
 
-def test_products_do_not_underflow_to_ties() -> None:
+def test_products_do_not_underflow() -> None:
     # In single precision the right pair (1, 2), e^-150, and the earlier (1, 1), e^-155, are both 0.
     scores = {"noun": torch.tensor([[0.0, -80.0]]), "verb": torch.tensor([[0.0, -75.0, -70.0]])}
     found = evaluate(scores, torch.tensor([[1, 2]]), topk=(4, 5))
     assert (found["action/top4"], found["action/top5"]) == (0.0, 1.0)
 
 
-def test_scores_of_several_views_are_refused() -> None:
+def test_scores_of_several_views_are_rejected() -> None:
     scores = {"noun": torch.zeros(1, 2, 7), "verb": torch.zeros(1, 2, 5)}
     with pytest.raises(ValueError, match="average_clips=None"):
         evaluate(scores, torch.tensor([[0, 0]]))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [MultiTaskAccuracy, AnticipationMetric, lambda: ChallengeJson("a.json"),
+     lambda: SaveScores("a.npz")],
+)  # fmt: skip
+def test_no_warning_about_a_missing_prefix(build, monkeypatch) -> None:
+    lines = []
+    monkeypatch.setattr("mmengine.evaluator.metric.print_log", lambda text, **_: lines.append(text))
+    assert build().prefix == ""
+    assert lines == []

@@ -1,4 +1,4 @@
-"""Shipped configs made ready for lists of one's own."""
+"""Shipped configs adapted to one's own lists."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 from mmengine.config import Config
 
 from mmvidformer import get_config
-from mmvidformer.datasets.own_lists import VideoLists
+from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.finetune import Recipe, apply_recipe
 
 LISTS = VideoLists(
@@ -39,22 +39,22 @@ def test_data_and_classes_of_each_family(name: str) -> None:
     assert cfg.class_names == ["clap", "run", "wave"]
 
 
-def test_classes_of_mixing_and_of_flips() -> None:
+def test_classes_of_mixup_and_flips() -> None:
     cfg, said = made("vivit_l_fe_sthv2")
     assert cfg.model.data_preprocessor.blending.num_classes == 3
     assert "flip_label_map" not in str(cfg.train_dataloader.dataset.pipeline)
-    assert "no longer swaps the classes" in said
+    assert "no longer swap the classes" in said
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("vivit_l_fe_ek100", "reads a mmvidformer.EpicKitchensDataset"),
-        ("horst_ek100", "reads a mmvidformer.AnticipationDataset"),
-        ("feature_fixation_image", "reads a mmvidformer.ImageFolderDataset"),
+        ("vivit_l_fe_ek100", "one class per video, got mmvidformer.EpicKitchensDataset"),
+        ("horst_ek100", "got mmvidformer.AnticipationDataset"),
+        ("feature_fixation_image", "got mmvidformer.ImageFolderDataset"),
     ],
 )
-def test_configs_of_other_tasks_are_refused(name: str, message: str) -> None:
+def test_configs_of_other_tasks_are_rejected(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         made(name)
 
@@ -73,18 +73,18 @@ def test_rate_batch_and_schedule() -> None:
     assert cfg.optim_wrapper.optimizer.lr == 0.25 and "as given" in said
 
 
-def test_a_batch_above_the_videos_still_trains() -> None:
+def test_batch_size_above_the_number_of_videos() -> None:
     cfg, said = made("vivit_fe_k400", batch=64, epochs=2)
     assert cfg.train_dataloader.batch_size == 40 and cfg.train_dataloader.drop_last is False
-    assert "batch 64 is more than the 40 videos of a process: now 40" in said
-    # One step an epoch: a warm-up of 1 step would stay at its first value.
+    assert "batch size reduced from 64 to 40, the number of videos per process" in said
+    # With one step per epoch, a warm-up of 1 step would keep its first value.
     assert [one.type for one in cfg.param_scheduler] == ["CosineAnnealingLR"]
-    assert "LinearLR is left out" in said
-    with pytest.raises(ValueError, match="41 processes share 40 training videos"):
+    assert "LinearLR is removed" in said
+    with pytest.raises(ValueError, match="at most the 40 training videos, got 41"):
         made("vivit_fe_k400", procs=41)
 
 
-def test_frozen_decayed_and_stopped() -> None:
+def test_freezing_layer_decay_and_early_stopping() -> None:
     cfg, _ = made("timesformer_motion", freeze=True, patience=3, workers=0)
     assert cfg.model.type == "mmvidformer.FrozenRecognizer"
     assert cfg.train_dataloader.num_workers == 0
@@ -96,9 +96,13 @@ def test_frozen_decayed_and_stopped() -> None:
     assert cfg.optim_wrapper.paramwise_cfg.layer_decay == 0.75
     assert "pos_embed.t" in cfg.optim_wrapper.paramwise_cfg.custom_keys
     for name, recipe, message in (
-        ("timesformer_motion", dict(freeze=True, layer_decay=0.5), "choose one of the two"),
-        ("horst_early_motion", dict(freeze=True), "not of mmvidformer.RecurrentRecognizer"),
-        ("horst_early_motion", dict(layer_decay=0.5), "is for models of transformer blocks"),
+        ("timesformer_motion", dict(freeze=True, layer_decay=0.5), "exclude each other"),
+        ("horst_early_motion", dict(freeze=True), "got mmvidformer.RecurrentRecognizer"),
+        (
+            "horst_early_motion",
+            dict(layer_decay=0.5),
+            "layer_decay needs transformer blocks",
+        ),
         ("timesformer_motion", dict(layer_decay=2.0), "at most 1, got 2.0"),
         ("timesformer_motion", dict(epochs=0), "epochs must be at least 1"),
     ):
@@ -114,7 +118,16 @@ def test_empty_splits() -> None:
     cfg, said = made("timesformer_motion", lists)
     assert cfg.val_dataloader is None and cfg.test_dataloader is None
     assert "no validation" in said and "no test" in said
-    with pytest.raises(ValueError, match="stopping early needs validation videos"):
+    with pytest.raises(ValueError, match="early stopping needs validation videos"):
         made("timesformer_motion", lists, patience=2)
-    with pytest.raises(ValueError, match=r"there is only \['run'\]"):
+    with pytest.raises(ValueError, match=r"at least two classes are needed, got \['run'\]"):
         made("timesformer_motion", replace(LISTS, classes=("run",)))
+
+
+def test_wrappers_are_removed() -> None:
+    cfg = get_config("timesformer_motion")
+    loader = cfg.train_dataloader
+    loader.dataset = dict(type="RepeatDataset", times=2, dataset=loader.dataset)
+    apply_recipe(cfg, LISTS, Recipe())
+    assert loader.dataset.type == "VideoDataset"
+    assert loader.dataset.ann_file == "/own/train.txt"

@@ -1,7 +1,8 @@
-"""The attention module against a dense, masked one: outputs and every gradient."""
+"""Attention compared with dense, masked attention: outputs and all gradients."""
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from mmvidformer.layers import PATTERNS, Attention
@@ -27,16 +28,16 @@ WEIGHTS = {"SoftmaxKernel": softmax_weights, "LinearKernel": linear_weights}
 def dense_attention(
     attn: Attention, x: Tensor, allowed: Tensor, heads: slice = slice(None)
 ) -> Tensor:
-    """Naive twin: all tokens against all, with a mask; x is (B, N, D), the mask (N, N)."""
+    """All pairs of tokens with a mask (N, N); maps (B, N, D) to (B, N, n*d), not projected."""
     batch, length, dim = x.shape
     qkv = attn.qkv(x).reshape(batch, length, 3, attn.num_heads, -1)
     q, k, v = qkv.permute(2, 0, 3, 1, 4)[..., :, :]
     weights = WEIGHTS[type(attn.kernel).__name__](q, k, allowed)
-    return (weights @ v)[:, heads].transpose(1, 2).flatten(2)  # (B, N, n*d), not projected
+    return (weights @ v)[:, heads].transpose(1, 2).flatten(2)
 
 
-def seen_by(pattern: str) -> Tensor:
-    """(N, N) mask, row sees column, from the coordinates of all pairs of tokens."""
+def allowed_by(pattern: str) -> Tensor:
+    """Mask (N, N), row attends to column, from the coordinates of all pairs of tokens."""
     coords = torch.cartesian_prod(*(torch.arange(n) for n in GRID))
     if pattern == "strided":
         return (coords % 2 == 0).all(-1).expand(len(coords), -1)
@@ -63,29 +64,29 @@ def assert_same(attn: Attention, out: Tensor, expected: Tensor) -> None:
 
 @pytest.mark.parametrize("kernel", ["softmax", "linear"])
 @pytest.mark.parametrize("pattern", sorted(PATTERNS))
-def test_each_view_is_masked_attention(pattern: str, kernel: str) -> None:
+def test_each_pattern_is_masked_attention(pattern: str, kernel: str) -> None:
     torch.manual_seed(0)
     attn = Attention(DIM, HEADS, patterns=(pattern,), kernel=kernel)
     grid = torch.randn(2, *GRID, DIM)
     out, cls = attn(grid)
     assert cls is None
-    expected = attn.proj(dense_attention(attn, grid.flatten(1, 3), seen_by(pattern)))
+    expected = attn.proj(dense_attention(attn, grid.flatten(1, 3), allowed_by(pattern)))
     assert_same(attn, out.flatten(1, 3), expected)
 
 
-def test_two_views_share_the_heads_in_order() -> None:
+def test_two_patterns_share_the_heads_in_order() -> None:
     torch.manual_seed(0)
     attn = Attention(DIM, HEADS, patterns=("time", "space"))
     grid = torch.randn(2, *GRID, DIM)
     tokens = grid.flatten(1, 3)
     halves = [
-        dense_attention(attn, tokens, seen_by(pattern), heads)
+        dense_attention(attn, tokens, allowed_by(pattern), heads)
         for pattern, heads in (("time", slice(0, 2)), ("space", slice(2, 4)))
     ]
     assert_same(attn, attn(grid)[0].flatten(1, 3), attn.proj(torch.cat(halves, -1)))
 
 
-def test_joint_view_with_class_token_is_plain_attention() -> None:
+def test_joint_pattern_with_class_token_is_ordinary_attention() -> None:
     torch.manual_seed(0)
     attn = Attention(DIM, HEADS)
     grid, cls = torch.randn(2, *GRID, DIM), torch.randn(2, 1, DIM)
@@ -118,17 +119,53 @@ def test_copies_of_the_class_token_are_averaged_after_stochastic_depth(with_keep
 
 @pytest.mark.parametrize("kernel", ["softmax", "linear"])
 @pytest.mark.parametrize("pattern", ["local", "strided"])
-def test_class_token_that_is_seen_sees_everything(pattern: str, kernel: str) -> None:
+def test_global_class_token_attends_to_everything(pattern: str, kernel: str) -> None:
     torch.manual_seed(0)
-    attn = Attention(DIM, HEADS, patterns=(pattern,), cls="see", kernel=kernel)
+    attn = Attention(DIM, HEADS, patterns=(pattern,), cls="global", kernel=kernel)
     grid, cls = torch.randn(2, *GRID, DIM), torch.randn(2, 1, DIM)
-    allowed = torch.nn.functional.pad(seen_by(pattern), (1, 0, 1, 0), value=True)
+    allowed = F.pad(allowed_by(pattern), (1, 0, 1, 0), value=True)
     expected = attn.proj(dense_attention(attn, torch.cat([cls, grid.flatten(1, 3)], 1), allowed))
     out, cls_out = attn(grid, cls)
     assert_same(attn, torch.cat([cls_out, out.flatten(1, 3)], 1), expected)
 
 
-def test_skipped_class_token_is_not_seen() -> None:
+@pytest.mark.parametrize("cls_only", [False, True])
+@pytest.mark.parametrize("kernel", ["softmax", "linear"])
+def test_copies_of_the_class_token_ignore_keys_outside_the_grid(
+    kernel: str, cls_only: bool
+) -> None:
+    torch.manual_seed(0)
+    attn = Attention(DIM, HEADS, patterns=("local",), kernel=kernel)
+    grid, cls = torch.randn(2, *GRID, DIM), torch.randn(2, 1, DIM)
+    allowed = F.pad(allowed_by("local"), (1, 0, 1, 0), value=True)
+    tokens = torch.cat([cls, grid.flatten(1, 3)], 1)
+    expected = dense_attention(attn, tokens, allowed)
+    copies = []
+    for window in allowed_by("local").unflatten(0, GRID)[0].flatten(0, 1):  # one per place
+        mask = allowed.clone()
+        mask[0, 1:] = window
+        copies.append(dense_attention(attn, tokens, mask)[:, :1])
+    expected[:, :1] = torch.stack(copies).mean(0)
+    out, cls_out = attn(grid, cls, cls_only=cls_only)
+    torch.testing.assert_close(cls_out, attn.proj(expected)[:, :1], atol=1e-6, rtol=1e-5)
+    if not cls_only:
+        torch.testing.assert_close(
+            out.flatten(1, 3), attn.proj(expected)[:, 1:], atol=1e-6, rtol=1e-5
+        )
+
+
+@pytest.mark.parametrize("fixation", [None, "qkv_shared"])
+def test_prepared_tokens_are_not_copied(fixation: str | None) -> None:
+    """Values that nothing changes are the memory that the projection wrote."""
+    attn = Attention(DIM, HEADS, patterns=("space",), kernel="linear", fixation=fixation)
+    outputs = []
+    attn.qkv.register_forward_hook(lambda _, inputs, output: outputs.append(output))
+    (_, _, v), (_, _, v_cls) = attn.project(torch.randn(1, *GRID, DIM), torch.randn(1, 1, DIM))
+    for values, projected in zip((v, v_cls), outputs, strict=True):
+        assert values.untyped_storage().data_ptr() == projected.untyped_storage().data_ptr()
+
+
+def test_skipped_class_token_is_not_attended_to() -> None:
     attn = Attention(DIM, HEADS, patterns=("time",), cls="skip")
     grid = torch.randn(2, *GRID, DIM)
     out, cls_out = attn(grid, torch.randn(2, 1, DIM))

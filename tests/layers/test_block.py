@@ -6,14 +6,14 @@ from mmvidformer.layers import Encoder, PositionEmbedding, SubLayer, Transformer
 GRID = (2, 3, 3)
 
 
-def make_encoder(**kwargs) -> Encoder:
+def make_encoder(depth: int = 2, **kwargs) -> Encoder:
     torch.manual_seed(0)
     sublayers = (SubLayer(("time",), cls="skip", fc=True), SubLayer(("space",)))
     positions = PositionEmbedding(8, GRID, tables=("hw", "t"), cls=True)
-    return Encoder(8, 2, 2, sublayers, positions, cls=True, **kwargs)
+    return Encoder(8, depth, 2, sublayers, positions, cls=True, **kwargs)
 
 
-def test_sublayers_can_be_the_dictionaries_of_a_config() -> None:
+def test_sublayers_from_dictionaries_of_a_config() -> None:
     torch.manual_seed(0)
     block = TransformerBlock(8, 2, sublayers=[{"patterns": ["time"]}, {"patterns": ["space"]}])
     assert list(block.sublayers) == ["time", "space"]
@@ -21,6 +21,11 @@ def test_sublayers_can_be_the_dictionaries_of_a_config() -> None:
     same = TransformerBlock(8, 2, sublayers=(SubLayer(("time",)), SubLayer(("space",))))
     grid = torch.randn(1, *GRID, 8)
     torch.testing.assert_close(block(grid)[0], same(grid)[0])
+
+
+def test_unknown_key_of_a_sublayer_is_named() -> None:
+    with pytest.raises(TypeError, match="'pattern'"):
+        TransformerBlock(8, 2, sublayers=[{"patterns": ["time"], "pattern": "space"}])
 
 
 def test_a_block_is_its_sublayers_and_then_the_mlp() -> None:
@@ -35,7 +40,7 @@ def test_a_block_is_its_sublayers_and_then_the_mlp() -> None:
     torch.testing.assert_close(block(x)[0], y)
 
 
-def test_parallel_sublayers_read_the_input() -> None:
+def test_parallel_sublayers_read_the_input_of_the_block() -> None:
     block = TransformerBlock(
         8, 2, sublayers=(SubLayer(("time",)), SubLayer(("space",))), parallel=True
     )
@@ -45,12 +50,12 @@ def test_parallel_sublayers_read_the_input() -> None:
 
 
 @pytest.mark.parametrize("sublayers", [(), (SubLayer(("time",)), SubLayer(("time",)))])
-def test_sublayers_need_different_patterns(sublayers: tuple[SubLayer, ...]) -> None:
+def test_sublayers_must_have_different_patterns(sublayers: tuple[SubLayer, ...]) -> None:
     with pytest.raises(ValueError, match="different patterns"):
         TransformerBlock(8, 2, sublayers=sublayers)
 
 
-def test_dropped_branches_leave_the_residual() -> None:
+def test_dropped_updates_leave_the_residual() -> None:
     block = TransformerBlock(8, 2, drop_path=0.999999)
     grid, cls = torch.randn(2, *GRID, 8), torch.randn(2, 1, 8)
     out, cls_out = block(grid, cls)
@@ -58,7 +63,7 @@ def test_dropped_branches_leave_the_residual() -> None:
     torch.testing.assert_close(cls_out, cls)
 
 
-def test_checkpointing_changes_no_number_and_no_gradient() -> None:
+def test_checkpointing_changes_no_output_and_no_gradient() -> None:
     plain, saved = make_encoder(), make_encoder(with_cp=True)
     saved.load_state_dict(plain.state_dict())
     x = torch.randn(2, *GRID, 8)
@@ -69,8 +74,9 @@ def test_checkpointing_changes_no_number_and_no_gradient() -> None:
         torch.testing.assert_close(a.grad, b.grad, msg=name)
 
 
-def test_rates_of_stochastic_depth_rise_over_the_blocks() -> None:
-    encoder = make_encoder(drop_path=0.2)
+def test_stochastic_depth_grows_over_the_blocks() -> None:
+    encoder = make_encoder(4, drop_path=0.3)
     rates = [block.sublayers["time"].drop_path.rate for block in encoder.blocks]
-    assert rates == pytest.approx([0.0, 0.2])
-    assert [block.drop_path.rate for block in encoder.blocks] == pytest.approx([0.0, 0.2])
+    assert rates == pytest.approx([0.0, 0.1, 0.2, 0.3])
+    assert [block.drop_path.rate for block in encoder.blocks] == rates
+    assert make_encoder(1, drop_path=0.3).blocks[0].drop_path.rate == 0.0

@@ -8,7 +8,7 @@ from mmvidformer.layers import PositionEmbedding, TubeletEmbedding, resize_posit
 
 
 @pytest.mark.parametrize("tubelet", [(1, 4, 4), (2, 8, 4), (3, 5, 5)])
-def test_embedding_is_the_convolution(tubelet: tuple[int, int, int]) -> None:
+def test_embedding_equals_the_convolution(tubelet: tuple[int, int, int]) -> None:
     torch.manual_seed(0)
     embed = TubeletEmbedding(12, tubelet)
     clip = torch.randn(2, 3, 7, 17, 18)
@@ -16,7 +16,7 @@ def test_embedding_is_the_convolution(tubelet: tuple[int, int, int]) -> None:
     torch.testing.assert_close(embed(clip), expected, atol=1e-5, rtol=1e-5)
 
 
-def test_overlapping_tubelets_are_a_convolution_and_a_norm() -> None:
+def test_overlapping_tubelets_use_a_convolution_and_a_norm() -> None:
     torch.manual_seed(0)
     embed = TubeletEmbedding(12, (1, 16, 16), stride=(1, 14, 14), padding=(0, 8, 8), norm=True)
     torch.nn.init.normal_(embed.norm.weight)
@@ -53,14 +53,14 @@ def test_tables_are_summed_over_their_axes() -> None:
     torch.testing.assert_close(cls, positions.cls)
 
 
-def test_other_sizes_get_resized_tables() -> None:
+def test_tables_are_resized_for_other_sizes() -> None:
     positions = PositionEmbedding(1, (2, 3, 3))
     torch.nn.init.normal_(positions.thw)
     grid, _ = positions(torch.zeros(1, 4, 5, 6, 1))
     torch.testing.assert_close(grid, resize_positions(positions.thw, (4, 5, 6)))
 
 
-def test_loading_resizes_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_loading_resizes_tables_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     small, large = PositionEmbedding(4, (1, 2, 2)), PositionEmbedding(4, (3, 4, 4))
     torch.nn.init.normal_(small.thw)
     with caplog.at_level(logging.WARNING, "mmvidformer"):

@@ -17,7 +17,7 @@ def by_hand(gate: torch.nn.Linear, *read: Tensor) -> Tensor:
     return torch.sigmoid(F.linear(torch.cat(read, -1), gate.weight, gate.bias))
 
 
-# (what is read for q, for k); the same gate where shared
+# Inputs of the gate of q and of the gate of k; shared schemes have a single gate.
 READ = {
     "separate": ("q", "k"),
     "qk": ("qk", "qk"),
@@ -43,7 +43,7 @@ def test_each_scheme_is_its_row(scheme: str) -> None:
 
 
 @pytest.mark.parametrize(("combine", "joined"), [("add", torch.add), ("multiply", torch.mul)])
-def test_other_ways_to_join(combine: str, joined: object) -> None:
+def test_other_combinations(combine: str, joined: object) -> None:
     fixation = Fixation(D, "qkv_shared", combine)
     assert fixation.gates["qk"].in_features == D
     q, k, v = tokens()
@@ -52,19 +52,19 @@ def test_other_ways_to_join(combine: str, joined: object) -> None:
 
 
 def test_parameters_of_the_published_gate() -> None:
-    """Section 4.3: 24 gates of 192 to 64 numbers."""
+    """Section 4.3: 24 gates that map 192 numbers to 64."""
     assert sum(p.numel() for p in Fixation(64).parameters()) == 12352
 
 
 def test_gates_come_after_the_feature_map() -> None:
-    """Eq. 4 and 5: what is gated is relu(q), and so it is in the official code."""
+    """Eq. 4 and 5 gate relu(q), and so does the official code."""
     attn = Attention(8, 2, kernel="linear", fixation="qkv_shared")
     grid = torch.randn(1, 2, 3, 2, 8)
     q, k, v = attn.qkv(grid).unflatten(-1, (3, 2, D)).unbind(-3)
     q, k = F.relu(q) + D**-0.5, F.relu(k) + D**-0.5
     ratio = by_hand(attn.prepare["fixation"].gates["qk"], q, k, v)
     prepared, _ = attn.project(grid)
-    torch.testing.assert_close(prepared, torch.stack([q * ratio, k * ratio, v], -3))
+    torch.testing.assert_close(prepared, (q * ratio, k * ratio, v))
 
 
 def test_class_token_is_gated_too() -> None:
@@ -72,7 +72,7 @@ def test_class_token_is_gated_too() -> None:
     cls = torch.randn(1, 1, 8)
     _, prepared = attn.project(torch.randn(1, 1, 1, 1, 8), cls)
     as_grid, _ = attn.project(cls[:, :, None, None])
-    torch.testing.assert_close(prepared, as_grid[:, :, 0, 0])
+    torch.testing.assert_close(prepared, tuple(x[:, :, 0, 0] for x in as_grid))
 
 
 def test_wrong_names_are_named() -> None:

@@ -6,7 +6,7 @@ import torch
 from mmvidformer.layers import Attention, Mlp, PositionEmbedding, TubeletEmbedding, init_flax_vit
 
 
-def test_flax_initialisation() -> None:
+def test_flax_initialization() -> None:
     torch.manual_seed(0)
     attn, mlp = Attention(64, 4), Mlp(64, 256)
     embed, positions = TubeletEmbedding(128, (2, 8, 8)), PositionEmbedding(64, (2, 8, 8))

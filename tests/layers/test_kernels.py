@@ -1,4 +1,4 @@
-"""Each kernel against a dense evaluation of its own formula, and what all of them promise."""
+"""Each kernel compared with a dense evaluation of its formula, and their common properties."""
 
 import logging
 import math
@@ -12,7 +12,8 @@ from torch.distributions import Independent, Normal
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from mmvidformer.layers import FEATURE_MAPS, KERNELS, build_kernel
+from mmvidformer.layers import KERNELS, build_kernel
+from mmvidformer.layers.kernels.linear import FEATURE_MAPS
 
 D, S = 6, 9
 
@@ -48,8 +49,8 @@ def tokens(length: int = S, dtype: torch.dtype = torch.float64) -> list[Tensor]:
     return [torch.randn(2, 3, length, D, dtype=dtype, requires_grad=True) for _ in range(3)]
 
 
-# Weights (S, S') of one head, so that the output is weights @ v; one pair of tokens at a time
-# where the formula is a sum over pairs.
+# Weights (S, S') of one head, with weights @ v as the output; one pair of tokens at a time if the
+# formula is a sum over pairs.
 
 
 def linear_weights(kernel: nn.Module, q: Tensor, k: Tensor) -> Tensor:
@@ -163,7 +164,7 @@ def test_every_kernel_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_kernel_is_its_formula_with_all_gradients(case: str) -> None:
+def test_kernel_equals_its_formula_with_all_gradients(case: str) -> None:
     kernel, inputs = make(CASES[case]), tokens()
     expected = dense(kernel, CASES[case]["type"], *inputs)
     out = apply(kernel, *inputs)
@@ -183,15 +184,15 @@ def test_kernel_is_its_formula_with_all_gradients(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "ortho" not in case])
-def test_gradients_are_the_numerical_ones(case: str) -> None:
-    """Orthoformer is left out: what it holds constant, its landmarks, moves with the queries."""
+def test_gradients_equal_numerical_ones(case: str) -> None:
+    """Not for Orthoformer, whose landmarks are detached but depend on the queries."""
     kernel = make(CASES[case])
     inputs = [x[:1, :1].detach().requires_grad_() for x in tokens()]
     assert torch.autograd.gradcheck(lambda *x: apply(kernel, *x), inputs, fast_mode=True)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_sums_are_single_precision_under_autocast(case: str) -> None:
+def test_sums_are_in_single_precision_under_autocast(case: str) -> None:
     kernel = make(CASES[case]).float()
     half = [x.bfloat16() for x in tokens(64)]
     expected = kernel(*(x.float() for x in half)).bfloat16()
@@ -200,7 +201,7 @@ def test_sums_are_single_precision_under_autocast(case: str) -> None:
 
 
 def test_long_sums_do_not_saturate() -> None:
-    """In bfloat16 a sum of ones stops at 256."""
+    """A bfloat16 sum of ones saturates at 256."""
     ones = torch.ones(1, 1, 1024, D, dtype=torch.bfloat16)
     values = torch.arange(1024, dtype=torch.bfloat16)[:, None].expand(1, 1, 1024, D)
     out = make({"type": "linear"}).bfloat16()(ones, ones, values)
@@ -209,7 +210,7 @@ def test_long_sums_do_not_saturate() -> None:
 
 
 def softmax_case(repeats: int = 1) -> tuple[list[Tensor], Tensor]:
-    """Tokens of moderate size, as the variance of both estimates grows exponentially with it."""
+    """Tokens of moderate magnitude: the variance of both estimates grows exponentially with it."""
     q, k, v = (x.detach()[:1, :1].repeat(1, 1, repeats, 1) for x in tokens())
     inputs = [q / 2, k / 2, v]
     return inputs, F.scaled_dot_product_attention(*inputs)
@@ -219,7 +220,7 @@ def root_mean_square(x: Tensor) -> float:
     return x.square().mean().sqrt().item()
 
 
-def test_performer_tends_to_softmax_with_many_features() -> None:
+def test_performer_converges_to_softmax_with_many_features() -> None:
     inputs, exact = softmax_case()
     few, many = (
         make({"type": "performer", "num_features": count, "eps": 0.0}) for count in (30, 30000)
@@ -228,18 +229,18 @@ def test_performer_tends_to_softmax_with_many_features() -> None:
     assert error < 0.01 and error < root_mean_square(few(*inputs) - exact) / 5
 
 
-def test_lara_tends_to_softmax_with_many_samples() -> None:
+def test_lara_converges_to_softmax_with_many_samples() -> None:
     inputs, exact = softmax_case(repeats=300)
     errors = []
     for count in (4, 2000):
         kernel = make({"type": "lara", "num_samples": count}).train()
         for proposal in (kernel.query_proposal, kernel.key_proposal):
-            nn.init.constant_(proposal[1].weight, 0.2)  # proposals far off take far more samples
+            nn.init.constant_(proposal[1].weight, 0.2)  # distant proposals need many more samples
         errors.append(root_mean_square(kernel(*inputs) - exact))
     assert errors[1] < 0.03 and errors[1] < errors[0] / 5
 
 
-def test_directions_of_performer_are_orthogonal_and_redrawn_in_training_only() -> None:
+def test_performer_directions_are_orthogonal_and_redrawn_in_training_only() -> None:
     kernel = make({"type": "performer", "num_features": 2 * D + 1})
     first, second, last = kernel.directions.split([D, D, 1])
     for block in (first, second):
@@ -253,7 +254,7 @@ def test_directions_of_performer_are_orthogonal_and_redrawn_in_training_only() -
 
 
 @pytest.mark.parametrize("case", ["linear relu", "performer", "orthoformer", "softmax"])
-def test_masked_keys_do_not_exist(case: str) -> None:
+def test_masked_keys_have_no_effect(case: str) -> None:
     kernel = make(CASES.get(case, {"type": case}))
     q, k, v = tokens()
     mask = torch.tensor([True] * 5 + [False] * 4)
@@ -262,7 +263,7 @@ def test_masked_keys_do_not_exist(case: str) -> None:
 
 
 def test_masked_keys_do_not_overflow_performer() -> None:
-    """A zero key has a far greater exponent than the long ones that are seen."""
+    """A masked zero key has a much larger exponent than the long keys."""
     kernel = make(CASES["performer"]).float()
     q, k, v = tokens(dtype=torch.float32)
     long = torch.cat([100 * F.normalize(k[..., :5, :], dim=-1), 0 * k[..., 5:, :]], dim=-2)
@@ -273,7 +274,7 @@ def test_masked_keys_do_not_overflow_performer() -> None:
     assert all(grad.isfinite().all() for grad in grads)
 
 
-def test_masked_keys_are_zero_for_linformer() -> None:
+def test_masked_keys_count_as_zero_for_linformer() -> None:
     kernel = make(CASES["linformer"])
     q, k, v = tokens()
     mask = torch.tensor([True] * 5 + [False] * 4)
@@ -287,7 +288,7 @@ def test_linformer_loads_weights_of_another_length(caplog: pytest.LogCaptureFixt
     longer = make(CASES["linformer"])
     with caplog.at_level(logging.WARNING, "mmvidformer"):
         longer.load_state_dict(short.state_dict())
-    assert "projection keys of 5 keys was resized to 9" in caplog.text
+    assert "projection keys of length 5 was resized to 9" in caplog.text
     inputs = tokens()
     torch.testing.assert_close(longer(*inputs), short(*inputs))
 
@@ -334,7 +335,7 @@ def test_wrong_options_are_named(options: dict, error: type, match: str) -> None
         build_kernel(options, head_dim=D)
 
 
-def test_what_a_kernel_cannot_do_is_said() -> None:
+def test_unsupported_arguments_are_named() -> None:
     q, k, v = tokens()
     with pytest.raises(ValueError, match=r"LinearKernel.*dropout must be 0, got 0\.1"):
         build_kernel("linear", D, dropout=0.1)

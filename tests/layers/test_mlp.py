@@ -5,13 +5,13 @@ import torch.nn.functional as F
 from mmvidformer.layers import Mlp
 
 
-def test_two_layers_with_an_activation_between() -> None:
+def test_two_layers_with_an_activation_in_between() -> None:
     mlp = Mlp(4, 6)
     x = torch.randn(2, 5, 4)
     torch.testing.assert_close(mlp(x), mlp.fc2(F.gelu(mlp.fc1(x))))
 
 
-def test_depthwise_convolution_sees_the_eight_neighbours_in_the_frame() -> None:
+def test_depthwise_convolution_reads_the_eight_neighbors_in_the_frame() -> None:
     torch.manual_seed(0)
     mlp = Mlp(4, 6, depthwise=True)
     conv = mlp.depthwise.conv
@@ -36,10 +36,14 @@ def test_unknown_activation_is_named() -> None:
         Mlp(4, 6, act="relu6")
 
 
-@pytest.mark.parametrize("drop", [0.0, 0.5])
-def test_hidden_layer_is_kept_once_and_gradients_are_the_same(drop: float) -> None:
+@pytest.mark.parametrize(
+    ("drop", "recompute_act", "copies"), [(0.0, True, 1), (0.5, True, 1), (0.0, False, 2)]
+)
+def test_copies_of_the_hidden_layer_and_gradients(
+    drop: float, recompute_act: bool, copies: int
+) -> None:
     torch.manual_seed(0)
-    mlp = Mlp(8, 32, drop=drop).train()
+    mlp = Mlp(8, 32, drop=drop, recompute_act=recompute_act).train()
     x = torch.randn(2, 5, 8, requires_grad=True)
     kept: dict[int, int] = {}
 
@@ -59,4 +63,4 @@ def test_hidden_layer_is_kept_once_and_gradients_are_the_same(drop: float) -> No
     torch.testing.assert_close(out, plain, atol=0, rtol=0)
     torch.testing.assert_close(found, expected)
     hidden = 2 * 5 * 32 * 4
-    assert sum(size == hidden for size in kept.values()) == 1
+    assert sum(size == hidden for size in kept.values()) == copies

@@ -7,7 +7,7 @@ GRID = (2, 3, 4)
 
 
 @pytest.mark.parametrize("name", sorted(PATTERNS))
-def test_groups_hold_what_they_say_and_come_back(name: str) -> None:
+def test_groups_have_the_named_axes_and_ungroup_reverses_group(name: str) -> None:
     pattern = get_pattern(name)
     coords = torch.cartesian_prod(*(torch.arange(n) for n in GRID)).view(1, *GRID, 1, 3)
     grouped = pattern.group(coords)
@@ -22,7 +22,7 @@ def test_groups_hold_what_they_say_and_come_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(PATTERNS))
-def test_spread_gives_each_token_its_groups_number(name: str) -> None:
+def test_spread_assigns_each_token_the_number_of_its_group(name: str) -> None:
     pattern = get_pattern(name)
     groups = pattern.num_groups(GRID)
     numbers = torch.arange(2 * groups, dtype=torch.float).view(2, groups)

@@ -7,20 +7,11 @@ from mmvidformer.layers import resize_positions
 
 
 @pytest.mark.parametrize("size", [(4, 6, 6), (2, 3, 7), (1, 8, 2), (5, 4, 4)])
-def test_linear_is_scipys_zoom_of_order_one(size: tuple[int, int, int]) -> None:
+def test_linear_equals_scipy_zoom_of_order_one(size: tuple[int, int, int]) -> None:
     table = torch.randn(1, 2, 4, 4, 3, generator=torch.Generator().manual_seed(0))
     factors = [n / o for n, o in zip(size, table.shape[1:4], strict=True)]
     expected = zoom(table[0].numpy().astype(np.float64), (*factors, 1), order=1)
     np.testing.assert_allclose(resize_positions(table, size)[0].numpy(), expected, atol=1e-5)
-
-
-def test_tile_repeats_the_whole_table() -> None:
-    table = torch.arange(8.0).view(1, 2, 2, 2, 1)
-    torch.testing.assert_close(
-        resize_positions(table, (4, 2, 2), "tile"), torch.cat([table, table], 1)
-    )
-    with pytest.raises(ValueError, match="cannot be tiled"):
-        resize_positions(table, (3, 2, 2), "tile")
 
 
 def test_nearest_keeps_the_grid_and_nearest_1d_the_sequence() -> None:
@@ -31,7 +22,7 @@ def test_nearest_keeps_the_grid_and_nearest_1d_the_sequence() -> None:
     assert scrambled.tolist() == [0.0] * 4 + [1.0] * 4 + [2.0] * 4 + [3.0] * 4
 
 
-def test_bicubic_is_timms() -> None:
+def test_bicubic_equals_timm() -> None:
     from timm.layers import resample_abs_pos_embed
 
     table = torch.randn(1, 1, 4, 4, 8)
@@ -41,7 +32,7 @@ def test_bicubic_is_timms() -> None:
     )
 
 
-def test_same_size_is_the_same_tensor_and_errors_are_named() -> None:
+def test_same_size_returns_the_same_tensor_and_errors_name_the_value() -> None:
     table = torch.zeros(1, 2, 2, 2, 1)
     assert resize_positions(table, (2, 2, 2)) is table
     with pytest.raises(KeyError, match=r"cubic_spline.*linear"):

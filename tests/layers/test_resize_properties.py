@@ -1,4 +1,4 @@
-"""Position tables of random sizes, resized by a definition that goes place by place."""
+"""Resizing of tables of random sizes, compared with definitions place by place."""
 
 import itertools
 
@@ -19,7 +19,7 @@ def table_of(size: tuple[int, int, int], dtype: torch.dtype = torch.float32) -> 
 
 
 def linear(table: torch.Tensor, size: tuple[int, int, int]) -> torch.Tensor:
-    """The weighted mean of the up to 8 neighbours of each place, with the ends fixed."""
+    """Weighted mean of the up to 8 neighbors of each place, with fixed ends."""
     out = torch.zeros(1, *size, table.shape[-1])
     for place in itertools.product(*map(range, size)):
         corners = []
@@ -41,7 +41,7 @@ def test_linear(old, new) -> None:
 
 
 def cubic(x: float) -> float:
-    """Keys' kernel with a = -1/2, as of Pillow's bicubic filter."""
+    """Keys' kernel with a = -1/2, as in Pillow's bicubic filter."""
     x = abs(x)
     if x < 1:
         return 1.5 * x**3 - 2.5 * x**2 + 1
@@ -49,7 +49,7 @@ def cubic(x: float) -> float:
 
 
 def cubic_weights(old: int, new: int) -> torch.Tensor:
-    """Weights (new, old) of the old places; the kernel is wider where there are fewer new ones."""
+    """Weights (new, old) of the old places; the kernel is wider if there are fewer new ones."""
     scale = old / new
     wide = max(scale, 1.0)
     weights = torch.tensor(
@@ -61,7 +61,7 @@ def cubic_weights(old: int, new: int) -> torch.Tensor:
 @check
 @given(sizes, sizes)
 def test_bicubic(old, new) -> None:
-    """In space like Pillow's filter; in time, after it, by the linear rule."""
+    """Pillow's filter in space, then the linear rule in time."""
     table = table_of(old)
     found = resize_positions(table, new, "bicubic")
     if old == new:
@@ -93,18 +93,7 @@ def test_nearest_along_the_sequence(old, new) -> None:
 
 
 @check
-@given(sizes, st.integers(1, 4), sizes)
-def test_tile(old, times, new) -> None:
-    table = table_of(old)
-    found = resize_positions(table, (times * old[0], *old[1:]), "tile")
-    assert torch.equal(found, torch.cat([table] * times, 1))
-    if new[1:] != old[1:] or new[0] % old[0]:
-        with pytest.raises(ValueError, match="cannot be tiled"):
-            resize_positions(table, new, "tile")
-
-
-@check
-@given(sizes, sizes, st.sampled_from(sorted(set(RESIZE_RULES) - {"tile"})), st.booleans())
+@given(sizes, sizes, st.sampled_from(sorted(RESIZE_RULES)), st.booleans())
 def test_shape_type_and_constant_tables(old, new, rule, half) -> None:
     dtype = torch.float16 if half else torch.float32
     table = table_of(old, dtype)
@@ -116,6 +105,6 @@ def test_shape_type_and_constant_tables(old, new, rule, half) -> None:
 
 
 @pytest.mark.parametrize("size", [(0, 2, 2), (2, 2), (1, -1, 2)])
-def test_sizes_that_are_none_are_named(size) -> None:
+def test_wrong_sizes_are_named(size) -> None:
     with pytest.raises(ValueError, match="of at least 1, got"):
         resize_positions(table_of((2, 2, 2)), size)

@@ -1,4 +1,4 @@
-"""Shifts against their definitions, place by place and channel by channel."""
+"""Shifts compared with their definitions, place by place and channel by channel."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -11,11 +11,11 @@ from mmvidformer.layers import SHIFTS, Attention, build_shift
 
 HEADS, WIDTH = 2, 24
 D = HEADS * WIDTH
-Source = tuple[int, int, int] | None  # offset to the source, None: the token itself
+Source = tuple[int, int, int] | None  # offset to the source; None for the token itself
 
 
 def brute_force(x: Tensor, source: Callable[[int], Source], keep: Callable[[int], bool]) -> Tensor:
-    """One number at a time; ``source`` gives the offset of a channel, heads one after another."""
+    """Shift one number at a time; ``source`` returns the offset of a channel of all heads."""
     out = torch.zeros_like(x)
     size = x.shape[1:4]
     for t in range(size[0]):
@@ -41,8 +41,8 @@ def folds(offsets: Sequence[tuple[int, int, int]], size: int, start: int = 0):
     return source
 
 
-NEIGHBOURS = [(1, 0), (-1, 0), (0, 1), (0, -1), (-1, -1), (1, 1), (-1, 1), (1, -1)]
-# The folds of the official code at distance 2: those eight, then the places between.
+NEIGHBORS = [(1, 0), (-1, 0), (0, 1), (0, -1), (-1, -1), (1, 1), (-1, 1), (1, -1)]
+# Folds of the official code at distance 2: the eight neighbors, then the places in between.
 BETWEEN = [
     (-2, -1), (-2, 1), (-1, -2), (1, -2), (2, -1), (2, 1), (-1, 2), (1, 2),
     (1, 0), (-1, 0), (0, 1), (0, -1), (-1, -1), (1, 1), (-1, 1), (1, -1),
@@ -60,30 +60,30 @@ def ring(xi: int) -> list[tuple[int, int]]:
 
 CROSS_2 = [(0, -1), (0, -2), (0, 1), (0, 2), (-1, 0), (-2, 0), (1, 0), (2, 0)]
 
-# id: shift, offsets of the folds, channels of a fold, first fold, folds that are zero at a border
+# id: shift, offsets of the folds, channels per fold, first channel, folds with zeros at a border
 ROWS = {
     "temporal 4": ("temporal", [(1, 0, 0), (-1, 0, 0)], D // 4, 0, 2),
     "temporal 8": (
         {"type": "temporal", "divisor": 8}, [(1, 0, 0), (-1, 0, 0)], D // 8, 0, 2),
-    "spatial 1": ("spatial", in_space(NEIGHBOURS), D // 16, 0, 4),
+    "spatial 1": ("spatial", in_space(NEIGHBORS), D // 16, 0, 4),
     "spatial 2": (
         {"type": "spatial", "distance": 2},
-        [*in_space(NEIGHBOURS, 2), *in_space(BETWEEN)], D // 48, 0, 4),
+        [*in_space(NEIGHBORS, 2), *in_space(BETWEEN)], D // 48, 0, 4),
     "window 1": ("temporal_window", [(-1, 0, 0), (1, 0, 0)], D // 4, D // 2, 2),
     "window 2": (
-        {"type": "temporal_window", "tau": 2, "alpha": 0.25},
+        {"type": "temporal_window", "radius": 2, "alpha": 0.25},
         [(-2, 0, 0), (-1, 0, 0), (1, 0, 0), (2, 0, 0)], 9, 12, 4),
     "cross 1": (
         "spatial_cross", in_space([(0, -1), (0, 1), (-1, 0), (1, 0)]), D // 8, D // 2, 4),
-    "cross 2": ({"type": "spatial_cross", "xi": 2}, in_space(CROSS_2), 3, D // 2, 8),
+    "cross 2": ({"type": "spatial_cross", "radius": 2}, in_space(CROSS_2), 3, D // 2, 8),
     "square 1": ("spatial_square", in_space(ring(1)), 3, D // 2, 8),
-    "square 2": ({"type": "spatial_square", "xi": 2}, in_space(ring(2)), 1, D // 2, 24),
+    "square 2": ({"type": "spatial_square", "radius": 2}, in_space(ring(2)), 1, D // 2, 24),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("grid", [(3, 4, 5), (1, 1, 2)])
 @pytest.mark.parametrize("row", ROWS)
-def test_each_shift_is_its_definition(row: str, grid: tuple[int, int, int]) -> None:
+def test_each_shift_follows_its_definition(row: str, grid: tuple[int, int, int]) -> None:
     shift, offsets, size, start, zeroed = ROWS[row]
     x = torch.randn(1, *grid, HEADS, WIDTH)
     expected = brute_force(
@@ -101,7 +101,7 @@ def test_every_shift_has_a_row() -> None:
 
 
 def test_distance_4_moves_eight_narrow_folds() -> None:
-    """The setting of the paper's table 10 for Kinetics, in the official code: 3 channels each."""
+    """The setting of the paper's table 10 for Kinetics in the official code: 3 channels each."""
     x = torch.randn(1, 1, 9, 9, 8, 64)
     moved = build_shift({"type": "spatial", "distance": 4}).shift(x)
     changed = (moved != x).flatten(-2)[0, 0, 4, 4]
@@ -109,7 +109,7 @@ def test_distance_4_moves_eight_narrow_folds() -> None:
     torch.testing.assert_close(moved[0, 0, 0, 0, 0, :3], x[0, 0, 4, 0, 0, :3])
 
 
-def test_segments_are_shifted_apart() -> None:
+def test_segments_are_shifted_separately() -> None:
     """NUM_SEGMENTS 8 with clips of 16 frames: as two clips of 8."""
     x = torch.randn(2, 16, 2, 2, HEADS, WIDTH)
     whole = build_shift({"type": "temporal", "segment": 8}).shift(x)
@@ -125,11 +125,12 @@ def test_attention_shifts_keys_and_values_but_not_the_class_token() -> None:
     raw = attn.qkv(grid).unflatten(-1, (3, HEADS, WIDTH))
     qkv, cls_qkv = attn.project(grid, cls)
     spatial, temporal = build_shift("spatial"), build_shift("temporal")
-    torch.testing.assert_close(qkv[..., 0, :, :], raw[..., 0, :, :])
+    torch.testing.assert_close(qkv[0], raw[..., 0, :, :])
     for i in (1, 2):
         moved = temporal.shift(spatial.shift(raw[..., i, :, :]))
-        torch.testing.assert_close(qkv[..., i, :, :], moved)
-    torch.testing.assert_close(cls_qkv, attn.qkv(cls).unflatten(-1, (3, HEADS, WIDTH)))
+        torch.testing.assert_close(qkv[i], moved)
+    raw_cls = attn.qkv(cls).unflatten(-1, (3, HEADS, WIDTH))
+    torch.testing.assert_close(cls_qkv, raw_cls.unbind(-3))
 
 
 @pytest.mark.parametrize("last", [False, True])
@@ -143,17 +144,17 @@ def test_shift_before_or_after_the_gates(last: bool) -> None:
     move, gate = build_shift("temporal"), attn.prepare["fixation"]
     mapped = attn.kernel.feature_map
     tokens = move(*gate(*mapped(*tokens))) if last else gate(*mapped(*move(*tokens)))
-    torch.testing.assert_close(attn.project(grid)[0], torch.stack(tokens, -3))
+    torch.testing.assert_close(attn.project(grid)[0], tokens)
     assert list(attn.prepare)[-1 if last else 0] == "shift0"
 
 
-def test_gradients_go_to_where_the_channels_come_from() -> None:
+def test_gradients_reach_the_sources_of_the_channels() -> None:
     shift = build_shift("spatial")
     x = torch.randn(1, 2, 3, 3, 2, 8, dtype=torch.double, requires_grad=True)
     assert torch.autograd.gradcheck(shift.shift, x, fast_mode=True)
 
 
-def test_folds_of_no_channel_shift_nothing_and_say_so_once() -> None:
+def test_folds_without_a_channel_shift_nothing_and_warn_once() -> None:
     options = {"type": "spatial", "distance": 4}
     with pytest.warns(UserWarning, match=r"48 channels are too few for folds of 1/160.*spatial"):
         attn = Attention(HEADS * WIDTH, num_heads=HEADS, shifts=[options])
@@ -170,8 +171,8 @@ def test_folds_of_no_channel_shift_nothing_and_say_so_once() -> None:
         ("sideways", KeyError, "sideways.*temporal"),
         ({"type": "temporal", "divisor": 1}, ValueError, "divisor.*at least 2, got 1"),
         ({"type": "spatial", "distance": 0}, ValueError, "distance.*at least 1, got 0"),
-        ({"type": "temporal_window", "tau": 0}, ValueError, "tau.*at least 1, got 0"),
-        ({"type": "spatial_cross", "xi": 0}, ValueError, "xi.*at least 1, got 0"),
+        ({"type": "temporal_window", "radius": 0}, ValueError, "radius.*at least 1, got 0"),
+        ({"type": "spatial_cross", "radius": 0}, ValueError, "radius.*at least 1, got 0"),
         ({"type": "spatial_square", "alpha": 1.0}, ValueError, r"alpha.*\[0, 1\), got 1\.0"),
         ({"type": "temporal", "segment": 2}, ValueError, "3 frames.*segments of 2"),
     ],

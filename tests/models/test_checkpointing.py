@@ -1,4 +1,4 @@
-"""Blocks that are computed again in the backward pass: the same loss, the same gradients."""
+"""Activation checkpointing: the same loss and gradients, and no activation computed thrice."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from mmvidformer.models.vivit import ViViT
 
 ARCH = {"embed_dims": 16, "depth": 3, "num_heads": 2}
 CLIP = {"arch": ARCH, "img_size": 16, "clip_len": 4, "drop_path_rate": 0.5}
-# Random in every way that a model has: what is drawn again must be what was drawn.
+# With all kinds of randomness, so that the recomputation must repeat the draws.
 MODEL_LIST = {
     **{s: (TimeSformer, {"attention": s, "patch_size": 8}) for s in SCHEMES},
     **{
@@ -21,6 +21,19 @@ MODEL_LIST = {
     "fixation": (FeatureFixationTransformer, {"patch_size": 8}),
     "performer": (FeatureFixationTransformer, {"patch_size": 8, "kernel": "performer"}),
 }
+
+
+@pytest.mark.parametrize("with_cp", [False, True])
+def test_activations_are_computed_twice(with_cp: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once in the forward and once in the backward pass, whatever recomputes them."""
+    calls = []
+    gelu = nn.functional.gelu
+    monkeypatch.setattr(
+        nn.functional, "gelu", lambda *args, **kwargs: (calls.append(1), gelu(*args, **kwargs))[1]
+    )
+    model = FeatureFixationTransformer(**CLIP, patch_size=8, with_cp=with_cp).train()
+    model(torch.randn(1, 3, 4, 16, 16)).sum().backward()
+    assert len(calls) == 2 * ARCH["depth"]
 
 
 @pytest.mark.parametrize("name", MODEL_LIST)

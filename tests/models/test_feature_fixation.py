@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from mmvidformer.layers import FIXATIONS, KERNELS
 from mmvidformer.models import FeatureFixationTransformer
 from mmvidformer.models.feature_fixation import SCHEMES
-from mmvidformer.models.heads_tokens import TokenMlpHead
+from mmvidformer.models.heads import TokenMlpHead
 
 TINY = {"embed_dims": 32, "depth": 2, "num_heads": 4}
 SIZE = {"img_size": (32, 48), "clip_len": 3, "patch_size": 16}
@@ -26,7 +26,7 @@ def tiny(**kwargs) -> FeatureFixationTransformer:
 
 
 def shake(model: FeatureFixationTransformer) -> FeatureFixationTransformer:
-    """Random weights everywhere, so that nothing hides behind a zero."""
+    """Draw all weights, so that no zero masks an error."""
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.2)
     return model
@@ -58,18 +58,18 @@ def test_parameters(kwargs: dict, count: int) -> None:
     [("linear", 243.3), ("cosformer", 250.6), ("performer", 250.6), ("linformer", 294.2)],
 )
 def test_operations_of_table_1(kernel: str, billions: float) -> None:
-    """The paper's counter adds 5 D for each token and norm; ours counts products alone."""
+    """The paper's counter adds 5 D per token and norm; ours counts matmuls only."""
     model, tokens = with_head(kernel=kernel, **PLAIN), 16 * 17 * 17
     with FlopCounterMode(display=False) as counter:
         model(torch.empty(1, 3, 16, 224, 224, device="meta"))
-    products = counter.get_total_flops() / 2
+    macs = counter.get_total_flops() / 2
     norms = (12 * 3 + 2) * 5 * tokens * 512
-    assert (products + norms) / 1e9 == pytest.approx(billions, abs=0.1)
-    assert products / 1e9 == pytest.approx(billions, rel=0.005)
+    assert (macs + norms) / 1e9 == pytest.approx(billions, abs=0.1)
+    assert macs / 1e9 == pytest.approx(billions, rel=0.005)
 
 
 def test_operations_of_a_shared_gate() -> None:
-    """3 d^2 for each token and head, once; the paper's 257.8 is an earlier gate, twice (2d)."""
+    """3 d^2 per token and head; the paper's 257.8 is for an earlier gate with twice 2 d^2."""
     counts = []
     for fixation in (None, "qkv_shared"):
         model = with_head(fixation=fixation, shifts={})
@@ -96,13 +96,16 @@ VARIANTS = {
     },
     "joint softmax": {"attention": "joint", "kernel": "softmax"},
     "joint linformer": {"attention": "joint", "kernel": {"type": "linformer", "rank": 4}},
-    "shift last": {"shifts": {"temporal": "temporal", "spatial": "spatial_square", "last": True}},
+    "shift last": {
+        "shifts": {"temporal": "temporal", "spatial": "spatial_square"},
+        "shift_last": True,
+    },
     "no positions": {"positions": "none"},
 }
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_every_parameter_learns_and_samples_do_not_mix(variant: str) -> None:
+def test_every_parameter_has_a_gradient_and_samples_are_independent(variant: str) -> None:
     model = tiny(**VARIANTS[variant])
     clips = torch.randn(2, 3, 3, 32, 48)
     tokens = model(clips)
@@ -114,7 +117,7 @@ def test_every_parameter_learns_and_samples_do_not_mix(variant: str) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("shape", [(1, 3, 5, 64, 32), (2, 3, 1, 16, 16)])
-def test_clips_of_other_sizes_are_taken(variant: str, shape: tuple[int, ...]) -> None:
+def test_clips_of_other_sizes(variant: str, shape: tuple[int, ...]) -> None:
     model = tiny(**VARIANTS[variant])
     tokens = model(torch.randn(shape))
     assert tokens.shape == (shape[0], *model.embed.grid(shape[2:]), 32)
@@ -135,7 +138,7 @@ def test_mixed_precision_trains(kernel: str) -> None:
 
 
 @pytest.mark.parametrize("kernel", ["performer", "orthoformer", "lara"])
-def test_checkpointing_draws_the_same_numbers_again(kernel: str) -> None:
+def test_checkpointing_repeats_the_draws(kernel: str) -> None:
     grads = []
     for with_cp in (False, True):
         model = tiny(kernel=SMALL_KERNELS.get(kernel, kernel), with_cp=with_cp).train()
@@ -179,8 +182,8 @@ def test_shifts_of_each_attention() -> None:
     assert moves(shifts={"temporal": "temporal", "spatial": None}) == [[], [time]]
 
 
-def test_windowed_attention_sees_the_next_frame_only() -> None:
-    """One block passes on what is a frame away, through the shift alone."""
+def test_windowed_attention_reaches_the_next_frame_only() -> None:
+    """Only the shift mixes frames, and it reaches one frame per block."""
     torch.manual_seed(0)
     arch = {**TINY, "depth": 1}
     model = shake(FeatureFixationTransformer(arch, "windowed", **{**SIZE, "clip_len": 5})).eval()
@@ -191,7 +194,7 @@ def test_windowed_attention_sees_the_next_frame_only() -> None:
     assert changed.tolist() == [False, True, True, True, False]
 
 
-def test_starts_from_an_image_model_of_ours(tmp_path: Path) -> None:
+def test_init_from_an_image_checkpoint_of_this_package(tmp_path: Path) -> None:
     image = tiny(clip_len=1, attention="windowed")
     torch.save({"state_dict": image.state_dict()}, tmp_path / "image.pth")
     video = tiny(init_from=str(tmp_path / "image.pth"))

@@ -1,4 +1,4 @@
-"""optimize_for_inference: the same outputs, less work, and no way back to training."""
+"""optimize_for_inference: the same outputs, fewer MACs, and no training."""
 
 import copy
 import logging
@@ -9,9 +9,9 @@ from mmengine.registry import DefaultScope
 from torch import nn
 
 import mmvidformer
-from mmvidformer.analysis.complexity import count_products
+from mmvidformer.analysis.complexity import count_macs
 from mmvidformer.layers.kernels import SoftmaxKernel
-from mmvidformer.models import FeatureFixationTransformer, TimeSformer, ViViT
+from mmvidformer.models import FeatureFixationTransformer, ImageMaps, TimeSformer, ViViT
 from mmvidformer.models.timesformer import SCHEMES as TIMESFORMER
 from mmvidformer.models.vivit import SCHEMES as VIVIT
 from mmvidformer.registry import MODELS
@@ -31,7 +31,7 @@ BACKBONES = {
     "vivit frames averaged": (ViViT, {"temporal_depth": 0, **TUBE}),
     "fixation": (FeatureFixationTransformer, PATCH),
     "fixation softmax": (FeatureFixationTransformer, {"kernel": "softmax", **PATCH}),
-    "fixation rival": (
+    "fixation joint softmax": (
         FeatureFixationTransformer,
         {"kernel": "softmax", "fixation": None, "shifts": {}, "attention": "joint", **PATCH},
     ),
@@ -39,7 +39,7 @@ BACKBONES = {
 
 
 def shaken(model: nn.Module) -> nn.Module:
-    """Give every weight a value, so that nothing hides behind zeros."""
+    """Draw all weights, so that no zero masks an error."""
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.2)
     return model.eval()
@@ -52,11 +52,11 @@ def build(name: str) -> nn.Module:
 
 
 def macs(model: nn.Module, clip: torch.Tensor) -> int:
-    return count_products(copy.deepcopy(model).requires_grad_(False), clip)
+    return count_macs(copy.deepcopy(model).requires_grad_(False), clip)
 
 
 @pytest.mark.parametrize("name", BACKBONES)
-def test_outputs_stay(name: str) -> None:
+def test_outputs_are_the_same(name: str) -> None:
     model = build(name)
     clip = torch.randn(2, 3, 4, 32, 32)
     before = copy.deepcopy(model.state_dict())
@@ -72,7 +72,7 @@ def test_outputs_stay(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["timesformer divided_space_time", "vivit spacetime"])
 def test_gradients_without_the_grid_of_the_last_block(name: str) -> None:
-    """What is left out touches nothing: all gradients are those of the whole."""
+    """The omitted computation has no influence: all gradients are the same."""
     model = build(name)
     clip = torch.randn(2, 3, 4, 32, 32)
     parameters = list(model.parameters())
@@ -86,7 +86,7 @@ def test_gradients_without_the_grid_of_the_last_block(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["timesformer divided_space_time", "vivit factorized_encoder"])
 def test_gradients_of_the_clip(name: str) -> None:
-    """Nothing that a backward pass reads is written over."""
+    """Nothing that a backward pass reads is overwritten."""
     model = build(name)
     found = []
     for one in (model, mmvidformer.optimize_for_inference(model)):
@@ -115,28 +115,37 @@ def test_short_sequences_without_gradients_only(monkeypatch) -> None:
     assert lengths == [(5, True), (6, False), (6, True)]
 
 
-def test_products_saved_by_the_divided_scheme() -> None:
-    """Of N grid tokens of width D: an fc in each block, and 10 D^2 a token in the last."""
+def test_feature_maps_keep_the_grid() -> None:
+    torch.manual_seed(0)
+    maps = ImageMaps({"type": "TimeSformer", "arch": ARCH, **PATCH, "clip_len": 1})
+    images = torch.randn(1, 3, 32, 32)
+    with torch.no_grad():
+        expected = shaken(maps)(images)
+        found = mmvidformer.optimize_for_inference(maps)(images)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_macs_saved_in_the_divided_scheme() -> None:
+    """An fc in each block, and 10 D^2 per grid token in the last block."""
     model, clip = build("timesformer divided_space_time"), torch.randn(1, 3, 4, 32, 32)
     tokens, dim = 4 * 4 * 4, 16
     linear = ARCH["depth"] * tokens * dim**2 + tokens * 10 * dim**2
-    scores = 2 * 4 * 16 * 17 * dim  # 4 frames, 16 queries, 17 keys; products with keys and values
-    # The class token was projected once; now its queries are, once, too.
+    scores = 2 * 4 * 16 * 17 * dim  # 4 frames, 16 queries, 17 keys; matmuls with keys and values
+    # Queries, keys and values of the class token are still projected once.
     saved = macs(model, clip) - macs(mmvidformer.optimize_for_inference(model), clip)
     assert saved == linear + scores
 
 
-def test_says_what_it_did(caplog) -> None:
+def test_changes_are_logged(caplog) -> None:
     caplog.set_level(logging.INFO, logger="mmvidformer")
-    fast = mmvidformer.optimize_for_inference(build("timesformer divided_space_time"))
-    assert fast.inference_summary == tuple(caplog.messages)
+    mmvidformer.optimize_for_inference(build("timesformer divided_space_time"))
     text = "\n".join(caplog.messages)
     assert "2 fcs folded" in text
-    assert "projection of 4 attentions" in text
-    assert "class token alone" in text
+    assert "query projections of 4 attentions" in text
+    assert "class token only" in text
 
 
-def test_whole_recogniser() -> None:
+def test_recognizer() -> None:
     cfg = mmvidformer.get_config("timesformer_b_k400")
     cfg.model.backbone.update(arch=ARCH, init_from=None, **PATCH)
     cfg.model.cls_head.update(in_channels=16, dropout_ratio=0.5)
@@ -150,7 +159,7 @@ def test_whole_recogniser() -> None:
     assert isinstance(fast.cls_head.dropout, nn.Identity)
     assert fast.backbone.encoder.cls_only and not model.backbone.encoder.cls_only
     for part in (fast, fast.backbone):
-        with pytest.raises(RuntimeError, match="optimised for inference"):
+        with pytest.raises(RuntimeError, match="optimized for inference"):
             part.train()
     assert not any(part.training for part in fast.modules())
     assert fast.eval() is fast
@@ -160,9 +169,9 @@ def test_whole_recogniser() -> None:
     model.train()
 
 
-def test_other_models_stay(caplog) -> None:
+def test_other_models_are_returned_unchanged(caplog) -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.Dropout())
     assert mmvidformer.optimize_for_inference(model) is model
     assert isinstance(model[1], nn.Dropout)
-    assert "Sequential is left as it is" in caplog.text
+    assert "Sequential is returned unchanged" in caplog.text
     model.train()

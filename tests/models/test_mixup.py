@@ -12,7 +12,7 @@ def mix(num_classes: object, labels: list, alpha: float = 0.5) -> tuple:
     return mixing(clips, [ActionDataSample().set_gt_label(label) for label in labels])
 
 
-def test_partners_are_mirrored_and_share_one_weight() -> None:
+def test_batch_is_mixed_in_reverse_order_with_one_weight() -> None:
     clips, samples = mix(4, [0, 1, 2, 3])
     weight = samples[0].gt_label[0].item()
     assert 0 < weight < 1
@@ -22,14 +22,14 @@ def test_partners_are_mirrored_and_share_one_weight() -> None:
     assert samples[1].gt_label.tolist() == pytest.approx([0, weight, 1 - weight, 0])
 
 
-def test_labels_of_all_tasks_are_mixed_alike() -> None:
+def test_labels_of_all_tasks_are_mixed_with_the_same_weight() -> None:
     _, (first, second) = mix({"noun": 3, "verb": 2}, [[0, 1], [2, 0]])
     weight = first.gt_label[0].item()
     assert first.gt_label.tolist() == pytest.approx([weight, 0, 1 - weight, 1 - weight, weight])
     assert second.gt_label.tolist() == pytest.approx([1 - weight, 0, weight, weight, 1 - weight])
 
 
-def test_the_weight_follows_the_beta_distribution() -> None:
+def test_weight_has_the_beta_distribution() -> None:
     torch.manual_seed(0)
     mixing = MODELS.build({"type": "ReversedMixup", "num_classes": 2, "alpha": 0.3})
     one, label = torch.tensor([[1.0], [0.0]]), torch.eye(2)

@@ -1,4 +1,4 @@
-"""The examples for other MM projects: built in their scope, and a training step."""
+"""Examples for other MM projects, built in their scope, with a training step."""
 
 import importlib
 import importlib.util
@@ -28,10 +28,10 @@ def scope(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def need(name: str) -> ModuleType:
-    """A module of another project; without a working one the test is skipped."""
+    """Import a module of another project, or skip the test."""
     try:
         return importlib.import_module(name)
-    except Exception as error:  # their imports fail in many ways, as with newer transformers
+    except Exception as error:  # for example with newer versions of transformers
         pytest.skip(f"cannot import {name}: {error}")
 
 
@@ -55,7 +55,7 @@ def test_mmpretrain_classifier(scope: None) -> None:
 
 
 class NoOperators(ModuleType):
-    """Stands for mmcv's compiled operators, which mmcv-lite lacks: each fails when it is called."""
+    """Replacement for mmcv's compiled operators, not in mmcv-lite; each fails when called."""
 
     def __getattr__(self, name: str) -> Callable:
         if name.startswith("__"):
@@ -74,10 +74,10 @@ class NoOperators(ModuleType):
 
 @pytest.fixture
 def operators(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What MMDetection imports from mmcv, compiled or not. RetinaNet calls but one, nms."""
+    """Provide what MMDetection imports from mmcv. RetinaNet only calls nms."""
     if importlib.util.find_spec("mmcv._ext") is None:
         monkeypatch.setitem(sys.modules, "mmcv._ext", NoOperators("mmcv._ext"))
-        # mmcv has tried in vain, on its own import, to offer this one here.
+        # Importing mmcv before could not add this class here.
         layer = importlib.import_module("mmcv.ops").MultiScaleDeformableAttention
         transformer = importlib.import_module("mmcv.cnn.bricks.transformer")
         monkeypatch.setattr(transformer, layer.__name__, layer, raising=False)
@@ -111,7 +111,7 @@ def test_mmdet_detector(scope: None, operators: None) -> None:
     assert (found.pred_instances.bboxes <= torch.tensor([128.0, 192.0] * 2)).all()
 
 
-def test_maps_lie_as_in_the_image() -> None:
+def test_maps_have_the_layout_of_the_image() -> None:
     arch = dict(embed_dims=8, depth=1, num_heads=2)
     vivit = dict(type="mmvidformer.ViViT", arch=arch, scheme="spacetime", img_size=32)
     maps = MODELS.build(
@@ -126,7 +126,7 @@ def test_maps_lie_as_in_the_image() -> None:
 
 @pytest.fixture
 def sibling() -> Iterator[Registry]:
-    """What any project beside MMAction2 has: a child of MMEngine's registry, as default scope."""
+    """A registry of another project, a child of MMEngine's, with its default scope."""
     registry = Registry("model", scope="sibling", parent=MMENGINE_MODELS)
     with DefaultScope.overwrite_default_scope("sibling"):
         yield registry
@@ -145,6 +145,6 @@ def test_is_built_from_the_scope_of_a_sibling(sibling: Registry) -> None:
     assert maps(torch.randn(1, 3, 16, 16))[0].shape == (1, 8, 2, 2)
 
 
-def test_a_backbone_without_places_is_refused() -> None:
-    with pytest.raises(ValueError, match="scheme='spacetime'"):
+def test_a_backbone_without_feature_maps_is_refused() -> None:
+    with pytest.raises(ValueError, match="such as 'spacetime', got 'factorized_encoder'"):
         ImageMaps(dict(type="ViViT", scheme="factorized_encoder"))

@@ -13,7 +13,7 @@ def tiny(attention: str = "divided_space_time", **kwargs) -> TimeSformer:
 
 
 def shake(model: TimeSformer) -> TimeSformer:
-    """Random weights everywhere, so that nothing hides behind a zero."""
+    """Draw all weights, so that no zero masks an error."""
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.2)
     return model
@@ -33,7 +33,7 @@ def test_parameters_of_table_1(attention: str, millions: float) -> None:
     with torch.device("meta"):
         model = TimeSformer("b", attention)
     count = sum(p.numel() for p in model.parameters()) + (768 + 1) * 174
-    # The table is cut to one decimal, not rounded (axial is 156.8465, divided 121.3926).
+    # The table is truncated to one decimal, not rounded (axial is 156.8465, divided 121.3926).
     assert count / 1e6 == pytest.approx(millions, abs=0.05)
 
 
@@ -55,7 +55,9 @@ def test_parameters_of_the_official_code(kwargs: dict, count: int) -> None:
 
 @pytest.mark.parametrize("order", ["forward", "reverse", "parallel"])
 @pytest.mark.parametrize("attention", sorted(SCHEMES))
-def test_every_parameter_learns_and_samples_do_not_mix(attention: str, order: str) -> None:
+def test_every_parameter_has_a_gradient_and_samples_are_independent(
+    attention: str, order: str
+) -> None:
     model = shake(tiny(attention, order=order))
     clips = torch.randn(2, 3, 3, 16, 24)
     features = model(clips)
@@ -67,14 +69,14 @@ def test_every_parameter_learns_and_samples_do_not_mix(attention: str, order: st
 
 @pytest.mark.parametrize("attention", sorted(SCHEMES))
 @pytest.mark.parametrize("shape", [(1, 3, 5, 32, 16), (2, 3, 1, 4, 8), (1, 3, 3, 18, 27)])
-def test_clips_of_other_sizes_are_taken(attention: str, shape: tuple[int, ...]) -> None:
+def test_clips_of_other_sizes(attention: str, shape: tuple[int, ...]) -> None:
     features = shake(tiny(attention))(torch.randn(shape))
     assert features.shape == (shape[0], 32)
     assert features.isfinite().all()
 
 
 @pytest.mark.parametrize("positions", sorted(POSITIONS))
-def test_order_of_frames_is_seen_only_with_a_time_embedding(positions: str) -> None:
+def test_order_of_frames_matters_only_with_a_time_embedding(positions: str) -> None:
     model = shake(tiny(positions=positions))
     clip = torch.randn(1, 3, 3, 16, 24)
     same = torch.allclose(model(clip), model(clip.flip(2)), atol=1e-4)
@@ -82,7 +84,7 @@ def test_order_of_frames_is_seen_only_with_a_time_embedding(positions: str) -> N
 
 
 def test_divided_attention_starts_frame_by_frame() -> None:
-    """With its zero fc the network is the same one applied to every frame (section 4.3)."""
+    """With zero fcs the network processes each frame on its own (section 4.3)."""
     model = tiny()
     for name, parameter in model.named_parameters():
         if ".fc." not in name and "pos_embed.t" not in name:
@@ -93,7 +95,7 @@ def test_divided_attention_starts_frame_by_frame() -> None:
     assert grid.shape == (1, 3, 4, 6, 32)
 
 
-def test_zero_initialised_projections_of_each_scheme() -> None:
+def test_zero_initialized_fcs_of_each_scheme() -> None:
     counts = {}
     for name in SCHEMES:
         sublayers = tiny(name).encoder.blocks[1].sublayers.values()
@@ -109,7 +111,7 @@ def test_zero_initialised_projections_of_each_scheme() -> None:
     }
 
 
-def test_class_token_in_time_changes_what_it_sees() -> None:
+def test_class_token_in_time_changes_the_features() -> None:
     clip = torch.randn(1, 3, 3, 16, 24)
     without, with_cls = shake(tiny()), shake(tiny(cls_in_time=True))
     with_cls.load_state_dict(without.state_dict())

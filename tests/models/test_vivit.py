@@ -32,9 +32,9 @@ def test_parameters(kwargs: dict, millions: float) -> None:
 
 
 @pytest.mark.parametrize("scheme", sorted(SCHEMES))
-def test_every_parameter_learns_and_samples_do_not_mix(scheme: str) -> None:
+def test_every_parameter_has_a_gradient_and_samples_are_independent(scheme: str) -> None:
     model = tiny(scheme)
-    for parameter in model.parameters():  # so that nothing hides behind a zero
+    for parameter in model.parameters():  # so that no zero masks an error
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.1)
     clips = torch.randn(2, 3, 4, 16, 24)
@@ -47,14 +47,14 @@ def test_every_parameter_learns_and_samples_do_not_mix(scheme: str) -> None:
 
 @pytest.mark.parametrize("scheme", sorted(SCHEMES))
 @pytest.mark.parametrize("shape", [(1, 3, 6, 32, 16), (2, 3, 2, 8, 8), (1, 3, 5, 19, 25)])
-def test_clips_of_other_sizes_are_taken(scheme: str, shape: tuple[int, ...]) -> None:
+def test_clips_of_other_sizes(scheme: str, shape: tuple[int, ...]) -> None:
     features = tiny(scheme)(torch.randn(shape))
     assert features.shape == (shape[0], 32)
     assert features.isfinite().all()
 
 
 @pytest.mark.parametrize("scheme", ["factorized_self_attention", "factorized_self_attention_ts"])
-def test_model_3_starts_frame_by_frame_and_still_learns(scheme: str) -> None:
+def test_model_3_starts_frame_by_frame_and_learns(scheme: str) -> None:
     model = tiny(scheme, tubelet=(1, 8, 8))
     torch.nn.init.zeros_(model.encoder.pos_embed.thw)
     clip = torch.randn(1, 3, 4, 16, 24)
@@ -62,13 +62,13 @@ def test_model_3_starts_frame_by_frame_and_still_learns(scheme: str) -> None:
     single, _ = model.forward_features(clip[:, :, 1:2])
     torch.testing.assert_close(whole[:, 1:2], single)
 
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     attn = model.encoder.blocks[0].sublayers["time"].attn
     before = attn.qkv.weight.detach().clone()
     for _ in range(3):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         model(clip).square().sum().backward()
-        optimiser.step()
+        optimizer.step()
     assert not torch.equal(attn.qkv.weight, before)
     assert attn.proj.weight.abs().max() > 0
 
@@ -102,6 +102,8 @@ def test_frames_of_a_clip_share_stochastic_depth() -> None:
     ("kwargs", "error", "match"),
     [
         ({"arch": "xxl"}, KeyError, "xxl"),
+        ({"arch": {**TINY, "mlp_ration": 2}}, ValueError, "arch must have.*mlp_ration"),
+        ({"arch": {"embed_dims": 32, "depth": 2}}, ValueError, "arch must have.*num_heads"),
         ({"scheme": "axial"}, KeyError, "axial.*spacetime"),
         ({"scheme": "factorized_dot_product", "pool": "cls"}, ValueError, "'mean'"),
         ({"scheme": "spacetime", "pool": "max"}, ValueError, "'max'"),

@@ -9,9 +9,9 @@ import pytest
 pytestmark = pytest.mark.slow
 
 
-def test_killed_runs_resume(run, tools, tmp_path) -> None:
+def test_killed_runs_resume(run, tmp_path) -> None:
     out = tmp_path / "kills.csv"
-    command = [sys.executable, "-W", "ignore", tools / "stress" / "kill_and_resume.py"]
+    command = [sys.executable, "-W", "ignore", "-m", "stress.kill_and_resume"]
     process = run(*command, "--kills", 3, "--epochs", 2, "--minutes", 5, "--out", out)
     log = process.communicate(timeout=400)[0]
     assert process.returncode == 0, log
@@ -24,7 +24,7 @@ def test_killed_runs_resume(run, tools, tmp_path) -> None:
     assert rows[-1]["done"] == "16" and rows[-1]["killed"] == "False"
 
 
-def test_hostile_files_run_nothing(run, tools, tmp_path) -> None:
+def test_hostile_files_run_nothing(run, tmp_path) -> None:
     out = tmp_path / "hostile.csv"
     command = [sys.executable, "-W", "ignore", "-m", "stress.hostile_files"]
     process = run(*command, "--only", "--resume FILE", "--out", out)
@@ -38,9 +38,9 @@ def test_hostile_files_run_nothing(run, tools, tmp_path) -> None:
     assert all(row["saw"].startswith("refused") for row in pickles)
 
 
-def test_bad_and_odd_videos_are_read_or_told(run, tools, tmp_path) -> None:
+def test_bad_and_odd_videos_are_read_or_reported(run, tools, tmp_path) -> None:
     out = tmp_path / "odd.csv"
-    command = [sys.executable, "-W", "ignore", tools / "stress" / "odd_videos.py", "--short"]
+    command = [sys.executable, "-W", "ignore", "-m", "stress.odd_videos", "--short"]
     options = ["--only", "hang", "one_frame", "--decoders", "pyav", "--out", out]
     process = run(*command, *options)
     log = process.communicate(timeout=400)[0]
@@ -49,5 +49,5 @@ def test_bad_and_odd_videos_are_read_or_told(run, tools, tmp_path) -> None:
     with out.open() as file:
         rows = list(csv.DictReader(file))
     hung = [row for row in rows if row["kind"] == "hang"]
-    assert {row["told"] for row in hung} == {"took longer than 5 s and was killed"}
+    assert {row["reason"] for row in hung} == {"took longer than 5 s and was killed"}
     assert {row["outcome"] for row in rows if row["kind"] == "one_frame"} == {"read"}

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 import torch
+from mmengine.config import Config
 
 from mmvidformer.engine.preflight import WrongSetup
 
@@ -24,10 +25,10 @@ def broken(tiny_videos, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def settings(broken):
-    loader = dict(num_workers=2, persistent_workers=True)
+    loader = dict(num_workers=2)
     return dict(
         train_cfg=dict(max_epochs=2),
-        bad_videos=dict(on_bad_video="resample", max_bad_share=0.3, time_limit=60),
+        default_hooks=dict(bad_videos=dict(type="mmvidformer.BadVideoHook", max_bad_share=0.3)),
         **{
             f"{split}_dataloader": dict(
                 **loader,
@@ -53,15 +54,60 @@ def listed(path):
         return [(row["path"].rsplit("/")[-1], row["sample"]) for row in csv.DictReader(file)]
 
 
-def test_training_goes_on_and_lists_the_bad_videos(run_dir):
+def test_training_continues_and_lists_the_bad_videos(run_dir):
     work_dir = run_dir[1]
     assert (work_dir / "epoch_2.pth").exists()
     assert listed(work_dir / "bad_videos_train.csv") == [("train_1.mp4", "1")]
     assert listed(work_dir / "bad_videos_val.csv") == [("val_3.mp4", "3"), ("val_5.mp4", "5")]
     log = next(work_dir.glob("*/*.log")).read_text()
     assert log.count("bad video: ") == 3
-    assert "bad videos in train so far: 1 of 8 samples, in 1 files" in log
+    assert "1 of 8 samples in train are bad so far; see" in log
     assert "2 of 7 samples could not be read. They count as wrong" in log
+
+
+def test_the_saved_config_is_the_config(run_dir):
+    """Other tools can run what a run has saved, and its datasets keep their names."""
+    given, saved = (Config.fromfile(path) for path in (run_dir[0], run_dir[1] / "broken.py"))
+    for split in ("train", "val", "test"):
+        dataset = saved[f"{split}_dataloader"].dataset
+        assert dataset.type == "VideoDataset"
+        assert dataset == given[f"{split}_dataloader"].dataset
+
+
+def test_the_policy_can_be_switched_off(run_dir, train, tmp_path):
+    options = ["--no-validate", "--cfg-options", "default_hooks.bad_videos=None"]
+    with pytest.raises(RuntimeError, match="Error reading"):
+        train([str(run_dir[0]), "--work-dir", str(tmp_path), *options])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_guard_does_not_change_training(workers, train, make_config, weights, tmp_path):
+    """Random clips, dropped paths and shuffling are those of a run without the hook."""
+    changes = {
+        "train_dataloader.num_workers": workers,
+        "train_dataloader.dataset.pipeline.1.test_mode": False,
+        "model.backbone.drop_path_rate": 0.3,
+        "train_cfg.max_epochs": 2,
+    }
+    guard = {"default_hooks.bad_videos": dict(type="mmvidformer.BadVideoHook", time_limit=60)}
+    for name, hook in (("guarded", guard), ("plain", {})):
+        config = make_config(name, **changes, **hook)
+        train([str(config), "--work-dir", str(tmp_path / name), "--seed", "0", "--no-validate"])
+    guarded, plain = (weights(tmp_path / name / "epoch_2.pth") for name in ("guarded", "plain"))
+    torch.testing.assert_close(guarded, plain, rtol=0, atol=0)
+
+
+def test_another_video_backend(run_dir, test, tmp_path):
+    """The option replaces the decoders and leaves nothing else in the config."""
+    config, work_dir = run_dir
+    arguments = [str(config), str(work_dir / "epoch_2.pth"), "--video-backend", "opencv"]
+    test([*arguments, "--work-dir", str(tmp_path)])
+    given, saved = Config.fromfile(config), Config.fromfile(tmp_path / "broken.py")
+    steps = saved.test_dataloader.dataset.pipeline
+    assert steps[0] == dict(type="mmvidformer.VideoInit", backend="opencv", num_threads=1)
+    assert set(saved) - set(given) <= {"launcher", "work_dir"}
+    scores = json.loads((tmp_path / "test_1x1_score.json").read_text())
+    assert scores["metrics"]["bad_videos"] == 2
 
 
 def test_testing_gives_both_figures_and_the_list(run_dir, test, tmp_path, capsys):
@@ -70,9 +116,10 @@ def test_testing_gives_both_figures_and_the_list(run_dir, test, tmp_path, capsys
     saved = json.loads((tmp_path / "test_1x1_score.json").read_text())
     metrics = saved["metrics"]
     assert metrics["bad_videos"] == 2
-    names = {fault["path"].rsplit("/")[-1]: fault["reason"] for fault in saved["bad_videos"]}
-    assert set(names) == {"val_3.mp4", "val_5.mp4"}
-    assert names["val_5.mp4"] == "there is no such file"
+    with (tmp_path / "bad_videos_test.csv").open() as file:
+        reasons = {row["path"].rsplit("/")[-1]: row["reason"] for row in csv.DictReader(file)}
+    assert set(reasons) == {"val_3.mp4", "val_5.mp4"}
+    assert reasons["val_5.mp4"] == "there is no such file"
     assert metrics["acc/top1"] * 7 == pytest.approx(metrics["good_videos/acc/top1"] * 5)
     assert "bad videos: 2, counted as wrong" in capsys.readouterr().out
 

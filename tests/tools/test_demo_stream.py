@@ -1,4 +1,4 @@
-"""The demo, the strips and the measurement of streams."""
+"""The demo, the strips and the benchmark of streams."""
 
 import csv
 import json
@@ -12,7 +12,7 @@ from mmengine.registry import DefaultScope
 
 from benchmarks import stream
 from mmvidformer import get_config
-from mmvidformer.apis import Capture, build_frame_pipeline, load_stream_model, stream_predictions
+from mmvidformer.apis import Capture, StreamRecognizer
 from mmvidformer.registry import MODELS
 
 NARROW = {
@@ -58,48 +58,49 @@ def sequence(prediction_data: Path) -> str:
     return str(path)
 
 
-def test_demo_tells_and_films_each_step(main_of, early, clip, prediction_data, tmp_path) -> None:
+def test_demo_writes_each_step(main_of, early, clip, prediction_data, tmp_path) -> None:
     names = prediction_data / "data" / "motion_phases" / "classes.txt"
-    out, lines = tmp_path / "new" / "film.mp4", tmp_path / "said.jsonl"
-    options = ["--out", str(out), "--json", str(lines), "--names", str(names), "--topk", "3"]
+    out, lines = tmp_path / "new" / "out.mp4", tmp_path / "steps.jsonl"
+    options = ["--out", str(out), "--json", str(lines), "--classes", str(names), "--topk", "3"]
     main_of("demo_stream")([*early, clip, "--overlay", *options])
-    cfg = Config.fromfile(early[0])
     with Capture(clip) as video:
-        model = load_stream_model(cfg, early[1])
-        expected = list(stream_predictions(model, build_frame_pipeline(cfg).read(video)))
+        expected = list(StreamRecognizer(*early)(video))
         rate = video.fps / 3
-    said = [json.loads(line) for line in lines.read_text().splitlines()]
-    assert [record["frame"] for record in said] == [p.frame.number for p in expected]
-    for record, prediction in zip(said, expected, strict=True):
-        (task,) = record["predictions"]
-        assert task["task"] == "class" and "ahead" not in task
-        top = [(c["class"], pytest.approx(c["score"], abs=1e-6)) for c in task["top"]]
-        assert prediction.top("class", 3) == top
-        assert task["top"][0]["name"] == names.read_text().splitlines()[top[0][0]]
-    film = cv2.VideoCapture(str(out))
-    assert film.get(cv2.CAP_PROP_FRAME_COUNT) == len(said)
-    assert film.get(cv2.CAP_PROP_FPS) == pytest.approx(rate)
-    assert film.read()[1].std() > 20
+    found = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert [record["frame"] for record in found] == [step.number for step in expected]
+    for record, step in zip(found, expected, strict=True):
+        (row,) = record["predictions"]
+        assert row["ahead"] is None
+        top = [(c["class"], pytest.approx(c["score"], abs=1e-6)) for c in row["class"]]
+        assert [(i, share) for i, _, share in step.predictions[0].top(3)] == top
+        assert row["class"][0]["name"] == names.read_text().splitlines()[top[0][0]]
+    video = cv2.VideoCapture(str(out))
+    assert video.get(cv2.CAP_PROP_FRAME_COUNT) == len(found)
+    assert video.get(cv2.CAP_PROP_FPS) == pytest.approx(rate)
+    assert video.read()[1].std() > 20
 
 
-def test_demo_tells_all_times_ahead(main_of, unrolling, sequence, capsys) -> None:
+def test_demo_prints_all_times_ahead(main_of, unrolling, sequence, capsys) -> None:
     main_of("demo_stream")([*unrolling, sequence])
-    said = capsys.readouterr()
-    records = [json.loads(line) for line in said.out.splitlines()]
+    printed = capsys.readouterr()
+    records = [json.loads(line) for line in printed.out.splitlines()]
     assert [record["seconds"] for record in records[:3]] == [0, 0.25, 0.5]
-    rows = [(row["ahead"], row["task"]) for row in records[5]["predictions"]]
-    tasks = ("action", "verb", "noun")
-    assert rows == [(k / 4, task) for k in range(8, 0, -1) for task in tasks]
-    assert [len(row["top"]) for row in records[5]["predictions"][:3]] == [5, 4, 4]
-    assert f"{len(records)} steps, " in said.err
+    rows = records[5]["predictions"]
+    assert [row["ahead"] for row in rows] == [k / 4 for k in range(8, 0, -1)]
+    assert {task: len(top) for task, top in rows[0].items() if task != "ahead"} == {
+        "action": 5,
+        "verb": 4,
+        "noun": 4,
+    }
+    assert f"{len(records)} steps, " in printed.err
 
 
-def test_demo_says_what_is_wrong(main_of, early, unrolling, clip, capsys, monkeypatch) -> None:
+def test_demo_names_wrong_arguments(main_of, early, unrolling, clip, capsys, monkeypatch) -> None:
     main = main_of("demo_stream")
     for options, message in (
         (["--overlay"], "--overlay needs --show or --out"),
         (["--topk", "0"], "--topk must be at least 1"),
-        (["--restart", "0"], "--restart must be above 0"),
+        (["--restart", "0"], "--restart must be positive"),
     ):
         with pytest.raises(SystemExit):
             main([*early, clip, *options])
@@ -107,11 +108,11 @@ def test_demo_says_what_is_wrong(main_of, early, unrolling, clip, capsys, monkey
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     monkeypatch.setattr("sys.platform", "linux")
-    with pytest.raises(RuntimeError, match="no screen to show a window on"):
+    with pytest.raises(OSError, match="no display to show a window on"):
         main([*early, clip, "--show"])
     with pytest.raises(ValueError, match="does not fit the model of the config"):
         main([early[0], unrolling[1], clip])
-    with pytest.raises(FileNotFoundError, match="no video file gone.mp4"):
+    with pytest.raises(FileNotFoundError, match="video gone.mp4 does not exist"):
         main([*early, "gone.mp4"])
 
 
@@ -121,12 +122,12 @@ def test_strips_of_moments(main_of, unrolling, sequence, tmp_path, capsys) -> No
     path = tmp_path / f"{Path(sequence).stem}_mp4_horst.png"
     assert str(path) in capsys.readouterr().out
     picture = cv2.imread(str(path))
-    assert picture.shape[1] == int(120 * (9 * 1.5 + 1.2)) and picture.std() > 20
-    with pytest.raises(ValueError, match="nothing to look back at, at 0.1 s"):
+    assert picture.shape[1] == int(120 * (9 * 1.6 + 1.2)) and picture.std() > 20
+    with pytest.raises(ValueError, match="has no earlier states at 0.1 s"):
         main([*unrolling, sequence, "--out-dir", str(tmp_path), "--at", "0.1"])
 
 
-def test_measurement_of_a_stream(main_of, early, tmp_path, capsys) -> None:
+def test_benchmark_of_a_stream(main_of, early, tmp_path, capsys) -> None:
     table = tmp_path / "stream.csv"
     options = ["--minutes", "1.05", "--fps", "4", "--size", "64", "64", "--out", str(table)]
     stream.main([early[0], *options])

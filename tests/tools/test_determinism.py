@@ -60,24 +60,24 @@ def test_a_run_stopped_in_mid_epoch_sees_the_same_clips(
         default_hooks=dict(
             logger=dict(interval=1),
             checkpoint=dict(type="mmvidformer.AtomicCheckpointHook"),
-            preemption=dict(type="mmvidformer.PreemptionHook"),
+            training_guard=dict(type="mmvidformer.TrainingGuardHook"),
         ),
         log_processor=dict(window_size=1),
     )
     config = make_config("stopped", **changes)
     options = ["--no-validate", "--seed", "0"]
     train([str(config), "--work-dir", str(tmp_path / "whole"), *options])
-    from mmvidformer.engine.checkpointing.preemption import PreemptionHook
+    from mmvidformer.engine.training_guard import TrainingGuardHook
 
-    check = PreemptionHook.after_train_iter
+    check = TrainingGuardHook.after_train_iter
 
-    def told(self, runner, *args, **kwargs) -> None:
-        if runner.iter + 1 == 6:  # the second of four steps of the second epoch
+    def with_signal(self, runner, *args, **kwargs) -> None:
+        if runner.iter + 1 == 5:  # the first of four steps of the second epoch; it stops one later
             os.kill(os.getpid(), signal.SIGTERM)
         check(self, runner, *args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(PreemptionHook, "after_train_iter", told)
+        patch.setattr(TrainingGuardHook, "after_train_iter", with_signal)
         with pytest.raises(SystemExit, match="143"):
             train([str(config), "--work-dir", str(tmp_path / "cut"), *options])
     train([str(config), "--work-dir", str(tmp_path / "cut"), *options, "--resume"])

@@ -73,7 +73,7 @@ def test_linear_probe_from_weights_of_other_classes(
     # the other tools, and as a config to start from.
     arguments = ["--config", str(work_dir / "config.py"), "--workers", "0"]
     video = f"{own}/val_0.mp4"
-    demo = [video, *arguments[:2], "--checkpoint", str(work_dir / "epoch_2.pth")]
+    demo = [arguments[1], str(work_dir / "epoch_2.pth"), video]
     assert main_of("demo")(demo) == 0
     said = capsys.readouterr().out
     assert f"{video}: " in said and "blue" in said

@@ -1,4 +1,4 @@
-"""The tool that lists videos of one's own."""
+"""The tool that lists one's own videos."""
 
 import shutil
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def folder(tiny_videos, tmp_path):
-    """Classes of 4 and 1 videos, a broken one and a text file."""
+    """Classes of 4 videos and 1 video, a broken video and a text file."""
     for number in range(4):
         (tmp_path / "wave hand").mkdir(exist_ok=True)
         shutil.copy(tiny_videos.root / f"val_{number}.mp4", tmp_path / "wave hand")
@@ -18,17 +18,17 @@ def folder(tiny_videos, tmp_path):
     return tmp_path
 
 
-def test_lists_counts_and_files_left_out(main_of, folder, capsys) -> None:
+def test_lists_counts_and_skipped_files(main_of, folder, capsys) -> None:
     main = main_of("data/make_annotations")
     main([str(folder)])
     said = capsys.readouterr().out
-    assert f"left out: {folder / 'clap' / 'notes.txt'}: no video by its suffix" in said
-    assert f"left out: {folder / 'clap' / 'broken.mp4'}: " in said
+    assert f"skipped {folder / 'clap' / 'notes.txt'}: not a video by its suffix" in said
+    assert f"skipped {folder / 'clap' / 'broken.mp4'}: " in said
     rows = [line.split() for line in said.splitlines()]
     assert ["clap", "1", "0", "0"] in rows
     assert ["wave", "hand", "2", "1", "1"] in rows
     assert ["all", "3", "1", "1"] in rows
-    assert "class 'clap' is small: 1 to train, 0 to validate, 0 to test" in said
+    assert "class 'clap' is small: 1 training, 0 validation, 0 test videos" in said
     assert 'delimiter="\\t"' in said
     assert (folder / "classes.txt").read_text() == "clap\nwave hand\n"
     assert "clap/val_4.mp4\t0\n" in (folder / "train.txt").read_text()

@@ -141,14 +141,10 @@ def test_the_hook_guards_runners_that_other_tools_build(other, make_config, tmp_
         ("train", ["{config}", "--cfg-options", "optim_wrapper.optimizer.x=1"], "keyword .*'x'"),
         ("train", ["{config}", "--cfg-options", "model.backbone.init_from=gone.pth"], "gone.pth"),
         ("train", ["{config}", "--strategy", "fsdp"], "needs a launcher"),
-        ("demo", ["gone.mp4", "--config", "{config}", "--checkpoint", "{pth}"], "gone.mp4"),
-        (
-            "demo",
-            ["{pth}", "--config", "{config}", "--checkpoint", "{pth}"],
-            "does not fit the model",
-        ),
+        ("demo", ["{config}", "{pth}", "gone.mp4"], "gone.mp4"),
+        ("demo", ["{config}", "{pth}", "{pth}"], "does not fit the model"),
         ("export", ["{config}", "--out", "a.onnx"], r"onnx"),
-        ("finetune", ["--config", "{config}", "--data", "gone"], r"there is no .*gone/train.txt"),
+        ("finetune", ["--config", "{config}", "--data", "gone"], r"gone/train.txt does not exist"),
     ],
 )
 def test_a_mistake_ends_in_one_message_and_status_2(

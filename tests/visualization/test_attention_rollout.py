@@ -1,4 +1,4 @@
-"""Attention rollout against products of explicit matrices over all tokens."""
+"""Attention rollout against the product of explicit matrices over all tokens."""
 
 import pytest
 import torch
@@ -60,7 +60,7 @@ def weights(attn: Attention, pattern: str, heads: slice, tokens: Tensor, cls: st
         return full
     sees = nn.functional.pad(sees, (1, 0), value=True)  # everyone sees the class token
     full[1:] = shares(scores[:, 1:], sees)
-    if cls == "see":
+    if cls == "global":
         full[0] = shares(scores[:, :1], torch.ones(1, len(tokens), dtype=torch.bool))[0]
     else:  # the mean of the copies, one for each different row of the mask
         rows = [shares(scores[:, :1], row[None])[0] for row in sees.unique(dim=0)]
@@ -220,7 +220,7 @@ def test_attention_within_frames_moves_no_mass_between_them() -> None:
 
 
 class Largest(TorchDispatchMode):
-    """Note the most numbers in a result of any operation."""
+    """Record the largest result of any operation, in numbers."""
 
     numbers = 0
 
@@ -232,7 +232,7 @@ class Largest(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("attention", ["joint_space_time", "divided_space_time"])
-def test_no_matrix_of_all_pairs_is_made(attention: str) -> None:
+def test_no_matrix_of_all_pairs_is_computed(attention: str) -> None:
     arch = {"embed_dims": 8, "depth": 1, "num_heads": 1}
     model = timesformer.TimeSformer(arch, attention, (48, 96), 8, patch_size=2).eval()
     tokens = 8 * 24 * 48
@@ -265,7 +265,7 @@ class Doubling(vivit.ViViT):
         (Doubling(ARCH, img_size=16, clip_len=6).eval(), "Doubling turns a mass of 1 into 2"),
     ],
 )
-def test_models_without_a_rollout_are_told(model: nn.Module, match: str) -> None:
+def test_models_without_a_rollout_are_refused(model: nn.Module, match: str) -> None:
     with pytest.raises(ValueError, match=match):
         rollout(model, torch.randn(1, 3, 6, 16, 16))
     assert not any("forward" in vars(m) for m in model.modules())

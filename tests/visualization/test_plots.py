@@ -1,12 +1,11 @@
 import numpy as np
 from matplotlib.colors import to_rgba
 
-from mmvidformer.visualization import (
-    draw_classes,
-)
+from mmvidformer.apis import Prediction
+from mmvidformer.visualization.plots import draw_classes, draw_parts, draw_timeline
 
 
-def test_each_class_has_its_colour_and_name() -> None:
+def test_each_class_has_its_color_and_name() -> None:
     points = np.arange(12.0).reshape(6, 2)
     axes = draw_classes(points, np.array([4, 0, 4, 2, 0, 4]), list("abcde"), "title").axes[0]
     assert axes.get_title() == "title"
@@ -17,9 +16,31 @@ def test_each_class_has_its_colour_and_name() -> None:
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "c", "e"]
 
 
-def test_rare_classes_of_many_are_grey() -> None:
+def test_rare_classes_of_many_are_gray() -> None:
     labels = np.repeat([7, 3, 5, 1], [1, 4, 2, 3])
-    axes = draw_classes(np.zeros((10, 2)), labels, most=2).axes[0]
-    assert [g.get_label() for g in axes.collections] == ["2 other classes", "class 1", "class 3"]
+    axes = draw_classes(np.zeros((10, 2)), labels, list("abcdefgh"), most=2).axes[0]
+    assert [g.get_label() for g in axes.collections] == ["2 other classes", "b", "d"]
     assert len(axes.collections[0].get_offsets()) == 3
     assert tuple(axes.collections[0].get_facecolor()[0]) == to_rgba("0.8")
+
+
+def test_a_timeline_shows_the_classes_with_the_highest_peaks() -> None:
+    names = {"class": ["a", "b", "c"]}
+    rows = [np.array([0.1, 0.2, 0.7]), np.array([0.1, 0.6, 0.3])]
+    windows = [
+        Prediction({"class": row}, {"class": row}, names, seconds=(i, i + 2))
+        for i, row in enumerate(rows)
+    ]
+    axes = draw_timeline(windows, "x.mp4", most=2).axes[0]
+    assert {line.get_label(): line.get_xydata().tolist() for line in axes.lines} == {
+        "b": [[1, 0.2], [2, 0.6]],
+        "c": [[1, 0.7], [2, 0.3]],
+    }
+    assert axes.get_xlim() == (0, 3)
+
+
+def test_parts_are_drawn_from_top_to_bottom() -> None:
+    axes = draw_parts({"decode": 3.0, "resize": 1.0}, "ms").axes[0]
+    assert [bar.get_width() for bar in axes.patches] == [3, 1]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["decode", "resize"]
+    assert axes.yaxis_inverted()

@@ -1,37 +1,25 @@
 import numpy as np
 import pytest
 
-from mmvidformer.visualization import (
-    Scores,
+from mmvidformer.visualization.scores import (
     accuracy_by_views,
     count_confusions,
     draw_class_accuracy,
     draw_confusion,
     draw_views,
-    most_confused,
     read_scores,
 )
 
 
 def test_confusions_are_counted_by_label_and_prediction() -> None:
     values = np.eye(3)[[0, 1, 1, 2, 0]]
-    counts = count_confusions(Scores(values, np.array([0, 1, 0, 2, 2])))
+    counts = count_confusions(values, np.array([0, 1, 0, 2, 2]))
     assert counts.tolist() == [[1, 1, 0], [0, 1, 0], [1, 0, 1]]
 
 
-def test_most_confused_classes_come_in_pairs() -> None:
-    counts = 9 * np.eye(6, dtype=int)
-    counts[5, 0] = counts[0, 5] = 4  # 8 videos
-    counts[2, 3] = 7
-    counts[1, 4] = 1
-    assert most_confused(counts, 4).tolist() == [0, 2, 3, 5]
-    assert most_confused(counts, 3).tolist() == [0, 5]
-    assert most_confused(counts, 6).tolist() == list(range(6))
-
-
-def test_a_large_matrix_shows_the_confused_and_what_went_elsewhere() -> None:
+def test_a_large_matrix_shows_the_most_confused_classes() -> None:
     counts = 6 * np.eye(40, dtype=int)
-    counts[7, 30], counts[7, 2] = 3, 1
+    counts[7, 30], counts[7, 2] = 3, 1  # wrong: 4 of class 7, 3 with 30, 1 with 2
     axes = draw_confusion(counts, [f"class {i}" for i in range(40)], most=2).axes[0]
     shares = axes.images[0].get_array()
     np.testing.assert_allclose(shares, [[0.6, 0.3, 0.1], [0, 1, 0]])
@@ -45,14 +33,15 @@ def test_classes_are_drawn_from_the_worst() -> None:
     (axes,) = draw_class_accuracy(counts, "abc").axes
     assert [t.get_text() for t in axes.get_yticklabels()] == ["c", "a"]  # b has no video
     assert [bar.get_width() for bar in axes.patches] == [0, 75]
-    left, right = draw_class_accuracy(counts, "abc", most=1).axes
-    assert len(left.patches) == 1
-    assert list(right.lines[-1].get_ydata()) == [0, 75]
+    assert "mean of 2 classes, 37.5%" in axes.get_xlabel()
+    (axes,) = draw_class_accuracy(counts, "abc", "x.npz", most=1).axes
+    assert len(axes.patches) == 1 and axes.get_title() == "x.npz\n1 worst of 2 classes"
+    assert "mean of 2 classes, 37.5%" in axes.get_xlabel()
 
 
 @pytest.mark.parametrize("clips, expected", [(1, [1]), (4, [2, 4]), (7, [1, 2, 3, 4, 7])])
 def test_fewer_views_are_those_of_a_test_of_their_own(clips: int, expected: list) -> None:
-    """Scores that tell the clip's place: a test of k clips averages linspace(0, last, k)."""
+    """Scores equal to the clip's place: a test of k clips averages linspace(0, last, k)."""
     place = np.linspace(0, 100, clips) if clips > 1 else np.array([50.0])
     views = np.tile(place, 3).reshape(1, 3, clips)
     views[0, :2] += 1000  # left and right crop
@@ -64,20 +53,20 @@ def test_fewer_views_are_those_of_a_test_of_their_own(clips: int, expected: list
     for crops in (1, 3):
         for k in expected:
             for margin, right in ((-1, 1.0), (1, 0.0)):
-                rival = np.full_like(views, seen(crops, k) + margin)
-                scores = np.stack([views, rival], axis=-1).reshape(1, 3 * clips, 2)
+                other = np.full_like(views, seen(crops, k) + margin)
+                scores = np.stack([views, other], axis=-1).reshape(1, 3 * clips, 2)
                 found = accuracy_by_views(scores, np.array([0]), clips, 3)
                 assert sorted(found) == [1, 3] and list(found[crops]) == expected
                 assert found[crops][k] == right
 
 
-def test_probabilities_may_decide_otherwise() -> None:
+def test_probabilities_may_give_another_class() -> None:
     scores = np.array([[[9.0, 0.0], [0.0, 2.0], [0.0, 2.0]]])  # logits for 0, probabilities for 1
-    by_fusion = {
-        fuse: accuracy_by_views(scores, np.array([0]), 3, 1, fuse)[1][3]
-        for fuse in ("score", "prob")
+    by_average = {
+        average: accuracy_by_views(scores, np.array([0]), 3, 1, average)[1][3]
+        for average in ("score", "prob")
     }
-    assert by_fusion == {"score": 1.0, "prob": 0.0}
+    assert by_average == {"score": 1.0, "prob": 0.0}
     with pytest.raises(ValueError, match=r"got \(1, 3, 2\)"):
         accuracy_by_views(scores, np.array([0]), 2, 3)
 
@@ -92,9 +81,10 @@ def test_views_are_drawn_in_percent() -> None:
 
 def test_only_saved_scores_are_read(tmp_path) -> None:
     path = tmp_path / "s.npz"
-    np.savez(path, scores_verb=np.eye(2), labels=np.array([[0, 1], [0, 0]]))
-    assert read_scores(path, "verb", 1).labels.tolist() == [1, 0]
-    with pytest.raises(ValueError, match="has no scores with labels; it has scores_verb, labels"):
+    np.savez(path, scores_noun=np.eye(2), scores_verb=np.eye(2), labels=np.array([[0, 1], [0, 0]]))
+    assert read_scores(path, "verb")[1].tolist() == [1, 0]
+    assert read_scores(path, "noun")[1].tolist() == [0, 0]
+    with pytest.raises(ValueError, match="must have scores and labels, got scores_noun, scores_v"):
         read_scores(path)
     np.savez(path, scores=np.ones((2, 6, 3)), labels=np.array([0, 1]))
     with pytest.raises(ValueError, match=r"got \(2, 6, 3\)"):
@@ -102,16 +92,19 @@ def test_only_saved_scores_are_read(tmp_path) -> None:
     np.savez(path, scores=np.array([print], dtype=object), labels=np.array([0]))
     with pytest.raises(ValueError, match="allow_pickle=False"):
         read_scores(path)
-    with pytest.raises(ValueError, match=r"s.pkl is no .npz; write one with tools/test.py"):
+    with pytest.raises(ValueError, match=r"an .npz of tools/test.py --dump FILE.npz, got .*s.pkl"):
         read_scores(tmp_path / "s.pkl")
 
 
-def test_videos_that_could_not_be_read_are_left_out(tmp_path) -> None:
+def test_videos_that_could_not_be_read_are_skipped(tmp_path) -> None:
     path, labels = tmp_path / "s.npz", np.array([0, 1, 2])
     bad = np.array([False, True, False])
     np.savez(path, scores=np.eye(3), labels=labels, bad_videos=bad)
-    assert read_scores(path).labels.tolist() == [0, 2]
-    assert read_scores(path).values.tolist() == [[1, 0, 0], [0, 0, 1]]
+    values, found = read_scores(path)
+    assert found.tolist() == [0, 2]
+    assert values.tolist() == [[1, 0, 0], [0, 0, 1]]
     np.savez(path, scores=np.eye(3), labels=labels, bad_videos=np.ones(3, bool))
-    with pytest.raises(ValueError, match="scores of no video that could be read"):
+    with pytest.raises(
+        ValueError, match=r"scores .videos, classes. of readable videos .* got \(0, 3\)"
+    ):
         read_scores(path)

@@ -1,26 +1,25 @@
-"""Count parameters and multiply-accumulates: python tools/analysis/complexity.py CONFIG ...
+"""Count parameters and multiply-accumulates: python tools/analysis/complexity.py [CONFIG ...].
 
-With --paper: every config whose paper gives a figure, compared with it; the exit status is 1 if
-one is out of tolerance.
+With --paper, compares all configs whose paper gives numbers; the exit status is 1 if one of them
+is out of tolerance.
 """
 
 import argparse
-import csv
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
 from tqdm import tqdm
 
 import mmvidformer
 from mmvidformer.analysis import PUBLISHED, Complexity, count
+from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import is_recurrent, load_config
 from mmvidformer.engine.launch import run_tool
 
 
 def compare(name: str, size: Complexity) -> tuple[list[str], bool]:
-    """Columns of the comparison with the paper, and whether all is within tolerance."""
+    """Return the columns of the comparison with the paper, and whether all is within tolerance."""
     row = PUBLISHED[name]
     fits = True
     parameters, parameters_off, macs, macs_off = "", "", "", ""
@@ -36,16 +35,16 @@ def compare(name: str, size: Complexity) -> tuple[list[str], bool]:
     return [parameters, parameters_off, macs, macs_off, row.source, verdict], fits
 
 
-def main() -> int:
-    """Print the table and give the exit status."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the table and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("configs", nargs="*", help="config files, or names of shipped configs")
-    parser.add_argument("--paper", action="store_true", help="compare with the papers' figures")
+    parser.add_argument("--paper", action="store_true", help="compare with the papers' numbers")
     parser.add_argument(
         "--shape", type=int, nargs=3, metavar=("T", "H", "W"), help="another size of the view"
     )
-    parser.add_argument("--csv", type=Path, help="also write the table to this file")
-    args = parser.parse_args()
+    parser.add_argument("--csv", type=Path, help="csv file to write the table to")
+    args = parser.parse_args(argv)
     names = args.configs or (list(PUBLISHED) if args.paper else mmvidformer.list_configs())
     if not args.configs:
         names = [name for name in names if not is_recurrent(load_config(name))]
@@ -64,14 +63,7 @@ def main() -> int:
             more, fits = compare(stem, size)
             row, all_fit = row + more, all_fit and fits
         rows.append(row)
-
-    table = Table(*columns)
-    for row in rows:
-        table.add_row(*row)
-    Console(width=140).print(table)
-    if args.csv:
-        with open(args.csv, "w", newline="") as file:
-            csv.writer(file).writerows([columns, *rows])
+    print_table(columns, rows, file=args.csv)
     return 0 if all_fit else 1
 
 

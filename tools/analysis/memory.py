@@ -1,29 +1,27 @@
 """Memory of a training step: python tools/analysis/memory.py CONFIG ... [--measure].
 
-Estimates it with and without activation checkpointing (model.backbone.with_cp), by running the
-operators of a step on tensors without numbers. With --measure each step is also run, in a process
-of its own, on random numbers; --depth leaves only the first blocks, which makes that possible on
-small machines. The peak is beyond weights and input, and has the gradients in it; what the
-optimiser keeps is not in it (once the weights for SGD with momentum, twice for AdamW).
+Estimates the memory with and without activation checkpointing (model.backbone.with_cp) by running
+the operators of a step on fake tensors. With --measure each step is also run on random data, in a
+process of its own. --depth keeps only the first blocks, which lets small machines measure. The peak
+is beyond weights and input and includes the gradients, but not the optimizer states (once the
+weights for SGD with momentum, twice for AdamW).
 """
 
 import argparse
-import csv
+import itertools
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
 from tqdm import tqdm
 
-from mmvidformer.analysis.training_memory import PRECISIONS, estimate, measure_apart
+from mmvidformer.analysis.memory import PRECISIONS, Step, estimate, measure_in_process
+from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import clip_shape, load_config
 from mmvidformer.engine.launch import run_tool
 
-COLUMNS = ("config", "view", "blocks", "batch", "type", "with_cp")
-COLUMNS += ("weights GB", "estimated peak GB", "measured peak GB")
+COLUMNS = ("config", "view", "blocks", "batch", "type", "with_cp", "weights GB",
+           "estimated peak GB", "measured peak GB")  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -32,45 +30,30 @@ def main(argv: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("configs", nargs="+", help="config files, or names of shipped configs")
-    parser.add_argument("--depth", type=int, nargs="+", help="only so many blocks; default: all")
-    parser.add_argument("--batch", type=int, default=1, help="clips of a step (default 1)")
+    parser.add_argument(
+        "--depth", type=int, nargs="+", default=[None], help="number of blocks; default: all"
+    )
+    parser.add_argument("--batch", type=int, default=1, help="clips per step (default 1)")
     parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
     parser.add_argument(
         "--cp", choices=["on", "off"], nargs="+", default=["off", "on"], help="default: both"
     )
-    parser.add_argument("--measure", action="store_true", help="run the steps too")
-    parser.add_argument("--device", default="cpu", help="where to measure (default cpu)")
-    parser.add_argument("--csv", type=Path, help="also write the table to this file")
+    parser.add_argument("--measure", action="store_true", help="also run the steps")
+    parser.add_argument("--device", default="cpu", help="device to measure on (default cpu)")
+    parser.add_argument("--csv", type=Path, help="csv file to write the table to")
     args = parser.parse_args(argv)
-    cases = [
-        (name, depth, cp == "on")
-        for name in args.configs
-        for depth in args.depth or [None]
-        for cp in args.cp
-    ]
+    cases = list(itertools.product(args.configs, args.depth, args.cp))
     rows = []
-    for name, depth, with_cp in tqdm(cases, disable=None, unit="step"):
-        cfg = load_config(name)
-        step = dict(with_cp=with_cp, batch=args.batch, precision=args.precision, depth=depth)
-        found = estimate(cfg, **step)
-        measured = ""
+    for name, depth, cp in tqdm(cases, disable=None, unit="step"):
+        cfg, step = load_config(name), Step(cp == "on", args.batch, args.precision, depth)
+        found, measured = estimate(cfg, step), ""
         if args.measure:
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "config.py"
-                cfg.dump(path)
-                measured = measure_apart(str(path), **step, device=args.device).peak
-        sizes = (found.weights, found.peak, measured)
+            measured = f"{measure_in_process(cfg, step, args.device).peak / 1e9:.3f}"
         row = [Path(name).stem, "x".join(map(str, clip_shape(cfg)[1:])), depth or "all"]
-        row += [args.batch, args.precision, with_cp]
-        rows.append([*map(str, row), *(f"{x / 1e9:.3f}" if x else "" for x in sizes)])
-
-    table = Table(*COLUMNS)
-    for row in rows:
-        table.add_row(*row)
-    Console(width=140).print(table)
-    if args.csv:
-        with open(args.csv, "w", newline="") as file:
-            csv.writer(file).writerows([COLUMNS, *rows])
+        row += [step.batch, step.precision, step.with_cp]
+        row += [f"{found.weights / 1e9:.3f}", f"{found.peak / 1e9:.3f}", measured]
+        rows.append([*map(str, row)])
+    print_table(COLUMNS, rows, file=args.csv)
 
 
 if __name__ == "__main__":

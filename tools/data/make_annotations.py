@@ -1,26 +1,31 @@
-"""List videos of your own for MMAction2: python tools/data/make_annotations.py FOLDER | FILE.csv.
+"""List your own videos for MMAction2: python tools/data/make_annotations.py FOLDER | FILE.csv.
 
-FOLDER holds class/video.mp4, or train/class/video.mp4, val/... and test/...; a csv file has the
-columns path,label and may have split. Writes train.txt, val.txt, test.txt (path and number of the
-class) and classes.txt (names), and prints how many videos of each class are in each.
+FOLDER contains class/video.mp4, or train/class/video.mp4, val/... and test/...; a csv file has the
+columns path,label and optionally split. Writes train.txt, val.txt and test.txt (path and class) and
+classes.txt (names), and prints the number of videos per class and split.
 """
 
 import sys
 from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from tqdm import tqdm
 
-from mmvidformer.datasets.own_lists import FILES, write_lists
+from mmvidformer.datasets.decoding.check_files import read_files, read_to_end
 from mmvidformer.datasets.own_videos import (
-    count_splits,
+    FILES,
+    SPLITS,
     read_class_folders,
     read_labels_csv,
     split_videos,
+    write_lists,
 )
-from mmvidformer.datasets.video_files import why_unreadable
 from mmvidformer.engine.launch import run_tool
+
+MOST_PRINTED = 20
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -31,11 +36,9 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--root", type=Path, help="folder of a csv file's paths; None: its own")
     parser.add_argument("--val", type=float, default=0.15, help="share for validation")
     parser.add_argument("--test", type=float, default=0.15, help="share for testing")
-    parser.add_argument("--seed", type=int, default=0, help="of the draw")
-    parser.add_argument("--force", action="store_true", help="write over lists that are there")
-    parser.add_argument(
-        "--no-check", action="store_true", help="do not open each video to see if it can be read"
-    )
+    parser.add_argument("--seed", type=int, default=0, help="random seed of the split")
+    parser.add_argument("--force", action="store_true", help="overwrite existing lists")
+    parser.add_argument("--no-check", action="store_true", help="do not check that videos open")
     return parser.parse_args(argv)
 
 
@@ -47,36 +50,44 @@ def main(argv: Sequence[str] | None = None) -> None:
         root = args.root or args.source.parent
     else:
         videos, others = read_class_folders(args.source)
-        others = [path for path in others if path not in [args.source / name for name in FILES]]
         root = args.source
-    tell([(path, "no video by its suffix, or in no class's folder") for path in others])
+    skipped = {
+        path: "not a video by its suffix, or outside of a class folder"
+        for path in others
+        if path not in [root / name for name in FILES]
+    }
     if not args.no_check:
-        checked = tqdm(videos, unit="video", disable=None)
-        wrong = {video: why for video in checked if (why := why_unreadable(video.path))}
-        tell([(video.path, why) for video, why in wrong.items()])
-        videos = [video for video in videos if video not in wrong]
+        infos = [{"filename": str(video.path)} for video in videos]
+        read = read_files(partial(read_to_end, first_only=True), infos)
+        bar = tqdm(read, total=len(videos), unit="video", disable=None)
+        checked = zip(videos, bar, strict=True)
+        wrong = {
+            video.path: getattr(error, "reason", error)
+            for video, error in checked
+            if error is not None
+        }
+        skipped |= wrong
+        videos = [video for video in videos if video.path not in wrong]
+    for path, why in list(skipped.items())[:MOST_PRINTED]:
+        print(f"skipped {path}: {why}")
+    if len(skipped) > MOST_PRINTED:
+        print(f"skipped {len(skipped) - MOST_PRINTED} more files")
     videos = split_videos(videos, args.val, args.test, args.seed)
     lists = write_lists(videos, args.out or root, args.force)
-    counts = count_splits(videos)
+    by_split = Counter((video.label, video.split) for video in videos)
+    counts = {name: [by_split[name, split] for split in SPLITS] for name in lists.classes}
     width = max(map(len, [*counts, "class"]))
     print(f"{'class':{width}}  train    val   test")
-    for name, row in {**counts, "all": tuple(map(sum, zip(*counts.values(), strict=True)))}.items():
+    for name, row in {**counts, "all": map(sum, zip(*counts.values(), strict=True))}.items():
         print(f"{name:{width}} " + "".join(f"{count:6} " for count in row).rstrip())
     for name, (train, val, test) in counts.items():
         if not train or train + val + test < 3:
-            print(f"class {name!r} is small: {train} to train, {val} to validate, {test} to test")
+            print(
+                f"class {name!r} is small: {train} training, {val} validation, {test} test videos"
+            )
     print(f"written to {lists.root}")
     if lists.delimiter == "\t":
-        print('some paths have blanks: in a config of your own give the datasets delimiter="\\t"')
-
-
-def tell(left_out: Sequence[tuple[Path, str]], most: int = 20) -> None:
-    """Print files that were left out."""
-    for number, (path, why) in enumerate(left_out):
-        if number == most:
-            print(f"... and {len(left_out) - most} more files left out")
-            break
-        print(f"left out: {path}: {why}")
+        print('some paths have blanks: set delimiter="\\t" of the datasets in a config of your own')
 
 
 if __name__ == "__main__":

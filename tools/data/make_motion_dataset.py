@@ -1,67 +1,65 @@
-"""Write the motion data set: python tools/data/make_motion_dataset.py FOLDER [--preset hard]."""
+"""Write a motion dataset: python tools/data/make_motion_dataset.py FOLDER [--preset NAME].
+
+Presets: easy and plain (recognition), phases (early recognition), sequences (anticipation).
+--preset NAME --help lists the settings of a preset.
+"""
 
 import os
+import re
 import sys
 from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
-from tqdm import tqdm
-
-from mmvidformer.datasets.motion.render import Look
-from mmvidformer.datasets.motion.rules import PRESETS, MotionSpec, make_class_folders, make_dataset
+from mmvidformer.datasets.motion import PRESETS
+from mmvidformer.datasets.motion.directions import ClassFoldersSpec, DirectionsSpec
+from mmvidformer.datasets.motion.sequences import SequencesSpec
+from mmvidformer.datasets.motion.spec import SPLITS, MotionSpec
 from mmvidformer.engine.launch import run_tool
 
-HELP = {
-    "classes": "directions of motion, 2 to 8",
-    "train": "training clips",
-    "val": "validation clips",
-    "test": "test clips",
-    "fps": "frames a second",
-    "seed": "seed of everything random",
-    "size": "side of the frame in pixels, a multiple of 64",
-    "frames": "frames of a clip",
-    "object_size": "diameter of the object over the side of the frame",
-    "speed": "pixels a frame",
-    "texture": "contrast of the background in grey levels",
-    "clutter": "shapes that stand still",
-    "shake": "jump of the camera between frames in pixels",
-    "noise": "noise of each frame in grey levels",
-    "colours": "random, or plain: white on black",
-}
+
+def settings_of(spec: MotionSpec) -> Iterator[tuple[object, str, str]]:
+    """Owner (the spec or its look), name and description (in the docstring) of each setting."""
+    for owner in (spec, spec.look):
+        described = dict(re.findall(r"^        (\w+): (.+)$", owner.__doc__ or "", re.MULTILINE))
+        for name in (field.name for field in fields(owner)):
+            # Videos of actions are as long as the actions.
+            if name != "look" and not (name == "frames" and isinstance(spec, SequencesSpec)):
+                yield owner, name, described[name].replace("``", "")
 
 
-def main() -> None:
-    """Read the arguments and write the data set."""
-    parser = ArgumentParser(description=__doc__, formatter_class=ArgumentDefaultsHelpFormatter)
-    parser.add_argument("folder", help="where to write")
-    parser.add_argument("--preset", choices=sorted(PRESETS), default="easy")
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
-    parser.add_argument("--force", action="store_true", help="write over another data set")
-    parser.add_argument(
-        "--class-folders",
-        action="store_true",
-        help="clips of all splits as class/clip.mp4, without lists, as videos of your own may lie",
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write the dataset."""
+    first = ArgumentParser(add_help=False)
+    first.add_argument("--preset", choices=PRESETS, default="easy", help="settings to start from")
+    spec = PRESETS[first.parse_known_args(argv)[0].preset]
+
+    formatter = ArgumentDefaultsHelpFormatter
+    parser = ArgumentParser(description=__doc__, parents=[first], formatter_class=formatter)
+    parser.add_argument("folder", help="folder to write to")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="number of processes")
+    parser.add_argument("--force", action="store_true", help="replace another dataset")
+    if isinstance(spec, DirectionsSpec):
+        text = "write class/clip.mp4 for all splits, without lists"
+        parser.add_argument("--class-folders", action="store_true", help=text)
+    overrides = parser.add_argument_group("overrides of the preset")
+    for owner, name, text in settings_of(spec):
+        value, option = getattr(owner, name), f"--{name.replace('_', '-')}"
+        overrides.add_argument(option, type=type(value), default=value, help=text)
+    args = parser.parse_args(argv)
+
+    spec, look = (
+        replace(one, **{f.name: getattr(args, f.name) for f in fields(one) if f.name in args})
+        for one in (spec, spec.look)
     )
-    group = parser.add_argument_group("changes to the preset")
-    owners = {f.name: owner for owner in (MotionSpec, Look) for f in fields(owner)}
-    for name, text in HELP.items():
-        kind = type(getattr(owners[name](), name))
-        group.add_argument(f"--{name.replace('_', '-')}", type=kind, default=None, help=text)
-    args = parser.parse_args()
-
-    spec = PRESETS[args.preset]
-    given = {name: getattr(args, name) for name in HELP if getattr(args, name) is not None}
-    look = replace(spec.look, **{k: v for k, v in given.items() if owners[k] is Look})
-    spec = replace(spec, look=look, **{k: v for k, v in given.items() if owners[k] is MotionSpec})
-
-    def progress(items, total):
-        return tqdm(items, total=total, unit="clip", disable=None)
-
-    make = make_class_folders if args.class_folders else make_dataset
-    made = make(spec, args.folder, args.workers, args.force, progress)
-    print(f"{args.folder}: " + ("written" if made else "already there, nothing to do"))
-    print(f"  {spec.classes} motions ({', '.join(spec.verbs)}), {spec.train} training, "
-          f"{spec.val} validation and {spec.test} test clips")  # fmt: skip
+    spec = replace(spec, look=look)
+    if getattr(args, "class_folders", False):
+        spec = ClassFoldersSpec(**vars(spec))
+    written = spec.write(args.folder, args.workers, args.force)
+    print(f"{args.folder}: " + ("written" if written else "already there, nothing to do"))
+    print("  videos: " + ", ".join(f"{getattr(spec, split)} {split}" for split in SPLITS))
+    if spec.class_names:
+        print(f"  {len(spec.class_names)} classes: {', '.join(spec.class_names)}")
 
 
 if __name__ == "__main__":

@@ -1,76 +1,62 @@
-"""Map the features of a data set's videos: python tools/visualizations/tsne.py CONFIG CHECKPOINT.
+"""Draw the features of a dataset: python tools/visualizations/tsne.py CONFIG CHECKPOINT --out FILE.
 
-Runs the backbone over one centre view of each video and places the features in the plane by t-SNE.
-Beside the picture lies an .npz with features, labels and places.
+Runs the backbone on one center view of each video, and embeds the features in the plane by t-SNE
+(van der Maaten & Hinton, JMLR 2008). An .npz beside the picture holds features, labels and points.
 """
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from mmengine.config import DictAction
-from tqdm import tqdm
+from sklearn.manifold import TSNE
 
+from mmvidformer.apis import build_split, class_names, class_tasks, split_features
+from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
-from mmvidformer.engine.launch import run_tool
+from mmvidformer.engine.launch import add_model_arguments, run_tool
 from mmvidformer.engine.loading import load_recognizer
-from mmvidformer.visualization import (
-    build_split,
-    check_perplexity,
-    collect_features,
-    draw_classes,
-    embed_in_plane,
-)
-
-
-def parse_args(argv: Sequence[str] | None = None) -> Namespace:
-    """Read the command line."""
-    parser = ArgumentParser(description=__doc__)
-    parser.add_argument("config", help="a config file, or the name of a shipped config")
-    parser.add_argument("checkpoint", help="checkpoint file or address; needs no head")
-    parser.add_argument("--out", type=Path, required=True, help="the picture (.png, .pdf, .svg)")
-    parser.add_argument("--split", choices=["train", "val", "test"], default="test")
-    parser.add_argument("--max-videos", type=int, help="take that many at random; default: all")
-    parser.add_argument("--perplexity", type=float, default=30, help="of t-SNE (default: 30)")
-    parser.add_argument("--seed", type=int, default=0, help="of the choice and of t-SNE")
-    parser.add_argument("--task", type=int, default=0, help="which label, where there are several")
-    parser.add_argument("--names", type=Path, help="text file with a class name a line")
-    parser.add_argument("--batch-size", type=int, default=8, help="videos a batch")
-    parser.add_argument("--workers", type=int, default=2, help="processes that read videos")
-    parser.add_argument("--device", default="cpu", help="such as cuda (default: cpu)")
-    parser.add_argument(
-        "--cfg-options", nargs="+", action=DictAction, help="settings to change, as key=value"
-    )
-    return parser.parse_args(argv)
+from mmvidformer.lookup import look_up
+from mmvidformer.visualization.plots import draw_classes
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Collect, embed, draw and save."""
-    args = parse_args(argv)
+    """Run the tool."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    add_model_arguments(parser)
+    parser.add_argument("--out", type=Path, required=True, help="picture (.png, .pdf, .svg)")
+    parser.add_argument("--split", choices=["train", "val", "test"], default="test")
+    parser.add_argument("--max-videos", type=int, help="number to choose at random (default: all)")
+    parser.add_argument("--perplexity", type=float, default=30, help="of t-SNE (default: 30)")
+    parser.add_argument("--seed", type=int, default=0, help="of the choice and of t-SNE")
+    parser.add_argument("--task", help="such as verb, if the head has several tasks")
+    add_classes_argument(parser)
+    parser.add_argument("--batch-size", type=int, default=8, help="videos per batch (default: 8)")
+    parser.add_argument("--workers", type=int, default=2, help="dataloader workers (default: 2)")
+    args = parser.parse_args(argv)
     cfg = load_config(args.config, args.cfg_options)
-    model = load_recognizer(cfg, args.checkpoint, args.device, head=False)
+    tasks = class_tasks(cfg)
+    names = class_names(tasks, args.classes, cfg.get("class_names"))
+    task = look_up(list(tasks), args.task or next(iter(tasks)), "task")
     videos = build_split(cfg, args.split, args.max_videos, args.seed)
-    check_perplexity(args.perplexity, len(videos))  # before the long part
-
-    def progress(batches):
-        return tqdm(batches, unit="batch", disable=None)
-
-    features = collect_features(model, videos, args.batch_size, args.workers, progress)
-    labels = features.labels if features.labels.ndim == 1 else features.labels[:, args.task]
-    names = args.names.read_text(encoding="utf-8").splitlines() if args.names else None
-    if names is not None and labels.max() >= len(names):
+    if not 0 < args.perplexity < len(videos):
         raise ValueError(
-            f"{args.names} has {len(names)} names, but there is a class {labels.max()}"
+            f"--perplexity must be positive and below the number of videos, {len(videos)}; got "
+            f"{args.perplexity:g}"
         )
-    places = embed_in_plane(features.values, args.perplexity, args.seed)
+    model = load_recognizer(cfg, args.checkpoint, args.device, head=False)
+    features, labels = split_features(model, videos, args.batch_size, args.workers)
+    embed = TSNE(perplexity=args.perplexity, init="pca", random_state=args.seed)
+    points = embed.fit_transform(features)
     args.out.parent.mkdir(parents=True, exist_ok=True)
+    shown = labels if labels.ndim == 1 else labels[:, list(tasks).index(task)]
     title = f"{Path(args.config).stem}, {args.split}: {len(labels)} videos"
-    draw_classes(places, labels, names, title).savefig(args.out, bbox_inches="tight")
+    figure = draw_classes(points, shown, names[task], title)
+    figure.savefig(args.out, bbox_inches="tight")
     table = args.out.with_suffix(".npz")
-    np.savez(table, features=features.values, labels=features.labels, places=places)
-    print(f"{args.out}, {table}")
+    np.savez(table, features=features, labels=labels, points=points)
+    print(f"written: {args.out}, {table}")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
-# Videos of scripted actions (tools/data/make_motion_sequences.py sequences) for anticipation: 14
-# frames, 0.25 s apart, before each action, at 32 x 32 pixels. 4 verbs, 4 nouns, 16 actions.
+# Videos of scripted actions (tools/data/make_motion_dataset.py --preset sequences), for
+# anticipation: 14 frames, 0.25 s apart, before each action, at 32 x 32 pixels. 4 verbs, 4 nouns, 16
+# actions.
 _base_ = "../loaders.py"
 
 data_root = "data/motion_sequences"
-video_backend = "opencv"  # equal frames; of Motion JPEG in a fifth of decord's processor time
 pipeline = [
-    dict(type="DecordInit", num_threads=1),
+    # The frames of decord, but Motion JPEG in a fifth of its processor time.
+    dict(type="mmvidformer.VideoInit", backend="opencv"),
     dict(type="mmvidformer.ObserveBefore", time_step=0.25, num_steps=14),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(32, 32), keep_ratio=False),
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs", meta_keys=("narration_id",)),

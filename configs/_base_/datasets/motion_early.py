@@ -1,6 +1,6 @@
-# Motions in three phases (tools/data/make_motion_sequences.py phases) for early recognition: the
-# first part of each clip, every third frame at 32 x 32 pixels, in batches of different lengths. 8
-# classes.
+# Motions in three phases (tools/data/make_motion_dataset.py --preset phases) for early recognition:
+# the first part of each clip, every third frame at 32 x 32 pixels, in batches of different lengths.
+# 8 classes.
 _base_ = "../loaders.py"
 
 data_root = "data/motion_phases"

@@ -1,1 +1,1 @@
-"""Readers of video files, and the guard against bad ones."""
+"""Video readers, and the guard against bad videos."""

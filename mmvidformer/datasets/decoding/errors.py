@@ -1,4 +1,17 @@
-"""What is wrong with a file of a dataset."""
+"""Bad videos: the exception, and what is known about a file that could not be read."""
+
+import os
+import re
+from collections.abc import Mapping
+from traceback import walk_tb
+
+import cv2
+from mmcv.transforms import BaseTransform
+
+# Keys under which datasets keep the path of a sample's video, folder of frames or LMDB.
+PATH_KEYS = ("filename", "frame_dir", "lmdb", "img_path", "audio_path")
+# Time and place in decord's source code, with which its messages begin.
+_SOURCE_PLACE = re.compile(r"\[[\d:]+\] \S+:\d+: ")
 
 
 class TooManyBadVideos(RuntimeError):
@@ -8,11 +21,11 @@ class TooManyBadVideos(RuntimeError):
 
 
 class BadVideo(Exception):
-    """A video that cannot be used.
+    """A video that cannot be read.
 
     Args:
         path: The file.
-        reason: What is wrong with it, in words.
+        reason: What is wrong with it.
     """
 
     for_user = True
@@ -23,3 +36,75 @@ class BadVideo(Exception):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"
+
+
+def path_of(info: Mapping) -> str:
+    """Return the path that a sample is read from, or its index if the dataset gives no path."""
+    paths = (info[key] for key in PATH_KEYS if info.get(key))
+    return str(next(paths, f"sample {info.get('sample_idx', '?')}"))
+
+
+def bad_video(info: Mapping, error: Exception) -> BadVideo:
+    """Explain why a sample could not be read.
+
+    Args:
+        info: Fields that the pipeline starts from.
+        error: Exception that the pipeline raised.
+    """
+    if isinstance(error, BadVideo):
+        return error
+    path = path_of(info)
+    reason = fault_of_frames(info) if "frame_dir" in info else fault_of_file(path)
+    return BadVideo(path, reason or _describe(error))
+
+
+def fault_of_file(path: str) -> str | None:
+    """Return what is wrong with a file without decoding it: missing, a folder, or empty."""
+    if not os.path.splitext(path)[1] and not os.path.exists(path):
+        path += ".mp4"  # as MMAction2 does for lists without extensions
+    if not os.path.lexists(path):
+        return "there is no such file"
+    if os.path.isdir(path):
+        return "is a folder, not a video"
+    if not os.path.exists(path):
+        return "is a link to a file that does not exist"
+    return None if os.path.getsize(path) else "is empty (0 bytes)"
+
+
+def fault_of_frames(info: Mapping) -> str | None:
+    """Return what is wrong with a folder of frames: the first one that is missing or no image.
+
+    Args:
+        info: ``frame_dir``, ``filename_tmpl``, ``total_frames``, ``start_index``, ``offset`` and
+            ``modality``, as for MMAction2's ``RawFrameDecode``.
+    """
+    folder, total = info["frame_dir"], info.get("total_frames")
+    if not os.path.isdir(folder):
+        return "there is no such folder"
+    if total is None or "filename_tmpl" not in info or info.get("modality", "RGB") != "RGB":
+        return None
+    if total < 1:
+        return f"has {total} frames according to the annotation"
+    first = info.get("start_index", 1) + info.get("offset", 0)
+    names = [info["filename_tmpl"].format(first + i) for i in range(total)]
+    present = set(os.listdir(folder))
+    missing = [name for name in names if name not in present]
+    if missing:
+        return f"{len(missing)} of {total} frames are missing, the first is {missing[0]}"
+    damaged = (name for name in names if cv2.imread(os.path.join(folder, name)) is None)
+    name = next(damaged, None)
+    return name and f"frame {name} cannot be decoded"
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error message that is not empty."""
+    lines = _SOURCE_PLACE.sub("", str(error)).splitlines()
+    return next((line.strip() for line in lines if line.strip()), "no message")
+
+
+def _describe(error: Exception) -> str:
+    """The transform that failed, the type of the error, and its first line."""
+    owners = (frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__))
+    names = [type(owner).__name__ for owner in owners if isinstance(owner, BaseTransform)]
+    where = f"{names[-1]}: " if names else ""
+    return f"{where}{type(error).__name__}: {first_line(error)[:200]}"

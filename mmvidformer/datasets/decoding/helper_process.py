@@ -1,182 +1,200 @@
-"""A process that does what may hang or crash, and can be killed."""
+"""A process for calls that may hang or crash."""
 
-import io
-import mmap
 import os
 import pickle
 import signal
+import socket
 import sys
+import time
 import traceback
-import weakref
 from collections.abc import Callable
+from contextlib import suppress
+from copyreg import dispatch_table
 from ctypes import CDLL
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import wait
+from multiprocessing.util import Finalize
+from pathlib import Path
 
 import cv2
+import numpy as np
 import torch
+from torch import Tensor
 
 HAS_FORK = hasattr(os, "fork")
-# Memory that both processes see, for the numbers of an answer; larger answers go through the pipe.
-# Pages that nothing was written to take no memory.
-SHARED_BYTES = 2**28
+# Signals by which native code crashes; a process that ends by another one was killed from outside.
+CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP")
+# A call that computes for a smaller share of the time before its limit is waiting.
+BUSY_SHARE = 0.1
 _PR_SET_PDEATHSIG = 1
+_SERVING_FAILED = 70
 
 
-class HelperDied(Exception):
-    """The helper ended, or was killed, before it answered; the message says how."""
+class CallFailed(Exception):
+    """The call hung or crashed its process."""
+
+
+class CallInterrupted(Exception):
+    """The call did not end for a reason outside of it: its process was killed, or kept waiting."""
 
 
 class HelperProcess:
-    """A forked copy of this process that answers one request at a time.
+    """Calls a function in a forked copy of this process, which is killed when it hangs.
 
-    What runs in native code (a decoder that loops forever and keeps Python's lock, one that
-    crashes) can be stopped only together with its process. A data loader's worker whose own
-    process died would take the run down, so the worker has a helper. Forking needs no pickle of
-    ``answer``, and workers of PyTorch's loader, which may not start processes through
-    ``multiprocessing``, may fork.
-
-    The helper ends with this process: when its pipe closes, and on Linux also while it hangs.
+    Native code that crashes, or hangs with the GIL, takes its process with it. If that is a
+    dataloader worker, the run ends. So workers call through a helper, which they fork, since
+    ``multiprocessing`` refuses to start processes there. The helper starts with the first call, and
+    again after it was stopped. It ends with this process: on Linux even while it hangs, elsewhere
+    when it next waits for a call.
 
     Args:
-        answer: Function from a request to an answer. It runs in the helper, on one thread.
-
-    Raises:
-        OSError: If the system cannot fork.
+        function: Function of one argument. It runs on one thread.
+        time_limit: Seconds for one call.
     """
 
-    def __init__(self, answer: Callable[[object], object]) -> None:
-        if not HAS_FORK:
-            raise OSError(f"a helper process needs os.fork, which {sys.platform} lacks")
-        self.connection, theirs = Pipe()
-        self.shared = mmap.mmap(-1, SHARED_BYTES)
-        self.owner = os.getpid()
-        self.pid = os.fork()
-        if self.pid == 0:
-            self.connection.close()
-            _serve(theirs, self.shared, answer, self.owner)
-        theirs.close()
-        self._end = weakref.finalize(self, _kill, self.pid, self.owner)
+    def __init__(self, function: Callable[[object], object], time_limit: float) -> None:
+        self.function, self.time_limit = function, time_limit
+        self._owner = 0  # process that the helper answers; 0 if there is none
 
-    def submit(self, request: object) -> None:
-        """Send a request.
+    def __getstate__(self) -> dict:
+        return {"function": self.function, "time_limit": self.time_limit, "_owner": 0}
+
+    def __call__(self, argument: object) -> object:
+        """Call the function.
 
         Raises:
-            HelperDied: If the helper is gone.
+            CallFailed: If it takes longer than the time limit, or crashes.
+            CallInterrupted: If the helper is killed from outside, or waits until the time limit, as
+                when the storage stalls. Only Linux tells this from a hang.
+            RuntimeError: If the function raises. The message has the helper's traceback.
         """
+        if self._owner != os.getpid():  # not started, or only in the process that forked this one
+            self._start()
+        half, before = self.time_limit / 2, 0.0
         try:
-            self.connection.send(request)
-        except OSError as error:
-            raise HelperDied(self.stop()) from error
-
-    def receive(self, timeout: float | None = None) -> object:
-        """Wait for the answer.
-
-        Args:
-            timeout: Seconds to wait before the helper is killed; None for ever.
-
-        Raises:
-            HelperDied: If time is up, or the helper crashed. The helper is of no use after.
-            RuntimeError: If ``answer`` raised; with the helper's traceback.
-        """
-        if not self.connection.poll(timeout):
+            self._socket.sendall(pickle.dumps(argument, protocol=5))
+            if not wait([self._socket], half):
+                before = _busy_seconds(self._pid)
+            # The answer comes from a fork of this process, so that its pickle is safe.
+            returned, answer = pickle.load(self._answers)
+        except TimeoutError:
+            busy = _busy_seconds(self._pid) - before
             self.stop()
-            raise HelperDied(f"took longer than {timeout:g} s and was killed")
-        try:
-            failed, answer = _receive(self.connection, self.shared)
-        except (EOFError, OSError) as error:
-            raise HelperDied(self.stop()) from error
-        if failed:
+            if busy < BUSY_SHARE * half:
+                raise CallInterrupted(
+                    f"no answer within {self.time_limit:g} s, and it computed for {busy:.1f} s of "
+                    f"the last {half:g} s: the storage stalled, or the decoder is deadlocked"
+                ) from None
+            raise CallFailed(f"took longer than {self.time_limit:g} s and was killed") from None
+        except (EOFError, OSError, pickle.UnpicklingError):
+            raise _ended(self.stop()) from None
+        except BaseException:  # such as Ctrl-C: the next call must not get this answer
+            self.stop()
+            raise
+        if not returned:
             raise RuntimeError(f"in the helper process:\n{answer}")
         return answer
 
-    def stop(self) -> str:
-        """Kill the helper; says how it ended."""
-        ended = self._end()
-        self.connection.close()
-        return ended or "was stopped"
+    def stop(self) -> int | None:
+        """Kill the helper, if it runs, and return its exit code, -N if signal N ended it."""
+        started, self._owner = self._owner == os.getpid(), 0
+        return self._end() if started else None
+
+    def _start(self) -> None:
+        self._socket, theirs = socket.socketpair()
+        self._owner = os.getpid()
+        self._pid = os.fork()
+        if self._pid == 0:
+            self._socket.close()
+            _serve(theirs, self.function, self._owner)
+        theirs.close()
+        self._socket.settimeout(self.time_limit / 2)
+        self._answers = self._socket.makefile("rb")
+        # Unlike atexit this runs at the end of dataloader workers too, and not in forks.
+        args = self._pid, self._answers, self._socket
+        self._end = Finalize(self, _kill, args, exitpriority=1)
 
 
-def _kill(pid: int, owner: int) -> str | None:
-    if os.getpid() != owner:  # a fork of the owner
-        return None
-    # A helper that crashed keeps its own exit status.
-    os.kill(pid, signal.SIGKILL)
-    status = os.waitpid(pid, 0)[1]
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        name = signal.Signals(number).name
-        return f"the process that read it was ended by {name}"
-    return f"the process that read it ended with exit code {os.waitstatus_to_exitcode(status)}"
+def _ended(code: int | None) -> Exception:
+    """The exception for a helper that ended before it answered."""
+    if code == _SERVING_FAILED:
+        return RuntimeError("the helper process failed; its traceback is printed above")
+    if code is None or code >= 0:
+        return CallFailed(f"ended its process with exit code {code}")
+    name = signal.Signals(-code).name
+    if name in CRASHES:
+        return CallFailed(f"crashed its process ({name})")
+    hint = "; the system may be out of memory" if name == "SIGKILL" else ""
+    return CallInterrupted(f"its process was killed from outside ({name}{hint})")
 
 
-def _serve(
-    connection: Connection, shared: mmap.mmap, answer: Callable[[object], object], owner: int
-) -> None:
-    """Life of a helper; never returns."""
-    try:
-        _prepare(owner)
-        while True:
-            request = connection.recv()
-            try:
-                message, buffers = _packed((False, answer(request)))
-            except Exception:  # anything that the code of others raises is told to the owner
-                message, buffers = _packed((True, traceback.format_exc()))
-            sizes = [buffer.nbytes for buffer in buffers]
-            fits = sum(sizes) <= len(shared)
-            place = 0
-            if fits:
-                for buffer in buffers:
-                    shared[place : place + buffer.nbytes] = buffer
-                    place += buffer.nbytes
-            connection.send((message, sizes, fits))
-            if not fits:
-                for buffer in buffers:
-                    connection.send_bytes(buffer)
-    except (EOFError, OSError):
-        pass  # the owner is gone
-    finally:
-        os._exit(0)  # no handlers, buffers or threads of the owner
+def _kill(pid: int, *files: object) -> int | None:
+    os.kill(pid, signal.SIGKILL)  # a helper that has ended keeps its own exit code
+    for file in files:
+        file.close()
+    for _ in range(500):
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.002)
+    return None  # it waits for a device and cannot be killed
 
 
-def _prepare(owner: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the owner decides what an interrupt means
-    for number in (signal.SIGTERM, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE):
-        signal.signal(number, signal.SIG_DFL)  # handlers of a loader's worker and of the run
-    if sys.platform == "linux":
-        CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != owner:
-            os._exit(0)
-    torch.set_num_threads(1)  # pools of threads don't survive a fork
-    cv2.setNumThreads(0)
+def _busy_seconds(pid: int) -> float:
+    """For how long the threads of a process have run or waited for a core, on Linux.
+
+    Elsewhere the time of day, as if it were always busy.
+    """
+    spent: list[int] = []
+    for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with suppress(OSError):  # of a thread that has just ended
+            spent += map(int, file.read_text().split()[:2])
+    return sum(spent) / 1e9 if spent else time.monotonic()
 
 
 class _Pickler(pickle.Pickler):
-    """Leaves the numbers of arrays and tensors out of the pickle, to be sent without a copy."""
+    """Pickles the contents of tensors as bytes, which PyTorch's own way copies several times."""
 
-    def reducer_override(self, value: object) -> object:
-        if type(value) is torch.Tensor and value.device.type == "cpu" and not value.requires_grad:
+    dispatch_table = dispatch_table.copy()
+    dispatch_table[Tensor] = lambda x: (
+        _to_tensor,
+        (x.detach().reshape(-1).view(torch.uint8).numpy(), x.dtype, x.shape),
+    )
+
+
+def _to_tensor(content: np.ndarray, dtype: torch.dtype, shape: torch.Size) -> Tensor:
+    return torch.from_numpy(content).view(dtype).reshape(shape)
+
+
+def _serve(connection: socket.socket, function: Callable, owner: int) -> None:
+    """Answer calls until the owner ends; never returns."""
+    code = _SERVING_FAILED
+    try:
+        _prepare(owner)
+        calls, answers = connection.makefile("rb"), connection.makefile("wb")
+        while True:
+            argument = pickle.load(calls)
             try:
-                return torch.from_numpy, (value.numpy(),)
-            except TypeError:  # a type that numpy lacks
-                pass
-        return NotImplemented
+                answer = True, function(argument)
+            except Exception:
+                answer = False, traceback.format_exc()
+            _Pickler(answers, protocol=5).dump(answer)
+            answers.flush()
+    except (EOFError, ConnectionError):
+        code = 0  # the owner has ended
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)  # without the exit handlers and buffers of the owner
 
 
-def _packed(value: object) -> tuple[bytes, list[memoryview]]:
-    buffers: list[pickle.PickleBuffer] = []
-    file = io.BytesIO()
-    _Pickler(file, protocol=5, buffer_callback=buffers.append).dump(value)
-    return file.getvalue(), [buffer.raw() for buffer in buffers]
-
-
-def _receive(connection: Connection, shared: mmap.mmap) -> tuple[bool, object]:
-    message, sizes, fits = connection.recv()
-    buffers, place = [], 0
-    with memoryview(shared) as view:
-        for size in sizes:
-            # An own copy: the memory is written over by the next answer.
-            content = view[place : place + size] if fits else connection.recv_bytes()
-            buffers.append(bytearray(content))
-            place += size
-    # What is unpickled here comes from a fork of this very process.
-    return pickle.loads(message, buffers=buffers)
+def _prepare(owner: int) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # sent to all processes; the owner acts on them
+    for name in CRASHES:
+        signal.signal(getattr(signal, name), signal.SIG_DFL)  # dataloader workers handle some
+    if sys.platform == "linux":
+        CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != owner:
+            raise EOFError
+    torch.set_num_threads(1)  # thread pools do not survive a fork
+    cv2.setNumThreads(0)

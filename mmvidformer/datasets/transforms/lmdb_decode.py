@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 import mmcv
 import numpy as np
@@ -15,24 +14,24 @@ from mmvidformer.registry import TRANSFORMS
 
 @TRANSFORMS.register_module()
 class LmdbDecode(BaseTransform):
-    """Read the frames of a clip from an LMDB, as images or as features (RULSTM's form).
+    """Read the frames of a clip from an LMDB, as images or as features (RULSTM's format).
 
-    The key of a frame is ``filename_tmpl`` with its number, ``P01_01_frame_0000000001.jpg``. Needs
-    the package ``lmdb``, which is imported at the first frame.
+    The key of a frame is ``filename_tmpl`` with its number, such as
+    ``P01_01_frame_0000000001.jpg``. Needs the package ``lmdb``.
 
     Required keys: ``lmdb`` (path), ``filename_tmpl``, ``frame_inds``. Added: ``imgs`` and, for
-    images, ``img_shape`` and ``original_shape``. Images are a list of (H, W, 3) uint8 arrays in
-    RGB. Features are one float32 array (1, C, T, H, W), as ``FormatShape`` gives for images with
+    images, ``img_shape`` and ``original_shape``. Images are a list of RGB arrays (H, W, 3), uint8.
+    Features are one float32 array (1, C, T, H, W), like images after ``FormatShape`` with
     ``'NCTHW'``, and go to ``PackActionInputs`` as they are.
 
     Args:
-        feature_shape: Shape of the features of a frame, (C, H, W) or (C,) for one vector, which are
-            stored as plain float32. None if encoded images are stored.
+        feature_shape: Shape of the features of a frame, (C, H, W), or (C,) for a vector, stored as
+            plain float32. None if encoded images are stored.
 
     Raises:
         ImportError: If the package ``lmdb`` is missing.
         KeyError: If a frame is missing.
-        ValueError: If the features of a frame have another size, or an image can't be decoded.
+        ValueError: If the features of a frame have another size, or an image cannot be decoded.
     """
 
     def __init__(self, feature_shape: Sequence[int] | None = None) -> None:
@@ -42,10 +41,8 @@ class LmdbDecode(BaseTransform):
 
     def transform(self, results: dict) -> dict:
         """Fill ``results['imgs']``."""
-        path = results["lmdb"]
-        frames = [
-            self._decode(path, results["filename_tmpl"].format(i)) for i in results["frame_inds"]
-        ]
+        keys = [results["filename_tmpl"].format(i) for i in results["frame_inds"]]
+        frames = [self._decode(results["lmdb"], key) for key in keys]
         if self.feature_shape is None:
             results["imgs"] = frames
             results["img_shape"] = results["original_shape"] = frames[0].shape[:2]
@@ -54,7 +51,7 @@ class LmdbDecode(BaseTransform):
         return results
 
     def _decode(self, path: str, key: str) -> np.ndarray:
-        value = _open(str(Path(path).resolve()), os.getpid()).get(key)
+        value = _open(os.path.realpath(path), os.getpid()).get(key)
         if value is None:
             raise KeyError(f"{path} has no frame {key!r}")
         if self.feature_shape is None:
@@ -62,13 +59,14 @@ class LmdbDecode(BaseTransform):
             if image is None:
                 raise ValueError(f"{path}: {key!r} is no image; for features give feature_shape")
             return mmcv.bgr2rgb(image)
-        if len(value) != 4 * np.prod(self.feature_shape):
+        size = 4 * np.prod(self.feature_shape)
+        if len(value) != size:
             raise ValueError(
-                f"{path}: {key!r} has {len(value)} bytes, float32 features of shape "
-                f"{self.feature_shape} have {4 * np.prod(self.feature_shape)}"
+                f"{path}: {key!r} has {len(value)} bytes, but float32 features of shape "
+                f"{self.feature_shape} have {size}"
             )
-        height_width = (1, 1) if len(self.feature_shape) == 1 else ()
-        return np.frombuffer(value, np.float32).reshape(*self.feature_shape, *height_width)
+        shape = self.feature_shape if len(self.feature_shape) == 3 else (*self.feature_shape, 1, 1)
+        return np.frombuffer(value, np.float32).reshape(shape)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(feature_shape={self.feature_shape})"
@@ -76,5 +74,5 @@ class LmdbDecode(BaseTransform):
 
 @cache
 def _open(path: str, process: int) -> LmdbBackend:
-    """Open an LMDB once a process, as LMDB asks for, and not before a fork."""
+    """Open an LMDB once per process, as LMDB requires, and not before a fork."""
     return LmdbBackend(path)

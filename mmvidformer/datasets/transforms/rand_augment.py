@@ -1,17 +1,14 @@
-"""RandAugment that treats all frames of a clip alike."""
+"""RandAugment with one draw per clip."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import torch
-from mmcv.transforms import BaseTransform
 from torch import Tensor
 from torchvision.transforms.v2 import functional as F
 
-from mmvidformer.lookup import look_up
+from mmvidformer.datasets.transforms.base import ClipTransform
 from mmvidformer.registry import TRANSFORMS
-
-GREY = 128
 
 
 def _enhance(level: float) -> float:
@@ -24,7 +21,7 @@ def _solarize(image: Tensor, level: float) -> Tensor:
 
 def _solarize_add(image: Tensor, level: float) -> Tensor:
     brighter = (image.int() + int(level / 10 * 110)).clamp(0, 255).to(image.dtype)
-    return torch.where(image < GREY, brighter, image)
+    return torch.where(image < 128, brighter, image)
 
 
 def _cutout(image: Tensor, level: float, frames: int) -> Tensor:
@@ -36,7 +33,7 @@ def _cutout(image: Tensor, level: float, frames: int) -> Tensor:
     return clip.flatten(1, 2)
 
 
-# Operations on a clip as one tall image (3, T*H, W), uint8, at level 0 to 10 or beyond.
+# Operations on a clip as one tall image (3, T*H, W), uint8, at a level of 0 to 10 or more.
 OPERATIONS: dict[str, Callable[[Tensor, float, int], Tensor]] = {
     "Identity": lambda image, level, frames: image,
     "AutoContrast": lambda image, level, frames: F.autocontrast(image),
@@ -54,55 +51,42 @@ OPERATIONS: dict[str, Callable[[Tensor, float, int], Tensor]] = {
 
 
 @TRANSFORMS.register_module()
-class VideoRandAugment(BaseTransform):
-    """Apply some random operations of one strength to all frames of a clip alike.
+class VideoRandAugment(ClipTransform):
+    """Apply random operations of a given magnitude, drawn once per clip.
 
-    RandAugment (Cubuk et al. 2020) as scenic's ViViT has it: no operation that moves pixels,
-    and the frames are stacked to one tall image, so that equalisation and contrast use the
-    statistics of the whole clip. The strengths are those of AutoAugment's official code, whose
-    scale ends at 10; the recipes go beyond (15 and 20), where posterising and solarising fade
-    out. Scenic cuts out a black box of up to 2 x 40 pixels a side at level 10, the same in each
-    frame. Its contrast pulls towards white, not towards the mean grey, by a slip in counting
-    (pixels / 256 for the mean); here it is the usual one.
+    RandAugment (Cubuk et al. 2020) as in scenic's ViViT. Its ``OPERATIONS`` are equally likely, and
+    none is geometric. Frames are stacked to one tall image, so that equalization and contrast use
+    the statistics of the whole clip. Levels are those of AutoAugment's official code, whose scale
+    ends at 10; the recipes exceed it (15 and 20), where posterizing and solarizing fade out.
+    ``Cutout`` cuts a black box of up to 80 x 80 pixels at level 10, the same in each frame.
 
-    Required keys: ``imgs``, a list of (H, W, 3) uint8 RGB frames of equal size. Changed: ``imgs``.
+    Scenic's contrast has a bug: it blends towards white instead of the mean gray (the number of
+    pixels / 256 in place of the mean). Here contrast is the usual one.
+
+    Required and changed key: ``imgs``, RGB frames (H, W, 3) of equal size, uint8.
 
     Args:
-        num_layers: Operations in a row.
-        magnitude: Their common strength.
-        operations: Names that are drawn from with equal chances; default: all of
-            ``OPERATIONS``.
+        num_layers: Number of operations in a row.
+        magnitude: Level of all operations.
 
     Raises:
-        KeyError: If an operation is unknown.
         ValueError: If ``num_layers`` or ``magnitude`` is negative.
     """
 
-    def __init__(
-        self, num_layers: int = 2, magnitude: float = 9, operations: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, num_layers: int = 2, magnitude: float = 9) -> None:
         if num_layers < 0 or magnitude < 0:
             raise ValueError(
                 f"num_layers and magnitude must not be negative, got {num_layers}, {magnitude}"
             )
         self.num_layers = num_layers
         self.magnitude = magnitude
-        self.operations = list(OPERATIONS) if operations is None else list(operations)
-        for name in self.operations:
-            look_up(OPERATIONS, name, "operation")
 
     def transform(self, results: dict) -> dict:
-        """Change the frames of ``results['imgs']``."""
+        """Change ``results['imgs']``."""
         clip = np.stack(results["imgs"])  # (T, H, W, 3)
         frames, height = clip.shape[:2]
         image = torch.from_numpy(clip).permute(3, 0, 1, 2).flatten(1, 2)  # (3, T*H, W)
-        for name in np.random.choice(self.operations, self.num_layers):
+        for name in np.random.choice(list(OPERATIONS), self.num_layers):
             image = OPERATIONS[name](image, self.magnitude, frames)
         results["imgs"] = list(image.unflatten(1, (frames, height)).permute(1, 2, 3, 0).numpy())
         return results
-
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(num_layers={self.num_layers}, magnitude={self.magnitude}, "
-            f"operations={self.operations})"
-        )

@@ -1,75 +1,182 @@
-"""Which frames of a video are used, where MMAction2's sampling does not say it."""
+"""Samplers of frames that MMAction2 lacks."""
 
 import numpy as np
-from mmcv.transforms import BaseTransform
 
+from mmvidformer.datasets.transforms.base import ClipTransform, FrameSampler, check_counts
 from mmvidformer.registry import TRANSFORMS
 
 
 @TRANSFORMS.register_module()
-class UniformFrames(BaseTransform):
-    """Keep n frames of each sampled clip, evenly spread (ViViT section 3.2).
+class SpanFrames(FrameSampler):
+    """Spread the frames of a clip evenly over a time span, including its last frame.
 
-    The k-th of n is frame ``round(k F / (n + 1))`` of F, as in scenic, which also keeps all frames
-    where n is F; for tubelets of one frame.
-    Comes after ``SampleFrames`` and before decoding. Required keys: ``frame_inds``,
-    ``clip_len``. Changed: both.
+    This is PySlowFast's sampling, which the published TimeSformer weights were trained with. A clip
+    of T frames at interval r spans ``r T`` frames at ``target_fps``, and its k-th frame is
+    ``floor(start + k (span - 1) / (T - 1))``. For 8 frames at interval 32 the step is 36.4 frames;
+    MMAction2's ``SampleFrames`` takes every 32nd frame. Frames beyond the end are replaced by the
+    last one.
+
+    In training, starts are uniform over all that fit. In testing, the k-th of K clips starts at
+    ``k / K`` of them, so that a single clip starts with the video. (The TimeSformer paper takes it
+    from the middle, as ``SampleFrames`` does.)
+
+    Keys are those of ``FrameSampler``; ``avg_fps`` is required too unless ``target_fps`` is None.
 
     Args:
-        num_frames: Frames n to keep.
+        clip_len: Number of frames T per clip.
+        frame_interval: Interval r at ``target_fps``.
+        num_clips: Number of clips K per video.
+        target_fps: Frame rate that the interval refers to. None for that of the file.
+        test_mode: Whether clips are at fixed positions.
 
     Raises:
-        ValueError: If ``num_frames`` is less than 1, or the clips have fewer frames.
+        ValueError: If a count is not positive, or a video has no frames.
+    """
+
+    def __init__(
+        self,
+        clip_len: int,
+        frame_interval: int,
+        num_clips: int = 1,
+        target_fps: float | None = 30,
+        test_mode: bool = False,
+    ) -> None:
+        check_counts(clip_len=clip_len, frame_interval=frame_interval, num_clips=num_clips)
+        self.clip_len = clip_len
+        self.frame_interval = frame_interval
+        self.num_clips = num_clips
+        self.target_fps = target_fps
+        self.test_mode = test_mode
+
+    def sample(self, total: int, results: dict) -> np.ndarray:
+        """Choose frames (num_clips, T)."""
+        span = self.clip_len * self.frame_interval
+        if self.target_fps is not None:
+            span *= results["avg_fps"] / self.target_fps
+        free = max(total - span, 0)
+        if self.test_mode:
+            starts = free * np.arange(self.num_clips) / self.num_clips
+        else:
+            starts = np.random.uniform(0, free, self.num_clips)
+        steps = np.linspace(0, span - 1, self.clip_len)
+        return np.clip(starts[:, None] + steps, 0, total - 1).astype(int)
+
+
+@TRANSFORMS.register_module()
+class SegmentFrames(FrameSampler):
+    """Take a frame from each of T equal segments of the whole video.
+
+    Segment i consists of frames ``round(i s)`` to ``round((i + 1) s)``, both included, with
+    ``s = (frames - 1) / T``. In training a frame is drawn from each, as in MMAction2's
+    ``UniformSample``. In testing the first clip takes their middle frames (rounded down), the
+    second their first and the third their last frames, as the official code of feature fixation
+    does on Something-Something V2.
+
+    Keys are those of ``FrameSampler``.
+
+    Args:
+        clip_len: Number of frames T per clip.
+        num_clips: Number of clips per video, at most 3 in testing.
+        test_mode: Whether frames are at fixed positions.
+
+    Raises:
+        ValueError: If a count is out of range, or a video has no frames.
+    """
+
+    def __init__(self, clip_len: int, num_clips: int = 1, test_mode: bool = False) -> None:
+        check_counts(clip_len=clip_len, num_clips=num_clips)
+        if test_mode and num_clips > 3:
+            raise ValueError(f"num_clips must be at most 3 in testing, got {num_clips}")
+        self.clip_len = clip_len
+        self.num_clips = num_clips
+        self.test_mode = test_mode
+
+    def sample(self, total: int, results: dict) -> np.ndarray:
+        """Choose frames (num_clips, T)."""
+        borders = np.arange(self.clip_len + 1) * ((total - 1) / self.clip_len)
+        borders = np.round(borders).astype(int)
+        start, end = borders[:-1], borders[1:]
+        if self.test_mode:
+            return np.stack([(start + end) // 2, start, end][: self.num_clips])
+        return np.stack([np.random.randint(start, end + 1) for _ in range(self.num_clips)])
+
+
+def count_tiles(total_frames: int, span: int) -> int:
+    """Count the clips of ``span`` frames that cover a video, at least one.
+
+    A remainder gets a clip if it is at least half of one (TimeSformer, section 4.6: 48 clips of 8.5
+    seconds for 410 seconds).
+    """
+    return max(1, int(total_frames / span + 0.5))
+
+
+@TRANSFORMS.register_module()
+class TileFrames(FrameSampler):
+    """Cover a video with consecutive clips, without overlap or gap.
+
+    TimeSformer's test on HowTo100M (section 4.6), which averages the scores of the clips. The k-th
+    clip starts at frame ``k T r``. In the last clip, frames beyond the end are replaced by the last
+    frame.
+
+    Keys are those of ``FrameSampler``. With the key ``tiles`` (first clip, number of clips), which
+    ``mmvidformer.TiledVideoDataset`` sets, only these clips are taken.
+
+    Args:
+        clip_len: Number of frames T per clip.
+        frame_interval: Interval r between frames.
+
+    Raises:
+        ValueError: If an argument is not positive, or a video has no frames.
+    """
+
+    def __init__(self, clip_len: int, frame_interval: int = 1) -> None:
+        check_counts(clip_len=clip_len, frame_interval=frame_interval)
+        self.clip_len = clip_len
+        self.frame_interval = frame_interval
+
+    @property
+    def span(self) -> int:
+        """Number of frames from the start of a clip to the start of the next."""
+        return self.clip_len * self.frame_interval
+
+    def sample(self, total: int, results: dict) -> np.ndarray:
+        """Choose frames (num_clips, T)."""
+        first, count = results.get("tiles", (0, count_tiles(total, self.span)))
+        steps = first * self.span + np.arange(count * self.clip_len) * self.frame_interval
+        return np.minimum(steps, total - 1).reshape(count, self.clip_len)
+
+
+@TRANSFORMS.register_module()
+class UniformFrames(ClipTransform):
+    """Keep n evenly spread frames of each sampled clip (ViViT, section 3.2).
+
+    The k-th of n frames is frame ``round(k F / (n + 1))`` of F, as in scenic; if n is F, all frames
+    are kept. For tubelets of one frame. Goes between ``SampleFrames`` and decoding.
+
+    Required and changed keys: ``frame_inds``, ``clip_len``.
+
+    Args:
+        num_frames: Number of frames n to keep.
+
+    Raises:
+        ValueError: If ``num_frames`` is less than 1, or more than the frames of a clip.
     """
 
     def __init__(self, num_frames: int) -> None:
-        if num_frames < 1:
-            raise ValueError(f"num_frames must be at least 1, got {num_frames}")
+        check_counts(num_frames=num_frames)
         self.num_frames = num_frames
 
     def transform(self, results: dict) -> dict:
         """Thin out ``results['frame_inds']``."""
         length = results["clip_len"]
         if self.num_frames > length:
-            raise ValueError(f"cannot keep {self.num_frames} of {length} frames")
-        k = np.arange(1, self.num_frames + 1)
-        if self.num_frames == length:
-            kept = k - 1
-        else:
+            raise ValueError(
+                f"a clip has {length} frames, cannot keep num_frames={self.num_frames}"
+            )
+        if self.num_frames < length:
+            k = np.arange(1, self.num_frames + 1)
             kept = np.round(k * length / (self.num_frames + 1)).astype(int)
-        clips = results["frame_inds"].reshape(-1, length)
-        results["frame_inds"] = clips[:, kept].flatten()
+            clips = results["frame_inds"].reshape(-1, length)
+            results["frame_inds"] = clips[:, kept].flatten()
         results["clip_len"] = self.num_frames
         return results
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(num_frames={self.num_frames})"
-
-
-@TRANSFORMS.register_module()
-class LimitToSegment(BaseTransform):
-    """Let the sampling that follows see only a segment of the video.
-
-    Comes after a decoder's ``...Init`` and before ``SampleFrames``. Required keys: ``segment``
-    (first and last frame, from 0, both included), ``total_frames``. Changed: ``start_index``,
-    ``total_frames``. A segment that ends after the video is cut there.
-
-    Raises:
-        ValueError: If the segment begins after the video's end.
-    """
-
-    def transform(self, results: dict) -> dict:
-        """Set the range of frames to sample from."""
-        first, last = results["segment"]
-        total = results["total_frames"]
-        if first >= total:
-            raise ValueError(
-                f"segment {first} to {last} of {results.get('filename')} begins after the "
-                f"video's {total} frames; is it the right video, at its original frame rate?"
-            )
-        results["start_index"] = first
-        results["total_frames"] = min(last, total - 1) - first + 1
-        return results
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"

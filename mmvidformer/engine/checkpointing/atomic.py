@@ -1,75 +1,60 @@
-"""Files that are either whole or not there."""
+"""Files that are either complete or not there."""
 
 import os
-import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from mmengine.fileio import LocalBackend, register_backend
 
-# How the names of files that are being written begin and end.
-PART = (".", ".part")
-
 
 def write_atomically(path: str | Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file under another name in the same folder, and rename it when it is on the disk.
+    """Write a file under a temporary name in the same folder, flush it to disk and rename it.
 
-    Whenever the process or the machine dies, ``path`` is what it was before or what it is to be.
+    If the process or the machine dies at any moment, ``path`` holds either its old content or the
+    new one.
 
     Args:
-        path: File to write; what it held is replaced.
-        write: Called with the open file.
+        path: File to write. An existing file is replaced.
+        write: Function that is called with the open file.
 
     Raises:
-        OSError: If it cannot be written, as on a full disk; ``path`` is then what it was.
+        OSError: If the file cannot be written, for example on a full disk. ``path`` then keeps its
+            old content.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(PART[1], f"{PART[0]}{path.name}.", path.parent)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(part, "wb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(part, 0o666 & ~_umask())  # mkstemp lets the owner alone read it
         os.replace(part, path)
     except BaseException as error:
-        Path(part).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename is None:
-            error.filename = str(path)  # the system's own "no space left" names no file
+            error.filename = str(path)  # "No space left on device" does not name the file
         raise
-    _sync_folder(path.parent)
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
-
-
-def _sync_folder(folder: Path) -> None:
-    """Bring the rename itself to the disk; folders cannot be opened on every system."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with suppress(OSError):  # flush the rename; not every system can open a folder
+        handle = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def remove_parts(folder: str | Path) -> list[str]:
-    """Delete what writers that were killed left in a folder; gives the names."""
-    found = sorted(Path(folder).glob(f"{PART[0]}*{PART[1]}"))
+    """Delete the temporary files that killed writers left in a folder, and return their names."""
+    found = sorted(Path(folder).glob(".*.part"))
     for path in found:
         path.unlink(missing_ok=True)
     return [path.name for path in found]
 
 
 class AtomicBackend(LocalBackend):
-    """MMEngine's local files, written by ``write_atomically``."""
+    """MMEngine's backend for local files, which writes with ``write_atomically``."""
 
     def put(self, obj: bytes, filepath: str | Path) -> None:
         """Write bytes."""
@@ -81,9 +66,8 @@ class AtomicBackend(LocalBackend):
 
 
 def use_atomic_files() -> None:
-    """Have all local files that MMEngine writes by a backend written by ``AtomicBackend``.
+    """Make ``AtomicBackend`` MMEngine's backend for plain paths.
 
-    Checkpoints go several ways (runner, strategies, the published one), some of which take no
-    backend; so it takes the place of the one for plain paths.
+    Runners and strategies write checkpoints in several ways, and not all of them accept a backend.
     """
     register_backend("local", AtomicBackend, force=True, prefixes="")

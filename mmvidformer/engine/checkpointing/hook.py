@@ -1,6 +1,8 @@
-"""Checkpoints that survive whatever happens while they are written."""
+"""Checkpoints that survive a kill or a full disk while they are written."""
 
 import os
+import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from mmengine.dist import barrier, is_main_process
@@ -13,48 +15,59 @@ from mmvidformer.engine.checkpointing.resume import INTERRUPTED
 from mmvidformer.registry import HOOKS
 
 
+class _DeferredDeletes(AtomicBackend):
+    """A backend that only notes what MMEngine wants deleted."""
+
+    def __init__(self) -> None:
+        self.outdated: list[str] = []
+
+    def remove(self, filepath: str | Path) -> None:
+        """Note a file or a folder of shards."""
+        self.outdated.append(str(filepath))
+
+    rmtree = remove
+
+
 @HOOKS.register_module()
 class AtomicCheckpointHook(CheckpointHook):
-    """MMEngine's ``CheckpointHook``, which at each moment leaves a whole checkpoint behind.
+    """MMEngine's ``CheckpointHook``, with a complete checkpoint on disk at every moment.
 
-    MMEngine 0.10 writes in place, and deletes the oldest checkpoint and the last best one before
-    it writes the next. Here a checkpoint is written beside its name and renamed once it is on the
-    disk (also the best ones, those with averaged weights and those of sharded training), then the
-    note ``last_checkpoint`` follows in the same way, and only then is anything deleted. On a
-    full disk training ends with an error, and the checkpoints before are as they were.
-
-    Checkpoints also hold what ``ResumableTrainLoop`` needs to go on from the middle of an epoch.
-    Arguments are those of ``mmengine.hooks.CheckpointHook``; ``out_dir`` must be a local folder, as
-    shared file systems are too.
+    MMEngine 0.10 writes in place, and deletes the oldest and the previous best checkpoint before it
+    writes the next. Here each checkpoint is written atomically, then the file ``last_checkpoint``,
+    and only then are outdated ones deleted. On a full disk training ends with an error, and all
+    earlier checkpoints remain. Checkpoints also hold what ``ResumableTrainLoop`` needs to resume in
+    the middle of an epoch. The arguments are those of ``mmengine.hooks.CheckpointHook``, except
+    that ``out_dir`` must be a local or mounted folder.
     """
 
     def before_train(self, runner: Runner) -> None:
-        """Clear away what killed writers left."""
+        """Delete the temporary files of killed runs."""
         use_atomic_files()
         super().before_train(runner)
-        if is_main_process() and os.path.isdir(self.out_dir):
+        self.file_backend = _DeferredDeletes()
+        if is_main_process():
             for name in remove_parts(self.out_dir):
-                runner.logger.warning(f"removed {name}, which was being written by a killed run")
+                runner.logger.warning(f"removed {name}, the unfinished file of a killed run")
         barrier()
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Add what the order of the clips depends on."""
+        """Add what determines the order of the samples."""
         if isinstance(runner.train_loop, ResumableTrainLoop):
             checkpoint["meta"]["sampling"] = runner.train_loop.sampling_state()
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Hand that to the loop of a run that resumes."""
+        """Pass it to the train loop when the run resumes."""
         if runner._resume and isinstance(runner.train_loop, ResumableTrainLoop):
             runner.train_loop.load_sampling_state(checkpoint["meta"].get("sampling"))
 
     def save_now(self, runner: Runner, iteration: int) -> str:
-        """Save the state between two steps as ``interrupted.pth``, to be resumed from.
+        """Save the state between two training steps as ``interrupted.pth``.
 
-        The next regular checkpoint takes its place.
+        The next regular checkpoint replaces it.
 
         Args:
-            runner: The runner in training.
-            iteration: Steps that are done.
+            runner: Runner in training.
+            iteration: Number of finished steps.
 
         Returns:
             Path of the checkpoint.
@@ -63,18 +76,16 @@ class AtomicCheckpointHook(CheckpointHook):
         return self.last_ckpt
 
     def _save(self, runner: Runner, name: str, meta: dict, by_epoch: bool) -> None:
-        """Save what training goes on from, then point to it."""
-        self.last_ckpt = self.file_backend.join_path(self.out_dir, name)
+        """Save a checkpoint to resume from, then point to it in ``last_checkpoint``."""
+        self.last_ckpt = os.path.join(self.out_dir, name)
         runner.message_hub.update_info("last_ckpt", self.last_ckpt)
         runner.save_checkpoint(
             self.out_dir,
             name,
-            self.file_client_args,
             save_optimizer=self.save_optimizer,
             save_param_scheduler=self.save_param_scheduler,
             meta=meta,
             by_epoch=by_epoch,
-            backend_args=self.backend_args,
             **self.args,
         )
         if is_main_process():
@@ -82,46 +93,26 @@ class AtomicCheckpointHook(CheckpointHook):
             AtomicBackend().put_text(self.last_ckpt, note)
 
     def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict) -> None:
-        outdated = []
-        if self.max_keep_ckpts > 0:
-            kept = [*self.keep_ckpt_ids]
-            if kept[-1:] != [step]:
-                kept.append(step)
-            outdated = kept[: -self.max_keep_ckpts]
-            self.keep_ckpt_ids.clear()
-            self.keep_ckpt_ids.extend(kept[-self.max_keep_ckpts :])
+        outdated = [INTERRUPTED]
+        if self.max_keep_ckpts > 0 and [*self.keep_ckpt_ids][-1:] != [step]:
+            if len(self.keep_ckpt_ids) == self.max_keep_ckpts:
+                outdated.append(self.filename_tmpl.format(self.keep_ckpt_ids.popleft()))
+            self.keep_ckpt_ids.append(step)
             runner.message_hub.update_info("keep_ckpt_ids", [*self.keep_ckpt_ids])
         self._save(runner, self.filename_tmpl.format(step), meta, self.by_epoch)
-        for old in outdated:
-            self._remove(self.filename_tmpl.format(old))
-        self._remove(INTERRUPTED)
+        self._delete(outdated)
 
     def _save_best_checkpoint(self, runner: Runner, metrics: dict) -> None:
-        before = self._best_paths()
-        self._set_best_paths({})  # MMEngine would delete them before the new ones are written
         super()._save_best_checkpoint(runner, metrics)
-        after = self._best_paths()
-        self._set_best_paths({**before, **after})
-        for key in before.keys() & after.keys():
-            if before[key] != after[key]:
-                self._remove(before[key])
+        several = getattr(self, "best_ckpt_path_dict", {}).values()
+        best = {getattr(self, "best_ckpt_path", None), *several}
+        self._delete(path for path in self.file_backend.outdated if path not in best)
+        self.file_backend.outdated.clear()
 
-    def _best_paths(self) -> dict[str, str]:
-        if not self.save_best:
-            return {}
-        if len(self.key_indicators) == 1:
-            return {"": self.best_ckpt_path} if self.best_ckpt_path else {}
-        return {key: path for key, path in self.best_ckpt_path_dict.items() if path}
-
-    def _set_best_paths(self, paths: dict[str, str]) -> None:
-        if not self.save_best:
-            return
-        if len(self.key_indicators) == 1:
-            self.best_ckpt_path = paths.get("")
-        else:
-            self.best_ckpt_path_dict = {key: paths.get(key) for key in self.key_indicators}
-
-    def _remove(self, name: str) -> None:
-        path = Path(self.out_dir) / name  # a whole path stays as it is
-        if is_main_process() and path.is_file():
-            path.unlink()
+    def _delete(self, names: Iterable[str]) -> None:
+        for name in names if is_main_process() else ():
+            path = Path(self.out_dir) / name  # an absolute name stays as it is
+            if path.is_dir():  # shards
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Which checkpoint to go on from after training was cut off."""
+"""Which checkpoint to resume from after training was cut off."""
 
 import logging
 import zipfile
@@ -6,41 +6,44 @@ from pathlib import Path
 
 from mmengine.logging import print_log
 
-from mmvidformer.engine.checkpointing.shards import is_complete
+from mmvidformer.engine.checkpointing.shards import shard_files
 
-# The state that a run saves when it is told to stop.
+# The checkpoint that a run saves when a signal stops it.
 INTERRUPTED = "interrupted.pth"
 
 
-def is_whole(path: Path) -> bool:
-    """Whether a PyTorch file has all its parts, each as it was written."""
+def is_intact(path: Path) -> bool:
+    """Whether a checkpoint, a PyTorch file or a folder of shards, is as it was written.
+
+    A PyTorch file is a zip archive. A file that was cut off lacks the directory at the end, which
+    shows at once. Other damage shows in the checksums, which PyTorch does not compare.
+    """
     try:
-        with zipfile.ZipFile(path) as archive:
-            return archive.testzip() is None
+        for file in shard_files(path) if path.is_dir() else [path]:
+            with zipfile.ZipFile(file) as archive:
+                if archive.testzip() is not None:
+                    return False
     except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, RuntimeError):
         return False
+    return True
 
 
 def latest_checkpoint(work_dir: str | Path) -> str | None:
-    """Find the newest whole checkpoint of a training run.
+    """Find the newest intact checkpoint of a training run.
 
-    MMEngine goes by its ``last_checkpoint`` note alone, and its own hook writes checkpoints in
-    place, so that a killed run leaves a cut file under that very name. A disk may damage one
-    later. A PyTorch file is a zip archive: a cut one lacks the directory at the end, and other
-    damage shows in the checksums, which PyTorch does not look at. A checkpoint in shards is a
-    folder that says so when it is complete. Each that is passed over is logged.
-
-    The note has a whole path. In a folder that was moved or copied that is another place, so the
-    file of that name in ``work_dir`` is meant.
+    Reads the file that it returns in full, so call it on one rank only; damaged ones before it are
+    skipped with a warning. MMEngine's own search trusts the file ``last_checkpoint``, which may
+    name a checkpoint that was cut off. That file holds an absolute path: if the folder was moved or
+    copied, the checkpoint of the same name in ``work_dir`` is taken.
 
     Args:
         work_dir: Folder of the run.
 
     Returns:
-        Path of the checkpoint, a file or a folder of shards, or None if the folder holds none.
+        Path of a file or of a folder of shards. None if the folder has no checkpoints.
 
     Raises:
-        RuntimeError: If it holds checkpoints, none of them whole.
+        ValueError: If all checkpoints are damaged.
     """
     work_dir = Path(work_dir)
     patterns = ("epoch_*.pth", "iter_*.pth", INTERRUPTED)
@@ -48,21 +51,17 @@ def latest_checkpoint(work_dir: str | Path) -> str | None:
     found.sort(key=lambda path: path.stat().st_mtime_ns, reverse=True)
     note = work_dir / "last_checkpoint"
     if note.is_file():
-        noted = Path(note.read_text(errors="replace").strip())  # a disk may damage it too
+        noted = Path(note.read_text(errors="replace").strip())  # it may be damaged too
         here = work_dir / noted.name
         if noted.name and here.exists():
             found.insert(0, here)
         elif not found and noted.exists():
             found.append(noted)
     for path in dict.fromkeys(found):
-        if is_complete(path) or is_whole(path):
+        if is_intact(path):
             return str(path)
-        print_log(
-            f"{path} is damaged and passed over: it was cut off, or its checksums are wrong",
-            logger="current",
-            level=logging.WARNING,
-        )
+        print_log(f"skipped {path}: it is damaged", logger="current", level=logging.WARNING)
     if found:
         names = ", ".join(sorted({path.name for path in found}))
-        raise RuntimeError(f"no checkpoint in {work_dir} is whole ({names}); remove them")
+        raise ValueError(f"all checkpoints in {work_dir} are damaged ({names}); remove them")
     return None

@@ -1,1 +1,1 @@
-"""Optimisers, learning rates by layer, precision, compilation, non-finite losses."""
+"""Optimizers, learning rates per layer, mixed precision and compilation."""

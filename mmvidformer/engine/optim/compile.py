@@ -1,4 +1,4 @@
-"""torch.compile for the parts of a recogniser."""
+"""torch.compile for parts of a recognizer."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,22 +15,21 @@ def compile_parts(
     parts: Sequence[str] = ("backbone", "neck"),
     options: Mapping[str, object] | None = None,
 ) -> list[str]:
-    """Compile parts of a recogniser in place; names of weights stay as they are.
+    """Compile parts of a recognizer in place. The names of its weights do not change.
 
     Args:
-        model: A recogniser.
-        parts: Names of its parts; of those that it has, each becomes a graph of its own. With a
-            class of this name instead (``'TransformerBlock'``), each module of that class does.
-        options: Arguments of ``torch.compile``; by default ``fullgraph=True``, so that a graph
-            that would break is an error.
+        model: Recognizer.
+        parts: Names of submodules, each of which becomes one graph, or names of classes, such as
+            ``'TransformerBlock'``, all of whose instances are compiled. Missing ones are skipped.
+        options: Arguments of ``torch.compile``. ``fullgraph`` is True by default, so a graph break
+            is an error.
 
     Returns:
-        Names of what is compiled.
+        Names of the compiled submodules.
 
     Raises:
-        ValueError: If the model has none of them.
+        ValueError: If the model has none of the parts.
     """
-    options = {"fullgraph": True, **(options or {})}
     found = {
         name: module
         for name, module in model.named_modules()
@@ -39,23 +38,25 @@ def compile_parts(
     if not found:
         raise ValueError(f"the model has none of the parts {list(parts)} to compile")
     for module in found.values():
-        module.compile(**options)
+        module.compile(**{"fullgraph": True, **(options or {})})
     return list(found)
 
 
 @HOOKS.register_module()
 class CompileHook(Hook):
-    """Compile a recogniser before training, validation or testing.
+    """Compile a recognizer before training, validation or testing.
 
-    MMEngine's own switch, ``compile = dict(...)``, compiles ``train_step``: the preprocessor, the
-    losses and the optimiser's step with the model. There graphs break wherever NumPy counts an
-    accuracy or a data sample is touched, and validation and testing run uncompiled.
+    MMEngine's own setting ``compile = dict(...)`` compiles ``train_step``, where graphs break at
+    the preprocessor, the accuracies and the data samples, and does not compile validation and
+    testing.
 
     Args:
-        parts: As of ``compile_parts``. Under FSDP, which wraps each block,
+        parts: Parts to compile, see ``compile_parts``. FSDP wraps each block and needs
             ``['TransformerBlock']``.
-        **options: Arguments of ``torch.compile``, such as ``mode``, ``backend`` or ``dynamic``;
-            ``fullgraph`` is True where it is not given.
+        **options: Arguments of ``torch.compile``, such as ``mode``, ``backend`` or ``dynamic``.
+
+    Raises:
+        ValueError: If the model has none of the parts.
     """
 
     def __init__(self, parts: Sequence[str] = ("backbone", "neck"), **options: object) -> None:
@@ -63,11 +64,7 @@ class CompileHook(Hook):
         self.options = options
 
     def before_run(self, runner: Runner) -> None:
-        """Compile; nothing runs before the first batch.
-
-        Raises:
-            ValueError: If the model has none of the parts.
-        """
+        """Mark the parts; they are compiled at the first batch."""
         model = runner.model.module if is_model_wrapper(runner.model) else runner.model
         done = compile_parts(model, self.parts, self.options)
-        runner.logger.info(f"compiled on first use: {', '.join(done)}")
+        runner.logger.info(f"compiled at the first batch: {', '.join(done)}")

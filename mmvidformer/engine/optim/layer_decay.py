@@ -1,4 +1,4 @@
-"""Learning rates that fall from the head to the first layers."""
+"""Learning rates that decay from the head to the first layers."""
 
 from mmengine.optim import DefaultOptimWrapperConstructor
 from torch import nn
@@ -10,16 +10,17 @@ from mmvidformer.registry import OPTIM_WRAPPER_CONSTRUCTORS
 class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
     """MMEngine's constructor, with learning rates multiplied by a power of ``layer_decay``.
 
-    For ViViT, TimeSformer and feature fixation; MMAction2's constructor of layer decay knows other
-    classes only. Of L blocks (both encoders of ViViT's model 2 count, one after the other) block l
-    from 1 gets ``layer_decay ** (L + 1 - l)``; embedding, positions and class token are layer 0;
-    the last norm and the head keep the rate, as in BEiT. What comes between the two encoders (norm
-    of the first, positions and class token of the second) goes with the first one's last block.
+    For ViViT, TimeSformer and feature fixation. MMAction2's constructor with layer decay supports
+    other classes only. With L blocks (both encoders of ViViT's model 2 count, one after the other),
+    block l of 1 to L gets ``layer_decay ** (L + 1 - l)``. Embedding, positions and class token are
+    layer 0; the last norm and the head keep the rate, as in BEiT. What lies between two encoders
+    (norm of the first, positions and class token of the second) belongs to the last block of the
+    first.
 
-    All of ``paramwise_cfg`` works as in MMEngine, and the factors are multiplied.
+    The other keys of ``paramwise_cfg`` work as in MMEngine, and their factors are multiplied.
 
     Args:
-        paramwise_cfg: Has ``layer_decay``, above 0 and at most 1, besides MMEngine's keys.
+        paramwise_cfg: MMEngine's keys, and ``layer_decay`` in (0, 1].
 
     Raises:
         ValueError: If ``layer_decay`` is missing or out of range.
@@ -27,9 +28,9 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
     """
 
     def add_params(self, params: list[dict], module: nn.Module, prefix: str = "", **kwargs) -> None:
-        """Append a group for each parameter of ``module``, and scale their rates at the end."""
+        """Append a group for each parameter of ``module``, then scale the learning rates."""
         super().add_params(params, module, prefix=prefix, **kwargs)
-        if prefix:  # MMEngine calls this method again for each part
+        if prefix:  # MMEngine calls this method again for each submodule
             return
         decay = self.paramwise_cfg.get("layer_decay")
         if decay is None or not 0 < decay <= 1:
@@ -43,23 +44,23 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
 
 
 def encoder_depths(model: nn.Module) -> tuple[int, int]:
-    """Blocks of the backbone's encoder and of its encoder over the frames (0 if it has none).
+    """Count the blocks of the backbone's encoder and temporal encoder (0 if it has none).
 
     Raises:
         TypeError: If the backbone has no encoder of blocks.
     """
     backbone = getattr(model, "backbone", None)
     encoders = [getattr(backbone, name, None) for name in ("encoder", "temporal_encoder")]
-    if getattr(encoders[0], "blocks", None) is None:
+    if not hasattr(encoders[0], "blocks"):
         raise TypeError(
-            "layer decay is for backbones with an encoder of blocks (ViViT, TimeSformer, "
-            f"FeatureFixationTransformer), not for {type(backbone).__name__}"
+            "layer decay needs a backbone with an encoder of blocks (ViViT, TimeSformer, "
+            f"FeatureFixationTransformer), got {type(backbone).__name__}"
         )
     return tuple(0 if encoder is None else len(encoder.blocks) for encoder in encoders)
 
 
 def layer_of(name: str, depths: tuple[int, int]) -> int:
-    """Layer of a parameter of a recogniser, from 0 (embedding) to L + 1 (head)."""
+    """Return the layer of a recognizer's parameter, from 0 (embedding) to L + 1 (head)."""
     part, _, rest = name.removeprefix("backbone.").partition(".")
     if not name.startswith("backbone.") or part not in ("embed", "encoder", "temporal_encoder"):
         return sum(depths) + 1

@@ -1,4 +1,4 @@
-"""timm's optimisers under the names that configs give."""
+"""timm's optimizers under the names that configs use."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,22 +13,22 @@ OPTIMIZERS.register_module(module=AdaBelief)
 
 @OPTIMIZERS.register_module()
 class Lookahead(TimmLookahead):
-    """Lookahead around another optimiser: every k steps the weights go back by a part.
+    """timm's Lookahead, built from the config of the optimizer that it wraps.
 
-    Zhang et al. 2019. timm's, which takes the slow weights first at step k, from the fast ones;
-    weights in between, and so those of a checkpoint, are the fast ones.
+    Zhang et al., "Lookahead Optimizer: k steps forward, 1 step back" (2019). timm initializes the
+    slow weights from the fast ones at step k. Checkpoints hold the fast weights.
 
     Args:
-        params: Parameters or groups of them.
-        base: Config of the optimiser around which it goes.
-        lr: Its learning rate; default: its own.
-        weight_decay: Its weight decay; default: its own. Rate and decay stand here, and not in
-            ``base``, where MMEngine multiplies them for groups of parameters.
-        k: Steps between two updates of the slow weights; the paper's text says 5, timm 6.
-        alpha: Part of the way from the slow weights to the fast ones.
+        params: Parameters or parameter groups.
+        base: Config of the wrapped optimizer.
+        lr: Learning rate. Default: that of ``base``.
+        weight_decay: Weight decay. Default: that of ``base``. Set both here and not in ``base``,
+            since MMEngine scales them here for parameter groups.
+        k: Number of steps between two updates of the slow weights. The paper uses 5, timm 6.
+        alpha: Step size of the slow weights towards the fast ones, in [0, 1].
 
     Raises:
-        ValueError: If ``k`` is below 1 or ``alpha`` not between 0 and 1.
+        ValueError: If ``k`` or ``alpha`` is out of range.
     """
 
     def __init__(

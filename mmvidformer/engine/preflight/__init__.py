@@ -94,11 +94,12 @@ def head_classes(cfg: Config) -> tuple[int, ...]:
 
 def _allowed_share(cfg: Config, dataset: Mapping) -> float:
     """Share of the samples that may be bad."""
-    hook = (cfg.get("default_hooks") or {}).get("bad_videos")
-    for policy in (dataset, hook or {}, cfg.get("bad_videos") or {}):
-        if policy.get("on_bad_video") == "resample":
-            return policy.get("max_bad_share", 0.05)
-    return 0.0
+    by_hand = type_name(dataset) == "SafeDataset"  # which the hook leaves as it is
+    policy = dataset if by_hand else (cfg.get("default_hooks") or {}).get("bad_videos")
+    default = "raise" if by_hand else "resample"
+    if not policy or policy.get("on_bad_video", default) != "resample":
+        return 0.0
+    return policy.get("max_bad_share", 0.05)
 
 
 def check_run(cfg: Config, splits: Sequence[str], hint: str, weights: bool = True) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 from mmengine.config import Config
 
 from mmvidformer.config import config_scope, type_name
-from mmvidformer.datasets.decoding.faults import PATH_KEYS
+from mmvidformer.datasets.decoding.errors import PATH_KEYS
 from mmvidformer.registry import DATASETS
 
 # Datasets of MMAction2's lists, which have a line per sample.

@@ -1,7 +1,7 @@
-"""How queries, keys and values become an output, once the tokens are grouped.
+"""Attention kernels: how grouped queries, keys and values become an output.
 
 ========================  ==========================================================  ===========
-name                      weight of key j for query i, before normalisation           cost
+name                      weight of key j for query i, before normalization           cost
 ========================  ==========================================================  ===========
 softmax                   ``exp(q_i.k_j / sqrt(d))``                                  S S' d
 linear                    ``f(q_i).f(k_j)``, f one of ReLU, ELU + 1, sigmoid          S d^2
@@ -40,9 +40,9 @@ def build_kernel(kernel: str | Mapping, head_dim: int, dropout: float = 0.0) -> 
     """Build a kernel.
 
     Args:
-        kernel: Name of a row of ``KERNELS``, or a dictionary of it as ``type`` and options.
+        kernel: A name in ``KERNELS``, or a dictionary with the name as ``type`` and options.
         head_dim: Width d of a head.
-        dropout: Dropout on the attention weights while training, where the kernel has any.
+        dropout: Dropout rate of the attention weights in training, if the kernel has any.
 
     Raises:
         KeyError: If there is no such kernel; the message lists the names.

@@ -1,4 +1,4 @@
-"""What the kernels of linear cost have in common: masks, dropout, precision."""
+"""Base class of the kernels with linear cost: masks, dropout, precision."""
 
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
@@ -8,23 +8,23 @@ from torch import Tensor, nn
 
 
 class LinearCostKernel(nn.Module, ABC):
-    """Attention whose time and memory grow with the tokens, not with their square.
+    """Attention whose time and memory grow linearly with the number of tokens.
 
-    Sums over a sequence are long and a quotient of two of them is left, so that all of a
-    kernel's ``attend`` runs in float32 (or float64, where that is what comes in), under autocast
-    too; the output has the type of the values.
+    Outputs are quotients of long sums, so ``attend`` runs in float32 (float64 for float64 inputs),
+    under autocast too. The output has the type of the values.
 
-    A subclass says in ``feature_map`` what happens to each query and key on its own, before
-    gates and groups (``layers.features``), and in ``attend`` the rest.
+    A subclass implements ``attend``. If it maps each query and key on its own first, it sets
+    ``feature_map``, which ``Attention`` applies before gates and grouping.
 
     Attributes:
-        feature_map: That map, or None.
+        feature_map: A module such as ``layers.kernels.linear.FeatureMap``, or None.
         takes_mask: Whether keys can be masked.
-        needs_length: Whether it has weights along the sequence, and an argument ``length``.
+        needs_length: Whether the kernel has weights along the sequence and takes their number as an
+            argument ``length``.
 
     Args:
         head_dim: Width d of a head.
-        dropout: Must be 0: there are no attention weights that could be dropped.
+        dropout: Must be 0, because there are no attention weights to drop.
 
     Raises:
         ValueError: If ``dropout`` is not 0.
@@ -50,14 +50,14 @@ class LinearCostKernel(nn.Module, ABC):
             q: Queries (..., n, S, d).
             k: Keys (..., n, S', d).
             v: Values (..., n, S', d).
-            mask: True where a key is seen by all queries of its group; broadcasts to
+            mask: True for keys that all queries of the group attend to; broadcasts to
                 (..., n, 1, S').
 
         Returns:
             Output (..., n, S, d).
 
         Raises:
-            ValueError: If the mask tells queries apart, or the kernel takes none.
+            ValueError: If the mask differs between queries, or the kernel takes no mask.
         """
         if mask is not None and (mask.shape[-2] != 1 or not self.takes_mask):
             wanted = "a mask of keys (..., 1, S')" if self.takes_mask else "no mask"
@@ -70,15 +70,15 @@ class LinearCostKernel(nn.Module, ABC):
 
     @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Attend in the given precision; arguments and shapes as of ``forward``."""
+        """Attend in the precision of the inputs; arguments and shapes as in ``forward``."""
 
 
 def _without_autocast(device: str) -> torch.autocast | nullcontext:
-    # The meta device, on which models are counted, knows no autocast.
-    known = torch.amp.is_autocast_available(device)
-    return torch.autocast(device, enabled=False) if known else nullcontext()
+    # The meta device, which is used to count operations, has no autocast.
+    available = torch.amp.is_autocast_available(device)
+    return torch.autocast(device, enabled=False) if available else nullcontext()
 
 
-def hide(x: Tensor, mask: Tensor | None) -> Tensor:
-    """Set the rows of x (..., n, S', d) to zero that a mask (..., 1, S') does not show."""
+def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:
+    """Zero the rows of x (..., n, S', d) for which the mask (..., 1, S') is False."""
     return x if mask is None else x * mask.transpose(-1, -2)

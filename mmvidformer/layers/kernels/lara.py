@@ -1,4 +1,4 @@
-"""LARA: softmax attention by importance sampling around pooled queries and keys."""
+"""LARA: softmax attention with importance sampling around pooled queries and keys."""
 
 import torch
 import torch.nn.functional as F
@@ -8,30 +8,30 @@ from mmvidformer.layers.kernels.base import LinearCostKernel
 
 
 class LaraKernel(LinearCostKernel):
-    """Linear randomised attention (LARA), a self-normalised estimate of softmax attention.
+    """Linear randomized attention (LARA), a self-normalized estimate of softmax attention.
 
-    With x' = x d^-1/4, ``log xi(x, w) = w.x' - |x'|^2 / 2`` and proposals N(mu_c, I), whose
-    density over that of N(0, I) is ``log r_c(w) = w.mu_c - |mu_c|^2 / 2``::
+    With x' = x d^-1/4, ``log xi(x, w) = w.x' - |x'|^2 / 2`` and proposals N(mu_c, I), whose density
+    relative to N(0, I) is ``log r_c(w) = w.mu_c - |mu_c|^2 / 2``::
 
         y_n = sum_c softmax_c(log a_nc + log xi(q_n, w_c) + L_c - log r_c(w_c)) f_c
         L_c = logsumexp_m log xi(k_m, w_c),  f_c = softmax_m(log xi(k_m, w_c)) v
         a_nc = r_c(w_c) / sum_c' r_c'(w_c) + t_nc - mean_c t_nc  (at least 1e-8)
         t_nc = softmax_c(qb_c.q_n / sqrt(d))
 
-    qb and kb are a linear layer and a norm on average-pooled queries and keys,
-    ``mu = (qb + kb) d^-1/4``, and w_c is drawn from its proposal while training and is mu_c in
-    evaluation. Zheng et al. 2022, section 4. The official code multiplies the drawn noise by
-    ``d^-1/4`` too, which makes the samples narrower than the densities that weight them; here they
-    fit, so that the estimate converges to softmax. In evaluation both agree.
+    qb and kb are a linear layer and a norm on average-pooled queries and keys, and
+    ``mu = (qb + kb) d^-1/4``. w_c is drawn from its proposal in training and is mu_c in evaluation.
+    Zheng et al. 2022, section 4. The official code also scales the noise by ``d^-1/4``, which makes
+    the samples narrower than the densities that weight them. Here they match, so the estimate
+    converges to softmax. In evaluation there is no difference.
 
-    Pooling is along the sequence, into runs of nearly equal length, where the official code pools
-    an image to 7 x 7: a kernel gets sequences of any pattern. Groups of fewer tokens than
-    samples use one sample for each.
+    A sequence is pooled into runs of nearly equal length, since the kernel works for any pattern;
+    the official code pools an image to 7 x 7. Groups with fewer tokens than samples use one sample
+    per token.
 
     Args:
         head_dim: Width d of a head.
         dropout: Must be 0.
-        num_samples: Proposals and samples R.
+        num_samples: Number of proposals and samples R.
     """
 
     takes_mask = False
@@ -66,11 +66,11 @@ def _proposal(head_dim: int) -> nn.Sequential:
 
 
 def _pool(x: Tensor, count: int) -> Tensor:
-    """Average x (..., S, d) over ``count`` runs of its sequence."""
+    """Average x (..., S, d) over ``count`` runs of the sequence."""
     flat = x.flatten(0, -3).transpose(-1, -2)  # (rows, d, S)
     return F.adaptive_avg_pool1d(flat, count).transpose(-1, -2).unflatten(0, x.shape[:-2])
 
 
 def _log_xi(x: Tensor, w: Tensor) -> Tensor:
-    """``w.x - |x|^2 / 2`` of all pairs of w (..., R, d) and x (..., S, d): (..., R, S)."""
+    """Return ``w.x - |x|^2 / 2`` of all pairs of w (..., R, d) and x (..., S, d): (..., R, S)."""
     return w @ x.transpose(-1, -2) - x.square().sum(dim=-1)[..., None, :] / 2

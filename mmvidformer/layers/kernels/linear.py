@@ -1,27 +1,64 @@
-"""Linear attention with a feature map, and cosFormer, which weights it by distance."""
+"""Linear attention with a feature map, and cosFormer, which adds weights by distance."""
 
 import math
+from collections.abc import Callable
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
-from mmvidformer.layers.feature_maps import FeatureMap
-from mmvidformer.layers.kernels.base import LinearCostKernel, hide
+from mmvidformer.layers.kernels.base import LinearCostKernel, zero_masked
+from mmvidformer.lookup import look_up
+
+# Non-negative maps of queries and keys.
+FEATURE_MAPS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "elu": lambda x: F.elu(x) + 1,
+    "sigmoid": torch.sigmoid,
+}
+
+
+class FeatureMap(nn.Module):
+    """Map queries and keys elementwise; values pass unchanged.
+
+    Args:
+        name: ``'relu'``, ``'elu'`` (ELU + 1) or ``'sigmoid'``.
+        offset: Number that is added after the map.
+
+    Raises:
+        KeyError: If there is no feature map of this name.
+    """
+
+    per_token = True
+
+    def __init__(self, name: str, offset: float = 0.0) -> None:
+        super().__init__()
+        self.name = look_up(tuple(FEATURE_MAPS), name, "feature map")
+        self.offset = offset
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Map queries and keys (..., n, d)."""
+        function = FEATURE_MAPS[self.name]
+        return function(q) + self.offset, function(k) + self.offset, v
+
+    def extra_repr(self) -> str:
+        """Show the settings in the printed model."""
+        return f"{self.name}, offset={self.offset:g}"
 
 
 def weighted_sums(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Sums of linear attention, by ``(q k^T) v = q (k^T v)``.
+    """Compute the sums of linear attention as ``(q k^T) v = q (k^T v)``.
 
     Args:
         q: Features of queries (..., S, m).
         k: Features of keys (..., S', m).
         v: Values (..., S', d).
-        mask: True where a key is seen, broadcasts to (..., 1, S'); or None.
+        mask: True for keys that are attended to, broadcasts to (..., 1, S'); or None.
 
     Returns:
         ``sum_j (q_i.k_j) v_j`` (..., S, d) and ``sum_j q_i.k_j`` (..., S, 1).
     """
-    k = hide(k, mask)
+    k = zero_masked(k, mask)
     total = k.sum(dim=-2, keepdim=True).transpose(-1, -2)  # (..., m, 1)
     return q @ (k.transpose(-1, -2) @ v), q @ total
 
@@ -29,16 +66,16 @@ def weighted_sums(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple
 class LinearKernel(LinearCostKernel):
     """Linear attention, ``y_i = sum_j (q'_i.k'_j) v_j / (sum_j q'_i.k'_j + eps)``.
 
-    ``q' = f(q) + offset`` and ``k'`` likewise. Feature fixation, eq. 3, with ReLU; Katharopoulos
-    et al. 2020 ("Linear Trans."), section 3.2, with ELU + 1 and no offset. Neither scales q k.
+    ``q' = f(q) + offset``, and ``k'`` likewise. Feature fixation, eq. 3, with ReLU; Katharopoulos
+    et al. 2020 ("Linear Trans."), section 3.2, with ELU + 1 and no offset. Neither scales q.k.
 
     Args:
         head_dim: Width d of a head.
         dropout: Must be 0.
-        feature: f: ``'relu'``, ``'elu'`` (ELU + 1) or ``'sigmoid'``.
-        offset: Add ``d^-0.5`` to every feature. The official code of feature fixation does so
-            (it adds what is elsewhere the scale), the papers do not. Default: with ReLU only.
-        eps: Added to the normaliser.
+        feature: Feature map f: ``'relu'``, ``'elu'`` (ELU + 1) or ``'sigmoid'``.
+        offset: Whether to add ``d^-0.5``, the usual scale of the scores, to every feature. The
+            official code of feature fixation does, the papers do not. Default: with ReLU only.
+        eps: Number added to the normalizer.
     """
 
     def __init__(
@@ -65,13 +102,12 @@ class CosformerKernel(LinearCostKernel):
 
     ``w_ij = relu(q_i).relu(k_j) cos(pi/2 (i - j) / M)`` with i, j = 1 ... M places in the
     sequence, which splits into features ``[x sin, x cos]`` of width 2d. Qin et al. 2022,
-    section 3. Places run along the tokens of a group as the pattern orders them; a class token in
-    the group is its first place.
+    section 3. Places follow the order of the tokens in a group; a class token comes first.
 
     Args:
         head_dim: Width d of a head.
         dropout: Must be 0.
-        eps: Least value of the normaliser.
+        eps: Smallest value of the normalizer.
     """
 
     def __init__(self, head_dim: int, dropout: float = 0.0, eps: float = 1e-6) -> None:
@@ -83,13 +119,13 @@ class CosformerKernel(LinearCostKernel):
         """Attend; see ``forward``.
 
         Raises:
-            ValueError: If there are not as many keys as queries, as in the patterns ``local`` and
-                ``strided``: a distance needs places in one sequence.
+            ValueError: If the numbers of queries and keys differ, as in the patterns ``local`` and
+                ``strided``; distances need places in one sequence.
         """
         length = q.shape[-2]
         if k.shape[-2] != length:
             raise ValueError(
-                f"cosFormer weights by distance within one sequence, got {length} queries and "
+                f"cosFormer needs as many keys as queries, got {length} queries and "
                 f"{k.shape[-2]} keys; use a pattern whose keys are its queries"
             )
         place = torch.arange(1, length + 1, device=q.device, dtype=q.dtype)

@@ -1,4 +1,4 @@
-"""Linformer: keys and values are projected along the sequence to a fixed number."""
+"""Linformer: keys and values are projected to a fixed number along the sequence."""
 
 import logging
 
@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmvidformer.layers.kernels.base import LinearCostKernel, hide
+from mmvidformer.layers.kernels.base import LinearCostKernel, zero_masked
 
 logger = logging.getLogger("mmvidformer")
 
@@ -14,22 +14,21 @@ logger = logging.getLogger("mmvidformer")
 class LinformerKernel(LinearCostKernel):
     """Linformer, ``y = softmax(q (E k)^T / sqrt(d)) (F v)``.
 
-    E and F (rank x S') are learned and shared by the heads. Wang et al. 2020, eq. 7. A sequence of
-    another length than they were made for gets them resized linearly along the sequence and
-    scaled by ``length / S'``, so that a projected key stays as large as it was; for a pattern of
-    several axes that is along the flattened sequence. The same happens to weights of another
-    length when they are loaded. A class token in the group is its first place. Masked keys count
-    as zero.
+    E and F (rank x S') are learned and shared by the heads. Wang et al. 2020, eq. 7. For a sequence
+    of another length they are resized linearly along the (flattened) sequence and scaled by
+    ``length / S'``, so that projected keys keep their magnitude. Weights of another length are
+    resized in the same way when they are loaded. A class token comes first. Masked keys count as
+    zero.
 
     Args:
         head_dim: Width d of a head.
         dropout: Must be 0.
-        length: Keys S' of a group that E and F are made for.
-        rank: Projected keys and values. The paper on feature fixation counts 256, for attention
-            over time too, where that is more than there are frames.
+        length: Number of keys S' of a group that E and F are made for.
+        rank: Number of projected keys and values. The paper on feature fixation counts 256, even
+            for attention over time, where it is larger than the number of frames.
 
     Raises:
-        ValueError: If no length is given.
+        ValueError: If ``length`` is missing.
     """
 
     needs_length = True
@@ -40,16 +39,16 @@ class LinformerKernel(LinearCostKernel):
         super().__init__(head_dim, dropout)
         if not length:
             raise ValueError(
-                "Linformer's projections need the number of keys of a group, "
-                f"as in dict(type='linformer', length=196); got length={length}"
+                "length of Linformer must be the number of keys of a group, as in "
+                f"dict(type='linformer', length=196), got {length}"
             )
         self.keys = nn.Parameter(torch.randn(rank, length) * length**-0.5)
         self.values = nn.Parameter(torch.randn(rank, length) * length**-0.5)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         """Attend; see ``forward``."""
-        k = _resized(self.keys, k.shape[-2]).to(k.dtype) @ hide(k, mask)
-        v = _resized(self.values, v.shape[-2]).to(v.dtype) @ hide(v, mask)
+        k = _resized(self.keys, k.shape[-2]).to(k.dtype) @ zero_masked(k, mask)
+        v = _resized(self.values, v.shape[-2]).to(v.dtype) @ zero_masked(v, mask)
         return F.scaled_dot_product_attention(q, k, v, scale=self.head_dim**-0.5)
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *args) -> None:
@@ -59,7 +58,7 @@ class LinformerKernel(LinearCostKernel):
                 continue
             state_dict[prefix + name] = _resized(loaded, own.shape[1])
             logger.warning(
-                "projection %s%s of %d keys was resized to %d",
+                "projection %s%s of length %d was resized to %d",
                 prefix,
                 name,
                 loaded.shape[1],
@@ -69,7 +68,7 @@ class LinformerKernel(LinearCostKernel):
 
 
 def _resized(weights: Tensor, length: int) -> Tensor:
-    """Weights (rank, length) for a sequence of another length."""
+    """Resize weights (rank, S') to a sequence of another length."""
     made_for = weights.shape[1]
     if length == made_for:
         return weights

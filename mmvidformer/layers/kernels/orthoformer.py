@@ -1,4 +1,4 @@
-"""Orthoformer: attention through a few landmarks, chosen among the queries."""
+"""Orthoformer: attention through a few landmarks that are chosen among the queries."""
 
 import torch
 import torch.nn.functional as F
@@ -9,18 +9,18 @@ from mmvidformer.layers.kernels.base import LinearCostKernel
 
 @torch.no_grad()
 def choose_landmarks(q: Tensor, count: int, first: Tensor) -> Tensor:
-    """Choose queries that are as orthogonal to each other as possible, one after the other.
+    """Choose queries one by one that are as orthogonal to each other as possible.
 
-    The next one has the least value of its greatest absolute cosine with those chosen
+    The next query is the one whose largest absolute cosine with the chosen ones is smallest
     (Patrick et al. 2021, algorithm 1).
 
     Args:
         q: Queries (..., S, d).
-        count: How many, at most S.
-        first: Place of the first in each sequence (...).
+        count: Number of queries to choose, at most S.
+        first: Index of the first choice in each sequence (...).
 
     Returns:
-        Their places (..., count).
+        Indices of the chosen queries (..., count).
     """
     directions = F.normalize(q, dim=-1)
     place = first[..., None]
@@ -39,16 +39,16 @@ def choose_landmarks(q: Tensor, count: int, first: Tensor) -> Tensor:
 class OrthoformerKernel(LinearCostKernel):
     """Orthoformer, ``y = softmax(q l^T) (softmax(l k^T) v)`` with landmarks l.
 
-    q and k are first multiplied by ``d^-1/4``. Patrick et al. 2021 (Motionformer), section 3.3.
-    The landmarks are queries of the group, chosen by ``choose_landmarks`` and held constant in the
-    backward pass, as in the official code. The first is random while training; in evaluation it is
-    the first query, so that outputs repeat. A group of fewer queries uses all of them.
+    q and k are scaled by ``d^-1/4`` first. Patrick et al. 2021 (Motionformer), section 3.3. The
+    landmarks are queries of the group, chosen by ``choose_landmarks`` and detached in the backward
+    pass, as in the official code. The first choice is random in training, and the first query in
+    evaluation, so that outputs are repeatable. A group with fewer queries uses all of them.
 
     Args:
         head_dim: Width d of a head.
         dropout: Must be 0.
-        num_landmarks: Landmarks R. Motionformer's configs have 128, its code's default and the
-            code of feature fixation 64.
+        num_landmarks: Number of landmarks R. 128 in Motionformer's configs; 64 is the default of
+            its code, and the number in the code of feature fixation.
     """
 
     def __init__(self, head_dim: int, dropout: float = 0.0, num_landmarks: int = 64) -> None:

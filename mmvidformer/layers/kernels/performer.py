@@ -1,4 +1,4 @@
-"""Performer: softmax attention in expectation, by positive random features."""
+"""Performer: softmax attention in expectation, with positive random features."""
 
 import torch
 from torch import Tensor
@@ -8,16 +8,16 @@ from mmvidformer.layers.kernels.linear import weighted_sums
 
 
 def orthogonal_gaussian(rows: int, dim: int, device: torch.device | None = None) -> Tensor:
-    """Draw directions (rows, dim) that are orthogonal in blocks of ``dim``, with Gaussian norms.
+    """Draw vectors (rows, dim) that are orthogonal in blocks of ``dim``.
 
-    Each row is distributed as a standard normal vector: its direction is uniform and its norm
-    chi-distributed. Choromanski et al. 2021, section 2.4.
+    Each row has the distribution of a standard normal vector: a uniform direction and a
+    chi-distributed norm. Choromanski et al. 2021, section 2.4.
     """
     blocks = []
     for start in range(0, rows, dim):
         q, r = torch.linalg.qr(torch.randn(dim, dim, device=device))
-        # LAPACK's Q has signs of its own; without these the directions would not be uniform, and
-        # the estimate of softmax would keep an error however many there are.
+        # The signs of LAPACK's Q are not random. Without this the directions would not be uniform,
+        # and the estimate of softmax would have an error that no number of directions removes.
         blocks.append((q * r.diagonal().sign()).T[: rows - start])
     norms = torch.randn(rows, dim, device=device).norm(dim=1, keepdim=True)
     return torch.cat(blocks) * norms
@@ -26,22 +26,22 @@ def orthogonal_gaussian(rows: int, dim: int, device: torch.device | None = None)
 class PerformerKernel(LinearCostKernel):
     """Performer (FAVOR+), ``y_i = sum_j (q'_i.k'_j) v_j / sum_j q'_i.k'_j``.
 
-    ``x' = m^-1/2 (exp(w.x - |x|^2 / 2 - c) + eps)`` over m random directions w, of queries and
-    keys times ``d^-1/4``; q'.k' is in expectation ``exp(q.k / sqrt(d))`` but for a factor that
-    cancels. c is the greatest exponent, of a query's features, or of all keys of a group.
-    Choromanski et al. 2021, section 2.3 and lemma 1.
+    ``x' = m^-1/2 (exp(w.x - |x|^2 / 2 - c) + eps)`` over m random directions w, with queries and
+    keys scaled by ``d^-1/4``. The expectation of q'.k' is ``exp(q.k / sqrt(d))``, up to a factor
+    that cancels. c is the largest exponent over the features of a query, or over all keys of a
+    group. Choromanski et al. 2021, section 2.3 and lemma 1.
 
-    The directions are drawn anew in each forward pass of training. Evaluation uses the last ones,
-    which are kept as a buffer, so that its outputs repeat. A gate in front of the kernel weights
-    queries and keys themselves, not their random features: the paper on feature fixation does not
-    say which, and this is what its code does for kernels other than ReLU.
+    New directions are drawn in each forward pass of training. Evaluation uses the last ones, which
+    are a buffer, so its outputs are repeatable. A gate before the kernel weights queries and keys,
+    not their random features: the paper on feature fixation leaves this open, and its code does so
+    for kernels other than ReLU.
 
     Args:
         head_dim: Width d of a head.
         dropout: Must be 0.
-        num_features: Directions m. 64, the width of a head, gives the operations that the paper
-            on feature fixation counts; Motionformer uses 256.
-        eps: Added to the features, so that none is zero.
+        num_features: Number of directions m. 64, the width of a head, gives the operations that the
+            paper on feature fixation counts; Motionformer uses 256.
+        eps: Number added to the features, so that none is zero.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class PerformerKernel(LinearCostKernel):
             self.directions = orthogonal_gaussian(self.num_features, self.head_dim, q.device)
         q, k = (self._exponents(x) for x in (q, k))
         q = q - q.amax(dim=-1, keepdim=True).detach()
-        if mask is not None:  # before the exponential, which could overflow for a key not counted
+        if mask is not None:  # before the exponential, which could overflow for a masked key
             k = k.masked_fill(~mask.transpose(-1, -2), -torch.inf)
         k = k - k.amax(dim=(-1, -2), keepdim=True).detach()
         q, k = ((x.exp() + self.eps) * self.num_features**-0.5 for x in (q, k))

@@ -1,4 +1,4 @@
-"""The attention that the others stand in for."""
+"""Softmax attention."""
 
 import torch
 import torch.nn.functional as F
@@ -6,18 +6,18 @@ from torch import Tensor, nn
 
 
 class SoftmaxKernel(nn.Module):
-    """Scaled dot-product attention, ``softmax(q k^T / sqrt(d)) v``, by the fused operator.
+    """Scaled dot-product attention, ``softmax(q k^T / sqrt(d)) v``, with the fused operator.
 
     Vaswani et al. 2017, eq. 1.
 
     Attributes:
-        short: Without gradients on a CPU, sequences of at most so many keys are attended by plain
-            products, as the fused operator works on tiles that they do not fill;
-            ``models.inference`` sets this. 0: never.
+        short: Number of keys up to which matmuls replace the fused operator, on a CPU and without
+            gradients only. The operator works on tiles that short sequences do not fill.
+            ``models.inference`` sets it; 0 means never.
 
     Args:
         head_dim: Width d of a head.
-        dropout: Dropout on the attention weights while training.
+        dropout: Dropout rate of the attention weights in training.
     """
 
     def __init__(self, head_dim: int, dropout: float = 0.0) -> None:
@@ -34,7 +34,7 @@ class SoftmaxKernel(nn.Module):
             q: Queries (..., n, S, d).
             k: Keys (..., n, S', d).
             v: Values (..., n, S', d).
-            mask: True where a key is seen; broadcasts to (..., n, S, S').
+            mask: True for keys that a query attends to; broadcasts to (..., n, S, S').
 
         Returns:
             Output (..., n, S, d).
@@ -48,5 +48,5 @@ class SoftmaxKernel(nn.Module):
         )
 
     def _is_short(self, q: Tensor, k: Tensor) -> bool:
-        alone = not (self.training or torch.is_grad_enabled()) and q.device.type == "cpu"
-        return alone and 0 < self.short and k.shape[-2] <= self.short
+        plain = not (self.training or torch.is_grad_enabled()) and q.device.type == "cpu"
+        return plain and 0 < self.short and k.shape[-2] <= self.short

@@ -1,14 +1,12 @@
-"""HORST: the recurrent layers and the networks on frames before them.
+"""HORST: recurrent layers, and the frame backbones and baselines that go with them.
 
-Heads and recogniser build on MMAction2's models; they are imported when the registry is first
-asked.
+Heads and recognizer depend on MMAction2's models. The registry imports them at the first look-up.
 """
 
+from mmvidformer.models.horst.backbones import ConvStem, StoredMaps, TimmFrames
 from mmvidformer.models.horst.bn_inception import BNInception
-from mmvidformer.models.horst.frames import ConvStem, StoredMaps, TimmFrames
 from mmvidformer.models.horst.layer import HorstLayer, HorstOutput
-from mmvidformer.models.horst.running_mean import RunningMean
-from mmvidformer.models.horst.stack import Horst
+from mmvidformer.models.horst.necks import Horst, RunningMean
 
 __all__ = [
     "BNInception",

@@ -1,33 +1,17 @@
-"""BN-Inception (Ioffe and Szegedy 2015) in the form of the public Caffe and PyTorch weights.
+"""BN-Inception (Ioffe and Szegedy 2015) as in the public Caffe and PyTorch weights."""
 
-=====  ====  ===========  ================  ======================
-block  1x1   3x3          double 3x3        pool, its projection
-=====  ====  ===========  ================  ======================
-3a     64    64, 64       64, 96, 96        mean, 32
-3b     64    64, 96       64, 96, 96        mean, 64
-3c     -     128, 160 /2  64, 96, 96 /2     max /2, not projected
-4a     224   64, 96       96, 128, 128      mean, 128
-4b     192   96, 128      96, 128, 128      mean, 128
-4c     160   128, 160     128, 160, 160     mean, 128
-4d     96    128, 192     160, 192, 192     mean, 128
-4e     -     128, 192 /2  192, 256, 256 /2  max /2, not projected
-5a     352   192, 320     160, 224, 224     mean, 128
-5b     352   192, 320     192, 224, 224     max, 128
-=====  ====  ===========  ================  ======================
-
-"/2" is a stride of 2; it is that of the last layer of a branch.
-"""
-
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from mmvidformer.convert.bn_inception import load_bn_inception
-from mmvidformer.models.horst.frames import FrozenFrames
+from mmvidformer.models.horst.backbones import FrameBackbone
 from mmvidformer.registry import MODELS
 
-# Name: 1x1, 3x3 (reduction, output), double 3x3 (reduction, two outputs), pool, its projection.
+# Channels of each block's branches: 1x1; 3x3 (reduction, output); double 3x3 (reduction, two
+# outputs); pooling and its projection. Blocks without a projection have a stride of 2.
 BLOCKS = {
     "3a": (64, (64, 64), (64, 96, 96), "mean", 32),
     "3b": (64, (64, 96), (64, 96, 96), "mean", 64),
@@ -43,7 +27,7 @@ BLOCKS = {
 
 
 class ConvNorm(nn.Sequential):
-    """Convolution with bias, batch norm and ReLU; padded to keep the size at stride 1."""
+    """Convolution with bias, batch norm and ReLU, padded to keep the size at stride 1."""
 
     def __init__(self, in_channels: int, channels: int, kernel: int, stride: int = 1) -> None:
         super().__init__()
@@ -53,10 +37,10 @@ class ConvNorm(nn.Sequential):
 
 
 class InceptionBlock(nn.Module):
-    """Branches on the same input, their outputs one behind the other.
+    """Branches on the same input, whose outputs are concatenated.
 
     Args:
-        in_channels: Channels of the input.
+        in_channels: Number of input channels.
         row: A row of ``BLOCKS``.
     """
 
@@ -75,41 +59,41 @@ class InceptionBlock(nn.Module):
             ConvNorm(reduce2, mid, 3),
             ConvNorm(mid, out2, 3, stride),
         )
-        kinds = {"mean": nn.AvgPool2d, "max": nn.MaxPool2d}
-        # Zeros at the border count in the mean. The pool of stride 2 is not padded, and rounds up.
-        pooling = kinds[pool](3, stride, padding=stride % 2, ceil_mode=stride == 2)
-        branches["pool"] = nn.Sequential(pooling)
+        kinds: dict[str, Callable[..., nn.Module]] = {"mean": nn.AvgPool2d, "max": nn.MaxPool2d}
+        # Means include the zeros of the padding. A pooling of stride 2 is not padded and rounds up.
+        layers = [kinds[pool](3, stride, padding=stride % 2, ceil_mode=stride == 2)]
         if projection:
-            branches["pool"].append(ConvNorm(in_channels, projection, 1))
+            layers.append(ConvNorm(in_channels, projection, 1))
+        branches["pool"] = nn.Sequential(*layers)
         self.branches = nn.ModuleDict(branches)
         self.out_channels = single + out + out2 + (projection or in_channels)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (N, C, h, w) to (N, C', h, w), or half of h and w.
+        """Map (N, C, h, w) to (N, C', h, w), or to half of h and w with a stride of 2.
 
         Raises:
-            ValueError: If the block halves and a side is odd: convolution and pooling then round
+            ValueError: If the stride is 2 and a side is odd, as convolution and pooling would round
                 differently.
         """
         if self.stride == 2 and (x.shape[-2] % 2 or x.shape[-1] % 2):
             raise ValueError(
-                f"BN-Inception cannot halve maps of {x.shape[-2]} x {x.shape[-1]}: images must "
-                "have a size that gives even maps, as 224 x 224 or 256 x 454 (454, not 456)"
+                f"BN-Inception cannot halve maps of {x.shape[-2]} x {x.shape[-1]}; images must "
+                "have a size that gives even maps, such as 224 x 224 or 256 x 454 (454, not 456)"
             )
         return torch.cat([branch(x) for branch in self.branches.values()], dim=1)
 
 
 @MODELS.register_module()
-class BNInception(FrozenFrames):
-    """BN-Inception up to the map before the global pooling, of 1024 channels.
+class BNInception(FrameBackbone):
+    """BN-Inception up to the feature map before the global pooling, with 1024 channels.
 
-    The backbone of HORST and RULSTM on EPIC-Kitchens: frames of exactly 256 x 454 (height x
-    width), BGR, 0 to 255, mean 104, 117, 128, not divided, become 8 x 14 places.
+    The backbone of HORST and RULSTM on EPIC-Kitchens. Frames of exactly 256 x 454 (height x width)
+    become 8 x 14 places. Pixels are BGR from 0 to 255 minus the means 104, 117 and 128.
 
     Args:
-        frozen: Do not train it.
-        init_from: File that ``init_weights`` loads: RULSTM's TSN checkpoint (``TSN-rgb.pth.tar``),
-            or the ImageNet model of the same names.
+        frozen: Whether to freeze the network.
+        init_from: Checkpoint that ``init_weights`` loads: RULSTM's TSN (``TSN-rgb.pth.tar``), or
+            the ImageNet model with the same names.
     """
 
     out_channels = 1024
@@ -127,12 +111,13 @@ class BNInception(FrozenFrames):
         self.blocks = nn.ModuleDict()
         width = 192
         for name, row in BLOCKS.items():
-            self.blocks[name] = InceptionBlock(width, row)
-            width = self.blocks[name].out_channels
+            block = InceptionBlock(width, row)
+            self.blocks[name] = block
+            width = block.out_channels
         self.freeze()
 
     def init_weights(self) -> None:
-        """Load the file named by ``init_from``, if any; MMEngine calls it once."""
+        """Load the checkpoint ``init_from``, if any; MMEngine calls it once before training."""
         if self.init_from is not None:
             self.load_state_dict(load_bn_inception(self.init_from))
 
@@ -140,7 +125,7 @@ class BNInception(FrozenFrames):
         """Map frames (N, 3, H, W) to maps (N, 1024, h, w).
 
         Raises:
-            ValueError: If a map on the way has odd sides where it is to be halved.
+            ValueError: If a map with an odd side would have to be halved.
         """
         x = self.stem(frames)
         for block in self.blocks.values():

@@ -1,7 +1,6 @@
-"""The paper's classifiers of the next action, its verb and its noun (appendix A.2 and A.3).
+"""The paper's classifiers of the next action, verb and noun (appendix A.2 and A.3).
 
-Each reads the means over places of a layer's y, e and STATT, for each step, and gives logits of
-action, verb and noun. Paper and official code differ:
+They read the means over places of y, e and STATT at each time step. Paper and official code differ:
 
 ===========  ==========================================  ======================================
 classifier   official code (default)                     paper
@@ -28,72 +27,89 @@ Logits = dict[str, Tensor]
 
 
 def check_tasks(num_classes: Mapping[str, int]) -> None:
-    """Refuse other tasks than action, verb and noun.
+    """Check that the tasks are action, verb and noun.
 
     Raises:
-        ValueError: If they are others.
+        ValueError: If they are not.
     """
     if set(num_classes) != set(TASKS):
         raise ValueError(
-            f"anticipation has the tasks {TASKS}, as in dict(verb=125, noun=352, action=2513); "
+            f"the tasks must be {TASKS}, as in dict(verb=125, noun=352, action=2513), "
             f"got {dict(num_classes)}"
         )
 
 
-class LinearClassifier(nn.Module):
-    """Linear layers on the means, verb and noun biased by the action; appendix A.2.
-
-    ``action = FC [y; e; STATT]``.
+class Classifier(nn.Module):
+    """Base class of the classifiers: verb and noun are biased by the action.
 
     Args:
-        channels: C.
-        num_classes: Classes of ``action``, ``verb`` and ``noun``.
-        form: ``'official'`` or ``'paper'``.
+        width: Width of the features of the action.
+        channels: Number of channels C.
+        num_classes: Number of classes of ``action``, ``verb`` and ``noun``.
+        form: ``'official'`` or ``'paper'``, the columns of the table above.
+        outside: Whether the bias is added to the logits instead of the features.
 
     Raises:
         KeyError: If the form is unknown.
-        ValueError: If the tasks are others.
+        ValueError: If the tasks are not action, verb and noun.
     """
 
-    def __init__(self, channels: int, num_classes: Mapping[str, int], form: str = "official"):
+    def __init__(
+        self, width: int, channels: int, num_classes: Mapping[str, int], form: str, outside: bool
+    ) -> None:
         super().__init__()
         check_tasks(num_classes)
-        self.outside = look_up(FORMS, form, "classifier form") == "official"
-        self.action = nn.Linear(3 * channels, num_classes["action"])
+        look_up(FORMS, form, "classifier form")
+        self.outside = outside
+        self.action = nn.Linear(width, num_classes["action"])
         for task in ("verb", "noun"):
             classes = num_classes[task]
             setattr(self, task, nn.Linear(channels, classes))
-            bias = nn.Linear(num_classes["action"], classes if self.outside else channels)
+            bias = nn.Linear(num_classes["action"], classes if outside else channels)
             setattr(self, f"action_to_{task}", bias)
 
     def forward(self, y: Tensor, e: Tensor, statt: Tensor, ahead: Sequence[int]) -> Logits:
-        """Classify the means (B, T, C) of T steps.
+        """Classify T time steps.
 
         Args:
-            y: Means of y.
-            e: Means of e.
-            statt: Means of STATT.
-            ahead: How many steps ahead the action starts; not needed here.
+            y: Means of y (B, T, C).
+            e: Means of e (B, T, C).
+            statt: Means of STATT (B, T, C).
+            ahead: Number of time steps to the action from each of the T steps, at least 1.
 
         Returns:
             Logits (B, T, classes) by task.
         """
-        action = self.action(torch.cat([y, e, statt], dim=-1))
-        logits = {"action": action}
-        for task, chi in (("verb", statt), ("noun", e)):
-            classify, bias = getattr(self, task), getattr(self, f"action_to_{task}")(action)
-            logits[task] = classify(chi) + bias if self.outside else classify(chi + bias)
+        raise NotImplementedError
+
+    def _logits(self, action: Tensor, verb: Tensor, noun: Tensor) -> Logits:
+        logits = {"action": self.action(action)}
+        for task, chi in (("verb", verb), ("noun", noun)):
+            classify, bias = getattr(self, task), getattr(self, f"action_to_{task}")
+            biased = bias(logits["action"])
+            logits[task] = classify(chi) + biased if self.outside else classify(chi + biased)
         return logits
 
 
-class OfficialStart(nn.Module):
-    """Hidden and memory state as one linear layer and a batch norm; the official code.
+class LinearClassifier(Classifier):
+    """Linear layers on the means, ``action = FC [y; e; STATT]``; appendix A.2."""
 
-    In training the norm takes its statistics from each step's batch alone, which needs more than
-    one clip.
+    def __init__(self, channels: int, num_classes: Mapping[str, int], form: str = "official"):
+        super().__init__(3 * channels, channels, num_classes, form, outside=form == "official")
+
+    def forward(self, y: Tensor, e: Tensor, statt: Tensor, ahead: Sequence[int]) -> Logits:
+        """Classify T time steps; see ``Classifier.forward``. ``ahead`` is unused."""
+        return self._logits(torch.cat([y, e, statt], dim=-1), statt, e)
+
+
+class OfficialStart(nn.Module):
+    """Initial hidden and cell state from one linear layer and a batch norm; the official code.
+
+    In training the norm uses the statistics of each time step on its own, which needs more than one
+    clip per batch.
 
     Args:
-        channels: C.
+        channels: Number of channels C.
     """
 
     def __init__(self, channels: int) -> None:
@@ -102,18 +118,20 @@ class OfficialStart(nn.Module):
         self.norm = nn.BatchNorm1d(2 * channels)
 
     def forward(self, noun: Tensor, verb: Tensor) -> tuple[Tensor, Tensor]:
-        """Give h0 and c0 (B, T, C) from xi of noun and verb (B, T, C)."""
+        """Return h0 and c0 from xi of noun and verb, (B, T, C) each."""
         both = self.fc(torch.cat([noun, verb], dim=-1))
-        return torch.stack([self.norm(step) for step in both.unbind(1)], dim=1).chunk(2, dim=-1)
+        both = torch.stack([self.norm(step) for step in both.unbind(1)], dim=1)
+        hidden, memory = both.chunk(2, dim=-1)
+        return hidden, memory
 
 
 class PaperStart(nn.Module):
-    """Hidden and memory state as layers on a common feature; eq. 20 to 22.
+    """Initial hidden and cell state from linear layers on a common feature; eq. 20 to 22.
 
-    The paper gives no width of the feature; here 2 C, that of its input.
+    The paper does not give the width of the feature; here it is 2 C, that of its input.
 
     Args:
-        channels: C.
+        channels: Number of channels C.
     """
 
     def __init__(self, channels: int) -> None:
@@ -123,76 +141,52 @@ class PaperStart(nn.Module):
         self.hidden = nn.Linear(2 * channels, channels)
 
     def forward(self, noun: Tensor, verb: Tensor) -> tuple[Tensor, Tensor]:
-        """Give h0 and c0 (B, T, C) from xi of noun and verb (B, T, C)."""
+        """Return h0 and c0 from xi of noun and verb, (B, T, C) each."""
         feature = self.feature(torch.cat([verb, noun], dim=-1)).relu()
         return self.hidden(feature), self.memory(feature)
 
 
-class UnrollingClassifier(nn.Module):
-    """An LSTM runs over the time that is not seen, up to the action; appendix A.3.
+class UnrollingClassifier(Classifier):
+    """An LSTM that is unrolled over the unobserved time up to the action; see ``Classifier``.
 
-    Its input is y again and again, as many times as the action is steps ahead: ``tau_a`` x frames
-    per second. RULSTM unrolls once more. Verb and noun are ``FC(xi + FC(action))`` in both forms.
-
-    Args:
-        channels: C.
-        num_classes: Classes of ``action``, ``verb`` and ``noun``.
-        form: ``'official'`` or ``'paper'``.
-
-    Raises:
-        KeyError: If the form is unknown.
-        ValueError: If the tasks are others.
+    Its input is y, repeated for as many time steps as the action is ahead: ``tau_a`` x frames per
+    second. RULSTM unrolls once more. Verb and noun are ``FC(xi + FC(action))`` in both forms.
+    Appendix A.3.
     """
 
     def __init__(self, channels: int, num_classes: Mapping[str, int], form: str = "official"):
-        super().__init__()
-        check_tasks(num_classes)
-        self.with_e = look_up(FORMS, form, "classifier form") == "paper"
+        super().__init__(channels, channels, num_classes, form, outside=False)
+        self.with_e = form == "paper"
         self.start = PaperStart(channels) if self.with_e else OfficialStart(channels)
         self.unroll = nn.LSTM(channels, channels, batch_first=True)
-        self.action = nn.Linear(channels, num_classes["action"])
-        for task in ("verb", "noun"):
-            setattr(self, f"xi_{task}", nn.Linear(channels, channels))
-            setattr(self, task, nn.Linear(channels, num_classes[task]))
-            setattr(self, f"action_to_{task}", nn.Linear(num_classes["action"], channels))
+        self.xi_verb = nn.Linear(channels, channels)
+        self.xi_noun = nn.Linear(channels, channels)
 
     def forward(self, y: Tensor, e: Tensor, statt: Tensor, ahead: Sequence[int]) -> Logits:
-        """Classify the means (B, T, C) of T steps.
-
-        Args:
-            y: Means of y.
-            e: Means of e; used in the paper's form only.
-            statt: Means of STATT.
-            ahead: For each step, how many steps ahead the action starts; at least 1.
-
-        Returns:
-            Logits (B, T, classes) by task.
+        """Classify T time steps; see ``Classifier.forward``. ``e`` is used in the paper's form.
 
         Raises:
-            ValueError: If ``ahead`` is not one positive number a step.
+            ValueError: If ``ahead`` does not have one positive number per time step.
         """
         if len(ahead) != y.shape[1] or min(ahead) < 1:
             raise ValueError(
-                f"unrolling {y.shape[1]} steps needs as many positive numbers, got {list(ahead)}"
+                f"ahead must have one positive number for each of {y.shape[1]} time steps, "
+                f"got {list(ahead)}"
             )
         source = e + statt if self.with_e else statt
-        xi = {task: getattr(self, f"xi_{task}")(source).relu() for task in ("noun", "verb")}
-        action = self.action(self._unroll(y, *self.start(xi["noun"], xi["verb"]), ahead))
-        logits = {"action": action}
-        for task in ("verb", "noun"):
-            bias = getattr(self, f"action_to_{task}")(action)
-            logits[task] = getattr(self, task)(xi[task] + bias)
-        return logits
+        noun, verb = self.xi_noun(source).relu(), self.xi_verb(source).relu()
+        hidden, memory = self.start(noun, verb)
+        return self._logits(self._unroll(y, hidden, memory, ahead), verb, noun)
 
     def _unroll(self, y: Tensor, hidden: Tensor, memory: Tensor, ahead: Sequence[int]) -> Tensor:
-        """Run the LSTM from all steps at once, each as long as it takes; (B, T, C)."""
+        """Unroll from all time steps at once; returns the last outputs (B, T, C)."""
         batch = y.shape[0]
         rows = y.flatten(0, 1)[:, None].expand(-1, max(ahead), -1)  # (B*T, most, C)
-        # Halves of one tensor lie apart, which cuDNN and ONNX's export refuse.
+        # The halves of one tensor are not contiguous; cuDNN and ONNX's export need them to be.
         start = tuple(state.flatten(0, 1)[None].contiguous() for state in (hidden, memory))
         if min(ahead) == max(ahead):  # as in a stream; an exported graph could not sort
             return self.unroll(rows, start)[1][0][0].unflatten(0, (batch, -1))
-        # Sorted by length inside, so that each cell runs over what is still under way.
+        # Packing sorts by length, so that each cell processes only rows that are not finished.
         lengths = torch.tensor([*ahead] * batch)
         packed = pack_padded_sequence(rows, lengths, batch_first=True, enforce_sorted=False)
         last = self.unroll(packed, start)[1][0][0]

@@ -1,4 +1,4 @@
-"""HORST (Tai et al., AAAI 2022), a higher order recurrent space-time transformer: the layer.
+"""The layer of HORST (Tai et al., AAAI 2022), a higher order recurrent space-time transformer.
 
 ============================  ==============================  ================================
 part (eq. 8 to 11)            official code (default)         paper
@@ -8,22 +8,22 @@ state h                       STATT                           ``act(FF_h(e + STA
 output y                      ``act(FF_y[x; e + STATT])``,    ``act(FF_y(x + h))``
                               then ``u + u SE(u)``
 key, value of a state         FF of ``[e; h]``                FF of ``[Q; h]`` (eq. 10, 11)
-scale of products             ``(C h w)^-1/2``                ``C^-1/2``
+scale of the scores           ``(C h w)^-1/2``                ``C^-1/2``
 ============================  ==============================  ================================
 
 FF is a 3 x 3 convolution without bias and a norm over channels and places. Table 4 of the paper has
-the code's ``[e; h]``, and compares it with a key of e and a value of h.
+the code's ``[e; h]``, and compares it with a key from e and a value from h.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from mmvidformer.lookup import look_up
-from mmvidformer.models.horst.parts import (
+from mmvidformer.models.horst.convolutions import (
     FeedForward,
     OfficialReadout,
     PaperReadout,
@@ -36,7 +36,7 @@ State = tuple[Entry, ...]
 
 
 class HorstOutput(NamedTuple):
-    """What a layer gives, for each step or for one: with or without the axis T.
+    """Outputs of a layer for all time steps; without the axis T for a single one.
 
     Attributes:
         y: Output (B, T, C, h, w).
@@ -47,6 +47,24 @@ class HorstOutput(NamedTuple):
     y: Tensor
     e: Tensor
     statt: Tensor
+
+
+class Recurrent(nn.Module):
+    """Base class of modules that map a clip and a state to a ``HorstOutput`` and the next state."""
+
+    def step(self, x: Tensor, state: Any = None, **kwargs: Any) -> tuple[HorstOutput, Any]:
+        """Process one frame, as a clip of one time step.
+
+        Args:
+            x: Maps (B, C_in, H, W).
+            state: State after the previous frame. Default: none yet.
+            **kwargs: Further arguments of ``forward``.
+
+        Returns:
+            Outputs (B, C, h, w), and the new state.
+        """
+        output, state = self(x[:, None], None, state, **kwargs)
+        return HorstOutput(*(part[:, 0] for part in output)), state
 
 
 @dataclass(frozen=True)
@@ -64,31 +82,30 @@ VARIANTS = {
     "paper": Variant(nn.ReLU, PaperReadout, "q+h", False),
 }
 
-# Name: parts of the key, and of the value.
+# Name: inputs of the key, and of the value.
 KEY_VALUE = {"e+h": ("eh", "eh"), "q+h": ("qh", "qh"), "e|h": ("e", "h")}
 
 
-class HorstLayer(nn.Module):
+class HorstLayer(Recurrent):
     """A recurrent layer that attends to its last S states.
 
-    The state is an argument and a result, so that the layer can be streamed, checkpointed and
-    copied to several devices; its size does not grow. Gradients flow back through all steps. At
-    the first step the layer attends to one state whose e, Q and h are zero; it is forgotten as
-    soon as there is another. After t steps ``min(t, S)`` states are attended, none of them
-    padding.
+    The state is an argument and a result, so the layer can be streamed, checkpointed and
+    replicated; its size is bounded. Gradients flow back through all time steps. At the first step
+    the layer attends to one state whose e, Q and h are zero, which is dropped as soon as there is
+    another. After t steps it attends to ``min(t, S)`` states, none of them padding.
 
     Args:
-        in_channels: Channels of the input.
-        channels: Channels C of states and output.
-        stride: Factor by which a max pooling shrinks the input; what is left over at the right
-            and bottom is dropped. The official code pools by 2 whatever the stride above 1, and
-            fails for others.
-        order: S, how many states are remembered. Table 3 of the paper compares 1 to 16.
+        in_channels: Number of input channels.
+        channels: Number of channels C of states and output.
+        stride: Stride of a max pooling of the input; rows and columns left over at the bottom and
+            right are ignored. The official code pools by 2 for every stride above 1, and fails for
+            strides above 2.
+        order: Number of remembered states S. Table 3 of the paper compares 1 to 16.
         variant: ``'official'`` or ``'paper'``, the columns of the table above.
-        attention: Row of ``ATTENTIONS``: ``'space_time'``, ``'temporal'``, ``'spatial'`` or
+        attention: A name in ``ATTENTIONS``: ``'space_time'``, ``'temporal'``, ``'spatial'`` or
             ``'joint'``.
-        key_value: Row of ``KEY_VALUE``: ``'e+h'``, ``'q+h'`` or ``'e|h'``; default: the
-            variant's.
+        key_value: A name in ``KEY_VALUE``: ``'e+h'``, ``'q+h'`` or ``'e|h'``. Default: that of the
+            variant.
 
     Raises:
         KeyError: If a name is unknown.
@@ -106,9 +123,9 @@ class HorstLayer(nn.Module):
         key_value: str | None = None,
     ) -> None:
         super().__init__()
-        for name, value in (("order", order), ("stride", stride)):
-            if value < 1:
-                raise ValueError(f"{name} of a HORST layer must be at least 1, got {value}")
+        for name, number in (("order", order), ("stride", stride)):
+            if number < 1:
+                raise ValueError(f"{name} of a HORST layer must be at least 1, got {number}")
         form = look_up(VARIANTS, variant, "HORST variant")
         key, value = look_up(KEY_VALUE, key_value or form.key_value, "HORST key_value")
         self.order = order
@@ -127,92 +144,68 @@ class HorstLayer(nn.Module):
         self,
         clip: Tensor,
         lengths: Tensor | None = None,
-        state: State = (),
+        state: State | None = None,
         count: Tensor | None = None,
     ) -> tuple[HorstOutput, State]:
-        """Run over a clip; the same numbers as ``step`` on one frame after the other, but faster.
+        """Process a clip; gives the same numbers as ``step`` frame by frame, but faster.
 
-        What does not depend on the past (encoder, query, the parts of keys and values that come
-        from the input, output) runs over all steps at once, and a state's key and value are
-        projected once.
+        Everything that does not depend on the past (encoder, query, output, and the inputs of keys
+        and values other than h) is computed for all time steps at once, and the key and value of a
+        state are projected once.
 
         Args:
-            clip: (B, T, C_in, H, W), T at least 1.
-            lengths: Steps of each clip (B,), where some are padded at their end; default: all T.
-                Outputs beyond are zero. Padded steps are computed with the others, so that
-                batches of similar lengths waste the least.
-            state: State to go on from.
-            count: Steps that each clip has behind it (B,), for a state that has S entries from
-                the start, as an exported graph needs it: what stands in those not yet filled is
-                of no account. Default: the state has as many entries as there are.
+            clip: Maps (B, T, C_in, H, W) with T at least 1.
+            lengths: Number of time steps of each clip (B,), if clips are padded at their end.
+                Default: all T. Outputs after the last step are zero. Padded steps are computed too,
+                so batches of similar lengths waste least.
+            state: State to resume from. Default: none yet.
+            count: Number of time steps before this clip (B,), for a state that has S entries from
+                the start, as an exported graph needs; unfilled entries are ignored. Default: all
+                entries of the state count.
 
         Returns:
-            Outputs of all steps, and the state after the last. Of a clip that ended before, the
-            state is meaningless.
+            Outputs of all time steps, and the state after the last one, which is meaningless for
+            clips that ended before.
 
         Raises:
-            ValueError: If there is a count, and the state has other than S entries.
+            ValueError: If ``count`` is given and the state does not have S entries.
         """
+        state = state or ()
         if count is not None and len(state) != self.order:
-            raise ValueError(
-                f"with a count of steps a state has {self.order} entries, got {len(state)}"
-            )
+            raise ValueError(f"a state with count must have {self.order} entries, got {len(state)}")
         steps = clip.shape[1]
         x = self.pool(clip.flatten(0, 1))
         e = self.encode(x)
         q = self.query(e)
         maps = {"e": e, "q": q}
         keys, values = (
-            [None] * steps if part is None else _steps(part, steps)
+            [None] * steps if part is None else _split_steps(part, steps)
             for part in (self.key.ahead(maps), self.value.ahead(maps))
         )
         statts, states = [], []
-        each = zip(_steps(e, steps), _steps(q, steps), keys, values, strict=True)
+        each = zip(_split_steps(e, steps), _split_steps(q, steps), keys, values, strict=True)
         for t, (e_t, q_t, key, value) in enumerate(each):
-            seen = None
+            filled = None
             if count is not None:
-                state, seen = self._fill_in(state, count + t, e_t)
-            statt = self.attend(q_t, state or (self._blank(e_t),), seen)
+                state, filled = self._fill_blank(state, count + t, e_t)
+            statt = self.attend(q_t, state or (self._blank(e_t),), filled)
             h = self.readout.state(e_t, statt)
             entry = self.attend.remember(self.key(key, h), self.value(value, h))
             state = (*state, entry)[-self.order :]
             statts.append(statt)
             states.append(h)
-        # Both (B*T, C, h, w), the steps of a clip one after the other as in x and e.
+        # (B*T, C, h, w), as x and e: the time steps of a clip one after another.
         y = self.readout(x, e, torch.stack(states, dim=1).flatten(0, 1))
         output = HorstOutput(
             y.unflatten(0, (-1, steps)), e.unflatten(0, (-1, steps)), torch.stack(statts, dim=1)
         )
-        return silence(output, lengths), state
-
-    def step(
-        self,
-        x: Tensor,
-        state: State = (),
-        active: Tensor | None = None,
-        count: Tensor | None = None,
-    ) -> tuple[HorstOutput, State]:
-        """Take one frame.
-
-        Args:
-            x: (B, C_in, H, W).
-            state: State after the frame before; empty for the first.
-            active: Clips that still run, booleans (B,); outputs of the others are zero. Default:
-                all.
-            count: As of ``forward``.
-
-        Returns:
-            Outputs (B, C, h, w), and the new state.
-        """
-        lengths = None if active is None else active.long()
-        output, state = self(x[:, None], lengths, state, count)
-        return HorstOutput(*(part[:, 0] for part in output)), state
+        return zero_padding(output, lengths), state
 
     def attention_maps(self, x: Tensor, state: State) -> tuple[Tensor, Tensor]:
-        """What a step on ``x`` attends to; joint attention has no such maps.
+        """Return the weights of a time step on ``x``; not available for joint attention.
 
         Args:
-            x: Frame (B, C_in, H, W).
+            x: Maps (B, C_in, H, W).
             state: State before it, not empty.
 
         Returns:
@@ -221,35 +214,35 @@ class HorstLayer(nn.Module):
         return self.attend.maps(self.query(self.encode(self.pool(x))), state)
 
     def _blank(self, like: Tensor) -> Entry:
-        """Entry of a state of zeros, for maps as ``like`` (B, C, h, w)."""
+        """Return the entry of a state of zeros, for maps of the shape of ``like`` (B, C, h, w)."""
         zeros = torch.zeros_like(like[:1])
         maps = {"e": zeros, "q": zeros}
         key, value = (part(part.ahead(maps), zeros) for part in (self.key, self.value))
         entry = self.attend.remember(key, value)
-        return Entry(*(x if x is None else x.expand(like.shape[0], -1, -1, -1) for x in entry))
+        return Entry._make(
+            None if x is None else x.expand(like.shape[0], -1, -1, -1) for x in entry
+        )
 
-    def _fill_in(self, state: State, count: Tensor, like: Tensor) -> tuple[State, Tensor]:
-        """Put the blank entry where no step is behind a clip, and tell which entries there are."""
+    def _fill_blank(self, state: State, count: Tensor, like: Tensor) -> tuple[State, Tensor]:
+        """Put the blank entry into clips without a past; return which entries are filled, too."""
         first = (count == 0)[:, None, None, None]
-        newest = Entry(
-            *(
-                old if old is None else torch.where(first, blank, old)
-                for blank, old in zip(self._blank(like), state[-1], strict=True)
-            )
+        newest = Entry._make(
+            None if old is None or blank is None else torch.where(first, blank, old)
+            for blank, old in zip(self._blank(like), state[-1], strict=True)
         )
         places = torch.arange(self.order, device=count.device)
         return (*state[:-1], newest), places >= self.order - count.clamp(min=1)[:, None]
 
 
-def _steps(x: Tensor, steps: int) -> tuple[Tensor, ...]:
-    """Split (B*T, C, h, w) into its T steps."""
+def _split_steps(x: Tensor, steps: int) -> tuple[Tensor, ...]:
+    """Split (B*T, C, h, w) into its T time steps."""
     return x.unflatten(0, (-1, steps)).unbind(1)
 
 
-def silence(output: HorstOutput, lengths: Tensor | None) -> HorstOutput:
-    """Set outputs (B, T, C, h, w) beyond the lengths (B,), if there are any, to zero."""
+def zero_padding(output: HorstOutput, lengths: Tensor | None) -> HorstOutput:
+    """Set outputs (B, T, C, h, w) after the lengths (B,) to zero, if lengths are given."""
     if lengths is None:
         return output
     steps = torch.arange(output.y.shape[1], device=output.y.device)
-    over = (steps >= lengths.to(steps.device)[:, None])[..., None, None, None]
-    return HorstOutput(*(part.masked_fill(over, 0) for part in output))
+    padded = (steps >= lengths.to(steps.device)[:, None])[..., None, None, None]
+    return HorstOutput(*(part.masked_fill(padded, 0) for part in output))

@@ -1,4 +1,4 @@
-"""A recogniser of frames, recurrent layers and a head, for clips and for streams."""
+"""Recurrent recognizer for clips and streams."""
 
 from collections.abc import Sequence
 
@@ -11,25 +11,25 @@ from torch import Tensor
 from mmvidformer.models.horst.layer import HorstOutput, State
 from mmvidformer.registry import MODELS
 
-# Where the steps of a padded clip are noted.
+# Meta information of a sample: number of time steps of its clip before padding.
 LENGTH = "length"
 
 
 @MODELS.register_module()
 class ClipPadding(ActionDataPreprocessor):
-    """MMAction2's preprocessor for clips that are not of one length.
+    """MMAction2's preprocessor for clips of different lengths.
 
-    Clips are padded at their end, and each sample's ``length`` says how many frames it
-    has. Arguments are those of ``ActionDataPreprocessor``; ``format_shape`` must be ``'NCTHW'``.
+    Clips are padded at their end, and the number of their frames is stored as ``length`` of each
+    sample. Arguments are those of ``ActionDataPreprocessor``; ``format_shape`` must be ``'NCTHW'``.
 
     Raises:
-        ValueError: If ``format_shape`` is another.
+        ValueError: If ``format_shape`` is not ``'NCTHW'``.
     """
 
     def __init__(self, **kwargs: object) -> None:
         super().__init__(**{"format_shape": "NCTHW", **kwargs})
         if self.format_shape != "NCTHW":
-            raise ValueError(f"only NCTHW clips can be padded, got {self.format_shape}")
+            raise ValueError(f"format_shape must be 'NCTHW', got {self.format_shape!r}")
 
     def preprocess(
         self,
@@ -37,7 +37,7 @@ class ClipPadding(ActionDataPreprocessor):
         data_samples: list[ActionDataSample] | None,
         training: bool = False,
     ) -> tuple[Tensor, list[ActionDataSample] | None]:
-        """Note the lengths of clips (views, C, T, H, W), then pad, stack and normalise them."""
+        """Store the lengths of clips (views, C, T, H, W), then pad, stack and normalize them."""
         if data_samples is not None:
             for clip, sample in zip(inputs, data_samples, strict=True):
                 sample.set_metainfo({LENGTH: clip.shape[-3]})
@@ -46,12 +46,11 @@ class ClipPadding(ActionDataPreprocessor):
 
 @MODELS.register_module()
 class RecurrentRecognizer(BaseRecognizer):
-    """Frames to maps (``backbone``), maps to recurrent outputs (``neck``), outputs to classes.
+    """Map frames to maps (``backbone``), maps to recurrent outputs (``neck``), outputs to classes.
 
-    Inputs are clips, (B, views, C, T, H, W) as ``FormatShape('NCTHW')`` and ``ClipPadding`` give
-    them, or (B, T, C, H, W) as ``FormatShape('NCHW')`` does. Where a sample says
-    ``length``, what follows them is padding. Arguments are those of MMAction2's
-    ``BaseRecognizer``.
+    Inputs are clips (B, views, C, T, H, W), as from ``FormatShape('NCTHW')`` and ``ClipPadding``,
+    or (B, T, C, H, W), as from ``FormatShape('NCHW')``. Frames after a sample's ``length``, if it
+    has one, are padding. Arguments are those of MMAction2's ``BaseRecognizer``.
     """
 
     def extract_feat(
@@ -63,12 +62,12 @@ class RecurrentRecognizer(BaseRecognizer):
         """Encode clips.
 
         Args:
-            inputs: Clips as above.
-            stage: Where to stop: ``'backbone'``, ``'neck'`` or ``'head'``.
-            data_samples: Samples, for their lengths.
+            inputs: Clips (B, views, C, T, H, W) or (B, T, C, H, W).
+            stage: Last stage: ``'backbone'``, ``'neck'`` or ``'head'``.
+            data_samples: Samples with the lengths of the clips.
 
         Returns:
-            Maps (B * views, T, C, h, w), outputs of the neck, or those of the head; and the
+            Maps (B * views, T, C, h, w), outputs of the neck, or outputs of the head; and the
             arguments of the head.
         """
         views = 1
@@ -87,21 +86,21 @@ class RecurrentRecognizer(BaseRecognizer):
     def predict(
         self, inputs: Tensor, data_samples: list[ActionDataSample], **kwargs
     ) -> list[ActionDataSample]:
-        """Predict the samples; unlike MMAction2's, with their lengths."""
+        """Predict the classes of samples; unlike MMAction2's, with the lengths of their clips."""
         features, lengths = self.extract_feat(inputs, data_samples=data_samples)
         return self.cls_head.predict(features, data_samples, **lengths)
 
     def stream(
         self, frames: Tensor, states: Sequence[State] | None = None
     ) -> tuple[HorstOutput, tuple[State, ...]]:
-        """Take one frame of each clip of a batch, at constant memory and time.
+        """Process one frame of each clip of a batch, with constant memory and time.
 
         Args:
-            frames: Normalised frames (B, C, H, W).
-            states: States after the frames before; default: none yet.
+            frames: Normalized frames (B, C, H, W).
+            states: States after the previous frames. Default: none yet.
 
         Returns:
-            Outputs with one step (B, 1, C, h, w), which the head classifies, and the states.
+            Outputs with one time step (B, 1, C, h, w) for the head, and the states.
         """
         output, states = self.neck.step(self.backbone(frames), states)
         return HorstOutput(*(part[:, None] for part in output)), states

@@ -1,15 +1,21 @@
 """Files that an annotation file names: which are bad, and the file without them."""
 
-import ctypes
 import os
+import re
 import signal
+import time
+from functools import partial
 
 import cv2
 import numpy as np
 import pytest
 
-from mmvidformer.datasets.decoding import check_files
-from mmvidformer.datasets.decoding.check_files import read_entries, scan, write_report
+from mmvidformer.datasets.decoding.check_files import (
+    read_entries,
+    read_files,
+    read_to_end,
+    write_report,
+)
 
 CSV = "narration_id,participant_id,video_id,start_frame,stop_frame,noun_class,verb_class\n"
 
@@ -23,8 +29,8 @@ def video(path, count=10):
 
 def faults(ann_file, root, **options):
     header, entries = read_entries(ann_file, root, **options)
-    infos = [entry.info for entry in entries]
-    found = {path: fault for path, fault in scan(infos, workers=2) if fault is not None}
+    outcomes = read_files(read_to_end, [info for _, info in entries], workers=2)
+    found = {error.path: error.reason for error in outcomes if error is not None}
     bad, clean = write_report(ann_file, root / "out", header, entries, found)
     return {os.path.basename(path): fault for path, fault in found.items()}, bad, clean
 
@@ -53,7 +59,7 @@ def test_folders_of_frames(tmp_path):
     (tmp_path / "list.txt").write_text("a 3 0\nb 3 1\nc 4 0\n")
     found, _, clean = faults(tmp_path / "list.txt", tmp_path, filename_tmpl="f_{}.png")
     assert found == {
-        "b": "frame f_2.png can't be decoded",
+        "b": "frame f_2.png cannot be decoded",
         "c": "1 of 4 frames are missing, the first is f_4.png",
     }
     assert clean.read_text() == "a 3 0\n"
@@ -69,31 +75,39 @@ def test_epic_kitchens(tmp_path):
     assert clean.read_text() == CSV + rows[0] + rows[2]
 
 
-def test_a_line_of_another_form_is_told(tmp_path):
+def test_a_line_of_another_form_is_named(tmp_path):
     (tmp_path / "list.txt").write_text("a.mp4 0\na b.mp4 c d\n")
     with pytest.raises(ValueError, match=r"list\.txt, line 2: expected 'PATH LABEL'"):
         read_entries(tmp_path / "list.txt")
 
 
-def test_what_hangs_or_crashes_is_replaced(monkeypatch):
-    def check(info):
-        if info["filename"] == "hang":
-            ctypes.PyDLL(None).sleep(60)  # keeps Python's lock, as decord does
-        if info["filename"] == "crash":
-            os.kill(os.getpid(), signal.SIGSEGV)
-        return None
-
-    monkeypatch.setattr(check_files, "check_file", check)
-    names = ["a", "hang", "b", "crash", "c", "d"]
-    found = dict(scan([{"filename": name} for name in names], workers=2, time_limit=2))
-    assert found == {
-        **dict.fromkeys("abcd"),
-        "hang": "took longer than 2 s and was killed",
-        "crash": "the process that read it was ended by SIGSEGV",
-    }
+def misbehave(info):
+    if info["filename"] == "hang":
+        re.match("(a+)+$", 99 * "a" + "b")  # holds the GIL, as decord does
+    if info["filename"] == "crash":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if info["filename"] == "wait":
+        time.sleep(60)
+    return info["filename"].upper()
 
 
-def test_the_tool_tells_by_its_exit_code(tmp_path, capsys):
+def test_what_hangs_or_crashes_is_replaced():
+    infos = [{"filename": name} for name in ("a", "hang", "b", "crash", "c", "wait")]
+    found = [str(outcome) for outcome in read_files(misbehave, infos, workers=3, time_limit=1)]
+    assert found[::2] == ["A", "B", "C"]
+    assert found[1] == "hang: took longer than 1 s and was killed"
+    assert found[3] == "crash: crashed its process (SIGSEGV)"
+    assert "(wait): no answer within 1 s" in found[5] and "Tried 3 times" in found[5]
+
+
+def test_the_first_frame_alone(tmp_path):
+    video(tmp_path / "a.mp4")
+    infos = [{"filename": str(tmp_path / name)} for name in ("a.mp4", "b.mp4")]
+    good, bad = read_files(partial(read_to_end, first_only=True), infos, workers=0)
+    assert good is None and bad.reason == "there is no such file"
+
+
+def test_the_exit_code_of_the_tool(tmp_path, capsys):
     import importlib.util
     from pathlib import Path
 

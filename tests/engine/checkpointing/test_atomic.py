@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Files that are complete or not there."""
 
 import errno
 import os
@@ -62,9 +62,9 @@ def test_a_killed_writer_leaves_the_old_file(call: str, tmp_path: Path) -> None:
 
 @contextmanager
 def small_files() -> Iterator[None]:
-    """No file grows beyond 4 KiB, as on a disk that is full then.
+    """Limit files to 4 KiB, as on a full disk.
 
-    The limit is the whole process's: it must be gone before pytest writes its next line.
+    The limit holds for the process, so it must be gone before pytest writes its next line.
     """
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

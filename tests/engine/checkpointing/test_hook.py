@@ -1,4 +1,4 @@
-"""Checkpoints: what is on the disk at each moment, and going on from them."""
+"""Checkpoints: what is on the disk at each moment, and resuming from them."""
 
 import errno
 import os
@@ -10,11 +10,16 @@ from mmengine.evaluator import BaseMetric
 from mmengine.hooks import Hook
 
 from mmvidformer.engine.checkpointing.atomic import AtomicBackend
-from mmvidformer.engine.checkpointing.resume import latest_checkpoint
+from mmvidformer.engine.checkpointing.resume import INTERRUPTED, latest_checkpoint
+from mmvidformer.engine.checkpointing.shards import mark_complete
 
 
 def content(path: Path) -> dict:
     return torch.load(path, weights_only=True)
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.glob("*.pth")}
 
 
 def numbers(runner) -> list:
@@ -39,7 +44,7 @@ class StopAt(Hook):
 
 
 @pytest.mark.parametrize("stop", range(1, 9))
-def test_resumed_run_is_the_undisturbed_one(toy, tmp_path, stop: int) -> None:
+def test_a_resumed_run_equals_an_undisturbed_one(toy, tmp_path, stop: int) -> None:
     """Any step of 3 epochs of 3; the seed of the resumed run is another."""
     whole = toy("whole")
     whole.train()
@@ -58,7 +63,7 @@ def test_resumed_run_is_the_undisturbed_one(toy, tmp_path, stop: int) -> None:
     assert rates[0] == rates[1]
 
 
-def test_an_epoch_of_another_length_begins_anew(toy) -> None:
+def test_an_epoch_of_another_length_restarts(toy) -> None:
     cut = toy("cut", hooks=[StopAt(5)], checkpoint=dict(by_epoch=False, interval=1))
     with pytest.raises(Stop):
         cut.train()
@@ -98,8 +103,7 @@ def test_the_last_ones_and_the_best_are_kept(toy) -> None:
     runner = validated(toy)
     runner.train()
     folder = Path(runner.work_dir)
-    names = {path.name for path in folder.glob("*.pth")}
-    assert names == {"epoch_2.pth", "epoch_3.pth", "best_acc_epoch_3.pth"}
+    assert names(folder) == {"epoch_2.pth", "epoch_3.pth", "best_acc_epoch_3.pth"}
     assert (folder / "last_checkpoint").read_text() == str(folder / "epoch_3.pth")
     kept = content(folder / "epoch_3.pth")["message_hub"]["runtime_info"]
     assert kept["keep_ckpt_ids"] == [2, 3]
@@ -108,7 +112,7 @@ def test_the_last_ones_and_the_best_are_kept(toy) -> None:
 
 @pytest.mark.parametrize("fails_at", range(1, 10))
 def test_a_full_disk_at_any_write_leaves_what_was_there(toy, monkeypatch, fails_at: int) -> None:
-    """Three epochs write three files and three notes, and the best and the last once more."""
+    """Three epochs write three files and three notes, and the best and the last again."""
     put, count = AtomicBackend.put, iter(range(1, 100))
 
     def full(self, obj, filepath) -> None:
@@ -122,7 +126,7 @@ def test_a_full_disk_at_any_write_leaves_what_was_there(toy, monkeypatch, fails_
         runner.train()
     folder = Path(runner.work_dir)
     for path in folder.glob("*.pth"):
-        content(path)  # each is whole
+        content(path)  # each is complete
     if fails_at > 1:
         assert content(Path(latest_checkpoint(folder)))["meta"]["epoch"] >= (fails_at - 1) // 5
         monkeypatch.setattr(AtomicBackend, "put", put)
@@ -133,7 +137,36 @@ def test_a_full_disk_at_any_write_leaves_what_was_there(toy, monkeypatch, fails_
         assert list(folder.glob("best_acc_*.pth"))
 
 
-def test_what_a_killed_writer_left_is_cleared_away(toy, tmp_path) -> None:
+def in_shards(runner):
+    """Let a runner write folders of shards, as ``--strategy fsdp`` does."""
+
+    def save_checkpoint(out_dir: str, filename: str, *args, meta: dict, **kwargs) -> None:
+        checkpoint = dict(meta=dict(meta), message_hub=runner.message_hub.state_dict())
+        runner.call_hook("before_save_checkpoint", checkpoint=checkpoint)
+        folder = Path(out_dir) / filename
+        folder.mkdir(exist_ok=True)
+        torch.save(checkpoint, folder / "rank0.pth")
+        mark_complete(folder, 1)
+
+    runner.save_checkpoint = save_checkpoint
+    return runner
+
+
+def test_outdated_shards_are_deleted(toy) -> None:
+    runner = in_shards(validated(toy, hooks=[StopAt(8)]))
+    (Path(runner.work_dir) / INTERRUPTED).mkdir()
+    with pytest.raises(Stop):
+        runner.train()
+    folder = Path(runner.work_dir)
+    assert names(folder) == {"epoch_1.pth", "epoch_2.pth", "best_acc_epoch_2.pth"}
+    assert latest_checkpoint(folder) == str(folder / "epoch_2.pth")
+    rest = in_shards(validated(toy))
+    rest.message_hub.load_state_dict(content(folder / "epoch_2.pth" / "rank0.pth")["message_hub"])
+    rest.train()
+    assert names(folder) == {"epoch_2.pth", "epoch_3.pth", "best_acc_epoch_3.pth"}
+
+
+def test_what_a_killed_writer_left_is_removed(toy, tmp_path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".epoch_1.pth.x7y.part").write_bytes(b"half")
     runner = toy()

@@ -1,7 +1,8 @@
-"""The checkpoint that a cut-off run goes on from."""
+"""The checkpoint that a run resumes from."""
 
 import os
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 
 from mmvidformer.engine.checkpointing import resume
 from mmvidformer.engine.checkpointing.resume import latest_checkpoint
+from mmvidformer.engine.checkpointing.shards import mark_complete
 
 
 def save(folder: Path, name: str, age: int) -> Path:
@@ -34,7 +36,7 @@ def test_the_noted_one_comes_first(tmp_path):
     assert latest_checkpoint(tmp_path) == str(noted)
 
 
-def test_a_folder_that_was_copied_goes_on_from_its_own(tmp_path):
+def test_a_copied_folder_resumes_from_its_own(tmp_path):
     save(tmp_path, "epoch_1.pth", age=9)
     noted = save(tmp_path, "epoch_2.pth", age=5)
     (tmp_path / "last_checkpoint").write_text(str(noted))
@@ -46,15 +48,15 @@ def test_a_folder_that_was_copied_goes_on_from_its_own(tmp_path):
 
 
 @pytest.mark.parametrize("text", [b"", b"\xff\x00\n", b"/etc/passwd", b"..", b"\0"])
-def test_a_damaged_note_is_passed_over(tmp_path, text):
+def test_a_damaged_note_is_ignored(tmp_path, text):
     only = save(tmp_path, "epoch_1.pth", age=0)
     (tmp_path / "last_checkpoint").write_bytes(text)
     assert latest_checkpoint(tmp_path) == str(only)
 
 
-def test_a_cut_one_gives_way_to_the_one_before(tmp_path, monkeypatch):
-    told = []
-    monkeypatch.setattr(resume, "print_log", lambda message, **_: told.append(message))
+def test_a_cut_one_is_skipped(tmp_path, monkeypatch):
+    logged = []
+    monkeypatch.setattr(resume, "print_log", lambda message, **_: logged.append(message))
     save(tmp_path, "epoch_2.pth", age=9)
     before = save(tmp_path, "epoch_10.pth", age=5)
     noted = save(tmp_path, "epoch_11.pth", age=1)
@@ -62,20 +64,18 @@ def test_a_cut_one_gives_way_to_the_one_before(tmp_path, monkeypatch):
     (tmp_path / "last_checkpoint").write_text(str(noted))
     cut(noted)
     assert latest_checkpoint(tmp_path) == str(before)
-    assert told == [
-        f"{noted} is damaged and passed over: it was cut off, or its checksums are wrong"
-    ]
+    assert logged == [f"skipped {noted}: it is damaged"]
 
 
-def test_nothing_whole_is_an_error(tmp_path):
+def test_all_damaged_is_an_error(tmp_path):
     cut(save(tmp_path, "iter_100.pth", age=0))
-    with pytest.raises(RuntimeError, match=r"iter_100\.pth"):
+    with pytest.raises(ValueError, match=r"iter_100\.pth"):
         latest_checkpoint(tmp_path)
 
 
 @pytest.mark.parametrize("place", [0.3, 0.5, 0.7])
-def test_one_with_a_flipped_bit_gives_way_too(tmp_path, place):
-    """The directory of the archive is whole then; PyTorch would load it."""
+def test_one_with_a_flipped_bit_is_skipped(tmp_path, place):
+    """The directory of the archive is intact then; PyTorch would load it."""
     before = save(tmp_path, "epoch_1.pth", age=5)
     noted = save(tmp_path, "epoch_2.pth", age=0)
     (tmp_path / "last_checkpoint").write_text(str(noted))
@@ -91,3 +91,27 @@ def test_the_state_of_an_interrupted_run_counts(tmp_path):
     save(tmp_path, "epoch_1.pth", age=5)
     newest = save(tmp_path, "interrupted.pth", age=0)
     assert latest_checkpoint(tmp_path) == str(newest)
+
+
+def test_only_the_one_that_is_taken_is_read_in_full(tmp_path, monkeypatch):
+    read, testzip = [], zipfile.ZipFile.testzip
+    monkeypatch.setattr(
+        zipfile.ZipFile, "testzip", lambda self: (read.append(self.filename), testzip(self))[1]
+    )
+    save(tmp_path, "epoch_1.pth", age=9)
+    taken = save(tmp_path, "epoch_2.pth", age=5)
+    cut(save(tmp_path, "epoch_3.pth", age=0))
+    assert latest_checkpoint(tmp_path) == str(taken)
+    assert read == [str(taken)]
+
+
+@pytest.mark.parametrize("damage", [cut, Path.unlink])
+def test_damaged_shards_are_skipped(tmp_path, damage):
+    before = save(tmp_path, "epoch_1.pth", age=5)
+    folder = tmp_path / "epoch_2.pth"
+    folder.mkdir()
+    shards = [save(folder, f"rank{rank}.pth", age=0) for rank in range(2)]
+    mark_complete(folder, 2)
+    assert latest_checkpoint(tmp_path) == str(folder)
+    damage(shards[1])
+    assert latest_checkpoint(tmp_path) == str(before)

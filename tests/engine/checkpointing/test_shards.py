@@ -1,4 +1,4 @@
-"""Checkpoints in shards that cannot be put together."""
+"""Sharded checkpoints, merged or damaged."""
 
 import runpy
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mmvidformer.engine.checkpointing.resume import latest_checkpoint
-from mmvidformer.engine.checkpointing.shards import mark_complete, mark_incomplete, merge_shards
+from mmvidformer.engine.checkpointing.shards import NOTE, mark_complete, merge_shards
 
 TOOLS = Path(__file__).parents[3] / "tools"
 
@@ -20,13 +20,13 @@ def write(folder, rank: int, offset: int, values: list[float]) -> None:
     torch.save(saved, folder / f"rank{rank}.pth")
 
 
-def test_shards_are_put_in_their_places(tmp_path):
+def test_shards_are_merged(tmp_path):
     folder = tmp_path / "epoch_1.pth"
     for rank, (offset, values) in enumerate([(3, [3.0]), (0, []), (0, [0.0, 1.0, 2.0])]):
         write(folder, rank, offset, values)
     with pytest.raises(ValueError, match="epoch_1.pth has no complete.json"):
         merge_shards(folder)
-    with pytest.raises(RuntimeError, match="no checkpoint .* is whole"):
+    with pytest.raises(ValueError, match="all checkpoints .* are damaged"):
         latest_checkpoint(tmp_path)
     mark_complete(folder, 3)
     assert latest_checkpoint(tmp_path) == str(folder)
@@ -35,15 +35,15 @@ def test_shards_are_put_in_their_places(tmp_path):
     merged = torch.load(tmp_path / "one.pth", weights_only=True)
     assert merged["meta"] == dict(epoch=1)
     assert merged["state_dict"]["w"].tolist() == [0, 1, 2, 3]
-    mark_incomplete(folder)
-    with pytest.raises(ValueError, match="cut off in writing"):
+    (folder / NOTE).unlink()
+    with pytest.raises(ValueError, match="unfinished"):
         merge_shards(folder)
 
 
-def test_what_is_missing_is_told(tmp_path):
+def test_what_is_missing_is_named(tmp_path):
     write(tmp_path, 0, 0, [0.0, 1.0])
     mark_complete(tmp_path, 2)
-    with pytest.raises(ValueError, match="of 2 processes and lacks rank1.pth"):
+    with pytest.raises(ValueError, match="by 2 ranks and lacks rank1.pth"):
         merge_shards(tmp_path)
     mark_complete(tmp_path, 1)
     with pytest.raises(ValueError, match=r"state_dict/w: the parts .* size \[4\]"):

@@ -1,4 +1,4 @@
-"""Every model compiles to one graph, and computes what it computes uncompiled."""
+"""Every model compiles to one graph, which computes the same."""
 
 import copy
 

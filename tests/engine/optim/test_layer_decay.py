@@ -12,7 +12,7 @@ from mmvidformer.models.feature_fixation import FeatureFixationTransformer
 ARCH = dict(embed_dims=8, depth=3, num_heads=2)
 
 
-class Recogniser(nn.Module):
+class Recognizer(nn.Module):
     def __init__(self, backbone: nn.Module) -> None:
         super().__init__()
         self.backbone = backbone
@@ -35,8 +35,8 @@ def rates(model: nn.Module, **paramwise: object) -> dict[str, float]:
     "scheme", ["spacetime", "factorized_self_attention", "factorized_dot_product"]
 )
 def test_vivit_with_one_encoder(scheme: str) -> None:
-    found = rates(Recogniser(ViViT(ARCH, scheme, 32, 4)), layer_decay=0.5)
-    assert len(found) == len(list(Recogniser(ViViT(ARCH, scheme, 32, 4)).parameters()))
+    found = rates(Recognizer(ViViT(ARCH, scheme, 32, 4)), layer_decay=0.5)
+    assert len(found) == len(list(Recognizer(ViViT(ARCH, scheme, 32, 4)).parameters()))
     assert found["backbone.embed.proj.weight"] == 0.5**4
     assert found["backbone.encoder.pos_embed.thw"] == 0.5**4
     assert found["backbone.encoder.blocks.0.mlp.fc1.weight"] == 0.5**3
@@ -46,7 +46,7 @@ def test_vivit_with_one_encoder(scheme: str) -> None:
 
 def test_both_encoders_of_vivit_count() -> None:
     found = rates(
-        Recogniser(ViViT(ARCH, img_size=32, clip_len=4, temporal_depth=2)), layer_decay=0.5
+        Recognizer(ViViT(ARCH, img_size=32, clip_len=4, temporal_depth=2)), layer_decay=0.5
     )
     assert found["backbone.embed.proj.weight"] == found["backbone.encoder.cls_token"] == 0.5**6
     assert found["backbone.encoder.blocks.0.mlp.fc1.weight"] == 0.5**5
@@ -60,7 +60,7 @@ def test_both_encoders_of_vivit_count() -> None:
 
 
 def test_factors_of_the_config_are_multiplied() -> None:
-    model = Recogniser(TimeSformer(ARCH, img_size=32, clip_len=2))
+    model = Recognizer(TimeSformer(ARCH, img_size=32, clip_len=2))
     found = rates(model, layer_decay=0.5, custom_keys={"pos_embed.t": dict(lr_mult=20)})
     assert found["backbone.encoder.pos_embed.t"] == 20 * 0.5**4
     assert found["backbone.encoder.pos_embed.hw"] == 0.5**4
@@ -68,15 +68,15 @@ def test_factors_of_the_config_are_multiplied() -> None:
 
 
 def test_feature_fixation() -> None:
-    model = Recogniser(FeatureFixationTransformer(ARCH, img_size=32, clip_len=2))
+    model = Recognizer(FeatureFixationTransformer(ARCH, img_size=32, clip_len=2))
     found = rates(model, layer_decay=0.75)
     assert found["backbone.embed.norm.weight"] == 0.75**4
     assert found["backbone.encoder.blocks.2.mlp.fc1.weight"] == 0.75
 
 
-def test_what_cannot_be_decayed_is_refused() -> None:
-    model = Recogniser(nn.Conv2d(3, 8, 1))
-    with pytest.raises(TypeError, match="encoder of blocks .* not for Conv2d"):
+def test_other_backbones_and_decays_are_refused() -> None:
+    model = Recognizer(nn.Conv2d(3, 8, 1))
+    with pytest.raises(TypeError, match="encoder of blocks .* got Conv2d"):
         rates(model, layer_decay=0.5)
     with pytest.raises(ValueError, match=r"must be in \(0, 1\], got 1.5"):
         rates(model, layer_decay=1.5)

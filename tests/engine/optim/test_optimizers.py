@@ -48,7 +48,7 @@ def test_rates_of_groups_reach_the_base() -> None:
 
 
 def test_first_step_goes_against_the_gradient_and_slow_weights_half_the_way() -> None:
-    """With plain descent below, the path is known: -1 a step, and back by a half every two."""
+    """With plain descent below, the path is known: -1 per step, and half way back every two."""
     weight = nn.Parameter(torch.zeros(1))
     optimizer = Lookahead([weight], {"type": "SGD"}, lr=1.0, k=2)
     path = []
@@ -60,7 +60,7 @@ def test_first_step_goes_against_the_gradient_and_slow_weights_half_the_way() ->
     assert path == [-1, -2, -3, -3, -4, -4]
 
 
-def test_goes_on_from_a_saved_state() -> None:
+def test_resumes_from_a_saved_state() -> None:
     torch.manual_seed(0)
     data = torch.randn(8, 3)
     models = [nn.Linear(3, 1) for _ in range(2)]

@@ -1,9 +1,12 @@
-"""Which optimiser wrapper mixed precision gets, and that losses stay float32."""
+"""The optimizer wrapper of each precision, and losses that stay float32."""
 
 import pytest
 import torch
 from mmaction.structures import ActionDataSample
 from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import DefaultScope
+from torch import nn
 
 from mmvidformer.engine.optim import precision
 from mmvidformer.engine.optim.precision import use_amp, use_amp_in_test
@@ -11,7 +14,7 @@ from mmvidformer.models.heads import MultiTaskHead, ZeroInitHead
 from mmvidformer.models.horst.heads import AnticipationHead
 from mmvidformer.models.horst.layer import HorstOutput
 
-BF16 = "mmvidformer.engine.optim.precision.Bf16OptimWrapper"
+BF16 = "mmvidformer.Bf16OptimWrapper"
 FP16 = "AmpOptimWrapper"
 
 
@@ -23,6 +26,13 @@ FP16 = "AmpOptimWrapper"
         ("cuda", "auto", {}, {"type": FP16, "dtype": "float16", "loss_scale": "dynamic"}),
         ("cuda", "auto", {"type": FP16, "dtype": "bfloat16"}, {"type": BF16}),
         ("cuda", "bf16", {"type": "OptimWrapper"}, {"type": BF16}),
+        ("cuda", "auto", {"type": BF16}, {"type": BF16}),
+        (
+            "cuda",
+            "fp16",
+            {"type": BF16},
+            {"type": FP16, "dtype": "float16", "loss_scale": "dynamic"},
+        ),
         (
             "cuda",
             "fp16",
@@ -36,6 +46,16 @@ def test_wrapper_of_each_device(monkeypatch, device, asked, given, expected) -> 
     cfg = Config({"optim_wrapper": {"accumulative_counts": 2, **given}})
     use_amp(cfg, asked)
     assert cfg.optim_wrapper.to_dict() == {"accumulative_counts": 2, **expected}
+
+
+def test_the_wrapper_has_a_name_in_configs() -> None:
+    model = nn.Linear(2, 1)
+    cfg = dict(type=BF16, optimizer=dict(type="SGD", lr=1.0))
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        wrapper = build_optim_wrapper(model, cfg)
+    assert type(wrapper) is precision.Bf16OptimWrapper
+    with wrapper.optim_context(model):
+        assert model(torch.ones(1, 2)).dtype == torch.bfloat16
 
 
 def test_float16_needs_an_accelerator(monkeypatch) -> None:

@@ -1,4 +1,4 @@
-"""The straightforward form of the layer, from the benchmark."""
+"""The benchmark's straightforward form of the layer."""
 
 from types import ModuleType
 
@@ -9,5 +9,5 @@ from benchmarks import horst
 
 @pytest.fixture(scope="session")
 def benchmark() -> ModuleType:
-    """The benchmark that compares the forms, as a module."""
+    """The benchmark module that compares the forms."""
     return horst

@@ -1,4 +1,4 @@
-"""The classifiers' two forms by hand, and how far each step unrolls."""
+"""Both forms of the classifiers by hand, and how far each time step is unrolled."""
 
 import pytest
 import torch
@@ -31,7 +31,7 @@ def test_linear(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["official", "paper"])
-def test_each_step_unrolls_as_far_as_the_action_is(form: str) -> None:
+def test_each_time_step_is_unrolled_up_to_the_action(form: str) -> None:
     model, (y, e, statt) = case(UnrollingClassifier, form)
     ahead = [3, 1, 4, 2]  # in any order
     logits = model(y, e, statt, ahead)
@@ -54,7 +54,7 @@ def test_each_step_unrolls_as_far_as_the_action_is(form: str) -> None:
         torch.testing.assert_close(logits["noun"][:, t], expected)
 
 
-def test_official_norm_takes_the_statistics_of_one_step() -> None:
+def test_official_norm_uses_the_statistics_of_one_time_step() -> None:
     model, (y, e, statt) = case(UnrollingClassifier, "official")
     start = model.train().start
     noun, verb = torch.randn(2, B, T, C).unbind(0)
@@ -65,7 +65,7 @@ def test_official_norm_takes_the_statistics_of_one_step() -> None:
         torch.testing.assert_close(torch.cat([hidden[:, t], memory[:, t]], -1), expected)
 
 
-def test_papers_start() -> None:
+def test_initial_state_of_the_paper() -> None:
     model, _ = case(UnrollingClassifier, "paper")
     noun, verb = torch.randn(2, B, T, C).unbind(0)
     feature = model.start.feature(torch.cat([verb, noun], -1)).relu()
@@ -76,7 +76,7 @@ def test_papers_start() -> None:
 
 @pytest.mark.parametrize("cls", [LinearClassifier, UnrollingClassifier])
 @pytest.mark.parametrize("form", ["official", "paper"])
-def test_every_parameter_learns(cls: type[nn.Module], form: str) -> None:
+def test_every_parameter_has_a_gradient(cls: type[nn.Module], form: str) -> None:
     model, means = case(cls, form)
     sum(x.sum() for x in model.train()(*means, [4, 3, 2, 1]).values()).backward()
     assert not [name for name, p in model.named_parameters() if p.grad is None]
@@ -86,12 +86,12 @@ def test_every_parameter_learns(cls: type[nn.Module], form: str) -> None:
 def test_wrong_arguments(cls: type[nn.Module]) -> None:
     with pytest.raises(KeyError, match="no classifier form named 'code'"):
         cls(C, TASKS, "code")
-    with pytest.raises(ValueError, match="has the tasks"):
+    with pytest.raises(ValueError, match="tasks must be"):
         cls(C, {"verb": 3, "noun": 5})
 
 
 @pytest.mark.parametrize("ahead", [[1, 2, 3], [0, 1, 2, 3]])
-def test_unrolling_refuses(ahead: list[int]) -> None:
+def test_unrolling_needs_one_positive_number_per_time_step(ahead: list[int]) -> None:
     model, means = case(UnrollingClassifier, "paper")
-    with pytest.raises(ValueError, match="unrolling 4 steps"):
+    with pytest.raises(ValueError, match="each of 4 time steps"):
         model(*means, ahead)

@@ -1,4 +1,4 @@
-"""The layer in its forms and variants; ``test_golden`` has the official numbers."""
+"""Forms and variants of the layer; ``test_golden`` compares it with the official code."""
 
 import itertools
 from types import ModuleType
@@ -8,14 +8,14 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.models.horst.layer import KEY_VALUE, VARIANTS, HorstLayer, HorstOutput
-from mmvidformer.models.horst.stack import Horst
+from mmvidformer.models.horst.necks import Horst
 from mmvidformer.models.horst.statt import ATTENTIONS, Entry
 
 FORMS = list(itertools.product(VARIANTS, ATTENTIONS, KEY_VALUE))
 
 
 def make(cls: type[nn.Module] = Horst, *args: object, **kwargs: object) -> nn.Module:
-    """Build, with random values for what starts at zero or one too."""
+    """Build a model, and draw parameters that are initialized to zero or one too."""
     torch.manual_seed(0)
     model = cls(*args, **kwargs)
     for name, parameter in model.named_parameters():
@@ -27,8 +27,9 @@ def make(cls: type[nn.Module] = Horst, *args: object, **kwargs: object) -> nn.Mo
 def step_by_step(model: nn.Module, clip: Tensor, lengths: Tensor) -> HorstOutput:
     state, outputs = None, []
     for t, frame in enumerate(clip.unbind(1)):
-        output, state = model.step(frame, state, lengths > t)
-        outputs.append(output)
+        output, state = model.step(frame, state)
+        active = (lengths > t)[:, None, None, None]
+        outputs.append(HorstOutput(*(part * active for part in output)))
     return HorstOutput(*(torch.stack(part, dim=1) for part in zip(*outputs, strict=True)))
 
 
@@ -39,10 +40,10 @@ def gradients(model: nn.Module, output: HorstOutput, weights: list[Tensor]) -> d
 
 
 @pytest.mark.parametrize("variant, attention, key_value", FORMS)
-def test_steps_are_the_clip_with_lengths_and_gradients(
+def test_streaming_equals_the_clip_with_lengths_and_gradients(
     variant: str, attention: str, key_value: str
 ) -> None:
-    """Two layers of other widths and strides, more steps than are remembered, uneven maps."""
+    """Two layers of different widths and strides, more time steps than states, odd maps."""
     options = {"variant": variant, "attention": attention, "key_value": key_value}
     model = make(Horst, 3, [4, 8], [1, 2], order=3, **options).train()
     clip, lengths = torch.randn(2, 6, 3, 6, 5), torch.tensor([6, 4])
@@ -59,10 +60,10 @@ def test_steps_are_the_clip_with_lengths_and_gradients(
 
 
 @pytest.mark.parametrize("variant, attention, key_value", FORMS)
-def test_clip_is_the_straightforward_form(
+def test_clip_equals_the_straightforward_form(
     variant: str, attention: str, key_value: str, benchmark: ModuleType
 ) -> None:
-    """Projecting all remembered states anew at each step gives the same, with all gradients."""
+    """Projecting all remembered states at each time step has the same output and gradients."""
     options = {"variant": variant, "attention": attention, "key_value": key_value}
     layer = make(HorstLayer, 3, 4, stride=2, order=2, **options)
     clip = torch.randn(2, 5, 3, 6, 8)
@@ -78,8 +79,8 @@ def test_clip_is_the_straightforward_form(
         torch.testing.assert_close(a, b, atol=1e-4, rtol=1e-4)
 
 
-def test_states_are_projected_once_and_the_rest_all_at_once() -> None:
-    """Six steps of two clips: rows that each part sees; a state of zeros comes first."""
+def test_states_are_projected_once_and_all_else_at_once() -> None:
+    """Batch sizes of each part for six time steps of two clips, after a state of zeros."""
     layer = make(HorstLayer, 3, 4, order=3)
     rows: dict[str, list[int]] = {}
     for name in ("encode", "query", "key", "value", "readout"):
@@ -103,24 +104,24 @@ def test_clip_in_two_parts(variant: str) -> None:
     assert [len(state) for state in states] == [2]
 
 
-def test_order_is_how_far_it_looks_back() -> None:
-    """A single layer of order 2 sees two states; what they saw themselves reaches it too."""
+def test_order_limits_how_far_a_layer_looks_back() -> None:
+    """A layer of order 2 attends to two states, which depend on earlier ones."""
     layer = make(HorstLayer, 3, 4, order=2, variant="official", key_value="e|h")
     clip = torch.randn(1, 5, 3, 4, 4)
     entries = layer(clip[:, :4])[1]
     assert len(entries) == 2
     other = layer(clip[:, 2:4])[1]
-    # Keys are of e alone, so that those of the last two frames do not depend on what came before;
-    # values do.
+    # Keys are computed from e alone, so those of the last two frames do not depend on earlier
+    # frames; values do.
     for ours, theirs in zip(entries, other, strict=True):
         torch.testing.assert_close(ours.key, theirs.key)
         assert not torch.allclose(ours.value, theirs.value)
 
 
-def test_first_step_sees_zeros_which_are_then_forgotten() -> None:
-    """Official: at the start STATT is a weighted bias of the value's norm, zero at initialisation.
+def test_first_step_attends_to_zeros_which_are_then_dropped() -> None:
+    """The first STATT is a weighted bias of the value's norm, which is initialized to zero.
 
-    After the first step there is one state, not two: its softmax weight is 1.
+    After the first step there is one state, not two; its softmax weight is 1.
     """
     torch.manual_seed(0)
     layer = HorstLayer(3, 4)
@@ -133,7 +134,7 @@ def test_first_step_sees_zeros_which_are_then_forgotten() -> None:
     torch.testing.assert_close(layer.step(frames[:, 1], state)[0].statt, state[0].value * places)
 
 
-def test_padding_and_other_clips_change_nothing() -> None:
+def test_padding_and_other_clips_have_no_influence() -> None:
     model = make(Horst, 3, [4, 4], order=3)
     clip = torch.randn(2, 6, 3, 4, 4)
     lengths = torch.tensor([6, 3])
@@ -147,10 +148,8 @@ def test_padding_and_other_clips_change_nothing() -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("attention", ATTENTIONS)
-def test_state_of_constant_shape_gives_the_numbers_of_the_stream(
-    variant: str, attention: str
-) -> None:
-    """Two clips, the second of which starts two frames later; unfilled entries hold anything."""
+def test_state_of_constant_shape_equals_the_stream(variant: str, attention: str) -> None:
+    """Two clips, the second of which starts two frames later; unfilled entries are ignored."""
     layer = make(HorstLayer, 3, 4, order=3, variant=variant, attention=attention)
     clip = torch.randn(2, 7, 3, 4, 4)
     expected = [layer(clip[:1])[0].y[0], layer(clip[1:, 2:])[0].y[0]]
@@ -162,11 +161,11 @@ def test_state_of_constant_shape_gives_the_numbers_of_the_stream(
         torch.testing.assert_close(output.y[0], expected[0][t], atol=1e-5, rtol=1e-5)
         if t >= 2:
             torch.testing.assert_close(output.y[1], expected[1][t - 2], atol=1e-5, rtol=1e-5)
-    with pytest.raises(ValueError, match="3 entries, got 1"):
+    with pytest.raises(ValueError, match="must have 3 entries, got 1"):
         layer.step(clip[:, 0], state[:1], count=count)
 
 
-def test_checkpointing_gives_the_same_gradients() -> None:
+def test_checkpointing_has_the_same_gradients() -> None:
     clip = torch.randn(2, 4, 3, 4, 4)
     found = []
     for with_cp in (False, True):
@@ -177,7 +176,7 @@ def test_checkpointing_gives_the_same_gradients() -> None:
         torch.testing.assert_close(found[1][name], grad)
 
 
-def test_nothing_is_kept_on_the_module() -> None:
+def test_no_state_is_stored_on_the_module() -> None:
     model = make(Horst, 3, [4])
     before = {name: dict(vars(module)) for name, module in model.named_modules()}
     model.step(torch.randn(1, 3, 4, 4))
@@ -186,7 +185,7 @@ def test_nothing_is_kept_on_the_module() -> None:
         assert vars(module).keys() == before[name].keys()
 
 
-def test_stream_holds_no_more_than_its_queue() -> None:
+def test_state_of_a_stream_is_bounded() -> None:
     model = make(Horst, 3, [4, 4], order=3).eval()
     states, sizes = None, []
     with torch.no_grad():
@@ -207,7 +206,7 @@ def test_stream_holds_no_more_than_its_queue() -> None:
     ],
 )
 def test_parameters(in_channels: int, channels: int, live: int, dead: int) -> None:
-    """Without and with two official layers that do nothing: 3 C^2 + 4 C more."""
+    """Without and with two official layers that are never used: 3 C^2 + 4 C more."""
     with torch.device("meta"):
         layer = HorstLayer(in_channels, channels)
     count = sum(parameter.numel() for parameter in layer.parameters())
@@ -217,7 +216,7 @@ def test_parameters(in_channels: int, channels: int, live: int, dead: int) -> No
 
 
 def test_early_recognition_net_builds_and_trains() -> None:
-    """The paper's widths, which the official class cannot be built with, on small maps."""
+    """The paper's widths, which the official class does not support; then a small network."""
     torch.manual_seed(0)
     with torch.device("meta"):
         net = Horst(128, [128, 256, 512, 512], [1, 1, 2, 2])

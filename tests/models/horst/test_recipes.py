@@ -56,10 +56,10 @@ def test_anticipation_has_the_papers_sizes(classifier: str) -> None:
     assert trained == count(model) - count(model.backbone)
 
 
-def test_frames_become_bgr_less_the_means() -> None:
+def test_frames_become_bgr_minus_the_means() -> None:
     preprocess = build(recipe("horst_anticipation").data_preprocessor)
-    colour = torch.tensor([10, 20, 30], dtype=torch.uint8)
-    clip = colour[None, :, None, None, None].expand(1, 3, 14, 2, 2)
+    color = torch.tensor([10, 20, 30], dtype=torch.uint8)
+    clip = color[None, :, None, None, None].expand(1, 3, 14, 2, 2)
     data = {"inputs": [clip], "data_samples": [ActionDataSample()]}
     inputs = preprocess(data)["inputs"]
     assert inputs.shape == (1, 1, 3, 14, 2, 2)
@@ -69,7 +69,7 @@ def test_frames_become_bgr_less_the_means() -> None:
 
 @pytest.mark.parametrize("name", ["horst_early_recognition", "horst_anticipation"])
 def test_trains_with_the_runner_and_the_recipes_schedule(name: str, tmp_path: Path) -> None:
-    """A model of a few channels on clips whose class is a brightness, for four epochs."""
+    """A tiny model on clips whose class is their brightness, for four epochs."""
     torch.manual_seed(0)
     model, schedule = recipe(name), Config.fromfile(BASE / "schedules" / "horst_50e.py")
     if name == "horst_anticipation":
@@ -92,7 +92,7 @@ def test_trains_with_the_runner_and_the_recipes_schedule(name: str, tmp_path: Pa
     losses = []
 
     class Watch(nn.Module):
-        """Notes the losses of the model that it stands for."""
+        """Wraps a model and records its losses."""
 
         def __init__(self, inner: nn.Module) -> None:
             super().__init__()

@@ -60,7 +60,7 @@ def anticipation(classifier: str = "linear", **head: object) -> dict:
 
 
 def clips(*lengths: int, views: int = 1) -> dict:
-    """A batch as the data loader gives it, of RGB clips (views, 3, T, 16, 16)."""
+    """A batch of the dataloader with RGB clips (views, 3, T, 16, 16)."""
     torch.manual_seed(1)
     samples = []
     for i in range(len(lengths)):
@@ -71,7 +71,7 @@ def clips(*lengths: int, views: int = 1) -> dict:
 
 
 def maps(batch: int = 3, steps: int = 14) -> dict:
-    """A batch of stored maps (T, 5, 4, 6) with a verb, a noun and an action each."""
+    """A batch of stored maps (T, 5, 4, 6), each with a verb, a noun and an action."""
     torch.manual_seed(1)
     samples = []
     for i in range(batch):
@@ -86,14 +86,14 @@ def train(model: nn.Module, data: dict, steps: int) -> list[float]:
 
 
 def without_gradient(model: nn.Module, data: dict) -> list[str]:
-    """Names of the parameters that a training step does not reach."""
+    """Names of the parameters that get no gradient in a training step."""
     losses = model(**model.data_preprocessor(copy.deepcopy(data), training=True), mode="loss")
     model.zero_grad()
     model.parse_losses(losses)[0].backward()
     return [name for name, parameter in model.named_parameters() if parameter.grad is None]
 
 
-def test_padded_clips_are_scored_at_their_own_last_frame() -> None:
+def test_padded_clips_are_scored_at_their_last_frame() -> None:
     model = build(early()).eval()
     with torch.no_grad():
         together = [s.pred_score for s in model.test_step(clips(5, 2, 3))]
@@ -103,15 +103,12 @@ def test_padded_clips_are_scored_at_their_own_last_frame() -> None:
             torch.testing.assert_close(model.test_step(single)[0].pred_score, scores)
 
 
-def test_score_is_a_linear_layer_on_the_mean_of_the_last_output() -> None:
+def test_score_is_linear_in_the_mean_of_the_last_output() -> None:
     head = build(early()["cls_head"])
     y = torch.randn(2, 4, 12, 3, 5)
     logits = head(HorstOutput(y, y, y), torch.tensor([4, 2]))
     last = torch.stack([y[0, 3], y[1, 1]]).mean((2, 3))
     torch.testing.assert_close(logits, head.fc_cls(last))
-    every = head(HorstOutput(y, y, y), every_step=True)
-    torch.testing.assert_close(every[1, 1], logits[1])
-    assert every.shape == (2, 4, 3)
 
 
 def test_views_have_the_length_of_their_clip() -> None:
@@ -136,18 +133,18 @@ def test_early_recognition_trains_every_parameter() -> None:
     assert not without_gradient(model, data)
 
 
-def test_stream_says_what_the_clip_says() -> None:
+def test_stream_predicts_what_the_clip_predicts() -> None:
     model = build(early()).eval()
     frames = torch.randn(2, 4, 3, 16, 16)
     with torch.no_grad():
-        every = model.cls_head(model.extract_feat(frames)[0], every_step=True)
         states = None
         for t in range(4):
             output, states = model.stream(frames[:, t], states)
-            torch.testing.assert_close(model.cls_head(output), every[:, t], atol=1e-5, rtol=1e-5)
+            expected = model.cls_head(model.extract_feat(frames[:, : t + 1])[0])
+            torch.testing.assert_close(model.cls_head(output), expected, atol=1e-5, rtol=1e-5)
 
 
-def test_padding_notes_lengths_and_normalises() -> None:
+def test_padding_stores_lengths_and_normalizes() -> None:
     preprocess = build(early()["data_preprocessor"])
     data = clips(4, 2)
     padded = preprocess(data)
@@ -159,8 +156,8 @@ def test_padding_notes_lengths_and_normalises() -> None:
         torch.testing.assert_close(inputs[0, 0, 2], expected)
 
 
-def test_only_clips_in_time_order_can_be_padded() -> None:
-    with pytest.raises(ValueError, match="only NCTHW clips can be padded, got NCHW"):
+def test_format_shape_of_padding_must_be_ncthw() -> None:
+    with pytest.raises(ValueError, match="must be 'NCTHW', got 'NCHW'"):
         build({"type": "mmvidformer.ClipPadding", "format_shape": "NCHW"})
 
 
@@ -188,8 +185,8 @@ def test_loss_is_summed_over_tasks_and_times(times: int | None) -> None:
     assert losses["top1_acc"].item() == pytest.approx(right.float().mean().item())
 
 
-def test_steps_look_ahead_up_to_the_action() -> None:
-    """Of 14 steps the last eight unroll 8 to 1 times, 2 to 0.25 s at four frames a second."""
+def test_time_steps_look_ahead_up_to_the_action() -> None:
+    """The last 8 of 14 time steps are unrolled 8 to 1 times: 2 to 0.25 s at 4 frames per second."""
     model = build(anticipation("unrolling")).eval()
     seen = []
     forward = model.cls_head.classifier.forward
@@ -202,7 +199,7 @@ def test_steps_look_ahead_up_to_the_action() -> None:
     assert logits["noun"].shape == (2, 1, 4)
 
 
-def test_predictions_are_scores_for_each_time() -> None:
+def test_predictions_have_scores_for_each_anticipation_time() -> None:
     model = build(anticipation()).eval()
     data = maps()
     with torch.no_grad():
@@ -219,13 +216,13 @@ def features(steps: int) -> HorstOutput:
     return HorstOutput(x, x, x)
 
 
-def test_anticipation_refuses() -> None:
+def test_wrong_clips_and_labels_of_anticipation() -> None:
     head = build(anticipation()["cls_head"])
-    with pytest.raises(ValueError, match="clip of 15 steps is over the horizon of 14"):
+    with pytest.raises(ValueError, match="at most 14 time steps, got 15"):
         head(features(15))
-    with pytest.raises(ValueError, match="must all have 14 steps"):
+    with pytest.raises(ValueError, match=r"must all be 14, got \[14, 3\]"):
         head(features(14), torch.tensor([14, 3]))
-    with pytest.raises(ValueError, match=r"labels of shape \(1, 1\)"):
+    with pytest.raises(ValueError, match=r"verb.*got \(1, 1\)"):
         sample = ActionDataSample()
         sample.set_gt_label(1)
         head.loss_by_feat({task: torch.zeros(1, 8, n) for task, n in TASKS.items()}, [sample])

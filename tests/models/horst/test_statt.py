@@ -1,4 +1,4 @@
-"""The attention and its ablations against their formulas; letters as in the module."""
+"""The attention and its ablations compared with their formulas; letters as in the module."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ def case(name: str, scale_by_area: bool = True) -> tuple[torch.nn.Module, Tensor
 
 
 def by_hand(name: str, attend, q: Tensor, entries: list[Entry], area: bool) -> Tensor:
-    """Place by place and state by state, as equations 4 to 7 have it."""
+    """Equations 4 to 7, place by place and state by state."""
     out = torch.zeros_like(q)
     for b in range(B):
         logits, weighted = [], []
@@ -53,7 +53,7 @@ def test_joint_is_one_softmax_over_all_places_of_all_states() -> None:
 
 
 @pytest.mark.parametrize("name", ["space_time", "temporal", "spatial"])
-def test_maps_are_what_is_attended_to(name: str) -> None:
+def test_maps_are_the_weights_of_the_output(name: str) -> None:
     attend, q, entries = case(name)
     weights, places = attend.maps(q, entries)
     assert weights.shape == (B, S) and places.shape == (B, S, H, W)

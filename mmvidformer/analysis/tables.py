@@ -1,0 +1,33 @@
+"""Tables on the terminal and in csv files."""
+
+import csv
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    title: str = "",
+    file: str | Path | None = None,
+) -> None:
+    """Print a table, and write it to a csv file.
+
+    Args:
+        columns: Titles of the columns.
+        rows: Cells of the rows.
+        title: Title above the table.
+        file: csv file; its folder is created. None: no file.
+    """
+    rows, table = list(rows), Table(*columns, title=title)
+    for row in rows:
+        table.add_row(*row)
+    Console(width=None if sys.stdout.isatty() else 180).print(table)
+    if file is not None:
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        with open(file, "w", newline="") as out:
+            csv.writer(out).writerows([columns, *rows])

@@ -1,0 +1,239 @@
+"""The test pipeline of a config, applied to files, arrays and single frames."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from mmengine.config import Config
+from mmengine.dataset import Compose
+from torch import Tensor, nn
+
+from mmvidformer.apis.capture import Capture
+from mmvidformer.apis.predictions import Prediction
+from mmvidformer.config import config_scope, pipelines, type_name
+from mmvidformer.engine.views import set_views
+
+Source = str | Path | np.ndarray
+
+
+def inference_transforms(cfg: Config, clips: int | None = None) -> list[dict]:
+    """Copy the transforms that inference applies to a video.
+
+    Args:
+        cfg: A recognition config.
+        clips: None: the test pipeline with all its views. A number: the validation pipeline with
+            this number of evenly spread clips, and the center crop of each. Either pipeline takes
+            the place of the other if the config has only one.
+
+    Raises:
+        ValueError: If the config has neither pipeline, or a number of clips cannot be set.
+    """
+    splits = ("test", "val") if clips is None else ("val", "test")
+    loaders = (cfg.get(f"{split}_dataloader") or {} for split in splits)
+    found = (p for loader in loaders for p in pipelines(loader.get("dataset", {})))
+    pipeline = next(found, None)
+    if pipeline is None:
+        raise ValueError("the config has no pipeline in test_dataloader or val_dataloader")
+    holder = Config({"test_pipeline": deepcopy(list(pipeline))})
+    if clips is not None:
+        set_views(holder, clips, 1)
+    return holder.test_pipeline
+
+
+def normalize(model: nn.Module, clips: Tensor) -> Tensor:
+    """Apply a recognizer's preprocessor to clips (N, C, T, H, W) of a pipeline."""
+    data = model.data_preprocessor({"inputs": [clips], "data_samples": None}, training=False)
+    return data["inputs"][0]
+
+
+class VideoPipeline:
+    """The pipeline of a config for video files and arrays.
+
+    Args:
+        cfg: A recognition config that reads video files.
+        clips: See ``inference_transforms``.
+
+    Raises:
+        ValueError: If the config has no pipeline, or the pipeline does not read video files.
+    """
+
+    def __init__(self, cfg: Config, clips: int | None = None) -> None:
+        transforms = inference_transforms(cfg, clips)
+        names = [type_name(transform) for transform in transforms]
+        opening = [i for i, name in enumerate(names) if name.endswith("Init")]
+        decoding = [i for i, name in enumerate(names) if name.endswith("Decode")]
+        if len(opening) != 1 or len(decoding) != 1:
+            raise ValueError(f"the test pipeline does not read video files: {', '.join(names)}")
+        transforms[-1]["meta_keys"] = (*transforms[-1].get("meta_keys", ()), "frame_inds")
+        start = opening[0] + 1
+        rest = transforms[start:]
+        if "LimitToSegment" not in names:
+            rest.insert(0, {"type": "mmvidformer.LimitToSegment"})
+        from_array = [
+            {"type": "ArrayDecode"} if type_name(t).endswith("Decode") else t for t in rest
+        ]
+        with config_scope(cfg):
+            self._open = Compose(transforms[:start])
+            self._from_file, self._from_array = Compose(rest), Compose(from_array)
+
+    def open(self, source: Source, fps: float | None = None) -> dict:
+        """Open a video file or an array of frames.
+
+        Args:
+            source: Path, or RGB frames (T, H, W, 3), uint8.
+            fps: Frames per second of an array.
+
+        Returns:
+            A sample for MMAction2's transforms, with ``total_frames`` and ``avg_fps`` (or None).
+
+        Raises:
+            FileNotFoundError: If the file does not exist.
+            ValueError: If the source cannot be read as a video.
+        """
+        sample = {"label": -1, "start_index": 0, "modality": "RGB"}
+        if isinstance(source, np.ndarray):
+            if source.ndim != 4 or source.shape[-1] != 3 or source.dtype != np.uint8:
+                raise ValueError(
+                    "an array must hold RGB frames (T, H, W, 3) of type uint8, got "
+                    f"{source.shape} of {source.dtype}"
+                )
+            sample.update(array=source, total_frames=len(source), avg_fps=fps)
+        elif not Path(source).is_file():
+            raise FileNotFoundError(f"video {source} does not exist")
+        else:
+            sample = _apply(self._open, {**sample, "filename": str(source)})
+        if not sample["total_frames"]:
+            raise ValueError(f"{sample.get('filename', 'the array')} has no frames")
+        return sample
+
+    def read(self, video: dict, segment: Sequence[int] = (0, sys.maxsize)) -> dict:
+        """Sample, decode and transform a video or a part of it.
+
+        Args:
+            video: An opened video; it may be read several times.
+            segment: First and last frame of the part, from 0, both included.
+
+        Returns:
+            ``inputs`` (views, C, T, H, W) and ``data_samples``, as MMAction2's datasets give them.
+
+        Raises:
+            ValueError: If the video cannot be decoded or transformed.
+        """
+        transforms = self._from_array if "array" in video else self._from_file
+        return _apply(transforms, {**video, "segment": tuple(segment)})
+
+
+def _apply(transforms: Compose, sample: dict) -> dict:
+    try:
+        return transforms(sample)
+    except Exception as error:  # the errors of decoders have no common base class
+        line = (str(error).strip().splitlines() or [type(error).__name__])[-1][:160]
+        name = sample.get("filename", "the array")
+        raise ValueError(f"cannot read {name} as a video: {line}") from error
+
+
+class StreamFrame(NamedTuple):
+    """A frame of a stream, and what the model predicts after it.
+
+    Attributes:
+        number: Number of the frame in the source, from 0.
+        seconds: Time since the first frame of the source.
+        inputs: RGB pixels, uint8, in the format of the config: (1, 3, 1, H, W) or (1, 3, H, W).
+        predictions: Empty until the model has seen the frame. One prediction per time ahead, the
+            farthest first; a single one if the model names no time.
+    """
+
+    number: int
+    seconds: float
+    inputs: Tensor
+    predictions: tuple[Prediction, ...] = ()
+
+    @property
+    def picture(self) -> np.ndarray:
+        """RGB pixels (H, W, 3), uint8: what the model sees."""
+        size = self.inputs.shape[-2:]
+        return np.ascontiguousarray(self.inputs.reshape(3, *size).permute(1, 2, 0).cpu().numpy())
+
+    def record(self, k: int = 5) -> dict:
+        """``frame``, ``seconds`` and the k most likely classes of each time ahead, for JSON."""
+        rows = [{"ahead": p.ahead, **p.record(k)["predictions"]} for p in self.predictions]
+        return {"frame": self.number, "seconds": round(self.seconds, 3), "predictions": rows}
+
+
+class FramePipeline:
+    """The part of a test pipeline that follows decoding, for one frame at a time.
+
+    How often a frame is taken is ``time_step`` of ``ObserveBefore``, or ``frame_interval`` of
+    ``ObserveFirst`` or ``SampleFrames``. An observed part (``ratio``) is ignored.
+
+    Args:
+        cfg: A recognition config.
+
+    Attributes:
+        frame_interval: Frames of the source from one step to the next.
+        time_step: Seconds from one step to the next; None if frames are counted.
+
+    Raises:
+        ValueError: If the config has no pipeline, or it does not decode or sample frames.
+    """
+
+    def __init__(self, cfg: Config) -> None:
+        with config_scope(cfg):
+            transforms = Compose(inference_transforms(cfg)).transforms
+        names = [type(transform).__name__ for transform in transforms]
+        decoders = [i for i, name in enumerate(names) if name.endswith("Decode")]
+        if not decoders or getattr(transforms[decoders[-1]], "feature_shape", None):
+            raise ValueError(f"the test pipeline does not decode images: {', '.join(names)}")
+        start = decoders[-1] + 1
+        options = [vars(transform) for transform in transforms[:start]]
+        sampler = next((o for o in options if o.get("time_step") or o.get("frame_interval")), None)
+        if sampler is None:
+            raise ValueError(
+                f"the test pipeline does not state how often to take a frame ({', '.join(names)}); "
+                "use ObserveFirst, ObserveBefore or SampleFrames"
+            )
+        self.frame_interval = sampler.get("frame_interval") or 1
+        self.time_step = sampler.get("time_step")
+        transforms[-1].meta_keys = ()  # they describe clips
+        self._transforms = Compose(transforms[start:])
+
+    def rate(self, fps: float) -> float:
+        """Steps per second of a source with ``fps`` frames per second."""
+        return 1 / self.time_step if self.time_step else fps / self.frame_interval
+
+    def __call__(self, pixels: np.ndarray) -> Tensor:
+        """Transform RGB pixels (H, W, 3), uint8, to the inputs of a ``StreamFrame``.
+
+        Raises:
+            ValueError: If the transforms do not make exactly one view of the frame.
+        """
+        size = pixels.shape[:2]
+        sample = {"imgs": [pixels], "original_shape": size, "img_shape": size, "modality": "RGB"}
+        sample.update(num_clips=1, clip_len=1, frame_inds=np.zeros(1, int))
+        inputs = torch.as_tensor(self._transforms(sample)["inputs"])
+        height, width = inputs.shape[-2:]
+        if inputs.numel() != 3 * height * width:
+            raise ValueError(
+                "a stream needs one view of each frame, but the test pipeline makes inputs of "
+                f"shape {tuple(inputs.shape)}; use one crop, and FormatShape NCTHW or NCHW"
+            )
+        return inputs
+
+    def read(self, source: Capture) -> Iterator[StreamFrame]:
+        """Read and transform the frames of a source that are steps of the model.
+
+        Raises:
+            ValueError: If a file has fewer frames per second than the model has steps.
+        """
+        rate = self.rate(source.fps)
+        if not source.is_camera and rate > source.fps + 1e-6:
+            raise ValueError(
+                f"{source.source} has {source.fps:g} frames per second, but the config takes "
+                f"{rate:g} per second"
+            )
+        for number, seconds, pixels in source.frames(self.frame_interval, self.time_step):
+            yield StreamFrame(number, seconds, self(pixels))

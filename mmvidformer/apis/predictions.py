@@ -1,0 +1,182 @@
+"""Predictions, and the names of their classes."""
+
+import csv
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from mmengine.config import Config
+from torch import Tensor
+
+# Columns of EPIC-Kitchens' lists of classes and of RULSTM's actions.csv.
+IDS = ("id", "verb_id", "noun_id")
+NAMES = ("key", "class_key", "action")
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Class scores of a video, of a part of it, or of a moment of a stream.
+
+    Attributes:
+        scores: What the head gives, by task (``'class'`` if there is only one). For a video these
+            are the scores that ``tools/test.py`` evaluates.
+        probabilities: The same as probabilities.
+        names: Class names by task.
+        source: Path of the file; None for arrays and streams.
+        seconds: Begin and end of the part; None for a whole video.
+        ahead: Seconds until the predicted action, if the model anticipates at known times.
+    """
+
+    scores: dict[str, np.ndarray]
+    probabilities: dict[str, np.ndarray]
+    names: Mapping[str, Sequence[str]]
+    source: str | None = None
+    seconds: tuple[float, float] | None = None
+    ahead: float | None = None
+
+    def top(self, k: int = 5, task: str | None = None) -> list[tuple[int, str, float]]:
+        """The k most likely classes of a task, as (number, name, probability).
+
+        Args:
+            k: Number of classes.
+            task: The task; default: the first.
+
+        Raises:
+            KeyError: If the model has no such task.
+        """
+        task = next(iter(self.scores)) if task is None else task
+        probabilities = self.probabilities[task]
+        best = np.argsort(-probabilities, kind="stable")[:k]
+        return [(int(i), self.names[task][i], float(probabilities[i])) for i in best]
+
+    def text(self, k: int = 5) -> str:
+        """The k most likely classes of each task in a line, as ``'left 97%, up 2%'``."""
+        tops = {
+            t: ", ".join(f"{name} {p:.0%}" for _, name, p in self.top(k, t)) for t in self.scores
+        }
+        return "; ".join(top if len(tops) == 1 else f"{task}: {top}" for task, top in tops.items())
+
+    def record(self, k: int = 5) -> dict:
+        """``source``, ``seconds`` and the k most likely classes of each task, for JSON."""
+        tops = {
+            task: [
+                {"class": number, "name": name, "score": round(probability, 6)}
+                for number, name, probability in self.top(k, task)
+            ]
+            for task in self.scores
+        }
+        seconds = [round(x, 3) for x in self.seconds] if self.seconds else None
+        return {"source": self.source, "seconds": seconds, "predictions": tops}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A video that could not be read, and the error."""
+
+    source: str | None
+    error: Exception
+
+
+def to_prediction(
+    scores: Mapping[str, Tensor],
+    names: Mapping[str, Sequence[str]],
+    average_clips: str | None = "score",
+    **where: object,
+) -> Prediction:
+    """Convert the scores of a head to a prediction.
+
+    Args:
+        scores: Scores (classes,) by task; (views, classes) if ``average_clips`` is None.
+        names: Class names by task.
+        average_clips: How the head averages views: ``'score'``, ``'prob'`` or None.
+        **where: ``source``, ``seconds`` and ``ahead`` of the prediction.
+    """
+    scores = {task: value.detach().float().cpu() for task, value in scores.items()}
+    found = dict(scores)
+    if average_clips != "prob":
+        found = {task: value.softmax(dim=-1) for task, value in found.items()}
+    if average_clips is None:
+        found = {task: value.mean(dim=0) for task, value in found.items()}
+    arrays = ({task: value.numpy() for task, value in one.items()} for one in (scores, found))
+    return Prediction(*arrays, names, **where)
+
+
+def class_tasks(cfg: Config) -> dict[str, int]:
+    """Number of classes of each task of a config's head; ``'class'`` if there is only one task.
+
+    Raises:
+        ValueError: If the config has no head that states its classes.
+    """
+    head = cfg.model.get("cls_head") or {}
+    if not head.get("tasks") and not head.get("num_classes"):
+        raise ValueError("the config's model must have a cls_head with num_classes or tasks")
+    return dict(head.get("tasks") or {"class": head["num_classes"]})
+
+
+def add_classes_argument(parser: ArgumentParser) -> None:
+    """Add ``--classes``, whose value ``class_names`` takes."""
+    parser.add_argument(
+        "--classes",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="class names: a text file with one name per line, or a csv file; for several tasks "
+        "verb=FILE noun=FILE ... (default: the config's class_names, or numbers)",
+    )
+
+
+def class_names(
+    tasks: Mapping[str, int],
+    given: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
+    default: Sequence[str] | None = None,
+) -> dict[str, Sequence[str]]:
+    """Class names of each task.
+
+    A text file has one name per line, in the order of the classes. A csv file has a column of
+    numbers (``id``, ``verb_id`` or ``noun_id``) and a column of names (``key``, ``class_key`` or
+    ``action``), as ``EPIC_100_verb_classes.csv`` and ``actions.csv`` have.
+
+    Args:
+        tasks: Number of classes by task.
+        given: Names by task; or files, as ``'verb=verbs.csv'``, for a single task the path alone.
+        default: Names of a single task, if none are given. All other names are numbers.
+
+    Raises:
+        FileNotFoundError: If a file does not exist.
+        ValueError: If a file belongs to no task, or there are not as many names as classes.
+    """
+    names: dict[str, Sequence[str]] = {t: [str(i) for i in range(n)] for t, n in tasks.items()}
+    if isinstance(given, Mapping):
+        names.update(given)
+    elif given:
+        names.update(_read_file(file, tasks) for file in given)
+    elif default and len(tasks) == 1:
+        names = dict.fromkeys(tasks, default)
+    for task, count in tasks.items():
+        if len(names[task]) != count:
+            raise ValueError(f"task {task!r} has {count} classes, but {len(names[task])} names")
+    return names
+
+
+def _read_file(file: str, tasks: Mapping[str, int]) -> tuple[str, list[str]]:
+    task, equals, path = file.partition("=")
+    if not equals and len(tasks) == 1:
+        task, path = next(iter(tasks)), file
+    if task not in tasks or not path:
+        known = " ".join(f"{task}=FILE" for task in tasks)
+        raise ValueError(f"class names must be given as {known}, got {file!r}")
+    with open(path, newline="", encoding="utf-8") as lines:
+        if not path.endswith(".csv"):
+            return task, lines.read().splitlines()
+        rows = csv.DictReader(lines, skipinitialspace=True)
+        columns = rows.fieldnames or ()
+        number, name = (next((c for c in known if c in columns), None) for known in (IDS, NAMES))
+        if number is None or name is None:
+            raise ValueError(
+                f"{path} must have a column of {IDS} and one of {NAMES}, got {columns}"
+            )
+        found = {int(row[number]): row[name].strip() for row in rows}
+    if sorted(found) != list(range(len(found))):
+        raise ValueError(f"{path}: column {number!r} must number the classes from 0 without gaps")
+    return task, [found[i] for i in range(len(found))]

@@ -1,0 +1,51 @@
+"""Reading checkpoint files without running code that they contain."""
+
+import pickle
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+
+@contextmanager
+def refuse_code(name: str | Path) -> Iterator[None]:
+    """Explain why ``torch.load(..., weights_only=True)`` refuses a file.
+
+    PyTorch's own message recommends ``weights_only=False``, which would run the file's code.
+
+    Args:
+        name: File or URL that is read in the context.
+
+    Raises:
+        ValueError: If the file contains anything but tensors, numbers, strings and containers.
+    """
+    try:
+        yield
+    except (pickle.UnpicklingError, PermissionError, RuntimeError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise  # the operating system denies access to the file
+        if isinstance(error, RuntimeError) and "TorchScript" not in str(error):
+            raise
+        found = re.search(r"GLOBAL (\S+)", str(error))
+        reason = f"names {found[1]}" if found else "was not written by torch.save"
+        raise ValueError(
+            f"{name} is refused: it {reason}, and loading it could run code. If the file is your "
+            "own, save only the weights: torch.save({'state_dict': model.state_dict()}, path), or "
+            "a safetensors file"
+        ) from None
+
+
+def load_safetensors(path: str | Path) -> dict[str, Tensor]:
+    """Read a safetensors file.
+
+    Raises:
+        ValueError: If the file is damaged.
+    """
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is damaged: {error}") from error

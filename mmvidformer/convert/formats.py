@@ -1,0 +1,218 @@
+"""All formats of checkpoints: recognizing one by its names, reading it, converting a file."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from mmvidformer.convert.bn_inception import from_bn_inception, is_bn_inception
+from mmvidformer.convert.feature_fixation import from_feature_fixation, is_official
+from mmvidformer.convert.google_npz import from_google_npz
+from mmvidformer.convert.horst import from_horst, is_horst
+from mmvidformer.convert.huggingface import from_huggingface, huggingface_config, to_huggingface
+from mmvidformer.convert.io import load_checkpoint, save_checkpoint, save_huggingface
+from mmvidformer.convert.keymap import Conversion, State
+from mmvidformer.convert.own import from_own, is_own, settings_of
+from mmvidformer.convert.positions import Grid
+from mmvidformer.convert.scenic import from_scenic
+from mmvidformer.convert.timesformer import DIALECTS, SPATIAL, from_timesformer, to_timesformer
+from mmvidformer.convert.timm_vit import from_timm
+
+OUTPUTS = ("mmvidformer", "huggingface")
+CLASSIFIER = "cls_head.fc_cls.bias"
+
+
+@dataclass(frozen=True)
+class Format:
+    """Row of the table of formats.
+
+    Args:
+        title: Title in reports.
+        matches: Returns whether a state dict has this format.
+        convert: Converter to this package's names.
+        options: Arguments of the converter besides the weights.
+    """
+
+    title: str
+    matches: Callable[[Mapping[str, Tensor]], bool]
+    convert: Callable[..., Conversion]
+    options: tuple[str, ...] = ()
+
+
+def _has(*parts: str) -> Callable[[Mapping[str, Tensor]], bool]:
+    return lambda state: all(any(part in name for name in state) for part in parts)
+
+
+def _is_scenic(state: Mapping[str, Tensor]) -> bool:
+    kernels = [v for k, v in state.items() if k.endswith("embedding/kernel")]
+    return _has("ransformer/encoder")(state) and (
+        _has("SpatialTransformer/")(state) or any(kernel.dim() == 5 for kernel in kernels)
+    )
+
+
+FORMATS: dict[str, Format] = {
+    "mmvidformer": Format("mmvidformer", is_own, from_own, ("meta", "scheme")),
+    "scenic": Format("scenic ViViT", _is_scenic, from_scenic, ("grid", "scheme")),
+    "google_npz": Format(
+        "Google image ViT",
+        lambda state: (
+            _has("embedding/kernel", "Transformer/encoder")(state) and not _is_scenic(state)
+        ),
+        from_google_npz,
+        ("grid",),
+    ),
+    "huggingface": Format(
+        "HuggingFace ViViT",
+        lambda state: any(
+            name.endswith("embeddings.patch_embeddings.projection.weight") and value.dim() == 5
+            for name, value in state.items()
+        ),
+        from_huggingface,
+        ("grid", "meta"),
+    ),
+    "timesformer": Format(
+        "TimeSformer (official, HuggingFace or MMAction2)",
+        lambda state: any(
+            {names.tables[0], f"{names.patches}.weight"} <= set(state)
+            for names in DIALECTS.values()
+        ),
+        from_timesformer,
+        ("grid", "meta"),
+    ),
+    "feature_fixation": Format(
+        "linear video transformer with feature fixation (official)",
+        is_official,
+        from_feature_fixation,
+    ),
+    "horst": Format("HORST (official)", is_horst, from_horst),
+    "bn_inception": Format(
+        "BN-Inception (ImageNet, or TSN of RULSTM)", is_bn_inception, from_bn_inception
+    ),
+    "timm": Format(
+        "timm image ViT",
+        lambda state: (
+            {"patch_embed.proj.weight", "blocks.0.attn.qkv.weight"} <= set(state)
+            and not is_official(state)
+        ),
+        from_timm,
+        ("grid",),
+    ),
+}
+
+
+def recognize(state: Mapping[str, Tensor]) -> str:
+    """Return the name in ``FORMATS`` of a state dict's format.
+
+    Raises:
+        ValueError: If no format matches. The message shows some of the names.
+    """
+    for name, row in FORMATS.items():
+        if row.matches(state):
+            return name
+    raise ValueError(
+        f"the names match none of the formats {[row.title for row in FORMATS.values()]}: "
+        f"{list(state)[:8]} (of {len(state)})"
+    )
+
+
+def read_model(path: str | Path, **options: object) -> tuple[str, Conversion]:
+    """Read a checkpoint in any known format.
+
+    Args:
+        path: File or HuggingFace folder (see ``convert.io``).
+        options: Arguments of the converter, ``grid`` and ``scheme``; None means the default.
+
+    Returns:
+        Name of the format, and the weights under this package's names.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If the format is unknown or does not take an option, or if the weights do not
+            fit.
+    """
+    checkpoint = load_checkpoint(path)
+    name = recognize(checkpoint.state)
+    row = FORMATS[name]
+    given = {key: value for key, value in options.items() if value is not None}
+    wrong = sorted(set(given) - set(row.options))
+    if wrong:
+        raise ValueError(f"{path} is a {row.title} checkpoint, which takes no {', '.join(wrong)}")
+    if "meta" in row.options:
+        given["meta"] = checkpoint.meta
+    try:
+        return name, row.convert(checkpoint.state, **given)
+    except ValueError as error:
+        raise ValueError(f"{path} ({row.title}): {error}") from error
+
+
+def convert_file(
+    source: str | Path,
+    target: str | Path,
+    to: str = "mmvidformer",
+    grid: Grid | None = None,
+    scheme: str | None = None,
+    num_heads: int | None = None,
+) -> str:
+    """Convert a checkpoint file.
+
+    Args:
+        source: File or HuggingFace folder in any of ``FORMATS``.
+        target: ``.pth`` file; for HuggingFace a folder or ``.safetensors`` file.
+        to: ``'mmvidformer'`` or ``'huggingface'`` (ViViT's model 1 with class token, or
+            TimeSformer with one of the three published schemes).
+        grid: Tokens (T, H, W) of the source's position table, if its length is ambiguous.
+        scheme: Attention scheme, if the names are ambiguous (see ``convert.scenic``).
+        num_heads: Number of attention heads, if the source does not contain it.
+
+    Returns:
+        Report on the format, the tensors and the arguments that build the model.
+
+    Raises:
+        FileNotFoundError: If there is no source.
+        ValueError: If the source is not understood or does not fit the target, the target's name
+            is wrong, or the source has another number of heads.
+    """
+    target = Path(target)
+    if to not in OUTPUTS:
+        raise ValueError(f"to must be one of {OUTPUTS}, got {to!r}")
+    if to == "mmvidformer" and target.suffix != ".pth":
+        raise ValueError(f"the target must be a .pth file, got {target}")
+    name, result = read_model(source, grid=grid, scheme=scheme)
+    if num_heads is not None and result.num_heads not in (None, num_heads):
+        raise ValueError(f"{source} has {result.num_heads} heads, not {num_heads}")
+    result.num_heads = num_heads or result.num_heads
+    part, settings = settings_of(result)
+    if to == "huggingface":
+        state = _for_huggingface(result, settings, f"{source} ({FORMATS[name].title})")
+        classes = len(result.state[CLASSIFIER]) if CLASSIFIER in result.state else None
+        save_huggingface(target, state, huggingface_config(settings, classes))
+    else:
+        save_checkpoint(target, result.state, {"converted_from": name, part: settings})
+    if "arch" in settings and result.num_heads is None:
+        result.notes.append("the source does not contain num_heads; add it to arch")
+    lines = [f"format: {FORMATS[name].title}", *_report(result), f"{part}: {settings}"]
+    return "\n".join([*lines, f"wrote {len(result.state)} tensors to {target} ({to})"])
+
+
+def _for_huggingface(result: Conversion, settings: Mapping, source: str) -> State:
+    vivit, timesformer = "tubelet" in settings, settings.keys() >= {"attention", "img_size"}
+    if vivit and result.scheme in (None, "spacetime"):
+        return to_huggingface(result.state)
+    if timesformer and result.scheme in SPATIAL:
+        return to_timesformer(result.state, result.scheme, "huggingface")
+    if timesformer and result.scheme is None:
+        raise ValueError(f"{source} does not contain its scheme; give one of {', '.join(SPATIAL)}")
+    scheme = "" if result.scheme is None else f" with scheme {result.scheme!r}"
+    raise ValueError(f"HuggingFace has no model like {source}{scheme}")
+
+
+def _report(result: Conversion) -> Iterator[str]:
+    yield f"mapped: {len(result.state)} tensors"
+    for rule, count in result.mapped:
+        times = f" (x{count})" if count > 1 else ""
+        yield f"  {', '.join(rule.sources)} -> {', '.join(rule.targets)}{times}"
+    yield f"ignored: {', '.join(result.ignored) or 'nothing'}"
+    yield f"missing: {', '.join(result.missing) or 'nothing'}"
+    for note in result.notes:
+        yield f"note: {note}"

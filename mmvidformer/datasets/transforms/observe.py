@@ -1,0 +1,135 @@
+"""Parts of a video: before an action, from its start, or a segment."""
+
+import numpy as np
+
+from mmvidformer.datasets.transforms.base import ClipTransform, FrameSampler, check_counts
+from mmvidformer.registry import TRANSFORMS
+
+
+@TRANSFORMS.register_module()
+class ObserveBefore(ClipTransform):
+    """Take frames at regular times before an action (HORST, section "Sampling").
+
+    The last frame is ``time_step`` before the action, the first one ``num_steps`` times as long.
+    For ``mmvidformer.AnticipationDataset``; goes before ``RawFrameDecode`` or ``LmdbDecode``, or
+    between ``DecordInit`` and ``DecordDecode``, in place of ``SampleFrames``.
+
+    Required keys: ``action_start`` (seconds), ``avg_fps``, ``start_index``, and ``total_frames``
+    for videos. Added keys: ``frame_inds``, ``clip_len``, ``num_clips``.
+
+    Args:
+        time_step: Seconds between frames.
+        num_steps: Number of frames.
+
+    Raises:
+        ValueError: If an argument is not positive, or a video ends before the last frame.
+    """
+
+    def __init__(self, time_step: float = 0.25, num_steps: int = 14) -> None:
+        check_counts(num_steps=num_steps)
+        if time_step <= 0:
+            raise ValueError(f"time_step must be positive, got {time_step}")
+        self.time_step = time_step
+        self.num_steps = num_steps
+
+    def frames(self, start: float, fps: float) -> np.ndarray:
+        """Compute the numbers of the observed frames, from 1, oldest first.
+
+        ``floor((start - m time_step) fps)`` for m = ``num_steps`` to 1, in double precision and in
+        this order of operations, as in RULSTM's official code; exact arithmetic gives another frame
+        in 1.5% of cases. Frames before the video are replaced by the first one in it.
+
+        Args:
+            start: Start of the action in seconds.
+            fps: Frames per second.
+
+        Returns:
+            (num_steps,) integers. All are below 1 if nothing can be observed.
+        """
+        before = (self.time_step + self.time_step * np.arange(self.num_steps))[::-1]
+        frames = np.floor((start - before) * fps).astype(int)
+        if frames[-1] >= 1:
+            frames[frames < 1] = frames[frames >= 1].min()
+        return frames
+
+    def transform(self, results: dict) -> dict:
+        """Set ``results['frame_inds']``."""
+        # The dataset skips what starts too early, by frames at 30 per second. At lower rates there
+        # may still be no whole frame before the action.
+        numbers = np.maximum(self.frames(results["action_start"], results["avg_fps"]), 1)
+        total = results.get("total_frames")
+        if total is not None and numbers[-1] > total:
+            raise ValueError(
+                f"{results.get('filename')} has {total} frames, and the action at "
+                f"{results['action_start']:.2f} s needs frame {numbers[-1]}; is it the right video?"
+            )
+        results["frame_inds"] = numbers - 1 + results["start_index"]
+        results["clip_len"] = self.num_steps
+        results["num_clips"] = 1
+        return results
+
+
+@TRANSFORMS.register_module()
+class ObserveFirst(FrameSampler):
+    """Take the frames of the first part of a video, however many there are (early recognition).
+
+    Clips differ in length. ``ActionDataPreprocessor`` pads a batch with black frames at the end,
+    before normalization; no collate function is needed. The key ``length`` gives a
+    ``RecurrentRecognizer`` the number of frames of each clip:
+    ``dict(type="PackActionInputs", meta_keys=("length",))``. ``ClipPadding`` sets it by itself.
+
+    Keys are those of ``FrameSampler``, and ``length``, which equals ``clip_len``.
+
+    Args:
+        ratio: Observed share of the video, above 0 and at most 1, rounded down to whole frames, but
+            at least one.
+        frame_interval: Interval between frames; 1 takes all, as in the HORST paper.
+
+    Raises:
+        ValueError: If an argument is out of range, or a video has no frames.
+    """
+
+    def __init__(self, ratio: float = 1.0, frame_interval: int = 1) -> None:
+        if not 0 < ratio <= 1:
+            raise ValueError(f"ratio must be above 0 and at most 1, got {ratio}")
+        check_counts(frame_interval=frame_interval)
+        self.ratio = ratio
+        self.frame_interval = frame_interval
+
+    def sample(self, total: int, results: dict) -> np.ndarray:
+        """Choose frames (1, length)."""
+        # 0.29 of 100 frames is 28.999999999999996 in floating point.
+        observed = max(1, int(self.ratio * total + 1e-6))
+        return np.arange(0, observed, self.frame_interval)[None]
+
+    def transform(self, results: dict) -> dict:
+        """Set ``results['frame_inds']`` and ``results['length']``."""
+        results = super().transform(results)
+        results["length"] = results["clip_len"]
+        return results
+
+
+@TRANSFORMS.register_module()
+class LimitToSegment(ClipTransform):
+    """Limit the sampler that follows to a segment of the video.
+
+    Goes between a decoder's ``...Init`` and ``SampleFrames``. Required keys: ``segment`` (first and
+    last frame, from 0, both included), ``total_frames``. Changed keys: ``start_index``,
+    ``total_frames``. A segment that ends after the video is cut there.
+
+    Raises:
+        ValueError: If the segment starts after the end of the video.
+    """
+
+    def transform(self, results: dict) -> dict:
+        """Set the range of frames to sample from."""
+        first, last = results["segment"]
+        total = results["total_frames"]
+        if first >= total:
+            raise ValueError(
+                f"segment {first} to {last} of {results.get('filename')} starts after the "
+                f"video's {total} frames; is it the right video, at its original frame rate?"
+            )
+        results["start_index"] = first
+        results["total_frames"] = min(last, total - 1) - first + 1
+        return results

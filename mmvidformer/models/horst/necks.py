@@ -1,0 +1,152 @@
+"""Necks on the maps of frames: a stack of HORST layers, and the running mean as a baseline."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from mmvidformer.models.horst.convolutions import FeedForward
+from mmvidformer.models.horst.layer import (
+    HorstLayer,
+    HorstOutput,
+    Recurrent,
+    State,
+    zero_padding,
+)
+from mmvidformer.registry import MODELS
+
+# Sum of the maps so far, and their number.
+MeanState = tuple[Tensor, int]
+
+
+@MODELS.register_module()
+class Horst(Recurrent):
+    """HORST layers, each of which reads the output y of the layer before.
+
+    The paper's networks: ``channels=[128, 256, 512, 512], strides=[1, 1, 2, 2]`` for early
+    recognition, and two layers of 1024 (EPIC-Kitchens-55) or 512 channels (EPIC-Kitchens-100) for
+    anticipation. The published class supports layers of one width only.
+
+    Args:
+        in_channels: Number of channels of the input maps.
+        channels: Number of channels C of each layer.
+        strides: Stride of each layer. Default: 1.
+        order: Number of states S that each layer remembers.
+        variant: See ``HorstLayer``.
+        attention: See ``HorstLayer``.
+        key_value: See ``HorstLayer``.
+        with_cp: Whether to use activation checkpointing for each layer in training.
+
+    Raises:
+        KeyError: If a name is unknown.
+        ValueError: If there are no layers, or not one stride per layer.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        channels: Sequence[int],
+        strides: Sequence[int] | None = None,
+        order: int = 8,
+        variant: str = "official",
+        attention: str = "space_time",
+        key_value: str | None = None,
+        with_cp: bool = False,
+    ) -> None:
+        super().__init__()
+        self.with_cp = with_cp
+        self.layers = nn.ModuleList(
+            HorstLayer(before, width, stride, order, variant, attention, key_value)
+            for before, width, stride in _sizes(in_channels, channels, strides)
+        )
+        self.out_channels = channels[-1]
+
+    def forward(
+        self,
+        clip: Tensor,
+        lengths: Tensor | None = None,
+        states: Sequence[State] | None = None,
+        count: Tensor | None = None,
+    ) -> tuple[HorstOutput, tuple[State, ...]]:
+        """Process a clip.
+
+        Args:
+            clip: Maps (B, T, C_in, H, W).
+            lengths: Number of time steps of each clip (B,). Default: all T.
+            states: State of each layer to resume from. Default: none yet.
+            count: Number of time steps before this clip (B,), for states of constant shape (see
+                ``HorstLayer.forward``).
+
+        Returns:
+            Outputs of the last layer (B, T, C, h, w), zero after the lengths, and the states.
+        """
+        after = []
+        for layer, state in zip(self.layers, states or [()] * len(self.layers), strict=True):
+            if self.with_cp and self.training:
+                output, state = checkpoint(layer, clip, lengths, state, count, use_reentrant=False)
+            else:
+                output, state = layer(clip, lengths, state, count)
+            clip = output.y
+            after.append(state)
+        return output, tuple(after)
+
+
+@MODELS.register_module()
+class RunningMean(Recurrent):
+    """Encode each frame and return the mean of the frames so far: a baseline without order.
+
+    Takes the place of ``Horst`` in a recognizer. Each layer is a max pooling and the encoder of a
+    ``HorstLayer``. The encoded frame takes the place of e, and the mean that of STATT.
+
+    Args:
+        in_channels: Number of channels of the input maps.
+        channels: Number of channels C of each layer.
+        strides: Stride of each layer. Default: 1.
+
+    Raises:
+        ValueError: If there are no layers, or not one stride per layer.
+    """
+
+    def __init__(
+        self, in_channels: int, channels: Sequence[int], strides: Sequence[int] | None = None
+    ) -> None:
+        super().__init__()
+        self.layers = nn.Sequential()
+        for before, width, stride in _sizes(in_channels, channels, strides):
+            self.layers.append(nn.MaxPool2d(stride) if stride > 1 else nn.Identity())
+            self.layers.append(FeedForward(before, width, nn.SiLU))
+        self.out_channels = channels[-1]
+
+    def forward(
+        self, clip: Tensor, lengths: Tensor | None = None, state: MeanState | None = None
+    ) -> tuple[HorstOutput, MeanState]:
+        """Process a clip.
+
+        Args:
+            clip: Maps (B, T, C_in, H, W).
+            lengths: Number of time steps of each clip (B,). Default: all T.
+            state: Sum and number of the previous maps. Default: none yet.
+
+        Returns:
+            Outputs (B, T, C, h, w), zero after the lengths, and the new state.
+        """
+        e = self.layers(clip.flatten(0, 1)).unflatten(0, clip.shape[:2])
+        before, count = state or (torch.zeros_like(e[:, 0]), 0)
+        sums = before[:, None] + e.cumsum(1)
+        counts = torch.arange(count + 1, count + 1 + e.shape[1], device=e.device)
+        y = sums / counts[:, None, None, None]
+        return zero_padding(HorstOutput(y, e, y), lengths), (sums[:, -1], count + e.shape[1])
+
+
+def _sizes(
+    in_channels: int, channels: Sequence[int], strides: Sequence[int] | None
+) -> list[tuple[int, int, int]]:
+    """Return input channels, output channels and stride of each layer."""
+    strides = [1] * len(channels) if strides is None else strides
+    if not channels or len(strides) != len(channels):
+        raise ValueError(
+            f"channels must not be empty and strides must have one per layer, got channels "
+            f"{list(channels)} and strides {list(strides)}"
+        )
+    return list(zip([in_channels, *channels[:-1]], channels, strides, strict=True))

@@ -1,0 +1,157 @@
+"""Heat maps on the frames of a clip."""
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cv2
+import matplotlib
+import numpy as np
+import torch
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+
+COLORS = "turbo"
+
+
+def to_frames(preprocessor: nn.Module, clip: Tensor) -> np.ndarray:
+    """Undo the normalization of an ``ActionDataPreprocessor``.
+
+    Args:
+        preprocessor: The preprocessor. Its mean and standard deviation are in the order of the
+            channels that the model gets, RGB.
+        clip: Normalized pixels (C, T, H, W).
+
+    Returns:
+        RGB frames (T, H, W, C), uint8.
+    """
+    mean, std = getattr(preprocessor, "mean", None), getattr(preprocessor, "std", None)
+    if mean is not None:
+        clip = clip * std.to(clip).reshape(-1, 1, 1, 1) + mean.to(clip).reshape(-1, 1, 1, 1)
+    return clip.permute(1, 2, 3, 0).round().clamp(0, 255).to(torch.uint8).cpu().numpy()
+
+
+def to_heat(shares: Tensor, tubelet: tuple[int, int, int]) -> np.ndarray:
+    """Spread the shares of a clip's tokens over its pixels.
+
+    Args:
+        shares: Shares of the tokens (T, H, W).
+        tubelet: Frames, rows and columns of a token, (t, h, w).
+
+    Returns:
+        Multiples of the mean share (T * t, H * h, W * w): bilinear between the centers of the
+        patches, equal for all frames of a tubelet.
+    """
+    frames, height, width = tubelet
+    maps = (shares / shares.mean()).float().cpu().numpy()
+    size = (maps.shape[1] * height, maps.shape[2] * width)
+    return np.repeat(enlarge(maps, size), frames, axis=0)
+
+
+def enlarge(maps: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """Resize maps (T, h, w) to frames of a size (H, W), bilinearly."""
+    return np.stack([cv2.resize(m, size[::-1], interpolation=cv2.INTER_LINEAR) for m in maps])
+
+
+def overlay(
+    frames: np.ndarray,
+    heat: np.ndarray,
+    opacity: float = 0.5,
+    limits: tuple[float, float] | None = None,
+) -> np.ndarray:
+    """Blend gray copies of frames with the colors of their heat.
+
+    Gray, so that no color of the video is mistaken for heat. The gray value is the largest of the
+    three channels, which keeps the outlines of strongly colored objects.
+
+    Args:
+        frames: RGB (T, H, W, 3), uint8.
+        heat: Heat (T, H, W).
+        opacity: Opacity of the colors, 0 to 1.
+        limits: Heat of the first and the last color; default: its minimum and maximum.
+
+    Returns:
+        RGB (T, H, W, 3), uint8.
+    """
+    low, high = limits or (heat.min(), heat.max())
+    scaled = ((heat - low) / max(high - low, 1e-12)).clip(0, 1)
+    colors = 255 * matplotlib.colormaps[COLORS](scaled)[..., :3]
+    gray = frames.max(axis=-1, keepdims=True)
+    return ((1 - opacity) * gray + opacity * colors).round().astype(np.uint8)
+
+
+def fade(frames: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Fade frames (S, H, W, 3) to white by their weights (S,).
+
+    The frame of the largest weight is not faded; a weight of 0 keeps an eighth of the contrast.
+    """
+    opacity = 1 / 8 + 7 / 8 * weights / max(weights.max(), 1e-12)
+    return (255 - opacity[:, None, None, None] * (255.0 - frames)).round().astype(np.uint8)
+
+
+@dataclass(frozen=True)
+class HeatStrip:
+    """A clip to draw with its heat.
+
+    Args:
+        title: Title of the strip.
+        frames: RGB (T, H, W, 3), uint8.
+        heat: Heat (T, H, W); the colors of the overlays span its range.
+        captions: Title of each frame.
+        label: What the heat is, for the color bar.
+        weights: Weights of the first frames (S,), S <= T: drawn as bars, and the frames fade
+            with them.
+    """
+
+    title: str
+    frames: np.ndarray
+    heat: np.ndarray
+    captions: Sequence[str]
+    label: str
+    weights: np.ndarray | None = None
+
+
+def draw_strips(strips: Sequence[HeatStrip], columns: int | None = None) -> Figure:
+    """Draw for each strip a row of frames and a row of overlays, under a row of weights if any.
+
+    Args:
+        strips: What to draw; frames of one size. Shorter strips are drawn at the right.
+        columns: Most frames per strip, evenly spread over it; default: all.
+
+    Returns:
+        The figure, 1.6 inches per column.
+    """
+    longest = max(len(strip.frames) for strip in strips)
+    columns = min(columns or longest, longest)
+    height, width = strips[0].frames.shape[1:3]
+    tall = 1.6 * height / width
+    rows = [tall, tall] if strips[0].weights is None else [0.9, tall, tall]
+    size = (1.6 * columns + 1.2, len(strips) * (sum(rows) + 0.7))
+    figure = Figure(figsize=size, dpi=120, layout="constrained")
+    parts = np.atleast_1d(figure.subfigures(len(strips), 1))
+    for part, strip in zip(parts, strips, strict=True):
+        part.suptitle(textwrap.fill(strip.title, int(12 * size[0])), fontsize=11)
+        axes = part.subplots(len(rows), columns, squeeze=False, gridspec_kw={"height_ratios": rows})
+        for axis in axes.flat:
+            axis.set_axis_off()
+        frames, count = strip.frames, len(strip.frames)
+        if strip.weights is not None:
+            past = len(strip.weights)
+            frames = np.concatenate([fade(frames[:past], strip.weights), frames[past:]])
+            for axis, weight in zip(axes[0, columns - count :], strip.weights, strict=False):
+                axis.bar([0], [weight], width=0.6, color="tab:blue")
+                axis.text(0, weight, f"{weight:.2f}", ha="center", va="bottom", fontsize=8)
+                axis.set(xlim=(-0.7, 0.7), ylim=(0, 1.25 * strip.weights.max()))
+        overlays = overlay(strip.frames, strip.heat)
+        shown = np.linspace(0, count - 1, min(columns, count)).round().astype(int)
+        for (top, bottom), i in zip(axes[-2:, columns - len(shown) :].T, shown, strict=True):
+            top.imshow(frames[i])
+            top.set_title(strip.captions[i], fontsize=8, pad=3)
+            bottom.imshow(overlays[i])
+        colors = ScalarMappable(Normalize(strip.heat.min(), strip.heat.max()), COLORS)
+        bar = part.colorbar(colors, ax=axes[-2:], fraction=0.02, pad=0.01, aspect=30)
+        bar.set_label(strip.label, fontsize=8)
+        bar.ax.tick_params(labelsize=8)
+    return figure

@@ -1,0 +1,145 @@
+"""Pages of annotated videos: a frame, the most likely classes, and what the model attends to."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+
+from mmvidformer.apis import Prediction, StreamFrame
+
+PANEL = 300  # width of the panel with the classes
+LINE, MARGIN = 24, 28
+MIN_HEIGHT, MAX_HEIGHT = 360, 720  # of the frame; letters keep their size
+DARK, BLUE, GRAY, WHITE = (24, 24, 24), (60, 110, 190), (170, 170, 170), (255, 255, 255)
+
+
+class Bars(NamedTuple):
+    """Most likely classes of a task: a heading, and the probability of each class by name."""
+
+    heading: str
+    classes: Sequence[tuple[str, float]]
+
+
+def prediction_bars(prediction: Prediction, k: int = 5, heading: str | None = None) -> list[Bars]:
+    """The k most likely classes of each task.
+
+    Args:
+        prediction: Prediction of a video or a part of it.
+        k: Number of classes.
+        heading: Heading; default: the seconds of the part.
+    """
+    if heading is None:
+        part = prediction.seconds
+        heading = f"{part[0]:.1f} to {part[1]:.1f} s" if part else "whole video"
+    single = len(prediction.scores) == 1
+    return [
+        Bars(heading if single else f"{task}, {heading}", _named(prediction, k, task))
+        for task in prediction.scores
+    ]
+
+
+def stream_bars(frame: StreamFrame, k: int = 5, ahead: float = 1.0) -> list[Bars]:
+    """The k most likely classes of each task, and the next action by the time ahead.
+
+    Args:
+        frame: Frame with predictions.
+        k: Number of classes.
+        ahead: Seconds ahead to show, if the model anticipates at several times: the nearest.
+    """
+    shown, when = frame.predictions[0], ""
+    if shown.ahead is not None:
+        shown = min(frame.predictions, key=lambda prediction: abs(prediction.ahead - ahead))
+        when = f" in {shown.ahead:.2f} s"
+    headings = {
+        task: "so far" if task == "class" else f"next {task}{when}" for task in shown.scores
+    }
+    bars = [Bars(heading, _named(shown, k, task)) for task, heading in headings.items()]
+    if when:
+        rows = [
+            (f"{prediction.ahead:.2f} s {name}", probability)
+            for prediction in frame.predictions
+            for name, probability in _named(prediction, 1, "action")
+        ]
+        bars.insert(0, Bars("action, by seconds ahead", rows))
+    return bars
+
+
+def _named(prediction: Prediction, k: int, task: str) -> list[tuple[str, float]]:
+    return [(name, probability) for _, name, probability in prediction.top(k, task)]
+
+
+def draw_page(
+    frame: np.ndarray,
+    heading: str,
+    bars: Sequence[Bars],
+    overlay: np.ndarray | None = None,
+    legend: str = "",
+    past: Sequence[tuple[np.ndarray, str]] = (),
+    columns: int = 0,
+) -> np.ndarray:
+    """Draw a page: the frame, an overlay beside it, past frames below, classes at the right.
+
+    The size of a page depends on the size of the frame, the number of bars and ``columns``.
+
+    Args:
+        frame: RGB (H, W, 3), uint8; shown 360 to 720 pixels high.
+        heading: Text above the frame.
+        bars: Most likely classes.
+        overlay: Picture of the frame's size.
+        legend: Text above the overlay.
+        past: Past frames with a text each, oldest first; drawn from the right.
+        columns: Number of past frames that there is room for.
+
+    Returns:
+        RGB (height, width, 3), uint8; both even, as MPEG-4 needs them.
+    """
+    pictures = [frame] if overlay is None else [frame, overlay]
+    scale = min(max(1.0, MIN_HEIGHT / len(frame)), MAX_HEIGHT / len(frame))
+    height, width = (2 * round(n * scale / 2) for n in frame.shape[:2])
+    left = width * len(pictures)
+    small, below = 0, 0
+    if columns:
+        small = left // columns
+        below = round(small * height / width)
+    rows = sum(LINE * (len(group.classes) + 1) + LINE // 2 for group in bars)
+    tall = max(MARGIN + height + below + (LINE if columns else 0), rows)
+    page = np.full((tall + tall % 2, left + PANEL, 3), DARK, np.uint8)
+    for i, (picture, text) in enumerate(zip(pictures, (heading, legend), strict=False)):
+        _write(page, text, (i * width + 8, MARGIN - 8), width - 16)
+        page[MARGIN : MARGIN + height, i * width : (i + 1) * width] = _fit(picture, width, height)
+    for i, (picture, text) in enumerate(past):
+        x, y = left - (len(past) - i) * small, MARGIN + height
+        page[y + 2 : y + below, x + 1 : x + small - 1] = _fit(picture, small - 2, below - 2)
+        _write(page, text, (x + 4, y + below + LINE - 8), small - 8)
+    panel, base = page[:, left:], MARGIN - 8
+    for group in bars:
+        _write(panel, group.heading, (8, base), PANEL - 16, GRAY)
+        base += LINE
+        for name, probability in group.classes:
+            end = 8 + max(1, round((PANEL - 16) * probability))
+            cv2.rectangle(panel, (8, base - 16), (end, base + 5), BLUE, -1)
+            _write(panel, f"{probability:4.0%} {name}", (12, base), PANEL - 24)
+            base += LINE
+        base += LINE // 2
+    return page
+
+
+def _fit(picture: np.ndarray, width: int, height: int) -> np.ndarray:
+    how = cv2.INTER_AREA if height < len(picture) else cv2.INTER_CUBIC
+    return cv2.resize(picture, (width, height), interpolation=how)
+
+
+def _write(
+    page: np.ndarray,
+    text: str,
+    place: tuple[int, int],
+    width: int,
+    color: tuple[int, int, int] = WHITE,
+) -> None:
+    """Write a line, small enough to fit; OpenCV's fonts show ``?`` for all but ASCII."""
+    font, scale = cv2.FONT_HERSHEY_SIMPLEX, 0.5
+    (taken, _), _ = cv2.getTextSize(text, font, scale, 1)
+    cv2.putText(
+        page, text, place, font, scale * min(1, width / max(taken, 1)), color, 1, cv2.LINE_AA
+    )

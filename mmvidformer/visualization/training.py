@@ -1,0 +1,134 @@
+"""Training curves from the logs of MMEngine."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+Curve = dict[float, float]
+
+# Numbers in the log that are not about the model.
+_OTHER = {"step", "time", "data_time", "memory", "iter", "epoch"}
+
+
+@dataclass(frozen=True)
+class TrainingLog:
+    """Curves of a run.
+
+    Attributes:
+        training: Curve of each quantity of training, such as ``loss`` and ``lr``.
+        validation: Curve of each metric of validation, such as ``acc/top1``.
+        unit: Unit of time: ``'epoch'``, or ``'iteration'`` if the run does not count epochs.
+    """
+
+    training: Mapping[str, Curve]
+    validation: Mapping[str, Curve]
+    unit: str
+
+
+def read_log(folder: str | Path) -> TrainingLog:
+    """Read ``*/vis_data/scalars.json`` of a work dir.
+
+    The parts of a resumed run become one curve. Where they overlap, the later part counts.
+
+    Args:
+        folder: A work dir, or a ``scalars.json``.
+
+    Raises:
+        FileNotFoundError: If there is no log.
+        ValueError: If a line is not JSON, or no line is of training.
+    """
+    folder = Path(folder)
+    files = [folder] if folder.is_file() else sorted(folder.glob("*/vis_data/scalars.json"))
+    if not files:
+        raise FileNotFoundError(f"{folder} has no */vis_data/scalars.json; is it a work dir?")
+    rows: list[dict] = []
+    for file in files:
+        part = _read_rows(file)
+        first = next((row["iter"] for row in part if "iter" in row), float("inf"))
+        rows = [row for row in rows if row.get("iter", 0) < first] + part
+    trained = [row for row in rows if "iter" in row]
+    if not trained:
+        raise ValueError(f"{', '.join(map(str, files))}: no line of training")
+    epochs = all("epoch" in row for row in trained)
+    # Lines count the iterations of the whole run; the length of an epoch follows from its last.
+    length = max(row["iter"] / row["epoch"] for row in trained) if epochs else 1
+    training: dict[str, Curve] = {}
+    validation: dict[str, Curve] = {}
+    for row in rows:
+        curves, now = (
+            (training, row["iter"] / length) if "iter" in row else (validation, row["step"])
+        )
+        for name, value in row.items():
+            if name not in _OTHER and isinstance(value, int | float):
+                curves.setdefault(name, {})[now] = value
+    return TrainingLog(training, validation, "epoch" if epochs else "iteration")
+
+
+def _read_rows(file: Path) -> list[dict]:
+    text = file.read_text(encoding="utf-8")
+    rows = []
+    # The last line is incomplete if a run was killed, or is writing.
+    for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{file}, line {number} is not JSON: {line[:80]!r}") from error
+    return rows
+
+
+def draw_training(logs: Mapping[str, TrainingLog], metrics: Sequence[str] | None = None) -> Figure:
+    """Draw loss, learning rate and validation metrics of runs, one color per run.
+
+    Beside a top-1 accuracy of validation, that of single training batches (``top1_acc``) is drawn
+    dashed.
+
+    Args:
+        logs: Logs by the name of the run.
+        metrics: Metrics of validation, one panel each; default: top-1 accuracies, or else the
+            first metric.
+
+    Raises:
+        ValueError: If no run has a metric, or some runs count epochs and others iterations.
+    """
+    known = list(dict.fromkeys(name for log in logs.values() for name in log.validation))
+    if metrics is None:
+        metrics = [name for name in known if name.endswith("top1")] or known[:1]
+    for name in metrics:
+        if name not in known:
+            raise ValueError(
+                f"no run has the metric {name!r}; known are {', '.join(sorted(known))}"
+            )
+    unit, *others = {log.unit for log in logs.values()}
+    if others:
+        raise ValueError("some runs count epochs, others iterations; draw them separately")
+    titles = ["loss", "learning rate", *metrics]
+    figure = Figure(figsize=(4.6 * len(titles), 3.9), dpi=100, layout="constrained")
+    grid = figure.subplots(1, len(titles), squeeze=False)[0]
+    for number, (run, log) in enumerate(logs.items()):
+        color = f"C{number % 10}"
+        _draw(grid[0], log.training.get("loss", {}), color, label=run)
+        _draw(grid[1], log.training.get("lr", {}), color)
+        for axes, name in zip(grid[2:], metrics, strict=True):
+            if name.endswith("top1"):
+                _draw(axes, log.training.get("top1_acc", {}), color, alpha=0.4, linestyle="--")
+            _draw(axes, log.validation.get(name, {}), color, marker=".")
+    for axes, title in zip(grid, titles, strict=True):
+        axes.set(xlabel=unit, title=title, xlim=(0, None), ylim=(0, None))
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+        axes.ticklabel_format(axis="y", scilimits=(-2, 4))  # small learning rates
+        axes.grid(alpha=0.3)
+    if any(name.endswith("top1") for name in metrics):
+        grid[-1].set_xlabel(f"{unit} (dashed: single training batches)")
+    figure.legend(loc="outside lower center", ncols=min(len(logs), 4), fontsize=9)
+    return figure
+
+
+def _draw(axes: Axes, curve: Curve, color: str, **style: object) -> None:
+    if len(curve) == 1:  # a line of one point is invisible
+        style["marker"] = "."
+    axes.plot(list(curve), list(curve.values()), color=color, **style)

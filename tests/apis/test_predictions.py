@@ -1,0 +1,85 @@
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+
+from mmvidformer.apis import class_names, class_tasks
+from mmvidformer.apis.predictions import to_prediction
+
+
+def test_names_of_text_and_csv_files(tmp_path: Path) -> None:
+    verbs, nouns, actions = (tmp_path / n for n in ("verbs.txt", "nouns.csv", "actions.csv"))
+    verbs.write_text("take\nput\n")
+    nouns.write_text("id,key,instances\n0,tap,[]\n2,pan,[]\n1,plate,[]\n")
+    actions.write_text("id, verb, noun, action\n0, 0, 1, take plate\n1, 1, 2, put pan\n")
+    tasks = {"action": 2, "verb": 2, "noun": 3}
+    found = class_names(tasks, [f"verb={verbs}", f"noun={nouns}", f"action={actions}"])
+    assert found == {
+        "action": ["take plate", "put pan"],
+        "verb": ["take", "put"],
+        "noun": ["tap", "plate", "pan"],
+    }
+    assert class_names(tasks, [f"noun={nouns}"]) == {
+        "action": ["0", "1"],
+        "verb": ["0", "1"],
+        "noun": ["tap", "plate", "pan"],
+    }
+    assert class_names({"class": 2}, [str(verbs)]) == {"class": ["take", "put"]}
+
+
+def test_names_that_do_not_fit_are_reported(tmp_path: Path) -> None:
+    verbs, nouns = tmp_path / "verbs.txt", tmp_path / "nouns.csv"
+    verbs.write_text("take\nput\n")
+    nouns.write_text("id,key\n0,tap\n2,pan\n1,plate\n")
+    with pytest.raises(ValueError, match="task 'noun' has 4 classes, but 3 names"):
+        class_names({"noun": 4}, [f"noun={nouns}"])
+    with pytest.raises(ValueError, match="task 'class' has 3 classes, but 2 names"):
+        class_names({"class": 3}, [str(verbs)])
+    with pytest.raises(ValueError, match="given as verb=FILE noun=FILE, got 'x.txt'"):
+        class_names({"verb": 2, "noun": 3}, ["x.txt"])
+    nouns.write_text("id,key\n0,tap\n2,pan\n3,plate\n")
+    with pytest.raises(ValueError, match="nouns.csv: column 'id' must number the classes from 0"):
+        class_names({"noun": 3}, [str(nouns)])
+    nouns.write_text("noun,name\n0,tap\n")
+    with pytest.raises(ValueError, match="must have a column of .* got .'noun', 'name'"):
+        class_names({"noun": 1}, [f"noun={nouns}"])
+
+
+def test_names_default_to_those_of_the_config_or_numbers() -> None:
+    one = {"class": 2}
+    assert class_names(one) == {"class": ["0", "1"]}
+    assert class_names(one, [], ["left", "up"]) == {"class": ["left", "up"]}
+    assert class_names(one, {"class": ["a", "b"]}, ["left", "up"]) == {"class": ["a", "b"]}
+    with pytest.raises(ValueError, match="'class' has 2 classes, but 1 names"):
+        class_names(one, None, ["left"])
+    two = {"noun": 1, "verb": 2}
+    assert class_names(two, {"verb": ["a", "b"]}) == {"noun": ["0"], "verb": ["a", "b"]}
+
+
+def test_tasks_are_those_of_the_head() -> None:
+    def tasks(head: dict) -> dict:
+        return class_tasks(Config({"model": {"cls_head": head}}))
+
+    assert tasks({"num_classes": 2}) == {"class": 2}
+    assert tasks({"tasks": {"noun": 1, "verb": 2}}) == {"noun": 1, "verb": 2}
+    with pytest.raises(ValueError, match="must have a cls_head with num_classes or tasks"):
+        tasks({})
+
+
+def test_scores_become_probabilities_as_the_head_averages_views() -> None:
+    names = {"class": ["a", "b"]}
+    odds = torch.tensor([1.0, 3.0])
+    for scores, average in (
+        (odds.log(), "score"),
+        (odds / 4, "prob"),
+        (torch.stack([odds.log(), odds.log() + 5]), None),
+    ):
+        found = to_prediction({"class": scores}, names, average, source="x.mp4")
+        assert found.top(1) == [(1, "b", pytest.approx(0.75))]
+        assert found.scores["class"].tolist() == scores.tolist()
+        assert found.source == "x.mp4"
+    assert found.text() == "b 75%, a 25%"
+    two = to_prediction({"noun": odds.log(), "verb": odds.log()}, {"noun": "ab", "verb": "cd"})
+    assert two.text(1) == "noun: b 75%; verb: d 75%"
+    assert two.record(1)["predictions"]["verb"] == [{"class": 1, "name": "d", "score": 0.75}]

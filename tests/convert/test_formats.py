@@ -1,0 +1,176 @@
+"""Converting checkpoint files."""
+
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from mmvidformer.convert import FORMATS, convert_file, load_checkpoint, read_model, recognize
+from mmvidformer.models import ViViT
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden"
+MSGPACK = GOLDEN / "vivit_m2_token_a.flax.msgpack"
+
+
+@pytest.fixture(scope="module")
+def command() -> Callable[[list], int]:
+    """The ``main`` of ``tools/convert_checkpoint.py``, which is in no package."""
+    path = ROOT / "tools" / "convert_checkpoint.py"
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return lambda args: module.main([str(arg) for arg in args])
+
+
+def test_command_prints_a_report_and_writes_ours(
+    command: Callable, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    assert command([MSGPACK, tmp_path / "out.pth", "--grid", "4,4,6"]) == 0
+    report = capsys.readouterr().out
+    assert "format: scenic ViViT" in report
+    assert "Transformer/encoder_norm/scale -> backbone.encoder.norm.weight" in report
+    assert "ignored: global_step\nmissing: nothing\n" in report
+
+    content = torch.load(tmp_path / "out.pth", weights_only=True)
+    assert content["meta"]["converted_from"] == "scenic"
+    settings = content["meta"]["backbone"]
+    assert settings["arch"] == dict(embed_dims=32, depth=2, num_heads=4, mlp_ratio=2.0)
+    assert settings["scheme"] == "factorized_encoder" and settings["temporal_depth"] == 1
+    assert settings["img_size"] == (32, 48) and settings["clip_len"] == 8
+
+    name, again = read_model(tmp_path / "out.pth")
+    assert name == "mmvidformer" and again.num_heads == 4
+    expected = read_model(MSGPACK, grid=(4, 4, 6))[1].state
+    assert again.state.keys() == expected.keys()
+    assert all(torch.equal(again.state[key], expected[key]) for key in expected)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([MSGPACK, "out.pth"], "fits no square frame; give the grid T,H,W"),
+        (["none.npz", "out.pth"], "there is no checkpoint none.npz"),
+    ],
+    ids=["grid", "file"],
+)
+def test_command_fails_clearly(
+    args: list, message: str, command: Callable, capsys: pytest.CaptureFixture
+) -> None:
+    assert command(args) == 1
+    printed = capsys.readouterr()
+    assert printed.err.startswith("error: ") and message in printed.err
+    assert not printed.out
+
+
+@pytest.mark.parametrize("grid", ["4,4", "4,4,x", "0,4,6"])
+def test_command_refuses_a_bad_grid(
+    grid: str, command: Callable, capsys: pytest.CaptureFixture
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command([MSGPACK, "out.pth", "--grid", grid])
+    assert ended.value.code != 0
+    assert "--grid" in capsys.readouterr().err
+
+
+def tiny_model_1(path: Path, **extra: torch.Tensor) -> None:
+    arch = dict(embed_dims=16, depth=1, num_heads=2)
+    model = ViViT(arch, "spacetime", img_size=16, clip_len=4, tubelet=(2, 8, 8))
+    state = {f"backbone.{name}": value for name, value in model.state_dict().items()}
+    head = {"cls_head.fc_cls.weight": torch.zeros(3, 16), "cls_head.fc_cls.bias": torch.zeros(3)}
+    torch.save({"state_dict": state | head | extra}, path)
+
+
+def test_heads_are_asked_for_where_the_source_does_not_tell(tmp_path: Path) -> None:
+    tiny_model_1(tmp_path / "a.pth")
+    with pytest.raises(ValueError, match="does not contain the number of heads"):
+        convert_file(tmp_path / "a.pth", tmp_path / "hf", to="huggingface")
+    assert not (tmp_path / "hf").exists()
+    convert_file(tmp_path / "a.pth", tmp_path / "hf", to="huggingface", num_heads=2)
+    config = json.loads((tmp_path / "hf" / "config.json").read_text())
+    assert config["num_attention_heads"] == 2 and config["num_frames"] == 4
+    assert config["image_size"] == 16 and len(config["id2label"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        ("out.npz", dict(grid=(4, 4, 6)), "the target must be a .pth file"),
+        ("out.pth", dict(grid=(4, 4, 6), num_heads=3), "has 4 heads, not 3"),
+        (
+            "hf",
+            dict(grid=(4, 4, 6), to="huggingface"),
+            "HuggingFace has no model like .* with scheme 'factorized_encoder'",
+        ),
+        ("out.pth", dict(grid=(4, 4, 6), to="onnx"), "to must be one of"),
+        ("out.pth", dict(grid=(9, 4, 6)), "temporal position table has 4 frames, not 9"),
+    ],
+)
+def test_wrong_requests(target: str, options: dict, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
+        convert_file(MSGPACK, tmp_path / target, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_option_that_the_format_does_not_take(tmp_path: Path) -> None:
+    tiny_model_1(tmp_path / "a.pth")
+    with pytest.raises(ValueError, match="mmvidformer checkpoint, which takes no grid"):
+        read_model(tmp_path / "a.pth", grid=(2, 2, 2))
+
+
+def test_contradicting_scheme(tmp_path: Path) -> None:
+    convert_file(MSGPACK, tmp_path / "a.pth", grid=(4, 4, 6))
+    with pytest.raises(ValueError, match="the scheme is 'factorized_encoder', not 'spacetime'"):
+        read_model(tmp_path / "a.pth", scheme="spacetime")
+
+
+def test_foreign_names_in_our_own_checkpoint(tmp_path: Path) -> None:
+    tiny_model_1(tmp_path / "a.pth", odd=torch.zeros(1))
+    with pytest.raises(ValueError, match=r"not part of a recognizer: \['odd'\]"):
+        read_model(tmp_path / "a.pth")
+
+
+def test_unknown_format() -> None:
+    with pytest.raises(ValueError, match=r"match none of .*scenic ViViT.*conv1.weight"):
+        recognize({"conv1.weight": torch.zeros(1)})
+
+
+def test_formats_do_not_overlap() -> None:
+    states = {
+        "mmvidformer": {"backbone.encoder.blocks.0.sublayers.joint.norm.bias": torch.zeros(1)},
+        "scenic": load_checkpoint(MSGPACK).state,
+        "google_npz": {
+            "embedding/kernel": torch.zeros(8, 8, 3, 4),
+            "Transformer/encoderblock_0/LayerNorm_0/scale": torch.zeros(4),
+        },
+        "huggingface": {
+            "vivit.embeddings.patch_embeddings.projection.weight": torch.zeros(4, 3, 2, 8, 8)
+        },
+        "timesformer": {
+            "model.cls_token": torch.zeros(1, 1, 4),
+            "model.patch_embed.proj.weight": torch.zeros(4, 3, 8, 8),
+        },
+        "feature_fixation": {
+            "temp_embed": torch.zeros(1, 2, 1, 4),
+            "patch_embed.proj.weight": torch.zeros(4, 3, 8, 8),
+            "blocks.0.attn.qkv.weight": torch.zeros(12, 4),
+        },
+        "horst": {
+            "layers.b0l0.encoder.0.weight": torch.zeros(4, 3, 3, 3),
+            "layers.b0l0.mha.q_pre_f.0.weight": torch.zeros(4, 4, 3, 3),
+        },
+        "bn_inception": {
+            "module.base_model.conv1_7x7_s2.weight": torch.zeros(64, 3, 7, 7),
+            "module.base_model.inception_5b_pool_proj.weight": torch.zeros(128, 1024, 1, 1),
+        },
+        "timm": {
+            "patch_embed.proj.weight": torch.zeros(4, 3, 8, 8),
+            "blocks.0.attn.qkv.weight": torch.zeros(12, 4),
+        },
+    }
+    assert states.keys() == FORMATS.keys()
+    for name, state in states.items():
+        assert [row for row in FORMATS if FORMATS[row].matches(state)] == [name]

@@ -1,0 +1,117 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from mmaction.registry import MODELS
+from mmengine.registry import DefaultScope
+from mmengine.runner import Runner
+
+from mmvidformer.datasets import class_subset
+from mmvidformer.datasets.motion.files import write_video
+from mmvidformer.registry import DATASETS
+
+
+@pytest.fixture(autouse=True)
+def scope() -> Iterator[None]:
+    """As in a config of MMAction2."""
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        yield
+
+
+@pytest.fixture
+def videos(tmp_path: Path) -> Path:
+    """A list of six videos, of 8, 12, 16, ... frames and of classes 5, 2, 7, 5, 2, 7."""
+    lines = []
+    for i, label in enumerate((5, 2, 7, 5, 2, 7)):
+        frames = np.full((8 + 4 * i, 64, 64, 3), 200, np.uint8)
+        write_video(tmp_path / f"{i}.mp4", frames, fps=12)
+        lines.append(f"{i}.mp4 {label}\n")
+    (tmp_path / "train.txt").write_text("".join(lines))
+    return tmp_path
+
+
+def build(root: Path, classes: str, ratio: float = 1.0, **kwargs) -> dict:
+    (root / "classes.txt").write_text(classes)
+    return {
+        "type": "mmvidformer.ClassSubsetDataset",
+        "ann_file": str(root / "train.txt"),
+        "data_prefix": {"video": str(root)},
+        "class_file": str(root / "classes.txt"),
+        "pipeline": [
+            {"type": "DecordInit"},
+            {"type": "mmvidformer.ObserveFirst", "ratio": ratio},
+            {"type": "DecordDecode"},
+            {"type": "FormatShape", "input_format": "NCTHW"},
+            {"type": "PackActionInputs", "meta_keys": ("length",)},
+        ],
+        **kwargs,
+    }
+
+
+def pairs(dataset: object) -> list[tuple[str, int]]:
+    infos = [dataset.get_data_info(i) for i in range(len(dataset))]
+    return [(Path(info["filename"]).stem, info["label"]) for info in infos]
+
+
+def test_classes_are_numbered_in_the_order_of_the_file(videos: Path) -> None:
+    dataset = DATASETS.build(build(videos, "7\n\n5\n"))
+    assert pairs(dataset) == [("0", 1), ("2", 0), ("3", 1), ("5", 0)]
+
+
+def test_classes_by_name(videos: Path) -> None:
+    (videos / "map.txt").write_text("".join(f"Doing [{i}] things\n" for i in range(9)))
+    config = build(videos, "Doing [2] things\n7\n", label_map=str(videos / "map.txt"))
+    assert pairs(DATASETS.build(config)) == [("1", 0), ("2", 1), ("4", 0), ("5", 1)]
+
+
+def test_other_counts_than_expected_give_a_warning(
+    videos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = []
+    monkeypatch.setattr(class_subset, "print_log", lambda text, **_: said.append(text))
+    DATASETS.build(build(videos, "7\n5\n", expected_classes=2, expected_clips=4))
+    assert not said
+    DATASETS.build(build(videos, "7\n5\n", expected_classes=41, expected_clips=56769))
+    assert "2 classes of" in said[0] and "published split has 41" in said[0]
+    assert "4 clips of" in said[1] and "published split has 56769" in said[1]
+
+
+@pytest.mark.parametrize(
+    ("classes", "match"),
+    [
+        ("", "classes.txt lists no classes"),
+        ("5\n7\n5\n", "classes.txt, line 3: class '5' is listed twice"),
+        ("5\nPushing\n", "line 2: 'Pushing' is not a number; for names give label_map"),
+        ("5\n6\n", r"train.txt has no videos of the classes \[6\] of .*classes.txt"),
+    ],
+)
+def test_invalid_lists(videos: Path, classes: str, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        DATASETS.build(build(videos, classes))
+
+
+def test_an_unknown_name_is_named(videos: Path) -> None:
+    (videos / "map.txt").write_text("Pulling\n")
+    with pytest.raises(ValueError, match=r"line 1: 'Pushing' is not in .*map\.txt"):
+        DATASETS.build(build(videos, "Pushing\n", label_map=str(videos / "map.txt")))
+
+
+def test_batches_are_padded_and_have_lengths(videos: Path) -> None:
+    loader = Runner.build_dataloader(
+        {
+            "dataset": build(videos, "5\n2\n7\n", ratio=0.5),
+            "batch_size": 3,
+            "num_workers": 0,
+            "sampler": {"type": "DefaultSampler", "shuffle": False},
+        }
+    )
+    preprocess = MODELS.build({"type": "ActionDataPreprocessor", "format_shape": "NCTHW"})
+    batch = preprocess(next(iter(loader)))
+    assert batch["inputs"].shape == (3, 1, 3, 8, 64, 64)
+    lengths = [sample.length for sample in batch["data_samples"]]
+    assert lengths == [4, 6, 8]
+    for clip, length in zip(batch["inputs"][:, 0], lengths, strict=True):
+        torch.testing.assert_close(clip[:, :length], torch.full_like(clip[:, :length], 200.0))
+        assert (clip[:, length:] == 0).all()

@@ -1,0 +1,219 @@
+"""Samplers against their definitions, frame by frame in plain Python, over random sizes."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mmvidformer.datasets.transforms import SegmentFrames, SpanFrames, TileFrames, UniformFrames
+from mmvidformer.datasets.transforms.sampling import count_tiles
+from mmvidformer.registry import TRANSFORMS
+
+check = settings(max_examples=100, deadline=None, derandomize=True)
+totals = st.integers(1, 2000)
+lengths = st.integers(1, 40)
+intervals = st.integers(1, 40)
+starts = st.sampled_from([0, 1, 7])
+rates = st.sampled_from([1.0, 12.5, 23.976, 24.0, 25.0, 29.97, 30.0, 50.0, 59.94, 120.0])
+
+
+def sampled(transform, total: int, start: int = 0, **keys) -> np.ndarray:
+    """Frames (clips, T), from 0, after checking that all of them exist."""
+    results = transform(dict(total_frames=total, start_index=start, **keys))
+    inds = results["frame_inds"]
+    assert np.issubdtype(inds.dtype, np.integer)
+    assert inds.shape == (results["num_clips"] * results["clip_len"],)
+    assert inds.min() >= start
+    assert inds.max() < start + total
+    repr(transform)
+    return inds.reshape(results["num_clips"], -1) - start
+
+
+@check
+@given(totals, lengths, intervals, st.integers(1, 5), rates, starts, st.booleans())
+def test_span(total, length, interval, clips, fps, start, test_mode) -> None:
+    transform = SpanFrames(length, interval, clips, target_fps=30, test_mode=test_mode)
+    found = sampled(transform, total, start, avg_fps=fps)
+    assert found.shape == (clips, length)
+    assert (np.diff(found, axis=1) >= 0).all()
+    span = length * interval * fps / 30
+    if test_mode:
+        for k, clip in enumerate(found):
+            first = max(total - span, 0) * k / clips
+            step = (span - 1) / (length - 1) if length > 1 else 0
+            for i, frame in enumerate(clip):
+                place = min(max(first + i * step, 0), total - 1)
+                # Rounding errors may put a whole number on either side.
+                assert frame in {math.floor(place - 1e-9), math.floor(place + 1e-9)}
+    elif total > span >= length:
+        assert (np.ptp(found, axis=1) <= math.ceil(span)).all()
+
+
+@check
+@given(totals, lengths, st.integers(1, 3), starts, st.booleans())
+def test_segments(total, length, clips, start, test_mode) -> None:
+    found = sampled(SegmentFrames(length, clips, test_mode), total, start)
+    assert found.shape == (clips, length)
+    # Python's round and NumPy's agree: half to even.
+    borders = [round(Fraction(i * (total - 1), length)) for i in range(length + 1)]
+    for number, clip in enumerate(found):
+        for frame, low, high in zip(clip, borders[:-1], borders[1:], strict=True):
+            assert low <= frame <= high
+            if test_mode:
+                assert frame == [(low + high) // 2, low, high][number]
+
+
+@check
+@given(totals, lengths, intervals, starts)
+def test_tiles(total, length, interval, start) -> None:
+    found = sampled(TileFrames(length, interval), total, start)
+    span = length * interval
+    left = total % span
+    count = max(1, total // span + (2 * left >= span))
+    expected = [
+        [min(k * span + i * interval, total - 1) for i in range(length)] for k in range(count)
+    ]
+    assert found.tolist() == expected
+
+
+@check
+@given(lengths, st.data(), st.integers(1, 4))
+def test_uniform_frames_of_random_clips(length, data, clips) -> None:
+    kept = data.draw(st.integers(1, length))
+    inds = np.arange(clips * length) * 3
+    results = UniformFrames(kept)(dict(frame_inds=inds.copy(), clip_len=length))
+    found = results["frame_inds"].reshape(clips, kept)
+    assert results["clip_len"] == kept
+    for number, clip in enumerate(found):
+        places = [round(Fraction(k * length, kept + 1)) for k in range(1, kept + 1)]
+        places = list(range(length)) if kept == length else places
+        assert clip.tolist() == [3 * (number * length + place) for place in places]
+
+
+def sample(total: int, fps: float = 30, start_index: int = 0, **transform) -> np.ndarray:
+    built = TRANSFORMS.build(transform)
+    results = built({"total_frames": total, "avg_fps": fps, "start_index": start_index})
+    assert results["clip_len"] == transform["clip_len"]
+    return results["frame_inds"].reshape(results["num_clips"], -1)
+
+
+def test_span_of_the_official_code() -> None:
+    """The step of 8 x 32 is 255 / 7, in PySlowFast torch's linspace rounded down."""
+    span = {"type": "SpanFrames", "clip_len": 8, "frame_interval": 32, "test_mode": True}
+    expected = torch.linspace(0, 255, 8).long().numpy()
+    np.testing.assert_array_equal(sample(300, **span), expected[None])
+    np.testing.assert_array_equal(expected, [0, 36, 72, 109, 145, 182, 218, 255])
+    # At 25 frames per second the span is 213.3 frames, and clips start at k / K of the other 86.7.
+    found = sample(300, fps=25, num_clips=3, **span)
+    step = (256 * 25 / 30 - 1) / 7
+    for k, clip in enumerate(found):
+        start = (300 - 256 * 25 / 30) * k / 3
+        np.testing.assert_array_equal(clip, np.floor(start + step * np.arange(8)))
+    # In shorter videos the last frame is repeated.
+    np.testing.assert_array_equal(sample(100, start_index=1, **span)[0][:4], [1, 37, 73, 100])
+    np.testing.assert_array_equal(sample(100, start_index=1, **span)[0][4:], [100] * 4)
+
+
+def test_spans_in_training_start_wherever_they_fit() -> None:
+    np.random.seed(0)
+    span = {"type": "SpanFrames", "clip_len": 4, "frame_interval": 5, "target_fps": None}
+    found = np.concatenate([sample(30, **span) for _ in range(300)])
+    assert set(found[:, 0]) == set(range(10))  # starts are uniform below 10
+    assert {int(np.ptp(clip)) for clip in found} == {19}
+
+
+def test_tiles_follow_each_other() -> None:
+    tile = {"type": "TileFrames", "clip_len": 3, "frame_interval": 4}
+    found = sample(36, **tile)
+    np.testing.assert_array_equal(found.flatten(), np.arange(0, 36, 4))
+    # A remainder of at least half a clip gets one, a shorter one does not.
+    np.testing.assert_array_equal(sample(42, **tile)[3], [36, 40, 41])
+    assert len(sample(41, **tile)) == 3
+    np.testing.assert_array_equal(sample(2, start_index=1, **tile), [[1, 2, 2]])
+    part = TRANSFORMS.build(tile)({"total_frames": 36, "start_index": 0, "tiles": (1, 2)})
+    np.testing.assert_array_equal(part["frame_inds"], np.arange(12, 36, 4))
+
+
+def test_tiles_of_the_paper() -> None:
+    """TimeSformer, Table 8: clips that cover 410 seconds at 30 frames per second."""
+    counts = [count_tiles(410 * 30, frames * 32) for frames in (8, 32, 64, 96)]
+    assert counts == [48, 12, 6, 4]
+
+
+@pytest.mark.parametrize(
+    ("transform", "match"),
+    [
+        (
+            {"type": "SpanFrames", "clip_len": 0, "frame_interval": 4},
+            "clip_len must be at least 1, got 0",
+        ),
+        (
+            {"type": "TileFrames", "clip_len": 8, "frame_interval": 0},
+            "frame_interval must be at least",
+        ),
+        (
+            {"type": "SegmentFrames", "clip_len": 8, "num_clips": 4, "test_mode": True},
+            "most 3 in testing, got 4",
+        ),
+        ({"type": "UniformFrames", "num_frames": 0}, "num_frames must be at least 1, got 0"),
+    ],
+)
+def test_invalid_arguments(transform: dict, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        TRANSFORMS.build(transform)
+
+
+def test_segments_of_the_official_code() -> None:
+    """Views 1, 2, 3 of Something-Something are middles, starts and ends of the segments."""
+    segment = {"type": "SegmentFrames", "clip_len": 4, "test_mode": True}
+    # 29 / 4 = 7.25 frames per segment: 0-7, 7-14, 14-22, 22-29 (14.5 and 21.75 are rounded).
+    found = sample(30, num_clips=3, **segment)
+    np.testing.assert_array_equal(found, [[3, 10, 18, 25], [0, 7, 14, 22], [7, 14, 22, 29]])
+    np.testing.assert_array_equal(sample(30, num_clips=2, **segment), found[:2])
+    np.testing.assert_array_equal(sample(30, start_index=5, **segment), found[:1] + 5)
+    np.testing.assert_array_equal(sample(2, **segment), [[0, 0, 0, 1]])  # 0-0, 0-0, 0-1, 1-1
+
+
+def test_segments_in_training_are_drawn_from_all_frames() -> None:
+    np.random.seed(0)
+    segment = {"type": "SegmentFrames", "clip_len": 4}
+    found = np.concatenate([sample(30, num_clips=2, **segment) for _ in range(200)])
+    ranges = [set(range(0, 8)), set(range(7, 15)), set(range(14, 23)), set(range(22, 30))]
+    assert [set(column) for column in found.T] == ranges
+
+
+def test_uniform_frames_of_each_clip() -> None:
+    uniform = TRANSFORMS.build({"type": "UniformFrames", "num_frames": 3})
+    inds = np.concatenate([100 + 2 * np.arange(8), 200 + 2 * np.arange(8)])
+    out = uniform({"frame_inds": inds, "clip_len": 8})
+    # round(k 8 / 4) = 2, 4, 6
+    assert out["frame_inds"].tolist() == [104, 108, 112, 204, 208, 212]
+    assert out["clip_len"] == 3
+    with pytest.raises(ValueError, match="clip has 8 frames, cannot keep num_frames=9"):
+        TRANSFORMS.build({"type": "UniformFrames", "num_frames": 9})(
+            {"frame_inds": inds, "clip_len": 8}
+        )
+
+
+def test_uniform_frames_can_keep_all() -> None:
+    uniform = TRANSFORMS.build({"type": "UniformFrames", "num_frames": 4})
+    out = uniform({"frame_inds": np.array([3, 5, 7, 9]), "clip_len": 4})
+    assert out["frame_inds"].tolist() == [3, 5, 7, 9]
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [SpanFrames(4, 2), SpanFrames(4, 2, test_mode=True), SegmentFrames(4), TileFrames(4, 2)],
+    ids=repr,
+)
+def test_a_video_without_frames_is_named(transform) -> None:
+    with pytest.raises(ValueError, match="empty.mp4 has no frames"):
+        transform(dict(total_frames=0, start_index=0, avg_fps=30, filename="empty.mp4"))
+
+
+def test_settings_are_shown() -> None:
+    assert repr(TileFrames(4)) == "TileFrames(clip_len=4, frame_interval=1)"

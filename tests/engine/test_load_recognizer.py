@@ -1,0 +1,52 @@
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+
+from mmvidformer.engine.loading import load_recognizer
+from mmvidformer.registry import MODELS
+
+
+@pytest.fixture
+def cfg() -> Config:
+    return Config.fromfile(Path(__file__).parents[1] / "tools" / "tiny_vivit.py")
+
+
+@pytest.fixture
+def model(cfg: Config) -> torch.nn.Module:
+    torch.manual_seed(0)
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        return MODELS.build(cfg.model).eval()
+
+
+@pytest.fixture
+def checkpoint(model: torch.nn.Module, tmp_path: Path) -> str:
+    path = tmp_path / "tiny.pth"
+    torch.save({"meta": {}, "state_dict": model.state_dict()}, path)
+    return str(path)
+
+
+def test_weights_are_the_checkpoints(cfg, model, checkpoint) -> None:
+    loaded = load_recognizer(cfg, checkpoint)
+    assert not loaded.training
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(loaded.state_dict()[name], value)
+
+
+def test_a_checkpoint_that_does_not_fit_is_refused(cfg, model, checkpoint) -> None:
+    state = model.state_dict()
+    torch.save({k: v for k, v in state.items() if "cls_head" not in k}, checkpoint)
+    assert load_recognizer(cfg, checkpoint, head=False)
+    with pytest.raises(ValueError, match=r"tiny.pth.*cls_head.fc_cls.weight"):
+        load_recognizer(cfg, checkpoint)
+    torch.save({**state, "neck.w": torch.zeros(1)}, checkpoint)
+    with pytest.raises(ValueError, match=r"tiny.pth.*neck.w"):
+        load_recognizer(cfg, checkpoint)
+    cfg.model.backbone.arch.embed_dims = 24
+    torch.save(state, checkpoint)
+    with pytest.raises(ValueError, match=r"tiny.pth.*and \d+ more"):
+        load_recognizer(cfg, checkpoint)
+    with pytest.raises(FileNotFoundError, match="no.pth"):
+        load_recognizer(cfg, "no.pth")

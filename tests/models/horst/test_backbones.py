@@ -1,0 +1,56 @@
+"""Frame backbones: freezing, and sizes of frames."""
+
+import pytest
+import torch
+from torch import nn
+
+from mmvidformer.models import BNInception, ConvStem, StoredMaps, TimmFrames
+
+
+def test_bn_inception_of_a_small_frame() -> None:
+    net = BNInception()
+    assert net(torch.zeros(1, 3, 64, 96)).shape == (1, 1024, 2, 3)
+    blocks = {name: block.out_channels for name, block in net.blocks.items()}
+    assert list(blocks.values()) == [256, 320, 576, 576, 576, 608, 608, 1056, 1024, 1024]
+
+
+def test_bn_inception_accepts_454_columns_and_not_456() -> None:
+    with torch.device("meta"):
+        net = BNInception()
+        assert net(torch.zeros(1, 3, 256, 454)).shape == (1, 1024, 8, 14)
+        with pytest.raises(ValueError, match=r"maps of 32 x 57; .*256 x 454"):
+            net(torch.zeros(1, 3, 256, 456))
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_frozen_networks_keep_weights_and_statistics(frozen: bool) -> None:
+    torch.manual_seed(0)
+    for net in (BNInception(frozen=frozen), TimmFrames("resnet10t", frozen=frozen)):
+        net.train()
+        before = {name: value.clone() for name, value in net.named_buffers()}
+        frames = torch.randn(2, 3, 64, 64, requires_grad=True)
+        maps = net(frames)
+        assert maps.requires_grad != frozen
+        same = all(torch.equal(before[name], value) for name, value in net.named_buffers())
+        assert same == frozen
+        assert all(parameter.requires_grad != frozen for parameter in net.parameters())
+        assert any(m.training for m in net.modules() if isinstance(m, nn.BatchNorm2d)) != frozen
+
+
+@pytest.mark.parametrize("name", ["resnet10t", "swin_tiny_patch4_window7_224"])
+def test_timm_returns_the_last_map_with_channels_first(name: str) -> None:
+    with torch.device("meta"):
+        net = TimmFrames(name)
+        shape = net(torch.zeros(1, 3, 224, 224)).shape
+    assert shape == (1, net.out_channels, 7, 7)
+
+
+def test_stem_divides_the_sides_by_four() -> None:
+    stem = ConvStem(16)
+    assert stem(torch.zeros(1, 3, 24, 32)).shape == (1, 16, 6, 8)
+    assert sum(p.numel() for p in stem.parameters()) == 9 * 16 * (3 + 16) + 4 * 16
+
+
+def test_stored_maps_are_unchanged() -> None:
+    maps = torch.randn(1, 5, 2, 2)
+    assert torch.equal(StoredMaps(5)(maps), maps)

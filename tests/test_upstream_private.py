@@ -1,0 +1,107 @@
+"""Private names of other projects: where each is used, and what breaks without it."""
+
+import ast
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# module, name: the rooms that import it, and what it needs it for
+IMPORTED = {
+    ("mmengine._strategy", "FSDPStrategy"): ("engine", "--strategy fsdp"),
+    ("torch.distributed._shard.sharded_tensor", "ShardedTensor"): (
+        "engine",
+        "sharded checkpoints of --strategy fsdp",
+    ),
+    ("numpy._core", "multiarray"): ("compat", "loading checkpoints of MMEngine"),
+    ("torch._subclasses.fake_tensor", "FakeTensorMode"): ("analysis", "the memory estimate"),
+    ("torch.utils._python_dispatch", "TorchDispatchMode"): ("analysis", "the memory estimate"),
+    ("torch.utils._pytree", "tree_map"): ("models", "testing many views in parts"),
+    ("torch.utils._pytree", "tree_map_only"): ("analysis compat", "scores in float32"),
+}
+# class, attribute: the file that uses it, and what it needs it for
+ATTRIBUTES = {
+    ("mmengine.config.Config", "_get_cfg_path"): (
+        "compat/config_names.py",
+        "configs by the name mmvidformer::",
+    ),
+    ("mmengine.hooks.CheckpointHook", "_save_best_checkpoint"): (
+        "engine/checkpointing/hook.py",
+        "keeping the best checkpoint until the next is written",
+    ),
+    ("mmengine.hooks.CheckpointHook", "_save_checkpoint_with_step"): (
+        "engine/checkpointing/hook.py",
+        "keeping outdated checkpoints until the next is written",
+    ),
+    ("mmengine.runner.Runner", "_resume"): (
+        "engine/checkpointing/hook.py",
+        "resuming in the middle of an epoch",
+    ),
+    ("mmengine.runner.FlexibleRunner", "_resume"): (
+        "engine/checkpointing/hook.py",
+        "resuming sharded training in the middle of an epoch",
+    ),
+    ("mmengine.runner.EpochBasedTrainLoop", "_epoch"): (
+        "engine/checkpointing/loop.py",
+        "resuming in the middle of an epoch",
+    ),
+    ("mmengine.runner.EpochBasedTrainLoop", "_iter"): (
+        "engine/checkpointing/loop.py",
+        "resuming in the middle of an epoch",
+    ),
+    ("mmengine.optim.OptimWrapper", "_inner_count"): (
+        "engine/training_guard.py",
+        "skipping steps while gradients accumulate",
+    ),
+}
+
+
+def private_imports() -> dict[tuple[str, str], list[str]]:
+    """Files by the private names that they import from other projects."""
+    found: dict = {}
+    for folder in ("mmvidformer", "tools", "benchmarks", "stress"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if ".mim" in path.parts:
+                continue
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Import):
+                    names = [(alias.name, "") for alias in node.names]
+                elif isinstance(node, ast.ImportFrom):
+                    names = [(node.module or "", alias.name) for alias in node.names]
+                else:
+                    continue
+                for module, name in names:
+                    parts = [*module.split("."), name]
+                    private = any(re.match("_[^_]", part) for part in parts)
+                    if private and parts[0] != "mmvidformer":
+                        place = str(path.relative_to(ROOT / folder))
+                        found.setdefault((module, name), []).append(place)
+    return found
+
+
+def test_private_names_are_imported_in_one_place() -> None:
+    found = private_imports()
+    assert found.keys() == IMPORTED.keys()
+    for key, paths in found.items():
+        assert " ".join(sorted(path.split("/")[0] for path in paths)) == IMPORTED[key][0], key
+
+
+@pytest.mark.parametrize("module, name", IMPORTED)
+def test_private_modules_are_there(module: str, name: str) -> None:
+    room, purpose = IMPORTED[module, name]
+    there = hasattr(importlib.import_module(module), name)
+    assert there, f"{module}.{name} is gone; mmvidformer/{room} needs it for {purpose}"
+
+
+@pytest.mark.parametrize("owner, attribute", ATTRIBUTES)
+def test_private_attributes_are_there(owner: str, attribute: str) -> None:
+    path, purpose = ATTRIBUTES[owner, attribute]
+    module, _, name = owner.rpartition(".")
+    source = inspect.getsource(getattr(importlib.import_module(module), name))
+    there = re.search(rf"\.{attribute}\b", source)
+    assert there, f"{owner}.{attribute} is gone; mmvidformer/{path} needs it for {purpose}"
+    assert attribute in (ROOT / "mmvidformer" / path).read_text(), "remove this row"

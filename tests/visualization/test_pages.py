@@ -1,0 +1,77 @@
+"""Pages: frame, overlay, past frames and bars are where they should be."""
+
+import numpy as np
+import pytest
+
+from mmvidformer.apis import Prediction, StreamFrame
+from mmvidformer.visualization.pages import Bars, draw_page, prediction_bars, stream_bars
+
+BARS = [Bars("next verb", [("put", 0.5), ("take", 0.25)])]
+
+
+def gray(level: int) -> np.ndarray:
+    """A gray frame of 40 x 60 pixels, which is shown as 360 x 540."""
+    return np.full((40, 60, 3), level, np.uint8)
+
+
+def prediction(**options: object) -> Prediction:
+    scores = {"verb": np.array([0.7, 0.1, 0.2]), "action": np.array([0.4, 0.6])}
+    names = {"verb": ["put", "take", "wash"], "action": ["put cup", "wash pan"]}
+    return Prediction(scores, scores, names, **options)
+
+
+def test_a_page_shows_the_frame_and_bars() -> None:
+    page = draw_page(gray(100), "0.00 s, frame 0", BARS)
+    assert page.shape == (28 + 360, 540 + 300, 3)
+    assert (page[28:, :540] == 100).all()
+    assert page[:28, :540].max() > 200  # the heading
+    lengths = [(page[y, 540:, 2] > 150).sum() for y in (28 - 8 + 24 - 15, 28 - 8 + 48 - 15)]
+    assert lengths[0] == pytest.approx(2 * lengths[1], abs=3)
+
+
+def test_overlay_and_past_frames_are_beside_and_below() -> None:
+    past = [(gray(50), "0.20"), (gray(150), "0.80")]
+    page = draw_page(gray(100), "", BARS, gray(200), "legend", past, columns=4)
+    assert page.shape == (28 + 360 + 180 + 24, 2 * 540 + 300, 3)
+    assert (page[28:388, 540:1080] == 200).all()
+    assert page[:28, 540:1080].max() > 200  # the legend
+    below = page[388 + 90, [135, 405, 675, 945], 0]  # 4 columns of 270; drawn from the right
+    assert below.tolist() == [24, 24, 50, 150]
+    assert page[-24:, 540:1080].max() > 200  # the weights
+    empty = draw_page(gray(100), "", BARS, gray(200), "legend", columns=4)
+    assert empty.shape == page.shape  # all pages of a video have one size
+
+
+def test_pages_are_as_high_as_their_classes_need() -> None:
+    many = [Bars("x", [(str(i), 0.1) for i in range(20)])] * 2
+    page = draw_page(gray(0), "", many)
+    assert len(page) > 2 * 20 * 24
+    assert page[-60:, 540:].max() > 150  # the last class is there
+
+
+@pytest.mark.parametrize(("height", "shown"), [(101, 360), (480, 480), (1080, 720)])
+def test_frames_are_shown_at_a_readable_size(height: int, shown: int) -> None:
+    page = draw_page(np.zeros((height, 2 * height, 3), np.uint8), "", BARS)
+    assert page.shape[:2] == (28 + shown, 2 * shown + 300)
+    assert not any(side % 2 for side in page.shape[:2])
+
+
+def test_bars_of_a_prediction() -> None:
+    verb, action = prediction_bars(prediction(seconds=(1.0, 2.5)), k=2)
+    assert verb == ("verb, 1.0 to 2.5 s", [("put", 0.7), ("wash", 0.2)])
+    assert action == ("action, 1.0 to 2.5 s", [("wash pan", 0.6), ("put cup", 0.4)])
+    assert prediction_bars(prediction(), 1)[0].heading == "verb, whole video"
+    single = Prediction({"class": np.ones(1)}, {"class": np.ones(1)}, {"class": ["a"]})
+    assert prediction_bars(single, heading="clip 1") == [("clip 1", [("a", 1.0)])]
+
+
+def test_bars_of_a_stream() -> None:
+    times = tuple(prediction(ahead=seconds) for seconds in (1.0, 0.5))
+    by_time, verb, action = stream_bars(StreamFrame(0, 0.0, None, times), 1, ahead=0.6)
+    assert by_time.classes == [("1.00 s wash pan", 0.6), ("0.50 s wash pan", 0.6)]
+    assert verb == ("next verb in 0.50 s", [("put", 0.7)])
+    assert action.heading == "next action in 0.50 s"
+    verb, action = stream_bars(StreamFrame(0, 0.0, None, (prediction(),)), 1)
+    assert verb.heading == "next verb"
+    single = Prediction({"class": np.ones(1)}, {"class": np.ones(1)}, {"class": ["a"]})
+    assert stream_bars(StreamFrame(0, 0.0, None, (single,))) == [("so far", [("a", 1.0)])]
