@@ -164,7 +164,7 @@ def _build(cfg: Config, step: Step) -> tuple[nn.Module, Tensor]:
         backbone = MODELS.build({**cfg.model.backbone, "with_cp": step.with_cp})
         model = nn.Sequential(backbone, MODELS.build(cfg.model.cls_head)).train()
     if step.depth is not None:
-        del backbone.encoder.blocks[step.depth :]
+        del backbone.encoders[0].blocks[step.depth :]
     return model, torch.randn(step.batch, *clip_shape(cfg))
 
 

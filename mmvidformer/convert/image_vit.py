@@ -1,7 +1,6 @@
 """Initialize a video model from an image model, or from another video model of this package.
 
-This works on names only, for any model with ``embed``, ``encoder`` and, if any,
-``temporal_encoder``.
+This works on names only, for any ``VideoTransformer``.
 """
 
 import logging
@@ -194,13 +193,13 @@ def _check_sizes(
             " x ".join(str(side[key].shape[i]) for i in axes) for side in (wanted, weights)
         )
 
-    temporal = tuple(count_blocks(side, "temporal_encoder") for side in (wanted, weights))
+    second = tuple(count_blocks(side, "encoders.1") for side in (wanted, weights))
     pairs = {
-        "depth": tuple(count_blocks(side, "encoder") for side in (wanted, weights)),
-        "temporal depth": temporal if all(temporal) else (0, 0),
-        "width": shape("encoder.norm.weight", 0),
+        "depth": tuple(count_blocks(side, "encoders.0") for side in (wanted, weights)),
+        "depth of the second encoder": second if all(second) else (0, 0),
+        "width": shape("encoders.0.norm.weight", 0),
         "patch size": shape("embed.proj.weight", 3, 4),
-        "hidden width of the MLP": shape("encoder.blocks.0.mlp.fc1.weight", 0),
+        "hidden width of the MLP": shape("encoders.0.blocks.0.mlp.fc1.weight", 0),
     }
     if num_heads is not None:
         pairs["number of heads"] = (_num_heads(model), num_heads)

@@ -9,8 +9,8 @@ from mmvidformer.convert.feature_fixation import own_fixation
 from mmvidformer.convert.keymap import Conversion
 
 # Part of a weight's name that every backbone has, and the neck that can be trained on its own.
-SIGNS = ("encoder.blocks.0.sublayers.", "blocks.5b.branches.", "layers.0.encode.conv.")
-BACKBONE = ("embed.", "encoder.", "temporal_encoder.", "stem.", "blocks.")
+SIGNS = ("encoders.0.blocks.0.sublayers.", "blocks.5b.branches.", "layers.0.encode.conv.")
+BACKBONE = ("embed.", "encoders.", "stem.", "blocks.")
 NECK = ("layers.",)
 RECOGNIZER = ("backbone.", "neck.", "cls_head.")
 IGNORED = ("data_preprocessor.",)
@@ -78,7 +78,7 @@ def settings_of(result: Conversion) -> tuple[str, dict]:
         ("cls_head", classifier_settings, "cls_head.classifier.action.weight"),
         ("backbone", lambda _: {}, "backbone.blocks.5b.branches.1x1.conv.weight"),
         ("backbone", feature_fixation_settings, "backbone.embed.norm.weight"),
-        ("backbone", timesformer_settings, "backbone.encoder.pos_embed.hw"),
+        ("backbone", timesformer_settings, "backbone.encoders.0.pos_embed.hw"),
     ):
         if sign in result.state:
             return part, describe(result)
@@ -87,12 +87,12 @@ def settings_of(result: Conversion) -> tuple[str, dict]:
 
 def _arch(result: Conversion) -> dict:
     dim = result.state["backbone.embed.proj.weight"].shape[0]
-    hidden = result.state["backbone.encoder.blocks.0.mlp.fc1.weight"].shape[0]
+    hidden = result.state["backbone.encoders.0.blocks.0.mlp.fc1.weight"].shape[0]
     ratio = hidden / dim
     if int(dim * ratio) != hidden:  # the quotient was rounded down
         ratio = math.nextafter(ratio, math.inf)
     heads = {} if result.num_heads is None else {"num_heads": result.num_heads}
-    depth = count_blocks(result.state, "backbone.encoder")
+    depth = count_blocks(result.state, "backbone.encoders.0")
     return dict(embed_dims=dim, depth=depth, mlp_ratio=ratio, **heads)
 
 
@@ -151,7 +151,7 @@ def feature_fixation_settings(result: Conversion) -> dict:
     return dict(
         arch=_arch(result),
         attention=result.scheme,
-        clip_len=result.state["backbone.encoder.pos_embed.t"].shape[1],
+        clip_len=result.state["backbone.encoders.0.pos_embed.t"].shape[1],
         patch_size=result.state["backbone.embed.proj.weight"].shape[-1],
         fixation=own_fixation(result.state),
     )
@@ -160,8 +160,8 @@ def feature_fixation_settings(result: Conversion) -> dict:
 def timesformer_settings(result: Conversion) -> dict:
     """Infer the arguments of ``TimeSformer``; ``clip_len`` is 1 without a table over time."""
     patch = result.state["backbone.embed.proj.weight"].shape[-1]
-    rows, columns = result.state["backbone.encoder.pos_embed.hw"].shape[2:4]
-    times = result.state.get("backbone.encoder.pos_embed.t")
+    rows, columns = result.state["backbone.encoders.0.pos_embed.hw"].shape[2:4]
+    times = result.state.get("backbone.encoders.0.pos_embed.t")
     return dict(
         arch=_arch(result),
         attention=result.scheme,
@@ -181,13 +181,13 @@ def vivit_settings(result: Conversion) -> dict:
         ValueError: If the weights are those of another model.
     """
     state = result.state
-    for name in ("backbone.embed.proj.weight", "backbone.encoder.pos_embed.thw"):
+    for name in ("backbone.embed.proj.weight", "backbone.encoders.0.pos_embed.thw"):
         if name not in state:
             raise ValueError(f"the weights are not those of a ViViT: {name} is missing")
     _, _, *tubelet = state["backbone.embed.proj.weight"].shape
-    table = state["backbone.encoder.pos_embed.thw"]
+    table = state["backbone.encoders.0.pos_embed.thw"]
     frames, rows, columns = table.shape[1:4]
-    times = state.get("backbone.temporal_encoder.pos_embed.thw")
+    times = state.get("backbone.encoders.1.pos_embed.thw")
     frames = frames if times is None else times.shape[1]
     scheme = {} if result.scheme is None else {"scheme": result.scheme}
     return dict(
@@ -196,6 +196,6 @@ def vivit_settings(result: Conversion) -> dict:
         img_size=(rows * tubelet[1], columns * tubelet[2]),
         clip_len=frames * tubelet[0],
         tubelet=tuple(tubelet),
-        temporal_depth=count_blocks(state, "backbone.temporal_encoder"),
-        pool="cls" if "backbone.encoder.cls_token" in state else "mean",
+        temporal_depth=count_blocks(state, "backbone.encoders.1"),
+        pool="cls" if "backbone.encoders.0.cls_token" in state else "mean",
     )

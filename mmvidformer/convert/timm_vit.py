@@ -20,7 +20,7 @@ BLOCK = (
 
 
 def _rules(grid: Grid, cls: bool) -> list[Rule]:
-    ours = "backbone.encoder"
+    ours = "backbone.encoders.0"
     rules = [
         Rule(("patch_embed.proj.weight",), ("backbone.embed.proj.weight",), ADD_TIME),
         Rule(("patch_embed.proj.bias",), ("backbone.embed.proj.bias",)),
