@@ -1,9 +1,10 @@
-"""Configs: finding and reading them, and what several rooms need to know of one."""
+"""Configs: finding and reading them, and what several packages need to know of one."""
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from textwrap import shorten
 
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
@@ -11,6 +12,9 @@ from mmengine.registry import DefaultScope
 from mmvidformer.compat.config_names import config_folder
 from mmvidformer.lookup import look_up
 from mmvidformer.registry import MODELS
+
+# Files that MMEngine reads as configs.
+CONFIG_SUFFIXES = (".py", ".json", ".yaml", ".yml")
 
 
 def list_configs() -> list[str]:
@@ -22,13 +26,13 @@ def get_config(name: str) -> Config:
     """Read a shipped config.
 
     Args:
-        name: Its name, with or without ``.py``.
+        name: Name of the config, with or without ``.py``.
 
     Returns:
         The config with its bases merged.
 
     Raises:
-        KeyError: If there is no such config; the message suggests similar names.
+        KeyError: If there is no such config. The message suggests similar names.
     """
     stem = look_up(list_configs(), name.removesuffix(".py"), "shipped config")
     return Config.fromfile(config_folder() / f"{stem}.py")
@@ -42,11 +46,35 @@ def load_config(name: str, options: Mapping[str, object] | None = None) -> Confi
         options: Overrides by dotted key, as given to ``--cfg-options``.
 
     Raises:
-        KeyError: If there is no such config; the message suggests similar names.
+        KeyError: If there is no such config. The message suggests similar names.
+        ValueError: If the file is not a config, or the overrides do not fit it.
     """
-    cfg = Config.fromfile(name) if Path(name).is_file() else get_config(config_name(name))
-    cfg.merge_from_dict(dict(options or {}))
+    cfg = _read_file(name) if Path(name).is_file() else get_config(config_name(name))
+    merge_overrides(cfg, options)
     return cfg
+
+
+def merge_overrides(cfg: Config, options: Mapping[str, object] | None) -> None:
+    """Merge overrides by dotted key into a config, in place.
+
+    Raises:
+        ValueError: If a key does not fit the config.
+    """
+    try:
+        cfg.merge_from_dict(dict(options or {}))
+    except (KeyError, TypeError) as error:
+        reason = shorten(str(error.args[0]), 150, placeholder=" ...")
+        raise ValueError(f"overrides {', '.join(options)} do not fit: {reason}") from error
+
+
+def _read_file(name: str) -> Config:
+    if Path(name).suffix not in CONFIG_SUFFIXES:
+        raise ValueError(f"a config must be a {', '.join(CONFIG_SUFFIXES)} file, got {name}")
+    try:
+        return Config.fromfile(name)
+    except Exception as error:  # a config is a program
+        reason = (str(error).splitlines() or [""])[0]
+        raise ValueError(f"{name} cannot be read: {type(error).__name__}: {reason}") from error
 
 
 def config_name(name: str) -> str:
@@ -55,13 +83,13 @@ def config_name(name: str) -> str:
 
 
 def type_name(part: object) -> str:
-    """Class name of a config's part, or of a ``type`` in one, without its scope."""
+    """Class name of a part of a config, or of the ``type`` in one, without its scope."""
     kind = part.get("type") if isinstance(part, Mapping) else part
     return kind.rpartition(".")[2] if isinstance(kind, str) else getattr(kind, "__name__", "")
 
 
 def config_scope(cfg: Config) -> AbstractContextManager:
-    """Context in which a config's names are looked up, its ``default_scope``."""
+    """Context in which names are looked up in the ``default_scope`` of a config."""
     return DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction"))
 
 
@@ -76,19 +104,19 @@ def leaf_datasets(dataset: Mapping) -> Iterator[dict]:
 
 
 def pipelines(dataset: Mapping) -> Iterator[list[dict]]:
-    """Pipelines of a dataset's config and of those that it wraps."""
+    """Pipelines of a dataset config and of the datasets that it wraps."""
     for leaf in leaf_datasets(dataset):
         if leaf.get("pipeline"):
             yield leaf["pipeline"]
 
 
 def is_recurrent(cfg: Config) -> bool:
-    """Whether the model goes from frame to frame, as HORST does in its neck."""
+    """Whether the model processes one frame after the other, as HORST does in its neck."""
     return "neck" in cfg.model
 
 
 def clip_shape(cfg: Config) -> tuple[int, int, int, int]:
-    """Shape (3, T, H, W) of the clips that a config's backbone is built for."""
+    """Shape (3, T, H, W) of the clips that the backbone of a config is built for."""
     backbone = cfg.model.backbone
     defaults = inspect.signature(MODELS.get(backbone.type)).parameters
     frames, size = (backbone.get(k, defaults[k].default) for k in ("clip_len", "img_size"))
@@ -97,17 +125,27 @@ def clip_shape(cfg: Config) -> tuple[int, int, int, int]:
 
 
 def frame_shape(cfg: Config) -> tuple[int, int, int]:
-    """Shape (3, H, W) of the frames that a config's test pipeline makes.
+    """Shape (3, H, W) of the frames that the test pipeline of a config makes.
 
     Raises:
         ValueError: If no transform sets a size.
     """
     for pipeline in pipelines(cfg.test_dataloader.dataset):
-        for transform in reversed(pipeline):
-            if "crop_size" in transform:
-                side = transform["crop_size"]
-                return (3, side, side) if isinstance(side, int) else (3, *side)
-            if "scale" in transform and not transform.get("keep_ratio", True):
-                width, height = transform["scale"]
-                return 3, height, width
+        size = frame_size(pipeline)
+        if size is not None:
+            return 3, *size
     raise ValueError("no transform of the test pipeline sets the size of a frame; give the size")
+
+
+def frame_size(pipeline: Sequence[Mapping]) -> tuple | None:
+    """Height and width of the frames that a pipeline makes; None if they depend on the video."""
+    for transform in reversed(pipeline):
+        name = type_name(transform)
+        crop = transform.get("crop_size", transform.get("size"))
+        if name.endswith("Crop") and crop is not None:
+            return tuple(reversed(crop)) if isinstance(crop, Sequence) else (crop, crop)
+        if name in ("Resize", "RandomRescale", "RandomResizedCrop", "MultiScaleCrop"):
+            scale = transform.get("scale")
+            fixed = isinstance(scale, Sequence) and not transform.get("keep_ratio", True)
+            return (scale[1], scale[0]) if fixed else None
+    return None

@@ -75,9 +75,8 @@ HOOKS = _child(
     "mmaction.engine",
     "mmvidformer.engine.bad_videos",
     "mmvidformer.engine.checkpointing.hook",
-    "mmvidformer.engine.data_root",
     "mmvidformer.engine.optim.compile",
-    "mmvidformer.engine.preflight",
+    "mmvidformer.engine.preflight.hook",
     "mmvidformer.engine.training_guard",
 )
 LOOPS = _child("loop", _mmaction.LOOPS, "mmaction.engine", "mmvidformer.engine.checkpointing.loop")

@@ -1,9 +1,9 @@
-"""Give files that would run code to every entry point that reads weights, and look whether they do.
+"""Give files that would run code to every entry point that reads weights.
 
     python -m stress.hostile_files --out hostile.csv
 
 Each file holds a payload that writes a marker file. Prints a table: entry point, file, what the
-user saw, whether the payload ran. Ends with status 1 if one ran, or a hostile pickle was
+user saw, whether the payload ran. The exit status is 1 if a payload ran or a hostile pickle was
 accepted. Needs a system with fork (Linux, macOS).
 """
 
@@ -29,6 +29,7 @@ from mmengine.runner import load_checkpoint
 from tqdm import tqdm
 
 from mmvidformer.convert import init_from_image
+from mmvidformer.engine.launch import run_tool
 from mmvidformer.models import ViViT
 from mmvidformer.registry import MODELS
 
@@ -44,7 +45,7 @@ from stress.tiny_run import fork, prepare, write_config  # noqa: E402
 
 
 class Call:
-    """Is unpickled as a call of a function."""
+    """An object that calls a function when it is unpickled."""
 
     def __init__(self, function: Callable, *args: object) -> None:
         self.call = function, args
@@ -54,12 +55,12 @@ class Call:
 
 
 def touch(mark: Path) -> str:
-    """Shell command of the payload."""
+    """Shell command of a payload."""
     return f"touch {mark}"
 
 
 def payloads(mark: Path) -> dict[str, object]:
-    """Objects that run code when they are unpickled, by what they go through."""
+    """Objects that run code when they are unpickled, by the function that they call."""
     code = f"open({str(mark)!r}, 'w').close()"
     return {
         "os.system": Call(os.system, touch(mark)),
@@ -73,7 +74,7 @@ def payloads(mark: Path) -> dict[str, object]:
 
 
 def hostile_files(folder: Path, mark: Path) -> dict[str, Path]:
-    """Write each kind of file; gives them by a description."""
+    """Write each kind of file, and return the paths by description."""
     found: dict[str, Path] = {}
     for number, (name, payload) in enumerate(payloads(mark).items()):
         content = dict(state_dict=dict(weight=payload), meta=dict(epoch=0, iter=0))
@@ -103,7 +104,7 @@ def hostile_files(folder: Path, mark: Path) -> dict[str, Path]:
 
 
 def _getattr_of_os(mark: Path) -> bytes:
-    """A torch file whose pickle is written by hand: ``getattr(os, 'system')('touch mark')``."""
+    """A torch file with a handwritten pickle: ``getattr(os, 'system')('touch mark')``."""
     code = b"\x80\x02cbuiltins\ngetattr\n(cbuiltins\n__import__\n(X\x02\x00\x00\x00ostR"
     code += b"X\x06\x00\x00\x00systemtR(X" + len(touch(mark)).to_bytes(4, "little")
     code += touch(mark).encode() + b"tR."
@@ -116,7 +117,7 @@ def _getattr_of_os(mark: Path) -> bytes:
 
 
 def entries(config: Path, folder: Path) -> dict[str, Callable[[Path], object]]:
-    """What a user does with a file, by name."""
+    """What users do with a checkpoint, by name."""
     out = folder / "out"
     cfg = Config.fromfile(config)
     work = ["--work-dir", str(out)]
@@ -128,7 +129,7 @@ def entries(config: Path, folder: Path) -> dict[str, Callable[[Path], object]]:
         train([str(config), *work, "--resume"])
 
     def from_address(path: Path) -> None:
-        # A file that was downloaded before is not fetched again.
+        # A file that exists is not downloaded again.
         there = folder / "hub" / "checkpoints"
         there.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, there / path.name)
@@ -168,13 +169,12 @@ def entries(config: Path, folder: Path) -> dict[str, Callable[[Path], object]]:
 def try_file(
     action: Callable[[Path], object], path: Path, mark: Path, log: Path
 ) -> tuple[str, str]:
-    """Let a child process read a file; gives what the user saw, and whether the payload ran."""
+    """Read a file in a child process; return what the user saw and whether the payload ran."""
     mark.unlink(missing_ok=True)
     log.unlink(missing_ok=True)
 
     def read() -> None:
-        if action(path):
-            raise SystemExit(1)
+        raise SystemExit(run_tool(lambda: _status(action(path))))
 
     child = fork(read, log)
     deadline, status = time.monotonic() + 120, None
@@ -188,18 +188,23 @@ def try_file(
         return "hangs", "no"
     ran = "YES" if mark.exists() else "no"
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    # Where the newest of a folder is taken, the file goes under another name.
-    telling = [line for line in lines if path.name in line or "is refused" in line]
-    last = telling[-1] if telling else ""
+    # With --resume alone the file has another name.
+    named = [line for line in lines if path.name in line or "is refused" in line]
+    last = named[-1] if named else ""
     if os.waitstatus_to_exitcode(status) == 0:
         return "accepted", ran
     refused = "refused" if "is refused" in last else "error"
-    named = last if last else (lines or [""])[-1]
-    return f"{refused}: {named.strip()[:160]}", ran
+    shown = last or (lines or [""])[-1]
+    return f"{refused}: {shown.strip()[:160]}", ran
+
+
+def _status(result: object) -> int:
+    """Exit status of a tool; other functions return something else."""
+    return result if isinstance(result, int) else 0
 
 
 def config_text(path: Path, mark: Path, config: Path) -> None:
-    """Write a checkpoint that is in order but for a config text that is a program."""
+    """Write a valid checkpoint whose config text is a program."""
     model = MODELS.build(Config.fromfile(config).model)
     text = f"import os\nos.system({touch(mark)!r})\n"
     meta = dict(epoch=0, iter=0, config=text, cfg=text)
@@ -212,13 +217,13 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", default="", help="entry points whose name has this in it")
+    parser.add_argument("--only", default="", help="run only entry points whose name contains this")
     parser.add_argument("--out", type=Path, help="write the table to this .csv file")
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Try all files at all entry points, and return the exit status."""
+    """Try all files at all entry points and return the exit status."""
     args = parse_args(argv)
     prepare()
     rows, bad = [], 0

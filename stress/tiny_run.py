@@ -1,4 +1,4 @@
-"""A tiny training run that the stress tools share: videos, config, and forks that begin at once."""
+"""A tiny training run for the stress tools: videos, config, and forks that start quickly."""
 
 import os
 import sys
@@ -67,11 +67,11 @@ log_level = "WARNING"
 
 
 def prepare() -> None:
-    """Import what a run uses, and use one thread, so that forked runs begin at once and safely."""
+    """Import what a run uses, and use one thread, so that forked runs start quickly and safely."""
     import decord  # noqa: F401
     import matplotlib.backends.backend_agg  # noqa: F401
 
-    Config(dict(a=1)).dump()  # reads the grammar that configs are formatted by
+    Config(dict(a=1)).dump()  # loads the grammar of the formatter
     torch.set_num_threads(1)
     cv2.setNumThreads(0)
     for registry in (MODELS, TRANSFORMS, METRICS, HOOKS, LOOPS):
@@ -79,7 +79,7 @@ def prepare() -> None:
 
 
 def write_config(folder: Path, epochs: int, interval: int) -> Path:
-    """Write videos and a config of a run that saves each ``interval`` steps; gives its path."""
+    """Write videos and the config of a run that saves every ``interval`` steps; return its path."""
     videos, config = folder / "videos", folder / "config.py"
     videos.mkdir()
     make_videos(videos)
@@ -105,7 +105,7 @@ def make_videos(folder: Path) -> None:
 
 
 def fork(action: Callable[[], None], log: Path) -> int:
-    """Run ``action`` in a child process, which writes to a log file; gives its number."""
+    """Run ``action`` in a child process with its output in a log file; return the process ID."""
     child = os.fork()
     if child:
         return child
@@ -116,6 +116,8 @@ def fork(action: Callable[[], None], log: Path) -> int:
         os.dup2(handle, 2)
         action()
         status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
     except BaseException:
         traceback.print_exc()
     finally:

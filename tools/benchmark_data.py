@@ -10,11 +10,10 @@ main process runs those of process "main".
 """
 
 import os
+import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
-
-from mmengine.config import DictAction
 
 from mmvidformer.analysis.data_loading import (
     Part,
@@ -27,6 +26,7 @@ from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import load_config
 from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.engine.decoding import set_video_backend
+from mmvidformer.engine.launch import add_model_arguments, run_tool
 from mmvidformer.visualization.plots import draw_parts
 
 
@@ -56,7 +56,7 @@ def compare(parts: Sequence[Part], model: float, workers: int, cores: int) -> st
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("config", help="config file, or name of a shipped config")
+    add_model_arguments(parser, checkpoint=False, device=False)
     parser.add_argument("--split", choices=["train", "val", "test"], default="train")
     parser.add_argument("--samples", type=int, default=32, help="samples to load (default 32)")
     parser.add_argument("--workers", type=int, help="dataloader workers; default: the config's")
@@ -66,7 +66,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     rate.add_argument("--clips-per-second", type=float, help="speed of the model, if known")
     parser.add_argument("--video-backend", choices=BACKENDS, help="library that decodes videos")
     parser.add_argument("--out", type=Path, help="folder for data.csv and data.png")
-    parser.add_argument("--cfg-options", nargs="+", action=DictAction, help="overrides KEY=VALUE")
     args = parser.parse_args(argv)
 
     cfg = load_config(args.config, args.cfg_options)
@@ -88,4 +87,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

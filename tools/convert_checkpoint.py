@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from mmvidformer.convert import convert_file
 from mmvidformer.convert.formats import OUTPUTS
+from mmvidformer.engine.launch import run_tool
 
 
 def _grid(text: str) -> tuple[int, int, int]:
@@ -52,4 +53,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tool(main))

@@ -25,7 +25,7 @@ from mmvidformer.apis import (
 from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
 from mmvidformer.datasets.video_files import find_videos
-from mmvidformer.engine.launch import add_model_arguments
+from mmvidformer.engine.launch import add_model_arguments, run_tool
 from mmvidformer.visualization.pages import draw_page, prediction_bars
 from mmvidformer.visualization.plots import draw_timeline
 from mmvidformer.visualization.videos import VideoOutput, check_display
@@ -178,4 +178,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tool(main))

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from mmengine.config import DictAction
 
 from mmvidformer.config import clip_shape, frame_shape, is_recurrent, load_config
+from mmvidformer.engine.launch import add_model_arguments, run_tool
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.export import ExportError, export, make_graph
 
@@ -23,7 +23,7 @@ from mmvidformer.export import ExportError, export, make_graph
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("config", help="config file, or name of a shipped config")
+    add_model_arguments(parser, checkpoint=False, device=False)
     parser.add_argument(
         "checkpoint", nargs="?", help="checkpoint file or URL (default: initial weights)"
     )
@@ -41,7 +41,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="inputs are pixels from 0 to 255, which the graph normalizes (default: normalized)",
     )
     parser.add_argument("--ahead", type=int, help="steps to look ahead, for anticipation")
-    parser.add_argument("--cfg-options", nargs="+", action=DictAction, help="overrides: key=value")
     args = parser.parse_args(argv)
     cfg = load_config(args.config, args.cfg_options)
     stream = is_recurrent(cfg)
@@ -63,4 +62,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tool(main))

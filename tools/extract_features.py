@@ -20,7 +20,7 @@ from mmvidformer.apis import VideoPipeline, backbone_features
 from mmvidformer.config import load_config
 from mmvidformer.datasets.video_files import find_videos
 from mmvidformer.engine.checkpointing.atomic import write_atomically
-from mmvidformer.engine.launch import add_model_arguments
+from mmvidformer.engine.launch import add_model_arguments, run_tool
 from mmvidformer.engine.loading import load_recognizer
 
 
@@ -101,4 +101,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tool(main))

@@ -1,7 +1,7 @@
 """Fine-tune on videos of your own: python tools/finetune.py --config NAME --data FOLDER.
 
-FOLDER has the lists that tools/data/make_annotations.py writes. The work dir gets the whole config
-(finetune/config.py), with which all other tools work, and the weights to start from (start.pth).
+FOLDER has the lists that tools/data/make_annotations.py writes. The work dir gets the complete
+config (finetune/config.py), with which all other tools work, and the start weights (start.pth).
 """
 
 import os
@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from mmengine.config import DictAction
-
-from mmvidformer.config import load_config
+from mmvidformer.config import config_name, load_config, merge_overrides
 from mmvidformer.datasets.own_videos import read_lists
+from mmvidformer.engine.launch import add_overrides, run_tool
+from mmvidformer.engine.preflight import WrongSetup, check
 from mmvidformer.finetune import Recipe, apply_recipe, start_from
 
 
@@ -27,86 +27,80 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--data", required=True, help="folder of the lists")
     parser.add_argument(
         "--weights",
-        help="checkpoint to start from, ours or of any project that tools/convert_checkpoint.py "
-        "knows; default: as the config says",
+        help="checkpoint to start from, of this project or any that tools/convert_checkpoint.py "
+        "reads (default: as in the config)",
     )
     parser.add_argument(
         "--work-dir", type=Path, help="default: work_dirs/<name of the config>_finetune"
     )
     parser.add_argument("--epochs", type=int, help="default: the config's")
+    parser.add_argument("--batch", type=int, help="batch size per process (default: the config's)")
     parser.add_argument(
-        "--batch", type=int, help="clips a process and step (default: the config's)"
+        "--procs", "--gpus", type=int, default=1, help="processes, one per GPU if there are GPUs"
     )
     parser.add_argument(
-        "--procs", "--gpus", type=int, default=1, help="processes, one a GPU if there are GPUs"
+        "--lr", type=float, help="learning rate (default: the config's, scaled with the batch)"
+    )
+    parser.add_argument("--freeze", action="store_true", help="train only the head (linear probe)")
+    parser.add_argument(
+        "--layer-decay", type=float, help="factor of the learning rate per layer, such as 0.75"
     )
     parser.add_argument(
-        "--lr", type=float, help="learning rate; default: the config's, scaled by the batch"
-    )
-    parser.add_argument("--freeze", action="store_true", help="train the head alone (linear probe)")
-    parser.add_argument(
-        "--layer-decay", type=float, help="factor of the rate from a layer to the one before: 0.75"
-    )
-    parser.add_argument(
-        "--patience", type=int, help="stop after so many validations without a better top-1"
+        "--patience", type=int, help="validations without a better top-1 before training stops"
     )
     parser.add_argument("--amp", action="store_true", help="mixed precision (bfloat16 on CPU)")
-    parser.add_argument("--workers", type=int, help="processes that read videos, for each process")
+    parser.add_argument("--workers", type=int, help="dataloader workers per process")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
-    parser.add_argument(
-        *("--cfg-options", "--set"),
-        nargs="+",
-        action=DictAction,
-        help="settings to change after all else, as key=value",
-    )
-    parser.add_argument("--force", action="store_true", help="start anew in a used work dir")
+    add_overrides(parser)
+    parser.add_argument("--force", action="store_true", help="start again in a used work dir")
     parser.add_argument("--prepare", action="store_true", help="write the config, do not train")
     return parser.parse_args(argv)
 
 
 def prepare(args: Namespace) -> Path:
-    """Write config and weights into the work dir, and print what they are."""
-    name = Path(args.config.removeprefix("mmvidformer::")).stem
-    work_dir = args.work_dir or Path("work_dirs") / f"{name}_finetune"
-    # Not in the work dir itself: there every run, also a test with other views, writes its own.
+    """Check the setup, write config and weights into the work dir, and print what they are."""
+    work_dir = args.work_dir or Path("work_dirs") / f"{config_name(args.config)}_finetune"
+    # Not in the work dir itself, where every run writes its own, also a test with other views.
     path = work_dir / "finetune" / "config.py"
     if path.exists() and not args.force:
         raise FileExistsError(
-            f"{path} is there already; tools/train.py {path} --resume goes on with that run, "
-            "--force starts anew"
+            f"{path} exists; tools/train.py {path} --resume resumes that run, --force starts again"
         )
     cfg, lists = load_config(args.config), read_lists(args.data)
     recipe = Recipe(**{field.name: getattr(args, field.name) for field in fields(Recipe)})
     counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
     print(f"{len(lists.classes)} classes; videos: {counts}")
     notes = apply_recipe(cfg, lists, recipe)
-    if args.cfg_options is not None:
-        cfg.merge_from_dict(args.cfg_options)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    merge_overrides(cfg, args.cfg_options)
+    cfg.work_dir = str(work_dir)
+    errors, warnings = check(cfg, ("train", "val"), args.procs)
+    if errors:
+        raise WrongSetup(errors, "nothing was written")
+    notes += [f"warning: {warning}" for warning in warnings]
     if args.weights:
         notes += start_from(cfg, args.weights, work_dir / "start.pth")
     else:
         start = cfg.model.get("backbone", {}).get("init_from")
         notes.append(f"no --weights: the backbone starts from {start or 'random weights'}")
-    cfg.work_dir = str(work_dir)
+    path.parent.mkdir(parents=True, exist_ok=True)
     cfg.dump(path)
     print("\n".join(notes))
     print(f"config: {path}", flush=True)
     return path
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Prepare, train, and say what comes next."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Prepare and train, print the commands that follow, and return the exit status."""
     args = parse_args(argv)
     path = prepare(args)
     if args.prepare:
-        return
+        return 0
     if args.procs > 1:
         script = Path(__file__).with_name("dist_train.sh")
         env = {"PYTHON": sys.executable, **os.environ}
         done = subprocess.run([script, path, str(args.procs)], env=env, check=False)
         if done.returncode:
-            raise SystemExit(done.returncode)
+            return done.returncode
     else:
         train = runpy.run_path(str(Path(__file__).with_name("train.py")))["main"]
         train([str(path)])
@@ -116,7 +110,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     checkpoint = (best or last)[-1]
     print(f"done; test:    python tools/test.py {path} {checkpoint}")
     print(f"      predict: python tools/demo.py {path} {checkpoint} VIDEO")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

@@ -5,6 +5,7 @@ checkpoint can be tested, loaded into other training, and resumed with --strateg
 of processes.
 """
 
+import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ import torch
 
 from mmvidformer.engine.checkpointing.atomic import write_atomically
 from mmvidformer.engine.checkpointing.shards import merge_shards
+from mmvidformer.engine.launch import run_tool
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -29,4 +31,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

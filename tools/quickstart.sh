@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
 # From a bare machine to a trained and tested model: environment, data, training, multi-view test,
-# and pictures of the last two.
+# and plots.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 start=$SECONDS
 bash tools/setup_env.sh lite
 PATH="$(cd "${VENV:-.venv}/bin" && pwd):$PATH"
-PYTHON=python # from here on the environment's
+PYTHON=python # that of the environment
 export PATH PYTHON
 echo "installed after $((SECONDS - start)) s"
 
 python tools/data/make_motion_dataset.py data/motion --preset easy
-echo "data made after $((SECONDS - start)) s"
+echo "data ready after $((SECONDS - start)) s"
 
 procs=$(python -c "import torch; print(torch.cuda.device_count() or 2)")
-# A batch of 16 clips in all, however many processes share it: the schedule is made for that.
+# The schedule is for a total batch size of 16.
 batch=$((procs < 16 ? 16 / procs : 1))
 bash tools/dist_train.sh configs/vivit_fe_motion.py "$procs" --seed 0 \
   --cfg-options train_dataloader.batch_size="$batch"
@@ -28,4 +28,4 @@ echo "tested after $((SECONDS - start)) s"
 python tools/visualizations/training_curves.py "$work" --names vivit_fe_motion --out "$work/curves.png"
 python tools/visualizations/confusion.py "$work/scores.npz" --out-dir "$work" \
   --classes data/motion/classes.txt
-echo "drawn after $((SECONDS - start)) s"
+echo "plotted after $((SECONDS - start)) s"

@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 bash tools/setup_env.sh lite,test
 PATH="$(cd "${VENV:-.venv}/bin" && pwd):$PATH"
-PYTHON=python # from here on the environment's
+PYTHON=python # that of the environment
 export PATH PYTHON
 ruff check .
 ruff format --check .

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Make the environment .venv and install the package into it: tools/setup_env.sh [EXTRAS]
-# On Python 3.11 the versions are those of constraints.txt, which CI runs; elsewhere the newest
-# that setup.cfg allows. Another folder: VENV=path; another Python: PYTHON=...
+# Create the environment .venv and install the package into it: tools/setup_env.sh [EXTRAS]
+# On Python 3.11 it installs the versions of constraints.txt, which CI uses; otherwise the newest
+# ones that setup.cfg allows. VENV=path sets another folder, PYTHON=... another Python.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 VENV=${VENV:-.venv}

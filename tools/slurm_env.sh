@@ -1,12 +1,15 @@
-# Read by slurm_*.sh, with their arguments and HERE set: the command that starts the tasks.
+# Sourced by slurm_*.sh, with their arguments and HERE set: the command that starts the tasks.
 PYTHON=${PYTHON:-python}
 GPUS=${GPUS:-8}
 GPUS_PER_NODE=${GPUS_PER_NODE:-8}
-CPUS_PER_TASK=${CPUS_PER_TASK:-5}
+# Room for the 8 dataloader workers of the configs, each of which has a helper process that reads.
+CPUS_PER_TASK=${CPUS_PER_TASK:-16}
 GRES=${GRES-gpu:$GPUS_PER_NODE}
-# Two jobs that share a node must not meet.
+# Jobs that share a node need different ports.
 export MASTER_PORT=${MASTER_PORT:-$((12000 + RANDOM % 20000))}
-export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$CPUS_PER_TASK}
+# Half of the cores but at most 8 are left to the workers.
+THREADS=$((CPUS_PER_TASK > 16 ? CPUS_PER_TASK - 8 : (CPUS_PER_TASK + 1) / 2))
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$THREADS}
 export MKL_NUM_THREADS=${MKL_NUM_THREADS:-$OMP_NUM_THREADS}
 export PYTHONPATH="$HERE/..${PYTHONPATH:+:$PYTHONPATH}"
 

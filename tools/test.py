@@ -1,6 +1,7 @@
-"""Test a recogniser on several views of each video: python tools/test.py CONFIG CHECKPOINT."""
+"""Test a recognizer on several views of each video: python tools/test.py CONFIG CHECKPOINT."""
 
 import json
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -14,12 +15,13 @@ from mmengine.runner import Runner
 
 from mmvidformer.config import load_config
 from mmvidformer.engine.launch import (
+    add_model_arguments,
     add_shared_arguments,
     launched,
     merge_shared_arguments,
+    run_tool,
 )
 from mmvidformer.engine.optim.precision import add_amp_argument, use_amp_in_test
-from mmvidformer.engine.preflight import check_or_exit
 from mmvidformer.engine.views import get_views, limit_views, may_limit_views, parse_views, set_views
 
 MAX_VIEWS = 8
@@ -28,33 +30,32 @@ MAX_VIEWS = 8
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Read the command line."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("config", help="a config file, or the name of a shipped config")
-    parser.add_argument("checkpoint", help="checkpoint file or address")
+    add_model_arguments(parser, device=False)
     parser.add_argument(
         "--views",
         type=parse_views,
         metavar="KxC",
-        help="temporal clips x spatial crops (1, 3 or 10) of each video; default: the config's",
+        help="temporal clips x spatial crops (1, 3 or 10) of each video (default: the config's)",
     )
     parser.add_argument(
         "--max-views",
         type=int,
         metavar="N",
-        help="clips that go through the model at once, of one video or several; default: the "
-        f"config's max_testing_views, or {MAX_VIEWS} where a video has more",
+        help="views in one forward pass, of one video or several (default: the config's "
+        f"max_testing_views, or {MAX_VIEWS} if a video has more)",
     )
     parser.add_argument(
         "--fuse",
         choices=["score", "prob"],
-        help="average the views' logits, or their probabilities; default: the config's",
+        help="average the logits of the views, or their probabilities (default: the config's)",
     )
     parser.add_argument(
         "--dump", metavar="FILE", help="save scores and labels: .npz, or MMAction2's .pkl"
     )
     parser.add_argument("--show-dir", help="save annotated frames in this folder")
     parser.add_argument("--show", action="store_true", help="show annotated frames in a window")
-    parser.add_argument("--interval", type=int, default=1, help="show each n-th sample")
-    parser.add_argument("--wait-time", type=float, default=2, help="seconds to show a window for")
+    parser.add_argument("--interval", type=int, default=1, help="show every n-th sample")
+    parser.add_argument("--wait-time", type=float, default=2, help="seconds to show a window")
     add_amp_argument(parser)
     add_shared_arguments(parser)
     return parser.parse_args(argv)
@@ -64,8 +65,8 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     """Write the arguments of testing into ``cfg``.
 
     Raises:
-        ValueError: If ``--dump`` names no .npz or .pkl, ``--max-views`` is not positive or the
-            model no ``Recognizer3D``, or ``--fuse`` meets a model without a head.
+        ValueError: If ``--dump`` names another file than .npz or .pkl, ``--max-views`` is not
+            positive or the model is not a ``Recognizer3D``, or the model has no head to ``--fuse``.
     """
     cfg.load_from = args.checkpoint
     cfg.resume = False
@@ -79,7 +80,7 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
         limit_views(cfg, MAX_VIEWS)
     if args.fuse is not None:
         if "cls_head" not in cfg.model:
-            raise ValueError(f"--fuse: the model of {args.config} has no cls_head")
+            raise ValueError(f"--fuse needs a cls_head in the model of {args.config}")
         cfg.model.cls_head.average_clips = args.fuse
     if args.dump is not None:
         evaluators = cfg.test_evaluator
@@ -104,13 +105,13 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
 
 @master_only
 def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> None:
-    """Print the figures and save them as test_<views>_<fusion>.json in the work dir."""
+    """Print the metrics and save them as test_<views>_<fusion>.json in the work dir."""
     model = runner.model.module if is_model_wrapper(runner.model) else runner.model
     views = "x".join(map(str, get_views(runner.cfg)))
     fuse = getattr(getattr(model, "cls_head", None), "average_clips", None)
     for name, value in metrics.items():
         if name == "bad_videos":
-            print(f"bad videos: {value}, counted as wrong; good_videos/... leave them out")
+            print(f"bad videos: {value}, counted as wrong; good_videos/... are without them")
         elif np.ndim(value) == 0:  # not a confusion matrix
             called = name.replace("acc/top", "top-").replace("acc/mean1", "mean class accuracy")
             print(f"{called}: {100 * value:.2f}%")
@@ -124,15 +125,14 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Test as the command line says."""
+    """Test with the arguments of the command line."""
     args = parse_args(argv)
-    cfg = load_config(args.config)
+    cfg = load_config(args.config, args.cfg_options)
     merge_shared_arguments(cfg, args)
     merge_arguments(cfg, args)
-    check_or_exit(cfg, ("test",))
-    with launched(cfg) as runner:
+    with launched(cfg, () if args.no_preflight else ("test",)) as runner:
         report(runner.test(), runner, args)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

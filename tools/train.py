@@ -1,31 +1,32 @@
-"""Train a recogniser: python tools/train.py CONFIG [options]."""
+"""Train a recognizer: python tools/train.py CONFIG [options]."""
 
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from mmengine.config import Config
 
 from mmvidformer.config import load_config
-from mmvidformer.engine.checkpointing.resume import latest_checkpoint
 from mmvidformer.engine.launch import (
+    add_model_arguments,
     add_shared_arguments,
     launched,
     merge_shared_arguments,
+    run_tool,
 )
 from mmvidformer.engine.optim.precision import add_amp_argument, use_amp
-from mmvidformer.engine.preflight import check_or_exit
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Read the command line."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("config", help="a config file, or the name of a shipped config")
+    add_model_arguments(parser, checkpoint=False, device=False)
     parser.add_argument(
         "--resume",
         nargs="?",
         const="auto",
-        help="go on from this checkpoint; without a path, from the last whole one in the work "
-        "dir, or from the start if there is none",
+        help="resume from this checkpoint; without a path, from the last complete one in the work "
+        "dir, or start from the beginning if there is none",
     )
     add_amp_argument(parser)
     parser.add_argument("--no-validate", action="store_true", help="train without validation")
@@ -39,24 +40,24 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         "--diff-rank-seed",
         action="store_true",
         default=None,
-        help="another seed for each process",
+        help="use another seed in each process",
     )
     parser.add_argument(
         "--deterministic",
         action="store_true",
         default=None,
-        help="deterministic algorithms of cuDNN",
+        help="use deterministic algorithms of cuDNN",
     )
     parser.add_argument(
         "--strategy",
         choices=["ddp", "fsdp"],
         default="ddp",
-        help="how several processes share the model: a copy each, or a shard each",
+        help="how several processes share the model: a copy in each, or a shard in each",
     )
     parser.add_argument(
         "--tensorboard",
         action="store_true",
-        help="log for TensorBoard too (pip install tensorboard), in <work dir>/*/vis_data",
+        help="also log for TensorBoard (pip install tensorboard), in <work dir>/*/vis_data",
     )
     add_shared_arguments(parser)
     return parser.parse_args(argv)
@@ -66,7 +67,7 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     """Write the arguments of training into ``cfg``.
 
     Raises:
-        ValueError: If ``--auto-scale-lr`` is given and ``cfg`` names no base batch size.
+        ValueError: If ``--auto-scale-lr`` is given and ``cfg`` has no base batch size.
     """
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
@@ -81,28 +82,25 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
         use_fsdp(cfg)
     if args.auto_scale_lr:
         if "base_batch_size" not in (cfg.get("auto_scale_lr") or {}):
-            raise ValueError(f"--auto-scale-lr: {args.config} has no auto_scale_lr.base_batch_size")
+            raise ValueError(
+                f"--auto-scale-lr needs auto_scale_lr.base_batch_size in {args.config}"
+            )
         cfg.auto_scale_lr.enable = True
     names = ("seed", "diff_rank_seed", "deterministic")
     given = {name: value for name in names if (value := getattr(args, name)) is not None}
     cfg.randomness = {"seed": None, **(cfg.get("randomness") or {}), **given}
 
-    checkpoint = latest_checkpoint(cfg.work_dir) if args.resume == "auto" else args.resume
-    if checkpoint is not None:
-        cfg.resume = True
-        cfg.load_from = checkpoint
-
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Train as the command line says."""
+    """Train with the arguments of the command line."""
     args = parse_args(argv)
-    cfg = load_config(args.config)
+    cfg = load_config(args.config, args.cfg_options)
     merge_shared_arguments(cfg, args)
     merge_arguments(cfg, args)
-    check_or_exit(cfg, ("train", "val"))
-    with launched(cfg) as runner:
+    checks = () if args.no_preflight else ("train", "val")
+    with launched(cfg, checks, args.resume) as runner:
         runner.train()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

@@ -8,8 +8,8 @@ _base_ = "mmaction::_base_/default_runtime.py"
 custom_imports = dict(imports=["mmvidformer"], allow_failed_imports=False)
 default_hooks = dict(
     checkpoint=dict(type="mmvidformer.AtomicCheckpointHook", max_keep_ckpts=3),
+    preflight=dict(type="mmvidformer.PreflightHook"),
     training_guard=dict(type="mmvidformer.TrainingGuardHook", non_finite="stop"),
-    data_root=dict(type="mmvidformer.DataRootHook"),
     bad_videos=dict(
         type="mmvidformer.BadVideoHook", on_bad_video="resample", max_bad_share=0.05, time_limit=60
     ),

@@ -39,7 +39,7 @@ class BadVideoHook(Hook):
     Raises:
         ValueError: Before training, if the loop is an ``IterBasedTrainLoop`` and its dataset is not
             a ``SafeDataset`` already.
-        RuntimeError: After an epoch, on all ranks, if too many samples are bad.
+        TooManyBadVideos: After an epoch, on all ranks, if too many samples are bad.
     """
 
     # After the checkpoint of an epoch that ends the run.

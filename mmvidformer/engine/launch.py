@@ -1,45 +1,145 @@
-"""What training and testing share: arguments, the process group on CPU, the runner."""
+"""What the tools share: arguments, errors on one line, and runners from start to end."""
 
 import os
-import subprocess
-from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+import pickle
+import sys
+import traceback
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from mmengine.config import Config, DictAction
 from mmengine.device import get_device
+from mmengine.dist import broadcast_object_list, get_world_size, is_main_process
 from mmengine.registry import RUNNERS
-from mmengine.runner import Runner
 from torch import distributed
 
 from mmvidformer.config import config_name
 from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.engine.decoding import set_video_backend
+from mmvidformer.engine.process_group import LAUNCHERS, join_processes
 
-# Launcher: the variables it sets for rank, number of processes, and rank within the node.
-_LAUNCHERS = {
-    "pytorch": ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
-    "slurm": ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
-    "mpi": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
-}
+if TYPE_CHECKING:  # takes seconds to import, and few tools need it
+    from mmengine.runner import Runner
+
+Result = TypeVar("Result")
+
+# What mistakes in arguments, configs and files raise before a runner runs.
+MISTAKES = (OSError, ValueError, KeyError, ImportError, NotImplementedError, pickle.PickleError)
 
 
-def add_shared_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments that training and testing have in common, named as MMAction2's."""
-    parser.add_argument(
-        "--work-dir",
-        help="where logs and results go; default: the config's work_dir, "
-        "or work_dirs/<name of the config>",
-    )
+def run_tool(main: Callable[[], int | None]) -> int:
+    """Run the ``main`` of a tool; print a user's mistake as ``error: ...`` without traceback.
+
+    Before a runner runs, mistakes are the errors in ``MISTAKES``. While it runs they are
+    ``FloatingPointError`` and errors with an attribute ``for_user``. All other errors have their
+    traceback, and with the environment variable ``MMVIDFORMER_DEBUG`` mistakes have theirs too.
+
+    Returns:
+        The exit status: that of ``main``, 2 for a mistake, 1 for one while a runner runs.
+    """
+    try:
+        return main() or 0
+    except Exception as error:
+        running = getattr(error, "while_running", False)
+        if not _print_mistake(error, running):
+            raise
+        return 1 if running else 2
+
+
+def _print_mistake(error: Exception, running: bool = False) -> bool:
+    mistake = isinstance(error, FloatingPointError if running else MISTAKES)
+    mistake |= not running and "__init__()" in str(error)  # an argument that a config has wrong
+    if not (mistake or hasattr(error, "for_user")) or "MMVIDFORMER_DEBUG" in os.environ:
+        return False
+    print(f"error: {describe(error)}", file=sys.stderr)
+    return True
+
+
+def on_main_process(function: Callable[[], Result]) -> Result:
+    """Call a function in the main process and return its result in all processes.
+
+    If it raises an error, the main process of several prints it before all end with status 2:
+    launchers kill the rest as soon as one process has ended.
+    """
+    outcome: list = [None, True]
+    if is_main_process():
+        try:
+            outcome[0] = function()
+        except Exception as error:
+            if get_world_size() == 1:
+                raise
+            if not _print_mistake(error):
+                traceback.print_exc()
+            outcome[1] = False
+    broadcast_object_list(outcome)
+    if not outcome[1]:
+        raise SystemExit(2)
+    return outcome[0]
+
+
+def describe(error: Exception) -> str:
+    """Message of an error in words."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    if "Original Traceback" in text:  # of a dataloader worker
+        text = text.strip().splitlines()[-1]
+    text = text.partition(" Please check whether")[0]  # MMEngine's long advice on registries
+    return text if " " in text else f"{type(error).__name__}: {text}"
+
+
+def add_overrides(parser: ArgumentParser) -> None:
+    """Add ``--cfg-options``."""
     parser.add_argument(
         "--cfg-options",
         nargs="+",
         action=DictAction,
-        help="settings to change, as key=value; lists as key=[a,b] without blanks, "
-        "nested keys with dots, list items by number: a.b.0.c=1",
+        type=_override,
+        metavar="KEY=VALUE",
+        help="overrides of the config; lists as key=[a,b] without blanks, nested keys with dots, "
+        "list items by number: a.b.0.c=1",
+    )
+
+
+def _override(text: str) -> str:
+    if "=" not in text or any(text.count(a) != text.count(b) for a, b in ("()", "[]")):
+        raise ArgumentTypeError(f"must be KEY=VALUE with closed brackets, got {text!r}")
+    return text
+
+
+def add_model_arguments(
+    parser: ArgumentParser, checkpoint: bool = True, device: bool = True
+) -> None:
+    """Add the arguments that name a model: config, checkpoint, ``--device``, ``--cfg-options``.
+
+    Args:
+        parser: Parser of a tool.
+        checkpoint: Whether the tool reads a checkpoint.
+        device: Whether the user chooses the device. Runners choose it themselves.
+    """
+    parser.add_argument("config", help="config file, or name of a shipped config")
+    if checkpoint:
+        parser.add_argument("checkpoint", help="checkpoint file or address")
+    if device:
+        parser.add_argument("--device", default="cpu", help="such as cuda (default: cpu)")
+    add_overrides(parser)
+
+
+def add_shared_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments that training and testing have in common, with MMAction2's names."""
+    parser.add_argument(
+        "--work-dir",
+        help="folder of logs and results (default: the config's work_dir, or "
+        "work_dirs/<name of the config>)",
+    )
+    parser.add_argument(
+        "--no-preflight",
+        action="store_true",
+        help="do not check annotations, config and weights before the start",
     )
     parser.add_argument(
         "--video-backend",
@@ -48,31 +148,11 @@ def add_shared_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--launcher",
-        choices=["none", *_LAUNCHERS],
+        choices=["none", *LAUNCHERS],
         default="none",
         help="what started the processes",
     )
     parser.add_argument("--local_rank", "--local-rank", type=int, default=0)
-
-
-def add_model_arguments(parser: ArgumentParser, checkpoint: bool = True) -> None:
-    """Add the arguments of tools that run a model: config, checkpoint, device and overrides.
-
-    Args:
-        parser: The parser.
-        checkpoint: Whether the tool takes a checkpoint.
-    """
-    parser.add_argument("config", help="config file, or name of a shipped config")
-    if checkpoint:
-        parser.add_argument("checkpoint", help="checkpoint file or URL")
-    parser.add_argument("--device", default="cpu", help="such as cuda (default: cpu)")
-    parser.add_argument(
-        "--cfg-options",
-        nargs="+",
-        action=DictAction,
-        metavar="KEY=VALUE",
-        help="overrides of the config, such as model.cls_head.num_classes=3",
-    )
 
 
 def merge_shared_arguments(cfg: Config, args: Namespace) -> None:
@@ -81,52 +161,19 @@ def merge_shared_arguments(cfg: Config, args: Namespace) -> None:
     cfg.launcher = args.launcher
     if args.video_backend is not None:
         set_video_backend(cfg, args.video_backend)
-    if args.cfg_options is not None:
-        cfg.merge_from_dict(args.cfg_options)
     if args.work_dir is not None:
         cfg.work_dir = args.work_dir
     elif cfg.get("work_dir") is None:
         cfg.work_dir = str(Path("work_dirs") / config_name(args.config))
 
 
-def join_cpu_group(launcher: str, timeout: float = 600) -> None:
-    """Join the processes that ``launcher`` started into a gloo group.
-
-    MMEngine 0.10 selects a GPU before it makes a group, whatever the backend, so on a machine
-    without one the group is made here; the runner then finds it made.
-
-    Args:
-        launcher: ``'pytorch'``, ``'slurm'`` or ``'mpi'``.
-        timeout: Seconds that a process waits for the others before it ends with an error.
-
-    Raises:
-        KeyError: If a variable that the launcher should have set is missing.
-    """
-    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
-    for name, source in zip(names, _LAUNCHERS[launcher], strict=True):
-        if source not in os.environ:
-            raise KeyError(
-                f"launcher {launcher!r} should have set {source}; start the processes with "
-                "tools/dist_*.sh (pytorch), tools/slurm_*.sh (slurm) or mpirun (mpi)"
-            )
-        os.environ[name] = os.environ[source]
-    os.environ.setdefault("MASTER_PORT", "29500")
-    if "MASTER_ADDR" not in os.environ:
-        if launcher != "slurm":
-            raise KeyError("MASTER_ADDR is not set; it is the address of the first node")
-        nodes = ["scontrol", "show", "hostnames", os.environ["SLURM_NODELIST"]]
-        listed = subprocess.run(nodes, check=True, capture_output=True, text=True).stdout
-        os.environ["MASTER_ADDR"] = listed.splitlines()[0]
-    distributed.init_process_group("gloo", timeout=timedelta(seconds=timeout))
-
-
 def share_cores(cfg: Config) -> None:
-    """Leave cores to the workers that load data, where one process computes on its own.
+    """Leave cores to the dataloader workers if a single process trains or tests.
 
-    PyTorch takes a thread for each core, and its threads wait for the slowest one at the end of
-    every operator. With workers on the same cores one of them is always late: on few cores more
-    threads then make a step slower. Up to half of the cores go to the workers of the largest
-    loader. ``OMP_NUM_THREADS`` overrules this; with a launcher the scripts set it. (MMEngine
+    PyTorch starts a thread per core, and at the end of every operator all threads wait for the
+    slowest one. With workers on the same cores one thread is always late, so that on few cores
+    more threads make a step slower. Up to half of the cores are left to the workers of the largest
+    dataloader. ``OMP_NUM_THREADS`` takes precedence; with a launcher the scripts set it. (MMEngine
     switches OpenCV's threads off, and PyTorch gives each worker a single thread.)
     """
     if cfg.launcher != "none" or "OMP_NUM_THREADS" in os.environ:
@@ -138,19 +185,18 @@ def share_cores(cfg: Config) -> None:
 
 
 def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # those that the process may use; Linux
+    if hasattr(os, "sched_getaffinity"):  # Linux: the cores that the process may use
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def build_runner(cfg: Config) -> Runner:
-    """Build the runner of ``cfg`` (its ``runner_type``, else MMEngine's ``Runner``).
+def build_runner(cfg: Config) -> "Runner":
+    """Build the runner of ``cfg`` (its ``runner_type``, or MMEngine's ``Runner``).
 
-    Where several processes run without an accelerator, joins them first and tells MMEngine's
-    data-parallel wrapper to leave the parameters on the CPU. Where one process runs alone,
-    shares the cores with its data loaders (``share_cores``). Settings of worker processes are
-    taken from loaders that have none, since PyTorch refuses them there, and default hooks that
-    are None are removed, since MMEngine removes only its own.
+    Dataloaders without workers lose the settings of workers, which PyTorch refuses there. Default
+    hooks that are None are removed, since MMEngine removes only its own. For several processes
+    without an accelerator, MMEngine's data-parallel wrapper is told to leave the parameters on the
+    CPU.
     """
     share_cores(cfg)
     for split in ("train", "val", "test"):
@@ -160,24 +206,60 @@ def build_runner(cfg: Config) -> Runner:
     for name in [name for name, hook in (cfg.get("default_hooks") or {}).items() if hook is None]:
         del cfg.default_hooks[name]
     if cfg.launcher != "none" and get_device() == "cpu":
-        if not distributed.is_initialized():
-            shared = cfg.get("env_cfg", {}).get("dist_cfg", {})
-            join_cpu_group(cfg.launcher, shared.get("timeout", 600))
         wrapper = cfg.get("model_wrapper_cfg") or dict(
             type="MMDistributedDataParallel",
             broadcast_buffers=False,
             find_unused_parameters=cfg.get("find_unused_parameters", False),
         )
-        # Without the key MMEngine fills in the process's GPU.
+        # Without the key MMEngine fills in the GPU of the process.
         cfg.model_wrapper_cfg = dict(wrapper, device_ids=None)
     return RUNNERS.build(cfg)
 
 
 @contextmanager
-def launched(cfg: Config) -> Iterator[Runner]:
-    """Build the runner of ``cfg`` and leave the process group at the end."""
+def launched(
+    cfg: Config, checks: Sequence[str] | None = None, resume: str | None = None
+) -> Iterator["Runner"]:
+    """Join the processes, check the setup, build the runner, and leave the group at the end.
+
+    The main process finds the checkpoint to resume from and checks the setup for all processes,
+    before anything is written.
+
+    Args:
+        cfg: Complete config.
+        checks: Dataloaders to check (``'train'``, ``'val'``, ``'test'``); empty for no checks at
+            all. By default only the config's ``PreflightHook`` checks, if there is one.
+        resume: Checkpoint to resume from, or ``'auto'`` for the last complete one in the work dir
+            if there is one.
+
+    Raises:
+        WrongSetup: If the checks find errors.
+    """
+    from mmvidformer.engine.checkpointing.resume import latest_checkpoint
+    from mmvidformer.engine.preflight import check_run
+    from mmvidformer.engine.preflight.hook import PreflightHook
+
+    join_processes(cfg)
     try:
-        yield build_runner(cfg)
+        if resume == "auto":
+            resume = on_main_process(lambda: latest_checkpoint(cfg.work_dir))
+        if resume is not None:
+            cfg.resume, cfg.load_from = True, resume
+        if checks:
+            hint = "nothing was started or written; --no-preflight skips the checks"
+            for warning in check_run(cfg, checks, hint):
+                print(f"warning: {warning}", file=sys.stderr)
+        runner = build_runner(cfg)
+        hook = next((one for one in runner.hooks if isinstance(one, PreflightHook)), None)
+        if hook is None:
+            runner.register_hook(hook := PreflightHook(data=False))
+        if checks is not None:
+            hook.data, hook.weights = False, bool(checks)
+        try:
+            yield runner
+        except Exception as error:
+            error.while_running = hook.started
+            raise
     finally:
         if distributed.is_initialized():
             distributed.destroy_process_group()

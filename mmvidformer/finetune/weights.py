@@ -3,14 +3,9 @@
 from pathlib import Path
 
 from mmengine.config import Config
-from torch import Tensor
 
-from mmvidformer.config import config_scope
 from mmvidformer.convert import FORMATS, read_model, save_checkpoint
-from mmvidformer.engine.loading import load_weights, some
-from mmvidformer.registry import MODELS
-
-HEAD = "cls_head."
+from mmvidformer.engine.loading import HEAD, WrongWeights, build_meta_model, compare_weights
 
 
 def start_from(cfg: Config, weights: str | Path, target: str | Path) -> list[str]:
@@ -35,35 +30,18 @@ def start_from(cfg: Config, weights: str | Path, target: str | Path) -> list[str
     kind, found = read_model(weights)
     if "init_from" in cfg.model.get("backbone", {}):
         cfg.model.backbone.init_from = None
-    with config_scope(cfg):
-        model = MODELS.build(cfg.model)
-    wanted = model.state_dict()
-    state, skipped = {}, []
-    for name, value in found.state.items():
-        own = wanted.get(name)
-        if name.startswith(HEAD) and (own is None or own.shape != value.shape):
-            here = "" if own is None else f" (here {_size(own)})"
-            skipped.append(f"{name} {_size(value)}{here}")
-        else:
-            state[name] = value
-    missing, unexpected = load_weights(model, state, str(weights))
-    parts = {name.split(".")[0] for name in state}
-    lacking = [n for n in missing if n.split(".")[0] in parts and not n.startswith(HEAD)]
-    if lacking or unexpected:
-        raise ValueError(
-            f"{weights} is of another model than the config: missing {some(lacking)}, unexpected "
-            f"{some(unexpected)}. (For the image model that a backbone starts from use "
-            "--cfg-options model.backbone.init_from=FILE.)"
+    fit = compare_weights(build_meta_model(cfg), found.state)
+    parts = {name.split(".")[0] for name in found.state} - {HEAD.rstrip(".")}
+    if any(name.split(".")[0] in parts for name in fit.misfits()):
+        raise WrongWeights(
+            f"{weights} does not fit the model of the config: {fit}. (A backbone starts from an "
+            "image model with --cfg-options model.backbone.init_from=FILE.)"
         )
+    state = {name: value for name, value in found.state.items() if name in fit.matched}
     save_checkpoint(target, state, {"converted_from": kind})
     cfg.load_from = str(target)
     cfg.resume = False
     return [
         f"{weights} ({FORMATS[kind].title}): {len(state)} of {len(found.state)} tensors loaded",
-        f"skipped: {', '.join(skipped) or 'nothing'}",
-        f"initialized: {some(missing)}",
+        f"starts anew: {str(fit) or 'nothing'}",
     ]
-
-
-def _size(value: Tensor) -> str:
-    return "x".join(map(str, value.shape))

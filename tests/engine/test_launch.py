@@ -1,28 +1,35 @@
-"""The process group on CPU, from what each launcher tells."""
+"""Process groups, errors on one line, and cores for workers."""
 
+import os
+import pickle
 import socket
+import sys
+from argparse import ArgumentParser
 
 import pytest
 import torch
 from mmengine.config import Config
 from torch import distributed
 
-from mmvidformer.engine import launch
-from mmvidformer.engine.launch import join_cpu_group
+from mmvidformer.engine import launch, process_group
+from mmvidformer.engine.launch import add_model_arguments, on_main_process, run_tool
+from mmvidformer.engine.process_group import join_processes
 
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
 @pytest.fixture
 def bare(monkeypatch):
-    """No variable of a launcher, but a free port."""
+    """No variables of a launcher, but a free port."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
     for name in VARIABLES:
-        monkeypatch.setenv(name, "")  # so that what the code sets is taken back
+        monkeypatch.setenv(name, "")  # so that what the code sets is undone
         monkeypatch.delenv(name)
     monkeypatch.setenv("MASTER_PORT", str(port))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # or MMEngine sets it
+    monkeypatch.setenv("MKL_NUM_THREADS", "1")
     yield monkeypatch
     if distributed.is_initialized():
         distributed.destroy_process_group()
@@ -47,15 +54,157 @@ def test_each_launcher_is_understood(bare, launcher, names, tmp_path):
         bare.setenv("SLURM_NODELIST", "n[1-2]")
     else:
         bare.setenv("MASTER_ADDR", "127.0.0.1")
-    join_cpu_group(launcher)
+    join_processes(Config(dict(launcher=launcher)))
     assert distributed.get_backend() == "gloo"
     assert (distributed.get_rank(), distributed.get_world_size()) == (0, 1)
 
 
-def test_a_missing_variable_is_told(bare):
+def test_a_missing_variable_is_named(bare):
     bare.setenv("SLURM_PROCID", "0")
     with pytest.raises(KeyError, match=r"SLURM_NTASKS.*slurm_\*\.sh"):
-        join_cpu_group("slurm")
+        join_processes(Config(dict(launcher="slurm")))
+
+
+def test_gpus_get_the_backend_of_the_config(bare):
+    """MMEngine makes the group of GPUs, from variables that are the same for all launchers."""
+    calls = []
+    bare.setattr(process_group, "get_device", lambda: "cuda")
+    bare.setattr(process_group, "init_dist", lambda *args, **kwargs: calls.append((args, kwargs)))
+    bare.setattr(process_group, "set_multi_processing", lambda **kwargs: calls.append(kwargs))
+    for name in ("RANK", "SIZE", "LOCAL_RANK"):
+        bare.setenv(f"OMPI_COMM_WORLD_{name}", "0")
+    bare.setenv("MASTER_ADDR", "127.0.0.1")
+    settings = dict(mp_cfg=dict(mp_start_method="fork"), dist_cfg=dict(backend="nccl", timeout=9))
+    join_processes(Config(dict(launcher="mpi", env_cfg=settings)))
+    # The start method first: without one MMEngine would set another.
+    assert calls == [
+        dict(mp_start_method="fork", distributed=True),
+        (("pytorch",), dict(backend="nccl", timeout=9)),
+    ]
+
+
+def test_without_a_group_the_main_process_is_this_one():
+    assert on_main_process(lambda: 3) == 3
+    with pytest.raises(ValueError, match="no"):
+        on_main_process(lambda: int("no"))
+
+
+def fail(error: Exception, running: bool | None = None):
+    def main():
+        if running is not None:
+            error.while_running = running
+        raise error
+
+    return main
+
+
+class ForUser(RuntimeError):
+    """Raised on purpose while a runner runs."""
+
+    for_user = True
+
+
+@pytest.mark.parametrize(
+    ("error", "printed"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "a.txt"), "a.txt: No such file or dir"),
+        (KeyError("no config named 'a'; known are b"), "no config named 'a'; known are b"),
+        (KeyError("a"), "KeyError: a"),
+        (ValueError("x must be 1, got 2"), "x must be 1, got 2"),
+        (ImportError("No module named 'onnx'"), "No module named 'onnx'"),
+        (pickle.UnpicklingError("a.pth is refused"), "a.pth is refused"),
+        (TypeError("SGD.__init__() got an unexpected keyword"), "SGD.__init__() got an unexpected"),
+    ],
+)
+def test_mistakes_of_a_user_end_in_one_line(error, printed, capsys, monkeypatch):
+    assert run_tool(fail(error)) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith(f"error: {printed}") and err.count("\n") == 1 and out == ""
+    with pytest.raises(type(error)):  # a fault of the training loop
+        run_tool(fail(error, running=True))
+    monkeypatch.setenv("MMVIDFORMER_DEBUG", "1")
+    with pytest.raises(type(error)):
+        run_tool(fail(error, running=False))
+
+
+@pytest.mark.parametrize(
+    "error", [FloatingPointError("the loss is not finite"), ForUser("bad data")]
+)
+def test_errors_on_purpose_end_in_one_line_while_training(error, capsys):
+    assert run_tool(fail(error, running=True)) == 1
+    assert capsys.readouterr().err == f"error: {error}\n"
+
+
+def test_an_error_of_a_dataloader_worker_is_its_last_line(capsys):
+    text = "Caught ForUser in DataLoader worker process 0.\nOriginal Traceback (most recent call "
+    error = ForUser(text + "last):\n  File ...\nForUser: 3 of 4 samples are bad\n")
+    assert run_tool(fail(error, running=True)) == 1
+    assert capsys.readouterr().err == "error: ForUser: 3 of 4 samples are bad\n"
+
+
+def test_other_errors_keep_their_traceback():
+    with pytest.raises(AttributeError):
+        run_tool(fail(AttributeError("a fault of the tool")))
+
+
+@pytest.mark.parametrize(("result", "status"), [(None, 0), (0, 0), (3, 3)])
+def test_the_exit_status_is_that_of_main(result, status):
+    assert run_tool(lambda: result) == status
+
+
+def test_arguments_of_a_model():
+    parser = ArgumentParser()
+    add_model_arguments(parser)
+    args = parser.parse_args(["a.py", "b.pth", "--cfg-options", "x.y=[1,2]", "z=a=b"])
+    assert (args.config, args.checkpoint, args.device) == ("a.py", "b.pth", "cpu")
+    assert args.cfg_options == {"x.y": [1, 2], "z": "a=b"}
+
+
+@pytest.mark.parametrize("wrong", ["x", "x=[1", "x=[(1,2]"])
+def test_wrong_overrides_are_named(wrong, capsys):
+    parser = ArgumentParser()
+    add_model_arguments(parser, checkpoint=False, device=False)
+    with pytest.raises(SystemExit) as end:
+        parser.parse_args(["a.py", "--cfg-options", wrong])
+    assert end.value.code == 2
+    assert f"must be KEY=VALUE with closed brackets, got {wrong!r}" in capsys.readouterr().err
+
+
+TWO = """
+import os, sys
+from mmengine.config import Config
+from mmvidformer.engine import launch, preflight
+from mmvidformer.engine.checkpointing import resume
+
+rank = os.environ["RANK"]
+resume.latest_checkpoint = lambda folder: f"{folder}/rank{rank}.pth"
+cfg = Config(dict(launcher="pytorch", work_dir="here", env_cfg=dict(dist_cfg=dict(timeout=60))))
+launch.build_runner = lambda cfg: sys.exit(print("resumes from", cfg.load_from, flush=True))
+if sys.argv[1] == "wrong":
+    preflight.check = lambda *args: (["a is wrong"], []) if rank == "0" else 1 / 0
+
+def main():
+    with launch.launched(cfg, ("train",) if sys.argv[1] == "wrong" else (), resume="auto"):
+        pass
+
+sys.exit(launch.run_tool(main))
+"""
+
+
+@pytest.mark.parametrize("case", ["wrong", "resumes"])
+def test_the_main_process_decides_for_all(run, bare, case):
+    variables = dict(WORLD_SIZE=2, MASTER_ADDR="127.0.0.1", MASTER_PORT=os.environ["MASTER_PORT"])
+    started = [
+        run(sys.executable, "-c", TWO, case, RANK=rank, LOCAL_RANK=rank, **variables)
+        for rank in range(2)
+    ]
+    printed = [process.communicate(timeout=120)[0] for process in started]
+    status = [process.returncode for process in started]
+    if case == "resumes":
+        assert all("resumes from here/rank0.pth" in text for text in printed) and status == [0, 0]
+    else:
+        assert "error: 1 problem found before the start\n- a is wrong\n" in printed[0]
+        assert "error" not in printed[1].lower() and status == [2, 2]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,6 @@ def test_preflight(tiny_videos, tmp_path, place) -> None:
     assert lists.delimiter == "\t"
     cfg = get_config("timesformer_motion")
     apply_recipe(cfg, lists, Recipe())
-    assert check(cfg) == []
+    assert check(cfg) == ([], [])
     (tmp_path / "my class" / "0.mp4").unlink()
-    assert any("0.mp4" in str(problem) for problem in check(cfg))
+    assert any("0.mp4" in problem for problem in check(cfg)[0])

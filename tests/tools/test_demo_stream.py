@@ -110,7 +110,7 @@ def test_demo_names_wrong_arguments(main_of, early, unrolling, clip, capsys, mon
     monkeypatch.setattr("sys.platform", "linux")
     with pytest.raises(OSError, match="no display to show a window on"):
         main([*early, clip, "--show"])
-    with pytest.raises(ValueError, match="horst_anticipation_motion.pth"):
+    with pytest.raises(ValueError, match="does not fit the model of the config"):
         main([early[0], unrolling[1], clip])
     with pytest.raises(FileNotFoundError, match="video gone.mp4 does not exist"):
         main([*early, "gone.mp4"])

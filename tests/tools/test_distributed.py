@@ -125,3 +125,16 @@ def test_two_processes_test_as_one(start, make_config, test, run, tools, tmp_pat
         for name in ("pair", "single")
     )
     assert pair == single
+
+
+def test_a_wrong_setup_is_reported_once(tiny_videos, make_config, run, tools, tmp_path):
+    """Launchers kill all processes when the first one ends."""
+    wrong = tmp_path / "wrong.txt"
+    wrong.write_text("train_0.mp4 9\n")
+    config = make_config("wrong", train_dataloader=dict(dataset=dict(ann_file=str(wrong))))
+    process = run(tools / "dist_train.sh", config, 2, "--work-dir", tmp_path / "work")
+    printed = process.communicate(timeout=180)[0]
+    assert process.returncode == 1  # the launcher's
+    assert printed.count("error: 1 problem found before the start") == 1
+    assert printed.count("wrong.txt, line 1: label must be in 0 to 2") == 1
+    assert not (tmp_path / "work").exists()

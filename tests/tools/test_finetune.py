@@ -7,6 +7,8 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
+from mmvidformer.engine.loading import WrongWeights
+from mmvidformer.engine.preflight import WrongSetup
 from mmvidformer.registry import MODELS
 
 
@@ -40,11 +42,12 @@ def test_linear_probe_from_weights_of_other_classes(
     work_dir = tmp_path / "run"
     options = ["--config", config, "--data", own, "--weights", checkpoint, "--freeze"]
     options += ["--work-dir", str(work_dir), "--epochs", "2", "--batch", "100", "--workers", "0"]
-    main_of("finetune")([*options, "--lr", "1e-3", "--set", "default_hooks.logger.interval=1"])
+    main_of("finetune")(
+        [*options, "--lr", "1e-3", "--cfg-options", "default_hooks.logger.interval=1"]
+    )
     said = capsys.readouterr().out
     assert "3 classes; videos: 8 train, 7 val, 0 test" in said
-    assert "cls_head.fc_cls.weight 5x16 (here 3x16)" in said
-    assert "initialized: cls_head.fc_cls.weight, cls_head.fc_cls.bias" in said
+    assert "starts anew: 2 of another shape (cls_head.fc_cls.weight (5, 16) instead of (3" in said
     trained = weights(work_dir / "epoch_2.pth")
     assert trained["cls_head.fc_cls.weight"].shape == (3, 16)
     for name, value in start.items():
@@ -64,7 +67,7 @@ def test_linear_probe_from_weights_of_other_classes(
     )
     assert Config.fromfile(work_dir / "finetune" / "config.py").pretty_text == resolved.pretty_text
     assert (work_dir / "test_1x1_score.json").is_file()
-    with pytest.raises(FileExistsError, match="--resume goes on"):
+    with pytest.raises(FileExistsError, match="--resume resumes that run"):
         main_of("finetune")(options)
     # A test with other views leaves it as it is; what the run has written works too, with
     # the other tools, and as a config to start from.
@@ -82,8 +85,15 @@ def test_linear_probe_from_weights_of_other_classes(
     assert dataset.type == "VideoDataset"
 
 
-def test_weights_of_another_model_are_refused(main_of, own, pretrained, make_config, tmp_path):
+def test_nothing_is_written_if_something_is_wrong(main_of, own, pretrained, make_config, tmp_path):
     other = make_config("deeper", model=dict(backbone=dict(arch=dict(depth=3))))
-    options = ["--config", str(other), "--data", own, "--weights", pretrained[1], "--prepare"]
-    with pytest.raises(ValueError, match="of another model than the config: missing backbone"):
-        main_of("finetune")([*options, "--work-dir", str(tmp_path)])
+    work_dir = tmp_path / "run"
+    options = ["--data", own, "--weights", pretrained[1], "--work-dir", str(work_dir)]
+    with pytest.raises(
+        WrongWeights, match="five.pth does not fit the model of the config: .* missing"
+    ):
+        main_of("finetune")(["--config", str(other), *options])
+    overrides = ["--cfg-options", "train_pipeline=None", "model.cls_head.num_classes=2"]
+    with pytest.raises(WrongSetup, match="label must be in 0 to 1 .*\n.*nothing was written"):
+        main_of("finetune")(["--config", pretrained[0], *options, *overrides])
+    assert not work_dir.exists()

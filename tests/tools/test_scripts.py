@@ -31,7 +31,7 @@ def test_slurm_asks_for_a_task_per_gpu(tools, tmp_path):
     assert said == [
         *("-p", "part", "--job-name=job", "--gres=gpu:8", "--ntasks=16", "--ntasks-per-node=8"),
         *("--cpus-per-task=3", "--kill-on-bad-exit=1", "--qos", "high", "python", "-u"),
-        *(str(tools / "train.py"), "my config.py", "--launcher", "slurm", "--amp", "threads=3"),
+        *(str(tools / "train.py"), "my config.py", "--launcher", "slurm", "--amp", "threads=2"),
     ]
 
 
@@ -43,13 +43,13 @@ def test_slurm_tests_without_gpus(tools, tmp_path):
     )
     assert said == [
         *("-p", "part", "--job-name=job", "--ntasks=2", "--ntasks-per-node=2"),
-        *("--cpus-per-task=5", "--kill-on-bad-exit=1", sys.executable, "-u"),
+        *("--cpus-per-task=16", "--kill-on-bad-exit=1", sys.executable, "-u"),
         *(str(tools / "test.py"), "c.py", "w.pth", "--launcher", "slurm", "--views", "4x3"),
-        "threads=5",
+        "threads=8",
     ]
 
 
-def test_nodes_meet_where_they_are_told(tools, tmp_path):
+def test_nodes_meet_at_the_given_address(tools, tmp_path):
     said = answer(
         *(tools / "dist_train.sh", "c.py", "4", "--seed", "1"),
         fake=tmp_path / "python",
@@ -62,9 +62,9 @@ def test_nodes_meet_where_they_are_told(tools, tmp_path):
     ]
 
 
-@pytest.mark.parametrize("processes, threads", [(2, 4), (3, 2), (20, 1)])
-def test_processes_share_the_cores(tools, tmp_path, processes, threads):
-    (tmp_path / "nproc").write_text("#!/bin/sh\necho 8\n")
+@pytest.mark.parametrize("processes, threads", [(1, 32), (2, 12), (4, 5), (60, 1)])
+def test_processes_and_their_workers_share_the_cores(tools, tmp_path, processes, threads):
+    (tmp_path / "nproc").write_text("#!/bin/sh\necho 40\n")
     (tmp_path / "nproc").chmod(0o755)
     said = answer(
         *(tools / "dist_test.sh", "c.py", "w.pth", str(processes)),
@@ -76,7 +76,7 @@ def test_processes_share_the_cores(tools, tmp_path, processes, threads):
 
 
 @pytest.mark.parametrize("script", ["dist_train", "dist_test", "slurm_train", "slurm_test"])
-def test_a_missing_argument_is_told(tools, script):
+def test_a_missing_argument_is_named(tools, script):
     done = subprocess.run([tools / f"{script}.sh", "one"], capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.startswith("usage: ")

@@ -15,6 +15,7 @@ import mmvidformer
 from mmvidformer.analysis import PUBLISHED, Complexity, count
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import is_recurrent, load_config
+from mmvidformer.engine.launch import run_tool
 
 
 def compare(name: str, size: Complexity) -> tuple[list[str], bool]:
@@ -67,4 +68,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tool(main))

@@ -9,6 +9,7 @@ weights for SGD with momentum, twice for AdamW).
 
 import argparse
 import itertools
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tqdm import tqdm
 from mmvidformer.analysis.memory import PRECISIONS, Step, estimate, measure_in_process
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import clip_shape, load_config
+from mmvidformer.engine.launch import run_tool
 
 COLUMNS = ("config", "view", "blocks", "batch", "type", "with_cp", "weights GB",
            "estimated peak GB", "measured peak GB")  # fmt: skip
@@ -55,4 +57,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

@@ -6,6 +6,7 @@ reason) and <name>_clean.<extension>, the annotation file without the bad ones. 
 if all files are good, and 1 if some are bad.
 """
 
+import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from mmvidformer.datasets.decoding.check_files import (
     write_report,
 )
 from mmvidformer.datasets.decoding.errors import path_of
+from mmvidformer.engine.launch import run_tool
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,4 +57,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(run_tool(main))

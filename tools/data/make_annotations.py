@@ -5,6 +5,7 @@ columns path,label and optionally split. Writes train.txt, val.txt and test.txt 
 classes.txt (names), and prints the number of videos per class and split.
 """
 
+import sys
 from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from mmvidformer.datasets.own_videos import (
     split_videos,
     write_lists,
 )
+from mmvidformer.engine.launch import run_tool
 
 MOST_PRINTED = 20
 
@@ -89,4 +91,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

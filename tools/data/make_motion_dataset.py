@@ -6,6 +6,7 @@ Presets: easy and plain (recognition), phases (early recognition), sequences (an
 
 import os
 import re
+import sys
 from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
@@ -14,6 +15,7 @@ from mmvidformer.datasets.motion import PRESETS
 from mmvidformer.datasets.motion.directions import ClassFoldersSpec, DirectionsSpec
 from mmvidformer.datasets.motion.sequences import SequencesSpec
 from mmvidformer.datasets.motion.spec import SPLITS, MotionSpec
+from mmvidformer.engine.launch import run_tool
 
 
 def settings_of(spec: MotionSpec) -> Iterator[tuple[object, str, str]]:
@@ -61,4 +63,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

@@ -6,6 +6,7 @@ SCORES.npz is the file of tools/test.py --dump SCORES.npz. Writes a confusion ma
 """
 
 import csv
+import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 
 from mmvidformer.apis import class_names
 from mmvidformer.apis.predictions import add_classes_argument
+from mmvidformer.engine.launch import run_tool
 from mmvidformer.visualization.scores import (
     count_confusions,
     draw_class_accuracy,
@@ -53,4 +55,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

@@ -4,6 +4,7 @@ For each video a strip (.png) of the frames that a layer remembers, with their t
 as weights and their spatial attention as heat, as in figures 4 and 5 of the paper.
 """
 
+import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from tqdm import tqdm
 from mmvidformer.apis import Capture, StreamRecognizer
 from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
-from mmvidformer.engine.launch import add_model_arguments
+from mmvidformer.engine.launch import add_model_arguments, run_tool
 from mmvidformer.visualization.heatmaps import HeatStrip, draw_strips
 from mmvidformer.visualization.horst import look_back
 from mmvidformer.visualization.pages import stream_bars
@@ -74,4 +75,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

@@ -3,6 +3,7 @@
 For each video a strip of frames (.png) and a video (.mp4) with the attention rollout as heat maps.
 """
 
+import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from tqdm import tqdm
 from mmvidformer.apis import Recognizer, normalize
 from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
-from mmvidformer.engine.launch import add_model_arguments
+from mmvidformer.engine.launch import add_model_arguments, run_tool
 from mmvidformer.visualization import rollout
 from mmvidformer.visualization.heatmaps import (
     HeatStrip,
@@ -84,4 +85,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

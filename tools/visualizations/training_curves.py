@@ -4,10 +4,12 @@ Loss, learning rate and accuracy of one or more runs, from the vis_data/scalars.
 writes into a work dir. A resumed run is one curve; a run may still be in progress.
 """
 
+import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
+from mmvidformer.engine.launch import run_tool
 from mmvidformer.visualization.training import draw_training, read_log
 
 
@@ -33,4 +35,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

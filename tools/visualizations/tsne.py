@@ -4,6 +4,7 @@ Runs the backbone on one center view of each video, and embeds the features in t
 (van der Maaten & Hinton, JMLR 2008). An .npz beside the picture holds features, labels and points.
 """
 
+import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from sklearn.manifold import TSNE
 from mmvidformer.apis import build_split, class_names, class_tasks, split_features
 from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
-from mmvidformer.engine.launch import add_model_arguments
+from mmvidformer.engine.launch import add_model_arguments, run_tool
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.lookup import look_up
 from mmvidformer.visualization.plots import draw_classes
@@ -59,4 +60,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

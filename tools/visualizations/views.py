@@ -4,6 +4,7 @@ Tests once with all views and keeps the scores of each (in an .npz beside the pi
 accuracy of fewer clips, and of the center crop alone, is computed from the same scores.
 """
 
+import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from mmvidformer.config import load_config
-from mmvidformer.engine.launch import add_shared_arguments, launched, merge_shared_arguments
+from mmvidformer.engine.launch import (
+    add_model_arguments,
+    add_shared_arguments,
+    launched,
+    merge_shared_arguments,
+    run_tool,
+)
 from mmvidformer.engine.views import limit_views, may_limit_views, parse_views, set_views
 from mmvidformer.visualization.scores import accuracy_by_views, draw_views
 
@@ -19,8 +26,7 @@ from mmvidformer.visualization.scores import accuracy_by_views, draw_views
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the tool."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("config", help="config file, or name of a shipped config")
-    parser.add_argument("checkpoint", help="checkpoint file or URL")
+    add_model_arguments(parser, device=False)
     parser.add_argument("--out", type=Path, required=True, help="picture (.png, .pdf, .svg)")
     parser.add_argument(
         "--views",
@@ -36,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.views[1] == 10:
         parser.error("--views must have 1 or 3 crops, got 10")
     table = args.out.with_suffix(".npz")
-    cfg = load_config(args.config)
+    cfg = load_config(args.config, args.cfg_options)
     merge_shared_arguments(cfg, args)
     cfg.load_from, cfg.resume = args.checkpoint, False
     set_views(cfg, *args.views)
@@ -62,4 +68,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

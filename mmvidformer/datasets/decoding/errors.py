@@ -14,6 +14,12 @@ PATH_KEYS = ("filename", "frame_dir", "lmdb", "img_path", "audio_path")
 _SOURCE_PLACE = re.compile(r"\[[\d:]+\] \S+:\d+: ")
 
 
+class TooManyBadVideos(RuntimeError):
+    """More bad videos than are allowed."""
+
+    for_user = True  # see engine.launch.run_tool
+
+
 class BadVideo(Exception):
     """A video that cannot be read.
 
@@ -21,6 +27,8 @@ class BadVideo(Exception):
         path: The file.
         reason: What is wrong with it.
     """
+
+    for_user = True
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)

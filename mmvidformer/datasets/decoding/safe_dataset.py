@@ -10,7 +10,7 @@ from mmengine.logging import print_log
 from torch.utils.data import Dataset
 
 from mmvidformer.datasets.decoding.bad_samples import BadSample, BadSamples
-from mmvidformer.datasets.decoding.errors import BadVideo, bad_video, path_of
+from mmvidformer.datasets.decoding.errors import BadVideo, TooManyBadVideos, bad_video, path_of
 from mmvidformer.datasets.decoding.helper_process import (
     HAS_FORK,
     CallFailed,
@@ -30,6 +30,8 @@ REMEDY = "tools/data/check_videos.py lists bad videos and writes annotations wit
 
 class ReadingInterrupted(RuntimeError):
     """A sample could not be read because of the system, not because of the sample."""
+
+    for_user = True
 
 
 @DATASETS.register_module()
@@ -64,7 +66,7 @@ class SafeDataset:
     Raises:
         ValueError: If an argument is out of range.
         BadVideo: On reading a bad sample with the policy ``'raise'``, or in test mode without hook.
-        RuntimeError: On reading, if more than ``max_bad_share`` of the samples are bad, or
+        TooManyBadVideos: On reading, if more than ``max_bad_share`` of the samples are bad, or
             interruptions from outside do not stop.
     """
 
@@ -115,7 +117,7 @@ class SafeDataset:
         """Check the number of bad samples in the dataset, or in the part that this process reads.
 
         Raises:
-            RuntimeError: If there are more than ``max_bad_share`` of ``samples``, in a part by
+            TooManyBadVideos: If there are more than ``max_bad_share`` of ``samples``, in a part by
                 three standard deviations.
         """
         allowed = self.max_bad_share * samples
@@ -123,7 +125,7 @@ class SafeDataset:
             allowed += 3 * sqrt(allowed)
         if bad > allowed:
             last = [*self.bad_samples.known().values()][-1]
-            raise RuntimeError(
+            raise TooManyBadVideos(
                 f"{bad} of {samples} samples are bad, too many for max_bad_share="
                 f"{self.max_bad_share:g}; one is {last.path}: {last.reason}. {REMEDY}"
             )
@@ -152,7 +154,7 @@ class SafeDataset:
                 self._add(other, error)
             else:
                 return self._flagged(sample, idx, fault) if self.test_mode else sample
-        raise RuntimeError(
+        raise TooManyBadVideos(
             f"sample {idx} is bad ({fault}), and so are {MOST_REPLACEMENTS} samples tried in its "
             f"place. Check data_prefix and the pipeline. {REMEDY}"
         )

@@ -43,7 +43,7 @@ def latest_checkpoint(work_dir: str | Path) -> str | None:
         Path of a file or of a folder of shards. None if the folder has no checkpoints.
 
     Raises:
-        RuntimeError: If all checkpoints are damaged.
+        ValueError: If all checkpoints are damaged.
     """
     work_dir = Path(work_dir)
     patterns = ("epoch_*.pth", "iter_*.pth", INTERRUPTED)
@@ -63,5 +63,5 @@ def latest_checkpoint(work_dir: str | Path) -> str | None:
         print_log(f"skipped {path}: it is damaged", logger="current", level=logging.WARNING)
     if found:
         names = ", ".join(sorted({path.name for path in found}))
-        raise RuntimeError(f"all checkpoints in {work_dir} are damaged ({names}); remove them")
+        raise ValueError(f"all checkpoints in {work_dir} are damaged ({names}); remove them")
     return None

@@ -1,90 +1,120 @@
-"""What can be wrong with annotations, configs and checkpoints, found before the first step."""
+"""Checks of annotations, config and weights before the first step."""
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mmengine.config import Config
-from mmengine.hooks import Hook
-from mmengine.logging import print_log
-from mmengine.runner import Runner
+from mmengine.dist import get_world_size, is_main_process
 
-from mmvidformer.engine.preflight.annotations import check_annotations
-from mmvidformer.engine.preflight.classes import check_checkpoint
-from mmvidformer.engine.preflight.clips import check_clips
-from mmvidformer.engine.preflight.problems import KINDS, Problem, WrongSetup
-from mmvidformer.registry import HOOKS
-
-__all__ = ["PreflightHook", "Problem", "WrongSetup", "check", "check_or_exit", "refuse"]
+from mmvidformer.config import leaf_datasets, type_name
+from mmvidformer.engine.launch import describe, on_main_process
 
 
-def check(cfg: Config, splits: Sequence[str] = ("train", "val", "test")) -> list[Problem]:
-    """Find what is wrong with a config, its annotation files and its checkpoint.
+class WrongSetup(ValueError):
+    """A run that should not start. The message lists what is wrong."""
 
-    Reads annotation files and lists the folders of the data; opens no video, and writes nothing.
-    ``cfg.preflight`` may be ``dict(skip=[...])`` with kinds of problems to pass over: ``columns``,
-    ``labels``, ``duplicates``, ``missing_files``, ``outside``, ``clip_len``, ``crop_size``,
-    ``checkpoint``, ``dataset``.
+    for_user = True
+
+    def __init__(self, errors: Sequence[str], hint: str) -> None:
+        count = "1 problem" if len(errors) == 1 else f"{len(errors)} problems"
+        super().__init__("\n- ".join([f"{count} found before the start", *errors]) + f"\n{hint}")
+
+
+def check(
+    cfg: Config,
+    splits: Sequence[str] = ("train", "val", "test"),
+    world_size: int = 1,
+    weights: bool = True,
+) -> tuple[list[str], list[str]]:
+    """Find what is wrong with a config, its annotation files and its weights.
+
+    Reads annotation files, lists the folders of the data, and reads names and shapes of weights.
+    Opens no video, and writes nothing.
 
     Args:
-        cfg: A whole config.
-        splits: Loaders to look at; those that the config lacks are passed over.
+        cfg: Complete config.
+        splits: Dataloaders to check, of those that the config has.
+        world_size: Number of processes.
+        weights: Whether to check ``cfg.load_from``.
 
-    Raises:
-        ValueError: If ``cfg.preflight.skip`` names an unknown kind.
+    Returns:
+        Errors, which cannot run or would train on something else than meant, and warnings, which
+        run but may be mistakes.
     """
-    skip = (cfg.get("preflight") or {}).get("skip", ())
-    skip = {skip} if isinstance(skip, str) else set(skip)
-    if not skip <= set(KINDS):
-        unknown = ", ".join(sorted(skip - set(KINDS)))
-        raise ValueError(f"preflight.skip: no kind {unknown}; there are {', '.join(KINDS)}")
-    problems = []
+    # Not above, since each look-up of a hook imports this module.
+    from mmvidformer.engine.loading import build_meta_model
+    from mmvidformer.engine.preflight.annotations import Annotations
+    from mmvidformer.engine.preflight.settings import check_weights, compare_clips, wrong_batch
+
+    errors: list[str] = []
+    warnings: list[str] = []
+    model = None
+    try:
+        if cfg.get("model"):
+            model = build_meta_model(cfg)
+            purpose = "resume" if cfg.get("resume") else "start"
+            if weights:
+                check_weights(cfg, model, purpose if "train" in splits else "evaluation")
+    except Exception as error:  # models and readers of checkpoints raise many kinds
+        errors.append(describe(error))
     for split in splits:
         loader = cfg.get(f"{split}_dataloader")
-        if loader and not loader.get("dataset"):
-            remedy = f"Give {split}_dataloader.dataset, or set the loader to None."
-            problems.append(Problem("dataset", f"{split}_dataloader", "has no dataset", remedy))
-        elif loader:
-            problems += check_clips(cfg, split, loader["dataset"])
-            problems += check_annotations(cfg, loader["dataset"])
-    problems += check_checkpoint(cfg)
+        if not loader:
+            continue
+        if not loader.get("dataset"):
+            errors.append(f"{split}_dataloader has no dataset; set it to None to go without")
+            continue
+        sizes = []
+        for leaf in leaf_datasets(loader["dataset"]):
+            if model is not None:
+                for is_error, problem in compare_clips(cfg, leaf, model):
+                    (errors if is_error else warnings).append(problem)
+            try:
+                annotations = Annotations(cfg, leaf)
+            except Exception as error:  # as do datasets
+                errors.append(f"{split}_dataloader.dataset, {type_name(leaf)}: {describe(error)}")
+                continue
+            sizes.append(annotations.size)
+            errors += annotations.wrong_labels(head_classes(cfg), optional=split == "test")
+            errors += annotations.missing(_allowed_share(cfg, loader["dataset"]))
+            warnings += [*annotations.duplicates(), *annotations.outside()]
+            warnings += annotations.unlabeled() if split == "test" else ()
+        if split == "train":
+            errors += wrong_batch(loader, sizes, world_size)
     # Validation and test often share a file.
-    return [problem for problem in dict.fromkeys(problems) if problem.kind not in skip]
+    return list(dict.fromkeys(errors)), list(dict.fromkeys(warnings))
 
 
-def refuse(cfg: Config, splits: Sequence[str] = ("train", "val", "test")) -> None:
-    """Refuse a config with which something is wrong; see ``check``.
+def head_classes(cfg: Config) -> tuple[int, ...]:
+    """Number of classes of each task of the head, in the order of the labels; empty if unknown."""
+    head = (cfg.get("model") or {}).get("cls_head") or {}
+    if isinstance(head.get("tasks"), Mapping):
+        return tuple(head["tasks"].values())
+    return () if head.get("num_classes") is None else (head["num_classes"],)
+
+
+def _allowed_share(cfg: Config, dataset: Mapping) -> float:
+    """Share of the samples that may be bad."""
+    by_hand = type_name(dataset) == "SafeDataset"  # which the hook leaves as it is
+    policy = dataset if by_hand else (cfg.get("default_hooks") or {}).get("bad_videos")
+    default = "raise" if by_hand else "resample"
+    if not policy or policy.get("on_bad_video", default) != "resample":
+        return 0.0
+    return policy.get("max_bad_share", 0.05)
+
+
+def check_run(cfg: Config, splits: Sequence[str], hint: str, weights: bool = True) -> list[str]:
+    """Check the setup of a run in the main process, for all processes, and return the warnings.
 
     Raises:
-        WrongSetup: With all that was found.
-    """
-    problems = check(cfg, splits)
-    if problems:
-        raise WrongSetup(problems)
-
-
-def check_or_exit(cfg: Config, splits: Sequence[str]) -> None:
-    """End the program with what was found, if anything: for tools, before they write anything."""
-    try:
-        refuse(cfg, splits)
-    except WrongSetup as error:
-        raise SystemExit(str(error)) from None
-
-
-@HOOKS.register_module()
-class PreflightHook(Hook):
-    """Refuses a run with which something is wrong before its first step.
-
-    For runners that are not started by our tools, which check before they make a runner and a work
-    dir.
+        WrongSetup: If there are errors. The message ends with the hint how to skip the checks.
+        SystemExit: Then, if there are several processes.
     """
 
-    priority = "VERY_HIGH"
+    def refuse() -> list[str]:
+        errors, warnings = check(cfg, splits, get_world_size(), weights)
+        if errors:
+            raise WrongSetup(errors, hint)
+        return warnings
 
-    def before_run(self, runner: Runner) -> None:
-        """Check the runner's config.
-
-        Raises:
-            WrongSetup: With all that was found.
-        """
-        refuse(runner.cfg)
-        print_log("annotations and config fit", logger="current", level=logging.INFO)
+    warnings = on_main_process(refuse)
+    return warnings if is_main_process() else []

@@ -1,309 +1,214 @@
-"""Annotation files, line by line."""
+"""Annotations: labels that the head does not have, duplicates, and files that are missing."""
 
-import codecs
+import glob
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
 
+import numpy as np
 from mmengine.config import Config
 
-from mmvidformer.config import config_scope, leaf_datasets, type_name
-from mmvidformer.datasets.class_subset import check_present, new_labels
-from mmvidformer.datasets.decoding.errors import path_of
-from mmvidformer.engine.preflight.classes import head_classes
-from mmvidformer.engine.preflight.files import check_files, read_elsewhere
-from mmvidformer.engine.preflight.problems import Problem
+from mmvidformer.config import config_scope, type_name
+from mmvidformer.datasets.decoding.errors import PATH_KEYS
 from mmvidformer.registry import DATASETS
 
-VIDEO_LISTS = ("VideoDataset", "TiledVideoDataset", "RepeatAugDataset", "ClassSubsetDataset")
-FRAME_LISTS = ("RawframeDataset",)
-_NUMBER = re.compile("-?[0-9]+")
+# Datasets of MMAction2's lists, which have a line per sample.
+LISTS = (
+    *("VideoDataset", "RawframeDataset", "RepeatAugDataset"),
+    *("TiledVideoDataset", "ClassSubsetDataset"),  # ours
+)
+UNLABELED = -1  # MMAction2's label of a line that has none
 
 
-@dataclass(frozen=True)
-class Line:
-    """An entry of an annotation file.
+class Annotations:
+    """The samples of a dataset, read as a run reads them, but without opening a video.
 
     Args:
-        where: File and line.
-        name: Path without prefix.
-        path: Path.
-        labels: Its labels.
-        key: What no other entry may share.
+        cfg: Complete config.
+        dataset: Config of a dataset without wrappers.
+
+    Raises:
+        ValueError: If a line of a list is malformed (the message has file and line), there are no
+            samples, or the dataset refuses its annotations.
+        Exception: What else the dataset raises.
     """
 
-    where: str
-    name: str
-    path: str
-    labels: tuple[int, ...]
-    key: tuple
-
-
-def check_annotations(cfg: Config, dataset: Mapping) -> list[Problem]:
-    """Check the annotation files of a data set, and that its files exist.
-
-    Lists of videos and of folders of frames are read line by line here. Data sets of other kinds
-    are built, since they name file and line themselves, and their labels are compared with the
-    head's classes.
-    """
-    hook = cfg.get("default_hooks", {}).get("bad_videos") or {}
-    by_hand = type_name(dataset) == "SafeDataset"  # which the hook leaves as it is
-    policy = dataset if by_hand else {"on_bad_video": "resample", **hook} if hook else {}
-    resample = policy.get("on_bad_video") == "resample"
-    share = policy.get("max_bad_share", 0.05) if resample else 0.0
-    problems = []
-    for leaf in leaf_datasets(dataset):
-        kind = type_name(leaf)
-        prefix = leaf.get("data_prefix") or {}
+    def __init__(self, cfg: Config, dataset: Mapping) -> None:
+        self.dataset, self.kind = dataset, type_name(dataset)
+        self.file = dataset.get("ann_file") or self.kind
+        prefix = dataset.get("data_prefix") or {}
         if not isinstance(prefix, Mapping):
-            what = f"is {prefix!r}, a {type(prefix).__name__}"
-            remedy = "Write data_prefix=dict(video=FOLDER), or img=FOLDER for frames."
-            problems.append(Problem("dataset", f"data_prefix of {kind}", what, remedy))
-            continue
-        if kind in VIDEO_LISTS + FRAME_LISTS:
-            problems += _check_list(cfg, leaf, kind, share)
-        else:
-            problems += _check_built(cfg, leaf, share)
-    return problems
-
-
-def _check_list(cfg: Config, dataset: Mapping, kind: str, share: float) -> list[Problem]:
-    file = dataset.get("ann_file", "")
-    if not os.path.isfile(file):
-        return [_no_file(file)]
-    unreadable = _no_text(file)
-    if unreadable is not None:
-        return [unreadable]
-    lines: list[Line] = []
-    columns: list[Problem] = []
-    for parsed in _parse(dataset, kind):
-        (lines if isinstance(parsed, Line) else columns).append(parsed)
-    problems = _first(columns, "lines")
-    if not lines and not columns:
-        return [Problem("columns", file, "has no entry", "Give the list of the data's files.")]
-    problems += _duplicates(lines)
-    if kind == "ClassSubsetDataset":
-        try:
-            lines = _of_subset(dataset, lines)
-        except (OSError, ValueError, KeyError) as error:
-            return [*problems, _refused(file, kind, error)]
-    classes = head_classes(cfg)
-    if classes is not None:
-        labels = [(line.where, line.labels) for line in lines]
-        problems += _check_labels(labels, classes, dataset.get("multi_class", False))
-    prefix = (dataset.get("data_prefix") or {}).get("img" if kind in FRAME_LISTS else "video") or ""
-    if not read_elsewhere(dataset):
-        names = [(line.name, line.path, line.where) for line in lines]
-        problems += check_files(names, prefix, share)
-    return problems
-
-
-def _of_subset(dataset: Mapping, lines: Sequence[Line]) -> list[Line]:
-    """Entries of the classes that are kept, under their new labels."""
-    file = dataset["class_file"]
-    labels = new_labels(file, dataset.get("label_map"))
-    kept = [line for line in lines if line.labels[0] in labels]
-    check_present(labels, (line.labels[0] for line in kept), file, dataset["ann_file"])
-    return [
-        replace(
-            line,
-            where=f"{line.where}, class {line.labels[0]} numbered anew by {file}",
-            labels=(labels[line.labels[0]],),
-        )
-        for line in kept
-    ]
-
-
-def _no_file(file: str) -> Problem:
-    if os.path.isdir(file):
-        what = "is a folder, not an annotation file"
-        return Problem("dataset", f"ann_file {file}", what, "Name the file in it.")
-    parent = Path(file)
-    while not parent.exists() and parent != parent.parent:
-        parent = parent.parent
-    what = f"there is no such annotation file; the path exists up to {parent.resolve()}"
-    return Problem("dataset", f"ann_file {file}", what, "Mend ann_file or the working folder.")
-
-
-def _no_text(file: str) -> Problem | None:
-    """What keeps a file from being read as the text that it seems to be."""
-    content = Path(file).read_bytes()
-    remedy = "Save it as UTF-8 without byte order mark."
-    if content.startswith(codecs.BOM_UTF8):
-        what = "begins with a byte order mark, which would belong to the first name"
-        return Problem("columns", f"{file}, line 1", what, remedy)
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        what = f"byte {content[error.start]:#04x} is no UTF-8 text"
-        return Problem("columns", f"{file}, line {line}", what, remedy)
-    return None
-
-
-def _parse(dataset: Mapping, kind: str) -> Iterator[Line | Problem]:
-    """Entries, and problems of lines that are none."""
-    file = dataset["ann_file"]
-    frames = kind in FRAME_LISTS
-    several = dataset.get("multi_class", False)
-    delimiter = None if frames else dataset.get("delimiter", " ")
-    numbers = 1 + frames + bool(dataset.get("with_offset"))
-    form = "FOLDER " + "OFFSET " * (numbers == 3) + "FRAMES LABEL" if frames else "PATH LABEL"
-    form = form.replace(" ", delimiter or " ")
-    prefix = (dataset.get("data_prefix") or {}).get("img" if frames else "video") or ""
-    with open(file, encoding="utf-8", newline="\n") as opened:  # as MMEngine splits it
-        for number, text in enumerate(opened, start=1):
-            where = f"{file}, line {number}"
-            name, *rest = text.strip().split(delimiter)
-            fits = len(rest) >= numbers if several else len(rest) == numbers
-            if not text.strip():
-                yield Problem("columns", where, "the line is empty", "Remove it.")
-            elif not fits:
-                found = f"{1 + len(rest)} columns in {text.strip()[:100]!r}, expected {form!r}"
-                remedy = "Mend the line; for names with blanks separate by commas and give "
-                yield Problem("columns", where, found, remedy + "the data set delimiter=','.")
-            elif not all(map(_NUMBER.fullmatch, rest)):
-                wrong = next(value for value in rest if not _NUMBER.fullmatch(value))
-                what = f"{wrong[:50]!r} is no number, expected {form!r}"
-                yield Problem("columns", where, what, "Give classes as numbers from 0 on.")
-            elif frames and int(rest[numbers - 2]) < 1:
-                what = f"{rest[numbers - 2]} frames"
-                yield Problem("columns", where, what, "Remove the line or count the frames.")
-            else:
-                values = tuple(map(int, rest))
-                key = (name, *values[: numbers - 1])
-                path = os.path.join(prefix, name)
-                yield Line(where, name, path, values[numbers - 1 :], key)
-
-
-def _first(problems: Sequence[Problem], unit: str) -> list[Problem]:
-    """The first of problems of one kind, which says how many there are."""
-    if len(problems) < 2:
-        return list(problems)
-    one = problems[0]
-    return [Problem(one.kind, one.where, f"{one.what}; {len(problems)} such {unit}", one.remedy)]
-
-
-def _check_labels(
-    labels: Sequence[tuple[str, tuple[int, ...]]], classes: tuple[int, ...], several: bool
-) -> list[Problem]:
-    """Compare (where, labels) with the head's classes, one for each task or one for all.
-
-    With ``several`` a head of one task takes any number of labels.
-    """
-    problems = []
-    for where, values in labels:
-        if len(values) != len(classes) and not (several and len(classes) == 1):
-            what = f"labels of a sample: {len(values)}, tasks of model.cls_head: {len(classes)}"
-            return [Problem("labels", where, what, "Give the head one task for each label.")]
-    for task, count in enumerate(classes):
-        # One head may be given several labels of one kind.
-        own = [
-            (where, label)
-            for where, values in labels
-            for label in (values if len(classes) == 1 else values[task : task + 1])
+            raise ValueError(f"data_prefix must be a dict such as dict(video=DIR), got {prefix!r}")
+        self.prefix = next(iter(prefix.values())) or "" if len(prefix) == 1 else ""
+        self.infos: Sequence[Mapping] = ()
+        with config_scope(cfg):
+            self.size = self._read({**dataset})
+        if not self.size:
+            raise ValueError(f"{self.file} has no samples")
+        self.labels = [_labels(info.get("label", ())) for info in self.infos]
+        self.paths = [
+            next((str(info[key]) for key in PATH_KEYS if info.get(key)), "") for info in self.infos
         ]
-        wrong = [(where, label) for where, label in own if not 0 <= label < count]
-        if not wrong:
-            continue
-        where, label = wrong[0]
-        highest, lowest = max(n for _, n in own), min(n for _, n in own)
-        if highest == count and lowest == 1:
-            remedy = "The labels seem to count from 1; subtract 1."
-        elif highest >= count:
-            remedy = f"The data need a head of {highest + 1} classes or more, or other labels."
-        else:
-            remedy = "Labels count from 0 on."
-        name = "model.cls_head.num_classes" if len(classes) == 1 else f"task {task} of the head"
-        what = f"label {label} is not in 0 to {count - 1} ({name} is {count})"
-        problems.append(
-            Problem("labels", where, f"{what}; {len(wrong)} of {len(own)} labels", remedy)
-        )
-    return problems
+        if self.paths and "\ufeff" in self.paths[0]:
+            raise ValueError(f"{self.file} begins with a byte order mark; save it without one")
 
-
-def _duplicates(lines: Sequence[Line]) -> list[Problem]:
-    first: dict[tuple, Line] = {}
-    same, other = [], []
-    for line in lines:
-        before = first.setdefault(line.key, line)
-        if before is line:
-            continue
-        at = before.where.rpartition(" ")[2]
-        if before.labels == line.labels:
-            what = f"{line.name} stands in line {at} already"
-            same.append(Problem("duplicates", line.where, what, "Remove one of the two."))
-        else:
-            labels = f"{_numbers(line.labels)}, in line {at} it has {_numbers(before.labels)}"
-            what = f"{line.name} has label {labels}"
-            other.append(Problem("duplicates", line.where, what, "Remove the wrong one."))
-    return _first(same, "lines") + _first(other, "lines")
-
-
-def _numbers(labels: tuple[int, ...]) -> str:
-    return " ".join(map(str, labels))
-
-
-def _check_built(cfg: Config, dataset: Mapping, share: float) -> list[Problem]:
-    """Build a data set of another kind, let it complain, and look at what it has read."""
-    kind = type_name(dataset)
-    where = str(dataset.get("ann_file") or dataset.get("root") or kind)
-    with config_scope(cfg):
+    def _read(self, options: dict) -> int:
+        if self.kind not in LISTS or options.get("indices"):
+            built = DATASETS.build(options)
+            if options.get("ann_file"):  # otherwise it has listed the files that exist
+                self.infos = [built.get_data_info(item) for item in range(len(built))]
+            return len(built)
+        if self.kind == "TiledVideoDataset":  # would open its videos
+            options.update(type="mmaction.VideoDataset")
+            options.pop("clips_per_item", None)
+        built = DATASETS.build({**options, "lazy_init": True})
         try:
-            built = DATASETS.build({**dataset})
-            built.full_init()
-        except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
-            return [_refused(where, kind, error)]
-    if not dataset.get("ann_file"):  # it has listed what there is
-        return []
-    infos = [built.get_data_info(item) for item in range(len(built))]
-    # Data sets read from lines say where; others, such as pickles, have entries.
-    places = [info.get("where", f"{where}, entry {item}") for item, info in enumerate(infos, 1)]
-    problems = _narrated_twice(infos, places)
-    classes = head_classes(cfg)
-    labels = [
-        (place, tuple(map(int, _listed(info["label"]))))
-        for place, info in zip(places, infos, strict=True)
-        if info.get("label") is not None
-    ]
-    if classes is not None:
-        problems += _check_labels(labels, classes, getattr(built, "multi_class", False))
-    prefixes = list((dataset.get("data_prefix") or {}).values())
-    prefix = prefixes[0] if len(prefixes) == 1 else ""
-    files = [
-        (os.path.relpath(path_of(info), prefix or "."), path_of(info), place)
-        for place, info in zip(places, infos, strict=True)
-    ]
-    if not read_elsewhere(dataset) and files and not files[0][1].startswith("sample "):
-        problems += check_files(files, prefix, share)
-    return problems
+            self.infos = built.load_data_list()
+        except (ValueError, AssertionError, IndexError) as error:
+            raise ValueError(self._malformed_line() or str(error)) from error
+        return len(self.infos)
+
+    def _malformed_line(self) -> str | None:
+        columns, delimiter = ["PATH", "LABEL"], self.dataset.get("delimiter", " ")
+        if self.kind == "RawframeDataset":
+            offset = ["OFFSET"] * self.dataset.get("with_offset", False)
+            columns, delimiter = ["FOLDER", *offset, "FRAMES", "LABEL"], None
+        with open(self.file, encoding="utf-8", errors="replace") as lines:
+            for number, line in enumerate(map(str.strip, lines), start=1):
+                numbers = line.split(delimiter)[1:]
+                valid = all(re.fullmatch(r"[+-]?\d+", text) for text in numbers)
+                spare = len(numbers) + 1 - len(columns)
+                valid &= spare == 0 or (spare > 0 and self.dataset.get("multi_class", False))
+                if not valid or "\ufffd" in line:
+                    return (
+                        f"{self.file}, line {number}: must be UTF-8 text of {len(columns)} columns "
+                        f"({' '.join(columns)}) with delimiter {delimiter!r}, got {line[:100]!r}"
+                    )
+        return None
+
+    def at(self, item: int) -> str:
+        """Place of a sample in its file."""
+        is_line = self.kind in LISTS and self.kind != "ClassSubsetDataset"  # which skips lines
+        place = f"{self.file}, {'line' if is_line else 'entry'} {item + 1}"
+        return self.infos[item].get("where", place)
+
+    def wrong_labels(self, classes: Sequence[int], optional: bool = False) -> Iterator[str]:
+        """Labels that the head does not have.
+
+        Args:
+            classes: Number of classes of each task of the head, in the order of the labels; empty
+                if unknown.
+            optional: Whether samples may have no label.
+        """
+        single = len(classes) == 1
+        several = single and self.dataset.get("multi_class", False)
+        for item, labels in enumerate(self.labels if classes and not several else ()):
+            if labels and len(labels) != len(classes):
+                yield (
+                    f"{self.at(item)}: a sample must have one label per task of model.cls_head "
+                    f"({len(classes)}), got {len(labels)}"
+                )
+                return
+        for task, count in enumerate(classes):
+            pairs = [
+                (item, label)
+                for item, labels in enumerate(self.labels)
+                for label in (labels if single else labels[task : task + 1])
+                if label != UNLABELED or not optional
+            ]
+            wrong = [(item, label) for item, label in pairs if not 0 <= label < count]
+            if wrong:
+                item, label = wrong[0]
+                values = [label for _, label in pairs]
+                name = "model.cls_head.num_classes" if single else f"task {task} of model.cls_head"
+                note = " (a line without label)" if label == UNLABELED else ""
+                yield (
+                    f"{self.at(item)}: label must be in 0 to {count - 1} ({name} is {count}), got "
+                    f"{label}{note}; {len(wrong)} of {len(values)} labels are wrong, they are "
+                    f"{min(values)} to {max(values)}"
+                )
+
+    def unlabeled(self) -> Iterator[str]:
+        """Samples without label, which metrics count as wrong."""
+        items = [item for item, labels in enumerate(self.labels) if UNLABELED in labels]
+        if items:
+            yield f"{self.at(items[0])}: {len(items)} of {self.size} samples have no label"
+
+    def duplicates(self) -> Iterator[str]:
+        """Files of a list, or names of segments, that occur again with equal or other labels."""
+        first: dict[object, int] = {}
+        again: dict[str, list[tuple[int, int]]] = {"the same label": [], "another label": []}
+        for item, info in enumerate(self.infos):
+            place = (self.paths[item], info.get("offset"))
+            name = place if self.kind in LISTS else info.get("narration_id", item)
+            before = first.setdefault(name, item)
+            if before != item:
+                equal = self.labels[item] == self.labels[before]
+                again["the same label" if equal else "another label"].append((item, before))
+        for what, pairs in again.items():
+            if pairs:
+                item, before = pairs[0]
+                name = self.infos[item].get("narration_id") or self.paths[item]
+                yield (
+                    f"{self.at(item)}: {name} is also in {self.at(before)}, with {what}; "
+                    f"{len(pairs)} such entries"
+                )
+
+    def outside(self) -> Iterator[str]:
+        """Files that are not below the prefix: absolute paths, and paths with ``..``."""
+        found = [
+            item
+            for item, path in enumerate(self.paths if self.prefix else ())
+            if (".." in path or not path.startswith(self.prefix))  # the quick part
+            and os.path.relpath(path, self.prefix).startswith("..")
+        ]
+        if found:
+            yield (
+                f"{self.at(found[0])}: {self.paths[found[0]]} is outside of data_prefix "
+                f"{self.prefix}; {len(found)} of {self.size} entries"
+            )
+
+    def missing(self, share: float) -> Iterator[str]:
+        """Files that do not exist, found by listing their folders, which is fast over networks.
+
+        Args:
+            share: Share of the samples that may be missing.
+        """
+        folders: dict[str, set[str]] = {}
+
+        def exists(path: str) -> bool:
+            folder, name = os.path.split(path)
+            if folder not in folders:
+                try:
+                    folders[folder] = set(os.listdir(folder or "."))
+                except OSError:
+                    folders[folder] = set()
+            # MMAction2 looks for a video without suffix as .mp4.
+            return name in folders[folder] or (
+                not os.path.splitext(name)[1] and f"{name}.mp4" in folders[folder]
+            )
+
+        steps = self.dataset.get("pipeline") or ()
+        if any(step.get("io_backend", "disk") not in ("disk", "local") for step in steps):
+            return
+        missing = [item for item, path in enumerate(self.paths) if path and not exists(path)]
+        missing += [item for item, x in enumerate(self.infos) if x.get("total_frames", 1) < 1]
+        if len(missing) <= share * self.size:
+            return
+        path = self.paths[missing[0]]
+        name = os.path.relpath(path, self.prefix or ".")
+        near = (name, os.path.join(os.path.dirname(self.prefix), name))
+        near += (os.path.join(self.prefix, os.path.basename(path)),)
+        near += (*glob.glob(glob.escape(os.path.splitext(path)[0]) + ".*"),)
+        hint = next((f", but {other} exists" for other in near if os.path.exists(other)), "")
+        yield (
+            f"{self.at(missing[0])}: {len(missing)} of {self.size} files are missing or have no "
+            f"frames, the first is {path}{hint}; tools/data/check_videos.py lists bad files"
+        )
 
 
-def _refused(where: str, kind: str, error: Exception) -> Problem:
-    """What a data set says itself."""
-    told = str(error.args[0] if isinstance(error, KeyError) else error).rstrip(".")
-    if "registry" in told:  # MMEngine's text goes on about how to register a class
-        told = told.partition(". ")[0]
-        remedy = "Mend the type, or name the module that has it in custom_imports."
-        return Problem("dataset", where, told, remedy)
-    if isinstance(error, KeyError):
-        told = f"there is no {told}"
-    return Problem("dataset", where, told, f"{kind} does not take it.")
-
-
-def _narrated_twice(infos: Sequence[Mapping], places: Sequence[str]) -> list[Problem]:
-    """Segments of EPIC-Kitchens under a name that another has."""
-    first: dict[str, str] = {}
-    twice = []
-    for info, place in zip(infos, places, strict=True):
-        name = info.get("narration_id")
-        if name is not None and first.setdefault(name, place) != place:
-            what = f"narration_id {name} stands in {first[name].rpartition(', ')[2]} already"
-            twice.append(Problem("duplicates", place, what, "Remove one of the two."))
-    return _first(twice, "lines")
-
-
-def _listed(label: object) -> Sequence:
-    return label if hasattr(label, "__len__") else (label,)
+def _labels(label: object) -> tuple[int, ...]:
+    if isinstance(label, int):
+        return (label,)
+    values = np.ravel(label)
+    return tuple(values.tolist()) if values.dtype.kind in "iu" else ()

@@ -69,7 +69,7 @@ def test_a_cut_one_is_skipped(tmp_path, monkeypatch):
 
 def test_all_damaged_is_an_error(tmp_path):
     cut(save(tmp_path, "iter_100.pth", age=0))
-    with pytest.raises(RuntimeError, match=r"iter_100\.pth"):
+    with pytest.raises(ValueError, match=r"iter_100\.pth"):
         latest_checkpoint(tmp_path)
 
 

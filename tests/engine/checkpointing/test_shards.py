@@ -26,7 +26,7 @@ def test_shards_are_merged(tmp_path):
         write(folder, rank, offset, values)
     with pytest.raises(ValueError, match="epoch_1.pth has no complete.json"):
         merge_shards(folder)
-    with pytest.raises(RuntimeError, match="all checkpoints .* are damaged"):
+    with pytest.raises(ValueError, match="all checkpoints .* are damaged"):
         latest_checkpoint(tmp_path)
     mark_complete(folder, 3)
     assert latest_checkpoint(tmp_path) == str(folder)

@@ -1,0 +1,79 @@
+"""Clips, batches and weights: what a config asks for and what its model and data give."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from mmengine.config import Config
+from torch import nn
+
+from mmvidformer.config import clip_shape, frame_size, type_name
+from mmvidformer.engine.checkpointing.shards import is_complete
+from mmvidformer.engine.loading import Purpose, compare_weights, read_checkpoint
+
+
+def compare_clips(cfg: Config, dataset: Mapping, model: nn.Module) -> Iterator[tuple[bool, str]]:
+    """Compare the clips of a pipeline with the tubelets and the input size of the backbone.
+
+    Models without tubelets are skipped, and so is what a pipeline leaves open: the length in early
+    recognition, and frames that keep the proportions of the video.
+
+    Yields:
+        Whether it is an error or works as it is, and the problem.
+    """
+    embed = getattr(getattr(model, "backbone", None), "embed", None)
+    if not hasattr(embed, "tubelet"):
+        return
+    pipeline = dataset.get("pipeline") or ()
+    frames = [step["clip_len"] for step in pipeline if step.get("clip_len") is not None]
+    frames += [step["num_frames"] for step in pipeline if type_name(step) == "UniformFrames"]
+    _, *made_for = clip_shape(cfg)
+    side_by_side = tuple(embed.stride) == tuple(embed.tubelet)
+    for unit, size, tubelet, wanted in (
+        ("clip_len", frames[-1:], embed.tubelet[:1], made_for[:1]),
+        ("height and width", frame_size(pipeline) or (), embed.tubelet[1:], made_for[1:]),
+    ):
+        size = list(size)
+        valid = len(size) == len(tubelet) and all(isinstance(n, int) and n > 0 for n in size)
+        if valid and side_by_side:
+            valid = not any(n % side for n, side in zip(size, tubelet, strict=True))
+        if size and not valid:
+            yield True, f"{unit} of clips must be a multiple of {list(tubelet)}, got {size}"
+        elif size and size != wanted:
+            what = f"{unit} of clips is {size}, model.backbone is made for {wanted}"
+            yield False, f"{what} and will resize its positions"
+
+
+def wrong_batch(loader: Mapping, sizes: Sequence[int], world_size: int) -> Iterator[str]:
+    """A batch size that leaves a process without a batch, for datasets of ``sizes`` samples."""
+    dataset = loader["dataset"]
+    endless = type_name(loader.get("sampler") or {}) == "InfiniteSampler"
+    # Wrappers of a single dataset may repeat its samples.
+    wrapped = any("dataset" in one for one in (dataset, *(dataset.get("datasets") or ())))
+    if not loader.get("drop_last") or endless or wrapped:
+        return
+    most = math.ceil(sum(sizes) / world_size)
+    if 0 < most < loader.get("batch_size", 1):
+        yield (
+            f"train_dataloader.batch_size must be at most {most} with drop_last, got "
+            f"{loader['batch_size']}: {sum(sizes)} samples are shared by {world_size} processes"
+        )
+
+
+def check_weights(cfg: Config, model: nn.Module, purpose: Purpose) -> None:
+    """Check that ``cfg.load_from`` can be read and fits a model; addresses are skipped.
+
+    Raises:
+        Exception: If not.
+    """
+    path = str(cfg.get("load_from") or "")
+    if not path or "://" in path:
+        return
+    if Path(path).is_dir():
+        if not is_complete(path):
+            raise ValueError(f"{path} is a folder, and not a complete checkpoint in shards")
+        return
+    checkpoint = read_checkpoint(path, "meta")
+    if purpose == "resume" and not {"meta", "message_hub"} <= set(checkpoint):
+        raise ValueError(f"{path} has no training state to resume; set load_from for its weights")
+    compare_weights(model, checkpoint).check(path, purpose)
