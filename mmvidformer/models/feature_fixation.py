@@ -116,8 +116,10 @@ class FeatureFixationTransformer(VideoTransformer):
     ) -> None:
         rows = look_up(SCHEMES, attention, "feature fixation attention")
         look_up(POSITIONS, positions, "feature fixation positions")
-        named = isinstance(stem, str)
-        row = look_up(STEMS, stem, "feature fixation stem")(patch_size) if named else stem
+        if isinstance(stem, str):
+            sizes: Mapping = look_up(STEMS, stem, "feature fixation stem")(patch_size)
+        else:
+            sizes = stem
         for key in shifts:
             look_up({"temporal", "spatial"}, key, "entry of shifts")
         super().__init__(
@@ -136,9 +138,9 @@ class FeatureFixationTransformer(VideoTransformer):
             img_size,
             stem=dict(
                 tubelet=(1, patch_size, patch_size),
-                stride=(1, row["stride"], row["stride"]),
-                padding=(0, row["padding"], row["padding"]),
-                norm=row["norm"],
+                stride=(1, sizes["stride"], sizes["stride"]),
+                padding=(0, sizes["padding"], sizes["padding"]),
+                norm=sizes["norm"],
             ),
             positions=positions,
             depthwise=depthwise,
