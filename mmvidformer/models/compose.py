@@ -77,7 +77,6 @@ ARCHS = {
 }
 
 Block = Sequence[SubLayer | Mapping]
-JOINT = SubLayer("joint")
 # A grid that stands for any: axes of this size, or 1 where there are none.
 ANY: Grid = (4, 4, 4)
 _SUBLAYER = [field.name for field in fields(SubLayer)]
@@ -106,8 +105,9 @@ def build_encoder(
     has_cls = row["cls"] is not None
     if has_cls and row["depthwise"]:
         raise ValueError("depthwise needs a grid of tokens alone: cls must be None, got a token")
-    block = row["block"]
-    blocks = [block] if isinstance(block[0], SubLayer | Mapping) else block
+    blocks = row["block"]
+    if all(isinstance(one, SubLayer | Mapping) for one in blocks):
+        blocks = [blocks]
     return Encoder(
         row["embed_dims"],
         row["depth"],

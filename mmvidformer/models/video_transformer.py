@@ -24,7 +24,6 @@ from mmvidformer.models.compose import (
     ANY,
     ARCHS,
     DROP_PATHS,
-    JOINT,
     Arch,
     Block,
     build_encoder,
@@ -96,7 +95,7 @@ class VideoTransformer(nn.Module):
     def __init__(
         self,
         arch: str | Mapping | Arch = "b",
-        block: Block | Sequence[Block] = (JOINT,),
+        block: Block | Sequence[Block] = ({},),
         clip_len: int = 8,
         img_size: int | tuple[int, int] = 224,
         stem: Mapping | None = None,
