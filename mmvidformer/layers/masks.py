@@ -7,7 +7,7 @@ from torch import Tensor
 
 # What patterns ask of kernels. Each kernel lists in ``masks`` what it supports.
 MASK_KINDS = {
-    "keys": "mask keys",
+    "keys": "mask keys that are not queries",
     "padding": "ignore padding in a group",
     "pairs": "mask pairs of a query and a key",
     "causal": "mask later frames",

@@ -62,10 +62,10 @@ class LinearCostKernel(nn.Module, ABC):
         Raises:
             ValueError: If the kernel does not support the mask.
         """
-        kind = "causal" if isinstance(mask, Causal) else "keys"
+        kinds = {"causal"} if isinstance(mask, Causal) else {"keys", "padding"}
         ill_shaped = isinstance(mask, Tensor) and mask.shape[-2] != 1
-        if mask is not None and (kind not in self.masks or ill_shaped):
-            wanted = "a mask of keys (..., 1, S')" if "keys" in self.masks else "no mask"
+        if mask is not None and (ill_shaped or not kinds & self.masks):
+            wanted = "a mask of keys (..., 1, S')" if self.masks else "no mask"
             got = mask if isinstance(mask, Causal) else f"one of shape {tuple(mask.shape)}"
             raise ValueError(f"{type(self).__name__} takes {wanted}, got {got}")
         with _without_autocast(v.device.type):

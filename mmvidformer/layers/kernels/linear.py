@@ -119,7 +119,7 @@ class CosformerKernel(LinearCostKernel):
         eps: Smallest value of the normalizer.
     """
 
-    masks = LinearCostKernel.masks | {"causal"}
+    masks = frozenset({"padding", "causal"})
 
     def __init__(self, head_dim: int, dropout: float = 0.0, eps: float = 1e-6) -> None:
         super().__init__(head_dim, dropout)
