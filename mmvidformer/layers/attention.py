@@ -87,6 +87,12 @@ class Attention(nn.Module):
         reads_later = any(m.offset[0] > 0 for shift in moves.values() for m in shift.moves)
         for pattern, row in zip(self.patterns, patterns, strict=True):
             _check_masks(row, pattern.masks, self.kernel)
+            own_keys = pattern.own_keys and cls != "global"
+            if getattr(self.kernel, "needs_own_keys", False) and not own_keys:
+                raise ValueError(
+                    f"{type(self.kernel).__name__} needs queries that are the keys, unlike those "
+                    f"of pattern {row!r} with cls={cls!r}"
+                )
             if "causal" in pattern.masks and (cls != "skip" or reads_later):
                 wanted = "shifts that read no later frames" if cls == "skip" else "cls='skip'"
                 raise ValueError(

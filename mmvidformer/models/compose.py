@@ -136,7 +136,7 @@ def _sublayer(row: SubLayer | Mapping, cls: str | None, grid: Grid, axes: Grid) 
     if not isinstance(row, SubLayer):
         for key in row:
             look_up(_SUBLAYER, key, "option of a sub-layer")
-        row = SubLayer(**{"cls": cls or "mean", **row})
+        row = SubLayer(**{"cls": cls or "skip", **row})
     for pattern in row.patterns:
         token = torch.zeros(1, *axes, 1, 1, device="meta")
         if get_pattern(pattern).keys(token).shape[-2] == 1:

@@ -137,7 +137,14 @@ def test_fixed_positions_are_sines_of_the_places() -> None:
     assert len(places.unique(dim=0)) == 60  # each place has another vector
 
 
-KINDS = ["joint", "space", "time", "width", "height", "local", "strided"]
+KINDS = [
+    *("joint", "space", "time", "width", "height", "local", "strided"),
+    *("causal_time", "causal_joint"),
+    dict(type="window", size=(2, 2, 2)),
+    dict(type="window", size=(2, 2, 2), shift=(1, 1, 1)),
+    dict(type="frames", size=2),
+    dict(type="dilated_time", dilation=2),
+]
 SUBLAYERS = st.fixed_dictionaries(
     {},
     optional=dict(

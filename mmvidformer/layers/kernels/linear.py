@@ -119,6 +119,8 @@ class CosformerKernel(LinearCostKernel):
         eps: Smallest value of the normalizer.
     """
 
+    needs_own_keys = True
+
     masks = frozenset({"padding", "causal"})
 
     def __init__(self, head_dim: int, dropout: float = 0.0, eps: float = 1e-6) -> None:

@@ -39,6 +39,8 @@ class Pattern:
     masks: frozenset[str] = frozenset()
 
     axes: ClassVar[str] = "t h w"
+    # Whether the keys of a group are its queries.
+    own_keys: ClassVar[bool] = True
 
     @property
     def _einops(self) -> tuple[str, str]:
@@ -96,6 +98,8 @@ class LocalPattern(Pattern):
     they are in; there is no (T H W) x (T H W) mask.
     """
 
+    own_keys: ClassVar[bool] = False
+
     @staticmethod
     def _unfold(x: Tensor) -> Tensor:
         """Pad (B, T, H, W, ...) and unfold it to windows (B, T, H, W, ..., h, w)."""
@@ -121,6 +125,8 @@ class StridedPattern(Pattern):
 
     The sparse global attention of TimeSformer's "L+G" (paper, section 3.4).
     """
+
+    own_keys: ClassVar[bool] = False
 
     def keys(self, x: Tensor) -> Tensor:
         """Return the keys or values at even places, (B, n, S', d)."""
