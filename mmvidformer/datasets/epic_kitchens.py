@@ -1,6 +1,6 @@
 """EPIC-Kitchens-100 for action recognition, from its public csv files."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,27 +26,21 @@ class SegmentDataset(BaseActionDataset):
 
     def __init__(
         self,
-        ann_file: str,
-        pipeline: list[dict | Callable],
+        *args,
         data_prefix: Mapping[str, str],
         name: str | None = None,
         filename_tmpl: str = "frame_{:010}.jpg",
         num_classes: Sequence[int] | None = None,
-        test_mode: bool = False,
+        **kwargs: object,
     ) -> None:
         if len(data_prefix) != 1 or not set(data_prefix) <= set(self.sources):
             raise ValueError(f"data_prefix must have one of {self.sources}, got {data_prefix}")
         (self.source,) = data_prefix
         self.name = SOURCES[self.source] if name is None else name
         self.filename_tmpl = filename_tmpl
-        super().__init__(
-            ann_file,
-            pipeline,
-            data_prefix=dict(data_prefix),
-            test_mode=test_mode,
-            num_classes=list(self.tasks.values() if num_classes is None else num_classes),
-            start_index=0 if self.source == "video" else 1,
-        )
+        kwargs["num_classes"] = list(num_classes or self.tasks.values())
+        kwargs["start_index"] = 0 if self.source == "video" else 1
+        super().__init__(*args, data_prefix=dict(data_prefix), **kwargs)
 
     def files(self, row: Mapping[str, str], where: str) -> dict[str, str]:
         """Return the keys that decoders need."""

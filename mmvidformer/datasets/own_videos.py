@@ -7,11 +7,13 @@ from pathlib import Path
 from random import Random
 
 from mmvidformer.datasets.csv_rows import read_rows
-from mmvidformer.datasets.video_files import find_videos
 
 SPLITS = ("train", "val", "test")
 CLASSES = "classes.txt"
 FILES = (*(f"{split}.txt" for split in SPLITS), CLASSES)
+SUFFIXES = frozenset(
+    ".3gp .avi .flv .m4v .mkv .mov .mp4 .mpeg .mpg .ts .webm .wmv".split()
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,29 @@ class LabeledVideo:
     path: Path
     label: str
     split: str | None = None
+
+
+def find_videos(folder: str | Path) -> tuple[list[Path], list[Path]]:
+    """Find the video files in a folder and its subfolders by their suffixes.
+
+    Files and folders whose names begin with a dot are skipped.
+
+    Returns:
+        Video files, and all other files, both sorted.
+
+    Raises:
+        NotADirectoryError: If there is no such folder.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise NotADirectoryError(f"there is no folder {folder}")
+    videos: list[Path] = []
+    others: list[Path] = []
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if path.is_file() and not hidden:
+            (videos if path.suffix.lower() in SUFFIXES else others).append(path)
+    return videos, others
 
 
 def read_class_folders(folder: str | Path) -> tuple[list[LabeledVideo], list[Path]]:
@@ -59,27 +84,18 @@ def read_labels_csv(file: str | Path, root: str | Path | None = None) -> list[La
         root: Folder that the paths are relative to. Default: that of the file.
 
     Raises:
-        ValueError: If a column is missing, a cell is empty, a split is unknown, a video is listed
-            under two classes, or there are no rows.
+        ValueError: If a column is missing, a cell is empty, or a split is unknown.
     """
     root = Path(file).parent if root is None else Path(root)
-    videos: dict[Path, LabeledVideo] = {}
+    videos = []
     for row, where in read_rows(file, "path", "label"):
         path, label, split = ((row.get(k) or "").strip() for k in ("path", "label", "split"))
         if not path or not label:
             raise ValueError(f"{where}: path or label is empty")
         if split not in ("", *SPLITS):
             raise ValueError(f"{where}: split must be one of {SPLITS}, got {split!r}")
-        video = LabeledVideo(root / path, label, split or None)
-        known = videos.setdefault(video.path, video)
-        if known != video:
-            raise ValueError(
-                f"{where}: {path} has label {label!r} and split {video.split}, but "
-                f"{known.label!r} and {known.split} in a line before"
-            )
-    if not videos:
-        raise ValueError(f"{file} lists no videos")
-    return list(videos.values())
+        videos.append(LabeledVideo(root / path, label, split or None))
+    return list(dict.fromkeys(videos))
 
 
 def split_videos(
@@ -126,13 +142,8 @@ def split_videos(
 
 def split_sizes(count: int, val: float, test: float) -> tuple[int, int, int]:
     """Divide a class of ``count`` videos into training, validation and test videos."""
-    for_val = max(1, round(count * val)) if val and count >= 2 else 0
-    for_test = max(1, round(count * test)) if test and count >= 2 + (val > 0) else 0
-    while for_val + for_test >= count > 1:
-        if for_test >= for_val:
-            for_test -= 1
-        else:
-            for_val -= 1
+    for_val = min(max(1, round(count * val)), count - 1) if val else 0
+    for_test = min(max(1, round(count * test)), count - 1 - for_val) if test else 0
     return count - for_val - for_test, for_val, for_test
 
 
@@ -190,15 +201,15 @@ def write_lists(
             )
     delimiter = "\t" if any(" " in name for name in names) else " "
     numbers = {name: number for number, name in enumerate(classes)}
-    lines: dict[str, list[str]] = {split: [] for split in SPLITS}
+    lines: dict[str, list[str]] = {name: [] for name in FILES}
     for video, name in zip(videos, names, strict=True):
-        lines[video.split].append(f"{name}{delimiter}{numbers[video.label]}\n")
-    if not lines["train"]:
+        lines[f"{video.split}.txt"].append(f"{name}{delimiter}{numbers[video.label]}\n")
+    if not lines["train.txt"]:
         raise ValueError("no video is for training")
-    lines[Path(CLASSES).stem] = [f"{name}\n" for name in classes]
+    lines[CLASSES] = [f"{name}\n" for name in classes]
     root.mkdir(parents=True, exist_ok=True)
-    for stem, text in lines.items():
-        (root / f"{stem}.txt").write_text("".join(text), encoding="utf-8")
+    for name, text in lines.items():
+        (root / name).write_text("".join(text), encoding="utf-8")
     return read_lists(root)
 
 
@@ -215,23 +226,19 @@ def read_lists(folder: str | Path) -> VideoLists:
             raise FileNotFoundError(
                 f"{root / name} does not exist; tools/data/make_annotations.py writes the lists"
             )
-    lines: dict[str, list[str]] = dict.fromkeys(FILES, [])
-    for name in FILES:
-        if (root / name).is_file():
-            lines[name] = (root / name).read_text(encoding="utf-8").splitlines()
-    classes = tuple(lines.pop(CLASSES))
-    delimiter = "\t" if "\t" in "".join(map("".join, lines.values())) else " "
-    prefix = ""
-    for file, entries in lines.items():
+    texts = [(root / name).read_text("utf-8") if (root / name).is_file() else "" for name in FILES]
+    *lists, classes = (text.splitlines() for text in texts)
+    delimiter, prefix = "\t" if "\t" in "".join(texts[:-1]) else " ", ""
+    for split, entries in zip(SPLITS, lists, strict=True):
         for number, line in enumerate(entries, start=1):
             path, *label = line.strip().split(delimiter)
             if not Path(path).is_absolute():
                 prefix = str(root)
             if len(label) != 1 or not label[0].isdigit() or int(label[0]) >= len(classes):
                 raise ValueError(
-                    f"{root / file}, line {number}: expected a path, "
+                    f"{root / split}.txt, line {number}: expected a path, "
                     f"{'a blank' if delimiter == ' ' else 'a tab'} and a class from 0 to "
                     f"{len(classes) - 1}, got {line!r}"
                 )
-    counts = {Path(file).stem: len(entries) for file, entries in lines.items()}
-    return VideoLists(root, classes, counts, delimiter, prefix)
+    counts = dict(zip(SPLITS, map(len, lists), strict=True))
+    return VideoLists(root, tuple(classes), counts, delimiter, prefix)
