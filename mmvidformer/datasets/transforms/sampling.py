@@ -96,25 +96,17 @@ class SegmentFrames(FrameSampler):
         return np.stack([np.random.randint(start, end + 1) for _ in range(self.num_clips)])
 
 
-def count_tiles(total_frames: int, span: int) -> int:
-    """Count the clips of ``span`` frames that cover a video, at least one.
-
-    A remainder gets a clip if it is at least half of one (TimeSformer, section 4.6: 48 clips of 8.5
-    seconds for 410 seconds).
-    """
-    return max(1, int(total_frames / span + 0.5))
-
-
 @TRANSFORMS.register_module()
 class TileFrames(FrameSampler):
     """Cover a video with consecutive clips, without overlap or gap.
 
     TimeSformer's test on HowTo100M (section 4.6), which averages the scores of the clips. The k-th
-    clip starts at frame ``k T r``. In the last clip, frames beyond the end are replaced by the last
-    frame.
+    clip starts at frame ``k T r``. A remainder gets a clip if it is at least half of one, so that
+    410 seconds have 48 clips of 8.5 seconds. There, frames beyond the end are replaced by the last
+    frame. A sample holds all clips of a video; ``model.test_cfg.max_testing_views`` limits how many
+    of them go through the model at once.
 
-    Keys are those of ``FrameSampler``. With the key ``tiles`` (first clip, number of clips), which
-    ``mmvidformer.TiledVideoDataset`` sets, only these clips are taken.
+    Keys are those of ``FrameSampler``.
 
     Args:
         clip_len: Number of frames T per clip.
@@ -125,15 +117,10 @@ class TileFrames(FrameSampler):
         self.clip_len = clip_len
         self.frame_interval = frame_interval
 
-    @property
-    def span(self) -> int:
-        """Number of frames from the start of a clip to the start of the next."""
-        return self.clip_len * self.frame_interval
-
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (num_clips, T)."""
-        first, count = results.get("tiles", (0, count_tiles(total, self.span)))
-        steps = first * self.span + np.arange(count * self.clip_len) * self.frame_interval
+        count = max(1, int(total / (self.clip_len * self.frame_interval) + 0.5))
+        steps = np.arange(count * self.clip_len) * self.frame_interval
         return np.minimum(steps, total - 1).reshape(count, self.clip_len)
 
 
