@@ -71,7 +71,7 @@ class AnticipationDataset(SegmentDataset):
             if label is not None:
                 segment["label"] = label
             if self.source != "video":
-                segment["avg_fps"] = self._frame_rate(segment)
+                segment["avg_fps"] = self._frame_rate(segment["video_id"], segment["where"])
             kept.append(segment)
         if not kept:
             raise ValueError(f"{self.ann_file}: no frame precedes any segment")
@@ -95,9 +95,8 @@ class AnticipationDataset(SegmentDataset):
             )
         return self.label((*pair, action), where)
 
-    def _frame_rate(self, segment: dict) -> float:
-        if not isinstance(self.fps, dict):
-            return self.fps
-        if segment["video_id"] not in self.fps:
-            raise ValueError(f"{segment['where']}: no frame rate of video {segment['video_id']}")
-        return self.fps[segment["video_id"]]
+    def _frame_rate(self, video: str, where: str) -> float:
+        rate = self.fps.get(video) if isinstance(self.fps, dict) else self.fps
+        if rate is None:
+            raise ValueError(f"{where}: no frame rate of video {video}")
+        return rate

@@ -10,13 +10,7 @@ def read_rows(
 ) -> Iterator[tuple[dict[str, str], str]]:
     """Read a csv file: each row, with its file and line for messages.
 
-    Args:
-        path: The file.
-        *columns: Columns that it must have.
-        header: Names of the columns if the file has no header.
-
-    Raises:
-        ValueError: If one of the columns is missing.
+    ``header`` is for files without one. Raises a ``ValueError`` if one of ``columns`` is missing.
     """
     with open(path, newline="", encoding="utf-8-sig") as file:
         rows = csv.DictReader(file, header, skipinitialspace=True)

@@ -21,7 +21,6 @@ SOURCES = {
 class SegmentDataset(BaseActionDataset):
     """Base of the datasets of EPIC-Kitchens' segments, which document its arguments."""
 
-    sources: Sequence[str] = tuple(SOURCES)
     tasks: Mapping[str, int] = {}  # and their numbers of classes
 
     def __init__(
@@ -33,8 +32,8 @@ class SegmentDataset(BaseActionDataset):
         num_classes: Sequence[int] | None = None,
         **kwargs: object,
     ) -> None:
-        if len(data_prefix) != 1 or not set(data_prefix) <= set(self.sources):
-            raise ValueError(f"data_prefix must have one of {self.sources}, got {data_prefix}")
+        if len(data_prefix) != 1 or not set(data_prefix) <= set(SOURCES):
+            raise ValueError(f"data_prefix must have one of {[*SOURCES]}, got {data_prefix}")
         (self.source,) = data_prefix
         self.name = SOURCES[self.source] if name is None else name
         self.filename_tmpl = filename_tmpl
@@ -74,17 +73,15 @@ class EpicKitchensDataset(SegmentDataset):
     Reads ``EPIC_100_train.csv`` and ``EPIC_100_validation.csv`` as published, with a header, and
     frames numbered from 1 at the video's own frame rate. The label is (noun, verb), the order of
     the outputs of ViViT's published head. For videos, put ``mmvidformer.LimitToSegment`` after
-    ``DecordInit``; for extracted frames use ``RawFrameDecode``.
+    ``DecordInit``; for extracted frames use ``RawFrameDecode`` or ``mmvidformer.LmdbDecode``.
 
     Args:
         ann_file: The csv file.
         pipeline: Transforms.
-        data_prefix: ``dict(video=folder)`` or ``dict(img=folder)``.
+        data_prefix: ``dict(video=folder)``, ``dict(img=folder)`` or ``dict(lmdb=path)``.
         name: Path of a video or of its folder of frames below the prefix, a template of the csv's
-            columns. Default: as in the official downloads,
-            ``'{participant_id}/videos/{video_id}.MP4'`` and
-            ``'{participant_id}/rgb_frames/{video_id}'``.
-        filename_tmpl: File names of frames.
+            columns. Default: as in the official downloads.
+        filename_tmpl: File names of frames; the keys of an LMDB start with ``'{video_id}_'``.
         num_classes: Numbers of nouns and verbs; larger labels raise an error. Default: 300 and 97.
         test_mode: Whether the data are for validation or test.
 
@@ -93,7 +90,6 @@ class EpicKitchensDataset(SegmentDataset):
             names file, line and value.
     """
 
-    sources = ("video", "img")
     tasks = {"noun_class": 300, "verb_class": 97}
 
     def load_data_list(self) -> list[dict]:

@@ -1,6 +1,5 @@
 """One's own labeled videos: found in folders or a csv file, split, and listed for MMAction2."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -79,9 +78,7 @@ def read_class_folders(folder: str | Path) -> tuple[list[LabeledVideo], list[Pat
 def read_labels_csv(file: str | Path, root: str | Path | None = None) -> list[LabeledVideo]:
     """Read a csv file with a header and the columns ``path``, ``label`` and optionally ``split``.
 
-    Args:
-        file: The csv file.
-        root: Folder that the paths are relative to. Default: that of the file.
+    Paths are relative to ``root``, by default the folder of the file.
 
     Raises:
         ValueError: If a column is missing, a cell is empty, or a split is unknown.
@@ -101,42 +98,30 @@ def read_labels_csv(file: str | Path, root: str | Path | None = None) -> list[La
 def split_videos(
     videos: Sequence[LabeledVideo], val: float = 0.15, test: float = 0.15, seed: int = 0
 ) -> list[LabeledVideo]:
-    """Assign a split to each video that has none, class by class.
+    """Assign a split to each video, class by class, unless they have one.
 
     The shares ``val`` and ``test`` of each class are drawn, rounded, at least one video each. Of a
     class of two videos one is for training and one for validation; a single video is for training.
     The draw of a class does not depend on other classes.
 
-    Args:
-        videos: Of each class, all or none have a split already.
-        val: Share for validation, 0 for none.
-        test: Share for testing, 0 for none.
-        seed: Random seed.
-
     Raises:
-        ValueError: If the shares leave nothing for training, or a class has videos with and without
-            a split.
+        ValueError: If the shares leave nothing for training, or only some videos have a split.
     """
     if min(val, test) < 0 or val + test >= 1:
         raise ValueError(f"val and test must be 0 or more and below 1 together, got {val}, {test}")
-    by_class = defaultdict(list)
-    for video in videos:
-        by_class[video.label].append(video)
+    videos = sorted(videos, key=lambda video: str(video.path))
+    given = sum(video.split is not None for video in videos)
+    if given == len(videos):
+        return videos
+    if given:
+        raise ValueError(f"{given} of {len(videos)} videos have a split; all or none must have one")
     done = []
-    for label, members in sorted(by_class.items()):
-        given = [video for video in members if video.split]
-        if given and len(given) < len(members):
-            raise ValueError(
-                f"{len(given)} of {len(members)} videos of class {label!r} have a split; "
-                "all or none must have one"
-            )
-        members.sort(key=lambda video: str(video.path))
-        if not given:
-            Random(f"{seed}/{label}").shuffle(members)
-            sizes = split_sizes(len(members), val, test)
-            names = [name for name, size in zip(SPLITS, sizes, strict=True) for _ in range(size)]
-            members = [replace(v, split=name) for v, name in zip(members, names, strict=True)]
-        done += members
+    for label in sorted({video.label for video in videos}):
+        members = [video for video in videos if video.label == label]
+        Random(f"{seed}/{label}").shuffle(members)
+        sizes = split_sizes(len(members), val, test)
+        names = [name for name, size in zip(SPLITS, sizes, strict=True) for _ in range(size)]
+        done += [replace(v, split=name) for v, name in zip(members, names, strict=True)]
     return sorted(done, key=lambda video: str(video.path))
 
 
@@ -173,12 +158,7 @@ def write_lists(
 
     A line is a path and the number of a class, for MMAction2's ``VideoDataset``. If a path has a
     blank they are separated by a tab (``delimiter``), else by a blank. Paths are relative to the
-    folder if all videos are inside it, else absolute.
-
-    Args:
-        videos: Videos with splits.
-        folder: Folder to write to. Created if it does not exist.
-        force: Whether to overwrite lists.
+    folder if all videos are inside it, else absolute. ``force`` overwrites lists.
 
     Raises:
         FileExistsError: If there are lists, and not ``force``.
@@ -189,9 +169,8 @@ def write_lists(
     if found and not force:
         raise FileExistsError(f"{root} has {', '.join(found)} already; --force overwrites them")
     paths = [video.path.absolute() for video in videos]
-    if all(path.is_relative_to(root) for path in paths):
-        paths = [path.relative_to(root) for path in paths]
-    names = [path.as_posix() for path in paths]
+    inside = all(path.is_relative_to(root) for path in paths)
+    names = [(path.relative_to(root) if inside else path).as_posix() for path in paths]
     classes = sorted({video.label for video in videos})
     for name in (*names, *classes):
         if name != name.strip() or len(name.splitlines()) != 1 or "\t" in name:

@@ -1,7 +1,6 @@
 """Reading many files in parallel, to find the bad ones among those that annotations name."""
 
 import csv
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -55,10 +54,7 @@ def read_files(
         What ``read`` returns for each file, in order, or an exception for a bad one.
     """
     files = _Outcomes(_Files(read, infos), time_limit=time_limit)
-    with warnings.catch_warnings():  # more workers than cores wait for the disk together
-        warnings.filterwarnings("ignore", "This DataLoader will create")
-        outcomes = iter(DataLoader(files, batch_size=None, num_workers=min(workers, len(infos))))
-    yield from outcomes
+    yield from DataLoader(files, batch_size=None, num_workers=min(workers, len(infos)))
 
 
 def read_to_end(info: Mapping, first_only: bool = False) -> None:
@@ -138,8 +134,8 @@ def write_report(
     Args:
         ann_file: Annotation file.
         out_dir: Folder to write to.
-        entries: Its lines, from ``read_entries``.
-        faults: What is wrong with each bad file, by path.
+        entries: Lines, from ``read_entries``.
+        faults: Fault of each bad file, by path.
 
     Returns:
         Paths of ``<name>_bad.csv`` (line, path, reason) and ``<name>_clean.<extension>``.

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mmvidformer.datasets.motion.files import EPIC_COLUMNS, epic_row, write_csv
-from mmvidformer.datasets.motion.render import DIRECTIONS, SHAPES, Look, trajectory
+from mmvidformer.datasets.motion.render import DIRECTIONS, SHAPES, trajectory
 from mmvidformer.datasets.motion.spec import SPLITS, Clip, MotionSpec
 
 
@@ -61,9 +61,3 @@ class ClassFoldersSpec(DirectionsSpec):
 
     def annotate(self, root: Path) -> None:
         """Write nothing."""
-
-
-PRESETS = {
-    "easy": DirectionsSpec(),
-    "plain": DirectionsSpec(train=1600, look=Look(texture=0.0, colors="plain")),
-}

@@ -25,10 +25,7 @@ class PhasesSpec(MotionSpec):
     """Clips of an object that moves in three phases. Other arguments are those of ``MotionSpec``.
 
     Args:
-        shortest: Frames of the shortest clips; the longest have ``look.frames``.
-
-    Raises:
-        ValueError: If the shortest clip has fewer than 12 frames or more than the longest.
+        shortest: Frames of the shortest clips, at least 3; the longest have ``look.frames``.
     """
 
     train: int = 640
@@ -37,12 +34,6 @@ class PhasesSpec(MotionSpec):
     fps: int = 12
     look: Look = field(default_factory=lambda: Look(frames=40))
     shortest: int = 24
-
-    def __post_init__(self) -> None:
-        if not 12 <= self.shortest <= self.look.frames:
-            raise ValueError(
-                f"shortest must be 12 to frames ({self.look.frames}), got {self.shortest}"
-            )
 
     @property
     def class_names(self) -> list[str]:

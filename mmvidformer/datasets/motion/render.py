@@ -78,7 +78,7 @@ def render(
     rng: np.random.Generator,
     background: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Draw an object that moves over a background.
+    """Draw an object that moves over a background: RGB frames (T, size, size, 3), uint8.
 
     Args:
         look: How it looks.
@@ -86,9 +86,6 @@ def render(
         centers: Center of the object in each frame (T, 2).
         rng: Generator of the colors and the angle.
         background: Result of ``draw_background``. Default: a new one.
-
-    Returns:
-        RGB frames (T, size, size, 3), uint8.
     """
     background = draw_background(look, rng) if background is None else background
     color, angle = _color(look, rng), rng.uniform(0, 2 * np.pi)

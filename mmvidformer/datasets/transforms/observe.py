@@ -87,16 +87,12 @@ class ObserveFirst(FrameSampler):
         self.frame_interval = frame_interval
 
     def sample(self, total: int, results: dict) -> np.ndarray:
-        """Choose frames (1, length)."""
+        """Choose frames (1, length), and set ``results['length']``."""
         # 0.29 of 100 frames is 28.999999999999996 in floating point.
         observed = max(1, int(self.ratio * total + 1e-6))
-        return np.arange(0, observed, self.frame_interval)[None]
-
-    def transform(self, results: dict) -> dict:
-        """Set ``results['frame_inds']`` and ``results['length']``."""
-        results = super().transform(results)
-        results["length"] = results["clip_len"]
-        return results
+        frames = np.arange(0, observed, self.frame_interval)
+        results["length"] = len(frames)
+        return frames[None]
 
 
 @TRANSFORMS.register_module()
