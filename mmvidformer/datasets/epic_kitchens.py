@@ -100,18 +100,17 @@ class EpicKitchensDataset(SegmentDataset):
         start, stop = (read_number(row, name, where) for name in ("start_frame", "stop_frame"))
         if not 1 <= start <= stop:
             raise ValueError(f"{where}: frames {start} to {stop} are not a segment")
-        segment = {
+        return {
             "narration_id": row["narration_id"],
             "label": self.label([read_number(row, name, where) for name in self.tasks], where),
             "where": where,
+            "segment": (start - 1, stop - 1),
+            "total_frames": stop - start + 1,
             **self.files(row, where),
         }
-        if self.source == "video":
-            return {**segment, "segment": (start - 1, stop - 1)}
-        return {**segment, "first_frame": start, "total_frames": stop - start + 1}
 
     def get_data_info(self, idx: int) -> dict:
         """Return the keys that the pipeline starts with."""
         info = super().get_data_info(idx)
-        info["start_index"] = info.get("first_frame", 0)
+        info["start_index"] = 0 if self.source == "video" else info["segment"][0] + 1
         return info

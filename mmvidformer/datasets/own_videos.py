@@ -10,9 +10,7 @@ from mmvidformer.datasets.csv_rows import read_rows
 SPLITS = ("train", "val", "test")
 CLASSES = "classes.txt"
 FILES = (*(f"{split}.txt" for split in SPLITS), CLASSES)
-SUFFIXES = frozenset(
-    ".3gp .avi .flv .m4v .mkv .mov .mp4 .mpeg .mpg .ts .webm .wmv".split()
-)  # fmt: skip
+SUFFIXES = frozenset(".3gp .avi .flv .m4v .mkv .mov .mp4 .mpeg .mpg .ts .webm .wmv".split())
 
 
 @dataclass(frozen=True)
@@ -38,8 +36,7 @@ def find_videos(folder: str | Path) -> tuple[list[Path], list[Path]]:
     folder = Path(folder)
     if not folder.is_dir():
         raise NotADirectoryError(f"there is no folder {folder}")
-    videos: list[Path] = []
-    others: list[Path] = []
+    videos, others = [], []
     for path in sorted(folder.rglob("*")):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
         if path.is_file() and not hidden:

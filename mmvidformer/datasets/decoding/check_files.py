@@ -86,13 +86,8 @@ def read_entries(
 ) -> list[tuple[str, dict | None]]:
     """Read a list of videos, of folders of frames, or the csv file of EPIC-Kitchens-100.
 
-    Args:
-        ann_file: Annotation file. Lines are ``PATH LABEL`` or ``FOLDER FRAMES LABEL``, as in
-            MMAction2, unless there is the header of EPIC-Kitchens.
-        root: Folder of the videos or folders (``data_prefix``).
-        delimiter: Delimiter of the columns of a list.
-        filename_tmpl: Template of the names of frames.
-        name: Template of the path of a video, from the columns of the csv file.
+    Lines are ``PATH LABEL`` or ``FOLDER FRAMES LABEL``, as in MMAction2, unless there is the header
+    of EPIC-Kitchens. ``name`` is a template of its columns.
 
     Returns:
         Each line, with the argument of ``read_to_end``, or None for a header.
@@ -129,16 +124,9 @@ def write_report(
     entries: Sequence[tuple[str, Mapping | None]],
     faults: Mapping[str, str],
 ) -> tuple[Path, Path]:
-    """Write the bad lines of an annotation file, and the file without them.
+    """Write ``<name>_bad.csv`` (line, path, reason) and ``<name>_clean.<extension>``.
 
-    Args:
-        ann_file: Annotation file.
-        out_dir: Folder to write to.
-        entries: Lines, from ``read_entries``.
-        faults: Fault of each bad file, by path.
-
-    Returns:
-        Paths of ``<name>_bad.csv`` (line, path, reason) and ``<name>_clean.<extension>``.
+    ``faults`` are by path, and ``entries`` come from ``read_entries``. Returns the two paths.
     """
     name, out_dir = Path(ann_file), Path(out_dir)
     out_dir.mkdir(parents=True, exist_ok=True)

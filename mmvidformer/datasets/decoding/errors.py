@@ -21,12 +21,7 @@ class TooManyBadVideos(RuntimeError):
 
 
 class BadVideo(Exception):
-    """A video that cannot be read.
-
-    Args:
-        path: The file.
-        reason: What is wrong with it.
-    """
+    """A video that cannot be read: its path, and the reason."""
 
     for_user = True
 

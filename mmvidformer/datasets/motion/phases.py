@@ -12,7 +12,7 @@ from itertools import product
 
 import numpy as np
 
-from mmvidformer.datasets.motion.render import DIRECTIONS, Look, draw_speed
+from mmvidformer.datasets.motion.render import DIRECTIONS, Look
 from mmvidformer.datasets.motion.spec import Clip, MotionSpec
 
 PHASES = (("right", "left"), ("down", "up"), ("right", "left"))
@@ -50,4 +50,4 @@ class PhasesSpec(MotionSpec):
         start = rng.uniform(0, self.look.size, 2)
         # The step of frame i leads to frame i + 1: up to frame turns[0] the object is in phase one.
         moved = np.cumsum(steps, axis=0) - steps
-        return (start + draw_speed(self.look, rng) * moved) % self.look.size
+        return (start + self.look.speed * rng.uniform(0.8, 1.2) * moved) % self.look.size

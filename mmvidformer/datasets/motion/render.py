@@ -61,14 +61,9 @@ class Look:
 def trajectory(look: Look, direction: str, frames: int, rng: np.random.Generator) -> np.ndarray:
     """Draw the path of an object in one direction: its centers (frames, 2), x and y."""
     step = np.array(DIRECTIONS[direction], dtype=np.float64)
-    step *= draw_speed(look, rng) / np.linalg.norm(step)
+    step *= look.speed * rng.uniform(0.8, 1.2) / np.linalg.norm(step)
     start = rng.uniform(0, look.size, 2)
     return (start + np.arange(frames)[:, None] * step) % look.size
-
-
-def draw_speed(look: Look, rng: np.random.Generator) -> float:
-    """Draw the speed of an object in pixels per frame."""
-    return look.speed * rng.uniform(0.8, 1.2)
 
 
 def render(

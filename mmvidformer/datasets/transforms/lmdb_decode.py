@@ -29,7 +29,6 @@ class LmdbDecode(ClipTransform):
             plain float32. None if encoded images are stored.
 
     Raises:
-        ImportError: If the package ``lmdb`` is missing.
         KeyError: If a frame is missing.
         ValueError: If the features of a frame have another size, or an image cannot be decoded.
     """
