@@ -8,4 +8,5 @@ _base_ = [
     "./_base_/schedules/timesformer_15e.py",
 ]
 
-model = dict(cls_head=dict(num_classes=1059))
+# Clips of a video that go through the model at once.
+model = dict(cls_head=dict(num_classes=1059), test_cfg=dict(max_testing_views=8))

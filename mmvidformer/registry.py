@@ -42,7 +42,6 @@ DATASETS = _child(
     "mmvidformer.datasets.decoding.safe_dataset",
     "mmvidformer.datasets.epic_kitchens",
     "mmvidformer.datasets.image_folder",
-    "mmvidformer.datasets.tiled_video",
 )
 TRANSFORMS = _child(
     "transform",

@@ -24,7 +24,7 @@ from mmvidformer.apis import (
 )
 from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
-from mmvidformer.datasets.video_files import find_videos
+from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.engine.launch import add_model_arguments, run_tool
 from mmvidformer.visualization.pages import draw_page, prediction_bars
 from mmvidformer.visualization.plots import draw_timeline

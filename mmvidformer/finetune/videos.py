@@ -82,7 +82,7 @@ def set_classes(cfg: Config, names: tuple[str, ...]) -> None:
     for split in ("val", "test"):
         metrics = cfg.get(f"{split}_evaluator") or ()
         for metric in metrics if isinstance(metrics, list | tuple) else (metrics,):
-            if type_name(metric) in ("AccMetric", "VideoAccuracy"):
+            if type_name(metric) == "AccMetric":
                 options = metric.get("metric_options", {})
                 accuracy = options.get("top_k_accuracy", {})
                 topk = _below(accuracy.get("topk", (1, 5)), count)

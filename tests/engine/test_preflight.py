@@ -447,7 +447,7 @@ ACTIONS = "id,verb,noun\n0,0,1\n1,1,0\n"
     ("text", "message"),
     [
         ("7,v,30,60,0,1,0\n8,v,90,99,1,0,1\n", r"line 2: label must be in 0 to 0 \(task 2 of"),
-        ("7,v,30,60,0,1,0\n8,v,90,99,0,1\n", r"line 2: 6 fields in .* expected narration_id"),
+        ("7,v,30,60,0,1,0\n8,v,90,99,0,1\n", r"line 2: action is None, not a whole number"),
         ("7,v,30,60,0,1,0\n8,w,90,99,0,1,0\n", r"line 2: 1 of 2 files are missing.*w\.mp4"),
     ],
     ids=["head", "columns", "missing"],
@@ -477,7 +477,7 @@ def test_anticipation(tmp_path, text, message):
         ("7\n0\n5\n", r"list\.txt, entry 3: label must be in 0 to 1 .*, got 2"),
         ("7\n9\n", r"list\.txt has no videos of the classes \[9\] of .*classes\.txt"),
         ("7\n7\n", r"classes\.txt, line 2: class '7' is listed twice"),
-        ("run\n", r"classes\.txt, line 1: 'run' is not a number; for names give label_map"),
+        ("run\n", r"classes\.txt, line 1: 'run' is not a number; give label_map"),
         (None, r"classes\.txt: No such file"),
         ("0\n5\n", None),
         ("6\n", r"entry 1: 1 of 1 files are missing"),

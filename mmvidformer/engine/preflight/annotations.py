@@ -13,10 +13,7 @@ from mmvidformer.datasets.decoding.errors import PATH_KEYS
 from mmvidformer.registry import DATASETS
 
 # Datasets of MMAction2's lists, which have a line per sample.
-LISTS = (
-    *("VideoDataset", "RawframeDataset", "RepeatAugDataset"),
-    *("TiledVideoDataset", "ClassSubsetDataset"),  # ours
-)
+LISTS = ("VideoDataset", "RawframeDataset", "RepeatAugDataset", "ClassSubsetDataset")
 UNLABELED = -1  # MMAction2's label of a line that has none
 
 
@@ -58,9 +55,6 @@ class Annotations:
             if options.get("ann_file"):  # otherwise it has listed the files that exist
                 self.infos = [built.get_data_info(item) for item in range(len(built))]
             return len(built)
-        if self.kind == "TiledVideoDataset":  # would open its videos
-            options.update(type="mmaction.VideoDataset")
-            options.pop("clips_per_item", None)
         built = DATASETS.build({**options, "lazy_init": True})
         try:
             self.infos = built.load_data_list()
