@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -20,6 +20,8 @@ from mmvidformer.registry import HOOKS
 
 # Where datasets keep what a sample was read from.
 FILE_KEYS = ("filename", "frame_dir", "video_id")
+# Windows lacks the second one.
+SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name)]
 
 
 class _Step(NamedTuple):
@@ -41,7 +43,7 @@ class TrainingGuardHook(Hook):
     checkpoint is saved and at the end of an epoch they read them at once, so no checkpoint holds
     weights from a bad step. With one process there is no communication.
 
-    **Signals.** Training stops within two steps, or with accumulated gradients after the step that
+    **Signals.** On SIGTERM or SIGUSR1 training stops within two steps, or with accumulated gradients after the step that
     uses them. ``AtomicCheckpointHook`` saves ``interrupted.pth``, from which
     ``tools/train.py --resume`` continues, and every process exits with status 128 + the signal's
     number. During validation, a single process stops after the batch, several stop after the
@@ -55,31 +57,19 @@ class TrainingGuardHook(Hook):
             ``skipped_steps``, and raises the error after ``max_skips``. This is decided before the
             backward pass, so each step waits for the all-reduce.
         max_skips: Number of consecutive steps that may be skipped.
-        signals: Names of the signals. ``sbatch --signal=USR1@120`` sends SIGUSR1 120 s before the
-            time limit. Names that the system lacks are ignored.
 
     Raises:
-        ValueError: If an argument is not one of these.
+        ValueError: If ``non_finite`` is not one of these.
     """
 
     # After averaged weights and schedules are updated, before CheckpointHook saves.
     priority = 80
 
-    def __init__(
-        self,
-        non_finite: Literal["stop", "skip"] = "stop",
-        max_skips: int = 10,
-        signals: Sequence[str] = ("SIGTERM", "SIGUSR1"),
-    ) -> None:
+    def __init__(self, non_finite: Literal["stop", "skip"] = "stop", max_skips: int = 10) -> None:
         if non_finite not in ("stop", "skip"):
             raise ValueError(f"non_finite must be 'stop' or 'skip', got {non_finite!r}")
-        if max_skips < 1:
-            raise ValueError(f"max_skips must be at least 1, got {max_skips}")
-        if not all(name.startswith("SIG") for name in signals):
-            raise ValueError(f"signals must be names such as 'SIGTERM', got {signals}")
         self.skips = non_finite == "skip"
         self.max_skips = max_skips
-        self.signals = [getattr(signal, name) for name in signals if hasattr(signal, name)]
         self.received = 0  # signal that this process received
         self.agreed = 0  # signal that all ranks know of
         self.skipped = self.skipped_in_a_row = 0
@@ -102,10 +92,9 @@ class TrainingGuardHook(Hook):
             if not isinstance(wrapper, OptimWrapper):
                 raise TypeError("TrainingGuardHook(non_finite='skip') needs a single optimizer")
             wrapper.update_params = partial(self._update, runner, wrapper, wrapper.update_params)
-        if threading.current_thread() is not threading.main_thread():
-            runner.logger.warning("signals are not handled: training runs in a side thread")
-            return
-        for number in self.signals:
+        # Python allows no handlers in other threads.
+        main = threading.current_thread() is threading.main_thread()
+        for number in SIGNALS if main else ():
             self._handlers[number] = signal.signal(number, self._receive)
 
     def before_train_iter(self, runner: Runner, data_batch: object, **kwargs: object) -> None:
@@ -210,10 +199,10 @@ class TrainingGuardHook(Hook):
 
     def _stop(self, runner: Runner, number: int, iteration: int) -> None:
         """Save the state and exit."""
-        saving = [hook for hook in runner.hooks if isinstance(hook, AtomicCheckpointHook)]
         where = "not saved, since there is no AtomicCheckpointHook"
-        if saving:
-            where = f"saved {saving[0].save_now(runner, iteration)}; continue with --resume"
+        for hook in runner.hooks:
+            if isinstance(hook, AtomicCheckpointHook):
+                where = f"saved {hook.save_now(runner, iteration)}; continue with --resume"
         name = signal.Signals(number).name
         runner.logger.warning(f"{name}: stopped after step {iteration}, {where}")
         # A launcher ends all processes as soon as one has ended: wait until all have saved.
@@ -228,5 +217,5 @@ def files_of(batch: object) -> str:
     names = []
     for sample in (batch.get("data_samples") or ()) if isinstance(batch, Mapping) else ():
         found = (sample.get(key) for key in FILE_KEYS)
-        names.append(str(next((name for name in found if name is not None), "unknown")))
+        names.append(str(next(filter(None, found), "unknown")))
     return ", ".join(names) or "unknown"

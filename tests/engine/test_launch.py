@@ -212,7 +212,7 @@ def test_the_main_process_decides_for_all(run, bare, case):
 )
 def test_workers_get_cores(monkeypatch, cores: int, workers: int, threads: int | None) -> None:
     asked = []
-    monkeypatch.setattr(launch, "_cores", lambda: cores)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: cores)
     monkeypatch.setattr(torch, "set_num_threads", asked.append)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     cfg = Config(dict(launcher="none", train_dataloader=dict(num_workers=workers)))

@@ -76,8 +76,8 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
         if seen:
             print_log(
                 f"epoch {self._epoch + 1} restarts after step {self._iter}: {reason}",
-                logger="current",
-                level=logging.WARNING,
+                "current",
+                logging.WARNING,
             )
         self._iter = self._epoch * length
 

@@ -61,15 +61,14 @@ def encoder_depths(model: nn.Module) -> tuple[int, int]:
 
 def layer_of(name: str, depths: tuple[int, int]) -> int:
     """Return the layer of a recognizer's parameter, from 0 (embedding) to L + 1 (head)."""
-    part, _, rest = name.removeprefix("backbone.").partition(".")
-    if not name.startswith("backbone.") or part not in ("embed", "encoder", "temporal_encoder"):
-        return sum(depths) + 1
-    if part == "embed":
+    parts = name.split(".")
+    if parts[:2] == ["backbone", "embed"]:
         return 0
-    before = depths[0] if part == "temporal_encoder" else 0
-    if rest.startswith("blocks."):
-        return before + int(rest.split(".")[1]) + 1
-    if rest.startswith("norm."):
-        last = part == "temporal_encoder" or not depths[1]
-        return sum(depths) + 1 if last else depths[0]
+    if parts[0] != "backbone" or parts[1] not in ("encoder", "temporal_encoder"):
+        return sum(depths) + 1
+    before = depths[0] if parts[1] == "temporal_encoder" else 0
+    if parts[2] == "blocks":
+        return before + int(parts[3]) + 1
+    if parts[2] == "norm":
+        return depths[0] if parts[1] == "encoder" and depths[1] else sum(depths) + 1
     return before  # positions and class token

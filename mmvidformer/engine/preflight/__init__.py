@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from mmengine.config import Config
-from mmengine.dist import get_world_size, is_main_process
+from mmengine.dist import is_main_process
 
 from mmvidformer.config import leaf_datasets, type_name
 from mmvidformer.engine.launch import describe, on_main_process
@@ -22,7 +22,6 @@ class WrongSetup(ValueError):
 def check(
     cfg: Config,
     splits: Sequence[str] = ("train", "val", "test"),
-    world_size: int = 1,
     weights: bool = True,
 ) -> tuple[list[str], list[str]]:
     """Find what is wrong with a config, its annotation files and its weights.
@@ -33,7 +32,6 @@ def check(
     Args:
         cfg: Complete config.
         splits: Dataloaders to check, of those that the config has.
-        world_size: Number of processes.
         weights: Whether to check ``cfg.load_from``.
 
     Returns:
@@ -43,7 +41,7 @@ def check(
     # Not above, since each look-up of a hook imports this module.
     from mmvidformer.engine.loading import build_meta_model
     from mmvidformer.engine.preflight.annotations import Annotations
-    from mmvidformer.engine.preflight.settings import check_weights, compare_clips, wrong_batch
+    from mmvidformer.engine.preflight.settings import check_weights, compare_clips
 
     errors: list[str] = []
     warnings: list[str] = []
@@ -63,7 +61,6 @@ def check(
         if not loader.get("dataset"):
             errors.append(f"{split}_dataloader has no dataset; set it to None to go without")
             continue
-        sizes = []
         for leaf in leaf_datasets(loader["dataset"]):
             if model is not None:
                 for is_error, problem in compare_clips(cfg, leaf, model):
@@ -73,13 +70,10 @@ def check(
             except Exception as error:  # as do datasets
                 errors.append(f"{split}_dataloader.dataset, {type_name(leaf)}: {describe(error)}")
                 continue
-            sizes.append(annotations.size)
             errors += annotations.wrong_labels(head_classes(cfg), optional=split == "test")
             errors += annotations.missing(_allowed_share(cfg, loader["dataset"]))
-            warnings += [*annotations.duplicates(), *annotations.outside()]
+            warnings += annotations.duplicates()
             warnings += annotations.unlabeled() if split == "test" else ()
-        if split == "train":
-            errors += wrong_batch(loader, sizes, world_size)
     # Validation and test often share a file.
     return list(dict.fromkeys(errors)), list(dict.fromkeys(warnings))
 
@@ -94,12 +88,11 @@ def head_classes(cfg: Config) -> tuple[int, ...]:
 
 def _allowed_share(cfg: Config, dataset: Mapping) -> float:
     """Share of the samples that may be bad."""
-    by_hand = type_name(dataset) == "SafeDataset"  # which the hook leaves as it is
-    policy = dataset if by_hand else (cfg.get("default_hooks") or {}).get("bad_videos")
-    default = "raise" if by_hand else "resample"
-    if not policy or policy.get("on_bad_video", default) != "resample":
-        return 0.0
-    return policy.get("max_bad_share", 0.05)
+    policy = (cfg.get("default_hooks") or {}).get("bad_videos") or {"on_bad_video": "raise"}
+    if type_name(dataset) == "SafeDataset":  # which the hook leaves as it is
+        policy = {"on_bad_video": "raise", **dataset}
+    resample = policy.get("on_bad_video", "resample") == "resample"
+    return policy.get("max_bad_share", 0.05) if resample else 0.0
 
 
 def check_run(cfg: Config, splits: Sequence[str], hint: str, weights: bool = True) -> list[str]:
@@ -111,7 +104,7 @@ def check_run(cfg: Config, splits: Sequence[str], hint: str, weights: bool = Tru
     """
 
     def refuse() -> list[str]:
-        errors, warnings = check(cfg, splits, get_world_size(), weights)
+        errors, warnings = check(cfg, splits, weights)
         if errors:
             raise WrongSetup(errors, hint)
         return warnings
