@@ -73,7 +73,7 @@ def prepare(args: Namespace) -> Path:
     notes = apply_recipe(cfg, lists, recipe)
     merge_overrides(cfg, args.cfg_options)
     cfg.work_dir = str(work_dir)
-    errors, warnings = check(cfg, ("train", "val"))
+    errors, warnings = check(cfg, ("train", "val"), args.procs)
     if errors:
         raise WrongSetup(errors, "nothing was written")
     notes += [f"warning: {warning}" for warning in warnings]

@@ -120,12 +120,9 @@ def _override(text: str) -> str:
 def add_model_arguments(
     parser: ArgumentParser, checkpoint: bool = True, device: bool = True
 ) -> None:
-    """Add the arguments that name a model: config, checkpoint, ``--device``, ``--cfg-options``.
+    """Add config, ``--cfg-options``, and checkpoint and ``--device`` if wanted.
 
-    Args:
-        parser: Parser of a tool.
-        checkpoint: Whether the tool reads a checkpoint.
-        device: Whether the user chooses the device. Runners choose it themselves.
+    Runners choose the device themselves.
     """
     parser.add_argument("config", help="config file, or name of a shipped config")
     if checkpoint:
@@ -184,11 +181,9 @@ def share_cores(cfg: Config) -> None:
     if cfg.launcher != "none" or "OMP_NUM_THREADS" in os.environ:
         return
     loaders = (cfg.get(f"{split}_dataloader") or {} for split in ("train", "val", "test"))
-    workers, cores = (
-        max(loader.get("num_workers", 0) for loader in loaders),
-        torch.get_num_threads(),
-    )
+    workers = max(loader.get("num_workers", 0) for loader in loaders)
     if workers:
+        cores = torch.get_num_threads()
         torch.set_num_threads(max(1, cores - min(workers, cores // 2)))
 
 

@@ -88,9 +88,6 @@ def load_recognizer(
         device: Device of the model.
         head: Whether the weights of the head must fit too.
 
-    Returns:
-        The model in evaluation mode.
-
     Raises:
         FileNotFoundError: If the file does not exist.
         WrongWeights: If the weights do not fit the model.

@@ -108,22 +108,19 @@ def validation(toy) -> dict:
     return dict(val_dataloader=loader, val_cfg=dict(type="ValLoop"), val_evaluator=[])
 
 
-def test_a_stop_in_validation_saves_the_trained_weights(toy) -> None:
-    """And not the averaged ones, which validation uses."""
+def test_a_signal_in_validation_stops_after_it(toy) -> None:
+    """With the trained weights, and not the averaged ones, which validation uses."""
     ema = dict(type="EMAHook", momentum=0.5)
     whole = toy("whole", hooks=[ema])
     whole.train()
-    cut = toy(
-        "cut",
-        hooks=[ema, SignalInValidation(), GUARD],
-        checkpoint=dict(interval=5),
-        **validation(toy),
-    )
+    cut = toy("cut", hooks=[ema, SignalInValidation(), GUARD], **validation(toy))
     with pytest.raises(SystemExit):
         cut.train()
-    rest = toy("cut", hooks=[ema], load_from=latest_checkpoint(cut.work_dir), resume=True)
+    latest = latest_checkpoint(cut.work_dir)
+    assert load(latest)["meta"]["iter"] == 7
+    rest = toy("cut", hooks=[ema], load_from=latest, resume=True)
     rest.train()
-    assert rest.iter == 9 and len(rest.model.seen) == 3
+    assert rest.iter == 9 and len(rest.model.seen) == 2
     torch.testing.assert_close(rest.model.factor, whole.model.factor, rtol=0, atol=0)
 
 

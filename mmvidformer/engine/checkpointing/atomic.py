@@ -51,7 +51,3 @@ class AtomicBackend(LocalBackend):
     def put(self, obj: bytes, filepath: str | Path) -> None:
         """Write bytes."""
         write_atomically(filepath, lambda file: file.write(obj))
-
-    def put_text(self, obj: str, filepath: str | Path, encoding: str = "utf-8") -> None:
-        """Write text."""
-        self.put(obj.encode(encoding), filepath)

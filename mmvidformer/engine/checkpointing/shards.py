@@ -20,7 +20,7 @@ NOTE = "complete.json"
 
 def mark_complete(folder: str | Path, ranks: int) -> None:
     """Note that the files of all ranks are written."""
-    AtomicBackend().put_text(json.dumps(dict(processes=ranks)) + "\n", Path(folder) / NOTE)
+    AtomicBackend().put(json.dumps(dict(processes=ranks)).encode(), Path(folder) / NOTE)
 
 
 def shard_files(folder: str | Path) -> list[Path]:

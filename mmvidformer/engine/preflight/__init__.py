@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from mmengine.config import Config
-from mmengine.dist import is_main_process
+from mmengine.dist import get_world_size, is_main_process
 
 from mmvidformer.config import leaf_datasets, type_name
 from mmvidformer.engine.launch import describe, on_main_process
@@ -22,6 +22,7 @@ class WrongSetup(ValueError):
 def check(
     cfg: Config,
     splits: Sequence[str] = ("train", "val", "test"),
+    world_size: int = 1,
     weights: bool = True,
 ) -> tuple[list[str], list[str]]:
     """Find what is wrong with a config, its annotation files and its weights.
@@ -32,6 +33,7 @@ def check(
     Args:
         cfg: Complete config.
         splits: Dataloaders to check, of those that the config has.
+        world_size: Number of processes.
         weights: Whether to check ``cfg.load_from``.
 
     Returns:
@@ -41,7 +43,7 @@ def check(
     # Not above, since each look-up of a hook imports this module.
     from mmvidformer.engine.loading import build_meta_model
     from mmvidformer.engine.preflight.annotations import Annotations
-    from mmvidformer.engine.preflight.settings import check_weights, compare_clips
+    from mmvidformer.engine.preflight.settings import check_weights, compare_clips, wrong_batch
 
     errors: list[str] = []
     warnings: list[str] = []
@@ -62,28 +64,21 @@ def check(
             errors.append(f"{split}_dataloader has no dataset; set it to None to go without")
             continue
         for leaf in leaf_datasets(loader["dataset"]):
-            if model is not None:
+            try:
                 for is_error, problem in compare_clips(cfg, leaf, model):
                     (errors if is_error else warnings).append(problem)
-            try:
                 annotations = Annotations(cfg, leaf)
             except Exception as error:  # as do datasets
                 errors.append(f"{split}_dataloader.dataset, {type_name(leaf)}: {describe(error)}")
                 continue
-            errors += annotations.wrong_labels(head_classes(cfg), optional=split == "test")
+            errors += annotations.wrong_labels(optional=split == "test")
             errors += annotations.missing(_allowed_share(cfg, loader["dataset"]))
             warnings += annotations.duplicates()
             warnings += annotations.unlabeled() if split == "test" else ()
+            if split == "train":
+                errors += wrong_batch(loader, annotations.size, world_size)
     # Validation and test often share a file.
     return list(dict.fromkeys(errors)), list(dict.fromkeys(warnings))
-
-
-def head_classes(cfg: Config) -> tuple[int, ...]:
-    """Number of classes of each task of the head, in the order of the labels; empty if unknown."""
-    head = (cfg.get("model") or {}).get("cls_head") or {}
-    if isinstance(head.get("tasks"), Mapping):
-        return tuple(head["tasks"].values())
-    return () if head.get("num_classes") is None else (head["num_classes"],)
 
 
 def _allowed_share(cfg: Config, dataset: Mapping) -> float:
@@ -104,7 +99,7 @@ def check_run(cfg: Config, splits: Sequence[str], hint: str, weights: bool = Tru
     """
 
     def refuse() -> list[str]:
-        errors, warnings = check(cfg, splits, weights)
+        errors, warnings = check(cfg, splits, get_world_size(), weights)
         if errors:
             raise WrongSetup(errors, hint)
         return warnings

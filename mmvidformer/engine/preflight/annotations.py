@@ -36,6 +36,7 @@ class Annotations:
     """
 
     def __init__(self, cfg: Config, dataset: Mapping) -> None:
+        self.head = (cfg.get("model") or {}).get("cls_head") or {}
         self.dataset, self.kind = dataset, type_name(dataset)
         self.file = dataset.get("ann_file") or self.kind
         prefix = dataset.get("data_prefix") or {}
@@ -94,8 +95,11 @@ class Annotations:
         place = f"{self.file}, {'line' if is_line else 'entry'} {item + 1}"
         return self.infos[item].get("where", place)
 
-    def wrong_labels(self, classes: Sequence[int], optional: bool = False) -> Iterator[str]:
-        """Labels that the head does not have, given its number of classes for each task."""
+    def wrong_labels(self, optional: bool) -> Iterator[str]:
+        """Labels that the head does not have; samples may have none if labels are optional."""
+        tasks = self.head.get("tasks")
+        classes = tasks.values() if isinstance(tasks, Mapping) else [self.head.get("num_classes")]
+        classes = [count for count in classes if count is not None]
         single = len(classes) == 1
         if classes and not (single and self.dataset.get("multi_class", False)):
             for item, labels in enumerate(self.labels):
@@ -131,23 +135,21 @@ class Annotations:
             yield f"{self.at(items[0])}: {len(items)} of {self.size} samples have no label"
 
     def duplicates(self) -> Iterator[str]:
-        """Files of a list, or names of segments, that occur again with equal or other labels."""
+        """Files of a list, or names of segments, that occur again with another label."""
         first: dict[object, int] = {}
-        again: dict[str, list[tuple[int, int]]] = {"the same label": [], "another label": []}
+        again: list[tuple[int, int]] = []
         for item, info in enumerate(self.infos):
             place = (self.paths[item], info.get("offset"))
             name = place if self.kind in LISTS else info.get("narration_id", item)
             before = first.setdefault(name, item)
-            if before != item:
-                equal = self.labels[item] == self.labels[before]
-                again["the same label" if equal else "another label"].append((item, before))
-        for what, pairs in again.items():
-            for item, before in pairs[:1]:
-                name = self.infos[item].get("narration_id") or self.paths[item]
-                yield (
-                    f"{self.at(item)}: {name} is also in {self.at(before)}, with {what}; "
-                    f"{len(pairs)} such entries"
-                )
+            if self.labels[item] != self.labels[before]:
+                again.append((item, before))
+        for item, before in again[:1]:
+            name = self.infos[item].get("narration_id") or self.paths[item]
+            yield (
+                f"{self.at(item)}: {name} is also in {self.at(before)}, with another label; "
+                f"{len(again)} such entries"
+            )
 
     def missing(self, share: float) -> Iterator[str]:
         """More than a share of files that do not exist, found by listing their folders."""

@@ -1,5 +1,6 @@
 """Clips, batches and weights: what a config asks for and what its model and data give."""
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -26,21 +27,30 @@ def compare_clips(cfg: Config, dataset: Mapping, model: nn.Module) -> Iterator[t
     pipeline = dataset.get("pipeline") or ()
     frames = [step["clip_len"] for step in pipeline if step.get("clip_len") is not None]
     frames += [step["num_frames"] for step in pipeline if type_name(step) == "UniformFrames"]
-    _, *made_for = clip_shape(cfg)
+    frame, (_, *wanted) = [*(frame_size(pipeline) or ())], clip_shape(cfg)
     overlap = tuple(embed.stride) != tuple(embed.tubelet)
-    for unit, size, tubelet, wanted in (
-        ("clip_len", frames[-1:], embed.tubelet[:1], made_for[:1]),
-        ("height and width", [*(frame_size(pipeline) or ())], embed.tubelet[1:], made_for[1:]),
+    for unit, size, tubelet, made_for in (
+        ("clip_len", frames[-1:], embed.tubelet[:1], wanted[:1]),
+        ("height and width", frame, embed.tubelet[1:], wanted[1:]),
     ):
-        valid = len(size) == len(tubelet) and all(
-            isinstance(n, int) and n > 0 and (overlap or n % side == 0)
-            for n, side in zip(size, tubelet, strict=True)
-        )
-        if size and not valid:
+        rest = any(n < 1 or n % side for n, side in zip(size, tubelet, strict=False))
+        if rest and not overlap:
             yield True, f"{unit} of clips must be a multiple of {list(tubelet)}, got {size}"
-        elif size and size != wanted:
-            what = f"{unit} of clips is {size}, model.backbone is made for {wanted}"
+        elif size and size != made_for:
+            what = f"{unit} of clips is {size}, model.backbone is made for {made_for}"
             yield False, f"{what} and will resize its positions"
+
+
+def wrong_batch(loader: Mapping, size: int, world_size: int) -> Iterator[str]:
+    """A batch size that leaves a process without a batch, for a dataset of ``size`` samples."""
+    most = math.ceil(size / world_size)
+    wrapped = "dataset" in loader["dataset"] or "datasets" in loader["dataset"]
+    endless = type_name(loader.get("sampler") or {}) == "InfiniteSampler"
+    if loader.get("drop_last") and not (wrapped or endless) and most < loader.get("batch_size", 1):
+        yield (
+            f"train_dataloader.batch_size must be at most {most} with drop_last, got "
+            f"{loader['batch_size']}: {size} samples are shared by {world_size} processes"
+        )
 
 
 def check_weights(cfg: Config, model: nn.Module, purpose: Purpose) -> None:

@@ -18,7 +18,7 @@ from mmvidformer.engine.checkpointing.atomic import AtomicBackend, write_atomica
 def test_it_writes_and_replaces(tmp_path: Path) -> None:
     path = tmp_path / "new" / "a.txt"
     for text in ("long text", "short"):
-        AtomicBackend().put_text(text, path)
+        AtomicBackend().put(text.encode(), path)
         assert path.read_text() == text
     assert os.listdir(path.parent) == ["a.txt"]
     plain = tmp_path / "plain"
