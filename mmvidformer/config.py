@@ -73,7 +73,7 @@ def merge_overrides(cfg: Config, options: Mapping[str, object] | None) -> None:
         cfg.merge_from_dict(dict(options or {}))
     except (KeyError, TypeError) as error:
         reason = shorten(str(error.args[0]), 150, placeholder=" ...")
-        raise ValueError(f"overrides {', '.join(options)} do not fit: {reason}") from error
+        raise ValueError(f"overrides {', '.join(options or ())} do not fit: {reason}") from error
 
 
 def config_name(name: str) -> str:
@@ -92,17 +92,17 @@ def config_scope(cfg: Config) -> AbstractContextManager:
     return DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction"))
 
 
-def leaf_datasets(dataset: Mapping) -> Iterator[dict]:
+def leaf_datasets(dataset: dict) -> Iterator[dict]:
     """Configs of the datasets inside wrappers such as ``RepeatDataset`` and ``ConcatDataset``."""
     inner = [*(dataset.get("datasets") or ()), dataset.get("dataset")]
-    inner = [one for one in inner if isinstance(one, Mapping)]
+    inner = [one for one in inner if isinstance(one, dict)]
     for one in inner:
         yield from leaf_datasets(one)
     if not inner:
         yield dataset
 
 
-def pipelines(dataset: Mapping) -> Iterator[list[dict]]:
+def pipelines(dataset: dict) -> Iterator[list[dict]]:
     """Pipelines of a dataset config and of the datasets that it wraps."""
     for leaf in leaf_datasets(dataset):
         if leaf.get("pipeline"):
