@@ -5,13 +5,35 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
 from mmengine.evaluator import BaseMetric
+from torch import Tensor
 
 from mmvidformer.datasets.csv_rows import read_number, read_rows
 from mmvidformer.evaluation.multi_task import mean_topk_recall, rank_of
 from mmvidformer.registry import METRICS
 
 TASKS = ("verb", "noun", "action")
+
+
+def marginal_scores(action_scores: Tensor, classes: Tensor) -> Tensor:
+    """Sum the softmax of the actions over the actions of each verb (or noun).
+
+    As RULSTM, whose model predicts only actions. A verb or noun without any action gets the
+    probability of action 0, as there.
+
+    Args:
+        action_scores: (A, actions), logits.
+        classes: (actions,), the verb or noun of each action.
+
+    Returns:
+        (A, classes), up to the highest class.
+    """
+    probabilities = action_scores.softmax(dim=1)
+    count = int(classes.max()) + 1
+    sums = probabilities.new_zeros(len(probabilities), count).index_add_(1, classes, probabilities)
+    absent = torch.ones(count, dtype=torch.bool).index_fill_(0, classes, False)
+    return torch.where(absent, probabilities[:, :1], sums)
 
 
 @METRICS.register_module()
@@ -46,6 +68,7 @@ class AnticipationMetric(BaseMetric):
             ``validation_tail_verbs_ids.csv``.
         discarded: ``'drop'``, or ``'wrong'`` to count the segments that the dataset skips as wrong
             at any k. (RULSTM gives them equal scores, so that its sort decides.)
+        marginal: Whether to compute verbs and nouns from the scores of the actions, as RULSTM does.
         **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
 
     Raises:
@@ -63,6 +86,7 @@ class AnticipationMetric(BaseMetric):
         many_shot: Mapping[str, str | Sequence[int]] | None = None,
         subsets: Mapping[str, str | Mapping[str, str]] | None = None,
         discarded: str = "drop",
+        marginal: bool = False,
         **kwargs: object,
     ) -> None:
         super().__init__(**kwargs)
@@ -80,12 +104,17 @@ class AnticipationMetric(BaseMetric):
             ids = {task: set(Path(files[task]).read_text("utf-8").split()) for task in TASKS}
             self.subsets[name] = ids
         self.discarded = discarded
+        self.marginal = marginal
 
     def process(self, data_batch: Sequence, data_samples: Sequence[Mapping]) -> None:
         """Store id, label and the ranks (3, A) of the right verb, noun and action."""
         for sample in data_samples:
-            scores = {task: sample["pred_score"][task].float().cpu() for task in TASKS}
-            shapes = {task: tuple(one.shape) for task, one in scores.items()}
+            scores = {task: one.float().cpu() for task, one in sample["pred_score"].items()}
+            if self.marginal:
+                pairs = torch.tensor(self.dataset_meta["actions"])
+                for task, own in zip(TASKS, pairs.T, strict=False):
+                    scores[task] = marginal_scores(scores["action"], own)
+            shapes = {task: tuple(scores[task].shape) for task in TASKS}
             if any(len(s) != 2 or s[0] != shapes["verb"][0] for s in shapes.values()):
                 raise ValueError(
                     f"expected scores (times, classes) with equal times for each task, got {shapes}"

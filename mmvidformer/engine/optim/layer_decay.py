@@ -35,20 +35,16 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         decay = self.paramwise_cfg.get("layer_decay")
         if decay is None or not 0 < decay <= 1:
             raise ValueError(f"paramwise_cfg.layer_decay must be in (0, 1], got {decay}")
-        depths = encoder_depths(module)
+        depths = _encoder_depths(module)
         names = {id(parameter): name for name, parameter in module.named_parameters()}
         for group in params:
-            layer = layer_of(names[id(group["params"][0])], depths)
+            layer = _layer_of(names[id(group["params"][0])], depths)
             scale = decay ** (sum(depths) + 1 - layer)
             group["lr"] = group.get("lr", self.base_lr) * scale
 
 
-def encoder_depths(model: nn.Module) -> tuple[int, int]:
-    """Count the blocks of the backbone's encoder and temporal encoder (0 if it has none).
-
-    Raises:
-        TypeError: If the backbone has no encoder of blocks.
-    """
+def _encoder_depths(model: nn.Module) -> tuple[int, int]:
+    """Count the blocks of the backbone's encoder and temporal encoder (0 if it has none)."""
     backbone = getattr(model, "backbone", None)
     encoders = [getattr(backbone, name, None) for name in ("encoder", "temporal_encoder")]
     if not hasattr(encoders[0], "blocks"):
@@ -59,17 +55,16 @@ def encoder_depths(model: nn.Module) -> tuple[int, int]:
     return tuple(0 if encoder is None else len(encoder.blocks) for encoder in encoders)
 
 
-def layer_of(name: str, depths: tuple[int, int]) -> int:
+def _layer_of(name: str, depths: tuple[int, int]) -> int:
     """Return the layer of a recognizer's parameter, from 0 (embedding) to L + 1 (head)."""
-    part, _, rest = name.removeprefix("backbone.").partition(".")
-    if not name.startswith("backbone.") or part not in ("embed", "encoder", "temporal_encoder"):
-        return sum(depths) + 1
-    if part == "embed":
+    parts = name.split(".")
+    if parts[:2] == ["backbone", "embed"]:
         return 0
-    before = depths[0] if part == "temporal_encoder" else 0
-    if rest.startswith("blocks."):
-        return before + int(rest.split(".")[1]) + 1
-    if rest.startswith("norm."):
-        last = part == "temporal_encoder" or not depths[1]
-        return sum(depths) + 1 if last else depths[0]
+    if parts[0] != "backbone" or parts[1] not in ("encoder", "temporal_encoder"):
+        return sum(depths) + 1
+    before = depths[0] if parts[1] == "temporal_encoder" else 0
+    if parts[2] == "blocks":
+        return before + int(parts[3]) + 1
+    if parts[2] == "norm":
+        return depths[0] if parts[1] == "encoder" and depths[1] else sum(depths) + 1
     return before  # positions and class token
