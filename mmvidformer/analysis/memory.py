@@ -4,11 +4,9 @@ import json
 import tempfile
 import weakref
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
-from multiprocessing import get_context
+from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from mmengine.config import Config
@@ -50,18 +48,14 @@ def peak_memory(call: Callable[[Tensor], object], inputs: Tensor) -> int:
         profiler.export_chrome_trace(str(trace))
         events = json.loads(trace.read_text())["traceEvents"]
     changes = [event for event in events if event.get("name") == "[memory]"]
-    held = peak = 0
-    for event in sorted(changes, key=lambda event: event["ts"]):
-        held += event["args"]["Bytes"]
-        peak = max(peak, held)
-    return peak
+    changes.sort(key=lambda event: event["ts"])
+    return max(accumulate((event["args"]["Bytes"] for event in changes), initial=0))
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """A training step.
 
-    Args:
+    Attributes:
         with_cp: Whether to use activation checkpointing in each block.
         batch: Number of clips.
         precision: ``'fp32'``, or ``'bf16'`` for autocast.
@@ -74,11 +68,10 @@ class Step:
     depth: int | None = None
 
 
-@dataclass(frozen=True)
-class StepMemory:
+class StepMemory(NamedTuple):
     """Memory of a training step, in bytes.
 
-    Args:
+    Attributes:
         weights: Parameters and buffers. Optimizer states are not included (once the weights for
             SGD with momentum, twice for AdamW).
         peak: Peak of forward and backward pass beyond weights and input, gradients included.
@@ -142,19 +135,6 @@ def measure(cfg: Config, step: Step, device: str = "cpu") -> StepMemory:
     with torch.device(device):
         model, clip = _build(cfg, step)
     return StepMemory(_weights(model), peak_memory(lambda x: _run(model, step, x), clip))
-
-
-def measure_in_process(cfg: Config, step: Step, device: str = "cpu") -> StepMemory:
-    """Call ``measure`` in a new process, which the system may kill if memory does not suffice.
-
-    Raises:
-        RuntimeError: If the process is killed.
-    """
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        try:
-            return pool.submit(measure, cfg, step, device).result()
-        except BrokenProcessPool:
-            raise RuntimeError(f"the process of {step} was killed; is memory too small?") from None
 
 
 def _build(cfg: Config, step: Step) -> tuple[nn.Module, Tensor]:

@@ -31,11 +31,6 @@ def narrow_getattr(owner: type, name: str) -> Callable:
     return getattr(owner, name)
 
 
-def needed() -> bool:
-    """Whether ``torch.load`` uses ``weights_only=True`` by default (PyTorch 2.6 and newer)."""
-    return torch.__version__ >= (2, 6)
-
-
 def repair() -> None:
     """Allow the harmless types that MMEngine writes."""
     from mmengine.logging import HistoryBuffer

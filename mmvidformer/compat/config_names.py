@@ -26,13 +26,6 @@ def config_folder() -> Path:
     )
 
 
-def needed() -> bool:
-    """Whether MMEngine does not know the package's name."""
-    from mmengine.config.utils import MODULE2PACKAGE
-
-    return PACKAGE not in MODULE2PACKAGE
-
-
 def repair() -> None:
     """Register the name, and resolve ``mmvidformer::name`` here."""
     from mmengine.config import Config

@@ -38,13 +38,6 @@ def load_from_local(filename: str, map_location: str | torch.device | None = Non
     return torch.load(path, map_location=map_location, weights_only=True)
 
 
-def needed() -> bool:
-    """Whether the installed MMEngine is of the affected series."""
-    from mmengine.version import version_info
-
-    return tuple(version_info[:2]) == (0, 10)
-
-
 def repair() -> None:
     """Change ``CheckpointLoader`` as soon as it is imported."""
     after_import("mmengine.runner.checkpoint", _change)

@@ -1,12 +1,10 @@
 """Peak memory of calls and of training steps."""
 
-import os
-
 import pytest
 import torch
 from mmengine.config import Config
 
-from mmvidformer.analysis.memory import Step, estimate, measure, measure_in_process, peak_memory
+from mmvidformer.analysis.memory import Step, estimate, measure, peak_memory
 from mmvidformer.registry import MODELS
 
 CFG = Config(
@@ -74,15 +72,3 @@ def test_recurrent_models_are_refused() -> None:
     cfg = Config(dict(model=dict(neck=dict(type="mmvidformer.Horst"))))
     with pytest.raises(ValueError, match="mmvidformer.Horst is recurrent"):
         estimate(cfg, Step(False))
-
-
-class _Kills:
-    """Ends the process that unpickles it."""
-
-    def __reduce__(self) -> tuple:
-        return os._exit, (1,)
-
-
-def test_a_killed_process_is_reported() -> None:
-    with pytest.raises(RuntimeError, match=r"the process of Step\(.* was killed"):
-        measure_in_process(Config(dict(model=_Kills())), Step(False))

@@ -1,10 +1,10 @@
 """Memory of a training step: python tools/analysis/memory.py CONFIG ... [--measure].
 
 Estimates the memory with and without activation checkpointing (model.backbone.with_cp) by running
-the operators of a step on fake tensors. With --measure each step is also run on random data, in a
-process of its own. --depth keeps only the first blocks, which lets small machines measure. The peak
-is beyond weights and input and includes the gradients, but not the optimizer states (once the
-weights for SGD with momentum, twice for AdamW).
+the operators of a step on fake tensors. With --measure each step is also run on random data.
+--depth keeps only the first blocks, which lets small machines measure. The peak is beyond weights
+and input and includes the gradients, but not the optimizer states (once the weights for SGD with
+momentum, twice for AdamW).
 """
 
 import argparse
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from mmvidformer.analysis.memory import PRECISIONS, Step, estimate, measure_in_process
+from mmvidformer.analysis.memory import PRECISIONS, Step, estimate, measure
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import clip_shape, load_config
 from mmvidformer.engine.launch import run_tool
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         cfg, step = load_config(name), Step(cp == "on", args.batch, args.precision, depth)
         found, measured = estimate(cfg, step), ""
         if args.measure:
-            measured = f"{measure_in_process(cfg, step, args.device).peak / 1e9:.3f}"
+            measured = f"{measure(cfg, step, args.device).peak / 1e9:.3f}"
         row = [Path(name).stem, "x".join(map(str, clip_shape(cfg)[1:])), depth or "all"]
         row += [step.batch, step.precision, step.with_cp]
         row += [f"{found.weights / 1e9:.3f}", f"{found.peak / 1e9:.3f}", measured]
