@@ -51,10 +51,10 @@ def stream_bars(frame: StreamFrame, k: int = 5, ahead: float = 1.0) -> list[Bars
     if shown.ahead is not None:
         shown = min(frame.predictions, key=lambda prediction: abs(prediction.ahead - ahead))
         when = f" in {shown.ahead:.2f} s"
-    headings = {
-        task: "so far" if task == "class" else f"next {task}{when}" for task in shown.scores
-    }
-    bars = [Bars(heading, _named(shown, k, task)) for task, heading in headings.items()]
+    bars = [
+        Bars("so far" if task == "class" else f"next {task}{when}", _named(shown, k, task))
+        for task in shown.scores
+    ]
     if when:
         rows = [
             (f"{prediction.ahead:.2f} s {name}", probability)
@@ -98,19 +98,19 @@ def draw_page(
     scale = min(max(1.0, MIN_HEIGHT / len(frame)), MAX_HEIGHT / len(frame))
     height, width = (2 * round(n * scale / 2) for n in frame.shape[:2])
     left = width * len(pictures)
-    small, below = 0, 0
-    if columns:
-        small = left // columns
-        below = round(small * height / width)
+    small = left // columns if columns else 0
+    below = round(small * height / width)
     rows = sum(LINE * (len(group.classes) + 1) + LINE // 2 for group in bars)
     tall = max(MARGIN + height + below + (LINE if columns else 0), rows)
     page = np.full((tall + tall % 2, left + PANEL, 3), DARK, np.uint8)
     for i, (picture, text) in enumerate(zip(pictures, (heading, legend), strict=False)):
         _write(page, text, (i * width + 8, MARGIN - 8), width - 16)
-        page[MARGIN : MARGIN + height, i * width : (i + 1) * width] = _fit(picture, width, height)
+        page[MARGIN : MARGIN + height, i * width : (i + 1) * width] = cv2.resize(
+            picture, (width, height)
+        )
     for i, (picture, text) in enumerate(past):
         x, y = left - (len(past) - i) * small, MARGIN + height
-        page[y + 2 : y + below, x + 1 : x + small - 1] = _fit(picture, small - 2, below - 2)
+        page[y + 2 : y + below, x + 1 : x + small - 1] = cv2.resize(picture, (small - 2, below - 2))
         _write(page, text, (x + 4, y + below + LINE - 8), small - 8)
     panel, base = page[:, left:], MARGIN - 8
     for group in bars:
@@ -123,11 +123,6 @@ def draw_page(
             base += LINE
         base += LINE // 2
     return page
-
-
-def _fit(picture: np.ndarray, width: int, height: int) -> np.ndarray:
-    how = cv2.INTER_AREA if height < len(picture) else cv2.INTER_CUBIC
-    return cv2.resize(picture, (width, height), interpolation=how)
 
 
 def _write(

@@ -1,6 +1,6 @@
-"""Plots: points by class, probabilities over time, costs by part."""
+"""Plots: points by class, probabilities over time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib import colormaps
@@ -61,22 +61,4 @@ def draw_timeline(predictions: Sequence[Prediction], title: str = "", most: int 
     axes.set(xlim=(times.min(), times.max()), ylim=(-0.02, 1.02))
     axes.grid(alpha=0.3)
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
-    return figure
-
-
-def draw_parts(parts: Mapping[str, float], unit: str, title: str = "") -> Figure:
-    """Draw the cost of each part as a bar, from top to bottom.
-
-    Args:
-        parts: Cost of each part, by name.
-        unit: Unit of the costs.
-        title: Title of the figure.
-    """
-    figure = Figure(figsize=(7, 1 + 0.3 * len(parts)), dpi=120, layout="constrained")
-    axes = figure.add_subplot(title=title, xlabel=unit)
-    bars = axes.barh(list(parts), list(parts.values()))
-    axes.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
-    axes.tick_params(axis="y", labelsize=8)
-    axes.invert_yaxis()
-    axes.margins(x=0.12)
     return figure

@@ -11,13 +11,9 @@ import numpy as np
 
 
 def check_display() -> None:
-    """Check that windows can be shown.
-
-    Raises:
-        OSError: If there is no display.
-    """
+    """Raise ``OSError`` if there is no display, since OpenCV would abort the process."""
     displays = ("DISPLAY", "WAYLAND_DISPLAY")
-    if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in displays):
+    if sys.platform.startswith("linux") and not any(map(os.environ.get, displays)):
         raise OSError("there is no display to show a window on: DISPLAY is not set")
 
 
@@ -65,10 +61,7 @@ class VideoOutput:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         if title is not None:
             check_display()
-            try:
-                cv2.namedWindow(title)
-            except cv2.error as error:
-                raise OSError(f"this build of OpenCV shows no windows: {error.err}") from error
+            cv2.namedWindow(title)
 
     def add(self, page: np.ndarray, seconds: float | None = None) -> bool:
         """Write and show a page.
@@ -85,8 +78,17 @@ class VideoOutput:
             ValueError: If the page is not as large as the first one.
         """
         pixels = cv2.cvtColor(page, cv2.COLOR_RGB2BGR)
+        size = pixels.shape[1::-1]
         if self.path is not None:
-            self._write(pixels)
+            if self._writer is None:
+                code = cv2.VideoWriter_fourcc(*"mp4v")
+                self._writer = cv2.VideoWriter(str(self.path), code, self.fps, size)
+                self._size = size
+                if not self._writer.isOpened():
+                    raise OSError(f"OpenCV cannot write {self.path} as MPEG-4")
+            if size != self._size:  # OpenCV would skip the page silently
+                raise ValueError(f"pages of {self.path} must be {self._size} pixels, got {size}")
+            self._writer.write(pixels)
         if self.title is None:
             return True
         now = time.perf_counter()
@@ -95,26 +97,11 @@ class VideoOutput:
         cv2.imshow(self.title, pixels)
         return cv2.waitKey(max(1, round(1000 * early))) & 0xFF not in (ord("q"), 27)
 
-    def _write(self, pixels: np.ndarray) -> None:
-        size = pixels.shape[1::-1]
-        if self._writer is None:
-            code = cv2.VideoWriter_fourcc(*"mp4v")
-            self._writer, self._size = cv2.VideoWriter(str(self.path), code, self.fps, size), size
-            if not self._writer.isOpened():
-                raise OSError(f"OpenCV cannot write {self.path} as MPEG-4")
-        if size != self._size:  # OpenCV would skip the page silently
-            raise ValueError(f"pages of {self.path} must be {self._size} pixels, got {size}")
-        self._writer.write(pixels)
-
-    def close(self) -> None:
-        """Finish the file and close the window."""
-        if self._writer is not None:
-            self._writer.release()
-        if self.title is not None:
-            cv2.destroyWindow(self.title)
-
     def __enter__(self) -> "VideoOutput":
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
+        if self._writer is not None:
+            self._writer.release()
+        if self.title is not None:
+            cv2.destroyWindow(self.title)
