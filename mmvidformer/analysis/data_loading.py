@@ -3,15 +3,14 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from statistics import median
+from typing import NamedTuple
 
 import cv2
 import torch
 from mmengine.config import Config
-from mmengine.dataset import Compose
 from mmengine.device import get_device
 from mmengine.optim import build_optim_wrapper
 from mmengine.runner import Runner
@@ -27,11 +26,10 @@ from mmvidformer.registry import MODELS
 RESERVE = 1.2
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """Cost of one part of data loading.
 
-    Args:
+    Attributes:
         name: Number and name of a transform, or a description.
         process: ``'worker'`` or ``'main'``, the process that runs it.
         milliseconds: Median time per sample.
@@ -71,8 +69,8 @@ def measure_loading(cfg: Config, split: str = "train", samples: int = 32) -> lis
             before = sum(map(sum, times.values()))
             seconds, sample = _clock(lambda i=index: dataset[i])
             rest.append(seconds - (sum(map(sum, times.values())) - before))
-            if len(loaded) < cfg[f"{split}_dataloader"].batch_size:
-                loaded.append(sample)
+            loaded.append(sample)
+        del loaded[cfg[f"{split}_dataloader"].batch_size :]
         collating = [_clock(lambda: loader.collate_fn(loaded))[0] for _ in range(5)]
     batch, training = loader.collate_fn(loaded), split == "train"
     preparing = [_clock(lambda: preprocessor(dict(batch), training))[0] for _ in range(5)]
@@ -109,10 +107,7 @@ def model_rate(cfg: Config, split: str = "train", repeats: int = 5) -> float:
 def loading_rate(parts: Sequence[Part], workers: int, cores: int) -> float:
     """Return the samples per second of a dataloader, limited only by its workers and the cores.
 
-    Args:
-        parts: Result of ``measure_loading``.
-        workers: Number of workers. 0 counts as one, since the main process loads the data.
-        cores: Number of cores.
+    No workers count as one, since the main process loads the data.
     """
     milliseconds = sum(part.milliseconds for part in parts if part.process == "worker")
     return 1000 * min(max(workers, 1), cores) / milliseconds
@@ -150,8 +145,7 @@ def _record_times(dataset: Dataset, times: dict[str, list[float]]) -> None:
 
         return call
 
-    pipelines = [getattr(inner, "pipeline", None) for inner in with_inner(dataset)]
-    pipelines = [pipeline for pipeline in pipelines if isinstance(pipeline, Compose)]
+    pipelines = [inner.pipeline for inner in with_inner(dataset) if hasattr(inner, "pipeline")]
     if not pipelines:
         raise ValueError(f"{type(dataset).__name__} has no pipeline of transforms to measure")
     for pipeline in pipelines:

@@ -20,16 +20,15 @@ def to_frames(preprocessor: nn.Module, clip: Tensor) -> np.ndarray:
     """Undo the normalization of an ``ActionDataPreprocessor``.
 
     Args:
-        preprocessor: The preprocessor. Its mean and standard deviation are in the order of the
-            channels that the model gets, RGB.
+        preprocessor: The preprocessor.
         clip: Normalized pixels (C, T, H, W).
 
     Returns:
         RGB frames (T, H, W, C), uint8.
     """
-    mean, std = getattr(preprocessor, "mean", None), getattr(preprocessor, "std", None)
-    if mean is not None:
-        clip = clip * std.to(clip).reshape(-1, 1, 1, 1) + mean.to(clip).reshape(-1, 1, 1, 1)
+    if hasattr(preprocessor, "mean"):  # in the order of the channels that the model gets, RGB
+        mean, std = (x.to(clip).view(-1, 1, 1, 1) for x in (preprocessor.mean, preprocessor.std))
+        clip = clip * std + mean
     return clip.permute(1, 2, 3, 0).round().clamp(0, 255).to(torch.uint8).cpu().numpy()
 
 
@@ -44,10 +43,9 @@ def to_heat(shares: Tensor, tubelet: tuple[int, int, int]) -> np.ndarray:
         Multiples of the mean share (T * t, H * h, W * w): bilinear between the centers of the
         patches, equal for all frames of a tubelet.
     """
-    frames, height, width = tubelet
     maps = (shares / shares.mean()).float().cpu().numpy()
-    size = (maps.shape[1] * height, maps.shape[2] * width)
-    return np.repeat(enlarge(maps, size), frames, axis=0)
+    size = (maps.shape[1] * tubelet[1], maps.shape[2] * tubelet[2])
+    return np.repeat(enlarge(maps, size), tubelet[0], axis=0)
 
 
 def enlarge(maps: np.ndarray, size: tuple[int, int]) -> np.ndarray:

@@ -122,11 +122,7 @@ def look_back(
 ) -> Iterator[LookBack]:
     """Predict after each frame of a source, and record what a layer attends to.
 
-    Args:
-        recognizer: A recognizer whose neck is ``Horst``.
-        source: See ``StreamRecognizer``.
-        layer: See ``watch_states``.
-        restart: See ``StreamRecognizer``.
+    See ``StreamRecognizer`` for ``source`` and ``restart``, ``watch_states`` for ``layer``.
     """
     neck = recognizer.model.neck
     with watch_states(neck, layer) as latest:

@@ -22,13 +22,7 @@ class Bars(NamedTuple):
 
 
 def prediction_bars(prediction: Prediction, k: int = 5, heading: str | None = None) -> list[Bars]:
-    """The k most likely classes of each task.
-
-    Args:
-        prediction: Prediction of a video or a part of it.
-        k: Number of classes.
-        heading: Heading; default: the seconds of the part.
-    """
+    """The k most likely classes of each task; the default heading is the seconds of the part."""
     if heading is None:
         part = prediction.seconds
         heading = f"{part[0]:.1f} to {part[1]:.1f} s" if part else "whole video"
@@ -56,11 +50,8 @@ def stream_bars(frame: StreamFrame, k: int = 5, ahead: float = 1.0) -> list[Bars
         for task in shown.scores
     ]
     if when:
-        rows = [
-            (f"{prediction.ahead:.2f} s {name}", probability)
-            for prediction in frame.predictions
-            for name, probability in _named(prediction, 1, "action")
-        ]
+        tops = [(one.ahead, *_named(one, 1, "action")[0]) for one in frame.predictions]
+        rows = [(f"{seconds:.2f} s {name}", probability) for seconds, name, probability in tops]
         bars.insert(0, Bars("action, by seconds ahead", rows))
     return bars
 

@@ -9,14 +9,9 @@ from matplotlib.figure import Figure
 
 
 def read_scores(path: str | Path, task: str | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Read the file of ``tools/test.py --dump FILE.npz``, without the videos that were bad.
+    """Read scores (N, classes) and labels (N,) of ``tools/test.py --dump FILE.npz``.
 
-    Args:
-        path: The file.
-        task: Name of the task, if the head has several.
-
-    Returns:
-        Scores (N, classes) and labels (N,).
+    Videos that were bad are skipped. A head of several tasks needs the name of one.
 
     Raises:
         ValueError: If it is not such a file, has no such task, or the views are not averaged.
@@ -65,8 +60,7 @@ def draw_confusion(
     fractions = shown / np.maximum(counts[chosen].sum(axis=1, keepdims=True), 1)
     side = min(max(4.5, 0.36 * len(columns) + 2.5), 18)
     figure = Figure(figsize=(side + 1, side), dpi=110, layout="constrained")
-    axes = figure.add_subplot(xlabel="predicted class", ylabel="true class")
-    axes.set_title(title, fontsize=10)
+    axes = figure.add_subplot(title=title, xlabel="predicted class", ylabel="true class")
     image = axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=8)
     axes.set_yticks(range(len(labels)), labels, fontsize=8)
@@ -81,14 +75,9 @@ def draw_confusion(
 def draw_class_accuracy(
     counts: np.ndarray, names: Sequence[str], title: str = "", most: int = 30
 ) -> Figure:
-    """Draw the accuracy of each class, the worst first, with its number of videos.
+    """Draw the accuracy of the ``most`` worst classes that have videos, the worst first.
 
-    Args:
-        counts: Videos by true class (rows) and predicted class (columns). Classes without a
-            video are skipped.
-        names: Class names.
-        title: Title of the figure.
-        most: Most classes to draw: the worst ones.
+    Arguments are those of ``draw_confusion``.
     """
     videos = counts.sum(axis=1)
     seen = np.flatnonzero(videos)
@@ -98,9 +87,8 @@ def draw_class_accuracy(
         title = f"{title}\n{len(worst)} worst of {len(seen)} classes".strip()
     size = (7, max(2.5, 1.2 + 0.26 * len(worst)))
     figure = Figure(figsize=size, dpi=110, layout="constrained")
-    axes = figure.add_subplot(xlim=(0, 125), xticks=range(0, 101, 20), ymargin=0.02)
+    axes = figure.add_subplot(title=title, xlim=(0, 125), xticks=range(0, 101, 20), ymargin=0.02)
     axes.set_xlabel(f"accuracy in % (mean of {len(seen)} classes, {accuracy.mean():.1f}%)")
-    axes.set_title(title, fontsize=10)
     bars = axes.barh(range(len(worst)), accuracy[worst])
     texts = [f"{accuracy[i]:.0f}% of {videos[seen[i]]}" for i in worst]
     axes.bar_label(bars, texts, padding=3, fontsize=8)
@@ -153,12 +141,7 @@ def accuracy_by_views(
 
 
 def draw_views(accuracy: Mapping[int, Mapping[int, float]], title: str = "") -> Figure:
-    """Draw top-1 accuracy against the number of clips, a curve for each number of crops.
-
-    Args:
-        accuracy: For each number of crops the accuracy by the number of clips.
-        title: Title of the figure.
-    """
+    """Draw the result of ``accuracy_by_views``, a curve for each number of crops."""
     figure = Figure(figsize=(6, 4), dpi=110, layout="constrained")
     axes = figure.add_subplot(title=title, xlabel="clips per video")
     for crops, curve in accuracy.items():

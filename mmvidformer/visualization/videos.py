@@ -20,10 +20,7 @@ def check_display() -> None:
 def picture_paths(videos: Sequence[Path], folder: Path, ending: str) -> list[Path]:
     """Paths for the pictures of videos, such as ``folder/dance_mp4_rollout.png``.
 
-    Args:
-        videos: The videos.
-        folder: Folder for the pictures; it is created.
-        ending: Ending of the names, such as ``'_rollout.png'``.
+    The folder is created.
 
     Raises:
         FileNotFoundError: If a video does not exist.
