@@ -116,10 +116,7 @@ def loading_rate(parts: Sequence[Part], workers: int, cores: int) -> float:
 def suggest_workers(parts: Sequence[Part], model: float, cores: int) -> int | None:
     """Return the fewest workers that keep a model busy, or None if there are too few cores.
 
-    Args:
-        parts: Result of ``measure_loading``.
-        model: Samples per second of the model.
-        cores: Number of cores.
+    ``model`` is the number of samples per second of the model.
     """
     needed = max(1, ceil(RESERVE * model / loading_rate(parts, 1, cores)))
     return needed if needed <= cores else None

@@ -47,11 +47,7 @@ def backbone_features(
 def build_split(cfg: Config, split: str, most: int | None = None, seed: int = 0) -> Subset:
     """Build the dataset of a split, with one center view per video and no augmentation.
 
-    Args:
-        cfg: A recognition config.
-        split: ``'train'``, ``'val'`` or ``'test'``.
-        most: Number of videos to choose at random, if there are more.
-        seed: Seed of this choice.
+    If there are more videos than ``most``, that many are chosen at random.
 
     Raises:
         ValueError: If the config has no such split.

@@ -77,13 +77,9 @@ def to_prediction(
     average_clips: str | None = "score",
     **where: object,
 ) -> Prediction:
-    """Convert the scores of a head to a prediction.
+    """Convert scores (classes,) of a head, by task, to a prediction.
 
-    Args:
-        scores: Scores (classes,) by task; (views, classes) if ``average_clips`` is None.
-        names: Class names by task.
-        average_clips: How the head averages views: ``'score'``, ``'prob'`` or None.
-        **where: ``source``, ``seconds`` and ``ahead`` of the prediction.
+    ``average_clips`` is that of the head. If it is None, scores are (views, classes).
     """
     arrays, probabilities = {}, {}
     for task, value in scores.items():

@@ -17,11 +17,7 @@ COLORS = "turbo"
 
 
 def to_frames(preprocessor: nn.Module, clip: Tensor) -> np.ndarray:
-    """Undo the normalization of an ``ActionDataPreprocessor``.
-
-    Args:
-        preprocessor: The preprocessor.
-        clip: Normalized pixels (C, T, H, W).
+    """Undo the normalization of a clip (C, T, H, W) by an ``ActionDataPreprocessor``.
 
     Returns:
         RGB frames (T, H, W, C), uint8.
@@ -33,11 +29,7 @@ def to_frames(preprocessor: nn.Module, clip: Tensor) -> np.ndarray:
 
 
 def to_heat(shares: Tensor, tubelet: tuple[int, int, int]) -> np.ndarray:
-    """Spread the shares of a clip's tokens over its pixels.
-
-    Args:
-        shares: Shares of the tokens (T, H, W).
-        tubelet: Frames, rows and columns of a token, (t, h, w).
+    """Spread the shares (T, H, W) of a clip's tokens over its pixels.
 
     Returns:
         Multiples of the mean share (T * t, H * h, W * w): bilinear between the centers of the
@@ -117,9 +109,6 @@ def draw_strips(strips: Sequence[HeatStrip], columns: int | None = None) -> Figu
     Args:
         strips: What to draw; frames of one size. Shorter strips are drawn at the right.
         columns: Most frames per strip, evenly spread over it; default: all.
-
-    Returns:
-        The figure, 1.6 inches per column.
     """
     longest = max(len(strip.frames) for strip in strips)
     columns = min(columns or longest, longest)
@@ -139,8 +128,7 @@ def draw_strips(strips: Sequence[HeatStrip], columns: int | None = None) -> Figu
             past = len(strip.weights)
             frames = np.concatenate([fade(frames[:past], strip.weights), frames[past:]])
             for axis, weight in zip(axes[0, columns - count :], strip.weights, strict=False):
-                axis.bar([0], [weight], width=0.6, color="tab:blue")
-                axis.text(0, weight, f"{weight:.2f}", ha="center", va="bottom", fontsize=8)
+                axis.bar_label(axis.bar([0], [weight], width=0.6), fmt="%.2f", fontsize=8)
                 axis.set(xlim=(-0.7, 0.7), ylim=(0, 1.25 * strip.weights.max()))
         overlays = overlay(strip.frames, strip.heat)
         shown = np.linspace(0, count - 1, min(columns, count)).round().astype(int)

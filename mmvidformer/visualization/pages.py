@@ -36,10 +36,7 @@ def prediction_bars(prediction: Prediction, k: int = 5, heading: str | None = No
 def stream_bars(frame: StreamFrame, k: int = 5, ahead: float = 1.0) -> list[Bars]:
     """The k most likely classes of each task, and the next action by the time ahead.
 
-    Args:
-        frame: Frame with predictions.
-        k: Number of classes.
-        ahead: Seconds ahead to show, if the model anticipates at several times: the nearest.
+    If the model anticipates at several times, the classes are those nearest to ``ahead`` seconds.
     """
     shown, when = frame.predictions[0], ""
     if shown.ahead is not None:
@@ -117,15 +114,10 @@ def draw_page(
 
 
 def _write(
-    page: np.ndarray,
-    text: str,
-    place: tuple[int, int],
-    width: int,
-    color: tuple[int, int, int] = WHITE,
+    page: np.ndarray, text: str, place: tuple[int, int], width: int, color: tuple = WHITE
 ) -> None:
     """Write a line, small enough to fit; OpenCV's fonts show ``?`` for all but ASCII."""
-    font, scale = cv2.FONT_HERSHEY_SIMPLEX, 0.5
-    (taken, _), _ = cv2.getTextSize(text, font, scale, 1)
-    cv2.putText(
-        page, text, place, font, scale * min(1, width / max(taken, 1)), color, 1, cv2.LINE_AA
-    )
+    font = cv2.FONT_HERSHEY_SIMPLEX
+    (taken, _), _ = cv2.getTextSize(text, font, 0.5, 1)
+    scale = 0.5 * min(1, width / max(taken, 1))
+    cv2.putText(page, text, place, font, scale, color, 1, cv2.LINE_AA)

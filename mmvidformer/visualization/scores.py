@@ -49,8 +49,7 @@ def draw_confusion(
             other predictions.
     """
     wrong = counts - np.diag(counts.diagonal())
-    confused = np.argsort(-(wrong + wrong.T).sum(axis=1), kind="stable")
-    chosen = np.sort(confused[:most])
+    chosen = np.sort(np.argsort(-(wrong + wrong.T).sum(axis=1), kind="stable")[:most])
     shown, labels = counts[np.ix_(chosen, chosen)], [names[i] for i in chosen]
     columns = labels
     if len(chosen) < len(counts):

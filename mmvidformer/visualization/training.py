@@ -37,9 +37,6 @@ def read_log(folder: str | Path) -> TrainingLog:
 
     The parts of a resumed run become one curve. Where they overlap, the later part counts.
 
-    Args:
-        folder: A work dir.
-
     Raises:
         FileNotFoundError: If there is no log.
         ValueError: If no line is of training.
