@@ -43,12 +43,8 @@ class Part(NamedTuple):
 def measure_loading(cfg: Config, split: str = "train", samples: int = 32) -> list[Part]:
     """Measure each transform, the rest of the dataset, collating and the data preprocessor.
 
-    Everything runs in this process with one thread, as in a worker. The first sample is a warmup.
-
-    Args:
-        cfg: Complete config.
-        split: ``'train'``, ``'val'`` or ``'test'``.
-        samples: Number of samples, spread evenly over the dataset.
+    Everything runs in this process with one thread, as in a worker. The samples are spread evenly
+    over the dataset of the split. The first one is a warmup.
 
     Raises:
         ValueError: If there is no such dataloader, or its dataset is empty or has no pipeline.
@@ -123,11 +119,10 @@ def suggest_workers(parts: Sequence[Part], model: float, cores: int) -> int | No
 
 
 def _build_loader(cfg: Config, split: str) -> DataLoader:
-    if not cfg.get(f"{split}_dataloader"):
-        raise ValueError(f"the config has no {split}_dataloader")
-    loader = Runner.build_dataloader(cfg[f"{split}_dataloader"])
-    if not len(loader.dataset):
-        raise ValueError(f"the dataset of {split}_dataloader is empty")
+    settings = cfg.get(f"{split}_dataloader")
+    loader = Runner.build_dataloader(settings) if settings else None
+    if not (loader and len(loader.dataset)):
+        raise ValueError(f"the config has no {split}_dataloader, or its dataset is empty")
     return loader
 
 

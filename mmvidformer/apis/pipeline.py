@@ -225,9 +225,7 @@ class FramePipeline:
         """
         rate = self.rate(source.fps)
         if not source.is_camera and rate > source.fps + 1e-6:
-            raise ValueError(
-                f"{source.source} has {source.fps:g} frames per second, but the config takes "
-                f"{rate:g} per second"
-            )
+            have = f"{source.source} has {source.fps:g} frames per second"
+            raise ValueError(f"{have}, but the config takes {rate:g}")
         for number, seconds, pixels in source.frames(self.frame_interval, self.time_step):
             yield StreamFrame(number, seconds, self(pixels))

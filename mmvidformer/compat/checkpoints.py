@@ -16,11 +16,7 @@ _STATISTICS = ("min", "max", "mean", "current")
 
 
 def narrow_getattr(owner: type, name: str) -> Callable:
-    """Return a statistics method of ``HistoryBuffer``.
-
-    Raises:
-        PermissionError: For any other object or attribute.
-    """
+    """Return a statistics method of ``HistoryBuffer``; refuse anything else."""
     from mmengine.logging import HistoryBuffer
 
     if owner is not HistoryBuffer or name not in _STATISTICS:

@@ -13,11 +13,7 @@ PACKAGE = "mmaction.models.localizers.drn"
 
 
 class DRN:
-    """Placeholder for the missing temporal grounding model.
-
-    Raises:
-        ImportError: When it is built.
-    """
+    """Placeholder for the missing temporal grounding model."""
 
     def __init__(self, *args, **kwargs) -> None:
         raise ImportError(

@@ -12,15 +12,7 @@ from mmvidformer.compat.imports import after_import
 
 
 def adjust_hue(img: np.ndarray, factor: float) -> np.ndarray:
-    """Rotate the hue of an RGB image as MMAction2 intends: H + int(255 factor), modulo 180.
-
-    Args:
-        img: Image (H, W, 3) with values from 0 to 255.
-        factor: Rotation, in [-0.5, 0.5].
-
-    Returns:
-        Image (H, W, 3) as float32.
-    """
+    """Rotate the hue of an RGB image (H, W, 3) as MMAction2 intends: by int(255 factor) of 180."""
     import cv2
 
     hsv = cv2.cvtColor(np.clip(img, 0, 255).astype(np.uint8), cv2.COLOR_RGB2HSV)
@@ -28,10 +20,10 @@ def adjust_hue(img: np.ndarray, factor: float) -> np.ndarray:
     return cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB).astype(np.float32)
 
 
-def _replace_hue_step(processing: ModuleType) -> None:
+def _change(processing: ModuleType) -> None:
     processing.ColorJitter.adjust_hue = staticmethod(adjust_hue)
 
 
 def repair() -> None:
     """Change the transform once it is imported."""
-    after_import("mmaction.datasets.transforms.processing", _replace_hue_step)
+    after_import("mmaction.datasets.transforms.processing", _change)

@@ -105,9 +105,7 @@ class StreamGraph(_Graph):
         super().__init__(model, size, pixels)
         self.neck = model.neck
         if not isinstance(self.neck, Horst):
-            raise ValueError(
-                f"a stream must have Horst as its neck, got {type(self.neck).__name__}"
-            )
+            raise ValueError(f"a stream needs Horst as its neck, got {type(self.neck).__name__}")
         ahead = ahead or getattr(self.head, "logged_time", None)
         self.options = {} if ahead is None else {"ahead": [ahead]}
         with torch.no_grad():

@@ -51,19 +51,11 @@ def overlay(
     opacity: float = 0.5,
     limits: tuple[float, float] | None = None,
 ) -> np.ndarray:
-    """Blend gray copies of frames with the colors of their heat.
+    """Blend gray copies of frames (T, H, W, 3) with the colors of their heat (T, H, W).
 
     Gray, so that no color of the video is mistaken for heat. The gray value is the largest of the
-    three channels, which keeps the outlines of strongly colored objects.
-
-    Args:
-        frames: RGB (T, H, W, 3), uint8.
-        heat: Heat (T, H, W).
-        opacity: Opacity of the colors, 0 to 1.
-        limits: Heat of the first and the last color; default: its minimum and maximum.
-
-    Returns:
-        RGB (T, H, W, 3), uint8.
+    three channels, which keeps the outlines of strongly colored objects. ``limits`` are the heat of
+    the first and the last color, by default its minimum and maximum.
     """
     low, high = limits or (heat.min(), heat.max())
     scaled = ((heat - low) / max(high - low, 1e-12)).clip(0, 1)

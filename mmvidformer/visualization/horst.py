@@ -34,20 +34,16 @@ class StateWeights(NamedTuple):
 
 @contextmanager
 def watch_states(neck: nn.Module, layer: int = -1) -> Iterator[deque[StateWeights | None]]:
-    """Record the attention of a layer while the frames of a clip are streamed through the neck.
+    """Record the attention of a layer while the frames of a clip are streamed through a ``Horst``.
 
     The layer's encoder and query are computed a second time for it.
-
-    Args:
-        neck: A ``Horst``.
-        layer: Index of its layer; negative indices count from the last.
 
     Yields:
         The attention of the last frame; None if it is the first, which has no earlier states.
 
     Raises:
         ValueError: If the neck has no such layer, or the layer's attention has no weights of
-            states and places; while streaming, if several clips or frames come at a time.
+            states and places.
     """
     layers = getattr(neck, "layers", [])
     if not -len(layers) <= layer < len(layers):
@@ -61,8 +57,6 @@ def watch_states(neck: nn.Module, layer: int = -1) -> Iterator[deque[StateWeight
     @torch.no_grad()
     def record(module: nn.Module, args: tuple) -> None:
         clip, _, state = args[:3]
-        if clip.shape[:2] != (1, 1):
-            raise ValueError(f"expected one frame of one clip, got {tuple(clip.shape[:2])}")
         maps = module.attention_maps(clip[:, 0], state) if state else None
         latest.append(maps and StateWeights(*(x[0].float().cpu() for x in maps)))
 

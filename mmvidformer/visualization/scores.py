@@ -39,14 +39,10 @@ def read_scores(path: str | Path, task: str | None = None) -> tuple[np.ndarray, 
 def draw_confusion(
     counts: np.ndarray, names: Sequence[str], title: str = "", most: int = 30
 ) -> Figure:
-    """Draw a confusion matrix, each row as fractions of its class.
+    """Draw counts of videos by true class (rows) and predicted class (columns).
 
-    Args:
-        counts: Videos by true class (rows) and predicted class (columns).
-        names: Class names.
-        title: Title of the figure.
-        most: Most classes to draw: those with the most confusions. A last column then holds all
-            other predictions.
+    Colors are fractions of a row. Of more classes the ``most`` confused ones are drawn; a last
+    column then holds all other predictions.
     """
     wrong = counts - np.diag(counts.diagonal())
     chosen = np.sort(np.argsort(-(wrong + wrong.T).sum(axis=1), kind="stable")[:most])
@@ -107,10 +103,10 @@ def accuracy_by_views(
     the center one of three, which may see more of a frame than a config's ``CenterCrop``.
 
     Args:
-        scores: Logits (N, crops x clips, classes), crop by crop.
+        scores: Logits (N, crops x clips, classes), crop by crop (left, right, center).
         labels: Classes (N,).
         clips: Number of clips K.
-        crops: 1, or 3 (left, right, center).
+        crops: 1 or 3.
         average: ``'score'`` averages logits, ``'prob'`` probabilities.
 
     Returns:
@@ -132,7 +128,6 @@ def accuracy_by_views(
     shared += [range(0, clips, step) for step in steps]
     found: dict[int, dict[int, float]] = {}
     for count in dict.fromkeys((1, crops)):
-        # MMAction2's ThreeCrop gives left, right, center.
         means = (views[:, -count:, places].mean(axis=(1, 2)) for places in shared)
         hits = (np.mean(mean.argmax(axis=-1) == labels) for mean in means)
         found[count] = {len(places): float(hit) for places, hit in zip(shared, hits, strict=True)}

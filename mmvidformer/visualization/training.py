@@ -68,15 +68,10 @@ def read_log(folder: str | Path) -> TrainingLog:
 
 
 def draw_training(logs: Mapping[str, TrainingLog], metrics: Sequence[str] | None = None) -> Figure:
-    """Draw loss, learning rate and validation metrics of runs, one color per run.
+    """Draw loss, learning rate and validation metrics of named runs, one color per run.
 
-    Beside a top-1 accuracy of validation, that of single training batches (``top1_acc``) is drawn
-    dashed.
-
-    Args:
-        logs: Logs by the name of the run.
-        metrics: Metrics of validation, one panel each; default: top-1 accuracies, or else the
-            first metric.
+    Default metrics are top-1 accuracies, or else the first metric. Beside a top-1 accuracy of
+    validation, that of single training batches (``top1_acc``) is drawn dashed.
 
     Raises:
         KeyError: If no run has a metric.

@@ -53,7 +53,7 @@ class VideoOutput:
     ) -> None:
         self.path, self.fps, self.title = path, fps, title
         self._writer: cv2.VideoWriter | None = None
-        self._size, self._start = (0, 0), None
+        self._start: float | None = None
         if path is not None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         if title is not None:
@@ -72,19 +72,15 @@ class VideoOutput:
 
         Raises:
             OSError: If OpenCV cannot write the file.
-            ValueError: If the page is not as large as the first one.
         """
         pixels = cv2.cvtColor(page, cv2.COLOR_RGB2BGR)
-        size = pixels.shape[1::-1]
         if self.path is not None:
             if self._writer is None:
                 code = cv2.VideoWriter_fourcc(*"mp4v")
+                size = pixels.shape[1::-1]
                 self._writer = cv2.VideoWriter(str(self.path), code, self.fps, size)
-                self._size = size
                 if not self._writer.isOpened():
                     raise OSError(f"OpenCV cannot write {self.path} as MPEG-4")
-            if size != self._size:  # OpenCV would skip the page silently
-                raise ValueError(f"pages of {self.path} must be {self._size} pixels, got {size}")
             self._writer.write(pixels)
         if self.title is None:
             return True

@@ -83,12 +83,6 @@ def test_layers_without_such_weights_are_refused() -> None:
         enter(Horst(4, [4], attention="joint"))
     with pytest.raises(ValueError, match="of RunningMean has no weights of states"):
         enter(RunningMean(4, [4]))
-    neck = Horst(4, [4])
-    with (
-        watch_states(neck),
-        pytest.raises(ValueError, match=r"one frame of one clip, got \(1, 2\)"),
-    ):
-        neck(torch.randn(1, 2, 4, 4, 4))
 
 
 def frame(number: int) -> StreamFrame:
