@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from textwrap import shorten
+from typing import Any
 
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
@@ -64,7 +65,7 @@ def merge_overrides(cfg: Config, options: Mapping[str, object] | None) -> None:
         cfg.merge_from_dict(dict(options or {}))
     except (KeyError, TypeError) as error:
         reason = shorten(str(error.args[0]), 150, placeholder=" ...")
-        raise ValueError(f"overrides {', '.join(options)} do not fit: {reason}") from error
+        raise ValueError(f"overrides {', '.join(options or ())} do not fit: {reason}") from error
 
 
 def _read_file(name: str) -> Config:
@@ -93,7 +94,7 @@ def config_scope(cfg: Config) -> AbstractContextManager:
     return DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction"))
 
 
-def leaf_datasets(dataset: Mapping) -> Iterator[dict]:
+def leaf_datasets(dataset: Mapping) -> Iterator[Any]:
     """Configs of the datasets inside wrappers such as ``RepeatDataset`` and ``ConcatDataset``."""
     inner = [*(dataset.get("datasets") or ()), dataset.get("dataset")]
     inner = [one for one in inner if isinstance(one, Mapping)]

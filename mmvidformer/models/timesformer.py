@@ -58,8 +58,8 @@ class TimeSformer(VideoBackbone):
     Layer norms have epsilon 1e-6, and the GELU is exact. Stochastic depth is drawn for each
     attention group (a place over time, a frame, a clip) and rescaled, as in the official code.
     Linear layers and position tables are initialized from a truncated normal with standard
-    deviation 0.02, the time embedding and the fcs to zero, so a network that starts from an image
-    model is that model on each frame.
+    deviation 0.02, the time embedding and the fcs to zero, so a network with divided attention that
+    starts from an image model is that model on each frame.
 
     Args:
         arch: ``'s'``, ``'b'`` or ``'l'``, or a dictionary of ``embed_dims``, ``depth``,

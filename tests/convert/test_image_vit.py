@@ -254,5 +254,5 @@ def test_other_patches_and_heads_are_refused(google_arrays: Callable, tmp_path: 
 
 @pytest.mark.parametrize("option", ["embed", "positions", "temporal"])
 def test_unknown_options(option: str, image_file: Path) -> None:
-    with pytest.raises(KeyError, match=f"no {option} named 'odd'; known are"):
+    with pytest.raises(KeyError, match=f"no {option} named 'odd'; choose from"):
         init_from_image(vivit("spacetime"), image_file, **{option: "odd"})

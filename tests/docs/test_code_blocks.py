@@ -115,6 +115,7 @@ SHAPES = [
     ("README.md", 'ViViT("b"'),
     ("docs/timesformer.md", 'TimeSformer("b"'),
     ("docs/vivit.md", 'ViViT("b"'),
+    ("docs/feature_fixation.md", "FeatureFixationTransformer("),
     ("docs/horst.md", "Horst(128"),
 ]
 # Shell scripts: the tool whose options they pass on, and how many words come before them.

@@ -1,15 +1,7 @@
-# ViViT's recipe (supplementary, Table 7), 35 epochs at batch 64: SGD without weight decay, 2.5
-# epochs of linear warm-up from 0 times a cosine over the whole run. The official code clips the
-# gradient of each device before averaging, MMEngine afterwards.
-train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=35, val_interval=1)
-val_cfg = dict(type="ValLoop")
-test_cfg = dict(type="TestLoop")
-optim_wrapper = dict(
-    optimizer=dict(type="SGD", lr=0.5, momentum=0.9, weight_decay=0.0),
-    clip_grad=dict(max_norm=1.0),
-)
-param_scheduler = [
-    dict(type="LinearLR", start_factor=1e-6, end=2.5, convert_to_iter_based=True),
-    dict(type="CosineAnnealingLR", T_max=35, end=35, convert_to_iter_based=True),
-]
-auto_scale_lr = dict(enable=False, base_batch_size=64)
+# ViViT's recipe with 35 epochs.
+_base_ = "./vivit_30e.py"
+
+train_cfg = dict(max_epochs=35)
+optim_wrapper = dict(optimizer=dict(lr=0.5))
+param_scheduler = _base_.param_scheduler
+param_scheduler[1].update(T_max=35, end=35)
