@@ -1,9 +1,8 @@
 """MMAction2 1.2 needs mmcv, full or lite, but does not declare it.
 
 PyPI's ``mmcv`` is a source distribution that needs a compiler, and ``mmcv-lite`` overwrites it if
-both are installed, so neither can be a hard requirement. Symptom: ``ModuleNotFoundError: No module
-named 'mmcv'``. MMAction2 itself names the versions that it needs. References: open-mmlab/mmcv#3325,
-#3329.
+both are installed, so neither can be a hard requirement. Symptom: ``No module named 'mmcv'``.
+MMAction2 itself names the versions that it needs. References: open-mmlab/mmcv#3325, #3329.
 """
 
 from importlib.util import find_spec

@@ -52,13 +52,15 @@ class VideoOutput:
         self, path: str | Path | None = None, fps: float = 30.0, title: str | None = None
     ) -> None:
         self.path, self.fps, self.title = path, fps, title
-        self._writer: cv2.VideoWriter | None = None
-        self._start: float | None = None
+        self._writer, self._start = None, None
         if path is not None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         if title is not None:
             check_display()
-            cv2.namedWindow(title)
+            try:
+                cv2.namedWindow(title)
+            except cv2.error as error:
+                raise OSError(f"this build of OpenCV shows no windows: {error.err}") from error
 
     def add(self, page: np.ndarray, seconds: float | None = None) -> bool:
         """Write and show a page.

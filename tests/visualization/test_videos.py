@@ -46,6 +46,7 @@ def test_pages_are_shown_when_they_are_due(monkeypatch: pytest.MonkeyPatch) -> N
         destroyWindow=closed.append,
         cvtColor=cv2.cvtColor,
         COLOR_RGB2BGR=cv2.COLOR_RGB2BGR,
+        error=cv2.error,
     )
     monkeypatch.setattr("mmvidformer.visualization.videos.cv2", fake)
     monkeypatch.setattr("mmvidformer.visualization.videos.time.perf_counter", lambda: now[0])
