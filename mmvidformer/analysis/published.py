@@ -1,13 +1,12 @@
 """Published sizes of the models in the configs."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(NamedTuple):
     """Row of a paper's table.
 
-    Args:
+    Attributes:
         source: Paper and table.
         macs: Multiply-accumulates of one view in 10^9 (the papers write FLOPs), if given.
         parameters: Number of parameters in 10^6, if given.
