@@ -1,6 +1,7 @@
 """Each repair: the fault is present without it, fixed with it, and nothing else changes."""
 
 import importlib.util
+import re
 import subprocess
 import sys
 import textwrap
@@ -18,13 +19,14 @@ from mmvidformer.compat import (
     drn,
     half_scores,
     multimodal,
+    noise,
     numpy_2,
 )
-from mmvidformer.compat.imports import after_import
+from mmvidformer.compat.imports import after_import, read_source
 
 # Repairs that the versions in constraints.txt need. If one of these tests fails after an update,
 # remove the repair and its row.
-NEEDED_TODAY = ("drn", "multimodal")
+NEEDED_TODAY = ("drn", "multimodal", "numpy_2", "half_scores")
 
 HIDE = """
 import sys
@@ -190,11 +192,16 @@ def test_only_noise_is_suppressed() -> None:
     code = """
     import warnings
     import mmvidformer
+    from mmengine.fileio import FileClient
+    from mmengine.logging import MMLogger, print_log
     from mmengine.utils.package_utils import get_installed_path
     import mmaction.models
+    MMLogger.get_instance("a")
+    FileClient("disk")
     get_installed_path("mmengine")
     warnings.warn("pkg_resources is slow")
     warnings.warn("`broadcast_buffers` is deprecated", FutureWarning)
+    print_log('"FileClient" is slow', "current", 30)
     """
     code = textwrap.dedent(code)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -204,18 +211,74 @@ def test_only_noise_is_suppressed() -> None:
         "pkg_resources is slow",
         "`broadcast_buffers` is deprecated",
     ]
+    assert done.stdout.count("WARNING") + done.stderr.count("WARNING") == 1
 
 
 def test_suppressed_messages_still_exist_upstream() -> None:
     """If this fails after an update, remove the row of ``noise`` that is no longer needed."""
     sources = {
+        "mmengine.fileio.file_client": noise.LOG_LINES,
         "mmcv.cnn.bricks.transformer": ["Fail to import ``MultiScaleDeformableAttention``"],
         "pkg_resources": ["pkg_resources is deprecated as an API"],
         "torch.nn.parallel.distributed": ["`broadcast_buffers` is deprecated"],
     }
     for module, lines in sources.items():
-        text = Path(importlib.util.find_spec(module).origin).read_text()
-        assert not [line for line in lines if line not in text], module
+        spec = importlib.util.find_spec(module)
+        if spec is not None:  # setuptools from 82 on has no pkg_resources
+            text = Path(spec.origin).read_text()
+            assert not [line for line in lines if line not in text], module
+
+
+def test_extract_frames_resizes(tiny_videos, tmp_path: Path) -> None:
+    from mmaction.utils import frame_extract
+
+    paths, frames = frame_extract(str(tiny_videos.root / "val_0.mp4"), 16, str(tmp_path))
+    assert len(paths) == 24
+    assert frames[0].shape == (16, 32, 3)
+
+
+def test_recall_metrics_compute() -> None:
+    from mmaction.evaluation import average_recall_at_avg_proposals
+    from mmaction.evaluation.metrics import RetrievalRecall
+
+    scores = torch.tensor([[0.1, 0.9, 0.0], [0.8, 0.1, 0.2]])
+    recalls = RetrievalRecall.calculate(scores, [[1], [2]], topk=(1, 2), target_indices=True)
+    assert [recall.item() for recall in recalls] == [50, 100]
+    truth = {"a": np.array([[0.0, 1.0]])}
+    proposals = {"a": np.array([[0.0, 1.0, 0.9]])}
+    *_, per_video, area = average_recall_at_avg_proposals(truth, proposals, 1)
+    assert per_video[-1] == 1
+    assert area == pytest.approx(0.5)  # recall is 1 at the last of 100 points only
+
+
+def test_ava_precision_without_values_is_nan() -> None:
+    from mmaction.evaluation.functional.ava_evaluation.metrics import compute_average_precision
+
+    assert np.isnan(compute_average_precision(None, None))
+
+
+def test_pose_compact_crops_to_the_keypoints() -> None:
+    import mmaction.datasets.transforms  # noqa: F401
+    from mmaction.registry import TRANSFORMS
+
+    compact = TRANSFORMS.build({"type": "PoseCompact", "padding": 0.0, "threshold": 1})
+    keypoint = np.array([[[[10.0, 20.0], [30.0, 40.0]]]])
+    assert compact({"img_shape": (64, 64), "keypoint": keypoint})["img_shape"] == (20, 20)
+
+
+def test_numpy_itself_is_not_changed() -> None:
+    assert not any(hasattr(np, name) for name in numpy_2.NAMES)
+
+
+def test_all_modules_with_removed_names_are_repaired() -> None:
+    root = Path(importlib.util.find_spec("mmaction").submodule_search_locations[0])
+    used = {}
+    for path in root.rglob("*.py"):
+        names = set(re.findall(r"\bnp\.(\w+)", path.read_text(encoding="utf-8")))
+        if ".mim" not in path.parts and (lost := {n for n in names if not hasattr(np, n)}):
+            used[".".join(path.relative_to(root.parent).with_suffix("").parts)] = lost
+    assert used.keys() == set(numpy_2.MODULES)
+    assert set().union(*used.values()) == numpy_2.NAMES.keys()
 
 
 def _base_head() -> nn.Module:
@@ -248,6 +311,7 @@ def test_other_scores_are_passed_on(dtype: torch.dtype) -> None:
 
 
 REPAIRED = {
+    half_scores: ("mmaction/models/heads/base.py", "x = scores.float()"),
     drn: ("mmaction/models/localizers/drn/drn.py", "class DRN: ..."),
     multimodal: ("transformers/modeling_utils.py", "def apply_chunking_to_forward(): ..."),
 }
@@ -265,3 +329,14 @@ def test_repair_is_not_needed_if_upstream_fixes_the_fault(repair, tmp_path, monk
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, package, raising=False)
     assert not repair.needed()
+
+
+def test_sources_are_read_without_an_import() -> None:
+    code = """
+    import sys
+    from mmvidformer.compat.imports import read_source
+    print("class BaseHead" in read_source("mmaction", "models/heads/base.py"))
+    print("mmaction.models" in sys.modules)
+    """
+    assert succeeds(code).splitlines()[-2:] == ["True", "False"]
+    assert read_source("mmaction", "none.py") == read_source("no_such_package", "a.py") == ""

@@ -11,7 +11,7 @@ from types import ModuleType
 import torch
 from torch.utils._pytree import tree_map_only
 
-from mmvidformer.compat.imports import after_import
+from mmvidformer.compat.imports import after_import, read_source
 
 
 def widen(scores: object) -> object:
@@ -20,14 +20,22 @@ def widen(scores: object) -> object:
     return tree_map_only(torch.Tensor, lambda x: x.float() if x.dtype in half else x, scores)
 
 
+def _loss(head: torch.nn.Module, feats: object, data_samples: list, **kwargs: object) -> dict:
+    return head.loss_by_feat(widen(head(feats, **kwargs)), data_samples)
+
+
+def _predict(head: torch.nn.Module, feats: object, data_samples: list, **kwargs: object) -> list:
+    return head.predict_by_feat(widen(head(feats, **kwargs)), data_samples)
+
+
 def _change(base: ModuleType) -> None:
-    def loss(self, feats, data_samples, **kwargs):
-        return self.loss_by_feat(widen(self(feats, **kwargs)), data_samples)
+    base.BaseHead.loss, base.BaseHead.predict = _loss, _predict
 
-    def predict(self, feats, data_samples, **kwargs):
-        return self.predict_by_feat(widen(self(feats, **kwargs)), data_samples)
 
-    base.BaseHead.loss, base.BaseHead.predict = loss, predict
+def needed() -> bool:
+    """Whether MMAction2's base head converts scores to NumPy without widening them."""
+    source = read_source("mmaction", "models/heads/base.py")
+    return "cls_scores.detach().cpu().numpy()" in source
 
 
 def repair() -> None:

@@ -1,16 +1,27 @@
-"""Changing modules of other packages as they are imported."""
+"""Reading and changing modules of other packages as they are imported."""
 
 import importlib.abc
+import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
+
+
+def read_source(package: str, file: str) -> str:
+    """Return the text of a package's file without importing it, or ``""`` if it does not exist."""
+    spec = importlib.util.find_spec(package)
+    folders = (spec and spec.submodule_search_locations) or ()
+    paths = [Path(folder, file) for folder in folders]
+    return next((path.read_text(encoding="utf-8") for path in paths if path.is_file()), "")
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):
     """Call a function after a module has been executed.
 
-    It stays installed until then, since a module may be looked for without being imported.
+    The finders after it find the module. It stays installed until then, since a module may be
+    looked for without being imported.
     """
 
     def __init__(self, name: str, change: Callable[[ModuleType], None]) -> None:

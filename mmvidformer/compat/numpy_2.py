@@ -1,29 +1,69 @@
-"""The ``ColorJitter`` of MMAction2 1.2 computes with integers that do not fit.
+"""MMAction2 1.2 does not work with NumPy 2.
 
-Symptom: with NumPy 2 ``OverflowError: Python integer -23 out of bounds for uint8`` whenever the
-random hue offset is negative; NumPy 1 computes modulo 256 before modulo 180, which is no rotation.
+Symptoms: ``AttributeError: `np.Inf` was removed`` in ``mmaction.utils.frame_extract`` and
+``PoseCompact``; likewise for ``np.NAN`` in the AVA metric and, from NumPy 2.4 on, ``np.in1d`` in
+``RetrievalRecall`` and ``np.trapz`` in ``average_recall_at_avg_proposals``. ``ColorJitter`` raises
+``OverflowError: Python integer -23 out of bounds for uint8`` whenever the random hue offset is
+negative. The repair gives the modules concerned a view of NumPy that has the names, and
+``ColorJitter`` a hue step without overflow; NumPy itself is not changed.
 """
 
+from importlib.util import find_spec
 from types import ModuleType
 
 import numpy as np
 
 from mmvidformer.compat.imports import after_import
 
+# Removed name: its successor.
+NAMES = {"Inf": "inf", "NAN": "nan", "in1d": "isin", "trapz": "trapezoid"}
+MODULES = (
+    "mmaction.datasets.transforms.pose_transforms",
+    "mmaction.evaluation.functional.accuracy",
+    "mmaction.evaluation.functional.ava_evaluation.metrics",
+    "mmaction.evaluation.metrics.multimodal_metric",
+    "mmaction.utils.misc",
+)
+
+
+class _NumPy(ModuleType):
+    def __getattr__(self, name: str) -> object:
+        return getattr(np, NAMES.get(name, name))
+
 
 def adjust_hue(img: np.ndarray, factor: float) -> np.ndarray:
-    """Rotate the hue of an RGB image (H, W, 3) as MMAction2 intends: by int(255 factor) of 180."""
+    """Rotate the hue of an RGB image as MMAction2 intends: H + int(255 factor), modulo 180.
+
+    Args:
+        img: Image (H, W, 3) with values from 0 to 255.
+        factor: Rotation, in [-0.5, 0.5].
+
+    Returns:
+        Image (H, W, 3) as float32.
+    """
     import cv2
 
     hsv = cv2.cvtColor(np.clip(img, 0, 255).astype(np.uint8), cv2.COLOR_RGB2HSV)
+    # NumPy 1 computed modulo 256 before modulo 180, which is no rotation.
     hsv[..., 0] = (hsv[..., 0].astype(np.int16) + int(factor * 255)) % 180
     return cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB).astype(np.float32)
 
 
-def _change(processing: ModuleType) -> None:
+def _give_names(module: ModuleType) -> None:
+    module.np = _NumPy("numpy")
+
+
+def _replace_hue_step(processing: ModuleType) -> None:
     processing.ColorJitter.adjust_hue = staticmethod(adjust_hue)
 
 
+def needed() -> bool:
+    """Whether MMAction2 is installed with a NumPy that has removed its old names."""
+    return find_spec("mmaction") is not None and not hasattr(np, "Inf")
+
+
 def repair() -> None:
-    """Change the transform once it is imported."""
-    after_import("mmaction.datasets.transforms.processing", _change)
+    """Change the modules once they are imported."""
+    for name in MODULES:
+        after_import(name, _give_names)
+    after_import("mmaction.datasets.transforms.processing", _replace_hue_step)
