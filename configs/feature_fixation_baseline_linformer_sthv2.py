@@ -1,4 +1,4 @@
-# Rival: Linformer in place of feature fixation's attention, no shifts, no gates. Paper Table 1:
+# Baseline: Linformer in place of feature fixation's attention, no shifts, no gates. Paper Table 1:
 # top-1 57.2, top-5 84.4 (theirs, not measured here).
 _base_ = "./feature_fixation_sthv2.py"
 

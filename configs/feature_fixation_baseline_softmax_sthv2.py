@@ -1,4 +1,4 @@
-# Rival: Softmax attention in place of feature fixation's attention, no shifts, no gates. Paper
+# Baseline: softmax attention in place of feature fixation's attention, no shifts, no gates. Paper
 # Table 8 gives its speed, but no accuracy (theirs, not measured here).
 _base_ = "./feature_fixation_sthv2.py"
 
