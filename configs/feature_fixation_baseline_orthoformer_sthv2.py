@@ -1,6 +1,6 @@
-# Baseline: Orthoformer in place of feature fixation's attention, no shifts, no gates. Paper Table 1:
-# top-1 63.8, in a model of its own of 102M parameters; here in this backbone, as in Table 8
-# (theirs, not measured here).
+# Baseline: Orthoformer attention in the backbone of feature fixation (as in Table 8), without
+# shifts or gates. Paper Table 1: top-1 63.8, in a different model with 102M parameters (not
+# measured here).
 _base_ = "./feature_fixation_sthv2.py"
 
 model = dict(

@@ -1,5 +1,5 @@
-# HORST, small, from scratch on generated videos of scripted actions (docs/horst.md): a stem that is
-# trained in place of the frozen BN-Inception.
+# HORST, small, trained from scratch on generated videos of scripted actions (docs/horst.md), with a
+# trained stem instead of the frozen BN-Inception.
 # python tools/data/make_motion_dataset.py data/motion_sequences --preset sequences
 # tools/dist_train.sh configs/horst_anticipation_motion.py 2
 _base_ = [
