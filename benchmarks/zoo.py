@@ -141,7 +141,7 @@ def split_head(head: str) -> tuple[str, str]:
     if remark is None:
         return first, ""
     text = head[: remark.start()]
-    source = re.search(r"(Paper|Official zoo|A row of the paper)\b", text)
+    source = re.search(r"(Paper|Official zoo)\b", text)
     if source is None:
         return first, ""
     return text[: source.start()].rstrip(". "), text[source.start() :].rstrip(". ")
