@@ -18,4 +18,4 @@ auto_scale_lr = dict(base_batch_size=32)
 train_pipeline = _base_.train_pipeline
 train_pipeline[4] = dict(type="RandomRescale", scale_range=(256, 320))
 train_pipeline[5] = dict(type="RandomCrop", size=224)
-train_dataloader = dict(batch_size=4, dataset=dict(pipeline=train_pipeline))  # on 8 processes
+train_dataloader = dict(batch_size=4, dataset=dict(pipeline=train_pipeline))  # x 8 processes

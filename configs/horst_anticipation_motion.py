@@ -18,7 +18,7 @@ model = dict(
     ),
 )
 default_hooks = dict(checkpoint=dict(save_best="action/top1_1.00s"))
-train_dataloader = dict(batch_size=16)  # 32 of 2 processes
+train_dataloader = dict(batch_size=16)  # x 2 processes
 auto_scale_lr = dict(base_batch_size=32)
 train_cfg = dict(max_epochs=12)
 param_scheduler = [

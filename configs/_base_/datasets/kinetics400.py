@@ -1,5 +1,5 @@
-# Kinetics-400 as MMAction2 prepares it. Clips of 32 frames, every second one; 4 x 3 test views.
-# MMAction2's three crops take the whole short side; the official code cuts 224 of 256.
+# Kinetics-400 as prepared by MMAction2. Clips of 32 frames, frame interval 2; 4 x 3 test views.
+# MMAction2's three crops cover the whole short side; the official code crops 224 of 256 pixels.
 _base_ = "../loaders.py"
 
 data_root = "data/kinetics400"
