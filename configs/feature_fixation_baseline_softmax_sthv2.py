@@ -1,5 +1,5 @@
-# Baseline: softmax attention, without shifts or gates. Paper Table 8: speed only, no accuracy (not
-# measured here).
+# Baseline: softmax attention, without shifts or gates. Paper Table 8: speed only, no accuracy
+# (not measured here).
 _base_ = "./feature_fixation_sthv2.py"
 
 model = dict(
