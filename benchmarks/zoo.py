@@ -136,12 +136,12 @@ def read_entry(name: str, text: str, cfg: Config, views: tuple[int, int]) -> Ent
 
 def split_head(head: str) -> tuple[str, str]:
     """Split the comment of a config into its description and the published results."""
-    remark = re.search(r"\s*(\((theirs|their own)\b|Both are theirs|\(not measured here)", head)
+    remark = re.search(r"\s*\(not measured here\)", head)
     first = re.split(r"(?<=[a-z0-9\])])\. (?=[A-Z])", head)[0].rstrip(". ")
     if remark is None:
         return first, ""
     text = head[: remark.start()]
-    source = re.search(r"(Paper|Official zoo|A row of the paper)\b", text)
+    source = re.search(r"(Paper|Official zoo)\b", text)
     if source is None:
         return first, ""
     return text[: source.start()].rstrip(". "), text[source.start() :].rstrip(". ")

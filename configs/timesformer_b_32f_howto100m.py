@@ -1,5 +1,5 @@
-# TimeSformer-B/16, 32 frames, every 32nd (34.1 s), HowTo100M. Paper Table 8: top-1 61.2 (theirs,
-# not measured here).
+# TimeSformer-B/16, 32 frames, frame interval 32 (34.1 s), HowTo100M. Paper Table 8: top-1 61.2
+# (not measured here).
 _base_ = "./timesformer_b_8f_howto100m.py"
 
 model = dict(backbone=dict(clip_len=32, with_cp=True), test_cfg=dict(max_testing_views=1))

@@ -1,5 +1,5 @@
-# TimeSformer-B/16, 96 frames, every 32nd (102.4 s), HowTo100M. Paper Table 8: top-1 62.6 (theirs,
-# not measured here).
+# TimeSformer-B/16, 96 frames, frame interval 32 (102.4 s), HowTo100M. Paper Table 8: top-1 62.6
+# (not measured here).
 _base_ = "./timesformer_b_8f_howto100m.py"
 
 model = dict(backbone=dict(clip_len=96, with_cp=True), test_cfg=dict(max_testing_views=1))

@@ -1,6 +1,6 @@
-# The long-term task of TimeSformer's section 4.6: 1059 tasks of HowTo100M, 85 000 training videos
-# and 35 000 test videos. The split is not public: make the two lists yourself, a path and a class a
-# line. 8 frames, every 32nd. In testing, clips follow each other over the whole video.
+# The long-term task of TimeSformer's section 4.6: 1059 tasks of HowTo100M, 85,000 training videos
+# and 35,000 test videos. The split is not public: create the two lists yourself, one path and class
+# per line. 8 frames, frame interval 32. Test clips tile the whole video.
 _base_ = "../loaders.py"
 
 data_root = "data/howto100m"
@@ -35,7 +35,7 @@ test_set = dict(
     test_mode=True,
 )
 train_dataloader = dict(
-    batch_size=2,  # on 8 processes
+    batch_size=2,  # x 8 processes
     dataset=dict(
         type="VideoDataset",
         ann_file=f"{data_root}/howto100m_train_list_videos.txt",
