@@ -7,12 +7,12 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 SHIPPED = ("configs", "tools", "model-index.yml")
-# Scripts for a checkout of the repository.
+# Scripts that need a checkout of the repository.
 DEVELOPMENT = ("quickstart.sh", "run_tests.sh", "setup_env.sh")
 
 
 class BuildWithMim(build_py):
-    """Copies the files into a wheel, or links them for an editable install."""
+    """Copy the files into a wheel, or link them for an editable install."""
 
     def run(self):
         super().run()
@@ -37,7 +37,7 @@ class BuildWithMim(build_py):
         target.mkdir(exist_ok=True)
         for name in SHIPPED:
             link = target / name
-            if link.is_symlink():  # of an earlier install, perhaps before the checkout was moved
+            if link.is_symlink():  # from an earlier install, perhaps before the checkout was moved
                 link.unlink()
             if not link.exists():
                 link.symlink_to(Path("..") / ".." / name)

@@ -16,9 +16,9 @@ import torch
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
+from benchmarks.memory import peak_memory
 from benchmarks.timing import time_call
 from mmvidformer.analysis.complexity import count_macs
-from mmvidformer.analysis.memory import peak_memory
 from mmvidformer.lookup import look_up
 from mmvidformer.registry import MODELS
 

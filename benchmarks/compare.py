@@ -12,8 +12,8 @@ from mmengine.config import Config
 from torch import Tensor
 
 from benchmarks.baselines import OPTIMIZED, OURS, Entry, build_entries
+from benchmarks.memory import peak_memory
 from benchmarks.timing import copy_rate, matmul_rate, time_call
-from mmvidformer.analysis.memory import peak_memory
 from mmvidformer.config import clip_shape
 
 PASSES = ("inference", "training")

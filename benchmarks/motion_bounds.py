@@ -19,6 +19,7 @@ from mmvidformer.datasets.motion.render import Look
 from mmvidformer.datasets.motion.sequences import ACTIONS, SequencesSpec
 from mmvidformer.datasets.motion.spec import SPLITS
 
+KINDS = {"PhasesSpec": PhasesSpec, "SequencesSpec": SequencesSpec}
 RATIOS = (0.25, 0.5, 1.0)  # observed shares of a clip
 TIMES = (2.0, 1.5, 1.0, 0.5, 0.25)  # anticipation times in seconds
 
@@ -115,9 +116,8 @@ def bounds(record: dict) -> Iterator[str]:
     Args:
         record: Content of its ``motion.json``.
     """
-    kinds = {"phases": PhasesSpec, "sequences": SequencesSpec}
     fields = record["spec"]
-    spec = kinds[record["task"]](**{**fields, "look": Look(**fields["look"])})
+    spec = KINDS[record["kind"]](**{**fields, "look": Look(**fields["look"])})
     for split in (name for name in SPLITS if getattr(spec, name)):
         if isinstance(spec, PhasesSpec):
             chance = best_constant([clip.verb for clip in spec.clips(split)])
@@ -147,7 +147,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="folder of the dataset")
     file = parser.parse_args(argv).folder / "motion.json"
-    if not file.is_file() or "task" not in (record := json.loads(file.read_text())):
+    record = json.loads(file.read_text()) if file.is_file() else {}
+    if record.get("kind") not in KINDS:
         parser.error(f"{file} must be the record of a dataset of phases or sequences")
     print(*bounds(record), sep="\n")
     return 0

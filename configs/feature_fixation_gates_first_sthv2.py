@@ -1,5 +1,5 @@
-# Feature fixation before neighbourhood association. Paper section 5.3: .82 below the other order
-# (theirs, not measured here).
+# Feature fixation before neighborhood association. Paper section 5.3: 0.82 points below the other
+# order (not measured here).
 _base_ = "./feature_fixation_sthv2.py"
 
 model = dict(backbone=dict(shift_last=True))

@@ -1,5 +1,5 @@
-# Feature fixation, variant H: 32 frames. Paper Table 7: top-1 65.67, top-5 90.27 (theirs,
-# not measured here).
+# Feature fixation, variant H: 32 frames. Paper Table 7: top-1 65.67, top-5 90.27
+# (not measured here).
 _base_ = "./feature_fixation_sthv2.py"
 
 model = dict(backbone=dict(clip_len=32))

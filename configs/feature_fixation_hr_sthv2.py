@@ -1,6 +1,6 @@
-# Feature fixation, variant HR: 336 pixels, 25 x 25 tokens a frame. Paper Table 7: top-1 65.85,
-# top-5 89.97 (theirs, not measured here). The training jitter is not published: it grows with the
-# crop.
+# Feature fixation, variant HR: 336 pixels, 25 x 25 tokens per frame. Paper Table 7: top-1 65.85,
+# top-5 89.97 (not measured here). The scale jitter used in training is not published; here it is
+# scaled with the crop size.
 _base_ = "./feature_fixation_sthv2.py"
 
 model = dict(backbone=dict(img_size=336))

@@ -1,8 +1,9 @@
-# Pretrains feature fixation's backbone on a folder of images (ImageNet's layout): the paper's image
-# weights, on which all its figures rest, are not to be had. Theirs is not described; the training
-# is DeiT's, and what it reaches is not measured here. A video model starts from it by
-# --cfg-options model.backbone.init_from=CHECKPOINT; its attention over time gets the weights of the
-# attention over space. No shifts: of a single frame the one over time would leave zeros.
+# Feature fixation's backbone, pretrained on a folder of images in ImageNet's layout. All results of
+# the paper start from image weights that are not available. Their training is not described, so
+# this config follows DeiT; its accuracy is not measured here. To start a video model from the
+# result, use --cfg-options model.backbone.init_from=CHECKPOINT; its temporal attention is
+# initialized from the spatial attention. Shifts are off: on a single frame, the temporal shift
+# would only insert zeros.
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/feature_fixation_b.py",

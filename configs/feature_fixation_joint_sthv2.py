@@ -1,5 +1,5 @@
-# Feature fixation with joint attention over all tokens. Paper Table 6: top-1 58.17 (theirs,
-# not measured here).
+# Feature fixation with joint attention over all tokens. Paper Table 6: top-1 58.17
+# (not measured here).
 _base_ = "./feature_fixation_sthv2.py"
 
 model = dict(backbone=dict(attention="joint"))

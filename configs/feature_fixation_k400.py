@@ -1,8 +1,8 @@
 # Linear video transformer with feature fixation, Kinetics-400. Paper Table 2: top-1 78.0, top-5
-# 94.2 with 4 x 3 views (theirs, not measured here).
-# Released settings, but for one: those for Kinetics-400 alone do not share the gate
-# (model.backbone.fixation.scheme=qkv), which the paper found a little worse. Frames are shifted
-# within halves of the clip.
+# 94.2 with 4 x 3 views (not measured here).
+# The settings are the released ones with one exception: the released config for Kinetics-400 does
+# not share the gate (model.backbone.fixation.scheme=qkv), which the paper found slightly worse.
+# Frames are shifted within each half of the clip.
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/feature_fixation_b.py",

@@ -1,5 +1,5 @@
 # Linear video transformer with feature fixation, Kinetics-600, released settings. Paper Table 2:
-# top-1 84.1, top-5 96.2 with 4 x 3 views (theirs, not measured here).
+# top-1 84.1, top-5 96.2 with 4 x 3 views (not measured here).
 _base_ = "./feature_fixation_k400.py"
 
 model = dict(cls_head=dict(num_classes=600), data_preprocessor=dict(blending=dict(num_classes=600)))

@@ -1,4 +1,5 @@
-# Feature fixation, small, from scratch on the plain motion data (docs/feature_fixation.md).
+# Feature fixation, small, trained from scratch on the plain motion dataset
+# (docs/feature_fixation.md).
 # python tools/data/make_motion_dataset.py data/motion_plain --preset plain
 # tools/dist_train.sh configs/feature_fixation_motion.py 2
 _base_ = [

@@ -1,7 +1,7 @@
-# feature_fixation_sthv2 with the training of the paper's Table 10 in place of the released
-# settings: learning rate .035 from .003, weight decay 4e-4. Of random erasing and Nesterov's
-# momentum it says nothing, so that they go. Paper Table 1: top-1 65.5 (theirs, not measured here);
-# which of the two it was trained with is not known.
+# feature_fixation_sthv2 with the training settings of the paper's Table 10 instead of the released
+# ones: learning rate 0.035, warm-up from 0.003, weight decay 4e-4. Paper Table 1: top-1 65.5; which
+# of the two settings gave it is not known (not measured here). Table 10 does not mention random
+# erasing or Nesterov momentum, so they are off.
 _base_ = "./feature_fixation_sthv2.py"
 
 optim_wrapper = dict(optimizer=dict(lr=0.035, weight_decay=4e-4, nesterov=False))

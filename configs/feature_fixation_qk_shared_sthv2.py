@@ -1,5 +1,4 @@
-# Feature fixation with other gates, "Q, K, Coo., FS". Paper Table 4: top-1 64.78 (theirs,
-# not measured here).
+# Feature fixation with the gates "Q, K, Coo., FS". Paper Table 4: top-1 64.78 (not measured here).
 _base_ = "./feature_fixation_sthv2.py"
 
 model = dict(backbone=dict(fixation=dict(scheme="qk_shared")))

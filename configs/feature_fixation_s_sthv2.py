@@ -1,5 +1,5 @@
-# Feature fixation, variant S: 8 frames. Paper Table 7: top-1 63.48, top-5 88.68 (theirs,
-# not measured here).
+# Feature fixation, variant S: 8 frames. Paper Table 7: top-1 63.48, top-5 88.68
+# (not measured here).
 _base_ = "./feature_fixation_sthv2.py"
 
 model = dict(backbone=dict(clip_len=8))

@@ -1,5 +1,5 @@
-# The shifts of the paper's text, from a square of radius 2. Paper Table 11: top-1 65.2, top-5 89.8
-# (theirs, not measured here).
+# Feature fixation with the shifts of the paper's text, over a square of radius 2. Paper Table 11:
+# top-1 65.2, top-5 89.8 (not measured here).
 _base_ = "./feature_fixation_sthv2.py"
 
 model = dict(

@@ -1,5 +1,5 @@
-# The shifts of the paper's text, from a square of radius 1. Paper Table 11: top-1 65.5, top-5 90.1
-# (theirs, not measured here).
+# Feature fixation with the shifts of the paper's text, over a square of radius 1. Paper Table 11:
+# top-1 65.5, top-5 90.1 (not measured here).
 _base_ = "./feature_fixation_sthv2.py"
 
 model = dict(

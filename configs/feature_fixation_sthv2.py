@@ -1,7 +1,7 @@
-# Linear video transformer with feature fixation, Something-Something V2, in the released layout and
-# settings. Paper Table 1: top-1 65.5, top-5 90.1 (theirs, not measured here).
-# tools/dist_train.sh configs/feature_fixation_sthv2.py 8 --cfg-options
-# model.backbone.init_from=IMAGE_MODEL
+# Linear video transformer with feature fixation, Something-Something V2, with the released
+# architecture and settings. Paper Table 1: top-1 65.5, top-5 90.1 (not measured here).
+# tools/dist_train.sh configs/feature_fixation_sthv2.py 8 \
+#     --cfg-options model.backbone.init_from=IMAGE_MODEL
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/feature_fixation_b.py",

@@ -1,7 +1,7 @@
-# Feature fixation by the paper's text alone: patches side by side, space before time, shifts by a
-# window, a plain MLP, no offset of the features, positions in space. Its counts of parameters and
-# operations are not those of the paper, whose model is feature_fixation_sthv2: top-1 65.5 (theirs,
-# not measured here).
+# Feature fixation as described in the paper's text alone: non-overlapping patches, space before
+# time, shifts over a window, a plain MLP, no feature offset, spatial position embeddings. Its
+# parameters and MACs do not match the paper's. The model of the paper is feature_fixation_sthv2
+# (top-1 65.5, not measured here).
 _base_ = "./feature_fixation_sthv2.py"
 
 model = dict(

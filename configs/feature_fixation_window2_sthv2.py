@@ -1,5 +1,5 @@
-# The shifts of the paper's text with xi = 2. Paper Table 11: top-1 65.4, top-5 90.0 (theirs,
-# not measured here).
+# Feature fixation with the shifts of the paper's text, xi = 2. Paper Table 11: top-1 65.4, top-5
+# 90.0 (not measured here).
 _base_ = "./feature_fixation_sthv2.py"
 
 model = dict(

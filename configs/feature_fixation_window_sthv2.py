@@ -1,5 +1,5 @@
-# Feature fixation with the shifts of the paper's text (A.3), tau = xi = 1, alpha = .5, in place of
-# the code's. Paper Table 11: top-1 65.5 (theirs, not measured here); tau is not published.
+# Feature fixation with the shifts of the paper's text (A.3) instead of the code's: tau = xi = 1,
+# alpha = 0.5. Paper Table 11: top-1 65.5 (not measured here). The paper does not give tau.
 _base_ = "./feature_fixation_sthv2.py"
 
 model = dict(

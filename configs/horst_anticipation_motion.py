@@ -1,5 +1,5 @@
-# HORST, small, from scratch on generated videos of scripted actions (docs/horst.md): a stem that is
-# trained in place of the frozen BN-Inception.
+# HORST, small, trained from scratch on generated videos of scripted actions (docs/horst.md), with a
+# trained stem instead of the frozen BN-Inception.
 # python tools/data/make_motion_dataset.py data/motion_sequences --preset sequences
 # tools/dist_train.sh configs/horst_anticipation_motion.py 2
 _base_ = [
@@ -18,7 +18,7 @@ model = dict(
     ),
 )
 default_hooks = dict(checkpoint=dict(save_best="action/top1_1.00s"))
-train_dataloader = dict(batch_size=16)  # 32 of 2 processes
+train_dataloader = dict(batch_size=16)  # x 2 processes
 auto_scale_lr = dict(base_batch_size=32)
 train_cfg = dict(max_epochs=12)
 param_scheduler = [

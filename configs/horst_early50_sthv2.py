@@ -1,5 +1,5 @@
-# HORST, early recognition on 41 classes of Something-Something V2, half of the frames observed.
-# Paper: top-1 47.8 (theirs, not measured here).
+# HORST, early recognition on 41 classes of Something-Something V2, 50% of the frames observed.
+# Paper: top-1 47.8 (not measured here).
 _base_ = "./horst_early25_sthv2.py"
 
 train_pipeline = _base_.train_pipeline

@@ -1,4 +1,5 @@
-# HORST, small, from scratch on generated clips whose class shows only over time (docs/horst.md).
+# HORST, small, trained from scratch on generated clips whose class is only visible over time
+# (docs/horst.md).
 # python tools/data/make_motion_dataset.py data/motion_phases --preset phases
 # tools/dist_train.sh configs/horst_early_motion.py 2
 _base_ = [

@@ -1,7 +1,8 @@
 # HORST, anticipation on EPIC-Kitchens-100, layers of 512 channels. Paper: mean top-5 recall at 1 s
-# of verb, noun, action 23.8, 29.2, 13.2 (theirs, not measured here), with 3087 actions where the
-# public actions.csv has 3806. The frozen backbone is random without RULSTM's weights,
-# --cfg-options model.backbone.init_from=TSN-rgb.pth.tar. Batch as in horst_ek55.
+# for verb, noun, action 23.8, 29.2, 13.2 (not measured here). The paper counts 3087 actions; the
+# public actions.csv has 3806. Without RULSTM's weights (--cfg-options
+# model.backbone.init_from=TSN-rgb.pth.tar), the frozen backbone is random. Batch size as in
+# horst_ek55.
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/horst_anticipation.py",

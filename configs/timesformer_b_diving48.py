@@ -1,6 +1,6 @@
-# TimeSformer-B/16, 8 frames, Diving-48 (labels of 2020), started from ImageNet-1K. Paper Table 7:
-# top-1 74.9 (theirs, not measured here). Neither paper nor code says how clips were sampled and
-# flipped: as for Kinetics here.
+# TimeSformer-B/16, 8 frames, Diving-48 (labels of 2020), initialized from ImageNet-1K. Paper Table
+# 7: top-1 74.9 (not measured here). Neither the paper nor the code says how clips were sampled or
+# flipped; this config follows Kinetics.
 _base_ = "./timesformer_b_k400.py"
 
 model = dict(

@@ -1,5 +1,5 @@
-# TimeSformer-B/16, divided space-time attention, 8 frames, every 32nd, Kinetics-400. Paper Table 5:
-# top-1 78.0, top-5 93.7; official zoo: 77.9 (theirs, not measured here).
+# TimeSformer-B/16, divided space-time attention, 8 frames, frame interval 32, Kinetics-400. Paper
+# Table 5: top-1 78.0, top-5 93.7; official zoo: 77.9 (not measured here).
 # tools/dist_train.sh configs/timesformer_b_k400.py 8
 _base_ = [
     "./_base_/default_runtime.py",

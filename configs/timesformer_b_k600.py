@@ -1,5 +1,5 @@
-# TimeSformer-B/16, 8 frames, Kinetics-600. Paper Table 6: top-1 79.1, top-5 94.4 (theirs, not
-# measured here).
+# TimeSformer-B/16, 8 frames, Kinetics-600. Paper Table 6: top-1 79.1, top-5 94.4
+# (not measured here).
 _base_ = "./timesformer_b_k400.py"
 
 model = dict(cls_head=dict(num_classes=600))

@@ -1,6 +1,6 @@
-# timesformer_b_k400 as the official code runs it: frames spread over the whole span (a step of 36.4
-# for 8 x 32) at 30 frames a second, a single test clip from the start, logits summed, batch 64 at
-# the same rate. Official zoo: top-1 77.9 (theirs, not measured here).
+# timesformer_b_k400 as the official code runs it: frames spread over the whole span (an interval of
+# 36.4 for 8 x 32) at 30 frames per second, a single test clip from the start, summed logits, batch
+# size 64 at the same learning rate. Official zoo: top-1 77.9 (not measured here).
 _base_ = "./timesformer_b_k400.py"
 
 model = dict(cls_head=dict(average_clips="score"))

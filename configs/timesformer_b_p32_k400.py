@@ -1,5 +1,5 @@
 # TimeSformer-B/32, patches of 32 pixels, Kinetics-400. Paper section 4.7: 3 points below patches of
-# 16 (theirs, not measured here).
+# 16 pixels (not measured here).
 _base_ = "./timesformer_b_k400.py"
 
 model = dict(

@@ -1,8 +1,7 @@
-# TimeSformer-B/16, 8 frames, Something-Something V2, started from ImageNet-1K. Paper Table 7: top-1
-# 59.5; official zoo: 59.1 (theirs, not measured here).
-# The official reader seems to have given its frames in the order B, G, R on this data set alone.
-# For its converted weights add --cfg-options model.data_preprocessor.to_rgb=True, which swaps R
-# and B.
+# TimeSformer-B/16, 8 frames, Something-Something V2, initialized from ImageNet-1K. Paper Table 7:
+# top-1 59.5; official zoo: 59.1 (not measured here).
+# On this dataset only, the official reader appears to have returned BGR frames. For converted
+# official weights, add --cfg-options model.data_preprocessor.to_rgb=True, which swaps R and B.
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/timesformer_b.py",

@@ -1,6 +1,6 @@
-# TimeSformer-HR, 16 frames of 448 pixels, Diving-48 (labels of 2020), started from ImageNet-1K.
-# Paper Table 7: top-1 78.0 (theirs, not measured here). Neither paper nor code says how clips were
-# sampled and flipped: as for Kinetics here.
+# TimeSformer-HR, 16 frames of 448 pixels, Diving-48 (labels of 2020), initialized from ImageNet-1K.
+# Paper Table 7: top-1 78.0 (not measured here). Neither the paper nor the code says how clips were
+# sampled or flipped; this config follows Kinetics.
 _base_ = "./timesformer_hr_k400.py"
 
 model = dict(

@@ -1,5 +1,5 @@
-# TimeSformer-HR, 16 frames of 448 pixels, every 16th, Kinetics-400. Paper Table 5: top-1 79.7,
-# top-5 94.4; official zoo: 79.6 (theirs, not measured here).
+# TimeSformer-HR, 16 frames of 448 pixels, frame interval 16, Kinetics-400. Paper Table 5: top-1
+# 79.7, top-5 94.4; official zoo: 79.6 (not measured here).
 _base_ = "./timesformer_b_k400.py"
 
 model = dict(backbone=dict(img_size=448, clip_len=16, with_cp=True))

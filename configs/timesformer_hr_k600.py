@@ -1,5 +1,5 @@
 # TimeSformer-HR, 16 frames of 448 pixels, Kinetics-600. Paper Table 6: top-1 81.8, top-5 95.8
-# (theirs, not measured here).
+# (not measured here).
 _base_ = "./timesformer_hr_k400.py"
 
 model = dict(cls_head=dict(num_classes=600))

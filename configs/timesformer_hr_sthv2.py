@@ -1,5 +1,5 @@
 # TimeSformer-HR, 16 frames of 448 pixels, Something-Something V2. Paper Table 7: top-1 62.2;
-# official zoo: 61.8 (theirs, not measured here).
+# official zoo: 61.8 (not measured here).
 _base_ = "./timesformer_b_sthv2.py"
 
 model = dict(backbone=dict(img_size=448, clip_len=16, with_cp=True))

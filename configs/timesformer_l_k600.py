@@ -1,5 +1,4 @@
-# TimeSformer-L, 96 frames, Kinetics-600. Paper Table 6: top-1 82.2, top-5 95.6 (theirs, not
-# measured here).
+# TimeSformer-L, 96 frames, Kinetics-600. Paper Table 6: top-1 82.2, top-5 95.6 (not measured here).
 _base_ = "./timesformer_l_k400.py"
 
 model = dict(cls_head=dict(num_classes=600))

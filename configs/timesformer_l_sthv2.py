@@ -1,6 +1,6 @@
-# TimeSformer-L, Something-Something V2. Paper Table 7: top-1 62.4; official zoo: 62.0 (theirs, not
-# measured here). 64 frames, as the weights in the official zoo; the paper writes 96, for which
-# change clip_len in the pipelines and the backbone.
+# TimeSformer-L, Something-Something V2. Paper Table 7: top-1 62.4; official zoo: 62.0
+# (not measured here). 64 frames, as in the official weights. The paper reports 96: change clip_len
+# in the pipelines and the backbone to use that.
 _base_ = "./timesformer_b_sthv2.py"
 
 model = dict(backbone=dict(clip_len=64, with_cp=True))

@@ -1,4 +1,5 @@
-# TimeSformer, small, from scratch on the plain motion data: the ablation of docs/motion_dataset.md.
+# TimeSformer, small, trained from scratch on the plain motion dataset, for the ablation in
+# docs/timesformer.md.
 # python tools/data/make_motion_dataset.py data/motion_plain --preset plain
 # tools/dist_train.sh configs/timesformer_motion.py 2 --cfg-options model.backbone.attention=axial
 _base_ = [

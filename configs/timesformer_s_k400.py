@@ -1,5 +1,5 @@
-# TimeSformer-S/16 on the small ViT, Kinetics-400. Paper section 4.7: about 5 points below the base
-# model (theirs, not measured here).
+# TimeSformer-S/16, based on the small ViT, Kinetics-400. Paper section 4.7: about 5 points below
+# the base model (not measured here).
 _base_ = "./timesformer_b_k400.py"
 
 source = "timm:vit_small_patch16_224.augreg_in21k"

@@ -1,5 +1,5 @@
-# TimeSformer on the large ViT (TimeSformer-L is the long-range one), Kinetics-400. Paper section
-# 4.7: a point below the base model (theirs, not measured here).
+# TimeSformer based on the large ViT (TimeSformer-L is the long-range model), Kinetics-400. Paper
+# section 4.7: 1 point below the base model (not measured here).
 _base_ = "./timesformer_b_k400.py"
 
 source = "timm:vit_large_patch16_224.augreg_in21k"

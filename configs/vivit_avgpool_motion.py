@@ -1,5 +1,5 @@
-# Control of the quick start: the average-pooling baseline on single frames (tubelets of one
-# frame, temporal_depth 0) cannot see motion, so that it must stay near chance (25%).
+# Control for the quick start: the average-pooling baseline on single frames (tubelets of one frame,
+# temporal_depth 0), which cannot see motion and must stay near chance (25%).
 # tools/dist_train.sh configs/vivit_avgpool_motion.py 2, then tools/dist_test.sh with --views 4x3.
 _base_ = "./vivit_fe_motion.py"
 

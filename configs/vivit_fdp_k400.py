@@ -1,5 +1,5 @@
-# ViViT-B/16x2, factorised dot-product attention (model 4), Kinetics-400. Paper Table 2: top-1 76.3
-# with 4 x 1 views (theirs, not measured here).
+# ViViT-B/16x2, factorized dot-product attention (model 4), Kinetics-400. Paper Table 2: top-1 76.3
+# with 4 x 1 views (not measured here).
 _base_ = "./vivit_st_k400.py"
 
 model = dict(backbone=dict(scheme="factorized_dot_product"))

@@ -1,5 +1,5 @@
-# ViViT-B/16x2, factorised encoder (model 2), Kinetics-400. Paper Table 2: top-1 78.8 with 4 x 1
-# views; official zoo: 78.4 with 4 x 3. Both are theirs, not measured here.
+# ViViT-B/16x2, factorized encoder (model 2), Kinetics-400. Paper Table 2: top-1 78.8 with 4 x 1
+# views; official zoo: 78.4 with 4 x 3 (not measured here).
 # tools/dist_train.sh configs/vivit_fe_k400.py 8
 _base_ = [
     "./_base_/default_runtime.py",

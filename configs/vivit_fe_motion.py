@@ -1,4 +1,5 @@
-# ViViT factorised encoder (model 2), small, from scratch on the motion data set: the quick start.
+# ViViT, factorized encoder (model 2), small, trained from scratch on the motion dataset: the quick
+# start.
 # bash tools/quickstart.sh, or: tools/dist_train.sh configs/vivit_fe_motion.py 2
 _base_ = [
     "./_base_/default_runtime.py",

@@ -1,5 +1,5 @@
-# The quick start with the multi-task head: verb (motion) and noun (shape) from the
-# EPIC-style csv of the motion data set.
+# The quick start with the multi-task head: verb (motion) and noun (shape) from the EPIC-style CSV
+# files of the motion dataset.
 # tools/dist_train.sh configs/vivit_fe_verb_noun_motion.py 2
 _base_ = "./vivit_fe_motion.py"
 

@@ -1,5 +1,5 @@
-# ViViT-L/16x2, factorised encoder, clips of 128 frames, Kinetics-400. Paper Table 5a: top-1 81.7,
-# top-5 93.8 with 1 x 3 views (theirs, not measured here).
+# ViViT-L/16x2, factorized encoder, clips of 128 frames, Kinetics-400. Paper Table 5a: top-1 81.7,
+# top-5 93.8 with 1 x 3 views (not measured here).
 _base_ = "./vivit_l_fe_k400.py"
 
 model = dict(backbone=dict(clip_len=128, with_cp=True))

@@ -1,8 +1,8 @@
-# ViViT-L/16x2, factorised encoder, EPIC-Kitchens-100. Paper Table 5d: action 44.0, verb 66.4, noun
-# 56.8; official zoo: action 43.6 with 4 x 1 views (theirs, not measured here). Starts
-# from a Kinetics-400 model with as many temporal blocks: train vivit_l_fe_k400 with
-# --cfg-options model.backbone.temporal_depth=4, then this with
-# --cfg-options model.backbone.init_from.source=CHECKPOINT.
+# ViViT-L/16x2, factorized encoder, EPIC-Kitchens-100. Paper Table 5d: action 44.0, verb 66.4, noun
+# 56.8; official zoo: action 43.6 with 4 x 1 views (not measured here). Training starts from a
+# Kinetics-400 model with the same number of temporal blocks: train vivit_l_fe_k400 with
+# --cfg-options model.backbone.temporal_depth=4, then this config with --cfg-options
+# model.backbone.init_from.source=CHECKPOINT.
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/vivit_l_fe.py",

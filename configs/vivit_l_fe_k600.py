@@ -1,5 +1,5 @@
-# ViViT-L/16x2, factorised encoder, Kinetics-600. Paper Table 5b: top-1 82.9, top-5 94.6; official
-# zoo: 81.6 (theirs, not measured here).
+# ViViT-L/16x2, factorized encoder, Kinetics-600. Paper Table 5b: top-1 82.9, top-5 94.6; official
+# zoo: 81.6 (not measured here).
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/vivit_l_fe.py",

@@ -1,5 +1,5 @@
-# ViViT-L/16x2, factorised encoder, Moments in Time. Paper Table 5c: top-1 38.5, top-5 64.1 (theirs,
-# not measured here).
+# ViViT-L/16x2, factorized encoder, Moments in Time. Paper Table 5c: top-1 38.5, top-5 64.1
+# (not measured here).
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/vivit_l_fe.py",

@@ -1,8 +1,9 @@
-# ViViT-L/16x2, factorised encoder, Something-Something V2. Paper Table 5e: top-1 65.9, top-5 89.9
-# (theirs, not measured here). Starts from a Kinetics-400 model with as many temporal blocks:
-# train vivit_l_fe_k400 with --cfg-options model.backbone.temporal_depth=4, then this with
-# --cfg-options model.backbone.init_from.source=CHECKPOINT.
-# Learning rate .5 in Table 7, .4 in the official config, which also crops 256 of 288.
+# ViViT-L/16x2, factorized encoder, Something-Something V2. Paper Table 5e: top-1 65.9, top-5 89.9
+# (not measured here). Training starts from a Kinetics-400 model with the same number of temporal
+# blocks: train vivit_l_fe_k400 with --cfg-options model.backbone.temporal_depth=4, then this config
+# with --cfg-options model.backbone.init_from.source=CHECKPOINT.
+# The learning rate is 0.5 in Table 7 and 0.4 in the official config, which also crops 256 pixels of
+# 288.
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/vivit_l_fe.py",

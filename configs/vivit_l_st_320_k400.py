@@ -1,5 +1,5 @@
-# ViViT-L/16x2, spatio-temporal attention, crop 320, Kinetics-400. Paper Table 4: top-1
-# 81.0 (theirs, not measured here).
+# ViViT-L/16x2, spatio-temporal attention, crop size 320, Kinetics-400. Paper Table 4: top-1 81.0
+# (not measured here).
 _base_ = "./vivit_l_st_k400.py"
 
 model = dict(backbone=dict(img_size=320))
@@ -9,8 +9,8 @@ jitter = _base_.train_pipeline[4]
 crop = dict(type="RandomCrop", size=size)
 start = [*_base_.train_pipeline[:3], resized, jitter]
 train_pipeline = [*start, crop, *_base_.train_pipeline[6:]]
-centre = [resized, dict(type="CenterCrop", crop_size=size)]
-val_pipeline = [*_base_.val_pipeline[:3], *centre, *_base_.val_pipeline[5:]]
+center = [resized, dict(type="CenterCrop", crop_size=size)]
+val_pipeline = [*_base_.val_pipeline[:3], *center, *_base_.val_pipeline[5:]]
 three = [dict(type="Resize", scale=(-1, size)), dict(type="ThreeCrop", crop_size=size)]
 test_pipeline = [*_base_.test_pipeline[:3], *three, *_base_.test_pipeline[5:]]
 train_dataloader = dict(dataset=dict(pipeline=train_pipeline))

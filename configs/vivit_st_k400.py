@@ -1,5 +1,5 @@
-# ViViT-B/16x2, spatio-temporal attention (model 1), Kinetics-400. Paper Table 2: top-1 80.0 with
-# 4 x 1 views; official zoo: 79.9. Both are theirs, not measured here.
+# ViViT-B/16x2, spatio-temporal attention (model 1), Kinetics-400. Paper Table 2: top-1 80.0 with 4
+# x 1 views; official zoo: 79.9 (not measured here).
 _base_ = "./vivit_fe_k400.py"
 
 model = dict(backbone=dict(scheme="spacetime", temporal_depth=0))

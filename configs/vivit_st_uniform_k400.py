@@ -1,6 +1,6 @@
-# ViViT-B, spatio-temporal attention, uniform frame sampling in place of tubelets (Table 1), on
-# Kinetics-400: 8 frames of a clip of 32, as many tokens as with tubelets of 4 frames (section 4.2).
-# Paper: top-1 78.5 (theirs, not measured here).
+# ViViT-B, spatio-temporal attention, uniform frame sampling instead of tubelets (Table 1),
+# Kinetics-400: 8 frames of a 32-frame clip, the same number of tokens as with tubelets of 4 frames
+# (section 4.2). Paper: top-1 78.5 (not measured here).
 _base_ = "./vivit_st_k400.py"
 
 model = dict(backbone=dict(clip_len=8, tubelet=(1, 16, 16)))

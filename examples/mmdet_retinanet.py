@@ -1,5 +1,5 @@
-# MMDetection: RetinaNet on a ViViT that sees single frames, small, 3 classes. Data and schedule
-# come from MMDetection's own bases, for instance
+# MMDetection: RetinaNet with a small ViViT backbone on single frames, 3 classes. For data and
+# schedule, add MMDetection's own base configs, for example:
 # _base_ = ["mmdet::_base_/datasets/coco_detection.py", "mmdet::_base_/schedules/schedule_1x.py"]
 default_scope = "mmdet"
 custom_imports = dict(imports=["mmvidformer"], allow_failed_imports=False)

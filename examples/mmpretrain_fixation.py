@@ -1,5 +1,5 @@
-# MMPretrain: an image classifier on linear attention with feature fixation, small, for images of 64
-# pixels and 10 classes. Data and schedule come from MMPretrain's own bases, for instance
+# MMPretrain: a small image classifier with feature fixation, 64-pixel images, 10 classes. For data
+# and schedule, add MMPretrain's own base configs, for example:
 # _base_ = ["mmpretrain::_base_/datasets/cifar10_bs16.py", "mmpretrain::_base_/default_runtime.py"]
 default_scope = "mmpretrain"
 custom_imports = dict(imports=["mmvidformer"], allow_failed_imports=False)
@@ -10,7 +10,7 @@ model = dict(
         backbone=dict(
             type="mmvidformer.FeatureFixationTransformer",
             arch=dict(embed_dims=64, depth=2, num_heads=4),
-            attention="windowed",  # attention over space; a single frame has no time
+            attention="windowed",  # spatial attention only: a single frame has no time axis
             img_size=64,
             clip_len=1,
             patch_size=8,

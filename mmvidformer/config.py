@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
 
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
@@ -50,7 +49,16 @@ def load_config(name: str, options: Mapping[str, object] | None = None) -> Confi
         KeyError: If there is no such config. The message suggests similar names.
         ValueError: If the file is not a config, or the overrides do not fit it.
     """
-    cfg = _read_file(name) if Path(name).is_file() else get_config(config_name(name))
+    if not Path(name).is_file():
+        cfg = get_config(config_name(name))
+    elif Path(name).suffix not in CONFIG_SUFFIXES:
+        raise ValueError(f"a config must be a {', '.join(CONFIG_SUFFIXES)} file, got {name}")
+    else:
+        try:
+            cfg = Config.fromfile(name)
+        except Exception as error:  # a config is a program
+            reason = (str(error).splitlines() or [""])[0]
+            raise ValueError(f"{name} cannot be read: {type(error).__name__}: {reason}") from error
     merge_overrides(cfg, options)
     return cfg
 
@@ -66,16 +74,6 @@ def merge_overrides(cfg: Config, options: Mapping[str, object] | None) -> None:
     except (KeyError, TypeError) as error:
         reason = shorten(str(error.args[0]), 150, placeholder=" ...")
         raise ValueError(f"overrides {', '.join(options or ())} do not fit: {reason}") from error
-
-
-def _read_file(name: str) -> Config:
-    if Path(name).suffix not in CONFIG_SUFFIXES:
-        raise ValueError(f"a config must be a {', '.join(CONFIG_SUFFIXES)} file, got {name}")
-    try:
-        return Config.fromfile(name)
-    except Exception as error:  # a config is a program
-        reason = (str(error).splitlines() or [""])[0]
-        raise ValueError(f"{name} cannot be read: {type(error).__name__}: {reason}") from error
 
 
 def config_name(name: str) -> str:
@@ -94,17 +92,17 @@ def config_scope(cfg: Config) -> AbstractContextManager:
     return DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction"))
 
 
-def leaf_datasets(dataset: Mapping) -> Iterator[Any]:
+def leaf_datasets(dataset: dict) -> Iterator[dict]:
     """Configs of the datasets inside wrappers such as ``RepeatDataset`` and ``ConcatDataset``."""
     inner = [*(dataset.get("datasets") or ()), dataset.get("dataset")]
-    inner = [one for one in inner if isinstance(one, Mapping)]
+    inner = [one for one in inner if isinstance(one, dict)]
     for one in inner:
         yield from leaf_datasets(one)
     if not inner:
         yield dataset
 
 
-def pipelines(dataset: Mapping) -> Iterator[list[dict]]:
+def pipelines(dataset: dict) -> Iterator[list[dict]]:
     """Pipelines of a dataset config and of the datasets that it wraps."""
     for leaf in leaf_datasets(dataset):
         if leaf.get("pipeline"):
@@ -131,8 +129,7 @@ def frame_shape(cfg: Config) -> tuple[int, int, int]:
     Raises:
         ValueError: If no transform sets a size.
     """
-    for pipeline in pipelines(cfg.test_dataloader.dataset):
-        size = frame_size(pipeline)
+    for size in map(frame_size, pipelines(cfg.test_dataloader.dataset)):
         if size is not None:
             return 3, *size
     raise ValueError("no transform of the test pipeline sets the size of a frame; give the size")

@@ -4,9 +4,6 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-# Up to this number a message lists all names, above it only similar ones.
-MOST_LISTED = 20
-
 
 def look_up(table: Collection[str], name: str, what: str) -> Any:
     """Look up a name in a table.
@@ -25,8 +22,8 @@ def look_up(table: Collection[str], name: str, what: str) -> Any:
     """
     if name in table:
         return table[name] if isinstance(table, Mapping) else name
-    near = get_close_matches(str(name), table, n=3, cutoff=0.5)
     hint = f"choose from {', '.join(sorted(table))}"
-    if len(table) > MOST_LISTED:
+    if len(table) > 20:
+        near = get_close_matches(str(name), table, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"{len(table)} names are known"
     raise KeyError(f"no {what} named {name!r}; {hint}")

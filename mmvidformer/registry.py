@@ -1,11 +1,9 @@
 """Registries of mmvidformer: children of MMAction2's, with a scope of their own.
 
-In a config with ``default_scope = 'mmaction'``, a name is written ``mmvidformer.ViViT``. In a
-sibling project (MMPreTrain, MMDetection) it is ``mmaction.mmvidformer.ViViT``, with
-``custom_imports = dict(imports=["mmvidformer"])`` because MMEngine finds nested scopes only among
-registries that exist, or the dotted path ``mmvidformer.models.ViViT``. With
-``default_scope = 'mmvidformer'``, plain names fall through to MMAction2 and MMEngine. Nothing is
-registered in MMAction2's own nodes, so its ``TimeSformer`` stays what it is.
+In a config with ``default_scope = 'mmaction'``, a name is written ``mmvidformer.ViViT``; in a
+sibling project (MMPreTrain, MMDetection) ``mmaction.mmvidformer.ViViT``, or the dotted path
+``mmvidformer.models.ViViT``. Nothing is registered in MMAction2's own nodes, so its ``TimeSformer``
+stays what it is.
 
 Modules are imported at the first look-up in their registry, so a backbone can be imported without
 ``mmaction.models``. MMEngine does not run the lazy imports of a parent when a look-up reaches it,
@@ -42,7 +40,6 @@ DATASETS = _child(
     "mmvidformer.datasets.decoding.safe_dataset",
     "mmvidformer.datasets.epic_kitchens",
     "mmvidformer.datasets.image_folder",
-    "mmvidformer.datasets.tiled_video",
 )
 TRANSFORMS = _child(
     "transform",

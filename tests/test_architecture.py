@@ -26,7 +26,7 @@ ALLOWED = {
     "export": {"lookup", "models"},
     "finetune": {"config", "registry", "engine", "datasets", "convert"},
     "apis": {"config", "registry", "engine", "models"},
-    "visualization": {"apis", "layers"},
+    "visualization": {"apis", "layers", "lookup"},
 }
 PURE = {"layers": {"torch", "einops"}, "convert": {"torch", "numpy"}}
 MM = {"mmaction", "mmengine", "mmcv"}

@@ -37,7 +37,7 @@ def test_other_attributes_are_refused(tmp_path: Path) -> None:
     with pytest.raises((pickle.UnpicklingError, PermissionError)):
         torch.load(tmp_path / "evil.pth", weights_only=True)
     with pytest.raises(PermissionError, match="__globals__"):
-        checkpoints.narrow_getattr(checkpoints.needed, "__globals__")
+        checkpoints.narrow_getattr(checkpoints.repair, "__globals__")
     with pytest.raises(PermissionError, match="statistics"):
         from mmengine.logging import HistoryBuffer
 

@@ -81,12 +81,12 @@ FIXATION_ROWS = {
     "joint": ("joint", "LinearKernel", "qkv_shared, concat", ("spatial", "temporal")),
     "windowed": ("space", "LinearKernel", "qkv_shared, concat", ("spatial", "temporal")),
     "text": ("space time", "LinearKernel", "qkv_shared, concat", ("temporal", "spatial")),
-    "rival_softmax": ("time space", "SoftmaxKernel", None, ()),
-    "rival_linformer": ("time space", "LinformerKernel", None, ()),
-    "rival_orthoformer": ("time space", "OrthoformerKernel", None, ()),
-    "rival_lara": ("time space", "LaraKernel", None, ()),
-    "rival_performer": ("time space", "PerformerKernel", None, ()),
-    "rival_cosformer": ("time space", "CosformerKernel", None, ()),
+    "baseline_softmax": ("time space", "SoftmaxKernel", None, ()),
+    "baseline_linformer": ("time space", "LinformerKernel", None, ()),
+    "baseline_orthoformer": ("time space", "OrthoformerKernel", None, ()),
+    "baseline_lara": ("time space", "LaraKernel", None, ()),
+    "baseline_performer": ("time space", "PerformerKernel", None, ()),
+    "baseline_cosformer": ("time space", "CosformerKernel", None, ()),
     "on_performer": (
         "time space",
         "PerformerKernel",
@@ -99,7 +99,7 @@ FIXATION_ROWS = {
         "qkv_shared, concat",
         ("spatial", "temporal"),
     ),
-    "rival_xvit": ("space", "SoftmaxKernel", None, ("temporal",)),
+    "baseline_xvit": ("space", "SoftmaxKernel", None, ("temporal",)),
     "on_xvit": ("space", "SoftmaxKernel", "qkv_shared, concat", ("spatial", "temporal")),
 }
 
@@ -138,7 +138,7 @@ def test_windows_of_table_11(name: str, temporal: int, spatial: int) -> None:
 
 
 def test_feature_maps_and_order_of_feature_fixation() -> None:
-    for name, feature in (("elu", "elu"), ("rival_linear_elu", "elu"), ("sigmoid", "sigmoid")):
+    for name, feature in (("elu", "elu"), ("baseline_linear_elu", "elu"), ("sigmoid", "sigmoid")):
         kernel = get_config(f"feature_fixation_{name}_sthv2").model.backbone.kernel
         assert (kernel.type, kernel.feature) == ("linear", feature)
     with torch.device("meta"):

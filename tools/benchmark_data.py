@@ -3,7 +3,7 @@
 python tools/benchmark_data.py CONFIG [--split train] [--model] [--out work_dirs/benchmark_data]
 
 Prints the median milliseconds of each part for one sample in one process. --out writes them to
-data.csv and data.png. --model measures the model's step on this device, --clips-per-second gives
+data.csv. --model measures the model's step on this device, --clips-per-second gives
 its speed; with either, the slower of dataloader and model is named and a number of workers
 suggested. Dataloader workers run the parts of process "worker", between two steps of the model the
 main process runs those of process "main".
@@ -27,7 +27,6 @@ from mmvidformer.config import load_config
 from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.engine.decoding import set_video_backend
 from mmvidformer.engine.launch import add_model_arguments, run_tool
-from mmvidformer.visualization.plots import draw_parts
 
 
 def rows_of(parts: Sequence[Part]) -> list[list[str]]:
@@ -65,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     rate.add_argument("--model", action="store_true", help="measure the model's step")
     rate.add_argument("--clips-per-second", type=float, help="speed of the model, if known")
     parser.add_argument("--video-backend", choices=BACKENDS, help="library that decodes videos")
-    parser.add_argument("--out", type=Path, help="folder for data.csv and data.png")
+    parser.add_argument("--out", type=Path, help="folder for data.csv")
     args = parser.parse_args(argv)
 
     cfg = load_config(args.config, args.cfg_options)
@@ -74,9 +73,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parts, title = measure_loading(cfg, args.split, args.samples), f"{args.config}, {args.split}"
     file = args.out / "data.csv" if args.out else None
     print_table(["part", "process", "ms", "fraction"], rows_of(parts), title, file)
-    if args.out:
-        bars = {f"{part.name} ({part.process})": part.milliseconds for part in parts}
-        draw_parts(bars, "ms per sample", title).savefig(args.out / "data.png")
     model = model_rate(cfg, args.split) if args.model else args.clips_per_second
     if model is not None:
         workers = args.workers

@@ -12,23 +12,26 @@ import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from tqdm import tqdm
 
-from mmvidformer.apis import (
-    Capture,
-    Failure,
-    Prediction,
-    Recognizer,
-)
+from mmvidformer.apis import Capture, Prediction, Recognizer
 from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
-from mmvidformer.datasets.video_files import find_videos
+from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.engine.launch import add_model_arguments, run_tool
 from mmvidformer.visualization.pages import draw_page, prediction_bars
 from mmvidformer.visualization.plots import draw_timeline
 from mmvidformer.visualization.videos import VideoOutput, check_display
+
+
+class Failure(NamedTuple):
+    """A video that could not be read, and the error."""
+
+    source: str
+    error: Exception
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:

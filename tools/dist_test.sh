@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Test with several processes: one per GPU, or on the CPU if there is no GPU.
+# Test with several processes, one per GPU, or on the CPU if there is no GPU.
 #   tools/dist_test.sh CONFIG CHECKPOINT PROCESSES [arguments of test.py]
-# With several nodes, run it on each with NNODES, NODE_RANK, MASTER_ADDR and PORT set.
+# For several nodes, run it on each node with NNODES, NODE_RANK, MASTER_ADDR and PORT set.
 set -euo pipefail
 
 if [ $# -lt 3 ]; then

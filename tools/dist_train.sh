@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Train with several processes: one per GPU, or on the CPU if there is no GPU.
+# Train with several processes, one per GPU, or on the CPU if there is no GPU.
 #   tools/dist_train.sh CONFIG PROCESSES [arguments of train.py]
-# With several nodes, run it on each with NNODES, NODE_RANK, MASTER_ADDR and PORT set.
+# For several nodes, run it on each node with NNODES, NODE_RANK, MASTER_ADDR and PORT set.
 set -euo pipefail
 
 if [ $# -lt 2 ]; then

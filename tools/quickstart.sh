@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# From a bare machine to a trained and tested model: environment, data, training, multi-view test,
-# and plots.
+# Set up the environment, generate the data, train and test a small model, and plot the results.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 start=$SECONDS
 bash tools/setup_env.sh lite
 PATH="$(cd "${VENV:-.venv}/bin" && pwd):$PATH"
-PYTHON=python # that of the environment
+PYTHON=python # from the environment
 export PATH PYTHON
 echo "installed after $((SECONDS - start)) s"
 
@@ -14,7 +13,7 @@ python tools/data/make_motion_dataset.py data/motion --preset easy
 echo "data ready after $((SECONDS - start)) s"
 
 procs=$(python -c "import torch; print(torch.cuda.device_count() or 2)")
-# The schedule is for a total batch size of 16.
+# The schedule expects a total batch size of 16.
 batch=$((procs < 16 ? 16 / procs : 1))
 bash tools/dist_train.sh configs/vivit_fe_motion.py "$procs" --seed 0 \
   --cfg-options train_dataloader.batch_size="$batch"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Install the package with its test tools and run every test that needs no GPU.
+# Install the package with its test dependencies, then run the linter and the fast CPU tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash tools/setup_env.sh lite,test
 PATH="$(cd "${VENV:-.venv}/bin" && pwd):$PATH"
-PYTHON=python # that of the environment
+PYTHON=python # from the environment
 export PATH PYTHON
 ruff check .
 ruff format --check .

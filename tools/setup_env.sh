@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Create the environment .venv and install the package into it: tools/setup_env.sh [EXTRAS]
-# On Python 3.11 it installs the versions of constraints.txt, which CI uses; otherwise the newest
-# ones that setup.cfg allows. VENV=path sets another folder, PYTHON=... another Python.
+# Create the environment .venv and install the package in it: tools/setup_env.sh [EXTRAS]
+# Python 3.11 gets the versions in constraints.txt, which CI uses; other versions of Python get the
+# newest that setup.cfg allows. VENV sets another folder, PYTHON another interpreter.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 VENV=${VENV:-.venv}

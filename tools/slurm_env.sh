@@ -1,13 +1,13 @@
-# Sourced by slurm_*.sh, with their arguments and HERE set: the command that starts the tasks.
+# Sourced by slurm_*.sh with their arguments, and with HERE set. Builds the srun command.
 PYTHON=${PYTHON:-python}
 GPUS=${GPUS:-8}
 GPUS_PER_NODE=${GPUS_PER_NODE:-8}
-# Room for the 8 dataloader workers of the configs, each of which has a helper process that reads.
+# For the configs' 8 dataloader workers, each with a helper process that reads videos.
 CPUS_PER_TASK=${CPUS_PER_TASK:-16}
 GRES=${GRES-gpu:$GPUS_PER_NODE}
 # Jobs that share a node need different ports.
 export MASTER_PORT=${MASTER_PORT:-$((12000 + RANDOM % 20000))}
-# Half of the cores but at most 8 are left to the workers.
+# Half of the cores, but at most 8, are reserved for the dataloader workers.
 THREADS=$((CPUS_PER_TASK > 16 ? CPUS_PER_TASK - 8 : (CPUS_PER_TASK + 1) / 2))
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$THREADS}
 export MKL_NUM_THREADS=${MKL_NUM_THREADS:-$OMP_NUM_THREADS}

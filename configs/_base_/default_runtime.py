@@ -1,6 +1,6 @@
 """MMAction2's default runtime (hooks, logging, environment) with the hooks of this package.
 
-On a machine without a GPU tools/train.py and test.py use gloo, whatever dist_cfg says.
+Without a GPU, tools/train.py and tools/test.py use gloo, whatever backend dist_cfg sets.
 """
 
 _base_ = "mmaction::_base_/default_runtime.py"
@@ -14,5 +14,5 @@ default_hooks = dict(
         type="mmvidformer.BadVideoHook", on_bad_video="resample", max_bad_share=0.05, time_limit=60
     ),
 )
-# Seconds that a rank waits for the others, which may have died, before it ends with an error.
+# Seconds a rank waits for the other ranks before it fails, in case one of them has died.
 env_cfg = dict(dist_cfg=dict(timeout=600))

@@ -1,7 +1,6 @@
 """Number of parameters and multiply-accumulates of a config's model."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from mmengine.config import Config
@@ -46,7 +45,7 @@ def count(cfg: Config, shape: tuple[int, int, int, int] | None = None) -> Comple
         shape = shape or clip_shape(cfg)
         if recurrent:
             model: nn.Module = MODELS.build(cfg.model)
-            model.forward = partial(_logits, model)
+            model.forward = lambda clip: model.extract_feat(clip.transpose(1, 2), stage="head")
         else:
             parts = (MODELS.build(cfg.model[part]) for part in ("backbone", "cls_head"))
             model = nn.Sequential(*parts)
@@ -54,11 +53,6 @@ def count(cfg: Config, shape: tuple[int, int, int, int] | None = None) -> Comple
         clip = torch.empty(1, *shape)
     parameters = sum(p.numel() for p in model.parameters())
     return Complexity(parameters, count_macs(model, clip), shape)
-
-
-def _logits(model: nn.Module, clip: Tensor) -> object:
-    """Return the logits of a recurrent recognizer for one clip (1, C, T, H, W)."""
-    return model.extract_feat(clip.transpose(1, 2), stage="head")[0]
 
 
 def count_macs(module: nn.Module, *inputs: Tensor) -> int:

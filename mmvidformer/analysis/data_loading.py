@@ -3,15 +3,14 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from statistics import median
+from typing import NamedTuple
 
 import cv2
 import torch
 from mmengine.config import Config
-from mmengine.dataset import Compose
 from mmengine.device import get_device
 from mmengine.optim import build_optim_wrapper
 from mmengine.runner import Runner
@@ -27,11 +26,10 @@ from mmvidformer.registry import MODELS
 RESERVE = 1.2
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """Cost of one part of data loading.
 
-    Args:
+    Attributes:
         name: Number and name of a transform, or a description.
         process: ``'worker'`` or ``'main'``, the process that runs it.
         milliseconds: Median time per sample.
@@ -45,12 +43,8 @@ class Part:
 def measure_loading(cfg: Config, split: str = "train", samples: int = 32) -> list[Part]:
     """Measure each transform, the rest of the dataset, collating and the data preprocessor.
 
-    Everything runs in this process with one thread, as in a worker. The first sample is a warmup.
-
-    Args:
-        cfg: Complete config.
-        split: ``'train'``, ``'val'`` or ``'test'``.
-        samples: Number of samples, spread evenly over the dataset.
+    Everything runs in this process with one thread, as in a worker. The samples are spread evenly
+    over the dataset of the split. The first one is a warmup.
 
     Raises:
         ValueError: If there is no such dataloader, or its dataset is empty or has no pipeline.
@@ -71,8 +65,8 @@ def measure_loading(cfg: Config, split: str = "train", samples: int = 32) -> lis
             before = sum(map(sum, times.values()))
             seconds, sample = _clock(lambda i=index: dataset[i])
             rest.append(seconds - (sum(map(sum, times.values())) - before))
-            if len(loaded) < cfg[f"{split}_dataloader"].batch_size:
-                loaded.append(sample)
+            loaded.append(sample)
+        del loaded[cfg[f"{split}_dataloader"].batch_size :]
         collating = [_clock(lambda: loader.collate_fn(loaded))[0] for _ in range(5)]
     batch, training = loader.collate_fn(loaded), split == "train"
     preparing = [_clock(lambda: preprocessor(dict(batch), training))[0] for _ in range(5)]
@@ -109,10 +103,7 @@ def model_rate(cfg: Config, split: str = "train", repeats: int = 5) -> float:
 def loading_rate(parts: Sequence[Part], workers: int, cores: int) -> float:
     """Return the samples per second of a dataloader, limited only by its workers and the cores.
 
-    Args:
-        parts: Result of ``measure_loading``.
-        workers: Number of workers. 0 counts as one, since the main process loads the data.
-        cores: Number of cores.
+    No workers count as one, since the main process loads the data.
     """
     milliseconds = sum(part.milliseconds for part in parts if part.process == "worker")
     return 1000 * min(max(workers, 1), cores) / milliseconds
@@ -121,21 +112,17 @@ def loading_rate(parts: Sequence[Part], workers: int, cores: int) -> float:
 def suggest_workers(parts: Sequence[Part], model: float, cores: int) -> int | None:
     """Return the fewest workers that keep a model busy, or None if there are too few cores.
 
-    Args:
-        parts: Result of ``measure_loading``.
-        model: Samples per second of the model.
-        cores: Number of cores.
+    ``model`` is the number of samples per second of the model.
     """
     needed = max(1, ceil(RESERVE * model / loading_rate(parts, 1, cores)))
     return needed if needed <= cores else None
 
 
 def _build_loader(cfg: Config, split: str) -> DataLoader:
-    if not cfg.get(f"{split}_dataloader"):
-        raise ValueError(f"the config has no {split}_dataloader")
-    loader = Runner.build_dataloader(cfg[f"{split}_dataloader"])
-    if not len(loader.dataset):
-        raise ValueError(f"the dataset of {split}_dataloader is empty")
+    settings = cfg.get(f"{split}_dataloader")
+    loader = Runner.build_dataloader(settings) if settings else None
+    if not (loader and len(loader.dataset)):
+        raise ValueError(f"the config has no {split}_dataloader, or its dataset is empty")
     return loader
 
 
@@ -150,8 +137,7 @@ def _record_times(dataset: Dataset, times: dict[str, list[float]]) -> None:
 
         return call
 
-    pipelines = [getattr(inner, "pipeline", None) for inner in with_inner(dataset)]
-    pipelines = [pipeline for pipeline in pipelines if isinstance(pipeline, Compose)]
+    pipelines = [inner.pipeline for inner in with_inner(dataset) if hasattr(inner, "pipeline")]
     if not pipelines:
         raise ValueError(f"{type(dataset).__name__} has no pipeline of transforms to measure")
     for pipeline in pipelines:

@@ -1,13 +1,12 @@
 """Published sizes of the models in the configs."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(NamedTuple):
     """Row of a paper's table.
 
-    Args:
+    Attributes:
         source: Paper and table.
         macs: Multiply-accumulates of one view in 10^9 (the papers write FLOPs), if given.
         parameters: Number of parameters in 10^6, if given.
@@ -53,8 +52,8 @@ PUBLISHED: dict[str, Published] = {
     # per token and norm (0.2%). Its 52.2M and 257.8 with gates match no model that it describes
     # (docs/feature_fixation.md).
     "feature_fixation_linear_sthv2": _fixation(243.3, 51.7),
-    "feature_fixation_rival_linear_elu_sthv2": _fixation(243.3, 51.7),
-    "feature_fixation_rival_performer_sthv2": _fixation(250.6, 51.7),
-    "feature_fixation_rival_cosformer_sthv2": _fixation(250.6, 51.7),
-    "feature_fixation_rival_linformer_sthv2": _fixation(294.2, 53.5),
+    "feature_fixation_baseline_linear_elu_sthv2": _fixation(243.3, 51.7),
+    "feature_fixation_baseline_performer_sthv2": _fixation(250.6, 51.7),
+    "feature_fixation_baseline_cosformer_sthv2": _fixation(250.6, 51.7),
+    "feature_fixation_baseline_linformer_sthv2": _fixation(294.2, 53.5),
 }

@@ -15,14 +15,7 @@ def print_table(
     title: str = "",
     file: str | Path | None = None,
 ) -> None:
-    """Print a table, and write it to a csv file.
-
-    Args:
-        columns: Titles of the columns.
-        rows: Cells of the rows.
-        title: Title above the table.
-        file: csv file; its folder is created. None: no file.
-    """
+    """Print a table, and write it to a csv file (if any), whose folder is created."""
     rows, table = list(rows), Table(*columns, title=title)
     for row in rows:
         table.add_row(*row)

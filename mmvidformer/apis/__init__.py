@@ -3,13 +3,12 @@
 from mmvidformer.apis.capture import Capture
 from mmvidformer.apis.features import backbone_features, build_split, split_features
 from mmvidformer.apis.pipeline import FramePipeline, StreamFrame, VideoPipeline, normalize
-from mmvidformer.apis.predictions import Failure, Prediction, class_names, class_tasks
+from mmvidformer.apis.predictions import Prediction, class_names, class_tasks
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.apis.stream import StreamRecognizer
 
 __all__ = [
     "Capture",
-    "Failure",
     "FramePipeline",
     "Prediction",
     "Recognizer",

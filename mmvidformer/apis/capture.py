@@ -2,7 +2,6 @@
 
 import math
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,15 +32,14 @@ class Capture:
         if not self.is_camera and not Path(source).is_file():
             raise FileNotFoundError(f"video {source} does not exist, and is no camera index")
         self._reader = cv2.VideoCapture(int(source) if self.is_camera else str(source))
-        if not self._reader.isOpened():
-            if self.is_camera:
-                raise ConnectionError(f"camera {source} does not exist or is in use")
-            raise ValueError(f"OpenCV cannot read {source} as a video")
+        opened = self._reader.isOpened()
+        if self.is_camera and not opened:
+            raise ConnectionError(f"camera {source} does not exist or is in use")
         fps = self._reader.get(cv2.CAP_PROP_FPS)
         total = self._reader.get(cv2.CAP_PROP_FRAME_COUNT)
         known = math.isfinite(fps) and fps > 0
-        if not known and not self.is_camera:
-            raise ValueError(f"{source} states no frame rate (OpenCV reads {fps})")
+        if not self.is_camera and not (opened and known):
+            raise ValueError(f"OpenCV cannot read {source} as a video with a frame rate")
         self.fps = fps if known else 30.0
         self.total = int(total) if total > 0 and not self.is_camera else None
 
@@ -82,18 +80,9 @@ class Capture:
             raise ConnectionError(f"camera {self.source} stopped after {number} frames")
         if number == 0:
             raise ValueError(f"{self.source} has no frame that OpenCV can read")
-        if self.total is not None and number < self.total:
-            warnings.warn(
-                f"{self.source} ended after {number} of the {self.total} frames that it states",
-                stacklevel=2,
-            )
-
-    def close(self) -> None:
-        """Release the file or the camera."""
-        self._reader.release()
 
     def __enter__(self) -> "Capture":
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
+        self._reader.release()

@@ -34,10 +34,7 @@ def backbone_features(
         ValueError: If the model has another backbone.
     """
     if not hasattr(model.backbone, "forward_features"):
-        raise ValueError(
-            "features need the backbone ViViT, TimeSformer or FeatureFixationTransformer, got "
-            f"{type(model.backbone).__name__}"
-        )
+        raise ValueError(f"{type(model.backbone).__name__} is not a transformer with features")
     found = []
     for part in normalize(model, clips).split(batch_size):
         features = model.backbone.forward_features(part)[0] if tokens else model.backbone(part)
@@ -50,11 +47,7 @@ def backbone_features(
 def build_split(cfg: Config, split: str, most: int | None = None, seed: int = 0) -> Subset:
     """Build the dataset of a split, with one center view per video and no augmentation.
 
-    Args:
-        cfg: A recognition config.
-        split: ``'train'``, ``'val'`` or ``'test'``.
-        most: Number of videos to choose at random, if there are more.
-        seed: Seed of this choice.
+    If there are more videos than ``most``, that many are chosen at random.
 
     Raises:
         ValueError: If the config has no such split.
@@ -66,26 +59,16 @@ def build_split(cfg: Config, split: str, most: int | None = None, seed: int = 0)
     with config_scope(cfg):
         leaves = [DATASETS.build({**leaf, **changes}) for leaf in leaf_datasets(loader.dataset)]
     videos = ConcatDataset(leaves)
-    chosen = np.arange(len(videos))
+    chosen = range(len(videos))
     if most is not None and most < len(videos):
-        chosen = np.sort(np.random.default_rng(seed).choice(chosen, most, replace=False))
-    return Subset(videos, chosen.tolist())
+        chosen = np.sort(np.random.default_rng(seed).choice(chosen, most, replace=False)).tolist()
+    return Subset(videos, list(chosen))
 
 
 def split_features(
     model: nn.Module, videos: Subset, batch_size: int = 8, workers: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Features of the videos of a split.
-
-    Args:
-        model: See ``backbone_features``.
-        videos: Dataset of ``build_split``.
-        batch_size: Number of videos per batch.
-        workers: Number of dataloader workers.
-
-    Returns:
-        Features (N, D) and labels (N,), or (N, tasks).
-    """
+    """Features (N, D) of the videos of ``build_split``, and labels (N,) or (N, tasks)."""
     loader = DataLoader(videos, batch_size, num_workers=workers, collate_fn=pseudo_collate)
     values, labels = [], []
     for batch in tqdm(loader, unit="batch", disable=None):

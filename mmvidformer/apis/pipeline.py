@@ -32,13 +32,12 @@ def inference_transforms(cfg: Config, clips: int | None = None) -> list[dict]:
     Raises:
         ValueError: If the config has neither pipeline, or a number of clips cannot be set.
     """
-    splits = ("test", "val") if clips is None else ("val", "test")
-    loaders = (cfg.get(f"{split}_dataloader") or {} for split in splits)
-    found = (p for loader in loaders for p in pipelines(loader.get("dataset", {})))
-    pipeline = next(found, None)
-    if pipeline is None:
-        raise ValueError("the config has no pipeline in test_dataloader or val_dataloader")
-    holder = Config({"test_pipeline": deepcopy(list(pipeline))})
+    names = ["test_dataloader", "val_dataloader"]
+    loaders = (cfg.get(name) or {} for name in (names if clips is None else reversed(names)))
+    found = [p for loader in loaders for p in pipelines(loader.get("dataset", {}))]
+    if not found:
+        raise ValueError(f"the config has no pipeline in {' or '.join(names)}")
+    holder = Config({"test_pipeline": deepcopy(list(found[0]))})
     if clips is not None:
         set_views(holder, clips, 1)
     return holder.test_pipeline
@@ -64,12 +63,10 @@ class VideoPipeline:
     def __init__(self, cfg: Config, clips: int | None = None) -> None:
         transforms = inference_transforms(cfg, clips)
         names = [type_name(transform) for transform in transforms]
-        opening = [i for i, name in enumerate(names) if name.endswith("Init")]
-        decoding = [i for i, name in enumerate(names) if name.endswith("Decode")]
-        if len(opening) != 1 or len(decoding) != 1:
+        start = next((i for i, name in enumerate(names, 1) if name.endswith("Init")), None)
+        if start is None:
             raise ValueError(f"the test pipeline does not read video files: {', '.join(names)}")
         transforms[-1]["meta_keys"] = (*transforms[-1].get("meta_keys", ()), "frame_inds")
-        start = opening[0] + 1
         rest = transforms[start:]
         if "LimitToSegment" not in names:
             rest.insert(0, {"type": "mmvidformer.LimitToSegment"})
@@ -97,10 +94,8 @@ class VideoPipeline:
         sample = {"label": -1, "start_index": 0, "modality": "RGB"}
         if isinstance(source, np.ndarray):
             if source.ndim != 4 or source.shape[-1] != 3 or source.dtype != np.uint8:
-                raise ValueError(
-                    "an array must hold RGB frames (T, H, W, 3) of type uint8, got "
-                    f"{source.shape} of {source.dtype}"
-                )
+                found = f"{source.shape} of {source.dtype}"
+                raise ValueError(f"an array must be (T, H, W, 3) of type uint8, got {found}")
             sample.update(array=source, total_frames=len(source), avg_fps=fps)
         elif not Path(source).is_file():
             raise FileNotFoundError(f"video {source} does not exist")
@@ -185,16 +180,15 @@ class FramePipeline:
         with config_scope(cfg):
             transforms = Compose(inference_transforms(cfg)).transforms
         names = [type(transform).__name__ for transform in transforms]
-        decoders = [i for i, name in enumerate(names) if name.endswith("Decode")]
-        if not decoders or getattr(transforms[decoders[-1]], "feature_shape", None):
+        start = next((i for i, name in enumerate(names, 1) if name.endswith("Decode")), None)
+        if start is None or getattr(transforms[start - 1], "feature_shape", None):
             raise ValueError(f"the test pipeline does not decode images: {', '.join(names)}")
-        start = decoders[-1] + 1
         options = [vars(transform) for transform in transforms[:start]]
         sampler = next((o for o in options if o.get("time_step") or o.get("frame_interval")), None)
         if sampler is None:
             raise ValueError(
-                f"the test pipeline does not state how often to take a frame ({', '.join(names)}); "
-                "use ObserveFirst, ObserveBefore or SampleFrames"
+                "the test pipeline must have ObserveFirst, ObserveBefore or SampleFrames, got "
+                f"{', '.join(names)}"
             )
         self.frame_interval = sampler.get("frame_interval") or 1
         self.time_step = sampler.get("time_step")
@@ -231,9 +225,7 @@ class FramePipeline:
         """
         rate = self.rate(source.fps)
         if not source.is_camera and rate > source.fps + 1e-6:
-            raise ValueError(
-                f"{source.source} has {source.fps:g} frames per second, but the config takes "
-                f"{rate:g} per second"
-            )
+            have = f"{source.source} has {source.fps:g} frames per second"
+            raise ValueError(f"{have}, but the config takes {rate:g}")
         for number, seconds, pixels in source.frames(self.frame_interval, self.time_step):
             yield StreamFrame(number, seconds, self(pixels))

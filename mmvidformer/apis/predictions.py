@@ -52,10 +52,11 @@ class Prediction:
 
     def text(self, k: int = 5) -> str:
         """The k most likely classes of each task in a line, as ``'left 97%, up 2%'``."""
-        tops = {
-            t: ", ".join(f"{name} {p:.0%}" for _, name, p in self.top(k, t)) for t in self.scores
-        }
-        return "; ".join(top if len(tops) == 1 else f"{task}: {top}" for task, top in tops.items())
+        texts = []
+        for task in self.scores:
+            top = ", ".join(f"{name} {p:.0%}" for _, name, p in self.top(k, task))
+            texts.append(top if len(self.scores) == 1 else f"{task}: {top}")
+        return "; ".join(texts)
 
     def record(self, k: int = 5) -> dict:
         """``source``, ``seconds`` and the k most likely classes of each task, for JSON."""
@@ -70,44 +71,28 @@ class Prediction:
         return {"source": self.source, "seconds": seconds, "predictions": tops}
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A video that could not be read, and the error."""
-
-    source: str | None
-    error: Exception
-
-
 def to_prediction(
     scores: Mapping[str, Tensor],
     names: Mapping[str, Sequence[str]],
     average_clips: str | None = "score",
     **where: object,
 ) -> Prediction:
-    """Convert the scores of a head to a prediction.
+    """Convert scores (classes,) of a head, by task, to a prediction.
 
-    Args:
-        scores: Scores (classes,) by task; (views, classes) if ``average_clips`` is None.
-        names: Class names by task.
-        average_clips: How the head averages views: ``'score'``, ``'prob'`` or None.
-        **where: ``source``, ``seconds`` and ``ahead`` of the prediction.
+    ``average_clips`` is that of the head. If it is None, scores are (views, classes).
     """
-    scores = {task: value.detach().float().cpu() for task, value in scores.items()}
-    found = dict(scores)
-    if average_clips != "prob":
-        found = {task: value.softmax(dim=-1) for task, value in found.items()}
-    if average_clips is None:
-        found = {task: value.mean(dim=0) for task, value in found.items()}
-    arrays = ({task: value.numpy() for task, value in one.items()} for one in (scores, found))
-    return Prediction(*arrays, names, **where)
+    arrays, probabilities = {}, {}
+    for task, value in scores.items():
+        value = value.detach().float().cpu()
+        arrays[task] = value.numpy()
+        if average_clips != "prob":
+            value = value.softmax(dim=-1)
+        probabilities[task] = (value.mean(dim=0) if average_clips is None else value).numpy()
+    return Prediction(arrays, probabilities, names, **where)
 
 
 def class_tasks(cfg: Config) -> dict[str, int]:
-    """Number of classes of each task of a config's head; ``'class'`` if there is only one task.
-
-    Raises:
-        ValueError: If the config has no head that states its classes.
-    """
+    """Number of classes of each task of a config's head; ``'class'`` if there is only one task."""
     head = cfg.model.get("cls_head") or {}
     if not head.get("tasks") and not head.get("num_classes"):
         raise ValueError("the config's model must have a cls_head with num_classes or tasks")
@@ -169,14 +154,11 @@ def _read_file(file: str, tasks: Mapping[str, int]) -> tuple[str, list[str]]:
     with open(path, newline="", encoding="utf-8") as lines:
         if not path.endswith(".csv"):
             return task, lines.read().splitlines()
-        rows = csv.DictReader(lines, skipinitialspace=True)
-        columns = rows.fieldnames or ()
-        number, name = (next((c for c in known if c in columns), None) for known in (IDS, NAMES))
-        if number is None or name is None:
-            raise ValueError(
-                f"{path} must have a column of {IDS} and one of {NAMES}, got {columns}"
-            )
-        found = {int(row[number]): row[name].strip() for row in rows}
+        rows = list(csv.DictReader(lines, skipinitialspace=True))
+    number, name = (next((c for c in known if c in rows[0]), None) for known in (IDS, NAMES))
+    if number is None or name is None:
+        raise ValueError(f"{path} must have a column of {IDS} and one of {NAMES}")
+    found = {int(row[number]): row[name].strip() for row in rows}
     if sorted(found) != list(range(len(found))):
         raise ValueError(f"{path}: column {number!r} must number the classes from 0 without gaps")
     return task, [found[i] for i in range(len(found))]

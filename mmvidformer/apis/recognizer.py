@@ -8,16 +8,30 @@ import numpy as np
 import torch
 from mmaction.structures import ActionDataSample
 from mmengine.config import Config
+from torch import nn
 
 from mmvidformer.apis.pipeline import Source, VideoPipeline
-from mmvidformer.apis.predictions import (
-    Failure,
-    Prediction,
-    class_names,
-    class_tasks,
-    to_prediction,
-)
+from mmvidformer.apis.predictions import Prediction, class_names, class_tasks, to_prediction
 from mmvidformer.config import load_config
+
+
+def load_named(
+    config: str | Path | Config,
+    checkpoint: str | None,
+    device: str | torch.device,
+    names: Mapping[str, Sequence[str]] | Sequence[str] | None,
+) -> tuple[Config, dict[str, Sequence[str]], nn.Module]:
+    """Load a config, its class names by task and its model; see ``Recognizer``."""
+    from mmvidformer.engine.loading import load_recognizer  # loads MMAction2's models
+
+    cfg = config if isinstance(config, Config) else load_config(str(config))
+    names = class_names(class_tasks(cfg), names, cfg.get("class_names"))
+    return cfg, names, load_recognizer(cfg, checkpoint, device)
+
+
+def anticipates(model: nn.Module) -> bool:
+    """Whether a model predicts what comes next, as ``AnticipationHead`` does."""
+    return hasattr(model.cls_head, "logged_time")
 
 
 class Recognizer:
@@ -49,18 +63,9 @@ class Recognizer:
         names: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
         clips: int | None = None,
     ) -> None:
-        # Both load MMAction2's models.
-        from mmvidformer.engine.loading import load_recognizer
-        from mmvidformer.models.horst.heads import AnticipationHead
-
-        cfg = config if isinstance(config, Config) else load_config(str(config))
-        self.names = class_names(class_tasks(cfg), names, cfg.get("class_names"))
-        self.model = load_recognizer(cfg, checkpoint, device)
-        if isinstance(self.model.cls_head, AnticipationHead):
-            raise ValueError(
-                "an anticipation model predicts what comes next, not the class of a video; use "
-                "tools/demo_stream.py"
-            )
+        cfg, self.names, self.model = load_named(config, checkpoint, device, names)
+        if anticipates(self.model):
+            raise ValueError("the model predicts what comes next; use tools/demo_stream.py")
         self.pipeline = VideoPipeline(cfg, clips)
 
     def __call__(self, videos: Source | Iterable[Source]) -> Prediction | list[Prediction]:
@@ -79,16 +84,6 @@ class Recognizer:
         if not isinstance(videos, Source):
             return [self(video) for video in videos]
         return self._predict(self.pipeline.read(self.pipeline.open(videos)), source=_name(videos))
-
-    def each(self, videos: Iterable[Source]) -> Iterator[Prediction | Failure]:
-        """Classify videos as they come; for one that cannot be read, yield a ``Failure``."""
-        for video in videos:
-            try:
-                sample = self.pipeline.read(self.pipeline.open(video))
-            except (OSError, ValueError) as error:
-                yield Failure(_name(video), error)
-            else:
-                yield self._predict(sample, source=_name(video))
 
     def timeline(
         self,
@@ -113,14 +108,13 @@ class Recognizer:
             ValueError: If the video cannot be read, its frame rate is unknown, or the window or
                 the stride is not positive.
         """
-        opened = self.pipeline.open(video, fps)
+        opened, source = self.pipeline.open(video, fps), _name(video)
         fps = opened.get("avg_fps")
         if not fps:
-            raise ValueError(f"the frame rate of {_name(video) or 'the array'} is unknown, set fps")
+            raise ValueError(f"the frame rate of {source or 'the array'} is unknown, set fps")
         for first, last in list_windows(opened["total_frames"], fps, window, stride):
             sample = self.pipeline.read(opened, (first, last))
-            seconds = (first / fps, (last + 1) / fps)
-            yield self._predict(sample, source=_name(video), seconds=seconds)
+            yield self._predict(sample, source=source, seconds=(first / fps, (last + 1) / fps))
 
     def stream(
         self,
@@ -164,11 +158,7 @@ class Recognizer:
 def list_windows(
     frames: int, fps: float, window: float, stride: float | None = None
 ) -> list[tuple[int, int]]:
-    """First and last frame of each window of a video; the last window ends with the video.
-
-    Raises:
-        ValueError: If window, stride or fps is not positive.
-    """
+    """First and last frame of each window of a video; the last window ends with the video."""
     size, step = _in_frames(fps, window, stride)
     firsts = list(range(0, max(frames - size, 0) + 1, step))
     if firsts[-1] + size < frames:

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from mmvidformer.apis.capture import Capture
 from mmvidformer.apis.pipeline import FramePipeline, StreamFrame, normalize
-from mmvidformer.apis.predictions import class_names, class_tasks, to_prediction
-from mmvidformer.config import load_config
+from mmvidformer.apis.predictions import to_prediction
+from mmvidformer.apis.recognizer import anticipates, load_named
 
 
 class StreamRecognizer:
@@ -21,15 +21,13 @@ class StreamRecognizer:
 
     Args:
         config: A config, its file, or the name of a shipped config, such as ``'horst_ek100'``.
-        checkpoint: File or URL; None: initial weights.
-        device: Where the model runs.
-        names: Class names by task, or files of them (``class_names``); default: the config's
-            ``class_names``, or numbers.
+        checkpoint: See ``Recognizer``.
+        device: See ``Recognizer``.
+        names: See ``Recognizer``.
 
     Raises:
         FileNotFoundError: If the checkpoint does not exist.
-        ValueError: If the model is not recurrent or does not read frames, the weights do not fit
-            the model, or there are not as many names as classes.
+        ValueError: As ``Recognizer``, and if the model is not recurrent or does not read frames.
     """
 
     def __init__(
@@ -39,29 +37,15 @@ class StreamRecognizer:
         device: str | torch.device = "cpu",
         names: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
     ) -> None:
-        # Both load MMAction2's models.
-        from mmvidformer.engine.loading import load_recognizer
-        from mmvidformer.models.horst.heads import AnticipationHead
-
-        cfg = config if isinstance(config, Config) else load_config(str(config))
-        self.names = class_names(class_tasks(cfg), names, cfg.get("class_names"))
-        self.model = load_recognizer(cfg, checkpoint, device)
+        cfg, self.names, self.model = load_named(config, checkpoint, device, names)
         if not hasattr(self.model, "stream"):
-            raise ValueError(
-                "a stream needs a recurrent model, mmvidformer.RecurrentRecognizer (horst_* "
-                f"configs), got {cfg.model.type}"
-            )
+            raise ValueError(f"a stream needs a recurrent model (horst_*), got {cfg.model.type}")
         self.pipeline = FramePipeline(cfg)
-        head = self.model.cls_head
-        self._anticipates = isinstance(head, AnticipationHead)
         self._ahead: list[int] = []  # steps, for the classifier that names them
         if cfg.model.cls_head.get("classifier") == "unrolling":
-            self._ahead = list(range(head.times, 0, -1))
+            self._ahead = list(range(self.model.cls_head.times, 0, -1))
             if self.pipeline.time_step is None:
-                raise ValueError(
-                    "the unrolling classifier needs a test pipeline with ObserveBefore, whose "
-                    "time_step is the length of a step in seconds"
-                )
+                raise ValueError("unrolling needs a test pipeline with ObserveBefore")
 
     def __call__(
         self, source: Capture | Iterable[StreamFrame], restart: float | None = None
@@ -105,7 +89,7 @@ class StreamRecognizer:
 
     def _classify(self, output: tuple) -> dict[str, Tensor]:
         """Logits (times ahead, classes) of each task."""
-        if not self._anticipates:
+        if not anticipates(self.model):
             return {"class": self.model.cls_head(output)}
         if self._ahead:
             output = type(output)(*(x.expand(-1, len(self._ahead), -1, -1, -1) for x in output))

@@ -1,9 +1,9 @@
 """Repairs that make MMAction2 1.2 and MMEngine 0.10 work on a current Python stack.
 
 Each module is one repair. Its docstring describes what is broken upstream (project, version,
-symptom, reference), ``needed()`` returns whether the fault is present, and ``repair()`` fixes that
-fault and nothing else. ``tests/test_compat.py`` fails when the versions in ``constraints.txt`` no
-longer need a repair, so that it can be removed.
+symptom, reference). ``repair()`` fixes that fault and nothing else; if the fault depends on what is
+installed, ``needed()`` returns whether it is present. ``tests/test_compat.py`` fails when the
+versions in ``constraints.txt`` no longer need a repair, so that it can be removed.
 """
 
 from mmvidformer.compat import (
@@ -15,14 +15,12 @@ from mmvidformer.compat import (
     multimodal,
     noise,
     numpy_2,
-    setuptools_82,
     untrusted_checkpoints,
 )
 
 # In this order: first what MMEngine and MMAction2 need to be imported at all.
 REPAIRS = (
     noise,
-    setuptools_82,
     mmcv_version,
     drn,
     numpy_2,
@@ -37,5 +35,5 @@ REPAIRS = (
 def apply() -> None:
     """Run every repair whose fault is present."""
     for module in REPAIRS:
-        if module.needed():
+        if not hasattr(module, "needed") or module.needed():
             module.repair()

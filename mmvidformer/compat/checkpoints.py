@@ -16,11 +16,7 @@ _STATISTICS = ("min", "max", "mean", "current")
 
 
 def narrow_getattr(owner: type, name: str) -> Callable:
-    """Return a statistics method of ``HistoryBuffer``.
-
-    Raises:
-        PermissionError: For any other object or attribute.
-    """
+    """Return a statistics method of ``HistoryBuffer``; refuse anything else."""
     from mmengine.logging import HistoryBuffer
 
     if owner is not HistoryBuffer or name not in _STATISTICS:
@@ -29,11 +25,6 @@ def narrow_getattr(owner: type, name: str) -> Callable:
             "contains; it is refused, since loading it could run code"
         )
     return getattr(owner, name)
-
-
-def needed() -> bool:
-    """Whether ``torch.load`` uses ``weights_only=True`` by default (PyTorch 2.6 and newer)."""
-    return torch.__version__ >= (2, 6)
 
 
 def repair() -> None:

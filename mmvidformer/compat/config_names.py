@@ -20,17 +20,7 @@ def config_folder() -> Path:
     for folder in (ROOT / ".mim" / "configs", ROOT.parent / "configs"):
         if folder.is_dir():
             return folder
-    raise FileNotFoundError(
-        f"the configs of {PACKAGE} are neither in {ROOT / '.mim'} nor in {ROOT.parent}; "
-        "install the package from its wheel or with pip install -e"
-    )
-
-
-def needed() -> bool:
-    """Whether MMEngine does not know the package's name."""
-    from mmengine.config.utils import MODULE2PACKAGE
-
-    return PACKAGE not in MODULE2PACKAGE
+    raise FileNotFoundError(f"{ROOT} has no configs; install the wheel, or use pip install -e")
 
 
 def repair() -> None:

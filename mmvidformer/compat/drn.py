@@ -6,19 +6,14 @@ Symptom: ``import mmaction.models``, and with it every registry look-up, fails w
 
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
-
-from mmvidformer.compat.imports import read_source
 
 PACKAGE = "mmaction.models.localizers.drn"
 
 
 class DRN:
-    """Placeholder for the missing temporal grounding model.
-
-    Raises:
-        ImportError: When it is built.
-    """
+    """Placeholder for the missing temporal grounding model."""
 
     def __init__(self, *args, **kwargs) -> None:
         raise ImportError(
@@ -28,9 +23,9 @@ class DRN:
 
 
 def needed() -> bool:
-    """Whether MMAction2 is installed without the model."""
-    missing = not read_source("mmaction", "models/localizers/drn/drn.py")
-    return missing and find_spec("mmaction") is not None
+    """Whether the installed MMAction2 lacks the model."""
+    root = Path(find_spec("mmaction").origin).parent
+    return not (root / "models/localizers/drn").is_dir()
 
 
 def repair() -> None:

@@ -9,16 +9,20 @@ transformers.
 """
 
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 
-from mmvidformer.compat.imports import after_import, read_source
+from mmvidformer.compat.imports import after_import
 
 
 def needed() -> bool:
     """Whether transformers is installed without the function that MMAction2 imports from it."""
+    spec = find_spec("transformers")
+    if spec is None:
+        return False
     # transformers is not imported, since that takes seconds.
-    lost = "apply_chunking_to_forward" not in read_source("transformers", "modeling_utils.py")
-    return lost and None not in (find_spec("transformers"), find_spec("mmaction"))
+    source = Path(spec.origin).with_name("modeling_utils.py").read_text(encoding="utf-8")
+    return "apply_chunking_to_forward" not in source
 
 
 def _disable(dependency: ModuleType) -> None:

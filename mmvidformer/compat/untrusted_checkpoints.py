@@ -20,29 +20,13 @@ from mmvidformer.compat.imports import after_import
 
 
 def load_from_local(filename: str, map_location: str | torch.device | None = None) -> dict:
-    """Read a local checkpoint file in place of MMEngine's reader.
-
-    Args:
-        filename: PyTorch file, or ``.safetensors``.
-        map_location: See ``torch.load``; safetensors are loaded on the CPU.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If a safetensors file is damaged.
-    """
+    """Read a PyTorch or ``.safetensors`` file in place of MMEngine's reader."""
     path = Path(filename).expanduser()
     if not path.is_file():
         raise FileNotFoundError(f"there is no checkpoint {filename}")
     if path.suffix == ".safetensors":
         return {"state_dict": load_safetensors(path)}
     return torch.load(path, map_location=map_location, weights_only=True)
-
-
-def needed() -> bool:
-    """Whether the installed MMEngine is of the affected series."""
-    from mmengine.version import version_info
-
-    return tuple(version_info[:2]) == (0, 10)
 
 
 def repair() -> None:

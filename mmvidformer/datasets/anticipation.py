@@ -57,24 +57,22 @@ class AnticipationDataset(SegmentDataset):
     def load_data_list(self) -> list[dict]:
         """Read the csv files and skip what starts too early."""
         observers = [t for t in self.pipeline.transforms if isinstance(t, ObserveBefore)]
-        if len(observers) != 1:
-            raise ValueError(
-                "the pipeline of an AnticipationDataset must have one mmvidformer.ObserveBefore, "
-                f"got {len(observers)}: {self.pipeline}"
-            )
+        if not observers:
+            raise ValueError("the pipeline of an AnticipationDataset must have an ObserveBefore")
         pairs = read_actions(self.action_file)
         ids = {pair: action for action, pair in enumerate(pairs)}
         kept, discarded = [], []
         for segment in read_segments(self.ann_file):
-            label = self._label(segment.pop("label"), segment["where"], pairs, ids)
+            label = self._label(segment.pop("label"), segment["where"], ids)
             if observers[0].frames(segment["action_start"], FPS)[-1] < 1:
                 discarded.append({"narration_id": segment["narration_id"], "gt_label": label})
                 continue
-            kept.append(segment | self.files(segment, segment["where"]))
+            segment |= self.files(segment, segment["where"])
             if label is not None:
-                kept[-1]["label"] = label
+                segment["label"] = label
             if self.source != "video":
-                kept[-1]["avg_fps"] = self._frame_rate(segment)
+                segment["avg_fps"] = self._frame_rate(segment["video_id"], segment["where"])
+            kept.append(segment)
         if not kept:
             raise ValueError(f"{self.ann_file}: no frame precedes any segment")
         print_log(
@@ -86,28 +84,19 @@ class AnticipationDataset(SegmentDataset):
         self._metainfo.update(actions=pairs, discarded=discarded)
         return kept
 
-    def _label(
-        self, label: tuple[int, ...], where: str, pairs: list[tuple[int, int]], ids: dict
-    ) -> np.ndarray | None:
+    def _label(self, label: tuple[int, ...], where: str, ids: dict) -> np.ndarray | None:
         if not label:
             return None
-        verb, noun = label[:2]
-        action = label[2] if len(label) == 3 else ids.get((verb, noun))
-        if action is None:
+        pair, action = label[:2], ids.get(label[:2])
+        if action is None or label not in (pair, (*pair, action)):
             raise ValueError(
-                f"{where}: verb {verb} with noun {noun} is no action of {self.action_file}"
+                f"{where}: {self.action_file} has another action for verb {pair[0]} and noun "
+                f"{pair[1]}, or none; is it the list of the other EPIC-Kitchens?"
             )
-        checked = self.label((verb, noun, action), where)
-        if action >= len(pairs) or pairs[action] != (verb, noun):
-            raise ValueError(
-                f"{where}: action {action} is not verb {verb} with noun {noun} in "
-                f"{self.action_file}; is it the list of the other EPIC-Kitchens?"
-            )
-        return checked
+        return self.label((*pair, action), where)
 
-    def _frame_rate(self, segment: dict) -> float:
-        if not isinstance(self.fps, dict):
-            return self.fps
-        if segment["video_id"] not in self.fps:
-            raise ValueError(f"{segment['where']}: no frame rate of video {segment['video_id']}")
-        return self.fps[segment["video_id"]]
+    def _frame_rate(self, video: str, where: str) -> float:
+        rate = self.fps.get(video) if isinstance(self.fps, dict) else self.fps
+        if rate is None:
+            raise ValueError(f"{where}: no frame rate of video {video}")
+        return rate

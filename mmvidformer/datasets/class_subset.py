@@ -1,7 +1,6 @@
 """Some classes of a dataset of videos, such as Something-Something's 41 of early recognition."""
 
 import logging
-from collections.abc import Iterable
 from pathlib import Path
 
 from mmaction.datasets import VideoDataset
@@ -49,9 +48,14 @@ class ClassSubsetDataset(VideoDataset):
 
     def load_data_list(self) -> list[dict]:
         """Read the annotation file, keep the videos of the classes, and relabel them."""
-        labels = new_labels(self.class_file, self.label_map)
+        labels = self._new_labels()
         videos = super().load_data_list()
-        check_present(labels, (v["label"] for v in videos), self.class_file, self.ann_file)
+        absent = set(labels) - {video["label"] for video in videos}
+        if absent:
+            raise ValueError(
+                f"{self.ann_file} has no videos of the classes {sorted(absent)} of "
+                f"{self.class_file}; do the numbers in both files mean the same?"
+            )
         kept = [{**v, "label": labels[v["label"]]} for v in videos if v["label"] in labels]
         for unit, found in (("classes", len(labels)), ("clips", len(kept))):
             if self.expected[unit] not in (None, found):
@@ -63,46 +67,23 @@ class ClassSubsetDataset(VideoDataset):
                 )
         return kept
 
-
-def new_labels(class_file: str, label_map: str | None = None) -> dict[int, int]:
-    """Read the new label of each class that is kept; arguments as in ``ClassSubsetDataset``.
-
-    Raises:
-        ValueError: If the file has no class, lists one twice, or one that ``label_map`` lacks.
-    """
-    names: dict[str, int] = {}
-    if label_map is not None:
-        lines = Path(label_map).read_text(encoding="utf-8").splitlines()
-        names = {name.strip(): number for number, name in enumerate(lines)}
-    labels: dict[int, int] = {}
-    lines = Path(class_file).read_text(encoding="utf-8").splitlines()
-    for number, line in enumerate(map(str.strip, lines), start=1):
-        if not line:
-            continue
-        where = f"{class_file}, line {number}"
-        if not line.isdigit() and line not in names:
-            hint = f"not in {label_map}" if label_map else "not a number; for names give label_map"
-            raise ValueError(f"{where}: {line!r} is {hint}")
-        old = int(line) if line.isdigit() else names[line]
-        if old in labels:
-            raise ValueError(f"{where}: class {line!r} is listed twice")
-        labels[old] = len(labels)
-    if not labels:
-        raise ValueError(f"{class_file} lists no classes")
-    return labels
-
-
-def check_present(
-    kept: Iterable[int], found: Iterable[int], class_file: str, ann_file: str
-) -> None:
-    """Check that each class of ``class_file`` has a video in ``ann_file``.
-
-    Raises:
-        ValueError: If a class has none.
-    """
-    absent = set(kept) - set(found)
-    if absent:
-        raise ValueError(
-            f"{ann_file} has no videos of the classes {sorted(absent)} of {class_file}; do the "
-            "numbers in both files mean the same?"
-        )
+    def _new_labels(self) -> dict[int, int]:
+        """Read the new label of each class that is kept."""
+        names = Path(self.label_map).read_text("utf-8") if self.label_map else ""
+        names = [name.strip() for name in names.splitlines()]
+        labels: dict[int, int] = {}
+        lines = Path(self.class_file).read_text("utf-8").splitlines()
+        for number, line in enumerate(map(str.strip, lines), start=1):
+            if not line:
+                continue
+            where = f"{self.class_file}, line {number}"
+            if not line.isdigit() and line not in names:
+                hint = f"not in {self.label_map}" if names else "not a number; give label_map"
+                raise ValueError(f"{where}: {line!r} is {hint}")
+            old = int(line) if line.isdigit() else names.index(line)
+            if old in labels:
+                raise ValueError(f"{where}: class {line!r} is listed twice")
+            labels[old] = len(labels)
+        if not labels:
+            raise ValueError(f"{self.class_file} lists no classes")
+        return labels

@@ -1,18 +1,19 @@
 """Rows of csv files, with errors that name file, line and value."""
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 
-def read_rows(path: str | Path, *columns: str) -> Iterator[tuple[dict[str, str], str]]:
-    """Read a csv file with a header: each row, with its file and line for messages.
+def read_rows(
+    path: str | Path, *columns: str, header: Sequence[str] | None = None
+) -> Iterator[tuple[dict[str, str], str]]:
+    """Read a csv file: each row, with its file and line for messages.
 
-    Raises:
-        ValueError: If one of the columns is missing.
+    ``header`` is for files without one. Raises a ``ValueError`` if one of ``columns`` is missing.
     """
     with open(path, newline="", encoding="utf-8-sig") as file:
-        rows = csv.DictReader(file, skipinitialspace=True)
+        rows = csv.DictReader(file, header, skipinitialspace=True)
         missing = [name for name in columns if name not in (rows.fieldnames or ())]
         if missing:
             raise ValueError(f"{path} has no column {', '.join(missing)}, only {rows.fieldnames}")

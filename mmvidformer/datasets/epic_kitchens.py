@@ -1,6 +1,6 @@
 """EPIC-Kitchens-100 for action recognition, from its public csv files."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,32 +21,25 @@ SOURCES = {
 class SegmentDataset(BaseActionDataset):
     """Base of the datasets of EPIC-Kitchens' segments, which document its arguments."""
 
-    sources: Sequence[str] = tuple(SOURCES)
     tasks: Mapping[str, int] = {}  # and their numbers of classes
 
     def __init__(
         self,
-        ann_file: str,
-        pipeline: list[dict | Callable],
+        *args,
         data_prefix: Mapping[str, str],
         name: str | None = None,
         filename_tmpl: str = "frame_{:010}.jpg",
         num_classes: Sequence[int] | None = None,
-        test_mode: bool = False,
+        **kwargs: object,
     ) -> None:
-        if len(data_prefix) != 1 or not set(data_prefix) <= set(self.sources):
-            raise ValueError(f"data_prefix must have one of {self.sources}, got {data_prefix}")
+        if len(data_prefix) != 1 or not set(data_prefix) <= set(SOURCES):
+            raise ValueError(f"data_prefix must have one of {[*SOURCES]}, got {data_prefix}")
         (self.source,) = data_prefix
         self.name = SOURCES[self.source] if name is None else name
         self.filename_tmpl = filename_tmpl
-        super().__init__(
-            ann_file,
-            pipeline,
-            data_prefix=dict(data_prefix),
-            test_mode=test_mode,
-            num_classes=list(self.tasks.values() if num_classes is None else num_classes),
-            start_index=0 if self.source == "video" else 1,
-        )
+        kwargs["num_classes"] = list(num_classes or self.tasks.values())
+        kwargs["start_index"] = 0 if self.source == "video" else 1
+        super().__init__(*args, data_prefix=dict(data_prefix), **kwargs)
 
     def files(self, row: Mapping[str, str], where: str) -> dict[str, str]:
         """Return the keys that decoders need."""
@@ -80,17 +73,15 @@ class EpicKitchensDataset(SegmentDataset):
     Reads ``EPIC_100_train.csv`` and ``EPIC_100_validation.csv`` as published, with a header, and
     frames numbered from 1 at the video's own frame rate. The label is (noun, verb), the order of
     the outputs of ViViT's published head. For videos, put ``mmvidformer.LimitToSegment`` after
-    ``DecordInit``; for extracted frames use ``RawFrameDecode``.
+    ``DecordInit``; for extracted frames use ``RawFrameDecode`` or ``mmvidformer.LmdbDecode``.
 
     Args:
         ann_file: The csv file.
         pipeline: Transforms.
-        data_prefix: ``dict(video=folder)`` or ``dict(img=folder)``.
+        data_prefix: ``dict(video=folder)``, ``dict(img=folder)`` or ``dict(lmdb=path)``.
         name: Path of a video or of its folder of frames below the prefix, a template of the csv's
-            columns. Default: as in the official downloads,
-            ``'{participant_id}/videos/{video_id}.MP4'`` and
-            ``'{participant_id}/rgb_frames/{video_id}'``.
-        filename_tmpl: File names of frames.
+            columns. Default: as in the official downloads.
+        filename_tmpl: File names of frames; the keys of an LMDB start with ``'{video_id}_'``.
         num_classes: Numbers of nouns and verbs; larger labels raise an error. Default: 300 and 97.
         test_mode: Whether the data are for validation or test.
 
@@ -99,7 +90,6 @@ class EpicKitchensDataset(SegmentDataset):
             names file, line and value.
     """
 
-    sources = ("video", "img")
     tasks = {"noun_class": 300, "verb_class": 97}
 
     def load_data_list(self) -> list[dict]:
@@ -110,18 +100,17 @@ class EpicKitchensDataset(SegmentDataset):
         start, stop = (read_number(row, name, where) for name in ("start_frame", "stop_frame"))
         if not 1 <= start <= stop:
             raise ValueError(f"{where}: frames {start} to {stop} are not a segment")
-        segment = {
+        return {
             "narration_id": row["narration_id"],
             "label": self.label([read_number(row, name, where) for name in self.tasks], where),
             "where": where,
+            "segment": (start - 1, stop - 1),
+            "total_frames": stop - start + 1,
             **self.files(row, where),
         }
-        if self.source == "video":
-            return {**segment, "segment": (start - 1, stop - 1)}
-        return {**segment, "first_frame": start, "total_frames": stop - start + 1}
 
     def get_data_info(self, idx: int) -> dict:
         """Return the keys that the pipeline starts with."""
         info = super().get_data_info(idx)
-        info["start_index"] = info.get("first_frame", 0)
+        info["start_index"] = 0 if self.source == "video" else info["segment"][0] + 1
         return info

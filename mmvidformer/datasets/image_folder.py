@@ -10,8 +10,8 @@ from mmvidformer.registry import DATASETS
 class ImageFolderDataset(BaseActionDataset):
     """Images in ImageNet's layout, ``ROOT/CLASS/.../IMAGE``, to pretrain a backbone.
 
-    Each image is a clip of one frame, which MMAction2's ``ImageDecode`` reads and all transforms of
-    frames accept. Classes are the sorted folder names, as in torchvision's ``ImageFolder``.
+    Each image is a clip of one frame, which MMAction2's ``ImageDecode`` reads. Classes are the
+    sorted folder names, as in torchvision's ``ImageFolder``.
 
     Args:
         root: Folder of the classes' folders.
@@ -39,8 +39,7 @@ class ImageFolderDataset(BaseActionDataset):
         unknown = sorted(set(present) - set(numbers))
         if unknown:
             raise ValueError(f"{self.root} has classes that {self.classes_from} lacks: {unknown}")
-        found = make_dataset(
-            self.root, {name: numbers[name] for name in present}, extensions=IMG_EXTENSIONS
-        )
+        classes = {name: numbers[name] for name in present}
+        found = make_dataset(self.root, classes, extensions=IMG_EXTENSIONS)
         one_frame = {"clip_len": 1, "num_clips": 1, "frame_interval": 1, "total_frames": 1}
         return [{"filename": path, "label": label, **one_frame} for path, label in found]

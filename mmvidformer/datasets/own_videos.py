@@ -1,17 +1,16 @@
 """One's own labeled videos: found in folders or a csv file, split, and listed for MMAction2."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
 from mmvidformer.datasets.csv_rows import read_rows
-from mmvidformer.datasets.video_files import find_videos
 
 SPLITS = ("train", "val", "test")
 CLASSES = "classes.txt"
 FILES = (*(f"{split}.txt" for split in SPLITS), CLASSES)
+SUFFIXES = frozenset(".3gp .avi .flv .m4v .mkv .mov .mp4 .mpeg .mpg .ts .webm .wmv".split())
 
 
 @dataclass(frozen=True)
@@ -21,6 +20,28 @@ class LabeledVideo:
     path: Path
     label: str
     split: str | None = None
+
+
+def find_videos(folder: str | Path) -> tuple[list[Path], list[Path]]:
+    """Find the video files in a folder and its subfolders by their suffixes.
+
+    Files and folders whose names begin with a dot are skipped.
+
+    Returns:
+        Video files, and all other files, both sorted.
+
+    Raises:
+        NotADirectoryError: If there is no such folder.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise NotADirectoryError(f"there is no folder {folder}")
+    videos, others = [], []
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if path.is_file() and not hidden:
+            (videos if path.suffix.lower() in SUFFIXES else others).append(path)
+    return videos, others
 
 
 def read_class_folders(folder: str | Path) -> tuple[list[LabeledVideo], list[Path]]:
@@ -54,85 +75,57 @@ def read_class_folders(folder: str | Path) -> tuple[list[LabeledVideo], list[Pat
 def read_labels_csv(file: str | Path, root: str | Path | None = None) -> list[LabeledVideo]:
     """Read a csv file with a header and the columns ``path``, ``label`` and optionally ``split``.
 
-    Args:
-        file: The csv file.
-        root: Folder that the paths are relative to. Default: that of the file.
+    Paths are relative to ``root``, by default the folder of the file.
 
     Raises:
-        ValueError: If a column is missing, a cell is empty, a split is unknown, a video is listed
-            under two classes, or there are no rows.
+        ValueError: If a column is missing, a cell is empty, or a split is unknown.
     """
     root = Path(file).parent if root is None else Path(root)
-    videos: dict[Path, LabeledVideo] = {}
+    videos = []
     for row, where in read_rows(file, "path", "label"):
         path, label, split = ((row.get(k) or "").strip() for k in ("path", "label", "split"))
         if not path or not label:
             raise ValueError(f"{where}: path or label is empty")
         if split not in ("", *SPLITS):
             raise ValueError(f"{where}: split must be one of {SPLITS}, got {split!r}")
-        video = LabeledVideo(root / path, label, split or None)
-        known = videos.setdefault(video.path, video)
-        if known != video:
-            raise ValueError(
-                f"{where}: {path} has label {label!r} and split {video.split}, but "
-                f"{known.label!r} and {known.split} in a line before"
-            )
-    if not videos:
-        raise ValueError(f"{file} lists no videos")
-    return list(videos.values())
+        videos.append(LabeledVideo(root / path, label, split or None))
+    return list(dict.fromkeys(videos))
 
 
 def split_videos(
     videos: Sequence[LabeledVideo], val: float = 0.15, test: float = 0.15, seed: int = 0
 ) -> list[LabeledVideo]:
-    """Assign a split to each video that has none, class by class.
+    """Assign a split to each video, class by class, unless they have one.
 
     The shares ``val`` and ``test`` of each class are drawn, rounded, at least one video each. Of a
     class of two videos one is for training and one for validation; a single video is for training.
     The draw of a class does not depend on other classes.
 
-    Args:
-        videos: Of each class, all or none have a split already.
-        val: Share for validation, 0 for none.
-        test: Share for testing, 0 for none.
-        seed: Random seed.
-
     Raises:
-        ValueError: If the shares leave nothing for training, or a class has videos with and without
-            a split.
+        ValueError: If the shares leave nothing for training, or only some videos have a split.
     """
     if min(val, test) < 0 or val + test >= 1:
         raise ValueError(f"val and test must be 0 or more and below 1 together, got {val}, {test}")
-    by_class = defaultdict(list)
-    for video in videos:
-        by_class[video.label].append(video)
+    videos = sorted(videos, key=lambda video: str(video.path))
+    given = sum(video.split is not None for video in videos)
+    if given == len(videos):
+        return videos
+    if given:
+        raise ValueError(f"{given} of {len(videos)} videos have a split; all or none must have one")
     done = []
-    for label, members in sorted(by_class.items()):
-        given = [video for video in members if video.split]
-        if given and len(given) < len(members):
-            raise ValueError(
-                f"{len(given)} of {len(members)} videos of class {label!r} have a split; "
-                "all or none must have one"
-            )
-        members.sort(key=lambda video: str(video.path))
-        if not given:
-            Random(f"{seed}/{label}").shuffle(members)
-            sizes = split_sizes(len(members), val, test)
-            names = [name for name, size in zip(SPLITS, sizes, strict=True) for _ in range(size)]
-            members = [replace(v, split=name) for v, name in zip(members, names, strict=True)]
-        done += members
+    for label in sorted({video.label for video in videos}):
+        members = [video for video in videos if video.label == label]
+        Random(f"{seed}/{label}").shuffle(members)
+        sizes = split_sizes(len(members), val, test)
+        names = [name for name, size in zip(SPLITS, sizes, strict=True) for _ in range(size)]
+        done += [replace(v, split=name) for v, name in zip(members, names, strict=True)]
     return sorted(done, key=lambda video: str(video.path))
 
 
 def split_sizes(count: int, val: float, test: float) -> tuple[int, int, int]:
     """Divide a class of ``count`` videos into training, validation and test videos."""
-    for_val = max(1, round(count * val)) if val and count >= 2 else 0
-    for_test = max(1, round(count * test)) if test and count >= 2 + (val > 0) else 0
-    while for_val + for_test >= count > 1:
-        if for_test >= for_val:
-            for_test -= 1
-        else:
-            for_val -= 1
+    for_val = min(max(1, round(count * val)), count - 1) if val else 0
+    for_test = min(max(1, round(count * test)), count - 1 - for_val) if test else 0
     return count - for_val - for_test, for_val, for_test
 
 
@@ -162,12 +155,7 @@ def write_lists(
 
     A line is a path and the number of a class, for MMAction2's ``VideoDataset``. If a path has a
     blank they are separated by a tab (``delimiter``), else by a blank. Paths are relative to the
-    folder if all videos are inside it, else absolute.
-
-    Args:
-        videos: Videos with splits.
-        folder: Folder to write to. Created if it does not exist.
-        force: Whether to overwrite lists.
+    folder if all videos are inside it, else absolute. ``force`` overwrites lists.
 
     Raises:
         FileExistsError: If there are lists, and not ``force``.
@@ -178,9 +166,8 @@ def write_lists(
     if found and not force:
         raise FileExistsError(f"{root} has {', '.join(found)} already; --force overwrites them")
     paths = [video.path.absolute() for video in videos]
-    if all(path.is_relative_to(root) for path in paths):
-        paths = [path.relative_to(root) for path in paths]
-    names = [path.as_posix() for path in paths]
+    inside = all(path.is_relative_to(root) for path in paths)
+    names = [(path.relative_to(root) if inside else path).as_posix() for path in paths]
     classes = sorted({video.label for video in videos})
     for name in (*names, *classes):
         if name != name.strip() or len(name.splitlines()) != 1 or "\t" in name:
@@ -190,15 +177,15 @@ def write_lists(
             )
     delimiter = "\t" if any(" " in name for name in names) else " "
     numbers = {name: number for number, name in enumerate(classes)}
-    lines: dict[str, list[str]] = {split: [] for split in SPLITS}
+    lines: dict[str, list[str]] = {name: [] for name in FILES}
     for video, name in zip(videos, names, strict=True):
-        lines[video.split].append(f"{name}{delimiter}{numbers[video.label]}\n")
-    if not lines["train"]:
+        lines[f"{video.split}.txt"].append(f"{name}{delimiter}{numbers[video.label]}\n")
+    if not lines["train.txt"]:
         raise ValueError("no video is for training")
-    lines[Path(CLASSES).stem] = [f"{name}\n" for name in classes]
+    lines[CLASSES] = [f"{name}\n" for name in classes]
     root.mkdir(parents=True, exist_ok=True)
-    for stem, text in lines.items():
-        (root / f"{stem}.txt").write_text("".join(text), encoding="utf-8")
+    for name, text in lines.items():
+        (root / name).write_text("".join(text), encoding="utf-8")
     return read_lists(root)
 
 
@@ -215,23 +202,19 @@ def read_lists(folder: str | Path) -> VideoLists:
             raise FileNotFoundError(
                 f"{root / name} does not exist; tools/data/make_annotations.py writes the lists"
             )
-    lines: dict[str, list[str]] = dict.fromkeys(FILES, [])
-    for name in FILES:
-        if (root / name).is_file():
-            lines[name] = (root / name).read_text(encoding="utf-8").splitlines()
-    classes = tuple(lines.pop(CLASSES))
-    delimiter = "\t" if "\t" in "".join(map("".join, lines.values())) else " "
-    prefix = ""
-    for file, entries in lines.items():
+    texts = [(root / name).read_text("utf-8") if (root / name).is_file() else "" for name in FILES]
+    *lists, classes = (text.splitlines() for text in texts)
+    delimiter, prefix = "\t" if "\t" in "".join(texts[:-1]) else " ", ""
+    for split, entries in zip(SPLITS, lists, strict=True):
         for number, line in enumerate(entries, start=1):
             path, *label = line.strip().split(delimiter)
             if not Path(path).is_absolute():
                 prefix = str(root)
             if len(label) != 1 or not label[0].isdigit() or int(label[0]) >= len(classes):
                 raise ValueError(
-                    f"{root / file}, line {number}: expected a path, "
+                    f"{root / split}.txt, line {number}: expected a path, "
                     f"{'a blank' if delimiter == ' ' else 'a tab'} and a class from 0 to "
                     f"{len(classes) - 1}, got {line!r}"
                 )
-    counts = {Path(file).stem: len(entries) for file, entries in lines.items()}
-    return VideoLists(root, classes, counts, delimiter, prefix)
+    counts = dict(zip(SPLITS, map(len, lists), strict=True))
+    return VideoLists(root, tuple(classes), counts, delimiter, prefix)

@@ -1,1 +1,1 @@
-"""Launching, checkpoints, preflight and optimisation of runs; import from the modules."""
+"""Launching, checkpoints, preflight and optimization of runs; import from the modules."""

@@ -1,13 +1,11 @@
 """The policy for bad videos in a run."""
 
 import csv
-import logging
 from math import ceil
 from pathlib import Path
 
 from mmengine.dist import all_gather_object, get_world_size, is_main_process
 from mmengine.hooks import Hook
-from mmengine.logging import print_log
 from mmengine.runner import Runner
 from torch.utils.data import DataLoader
 
@@ -24,12 +22,11 @@ class BadVideoHook(Hook):
 
     Wraps the dataset of each dataloader in ``mmvidformer.SafeDataset`` when it is first used, so
     that the config keeps its schema. Dataloaders whose config has a ``SafeDataset`` keep that.
-    Metrics of validation and test count bad videos as wrong, and are also given without them
-    (``mmvidformer.evaluation.BadVideoEvaluator``).
+    Metrics count bad videos as wrong, and are also given without them (``BadVideoEvaluator``).
 
-    After each epoch ranks share what they found. Bad samples are listed in the work dir, in
-    ``bad_videos_train.csv``, ``bad_videos_val.csv`` and ``bad_videos_test.csv`` (sample, path,
-    reason), and if there are more than ``max_bad_share`` over all ranks, the run ends.
+    After each epoch ranks share what they found. Bad samples are listed in
+    ``bad_videos_{train,val,test}.csv`` in the work dir, and if there are more than
+    ``max_bad_share`` over all ranks, the run ends.
 
     Args:
         on_bad_video: ``'resample'`` or ``'raise'``, as in ``SafeDataset``.
@@ -92,7 +89,7 @@ class BadVideoHook(Hook):
                 writer.writerow(["sample", "path", "reason"])
                 writer.writerows(sorted(found))
             message = f"{len(found)} of {len(loader.dataset)} samples in {mode} are bad so far"
-            print_log(f"{message}; see {path}", logger="current", level=logging.WARNING)
+            runner.logger.warning(f"{message}; see {path}")
         for dataset in _guarded(loader):
             dataset.check_share(len(dataset.bad_samples.known()), len(dataset))
 

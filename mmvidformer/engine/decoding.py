@@ -34,15 +34,12 @@ def _replace(part: object, backend: str) -> bool:
         return False
     name = type_name(part)
     if name in _OPEN:
-        old = {key: value for key, value in part.items() if key not in ("type", "backend")}
-        part.clear()
         part.update(type="mmvidformer.VideoInit", backend=backend)
-        part["num_threads"] = old.pop("num_threads", 1)
-        store, backend_args = old.pop("io_backend", "disk"), old.pop("backend_args", None)
-        if store != "disk":
-            backend_args = dict(backend=store, **old)
-        if backend_args is not None:
-            part["backend_args"] = backend_args
+        part.setdefault("num_threads", 1)
+        if (store := part.pop("io_backend", "disk")) != "disk":  # other arguments belong to it
+            own = ("type", "backend", "num_threads")
+            options = {key: part.pop(key) for key in [*part] if key not in own}
+            part["backend_args"] = dict(backend=store, **options)
         return True
     if name in _DECODE:
         part.clear()

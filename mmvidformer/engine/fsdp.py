@@ -17,6 +17,7 @@ from mmengine.device import get_device
 from mmengine.dist import barrier, get_world_size, is_main_process
 from mmengine.optim import BaseOptimWrapper
 from mmengine.runner import FlexibleRunner
+from mmengine.utils import apply_to
 from torch import nn
 from torch.distributed._shard.sharded_tensor import ShardedTensor
 from torch.distributed.fsdp import (
@@ -88,23 +89,21 @@ class BlockFSDPStrategy(FSDPStrategy):
             (Path(filename) / NOTE).unlink(missing_ok=True)
         barrier()
         full, self.state_dict_type = self.state_dict_type, StateDictType.SHARDED_STATE_DICT
-        try:
-            with FullyShardedDataParallel.state_dict_type(
-                self.model,
-                self.state_dict_type,
-                ShardedStateDictConfig(offload_to_cpu=True),
-                ShardedOptimStateDictConfig(offload_to_cpu=True),
-            ):
-                super().save_checkpoint(filename, **kwargs)
-        finally:
-            self.state_dict_type = full
+        with FullyShardedDataParallel.state_dict_type(
+            self.model,
+            self.state_dict_type,
+            ShardedStateDictConfig(offload_to_cpu=True),
+            ShardedOptimStateDictConfig(offload_to_cpu=True),
+        ):
+            super().save_checkpoint(filename, **kwargs)
+        self.state_dict_type = full
         barrier()
         if is_main_process():
             mark_complete(filename, get_world_size())
 
     def model_state_dict(self) -> dict:
         """Return the state of the model, in full or the shards of this rank."""
-        return to_plain(super().model_state_dict())
+        return _to_plain(super().model_state_dict())
 
     def optim_state_dict(self) -> dict:
         """Return the state of the optimizer, in full or the shards of this rank.
@@ -114,19 +113,16 @@ class BlockFSDPStrategy(FSDPStrategy):
         second). On a CPU they are therefore gathered one name at a time.
         """
         if get_device() != "cpu":
-            return to_plain(super().optim_state_dict())
+            return _to_plain(super().optim_state_dict())
         local = self.optim_wrapper.state_dict()
         names = {name for state in local["state"].values() for name in state}
         gathered: dict = {}
         for name in sorted(names) or [None]:
-            part = {
-                key: {name: state[name]} for key, state in local["state"].items() if name in state
-            }
+            part = {key: {name: s[name]} for key, s in local["state"].items() if name in s}
             full = FullyShardedDataParallel.optim_state_dict(
                 self.model, self.optim_wrapper, optim_state_dict={**local, "state": part}
             )
-            full = copy.deepcopy(to_plain(full))
-            for key, state in full.get("state", {}).items():
+            for key, state in copy.deepcopy(_to_plain(full)).get("state", {}).items():
                 gathered.setdefault(key, {}).update(state)
         return {**full, "state": gathered} if full else full
 
@@ -173,16 +169,14 @@ class ShardedRunner(FlexibleRunner):
         super().call_hook(fn_name, **kwargs)
 
 
-def to_plain(tree: object) -> object:
-    """Replace sharded tensors, anywhere in dicts and lists, by this rank's parts of them."""
-    if isinstance(tree, ShardedTensor):
-        parts = [(list(s.metadata.shard_offsets), s.tensor.cpu()) for s in tree.local_shards()]
-        return {SIZE: list(tree.size()), PARTS: parts}
-    if isinstance(tree, dict):
-        return {key: to_plain(value) for key, value in tree.items()}
-    if isinstance(tree, list | tuple):
-        return type(tree)(to_plain(value) for value in tree)
-    return tree
+def _to_plain(tree: dict) -> dict:
+    """Replace sharded tensors by this rank's parts of them."""
+
+    def local(tensor: ShardedTensor) -> dict:
+        parts = [(list(s.metadata.shard_offsets), s.tensor.cpu()) for s in tensor.local_shards()]
+        return {SIZE: list(tensor.size()), PARTS: parts}
+
+    return apply_to(tree, lambda leaf: isinstance(leaf, ShardedTensor), local)
 
 
 def use_fsdp(cfg: Config) -> None:

@@ -27,6 +27,12 @@ if TYPE_CHECKING:  # takes seconds to import, and few tools need it
 
 Result = TypeVar("Result")
 
+# Default hooks that MMEngine adds itself, unless they are None.
+MMENGINE_HOOKS = (
+    *("runtime_info", "timer", "sampler_seed"),
+    *("logger", "param_scheduler", "checkpoint"),
+)
+
 # What mistakes in arguments, configs and files raise before a runner runs.
 MISTAKES = (OSError, ValueError, KeyError, ImportError, NotImplementedError, pickle.PickleError)
 
@@ -114,12 +120,9 @@ def _override(text: str) -> str:
 def add_model_arguments(
     parser: ArgumentParser, checkpoint: bool = True, device: bool = True
 ) -> None:
-    """Add the arguments that name a model: config, checkpoint, ``--device``, ``--cfg-options``.
+    """Add config, ``--cfg-options``, and checkpoint and ``--device`` if wanted.
 
-    Args:
-        parser: Parser of a tool.
-        checkpoint: Whether the tool reads a checkpoint.
-        device: Whether the user chooses the device. Runners choose it themselves.
+    Runners choose the device themselves.
     """
     parser.add_argument("config", help="config file, or name of a shipped config")
     if checkpoint:
@@ -171,40 +174,34 @@ def share_cores(cfg: Config) -> None:
     """Leave cores to the dataloader workers if a single process trains or tests.
 
     PyTorch starts a thread per core, and at the end of every operator all threads wait for the
-    slowest one. With workers on the same cores one thread is always late, so that on few cores
-    more threads make a step slower. Up to half of the cores are left to the workers of the largest
-    dataloader. ``OMP_NUM_THREADS`` takes precedence; with a launcher the scripts set it. (MMEngine
-    switches OpenCV's threads off, and PyTorch gives each worker a single thread.)
+    slowest one, which is always late if workers use the same cores. Up to half of the cores are
+    left to the workers of the largest dataloader. ``OMP_NUM_THREADS`` takes precedence; with a
+    launcher the scripts set it.
     """
     if cfg.launcher != "none" or "OMP_NUM_THREADS" in os.environ:
         return
     loaders = (cfg.get(f"{split}_dataloader") or {} for split in ("train", "val", "test"))
     workers = max(loader.get("num_workers", 0) for loader in loaders)
     if workers:
-        torch.set_num_threads(max(1, _cores() - min(workers, _cores() // 2)))
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # Linux: the cores that the process may use
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        cores = torch.get_num_threads()
+        torch.set_num_threads(max(1, cores - min(workers, cores // 2)))
 
 
 def build_runner(cfg: Config) -> "Runner":
     """Build the runner of ``cfg`` (its ``runner_type``, or MMEngine's ``Runner``).
 
     Dataloaders without workers lose the settings of workers, which PyTorch refuses there. Default
-    hooks that are None are removed, since MMEngine removes only its own. For several processes
-    without an accelerator, MMEngine's data-parallel wrapper is told to leave the parameters on the
-    CPU.
+    hooks that are None are removed, since MMEngine removes only its own. Several processes without
+    an accelerator keep the parameters on the CPU.
     """
     share_cores(cfg)
     for split in ("train", "val", "test"):
         loader = cfg.get(f"{split}_dataloader")
         if loader and loader.get("num_workers") == 0:
             loader.update(persistent_workers=False, timeout=0)
-    for name in [name for name, hook in (cfg.get("default_hooks") or {}).items() if hook is None]:
-        del cfg.default_hooks[name]
+    for name, hook in [*(cfg.get("default_hooks") or {}).items()]:
+        if hook is None and name not in MMENGINE_HOOKS:
+            del cfg.default_hooks[name]
     if cfg.launcher != "none" and get_device() == "cpu":
         wrapper = cfg.get("model_wrapper_cfg") or dict(
             type="MMDistributedDataParallel",
@@ -217,9 +214,7 @@ def build_runner(cfg: Config) -> "Runner":
 
 
 @contextmanager
-def launched(
-    cfg: Config, checks: Sequence[str] | None = None, resume: str | None = None
-) -> Iterator["Runner"]:
+def launched(cfg: Config, checks: Sequence[str], resume: str | None = None) -> Iterator["Runner"]:
     """Join the processes, check the setup, build the runner, and leave the group at the end.
 
     The main process finds the checkpoint to resume from and checks the setup for all processes,
@@ -228,7 +223,7 @@ def launched(
     Args:
         cfg: Complete config.
         checks: Dataloaders to check (``'train'``, ``'val'``, ``'test'``); empty for no checks at
-            all. By default only the config's ``PreflightHook`` checks, if there is one.
+            all.
         resume: Checkpoint to resume from, or ``'auto'`` for the last complete one in the work dir
             if there is one.
 
@@ -252,9 +247,8 @@ def launched(
         runner = build_runner(cfg)
         hook = next((one for one in runner.hooks if isinstance(one, PreflightHook)), None)
         if hook is None:
-            runner.register_hook(hook := PreflightHook(data=False))
-        if checks is not None:
-            hook.data, hook.weights = False, bool(checks)
+            runner.register_hook(hook := PreflightHook())
+        hook.data, hook.weights = False, bool(checks)
         try:
             yield runner
         except Exception as error:

@@ -10,7 +10,6 @@ from typing import Literal
 import torch
 from mmengine.config import Config
 from mmengine.runner import CheckpointLoader
-from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
@@ -53,12 +52,8 @@ class Fit:
         Evaluating and resuming need an exact fit, features an exact fit except for the head. To
         start training, half of the tensors of the backbone are enough.
 
-        Args:
-            source: File or address of the weights, for the message.
-            purpose: What the weights are needed for.
-
         Raises:
-            WrongWeights: If they are not. The message has counts and the first names.
+            WrongWeights: If they are not. The message names ``source``, their file or address.
         """
         wrong = self.misfits()
         if purpose == "features":
@@ -79,7 +74,7 @@ class Fit:
             "unexpected": self.unexpected,
             "of another shape": tuple(self.reshaped.values()),
         }
-        return "; ".join(f"{len(v)} {what} ({some(v)})" for what, v in parts.items() if v)
+        return "; ".join(f"{len(v)} {what} ({_some(v)})" for what, v in parts.items() if v)
 
 
 def load_recognizer(
@@ -92,9 +87,6 @@ def load_recognizer(
         checkpoint: File or address of the weights; None for initial weights.
         device: Device of the model.
         head: Whether the weights of the head must fit too.
-
-    Returns:
-        The model in evaluation mode.
 
     Raises:
         FileNotFoundError: If the file does not exist.
@@ -139,12 +131,8 @@ def read_checkpoint(source: str, device: str = "cpu") -> dict:
     if source.endswith(CONFIG_SUFFIXES):
         raise ValueError(f"{source} is a config, not a checkpoint; the config comes first")
     try:
-        if source.endswith(".safetensors") and device == "meta":
-            with safe_open(source, "pt") as file:
-                shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}
-            return {name: torch.empty(shape, device="meta") for name, shape in shapes.items()}
         content = CheckpointLoader.load_checkpoint(source, map_location=device, logger="silent")
-    except (EOFError, RuntimeError, SafetensorError) as error:
+    except (EOFError, RuntimeError) as error:
         reason = str(error).partition("\n")[0] or "it ends too early"
         raise ValueError(f"{source} is damaged: {reason}") from error
     if not isinstance(content, Mapping) or not isinstance(_state(content), Mapping):
@@ -153,15 +141,10 @@ def read_checkpoint(source: str, device: str = "cpu") -> dict:
 
 
 def load_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
-    """Load the tensors of a checkpoint that fit a model.
+    """Load the tensors of a checkpoint that fit a model, and return how it fits.
 
-    Args:
-        model: Any module.
-        checkpoint: State dict, or a dictionary that holds one as ``state_dict``. A leading
-            ``module.`` of names is ignored.
-
-    Returns:
-        What was loaded, and what does not fit.
+    The checkpoint is a state dict, or holds one as ``state_dict``. A leading ``module.`` of names
+    is ignored.
     """
     own = model.state_dict()
     state = _state(checkpoint).items()
@@ -198,10 +181,8 @@ def compare_weights(meta_model: nn.Module, checkpoint: Mapping[str, object]) -> 
         logging.disable(disabled)
 
 
-def some(names: Sequence[str], most: int = 3) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _state(checkpoint: Mapping) -> object:

@@ -22,15 +22,25 @@ def join_processes(cfg: Config) -> None:
     """Join the processes that ``cfg.launcher`` started into a group, before the runner is built.
 
     On a machine without an accelerator the backend is gloo; MMEngine 0.10 selects a GPU whatever
-    the backend. ``cfg.env_cfg.dist_cfg`` has the backend and the timeout in seconds. There is
-    nothing to do for the launcher ``'none'``, or if there is a group already.
+    the backend. ``cfg.env_cfg.dist_cfg`` has the backend and the timeout in seconds. The launcher
+    ``'none'`` needs no group.
 
     Raises:
         KeyError: If a variable that the launcher should have set is missing.
     """
     if cfg.launcher == "none" or distributed.is_initialized():
         return
-    _read_launcher(cfg.launcher)
+    for name, source in zip(LAUNCHERS["pytorch"], LAUNCHERS[cfg.launcher], strict=True):
+        if source not in os.environ:
+            raise KeyError(
+                f"launcher {cfg.launcher!r} should have set {source}; start the processes with "
+                "tools/dist_*.sh (pytorch), tools/slurm_*.sh (slurm) or mpirun (mpi)"
+            )
+        os.environ[name] = os.environ[source]
+    os.environ.setdefault("MASTER_PORT", "29500")
+    if cfg.launcher == "slurm" and "MASTER_ADDR" not in os.environ:
+        nodes = ["scontrol", "show", "hostnames", os.environ["SLURM_NODELIST"]]
+        os.environ["MASTER_ADDR"] = subprocess.check_output(nodes, text=True).split()[0]
     settings = cfg.get("env_cfg") or {}
     options = settings.get("dist_cfg") or {}
     # Before a group, or ``init_dist`` sets another start method.
@@ -40,22 +50,3 @@ def join_processes(cfg: Config) -> None:
         distributed.init_process_group("gloo", timeout=timeout)
     else:
         init_dist("pytorch", **options)
-
-
-def _read_launcher(launcher: str) -> None:
-    """Set the variables of PyTorch's launcher from those of another launcher."""
-    for name, source in zip(LAUNCHERS["pytorch"], LAUNCHERS[launcher], strict=True):
-        if source not in os.environ:
-            raise KeyError(
-                f"launcher {launcher!r} should have set {source}; start the processes with "
-                "tools/dist_*.sh (pytorch), tools/slurm_*.sh (slurm) or mpirun (mpi)"
-            )
-        os.environ[name] = os.environ[source]
-    os.environ.setdefault("MASTER_PORT", "29500")
-    if "MASTER_ADDR" in os.environ:
-        return
-    if launcher != "slurm":
-        raise KeyError("MASTER_ADDR is not set; it is the address of the first node")
-    nodes = ["scontrol", "show", "hostnames", os.environ["SLURM_NODELIST"]]
-    listed = subprocess.run(nodes, check=True, capture_output=True, text=True).stdout
-    os.environ["MASTER_ADDR"] = listed.splitlines()[0]

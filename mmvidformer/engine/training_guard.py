@@ -2,14 +2,14 @@
 
 import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from mmengine.device import get_device
 from mmengine.dist import all_gather_object, barrier, get_rank
-from mmengine.hooks import CheckpointHook, EMAHook, Hook
+from mmengine.hooks import CheckpointHook, Hook
 from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
 from torch import Tensor, distributed
@@ -20,16 +20,8 @@ from mmvidformer.registry import HOOKS
 
 # Where datasets keep what a sample was read from.
 FILE_KEYS = ("filename", "frame_dir", "video_id")
-
-
-class _Step(NamedTuple):
-    """A step of this rank, and the flags that all ranks share about it."""
-
-    number: int
-    files: str
-    loss: Tensor
-    flags: Tensor  # whether a loss is not finite, and the number of a signal
-    work: distributed.Work | None
+# Windows lacks the second one.
+SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name)]
 
 
 @HOOKS.register_module()
@@ -37,15 +29,13 @@ class TrainingGuardHook(Hook):
     """Stop training in an orderly way on a signal or at a non-finite loss.
 
     All ranks act alike, even if only one received the signal or has the bad loss. They all-reduce
-    two flags once per step, while the next step is computed, and read them one step later. Before a
-    checkpoint is saved and at the end of an epoch they read them at once, so no checkpoint holds
-    weights from a bad step. With one process there is no communication.
+    two flags once per step, while the next step is computed, and read them one step later, but at
+    once before a checkpoint: none holds weights from a bad step.
 
-    **Signals.** Training stops within two steps, or with accumulated gradients after the step that
-    uses them. ``AtomicCheckpointHook`` saves ``interrupted.pth``, from which
-    ``tools/train.py --resume`` continues, and every process exits with status 128 + the signal's
-    number. During validation, a single process stops after the batch, several stop after the
-    validation; an interrupted validation is not repeated.
+    **Signals.** On SIGTERM or SIGUSR1 training stops within two steps, or with accumulated
+    gradients after the step that uses them. ``AtomicCheckpointHook`` saves ``interrupted.pth``,
+    from which ``tools/train.py --resume`` resumes, and every process exits with status 128 + the
+    signal's number. A validation is finished first.
 
     **Losses.** The error for a loss of NaN or infinity names the step, the rank and the files of
     its batch. Gradients are not checked: with float16 that is the task of the loss scaler.
@@ -55,36 +45,25 @@ class TrainingGuardHook(Hook):
             ``skipped_steps``, and raises the error after ``max_skips``. This is decided before the
             backward pass, so each step waits for the all-reduce.
         max_skips: Number of consecutive steps that may be skipped.
-        signals: Names of the signals. ``sbatch --signal=USR1@120`` sends SIGUSR1 120 s before the
-            time limit. Names that the system lacks are ignored.
 
     Raises:
-        ValueError: If an argument is not one of these.
+        ValueError: If ``non_finite`` is not one of these.
     """
 
     # After averaged weights and schedules are updated, before CheckpointHook saves.
     priority = 80
 
-    def __init__(
-        self,
-        non_finite: Literal["stop", "skip"] = "stop",
-        max_skips: int = 10,
-        signals: Sequence[str] = ("SIGTERM", "SIGUSR1"),
-    ) -> None:
+    def __init__(self, non_finite: Literal["stop", "skip"] = "stop", max_skips: int = 10) -> None:
         if non_finite not in ("stop", "skip"):
             raise ValueError(f"non_finite must be 'stop' or 'skip', got {non_finite!r}")
-        if max_skips < 1:
-            raise ValueError(f"max_skips must be at least 1, got {max_skips}")
-        if not all(name.startswith("SIG") for name in signals):
-            raise ValueError(f"signals must be names such as 'SIGTERM', got {signals}")
         self.skips = non_finite == "skip"
         self.max_skips = max_skips
-        self.signals = [getattr(signal, name) for name in signals if hasattr(signal, name)]
         self.received = 0  # signal that this process received
         self.agreed = 0  # signal that all ranks know of
         self.skipped = self.skipped_in_a_row = 0
         self._files = ""
-        self._pending: _Step | None = None
+        # Number, files and loss of a step; whether a loss is bad, and a signal; their all-reduce.
+        self._pending: tuple[int, str, Tensor, Tensor, distributed.Work | None] | None = None
         self._handlers: dict = {}
 
     def before_train(self, runner: Runner) -> None:
@@ -102,10 +81,9 @@ class TrainingGuardHook(Hook):
             if not isinstance(wrapper, OptimWrapper):
                 raise TypeError("TrainingGuardHook(non_finite='skip') needs a single optimizer")
             wrapper.update_params = partial(self._update, runner, wrapper, wrapper.update_params)
-        if threading.current_thread() is not threading.main_thread():
-            runner.logger.warning("signals are not handled: training runs in a side thread")
-            return
-        for number in self.signals:
+        # Python allows no handlers in other threads.
+        main = threading.current_thread() is threading.main_thread()
+        for number in SIGNALS if main else ():
             self._handlers[number] = signal.signal(number, self._receive)
 
     def before_train_iter(self, runner: Runner, data_batch: object, **kwargs: object) -> None:
@@ -119,24 +97,21 @@ class TrainingGuardHook(Hook):
         if not self.skips:
             self._read(runner)
             self._share(runner, (outputs or {}).get("loss", torch.zeros((), device=get_device())))
-            if self._must_know_now(runner, batch_idx):
+            # Whether a checkpoint or the end of the epoch comes before the next step.
+            now = self.end_of_epoch(runner.train_dataloader, batch_idx)
+            now |= self.is_last_train_iter(runner)
+            for hook in runner.hooks:
+                if isinstance(hook, CheckpointHook) and not hook.by_epoch:
+                    now |= self.every_n_train_iters(runner, hook.interval, hook.save_begin)
+            if now:
                 self._read(runner)
         wrapper = runner.optim_wrapper
         if self.agreed and (not isinstance(wrapper, OptimWrapper) or wrapper.should_update()):
-            self._stop(runner, self.agreed, runner.iter + 1)
+            self._stop(runner)
 
     def before_val(self, runner: Runner) -> None:
         """Read the flags of the last step, since the best checkpoint may follow."""
         self._read(runner)
-
-    def after_val_iter(self, runner: Runner, **kwargs: object) -> None:
-        """Stop during validation, if there is one process."""
-        # Several could not agree: their numbers of validation batches may differ.
-        if self.received and runner.world_size == 1:
-            for hook in runner.hooks:
-                if isinstance(hook, EMAHook):  # restore the trained weights
-                    hook.after_val_epoch(runner)
-            self._stop(runner, self.received, runner.iter)
 
     def after_train(self, runner: Runner) -> None:
         """Restore the signal handlers."""
@@ -168,32 +143,23 @@ class TrainingGuardHook(Hook):
         work = None
         if runner.world_size > 1:
             work = distributed.all_reduce(flags, distributed.ReduceOp.MAX, async_op=True)
-        self._pending = _Step(runner.iter + 1, self._files, loss, flags, work)
-
-    def _must_know_now(self, runner: Runner, batch_idx: int) -> bool:
-        """Whether a checkpoint or the end of the epoch comes before the next step."""
-        saving = (
-            self.every_n_train_iters(runner, hook.interval, hook.save_begin)
-            for hook in runner.hooks
-            if isinstance(hook, CheckpointHook) and not hook.by_epoch
-        )
-        end = self.end_of_epoch(runner.train_dataloader, batch_idx)
-        return end or self.is_last_train_iter(runner) or any(saving)
+        self._pending = runner.iter + 1, self._files, loss, flags, work
 
     def _read(self, runner: Runner) -> bool:
         """Wait for the flags. Returns whether the step is skipped; raises an error to stop."""
-        step, self._pending = self._pending, None
-        if step is None:
+        if self._pending is None:
             return False
-        if step.work is not None:
-            step.work.wait()
+        number, files, loss, flags, work = self._pending
+        self._pending = None
+        if work is not None:
+            work.wait()
         # After a step, this wait is over: MMEngine's RuntimeInfoHook has just read the loss.
-        bad, self.agreed = step.flags.tolist()
+        bad, self.agreed = flags.tolist()
         if not bad:
             return False
-        own = f"rank {get_rank()}: loss {step.loss.item()}, files {step.files}"
-        ranks = all_gather_object(None if step.loss.isfinite() else own)
-        what = f"step {step.number}: the loss is not finite ({'; '.join(filter(None, ranks))})"
+        own = f"rank {get_rank()}: loss {loss.item()}, files {files}"
+        ranks = all_gather_object(None if loss.isfinite() else own)
+        what = f"step {number}: the loss is not finite ({'; '.join(filter(None, ranks))})"
         if self.skips and self.skipped_in_a_row < self.max_skips:
             self.skipped += 1
             self.skipped_in_a_row += 1
@@ -208,19 +174,20 @@ class TrainingGuardHook(Hook):
             "step. TrainingGuardHook(non_finite='skip') skips such steps"
         )
 
-    def _stop(self, runner: Runner, number: int, iteration: int) -> None:
+    def _stop(self, runner: Runner) -> None:
         """Save the state and exit."""
-        saving = [hook for hook in runner.hooks if isinstance(hook, AtomicCheckpointHook)]
+        iteration = runner.iter + 1
         where = "not saved, since there is no AtomicCheckpointHook"
-        if saving:
-            where = f"saved {saving[0].save_now(runner, iteration)}; continue with --resume"
-        name = signal.Signals(number).name
+        for hook in runner.hooks:
+            if isinstance(hook, AtomicCheckpointHook):
+                where = f"saved {hook.save_now(runner, iteration)}; continue with --resume"
+        name = signal.Signals(self.agreed).name
         runner.logger.warning(f"{name}: stopped after step {iteration}, {where}")
         # A launcher ends all processes as soon as one has ended: wait until all have saved.
         barrier()
         if runner.world_size == 1:
             self.after_train(runner)
-        raise SystemExit(128 + number)
+        raise SystemExit(128 + self.agreed)
 
 
 def files_of(batch: object) -> str:
@@ -228,5 +195,5 @@ def files_of(batch: object) -> str:
     names = []
     for sample in (batch.get("data_samples") or ()) if isinstance(batch, Mapping) else ():
         found = (sample.get(key) for key in FILE_KEYS)
-        names.append(str(next((name for name in found if name is not None), "unknown")))
+        names.append(str(next(filter(None, found), "unknown")))
     return ", ".join(names) or "unknown"

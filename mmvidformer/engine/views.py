@@ -11,6 +11,9 @@ from mmvidformer.config import pipelines, type_name
 # Crop transform: crops of a frame.
 CROPS = {"CenterCrop": 1, "ThreeCrop": 3, "TenCrop": 10}
 
+# MMAction2's samplers have num_clips, or such a name.
+SAMPLERS = "Sample|SpanFrames"
+
 # Recognizers that can process some views of a video at a time.
 LIMITED = ("Recognizer3D", "MultiViewRecognizer")
 
@@ -37,7 +40,7 @@ def set_views(cfg: Config, clips: int, crops: int) -> None:
     to that length if it keeps the aspect ratio.
 
     Args:
-        cfg: Complete config; its ``test_dataloader`` and ``test_pipeline`` change.
+        cfg: Complete config.
         clips: Number of temporal clips, evenly spaced.
         crops: 1 (center), 3 (along the longer side) or 10 (corners and center, and flipped).
 
@@ -102,13 +105,5 @@ def _test_pipelines(cfg: Config) -> Iterator[list[dict]]:
 
 def _find(pipeline: Sequence[dict]) -> tuple[dict | None, dict | None]:
     """Sampler of clips and crop of a pipeline."""
-    # MMAction2's samplers are called Sample..., or have num_clips.
-    sampler = next(
-        (
-            step
-            for step in pipeline
-            if "num_clips" in step or re.search("Sample|SpanFrames", type_name(step))
-        ),
-        None,
-    )
-    return sampler, next((step for step in pipeline if type_name(step) in CROPS), None)
+    samplers = (s for s in pipeline if "num_clips" in s or re.search(SAMPLERS, type_name(s)))
+    return next(samplers, None), next((s for s in pipeline if type_name(s) in CROPS), None)

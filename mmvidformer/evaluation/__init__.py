@@ -5,7 +5,6 @@ from mmvidformer.evaluation.bad_videos import BadVideoEvaluator
 from mmvidformer.evaluation.challenge_json import ChallengeJson
 from mmvidformer.evaluation.multi_task import MultiTaskAccuracy
 from mmvidformer.evaluation.save_scores import SaveScores
-from mmvidformer.evaluation.video_accuracy import VideoAccuracy
 
 __all__ = [
     "AnticipationMetric",
@@ -13,5 +12,4 @@ __all__ = [
     "ChallengeJson",
     "MultiTaskAccuracy",
     "SaveScores",
-    "VideoAccuracy",
 ]

@@ -14,43 +14,6 @@ from mmvidformer.evaluation.multi_task import mean_topk_recall, rank_of
 from mmvidformer.registry import METRICS
 
 TASKS = ("verb", "noun", "action")
-# What a subset's files list; the headers of the official files.
-KINDS = ("narration_id", "participant_id", "verb", "noun")
-
-
-class Subset:
-    """Samples in any of the lists of some files.
-
-    The first line of a file is ``participant_id``, ``verb`` or ``noun`` (the official
-    ``EPIC_100_unseen_participant_ids_validation.csv``, ``EPIC_100_tail_verbs.csv``,
-    ``EPIC_100_tail_nouns.csv``). A file without a header lists narration ids (RULSTM's
-    ``validation_tail_verbs_ids.csv`` etc.).
-
-    Args:
-        files: One file, or several for their union.
-
-    Raises:
-        ValueError: If a file is empty, or lists a class that is not a number.
-    """
-
-    def __init__(self, files: str | Sequence[str]) -> None:
-        self.lists: dict[str, set[str]] = {kind: set() for kind in KINDS}
-        for path in [files] if isinstance(files, str) else files:
-            entries = Path(path).read_text(encoding="utf-8").split()
-            kind = entries.pop(0) if entries and entries[0] in KINDS else "narration_id"
-            if not entries:
-                raise ValueError(f"{path} lists nothing")
-            if kind in ("verb", "noun"):
-                wrong = [entry for entry in entries if not entry.isdigit()]
-                if wrong:
-                    raise ValueError(f"{path}: {kind} {wrong[0]!r} is not a number")
-                entries = [str(int(entry)) for entry in entries]
-            self.lists[kind] |= set(entries)
-
-    def has(self, narration_id: str, label: Sequence[int]) -> bool:
-        """Whether a sample with the label (verb, noun, ...) is in the subset."""
-        keys = (narration_id, narration_id.split("_")[0], str(label[0]), str(label[1]))
-        return any(key in self.lists[kind] for kind, key in zip(KINDS, keys, strict=True))
 
 
 def marginal_scores(action_scores: Tensor, classes: Tensor) -> Tensor:
@@ -100,16 +63,17 @@ class AnticipationMetric(BaseMetric):
         time_step: Seconds between anticipation times.
         many_shot: ``dict(verb=..., noun=...)``, for each a list of classes or the path of
             ``EPIC_many_shot_verbs.csv`` or ``..._nouns.csv``.
-        subsets: Files of each subset by its name, one, several or by task:
-            ``dict(tail=dict(verb=..., noun=..., action=[..., ...]))``. See ``Subset``.
+        subsets: Files that list the narration ids of each subset by its name, one file or one per
+            task: ``dict(unseen=..., tail=dict(verb=..., noun=..., action=...))``; such as RULSTM's
+            ``validation_tail_verbs_ids.csv``.
         discarded: ``'drop'``, or ``'wrong'`` to count the segments that the dataset skips as wrong
             at any k. (RULSTM gives them equal scores, so that its sort decides.)
         marginal: Whether to compute verbs and nouns from the scores of the actions, as RULSTM does.
         **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
 
     Raises:
-        ValueError: If an argument is unknown, scores have other shapes, or a recall has no sample.
-        KeyError: If a sample lacks what the metric needs.
+        ValueError: If ``discarded`` is unknown, scores have other shapes, or a recall has no
+            sample.
     """
 
     default_prefix = ""
@@ -120,7 +84,7 @@ class AnticipationMetric(BaseMetric):
         recall_k: int = 5,
         time_step: float = 0.25,
         many_shot: Mapping[str, str | Sequence[int]] | None = None,
-        subsets: Mapping[str, str | Sequence[str] | Mapping] | None = None,
+        subsets: Mapping[str, str | Mapping[str, str]] | None = None,
         discarded: str = "drop",
         marginal: bool = False,
         **kwargs: object,
@@ -128,51 +92,40 @@ class AnticipationMetric(BaseMetric):
         super().__init__(**kwargs)
         if discarded not in ("drop", "wrong"):
             raise ValueError(f"discarded must be 'drop' or 'wrong', got {discarded!r}")
-        if many_shot is not None and set(many_shot) != {"verb", "noun"}:
-            raise ValueError(f"many_shot must have verb and noun, got {sorted(many_shot)}")
         self.topk = tuple(topk)
         self.recall_k = recall_k
         self.time_step = time_step
-        self.many_shot = {
-            task: _read_classes(source, f"{task}_class")
-            for task, source in (many_shot or {}).items()
+        self.many_shot = many_shot and {
+            task: _read_classes(many_shot[task], f"{task}_class") for task in TASKS[:2]
         }
         self.subsets = {}
         for name, files in (subsets or {}).items():
             files = files if isinstance(files, Mapping) else dict.fromkeys(TASKS, files)
-            if set(files) != set(TASKS):
-                raise ValueError(f"the subset {name!r} must have {TASKS}, got {sorted(files)}")
-            self.subsets[name] = {task: Subset(files[task]) for task in TASKS}
+            ids = {task: set(Path(files[task]).read_text("utf-8").split()) for task in TASKS}
+            self.subsets[name] = ids
         self.discarded = discarded
         self.marginal = marginal
 
     def process(self, data_batch: Sequence, data_samples: Sequence[Mapping]) -> None:
         """Store id, label and the ranks (3, A) of the right verb, noun and action."""
         for sample in data_samples:
-            if "gt_label" not in sample or (self.subsets and "narration_id" not in sample):
-                raise KeyError(
-                    "AnticipationMetric needs a gt_label of each sample, and for subsets its "
-                    "narration_id: give PackActionInputs meta_keys=('narration_id',); "
-                    f"got {sorted(sample)}"
-                )
             scores = {task: one.float().cpu() for task, one in sample["pred_score"].items()}
             if self.marginal:
-                classes = torch.tensor(self._meta("actions")).T
-                for task, own in zip(TASKS, classes, strict=False):
+                pairs = torch.tensor(self.dataset_meta["actions"])
+                for task, own in zip(TASKS, pairs.T, strict=False):
                     scores[task] = marginal_scores(scores["action"], own)
-            shapes = {task: tuple(one.shape) for task, one in scores.items()}
-            times = {shape[0] if len(shape) == 2 else None for shape in shapes.values()}
-            if set(shapes) != set(TASKS) or len(times) != 1 or None in times:
+            shapes = {task: tuple(scores[task].shape) for task in TASKS}
+            if any(len(s) != 2 or s[0] != shapes["verb"][0] for s in shapes.values()):
                 raise ValueError(
-                    f"expected scores (times, classes) for each of {TASKS}, with equal times, got "
-                    f"{shapes}"
+                    f"expected scores (times, classes) with equal times for each task, got {shapes}"
                 )
             label = sample["gt_label"].tolist()
             ranks = [
                 [rank_of(row, number) for row in scores[task]]
                 for task, number in zip(TASKS, label, strict=True)
             ]
-            self.results.append((sample.get("narration_id"), label, ranks))
+            name = sample["narration_id"] if self.subsets else None
+            self.results.append((name, label, ranks))
 
     def compute_metrics(self, results: list[tuple]) -> dict[str, float]:
         """Compute the shares over all samples and classes."""
@@ -180,7 +133,7 @@ class AnticipationMetric(BaseMetric):
             never = np.full_like(results[0][2], math.inf, dtype=float)
             results = results + [
                 (segment["narration_id"], segment["gt_label"], never)
-                for segment in self._meta("discarded")
+                for segment in self.dataset_meta["discarded"]
             ]
         names, labels, ranks = zip(*results, strict=True)
         labels, ranks = np.array(labels), np.array(ranks)  # (N, 3), (N, 3, A)
@@ -190,10 +143,8 @@ class AnticipationMetric(BaseMetric):
             shares = {f"top{k}": (rank < k).mean(axis=0) for k in self.topk}
             recall = f"recall{self.recall_k}"
             shares[recall] = mean_topk_recall(rank, own, self.recall_k, self._classes(task))
-            for name, subsets in self.subsets.items():
-                part = np.array(
-                    [subsets[task].has(*one) for one in zip(names, labels, strict=True)]
-                )
+            for name, ids in self.subsets.items():
+                part = np.isin(names, [*ids[task]])
                 if not part.any():
                     raise ValueError(f"no sample is in the subset {name!r} of {task}s")
                 shares[f"{recall}_{name}"] = mean_topk_recall(rank[part], own[part], self.recall_k)
@@ -204,25 +155,14 @@ class AnticipationMetric(BaseMetric):
 
     def _classes(self, task: str) -> Sequence[int] | None:
         """Classes that the recall is limited to."""
-        if not self.many_shot or task in self.many_shot:
-            return self.many_shot.get(task)
+        if not self.many_shot or task != "action":
+            return self.many_shot and self.many_shot[task]
         verbs, nouns = set(self.many_shot["verb"]), set(self.many_shot["noun"])
-        pairs = enumerate(self._meta("actions"))
+        pairs = enumerate(self.dataset_meta["actions"])
         return [i for i, (verb, noun) in pairs if verb in verbs or noun in nouns]
 
-    def _meta(self, key: str) -> list:
-        if key not in (self.dataset_meta or {}):
-            raise KeyError(
-                f"AnticipationMetric needs {key!r} of the dataset's metainfo, which "
-                "mmvidformer.AnticipationDataset has, for discarded='wrong', many_shot and marginal"
-            )
-        return self.dataset_meta[key]
 
-
-def _read_classes(source: str | Sequence[int], column: str) -> list[int]:
+def _read_classes(source: str | Sequence[int], column: str) -> Sequence[int]:
     if not isinstance(source, str):
-        return [int(number) for number in source]
-    classes = [read_number(row, column, where) for row, where in read_rows(source, column)]
-    if not classes:
-        raise ValueError(f"{source} has no classes")
-    return classes
+        return source
+    return [read_number(row, column, where) for row, where in read_rows(source, column)]

@@ -95,7 +95,5 @@ def _with_worst_scores(sample: BaseDataElement) -> BaseDataElement:
     worst = torch.zeros_like(scores)  # (classes,), or (views, classes)
     if label is not None and label.numel() == 1 and 0 <= int(label) < worst.shape[-1]:
         worst[..., int(label)] = -torch.inf
-    elif label is not None and label.shape == worst.shape[-1:]:  # several labels, as 0 and 1
-        worst[..., label.to(worst.device) > 0] = -torch.inf
     sample.pred_score = worst
     return sample

@@ -34,15 +34,10 @@ def mean_topk_recall(
         k: The k.
         classes: Classes to average over; those without samples are ignored. Default: all.
 
-    Returns:
-        (...), shares.
-
     Raises:
         ValueError: If none of the classes has a sample.
     """
-    present = np.unique(labels)
-    if classes is not None:
-        present = np.intersect1d(present, np.asarray(classes))
+    present = np.intersect1d(labels, labels if classes is None else classes)
     if not len(present):
         raise ValueError("no class to average over has a sample")
     return np.mean([(ranks[labels == c] < k).mean(axis=0) for c in present], axis=0)

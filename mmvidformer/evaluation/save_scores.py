@@ -20,29 +20,23 @@ class SaveScores(BaseMetric):
     without running code of the file.
 
     Args:
-        path: The file. Its folder is created.
+        path: The file, with the suffix ``.npz``. Its folder is created.
         **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
-
-    Raises:
-        ValueError: If ``path`` does not end in ``.npz``.
     """
 
     default_prefix = ""
 
     def __init__(self, path: str, **kwargs: object) -> None:
         super().__init__(**kwargs)
-        if Path(path).suffix != ".npz":
-            raise ValueError(f"path must end in .npz, got {path}")
-        self.path = Path(path)
+        self.path = Path(path).with_suffix(".npz")
 
     def process(self, data_batch: Sequence, data_samples: Sequence[Mapping]) -> None:
         """Store the scores and the labels of each sample."""
         for sample in data_samples:
             scores = sample["pred_score"]
+            named = {"scores": scores}
             if isinstance(scores, Mapping):
                 named = {f"scores_{task}": one for task, one in scores.items()}
-            else:
-                named = {"scores": scores}
             result = {name: one.float().cpu().numpy() for name, one in named.items()}
             labels = sample["gt_label"].cpu().numpy()
             result["labels"] = labels[0] if len(labels) == 1 else labels

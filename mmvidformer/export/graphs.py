@@ -14,22 +14,10 @@ PIXELS = {"uint8": torch.uint8, "float32": torch.float32}
 
 
 class Normalize(nn.Module):
-    """Normalization of pixels from 0 to 255, as the recognizer's preprocessor does it.
-
-    Args:
-        preprocessor: MMAction2's ``ActionDataPreprocessor``.
-
-    Raises:
-        ValueError: If it is another preprocessor.
-    """
+    """Normalization of pixels from 0 to 255, as an ``ActionDataPreprocessor`` does it."""
 
     def __init__(self, preprocessor: nn.Module) -> None:
         super().__init__()
-        if not hasattr(preprocessor, "to_rgb"):
-            raise ValueError(
-                "pixels as input need a model with an ActionDataPreprocessor, got "
-                f"{type(preprocessor).__name__}"
-            )
         self.swap = bool(preprocessor.to_rgb)
         for name, default in (("mean", 0.0), ("std", 1.0)):
             value = torch.as_tensor(getattr(preprocessor, name, default))
@@ -45,11 +33,9 @@ class Normalize(nn.Module):
 
 
 class _Graph(nn.Module):
-    """Attributes: names of the inputs and outputs, and the number of calls to compare."""
-
     input_names: Sequence[str]
     output_names: Sequence[str]
-    calls = 1
+    calls = 1  # number of successive calls that export compares
 
     def __init__(self, model: nn.Module, size: Sequence[int], pixels: str | None) -> None:
         super().__init__()
@@ -60,9 +46,7 @@ class _Graph(nn.Module):
 
     def _images(self, batch: int) -> Tensor:
         shape = (batch, *self.size)
-        if self.dtype is None:
-            return torch.randn(shape)
-        return torch.randint(0, 256, shape).to(self.dtype)
+        return torch.randint(256, shape).to(self.dtype) if self.dtype else torch.randn(shape)
 
 
 class ClipGraph(_Graph):
@@ -121,22 +105,13 @@ class StreamGraph(_Graph):
         super().__init__(model, size, pixels)
         self.neck = model.neck
         if not isinstance(self.neck, Horst):
-            raise ValueError(
-                f"a stream must have Horst as its neck, got {type(self.neck).__name__}"
-            )
+            raise ValueError(f"a stream needs Horst as its neck, got {type(self.neck).__name__}")
         ahead = ahead or getattr(self.head, "logged_time", None)
         self.options = {} if ahead is None else {"ahead": [ahead]}
-        self.shapes = self._state_shapes()
-        self.tasks = list(getattr(self.head, "tasks", None) or ())
-        state_names = ["count", *(name for layer in self.shapes for name in layer)]
-        self.input_names = ["frame", *state_names]
-        self.output_names = [*(self.tasks or ["logits"]), *(f"next_{name}" for name in state_names)]
-        self.calls = max(layer.order for layer in self.neck.layers) + 2
-
-    @torch.no_grad()
-    def _state_shapes(self) -> list[dict[str, tuple[int, ...]]]:
-        states = self.neck.step(self.backbone(self.normalize(self._images(1))))[1]
-        return [
+        with torch.no_grad():
+            states = self.neck.step(self.backbone(self.normalize(self._images(1))))[1]
+        # Shape of each part of a layer's state, by its name.
+        self.shapes = [
             {
                 f"{field}_{i}": (layer.order, *part.shape[1:])
                 for field, part in zip(Entry._fields, state[0], strict=True)
@@ -144,6 +119,11 @@ class StreamGraph(_Graph):
             }
             for i, (layer, state) in enumerate(zip(self.neck.layers, states, strict=True))
         ]
+        self.tasks = list(getattr(self.head, "tasks", None) or ())
+        state_names = ["count", *(name for layer in self.shapes for name in layer)]
+        self.input_names = ["frame", *state_names]
+        self.output_names = [*(self.tasks or ["logits"]), *(f"next_{name}" for name in state_names)]
+        self.calls = max(layer.order for layer in self.neck.layers) + 2
 
     def forward(self, frame: Tensor, count: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
         """Take a frame.
@@ -160,13 +140,9 @@ class StreamGraph(_Graph):
         states = []
         for layer in self.shapes:
             by_field = {name.split("_")[0]: next(left).unbind(1) for name in layer}
-            fields = [by_field.get(field) for field in Entry._fields]
-            states.append(
-                tuple(
-                    Entry(*(None if field is None else field[i] for field in fields))
-                    for i in range(len(by_field["key"]))
-                )
-            )
+            none = [None] * len(by_field["key"])
+            fields = (by_field.get(field, none) for field in Entry._fields)
+            states.append(tuple(map(Entry._make, zip(*fields, strict=True))))
         output, states = self.neck.step(self.backbone(self.normalize(frame)), states, count=count)
         found = self.head(HorstOutput(*(part[:, None] for part in output)), **self.options)
         logits = [found[task][:, -1] for task in self.tasks] if self.tasks else [found]
@@ -199,10 +175,7 @@ def make_graph(
     pixels: str | None = None,
     ahead: int | None = None,
 ) -> ClipGraph | StreamGraph:
-    """Make the graph of a recognizer: a ``StreamGraph`` if it has a neck, else a ``ClipGraph``.
-
-    Arguments and errors are those of the two classes.
-    """
+    """Make the graph of a recognizer: a ``StreamGraph`` if it has a neck, else a ``ClipGraph``."""
     model = model.eval()
     if getattr(model, "with_neck", False):
         return StreamGraph(model, size, pixels, ahead).eval()

@@ -4,15 +4,17 @@ import math
 import os
 from dataclasses import dataclass
 
+import numpy as np
 from mmengine.config import Config
 
 from mmvidformer.config import type_name
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.optim.precision import use_amp
+from mmvidformer.engine.views import LIMITED
 from mmvidformer.finetune.videos import set_classes, use_lists
 
 # Settings of a learning rate scheduler that count epochs.
-SPANS = ("begin", "end", "T_max", "step_size")
+SPANS = ("begin", "end", "T_max", "step_size", "milestones")
 
 
 @dataclass(frozen=True)
@@ -45,16 +47,13 @@ class Recipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "procs"):
-            value = getattr(self, name)
+        for name, value in dict(epochs=self.epochs, batch=self.batch, procs=self.procs).items():
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")
         if self.layer_decay is not None and not 0 < self.layer_decay <= 1:
             raise ValueError(f"layer_decay must be above 0 and at most 1, got {self.layer_decay}")
         if self.freeze and self.layer_decay is not None:
-            raise ValueError(
-                "freeze and layer_decay exclude each other: a frozen layer has no rate"
-            )
+            raise ValueError("freeze and layer_decay exclude each other")
 
 
 def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
@@ -74,10 +73,8 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
     notes = use_lists(cfg, lists)
     set_classes(cfg, lists.classes)
     if recipe.freeze:
-        if type_name(cfg.model) not in ("Recognizer3D", "MultiViewRecognizer"):
-            raise ValueError(
-                f"freeze needs a Recognizer3D or MultiViewRecognizer, got {cfg.model.type}"
-            )
+        if type_name(cfg.model) not in LIMITED:
+            raise ValueError(f"freeze needs a {' or '.join(LIMITED)}, got {cfg.model.type}")
         cfg.model.type = "mmvidformer.FrozenRecognizer"
         notes.append("the backbone is frozen: only the head is trained")
     if recipe.layer_decay is not None:
@@ -94,17 +91,21 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
         stop.update(patience=recipe.patience)
         cfg.custom_hooks = [*(cfg.get("custom_hooks") or ()), stop]
         notes.append(f"training stops after {recipe.patience} validations without a better top-1")
-    count = lists.counts["train"]
+    count, loader = lists.counts["train"], cfg.train_dataloader
     if count < recipe.procs:
         raise ValueError(f"procs must be at most the {count} training videos, got {recipe.procs}")
-    share = math.ceil(count / recipe.procs)
-    notes += _set_batch(cfg, recipe, share)
-    notes += _set_rate(cfg, recipe)
-    notes += _set_epochs(cfg, recipe, math.ceil(share / cfg.train_dataloader.batch_size))
+    share, batch = math.ceil(count / recipe.procs), recipe.batch or loader.batch_size
+    loader.batch_size = min(batch, share)
+    loader.drop_last = False  # it may be the only batch
+    if batch > share:
+        notes.append(
+            f"batch size reduced from {batch} to {share}, the number of videos per process"
+        )
+    notes.append(_set_rate(cfg, recipe))
+    notes += _set_epochs(cfg, recipe, math.ceil(share / loader.batch_size))
     for loader in filter(None, (cfg.get(f"{split}_dataloader") for split in SPLITS)):
-        loader.num_workers = min(loader.num_workers, os.cpu_count() or 1)
-        if recipe.workers is not None:
-            loader.num_workers = recipe.workers
+        own = min(loader.num_workers, os.cpu_count() or 1)
+        loader.num_workers = own if recipe.workers is None else recipe.workers
         if loader.num_workers == 0:  # PyTorch refuses both without workers
             loader.update(persistent_workers=False, timeout=0)
     if recipe.amp:
@@ -113,18 +114,7 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
     return notes
 
 
-def _set_batch(cfg: Config, recipe: Recipe, share: int) -> list[str]:
-    """Set the batch size for ``share`` videos per process."""
-    loader = cfg.train_dataloader
-    batch = recipe.batch or loader.batch_size
-    loader.batch_size = min(batch, share)
-    loader.drop_last = False  # it may be the only batch
-    if batch > share:
-        return [f"batch size reduced from {batch} to {share}, the number of videos per process"]
-    return []
-
-
-def _set_rate(cfg: Config, recipe: Recipe) -> list[str]:
+def _set_rate(cfg: Config, recipe: Recipe) -> str:
     """Scale the learning rate by total batch size over ``auto_scale_lr.base_batch_size``."""
     optimizer, old = cfg.optim_wrapper.optimizer, cfg.optim_wrapper.optimizer.lr
     total = cfg.train_dataloader.batch_size * recipe.procs
@@ -134,12 +124,12 @@ def _set_rate(cfg: Config, recipe: Recipe) -> list[str]:
         cfg.auto_scale_lr.enable = False
     if recipe.lr is not None:
         optimizer.lr = recipe.lr
-        return [f"learning rate {recipe.lr:g} as given, total batch size {total}"]
+        return f"learning rate {recipe.lr:g} as given, total batch size {total}"
     if base is None:
-        return [f"learning rate {old:g} as in the config, which has no base_batch_size"]
+        return f"learning rate {old:g} as in the config, which has no base_batch_size"
     optimizer.lr = old * total / base
     sizes = f"{total} / {base} (total batch size here / in the config)"
-    return [f"learning rate {optimizer.lr:.4g} = {old:g} x {sizes}"]
+    return f"learning rate {optimizer.lr:.4g} = {old:g} x {sizes}"
 
 
 def _set_epochs(cfg: Config, recipe: Recipe, steps: int) -> list[str]:
@@ -157,8 +147,11 @@ def _set_epochs(cfg: Config, recipe: Recipe, steps: int) -> list[str]:
     kept, notes = [], [f"{epochs} epochs of {steps} steps"]
     for scheduler in cfg.get("param_scheduler") or ():
         by_step = scheduler.get("convert_to_iter_based", False)
-        if scheduler.get("by_epoch", True):
-            _stretch(scheduler, factor, exact=by_step)
+        for key in SPANS if scheduler.get("by_epoch", True) else ():
+            if scheduler.get(key):
+                spans = np.multiply(scheduler[key], factor)
+                spans = spans if by_step else spans.round().clip(1).astype(int)
+                scheduler[key] = spans.tolist()
         begin, end = scheduler.get("begin", 0), scheduler.get("end")
         unit = steps if by_step else 1
         if end is not None and int(end * unit) - int(begin * unit) < 2:
@@ -167,14 +160,3 @@ def _set_epochs(cfg: Config, recipe: Recipe, steps: int) -> list[str]:
             kept.append(scheduler)
     cfg.param_scheduler = kept
     return notes
-
-
-def _stretch(scheduler: dict, factor: float, exact: bool) -> None:
-    def scaled(value: float) -> float:
-        return value * factor if exact else max(1, round(value * factor))
-
-    for key in SPANS:
-        if scheduler.get(key):
-            scheduler[key] = scaled(scheduler[key])
-    if "milestones" in scheduler:
-        scheduler.milestones = [scaled(value) for value in scheduler.milestones]

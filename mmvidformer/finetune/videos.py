@@ -14,9 +14,8 @@ SUBSET = ("class_file", "label_map", "expected_classes", "expected_clips")
 def use_lists(cfg: Config, lists: VideoLists) -> list[str]:
     """Let the dataloaders of a config read one's own lists, with their pipelines.
 
-    Validation reads ``val.txt`` and testing ``test.txt``. If ``test.txt`` is empty, testing reads
-    ``val.txt``; if ``val.txt`` is empty, there is no validation. Wrappers such as ``RepeatDataset``
-    are removed. Returns log lines.
+    If ``test.txt`` is empty, testing reads ``val.txt``; if ``val.txt`` is empty, there is no
+    validation. Wrappers such as ``RepeatDataset`` are removed. Returns log lines.
 
     Raises:
         ValueError: If the config does not read lists of videos with one label each.
@@ -24,12 +23,10 @@ def use_lists(cfg: Config, lists: VideoLists) -> list[str]:
     notes = []
     sources = {"train": "train", "val": "val", "test": "test" if lists.counts["test"] else "val"}
     for split, source in sources.items():
-        loader = cfg.get(f"{split}_dataloader")
-        if loader is None:
-            raise ValueError(f"the config has no {split}_dataloader")
+        loader = cfg[f"{split}_dataloader"]
         loader.dataset = dataset = next(leaf_datasets(loader.dataset))
         with config_scope(cfg):
-            kind = dataset.type if isinstance(dataset.type, type) else DATASETS.get(dataset.type)
+            kind = DATASETS.get(dataset.type)
         if kind is None or not issubclass(kind, VideoDataset):
             raise ValueError(
                 f"the config must read a VideoDataset, with one class per video, got {dataset.type}"
@@ -64,12 +61,9 @@ def set_classes(cfg: Config, names: tuple[str, ...]) -> None:
     Top-k accuracies with k of at least the number of classes are removed; they are always 100%.
 
     Raises:
-        ValueError: If the config's head has no number of classes, or there is only one class.
+        ValueError: If there is only one class.
     """
-    count = len(names)
-    head = cfg.model.get("cls_head", {})
-    if "num_classes" not in head:
-        raise ValueError(f"the head must have num_classes, got {head.get('type')}")
+    count, head = len(names), cfg.model.cls_head
     if count < 2:
         raise ValueError(f"at least two classes are needed, got {list(names)}")
     head.num_classes = count
@@ -82,7 +76,7 @@ def set_classes(cfg: Config, names: tuple[str, ...]) -> None:
     for split in ("val", "test"):
         metrics = cfg.get(f"{split}_evaluator") or ()
         for metric in metrics if isinstance(metrics, list | tuple) else (metrics,):
-            if type_name(metric) in ("AccMetric", "VideoAccuracy"):
+            if type_name(metric) == "AccMetric":
                 options = metric.get("metric_options", {})
                 accuracy = options.get("top_k_accuracy", {})
                 topk = _below(accuracy.get("topk", (1, 5)), count)

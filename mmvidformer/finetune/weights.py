@@ -24,8 +24,7 @@ def start_from(cfg: Config, weights: str | Path, target: str | Path) -> list[str
         Log lines of what was loaded and what was not.
 
     Raises:
-        FileNotFoundError: If there is no such checkpoint.
-        ValueError: If its format is unknown, or it is of another model.
+        ValueError: If the format of the checkpoint is unknown, or it is of another model.
     """
     kind, found = read_model(weights)
     if "init_from" in cfg.model.get("backbone", {}):

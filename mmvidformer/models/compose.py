@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import torch
+from torch import nn
 
 from mmvidformer.layers import (
     KERNELS,
@@ -152,13 +153,22 @@ def _sublayer(row: SubLayer | Mapping, cls: str | None, grid: Grid, axes: Grid) 
     return replace(row, kernel=options)
 
 
-def check_last(encoder: Encoder) -> None:
-    """Check that all sub-layers of the last block reach the class token, which is the output."""
-    for block in encoder.blocks[-1:]:
-        roles = [part.cls for part in block.modules() if isinstance(part, Attention)]
-        if roles[-1] == "skip" or (block.parallel and "skip" in roles):
-            raise ValueError(
-                "cls of the last sub-layer (of all, if they are parallel) must be 'mean' or "
-                "'global', or the output, which is the class token, would not depend on it; got "
-                "'skip'"
-            )
+def check_cls(encoder: Encoder) -> None:
+    """Check that the class token is read, by later tokens or as the output.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    blocks = [(block.parallel, _roles(block)) for block in encoder.blocks]
+    if all(role == "skip" for _, roles in blocks for role in roles):
+        raise ValueError("cls of one sub-layer at least must be 'mean' or 'global', got 'skip'")
+    parallel, roles = blocks[-1]
+    if not encoder.passes_grid and (roles[-1] == "skip" or (parallel and "skip" in roles)):
+        raise ValueError(
+            "cls of the last sub-layer (of all, if they are parallel) must be 'mean' or 'global', "
+            "or the output, which is the class token, would not depend on it; got 'skip'"
+        )
+
+
+def _roles(block: nn.Module) -> list[str]:
+    return [part.cls for part in block.modules() if isinstance(part, Attention)]

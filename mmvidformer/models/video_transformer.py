@@ -27,7 +27,7 @@ from mmvidformer.models.compose import (
     Arch,
     Block,
     build_encoder,
-    check_last,
+    check_cls,
 )
 from mmvidformer.registry import MODELS
 
@@ -148,9 +148,9 @@ class VideoTransformer(nn.Module):
         built: list[Encoder] = []
         for row in rows:
             encoder = build_encoder(row, width, grid, axes, rules, with_cp)
-            encoder.passes_grid = len(built) + 1 < len(rows) and row["frames"] == "together"
-            if row["cls"] is not None and not encoder.passes_grid:
-                check_last(encoder)
+            encoder.passes_grid = len(built) + 1 < len(rows) and row["frames"] != "pool"
+            if row["cls"] is not None:
+                check_cls(encoder)
             built.append(encoder)
             width, grid, axes = row["embed_dims"], encoder.out_grid(grid), encoder.out_grid(axes)
         self.encoders = nn.ModuleList(built)

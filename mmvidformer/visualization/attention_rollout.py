@@ -13,7 +13,7 @@ that of the attention itself.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,6 +23,7 @@ from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.layers import (
     Attention,
+    Encoder,
     Mlp,
     PositionEmbedding,
     TransformerBlock,
@@ -90,16 +91,17 @@ def rollout(backbone: nn.Module, clip: Tensor) -> Rollout:
 def _recorded(backbone: nn.Module, embed: TubeletEmbedding) -> Iterator[dict]:
     """Record the inputs of each attention (grid and class token) and the embedding's output."""
     seen: dict[nn.Module, Tensor | tuple] = {}
-    with ExitStack() as stack:
-        for module in backbone.modules():
-            if isinstance(module, Attention):
-                hook = module.register_forward_pre_hook(
-                    lambda module, inputs: seen.update({module: inputs[:2]})
-                )
-                stack.callback(hook.remove)
-        hook = embed.register_forward_hook(lambda module, _, out: seen.update({module: out}))
-        stack.callback(hook.remove)
+    hooks = [embed.register_forward_hook(lambda module, _, out: seen.update({module: out}))]
+    for module in backbone.modules():
+        if isinstance(module, Attention):
+            hooks.append(
+                module.register_forward_pre_hook(lambda module, x: seen.update({module: x[:2]}))
+            )
+    try:
         yield seen
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 @contextmanager
@@ -113,15 +115,15 @@ def _made_linear(backbone: nn.Module, seen: dict, mass: Tensor) -> Iterator[None
             substitutes[module] = _no_positions
         elif isinstance(module, nn.LayerNorm):
             substitutes[module] = lambda x: x
+        elif isinstance(module, Encoder):  # a change of width keeps the mass
+            substitutes[module.proj] = lambda x: x
         elif isinstance(module, Mlp):
             substitutes[module] = torch.zeros_like
         elif isinstance(module, TransformerBlock):
             # The residual has the weight of each attention that is added to it.
             weight = 1 / (1 + len(module.sublayers)) if module.parallel else 1 / 2
-            for sublayer in module.sublayers.values():
-                substitutes[sublayer] = partial(
-                    _exchange, sublayer.attn, seen[sublayer.attn], weight
-                )
+            for sub in module.sublayers.values():
+                substitutes[sub] = partial(_exchange, sub.attn, seen[sub.attn], weight)
     try:
         for module, forward in substitutes.items():
             module.forward = forward  # on the instance, before the method of the class

@@ -17,37 +17,27 @@ COLORS = "turbo"
 
 
 def to_frames(preprocessor: nn.Module, clip: Tensor) -> np.ndarray:
-    """Undo the normalization of an ``ActionDataPreprocessor``.
-
-    Args:
-        preprocessor: The preprocessor. Its mean and standard deviation are in the order of the
-            channels that the model gets, RGB.
-        clip: Normalized pixels (C, T, H, W).
+    """Undo the normalization of a clip (C, T, H, W) by an ``ActionDataPreprocessor``.
 
     Returns:
         RGB frames (T, H, W, C), uint8.
     """
-    mean, std = getattr(preprocessor, "mean", None), getattr(preprocessor, "std", None)
-    if mean is not None:
-        clip = clip * std.to(clip).reshape(-1, 1, 1, 1) + mean.to(clip).reshape(-1, 1, 1, 1)
+    if hasattr(preprocessor, "mean"):  # in the order of the channels that the model gets, RGB
+        mean, std = (x.to(clip).view(-1, 1, 1, 1) for x in (preprocessor.mean, preprocessor.std))
+        clip = clip * std + mean
     return clip.permute(1, 2, 3, 0).round().clamp(0, 255).to(torch.uint8).cpu().numpy()
 
 
 def to_heat(shares: Tensor, tubelet: tuple[int, int, int]) -> np.ndarray:
-    """Spread the shares of a clip's tokens over its pixels.
-
-    Args:
-        shares: Shares of the tokens (T, H, W).
-        tubelet: Frames, rows and columns of a token, (t, h, w).
+    """Spread the shares (T, H, W) of a clip's tokens over its pixels.
 
     Returns:
         Multiples of the mean share (T * t, H * h, W * w): bilinear between the centers of the
         patches, equal for all frames of a tubelet.
     """
-    frames, height, width = tubelet
     maps = (shares / shares.mean()).float().cpu().numpy()
-    size = (maps.shape[1] * height, maps.shape[2] * width)
-    return np.repeat(enlarge(maps, size), frames, axis=0)
+    size = (maps.shape[1] * tubelet[1], maps.shape[2] * tubelet[2])
+    return np.repeat(enlarge(maps, size), tubelet[0], axis=0)
 
 
 def enlarge(maps: np.ndarray, size: tuple[int, int]) -> np.ndarray:
@@ -61,19 +51,11 @@ def overlay(
     opacity: float = 0.5,
     limits: tuple[float, float] | None = None,
 ) -> np.ndarray:
-    """Blend gray copies of frames with the colors of their heat.
+    """Blend gray copies of frames (T, H, W, 3) with the colors of their heat (T, H, W).
 
     Gray, so that no color of the video is mistaken for heat. The gray value is the largest of the
-    three channels, which keeps the outlines of strongly colored objects.
-
-    Args:
-        frames: RGB (T, H, W, 3), uint8.
-        heat: Heat (T, H, W).
-        opacity: Opacity of the colors, 0 to 1.
-        limits: Heat of the first and the last color; default: its minimum and maximum.
-
-    Returns:
-        RGB (T, H, W, 3), uint8.
+    three channels, which keeps the outlines of strongly colored objects. ``limits`` are the heat of
+    the first and the last color, by default its minimum and maximum.
     """
     low, high = limits or (heat.min(), heat.max())
     scaled = ((heat - low) / max(high - low, 1e-12)).clip(0, 1)
@@ -119,9 +101,6 @@ def draw_strips(strips: Sequence[HeatStrip], columns: int | None = None) -> Figu
     Args:
         strips: What to draw; frames of one size. Shorter strips are drawn at the right.
         columns: Most frames per strip, evenly spread over it; default: all.
-
-    Returns:
-        The figure, 1.6 inches per column.
     """
     longest = max(len(strip.frames) for strip in strips)
     columns = min(columns or longest, longest)
@@ -141,8 +120,7 @@ def draw_strips(strips: Sequence[HeatStrip], columns: int | None = None) -> Figu
             past = len(strip.weights)
             frames = np.concatenate([fade(frames[:past], strip.weights), frames[past:]])
             for axis, weight in zip(axes[0, columns - count :], strip.weights, strict=False):
-                axis.bar([0], [weight], width=0.6, color="tab:blue")
-                axis.text(0, weight, f"{weight:.2f}", ha="center", va="bottom", fontsize=8)
+                axis.bar_label(axis.bar([0], [weight], width=0.6), fmt="%.2f", fontsize=8)
                 axis.set(xlim=(-0.7, 0.7), ylim=(0, 1.25 * strip.weights.max()))
         overlays = overlay(strip.frames, strip.heat)
         shown = np.linspace(0, count - 1, min(columns, count)).round().astype(int)

@@ -1,8 +1,4 @@
-"""What a HORST layer attends to: its last states, and the places within them.
-
-A state belongs to an earlier frame. Spatial attention multiplies its places by weights between 0
-and 1, temporal attention averages the states with weights that sum to 1.
-"""
+"""What a HORST layer attends to: its last states, and the places within them."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -19,11 +15,12 @@ from mmvidformer.visualization.heatmaps import HeatStrip, enlarge, fade, overlay
 
 
 class StateWeights(NamedTuple):
-    """Attention of a frame to the earlier states, oldest first.
+    """Attention of a frame to the states of earlier frames, oldest first.
 
     Attributes:
-        states: Weights of the S states (S,); they sum to 1.
-        places: Weights of the places of each state (S, h, w), each between 0 and 1.
+        states: Weights of the S states (S,); they sum to 1 (temporal attention).
+        places: Weights of the places of each state (S, h, w), each between 0 and 1 (spatial
+            attention).
     """
 
     states: Tensor
@@ -35,58 +32,37 @@ class StateWeights(NamedTuple):
         return torch.einsum("s,shw->hw", self.states, self.places)
 
 
-@dataclass
-class Watch:
-    """The attention of the last frame of a stream.
-
-    Attributes:
-        order: Most states that the layer attends to.
-        latest: None before the second frame, as the first has no earlier states.
-    """
-
-    order: int
-    latest: StateWeights | None = None
-
-
 @contextmanager
-def watch_states(neck: nn.Module, layer: int = -1) -> Iterator[Watch]:
-    """Record the attention of a layer while the frames of a clip are streamed through the neck.
+def watch_states(neck: nn.Module, layer: int = -1) -> Iterator[deque[StateWeights | None]]:
+    """Record the attention of a layer while the frames of a clip are streamed through a ``Horst``.
 
     The layer's encoder and query are computed a second time for it.
 
-    Args:
-        neck: A ``Horst``.
-        layer: Index of its layer; negative indices count from the last.
-
     Yields:
-        The record.
+        The attention of the last frame; None if it is the first, which has no earlier states.
 
     Raises:
         ValueError: If the neck has no such layer, or the layer's attention has no weights of
-            states and places; while streaming, if several clips or frames come at a time.
+            states and places.
     """
     layers = getattr(neck, "layers", [])
     if not -len(layers) <= layer < len(layers):
         raise ValueError(f"layer must be an index of the neck's {len(layers)} layers, got {layer}")
-    module = layers[layer]
-    if not hasattr(getattr(module, "attend", None), "maps"):
-        kind = type(getattr(module, "attend", module)).__name__
+    attend = getattr(layers[layer], "attend", layers[layer])
+    if not hasattr(attend, "maps"):
+        kind = type(attend).__name__
         raise ValueError(f"{kind} of {type(neck).__name__} has no weights of states and places")
-    watch = Watch(module.order)
+    latest: deque[StateWeights | None] = deque(maxlen=1)
 
     @torch.no_grad()
     def record(module: nn.Module, args: tuple) -> None:
         clip, _, state = args[:3]
-        if clip.shape[:2] != (1, 1):
-            raise ValueError(f"expected one frame of one clip, got {tuple(clip.shape[:2])}")
-        watch.latest = None
-        if state:
-            states, places = module.attention_maps(clip[:, 0], state)
-            watch.latest = StateWeights(states[0].float().cpu(), places[0].float().cpu())
+        maps = module.attention_maps(clip[:, 0], state) if state else None
+        latest.append(maps and StateWeights(*(x[0].float().cpu() for x in maps)))
 
-    hook = module.register_forward_pre_hook(record)
+    hook = layers[layer].register_forward_pre_hook(record)
     try:
-        yield watch
+        yield latest
     finally:
         hook.remove()
 
@@ -110,18 +86,14 @@ class LookBack:
     def page_parts(self) -> dict:
         """Arguments of ``draw_page``: heat on the frame, and the past frames by weight."""
         picture = self.frame.picture
-        legend = "attention to the past: 0 (blue) to 1 (red)"
+        parts = {"legend": "attention to the past: 0 (blue) to 1 (red)", "columns": self.order}
         if self.attention is None:
-            return {"overlay": picture, "legend": legend, "columns": self.order}
+            return {**parts, "overlay": picture}
         heat = enlarge(self.attention.seen.numpy()[None], picture.shape[:2])
         weights = self.attention.states.numpy()
         faded = fade(np.stack([frame.picture for frame in self.past]), weights)
-        return {
-            "overlay": overlay(picture[None], heat, limits=(0, 1))[0],
-            "legend": legend,
-            "past": [(one, f"{weight:.2f}") for one, weight in zip(faded, weights, strict=True)],
-            "columns": self.order,
-        }
+        parts["past"] = [(one, f"{weight:.2f}") for one, weight in zip(faded, weights, strict=True)]
+        return {**parts, "overlay": overlay(picture[None], heat, limits=(0, 1))[0]}
 
     def to_strip(self, title: str) -> HeatStrip:
         """Frames of the states and the current one, with weights and heat, for ``draw_strips``.
@@ -144,15 +116,13 @@ def look_back(
 ) -> Iterator[LookBack]:
     """Predict after each frame of a source, and record what a layer attends to.
 
-    Args:
-        recognizer: A recognizer whose neck is ``Horst``.
-        source: See ``StreamRecognizer``.
-        layer: See ``watch_states``.
-        restart: See ``StreamRecognizer``.
+    See ``StreamRecognizer`` for ``source`` and ``restart``, ``watch_states`` for ``layer``.
     """
-    with watch_states(recognizer.model.neck, layer) as watch:
-        past: deque[StreamFrame] = deque(maxlen=watch.order)
+    neck = recognizer.model.neck
+    with watch_states(neck, layer) as latest:
+        order = neck.layers[layer].order
+        past: deque[StreamFrame] = deque(maxlen=order)
         for frame in recognizer(source, restart):
-            count = len(watch.latest.states) if watch.latest else 0
-            yield LookBack(frame, list(past)[len(past) - count :], watch.latest, watch.order)
+            count = len(latest[0].states) if latest[0] else 0
+            yield LookBack(frame, list(past)[len(past) - count :], latest[0], order)
             past.append(frame)

@@ -22,13 +22,7 @@ class Bars(NamedTuple):
 
 
 def prediction_bars(prediction: Prediction, k: int = 5, heading: str | None = None) -> list[Bars]:
-    """The k most likely classes of each task.
-
-    Args:
-        prediction: Prediction of a video or a part of it.
-        k: Number of classes.
-        heading: Heading; default: the seconds of the part.
-    """
+    """The k most likely classes of each task; the default heading is the seconds of the part."""
     if heading is None:
         part = prediction.seconds
         heading = f"{part[0]:.1f} to {part[1]:.1f} s" if part else "whole video"
@@ -42,25 +36,19 @@ def prediction_bars(prediction: Prediction, k: int = 5, heading: str | None = No
 def stream_bars(frame: StreamFrame, k: int = 5, ahead: float = 1.0) -> list[Bars]:
     """The k most likely classes of each task, and the next action by the time ahead.
 
-    Args:
-        frame: Frame with predictions.
-        k: Number of classes.
-        ahead: Seconds ahead to show, if the model anticipates at several times: the nearest.
+    If the model anticipates at several times, the classes are those nearest to ``ahead`` seconds.
     """
     shown, when = frame.predictions[0], ""
     if shown.ahead is not None:
         shown = min(frame.predictions, key=lambda prediction: abs(prediction.ahead - ahead))
         when = f" in {shown.ahead:.2f} s"
-    headings = {
-        task: "so far" if task == "class" else f"next {task}{when}" for task in shown.scores
-    }
-    bars = [Bars(heading, _named(shown, k, task)) for task, heading in headings.items()]
+    bars = [
+        Bars("so far" if task == "class" else f"next {task}{when}", _named(shown, k, task))
+        for task in shown.scores
+    ]
     if when:
-        rows = [
-            (f"{prediction.ahead:.2f} s {name}", probability)
-            for prediction in frame.predictions
-            for name, probability in _named(prediction, 1, "action")
-        ]
+        tops = [(one.ahead, *_named(one, 1, "action")[0]) for one in frame.predictions]
+        rows = [(f"{seconds:.2f} s {name}", probability) for seconds, name, probability in tops]
         bars.insert(0, Bars("action, by seconds ahead", rows))
     return bars
 
@@ -98,19 +86,19 @@ def draw_page(
     scale = min(max(1.0, MIN_HEIGHT / len(frame)), MAX_HEIGHT / len(frame))
     height, width = (2 * round(n * scale / 2) for n in frame.shape[:2])
     left = width * len(pictures)
-    small, below = 0, 0
-    if columns:
-        small = left // columns
-        below = round(small * height / width)
+    small = left // columns if columns else 0
+    below = round(small * height / width)
     rows = sum(LINE * (len(group.classes) + 1) + LINE // 2 for group in bars)
     tall = max(MARGIN + height + below + (LINE if columns else 0), rows)
     page = np.full((tall + tall % 2, left + PANEL, 3), DARK, np.uint8)
     for i, (picture, text) in enumerate(zip(pictures, (heading, legend), strict=False)):
         _write(page, text, (i * width + 8, MARGIN - 8), width - 16)
-        page[MARGIN : MARGIN + height, i * width : (i + 1) * width] = _fit(picture, width, height)
+        page[MARGIN : MARGIN + height, i * width : (i + 1) * width] = cv2.resize(
+            picture, (width, height)
+        )
     for i, (picture, text) in enumerate(past):
         x, y = left - (len(past) - i) * small, MARGIN + height
-        page[y + 2 : y + below, x + 1 : x + small - 1] = _fit(picture, small - 2, below - 2)
+        page[y + 2 : y + below, x + 1 : x + small - 1] = cv2.resize(picture, (small - 2, below - 2))
         _write(page, text, (x + 4, y + below + LINE - 8), small - 8)
     panel, base = page[:, left:], MARGIN - 8
     for group in bars:
@@ -125,21 +113,11 @@ def draw_page(
     return page
 
 
-def _fit(picture: np.ndarray, width: int, height: int) -> np.ndarray:
-    how = cv2.INTER_AREA if height < len(picture) else cv2.INTER_CUBIC
-    return cv2.resize(picture, (width, height), interpolation=how)
-
-
 def _write(
-    page: np.ndarray,
-    text: str,
-    place: tuple[int, int],
-    width: int,
-    color: tuple[int, int, int] = WHITE,
+    page: np.ndarray, text: str, place: tuple[int, int], width: int, color: tuple = WHITE
 ) -> None:
     """Write a line, small enough to fit; OpenCV's fonts show ``?`` for all but ASCII."""
-    font, scale = cv2.FONT_HERSHEY_SIMPLEX, 0.5
-    (taken, _), _ = cv2.getTextSize(text, font, scale, 1)
-    cv2.putText(
-        page, text, place, font, scale * min(1, width / max(taken, 1)), color, 1, cv2.LINE_AA
-    )
+    font = cv2.FONT_HERSHEY_SIMPLEX
+    (taken, _), _ = cv2.getTextSize(text, font, 0.5, 1)
+    scale = 0.5 * min(1, width / max(taken, 1))
+    cv2.putText(page, text, place, font, scale, color, 1, cv2.LINE_AA)

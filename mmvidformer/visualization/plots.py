@@ -1,6 +1,6 @@
-"""Plots: points by class, probabilities over time, costs by part."""
+"""Plots: points by class, probabilities over time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib import colormaps
@@ -10,30 +10,20 @@ from mmvidformer.apis import Prediction
 
 
 def draw_classes(
-    points: np.ndarray,
-    labels: np.ndarray,
-    names: Sequence[str],
-    title: str = "",
-    most: int = 20,
+    points: np.ndarray, labels: np.ndarray, names: Sequence[str], title: str = "", most: int = 20
 ) -> Figure:
-    """Draw points colored by class, with a legend.
+    """Draw points (N, 2) colored by class (N,), with a legend.
 
-    Args:
-        points: Positions (N, 2).
-        labels: Classes (N,).
-        names: Class names, by number.
-        title: Title of the figure.
-        most: Most classes with a color: the most frequent ones. The others are gray.
+    The ``most`` frequent classes have colors and names, the others are gray.
     """
     classes, counts = np.unique(labels, return_counts=True)
     common = np.sort(classes[np.argsort(-counts, kind="stable")[:most]])
     colors = colormaps["tab10" if len(common) <= 10 else "tab20"].colors
     figure = Figure(figsize=(8, 6.5), dpi=120, layout="constrained")
     axes = figure.add_subplot(title=title, xticks=[], yticks=[], aspect="equal")
-    rest = ~np.isin(labels, common)
-    if rest.any():
+    if len(common) < len(classes):
         name = f"{len(classes) - len(common)} other classes"
-        axes.scatter(*points[rest].T, s=10, color="0.8", label=name)
+        axes.scatter(*points[~np.isin(labels, common)].T, s=10, color="0.8", label=name)
     for i, label in enumerate(common):
         color = colors[i % len(colors)]
         axes.scatter(*points[labels == label].T, s=18, color=color, label=names[label])
@@ -44,10 +34,7 @@ def draw_classes(
 def draw_timeline(predictions: Sequence[Prediction], title: str = "", most: int = 8) -> Figure:
     """Draw the class probabilities of a video's windows over time, for the first task.
 
-    Args:
-        predictions: Predictions of the windows; a point is drawn at the middle of its window.
-        title: Title of the figure.
-        most: Most classes to draw: those with the highest peaks.
+    A point is at the middle of its window. Drawn are the ``most`` classes with the highest peaks.
     """
     task = next(iter(predictions[0].scores))
     probabilities = np.stack([prediction.probabilities[task] for prediction in predictions])
@@ -61,22 +48,4 @@ def draw_timeline(predictions: Sequence[Prediction], title: str = "", most: int 
     axes.set(xlim=(times.min(), times.max()), ylim=(-0.02, 1.02))
     axes.grid(alpha=0.3)
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
-    return figure
-
-
-def draw_parts(parts: Mapping[str, float], unit: str, title: str = "") -> Figure:
-    """Draw the cost of each part as a bar, from top to bottom.
-
-    Args:
-        parts: Cost of each part, by name.
-        unit: Unit of the costs.
-        title: Title of the figure.
-    """
-    figure = Figure(figsize=(7, 1 + 0.3 * len(parts)), dpi=120, layout="constrained")
-    axes = figure.add_subplot(title=title, xlabel=unit)
-    bars = axes.barh(list(parts), list(parts.values()))
-    axes.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
-    axes.tick_params(axis="y", labelsize=8)
-    axes.invert_yaxis()
-    axes.margins(x=0.12)
     return figure

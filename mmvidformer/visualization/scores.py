@@ -4,20 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
 from matplotlib.figure import Figure
-
-CENTER = 2  # MMAction2's ThreeCrop gives left, right, center
 
 
 def read_scores(path: str | Path, task: str | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Read the file of ``tools/test.py --dump FILE.npz``, without the videos that were bad.
+    """Read scores (N, classes) and labels (N,) of ``tools/test.py --dump FILE.npz``.
 
-    Args:
-        path: The file.
-        task: Name of the task, if the head has several.
-
-    Returns:
-        Scores (N, classes) and labels (N,).
+    Videos that were bad are skipped. A head of several tasks needs the name of one.
 
     Raises:
         ValueError: If it is not such a file, has no such task, or the views are not averaged.
@@ -26,12 +20,13 @@ def read_scores(path: str | Path, task: str | None = None) -> tuple[np.ndarray, 
         raise ValueError(f"scores must be an .npz of tools/test.py --dump FILE.npz, got {path}")
     name = "scores" if task is None else f"scores_{task}"
     with np.load(path, allow_pickle=False) as file:
-        if name not in file or "labels" not in file:
-            raise ValueError(f"{path} must have {name} and labels, got {', '.join(file)}")
-        # The scores of bad videos are those of the policy, not of the model.
-        good = ~file["bad_videos"] if "bad_videos" in file else slice(None)
-        values, labels = file[name][good], file["labels"][good]
-        tasks = [key for key in file if key.startswith("scores")]
+        arrays = dict(file)
+    tasks = [key for key in arrays if key.startswith("scores")]
+    if name not in tasks or "labels" not in arrays:
+        raise ValueError(f"{path} must have {name} and labels, got {', '.join(arrays)}")
+    # The scores of bad videos are those of the policy, not of the model.
+    good = ~arrays["bad_videos"] if "bad_videos" in arrays else slice(None)
+    values, labels = arrays[name][good], arrays["labels"][good]
     labels = labels if labels.ndim == 1 else labels[:, tasks.index(name)]
     if values.ndim != 2 or not len(labels) or values.shape[1] <= labels.max():
         raise ValueError(
@@ -41,33 +36,16 @@ def read_scores(path: str | Path, task: str | None = None) -> tuple[np.ndarray, 
     return values, labels
 
 
-def count_confusions(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Number of videos of each class (rows) by predicted class (columns).
-
-    Args:
-        values: Scores (N, classes).
-        labels: Classes (N,).
-    """
-    counts = np.zeros((values.shape[1],) * 2, dtype=int)
-    np.add.at(counts, (labels, values.argmax(axis=1)), 1)
-    return counts
-
-
 def draw_confusion(
     counts: np.ndarray, names: Sequence[str], title: str = "", most: int = 30
 ) -> Figure:
-    """Draw a confusion matrix, each row as fractions of its class.
+    """Draw counts of videos by true class (rows) and predicted class (columns).
 
-    Args:
-        counts: Videos by true class (rows) and predicted class (columns).
-        names: Class names.
-        title: Title of the figure.
-        most: Most classes to draw: those with the most confusions. A last column then holds all
-            other predictions.
+    Colors are fractions of a row. Of more classes the ``most`` confused ones are drawn; a last
+    column then holds all other predictions.
     """
     wrong = counts - np.diag(counts.diagonal())
-    confused = np.argsort(-(wrong + wrong.T).sum(axis=1), kind="stable")
-    chosen = np.sort(confused[:most])
+    chosen = np.sort(np.argsort(-(wrong + wrong.T).sum(axis=1), kind="stable")[:most])
     shown, labels = counts[np.ix_(chosen, chosen)], [names[i] for i in chosen]
     columns = labels
     if len(chosen) < len(counts):
@@ -77,14 +55,12 @@ def draw_confusion(
     fractions = shown / np.maximum(counts[chosen].sum(axis=1, keepdims=True), 1)
     side = min(max(4.5, 0.36 * len(columns) + 2.5), 18)
     figure = Figure(figsize=(side + 1, side), dpi=110, layout="constrained")
-    axes = figure.add_subplot(xlabel="predicted class", ylabel="true class")
-    axes.set_title(title, fontsize=10)
+    axes = figure.add_subplot(title=title, xlabel="predicted class", ylabel="true class")
     image = axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    small = len(columns) > 12
-    axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=7 if small else 9)
-    axes.set_yticks(range(len(labels)), labels, fontsize=7 if small else 9)
+    axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=8)
+    axes.set_yticks(range(len(labels)), labels, fontsize=8)
     for (row, column), count in np.ndenumerate(shown):
-        if count and not small:
+        if count and len(columns) <= 12:
             color = "white" if fractions[row, column] > 0.5 else "black"
             axes.text(column, row, count, ha="center", va="center", color=color, fontsize=9)
     figure.colorbar(image, ax=axes, label="fraction of the true class", fraction=0.05, pad=0.02)
@@ -94,14 +70,9 @@ def draw_confusion(
 def draw_class_accuracy(
     counts: np.ndarray, names: Sequence[str], title: str = "", most: int = 30
 ) -> Figure:
-    """Draw the accuracy of each class, the worst first, with its number of videos.
+    """Draw the accuracy of the ``most`` worst classes that have videos, the worst first.
 
-    Args:
-        counts: Videos by true class (rows) and predicted class (columns). Classes without a
-            video are skipped.
-        names: Class names.
-        title: Title of the figure.
-        most: Most classes to draw: the worst ones.
+    Arguments are those of ``draw_confusion``.
     """
     videos = counts.sum(axis=1)
     seen = np.flatnonzero(videos)
@@ -111,20 +82,13 @@ def draw_class_accuracy(
         title = f"{title}\n{len(worst)} worst of {len(seen)} classes".strip()
     size = (7, max(2.5, 1.2 + 0.26 * len(worst)))
     figure = Figure(figsize=size, dpi=110, layout="constrained")
-    axes = figure.add_subplot(xlim=(0, 125), xticks=range(0, 101, 20))
-    mean = f"dashed: mean of {len(seen)} classes, {accuracy.mean():.1f}%"
-    axes.set_xlabel(f"accuracy in % ({mean})")
-    axes.set_title(title, fontsize=10)
-    bars = axes.barh(range(len(worst)), accuracy[worst], color="C0")
+    axes = figure.add_subplot(title=title, xlim=(0, 125), xticks=range(0, 101, 20), ymargin=0.02)
+    axes.set_xlabel(f"accuracy in % (mean of {len(seen)} classes, {accuracy.mean():.1f}%)")
+    bars = axes.barh(range(len(worst)), accuracy[worst])
     texts = [f"{accuracy[i]:.0f}% of {videos[seen[i]]}" for i in worst]
-    axes.axvline(accuracy.mean(), color="C1", linestyle="--")
-    paper = dict(facecolor="white", edgecolor="none", pad=0.5)  # keeps the line off the text
-    axes.bar_label(bars, texts, padding=3, fontsize=8, bbox=paper, zorder=3)
+    axes.bar_label(bars, texts, padding=3, fontsize=8)
     axes.set_yticks(range(len(worst)), [names[seen[i]] for i in worst], fontsize=8)
     axes.invert_yaxis()
-    axes.margins(y=0.02)
-    axes.grid(alpha=0.3)
-    axes.set_axisbelow(True)
     return figure
 
 
@@ -139,10 +103,10 @@ def accuracy_by_views(
     the center one of three, which may see more of a frame than a config's ``CenterCrop``.
 
     Args:
-        scores: Logits (N, crops x clips, classes), crop by crop.
+        scores: Logits (N, crops x clips, classes), crop by crop (left, right, center).
         labels: Classes (N,).
         clips: Number of clips K.
-        crops: 1, or 3 (left, right, center).
+        crops: 1 or 3.
         average: ``'score'`` averages logits, ``'prob'`` probabilities.
 
     Returns:
@@ -157,40 +121,27 @@ def accuracy_by_views(
             f"{scores.shape}"
         )
     if average == "prob":
-        scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        scores = scores / scores.sum(axis=-1, keepdims=True)
+        scores = torch.from_numpy(scores).softmax(dim=-1).numpy()
     views = scores.reshape(len(scores), crops, clips, -1)
     shared = [[clips // 2]] if clips % 2 else []
     steps = [step for step in range(clips - 1, 0, -1) if (clips - 1) % step == 0]
-    shared += [list(range(0, clips, step)) for step in steps]
-
-    def accuracy(kept: Sequence[int], places: Sequence[int]) -> float:
-        means = views[:, kept][:, :, places].mean(axis=(1, 2))
-        return float(np.mean(means.argmax(axis=-1) == labels))
-
-    kept = {1: [CENTER], 3: [0, 1, 2]} if crops == 3 else {1: [0]}
-    return {
-        count: {len(places): accuracy(which, places) for places in shared}
-        for count, which in kept.items()
-    }
+    shared += [range(0, clips, step) for step in steps]
+    found: dict[int, dict[int, float]] = {}
+    for count in dict.fromkeys((1, crops)):
+        means = (views[:, -count:, places].mean(axis=(1, 2)) for places in shared)
+        hits = (np.mean(mean.argmax(axis=-1) == labels) for mean in means)
+        found[count] = {len(places): float(hit) for places, hit in zip(shared, hits, strict=True)}
+    return found
 
 
 def draw_views(accuracy: Mapping[int, Mapping[int, float]], title: str = "") -> Figure:
-    """Draw top-1 accuracy against the number of clips, a curve for each number of crops.
-
-    Args:
-        accuracy: For each number of crops the accuracy by the number of clips.
-        title: Title of the figure.
-    """
+    """Draw the result of ``accuracy_by_views``, a curve for each number of crops."""
     figure = Figure(figsize=(6, 4), dpi=110, layout="constrained")
     axes = figure.add_subplot(title=title, xlabel="clips per video")
     for crops, curve in accuracy.items():
         label = f"{crops} crop{'s' if crops > 1 else ''}"
         axes.plot(list(curve), [100 * value for value in curve.values()], marker="o", label=label)
     axes.set(ylabel="top-1 accuracy in %", xticks=sorted({k for c in accuracy.values() for k in c}))
-    low, high = axes.get_ylim()
-    if high - low < 10:  # so that a single video does not look like much
-        axes.set_ylim((low + high) / 2 - 5, (low + high) / 2 + 5)
     axes.grid(alpha=0.3)
     axes.legend()
     return figure

@@ -9,6 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from mmvidformer.lookup import look_up
+
 Curve = dict[float, float]
 
 # Numbers in the log that are not about the model.
@@ -25,8 +27,8 @@ class TrainingLog:
         unit: Unit of time: ``'epoch'``, or ``'iteration'`` if the run does not count epochs.
     """
 
-    training: Mapping[str, Curve]
-    validation: Mapping[str, Curve]
+    training: dict[str, Curve]
+    validation: dict[str, Curve]
     unit: str
 
 
@@ -35,74 +37,51 @@ def read_log(folder: str | Path) -> TrainingLog:
 
     The parts of a resumed run become one curve. Where they overlap, the later part counts.
 
-    Args:
-        folder: A work dir, or a ``scalars.json``.
-
     Raises:
         FileNotFoundError: If there is no log.
-        ValueError: If a line is not JSON, or no line is of training.
+        ValueError: If no line is of training.
     """
-    folder = Path(folder)
-    files = [folder] if folder.is_file() else sorted(folder.glob("*/vis_data/scalars.json"))
+    files = sorted(Path(folder).glob("*/vis_data/scalars.json"))
     if not files:
         raise FileNotFoundError(f"{folder} has no */vis_data/scalars.json; is it a work dir?")
     rows: list[dict] = []
     for file in files:
-        part = _read_rows(file)
+        text = file.read_text(encoding="utf-8")
+        # The last line is incomplete if a run was killed, or is writing.
+        part = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
         first = next((row["iter"] for row in part if "iter" in row), float("inf"))
         rows = [row for row in rows if row.get("iter", 0) < first] + part
     trained = [row for row in rows if "iter" in row]
     if not trained:
-        raise ValueError(f"{', '.join(map(str, files))}: no line of training")
+        raise ValueError(f"the log of {folder} has no line of training")
     epochs = all("epoch" in row for row in trained)
     # Lines count the iterations of the whole run; the length of an epoch follows from its last.
     length = max(row["iter"] / row["epoch"] for row in trained) if epochs else 1
-    training: dict[str, Curve] = {}
-    validation: dict[str, Curve] = {}
+    log = TrainingLog({}, {}, "epoch" if epochs else "iteration")
     for row in rows:
-        curves, now = (
-            (training, row["iter"] / length) if "iter" in row else (validation, row["step"])
-        )
+        curves = log.training if "iter" in row else log.validation
+        now = row["iter"] / length if "iter" in row else row["step"]
         for name, value in row.items():
             if name not in _OTHER and isinstance(value, int | float):
                 curves.setdefault(name, {})[now] = value
-    return TrainingLog(training, validation, "epoch" if epochs else "iteration")
-
-
-def _read_rows(file: Path) -> list[dict]:
-    text = file.read_text(encoding="utf-8")
-    rows = []
-    # The last line is incomplete if a run was killed, or is writing.
-    for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
-        try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{file}, line {number} is not JSON: {line[:80]!r}") from error
-    return rows
+    return log
 
 
 def draw_training(logs: Mapping[str, TrainingLog], metrics: Sequence[str] | None = None) -> Figure:
-    """Draw loss, learning rate and validation metrics of runs, one color per run.
+    """Draw loss, learning rate and validation metrics of named runs, one color per run.
 
-    Beside a top-1 accuracy of validation, that of single training batches (``top1_acc``) is drawn
-    dashed.
-
-    Args:
-        logs: Logs by the name of the run.
-        metrics: Metrics of validation, one panel each; default: top-1 accuracies, or else the
-            first metric.
+    Default metrics are top-1 accuracies, or else the first metric. Beside a top-1 accuracy of
+    validation, that of single training batches (``top1_acc``) is drawn dashed.
 
     Raises:
-        ValueError: If no run has a metric, or some runs count epochs and others iterations.
+        KeyError: If no run has a metric.
+        ValueError: If some runs count epochs and others iterations.
     """
     known = list(dict.fromkeys(name for log in logs.values() for name in log.validation))
     if metrics is None:
         metrics = [name for name in known if name.endswith("top1")] or known[:1]
     for name in metrics:
-        if name not in known:
-            raise ValueError(
-                f"no run has the metric {name!r}; known are {', '.join(sorted(known))}"
-            )
+        look_up(known, name, "metric")
     unit, *others = {log.unit for log in logs.values()}
     if others:
         raise ValueError("some runs count epochs, others iterations; draw them separately")

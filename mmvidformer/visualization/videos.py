@@ -11,23 +11,16 @@ import numpy as np
 
 
 def check_display() -> None:
-    """Check that windows can be shown.
-
-    Raises:
-        OSError: If there is no display.
-    """
+    """Raise ``OSError`` if there is no display, since OpenCV would abort the process."""
     displays = ("DISPLAY", "WAYLAND_DISPLAY")
-    if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in displays):
+    if sys.platform.startswith("linux") and not any(map(os.environ.get, displays)):
         raise OSError("there is no display to show a window on: DISPLAY is not set")
 
 
 def picture_paths(videos: Sequence[Path], folder: Path, ending: str) -> list[Path]:
     """Paths for the pictures of videos, such as ``folder/dance_mp4_rollout.png``.
 
-    Args:
-        videos: The videos.
-        folder: Folder for the pictures; it is created.
-        ending: Ending of the names, such as ``'_rollout.png'``.
+    The folder is created.
 
     Raises:
         FileNotFoundError: If a video does not exist.
@@ -59,8 +52,7 @@ class VideoOutput:
         self, path: str | Path | None = None, fps: float = 30.0, title: str | None = None
     ) -> None:
         self.path, self.fps, self.title = path, fps, title
-        self._writer: cv2.VideoWriter | None = None
-        self._size, self._start = (0, 0), None
+        self._writer, self._start = None, None
         if path is not None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         if title is not None:
@@ -82,11 +74,16 @@ class VideoOutput:
 
         Raises:
             OSError: If OpenCV cannot write the file.
-            ValueError: If the page is not as large as the first one.
         """
         pixels = cv2.cvtColor(page, cv2.COLOR_RGB2BGR)
         if self.path is not None:
-            self._write(pixels)
+            if self._writer is None:
+                code = cv2.VideoWriter_fourcc(*"mp4v")
+                size = pixels.shape[1::-1]
+                self._writer = cv2.VideoWriter(str(self.path), code, self.fps, size)
+                if not self._writer.isOpened():
+                    raise OSError(f"OpenCV cannot write {self.path} as MPEG-4")
+            self._writer.write(pixels)
         if self.title is None:
             return True
         now = time.perf_counter()
@@ -95,26 +92,11 @@ class VideoOutput:
         cv2.imshow(self.title, pixels)
         return cv2.waitKey(max(1, round(1000 * early))) & 0xFF not in (ord("q"), 27)
 
-    def _write(self, pixels: np.ndarray) -> None:
-        size = pixels.shape[1::-1]
-        if self._writer is None:
-            code = cv2.VideoWriter_fourcc(*"mp4v")
-            self._writer, self._size = cv2.VideoWriter(str(self.path), code, self.fps, size), size
-            if not self._writer.isOpened():
-                raise OSError(f"OpenCV cannot write {self.path} as MPEG-4")
-        if size != self._size:  # OpenCV would skip the page silently
-            raise ValueError(f"pages of {self.path} must be {self._size} pixels, got {size}")
-        self._writer.write(pixels)
-
-    def close(self) -> None:
-        """Finish the file and close the window."""
-        if self._writer is not None:
-            self._writer.release()
-        if self.title is not None:
-            cv2.destroyWindow(self.title)
-
     def __enter__(self) -> "VideoOutput":
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
+        if self._writer is not None:
+            self._writer.release()
+        if self.title is not None:
+            cv2.destroyWindow(self.title)

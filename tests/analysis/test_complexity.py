@@ -90,10 +90,10 @@ def test_timesformer_parameters_of_table_1(name: str, millions: float) -> None:
     ("kernel", "kernel_macs"),
     [  # per token and head with d = 64: two matmuls of d^2; twice as wide; two projections; a rank
         ("linear", 2 * 64**2),
-        ("rival_linear_elu", 2 * 64**2),
-        ("rival_cosformer", 4 * 64**2),
-        ("rival_performer", 4 * 64**2),
-        ("rival_linformer", 4 * 256 * 64),
+        ("baseline_linear_elu", 2 * 64**2),
+        ("baseline_cosformer", 4 * 64**2),
+        ("baseline_performer", 4 * 64**2),
+        ("baseline_linformer", 4 * 256 * 64),
     ],
 )
 def test_feature_fixation_counts_match_the_formula_and_the_paper(
@@ -102,14 +102,14 @@ def test_feature_fixation_counts_match_the_formula_and_the_paper(
     name, tokens, dim = f"feature_fixation_{kernel}_sthv2", 16 * 17**2, 512
     size = count(get_config(name))
     layers = 16 * dim**2 + 9 * 4 * dim  # two attentions, an MLP, its depthwise convolution
-    sums = 2 * 512 * (kernel != "rival_linformer")  # the normalizers in two attentions
-    sums *= 1 + (kernel == "rival_cosformer")
+    sums = 2 * 512 * (kernel != "baseline_linformer")  # the normalizers in two attentions
+    sums *= 1 + (kernel == "baseline_cosformer")
     by_hand = tokens * (16**2 * 3 * dim + 12 * (layers + 2 * 8 * kernel_macs + sums))
     assert size.macs == by_hand + dim * 768 + 768 * 174
     row = PUBLISHED[name]
     assert size.macs / 1e9 == pytest.approx(row.macs, rel=row.macs_tolerance)
     assert size.parameters / 1e6 == pytest.approx(row.parameters, abs=row.parameters_tolerance)
-    if kernel != "rival_linformer":  # exactly, with the layer that the official code never uses
+    if kernel != "baseline_linformer":  # exactly, with the layer that the official code never uses
         assert (size.parameters + 513 * 174) / 1e6 == pytest.approx(row.parameters, abs=0.05)
 
 

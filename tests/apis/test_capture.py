@@ -41,12 +41,9 @@ def test_sources_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         Capture("97")
 
 
-def test_a_truncated_file_is_reported(gray_video: Callable) -> None:
+def test_a_file_without_frames_is_reported(gray_video: Callable) -> None:
     complete = gray_video(20, 8)
     data = complete.read_bytes()
-    with Capture(complete) as video, pytest.warns(UserWarning, match="after 20 of the 33 frames"):
-        video.total = 33
-        assert len(list(video.frames())) == 20
     empty = complete.with_name("empty.avi")
     empty.write_bytes(data[: data.index(b"movi") + 4])
     with pytest.raises(ValueError, match="empty.avi"), Capture(empty) as video:

@@ -56,7 +56,7 @@ def test_tokens_are_averaged_if_the_head_would_do_it(model) -> None:
     model.backbone = Tokens(model.backbone)
     torch.testing.assert_close(backbone_features(model, clips), tokens.mean((1, 2, 3)))
     model.backbone = nn.Identity()
-    with pytest.raises(ValueError, match="features need the backbone ViViT, .* got Identity"):
+    with pytest.raises(ValueError, match="Identity is not a transformer with features"):
         backbone_features(model, clips)
 
 

@@ -203,7 +203,7 @@ def test_own_checkpoint_of_another_scheme_length_and_head(tmp_path: Path) -> Non
     torch.testing.assert_close(kernel[:, :, 2], source.embed.proj.weight.sum(2))
 
 
-def test_own_model_2_brings_its_temporal_encoder(tmp_path: Path) -> None:
+def test_own_model_2_brings_its_second_encoder(tmp_path: Path) -> None:
     source = vivit("factorized_encoder")
     torch.save(source.state_dict(), tmp_path / "m2.pth")
     model = vivit("factorized_encoder", clip_len=8, img_size=48)

@@ -83,7 +83,7 @@ def test_other_counts_than_expected_give_a_warning(
     [
         ("", "classes.txt lists no classes"),
         ("5\n7\n5\n", "classes.txt, line 3: class '5' is listed twice"),
-        ("5\nPushing\n", "line 2: 'Pushing' is not a number; for names give label_map"),
+        ("5\nPushing\n", "line 2: 'Pushing' is not a number; give label_map"),
         ("5\n6\n", r"train.txt has no videos of the classes \[6\] of .*classes.txt"),
     ],
 )

@@ -137,5 +137,5 @@ def test_unknown_column_in_the_name(kitchen: Path) -> None:
 
 
 def test_invalid_prefix(kitchen: Path) -> None:
-    with pytest.raises(ValueError, match=r"must have one of .'video', 'img'.,"):
+    with pytest.raises(ValueError, match=r"must have one of .'video', 'img', 'lmdb'.,"):
         over_videos(kitchen, data_prefix={})

@@ -105,6 +105,7 @@ STATIC = [
     ("docs/data_loading.md", "video.mp4"),
     ("docs/export.md", "onnxruntime.InferenceSession"),
     ("docs/export.md", "session.get_inputs"),
+    ("docs/export.md", "make_graph("),
     ("docs/horst.md", "kitchen.mp4"),
     ("docs/own_data.md", "Recognizer("),
     ("docs/visualization.md", "rollout(backbone.eval(), clip)"),

@@ -1,6 +1,7 @@
 """The policy for bad videos in a run."""
 
 import csv
+import logging
 from types import SimpleNamespace
 
 import pytest
@@ -143,7 +144,8 @@ def an_epoch_of_a_rank(bad):
     rank = torch.distributed.get_rank()
     part = range(rank, 40, 2)
     loader = DataLoader(Numbers(bad), sampler=part, batch_size=None)
-    runner = SimpleNamespace(train_loop=SimpleNamespace(dataloader=loader), work_dir=".")
+    loop, logger = SimpleNamespace(dataloader=loader), logging.getLogger("test")
+    runner = SimpleNamespace(train_loop=loop, work_dir=".", logger=logger)
     policy = BadVideoHook(max_bad_share=0.1, time_limit=None)
     policy.before_train_epoch(runner)
     result = dict(read=len(list(loader)), own=loader.dataset.bad_samples.in_epoch(), error="")

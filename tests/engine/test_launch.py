@@ -212,7 +212,7 @@ def test_the_main_process_decides_for_all(run, bare, case):
 )
 def test_workers_get_cores(monkeypatch, cores: int, workers: int, threads: int | None) -> None:
     asked = []
-    monkeypatch.setattr(launch, "_cores", lambda: cores)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: cores)
     monkeypatch.setattr(torch, "set_num_threads", asked.append)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     cfg = Config(dict(launcher="none", train_dataloader=dict(num_workers=workers)))
@@ -221,3 +221,11 @@ def test_workers_get_cores(monkeypatch, cores: int, workers: int, threads: int |
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     launch.share_cores(cfg)
     assert len(asked) <= 1
+
+
+def test_default_hooks_that_are_none_are_left_out(monkeypatch) -> None:
+    """MMEngine needs the None of its own hooks, and refuses the None of others."""
+    monkeypatch.setattr(launch.RUNNERS, "build", lambda cfg: cfg)
+    hooks = dict(checkpoint=None, timer=dict(type="IterTimerHook"), bad_videos=None)
+    built = launch.build_runner(Config(dict(launcher="none", default_hooks=hooks)))
+    assert built.default_hooks == dict(checkpoint=None, timer=dict(type="IterTimerHook"))

@@ -2,7 +2,7 @@ import numpy as np
 from matplotlib.colors import to_rgba
 
 from mmvidformer.apis import Prediction
-from mmvidformer.visualization.plots import draw_classes, draw_parts, draw_timeline
+from mmvidformer.visualization.plots import draw_classes, draw_timeline
 
 
 def test_each_class_has_its_color_and_name() -> None:
@@ -37,10 +37,3 @@ def test_a_timeline_shows_the_classes_with_the_highest_peaks() -> None:
         "c": [[1, 0.7], [2, 0.3]],
     }
     assert axes.get_xlim() == (0, 3)
-
-
-def test_parts_are_drawn_from_top_to_bottom() -> None:
-    axes = draw_parts({"decode": 3.0, "resize": 1.0}, "ms").axes[0]
-    assert [bar.get_width() for bar in axes.patches] == [3, 1]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["decode", "resize"]
-    assert axes.yaxis_inverted()

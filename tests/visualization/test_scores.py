@@ -3,18 +3,11 @@ import pytest
 
 from mmvidformer.visualization.scores import (
     accuracy_by_views,
-    count_confusions,
     draw_class_accuracy,
     draw_confusion,
     draw_views,
     read_scores,
 )
-
-
-def test_confusions_are_counted_by_label_and_prediction() -> None:
-    values = np.eye(3)[[0, 1, 1, 2, 0]]
-    counts = count_confusions(values, np.array([0, 1, 0, 2, 2]))
-    assert counts.tolist() == [[1, 1, 0], [0, 1, 0], [1, 0, 1]]
 
 
 def test_a_large_matrix_shows_the_most_confused_classes() -> None:

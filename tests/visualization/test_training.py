@@ -45,7 +45,7 @@ def test_runs_are_drawn_in_one_plot(resumed: Path) -> None:
     assert loss.lines[0].get_color() != loss.lines[1].get_color()
     assert loss.lines[0].get_marker() == "None"
     assert all(tick == int(tick) for tick in accuracy.get_xticks())  # no half epochs
-    with pytest.raises(ValueError, match="'acc/top9'; known are acc/top1"):
+    with pytest.raises(KeyError, match="acc/top9.*acc/top1"):
         draw_training({"a": log}, ["acc/top9"])
 
 
@@ -64,7 +64,4 @@ def test_folders_and_files_without_a_log_are_refused(tmp_path: Path) -> None:
         read_log(tmp_path)
     write(tmp_path / "1", {"step": 1, "acc/top1": 1.0})
     with pytest.raises(ValueError, match="no line of training"):
-        read_log(tmp_path)
-    (tmp_path / "1" / "vis_data" / "scalars.json").write_text("what?\n{}\n")
-    with pytest.raises(ValueError, match="line 1 is not JSON: 'what"):
         read_log(tmp_path)

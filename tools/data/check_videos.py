@@ -39,10 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="template of the path of a video, from the columns of a csv file",
     )
     args = parser.parse_args(argv)
-    header, entries = read_entries(
-        args.ann_file, args.root, args.delimiter, args.filename_tmpl, args.name
-    )
-    infos = {path_of(info): info for _, info in entries}
+    entries = read_entries(args.ann_file, args.root, args.delimiter, args.filename_tmpl, args.name)
+    infos = {path_of(info): info for _, info in entries if info}
     results = read_files(read_to_end, list(infos.values()), args.workers, args.time_limit)
     bar = tqdm(zip(infos, results, strict=True), total=len(infos), unit="file", disable=None)
     faults = {}
@@ -51,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             faults[path] = getattr(error, "reason", str(error))
             bar.set_postfix(bad=len(faults))
     out_dir = args.out_dir or Path(args.ann_file).parent
-    bad, clean = write_report(args.ann_file, out_dir, header, entries, faults)
+    bad, clean = write_report(args.ann_file, out_dir, entries, faults)
     print(f"{len(faults)} of {len(infos)} files are bad: see {bad}, and {clean} without them")
     return int(bool(faults))
 

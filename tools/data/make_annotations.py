@@ -5,6 +5,7 @@ columns path,label and optionally split. Writes train.txt, val.txt and test.txt 
 classes.txt (names), and prints the number of videos per class and split.
 """
 
+import os
 import sys
 from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
 from collections import Counter
@@ -58,7 +59,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     }
     if not args.no_check:
         infos = [{"filename": str(video.path)} for video in videos]
-        read = read_files(partial(read_to_end, first_only=True), infos)
+        workers = min(4, os.cpu_count() or 1)
+        read = read_files(partial(read_to_end, first_only=True), infos, workers)
         bar = tqdm(read, total=len(videos), unit="video", disable=None)
         checked = zip(videos, bar, strict=True)
         wrong = {

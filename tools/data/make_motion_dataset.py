@@ -21,7 +21,8 @@ from mmvidformer.engine.launch import run_tool
 def settings_of(spec: MotionSpec) -> Iterator[tuple[object, str, str]]:
     """Owner (the spec or its look), name and description (in the docstring) of each setting."""
     for owner in (spec, spec.look):
-        described = dict(re.findall(r"^        (\w+): (.+)$", owner.__doc__ or "", re.MULTILINE))
+        docs = "".join(cls.__doc__ or "" for cls in reversed(type(owner).__mro__))
+        described = dict(re.findall(r"^        (\w+): (.+)$", docs, re.MULTILINE))
         for name in (field.name for field in fields(owner)):
             # Videos of actions are as long as the actions.
             if name != "look" and not (name == "frames" and isinstance(spec, SequencesSpec)):

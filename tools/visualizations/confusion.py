@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from sklearn.metrics import confusion_matrix
 
 from mmvidformer.apis import class_names
 from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.engine.launch import run_tool
 from mmvidformer.visualization.scores import (
-    count_confusions,
     draw_class_accuracy,
     draw_confusion,
     read_scores,
@@ -35,7 +35,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if args.most < 2:
         parser.error(f"--most must be at least 2, got {args.most}")
-    counts = count_confusions(*read_scores(args.scores, args.task))
+    scores, labels = read_scores(args.scores, args.task)
+    counts = confusion_matrix(labels, scores.argmax(axis=1), labels=range(scores.shape[1]))
     task = args.task or "class"
     names = class_names({task: len(counts)}, args.classes)[task]
     videos, correct = counts.sum(axis=1), counts.diagonal()

@@ -16,7 +16,7 @@ from mmvidformer.visualization.training import draw_training, read_log
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the tool."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("runs", type=Path, nargs="+", help="work dirs, or scalars.json files")
+    parser.add_argument("runs", type=Path, nargs="+", help="work dirs")
     parser.add_argument("--out", type=Path, required=True, help="picture (.png, .pdf, .svg)")
     parser.add_argument("--names", nargs="+", help="names of the runs (default: their paths)")
     parser.add_argument(

@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     average = cfg.model.cls_head.get("average_clips") or "score"
     cfg.model.cls_head.average_clips = None
     cfg.test_evaluator = [dict(type="mmvidformer.SaveScores", path=str(table))]
-    with launched(cfg) as runner:
+    with launched(cfg, () if args.no_preflight else ("test",)) as runner:
         runner.test()
         if runner.rank != 0:
             return

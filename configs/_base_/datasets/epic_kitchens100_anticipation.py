@@ -1,11 +1,11 @@
-# EPIC-Kitchens-100 for anticipation: the csv files of RULSTM (github.com/fpv-iplab/rulstm,
-# RULSTM/data/ek100) in data_root, and frames at 30 a second in
-# rgb_frames/P01_01/frame_0000000001.jpg. 14 frames, 0.25 s apart, before each action. The
-# official EPIC_100_train.csv and EPIC_100_validation.csv give the same segments.
+# EPIC-Kitchens-100 for anticipation. data_root holds the CSV files of RULSTM
+# (github.com/fpv-iplab/rulstm, RULSTM/data/ek100) and frames at 30 frames per second as
+# rgb_frames/P01_01/frame_0000000001.jpg. 14 frames, 0.25 s apart, before each action. The official
+# EPIC_100_train.csv and EPIC_100_validation.csv give the same segments.
 _base_ = "../loaders.py"
 
 data_root = "data/epic_kitchens100"
-# Exactly 256 x 454, which the published BN-Inception weights are for; 456 would not fit it.
+# The published BN-Inception weights need exactly 256 x 454 pixels, not 456.
 read = [
     dict(type="mmvidformer.ObserveBefore", time_step=0.25, num_steps=14),
     dict(type="RawFrameDecode"),

@@ -1,10 +1,10 @@
-# EPIC-Kitchens-55 for anticipation: the split and the csv files of RULSTM
-# (github.com/fpv-iplab/rulstm, RULSTM/data/ek55) in data_root, and frames at 30 a second in
+# EPIC-Kitchens-55 for anticipation. data_root holds the split and CSV files of RULSTM
+# (github.com/fpv-iplab/rulstm, RULSTM/data/ek55) and frames at 30 frames per second as
 # rgb_frames/P01_01/frame_0000000001.jpg. 14 frames, 0.25 s apart, before each action.
 _base_ = "../loaders.py"
 
 data_root = "data/epic_kitchens55"
-# Exactly 256 x 454, which the published BN-Inception weights are for; 456 would not fit it.
+# The published BN-Inception weights need exactly 256 x 454 pixels, not 456.
 read = [
     dict(type="mmvidformer.ObserveBefore", time_step=0.25, num_steps=14),
     dict(type="RawFrameDecode"),

@@ -1,6 +1,7 @@
 # Kinetics-400 for feature fixation, as the released code reads it: 16 frames over a span of 16 x 16
-# at 30 frames a second, 4 x 3 test views. Its crops are XViT's: four scales at 13 places. (Table 10
-# and the settings name a jitter of 256 to 320, which the code passes over on Kinetics.)
+# at 30 frames per second, 4 x 3 test views. The crops are those of XViT: four scales at 13
+# positions. (Table 10 and the released settings give a scale jitter of 256 to 320, but the code
+# ignores it on Kinetics.)
 _base_ = "./kinetics400.py"
 
 sample = dict(type="mmvidformer.SpanFrames", clip_len=16, frame_interval=16)
@@ -40,6 +41,6 @@ test_pipeline = [
     dict(type="ThreeCrop", crop_size=224),
     *pack,
 ]
-train_dataloader = dict(batch_size=8, dataset=dict(pipeline=train_pipeline))  # on 8 processes
+train_dataloader = dict(batch_size=8, dataset=dict(pipeline=train_pipeline))  # x 8 processes
 val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

@@ -1,4 +1,4 @@
-# Something-Something V2 for feature fixation: a frame from each of 16 segments, 2 x 3 test views
+# Something-Something V2 for feature fixation: one frame from each of 16 segments, 2 x 3 test views
 # (middles and starts of the segments). AutoAugment on whole frames, random erasing, no flips.
 _base_ = "./sthv2.py"
 
@@ -33,6 +33,6 @@ test_pipeline = [
     dict(type="ThreeCrop", crop_size=224),
     *pack,
 ]
-train_dataloader = dict(batch_size=4, dataset=dict(pipeline=train_pipeline))  # on 8 processes
+train_dataloader = dict(batch_size=4, dataset=dict(pipeline=train_pipeline))  # x 8 processes
 val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

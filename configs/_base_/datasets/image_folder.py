@@ -1,4 +1,4 @@
-# Images in folders named after their classes, as ImageNet: data/imagenet/{train,val}/CLASS/IMAGE.
+# Images in one folder per class, like ImageNet: data/imagenet/{train,val}/CLASS/IMAGE.
 _base_ = "../loaders.py"
 
 data_root = "data/imagenet"
@@ -30,7 +30,7 @@ val_set = dict(
     test_mode=True,
 )
 train_dataloader = dict(
-    batch_size=128,  # on 8 processes
+    batch_size=128,  # x 8 processes
     dataset=dict(
         type="mmvidformer.ImageFolderDataset", root=data_root + "/train", pipeline=train_pipeline
     ),

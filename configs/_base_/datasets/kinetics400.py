@@ -1,5 +1,5 @@
-# Kinetics-400 as MMAction2 prepares it. Clips of 32 frames, every second one; 4 x 3 test views.
-# MMAction2's three crops take the whole short side; the official code cuts 224 of 256.
+# Kinetics-400 as prepared by MMAction2. Clips of 32 frames, frame interval 2; 4 x 3 test views.
+# MMAction2's three crops cover the whole short side; the official code crops 224 of 256 pixels.
 _base_ = "../loaders.py"
 
 data_root = "data/kinetics400"
@@ -8,7 +8,7 @@ read = [dict(type="DecordInit", num_threads=1)]
 jitter = dict(
     type="mmvidformer.ClipColorJitter", brightness=0.125, contrast=0.4, saturation=0.4, hue=0.2
 )
-grey = dict(type="TorchVisionWrapper", op="Grayscale", num_output_channels=3)
+gray = dict(type="TorchVisionWrapper", op="Grayscale", num_output_channels=3)
 pack = [
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
@@ -22,7 +22,7 @@ train_pipeline = [
     dict(type="RandomCrop", size=224),
     dict(type="Flip", flip_ratio=0.5),
     dict(type="RandomApply", prob=0.8, transforms=[jitter]),
-    dict(type="RandomApply", prob=0.1, transforms=[grey]),
+    dict(type="RandomApply", prob=0.1, transforms=[gray]),
     *pack,
 ]
 val_pipeline = [

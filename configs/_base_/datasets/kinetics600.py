@@ -1,4 +1,4 @@
-# Kinetics-600: as Kinetics-400 in another folder.
+# Kinetics-600: like Kinetics-400, in another folder.
 _base_ = "./kinetics400.py"
 
 data_root = "data/kinetics600"

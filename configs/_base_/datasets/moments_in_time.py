@@ -1,4 +1,4 @@
-# Moments in Time (339 classes, 3-second clips): Kinetics' recipe in another folder.
+# Moments in Time (339 classes, 3-second clips): the Kinetics recipe, in another folder.
 _base_ = "./kinetics400.py"
 
 data_root = "data/mit"

@@ -1,4 +1,4 @@
-# The motion data set (tools/data/make_motion_dataset.py). No flips: they would change the class.
+# The motion dataset (tools/data/make_motion_dataset.py). No flips: they would change the class.
 _base_ = "../loaders.py"
 
 data_root = "data/motion"
@@ -13,7 +13,7 @@ train_pipeline = [
     dict(type="DecordInit", num_threads=1),
     dict(**clip, num_clips=1),
     dict(type="DecordDecode"),
-    # Mild, and wide enough to hold the shapes of the test views below.
+    # Mild, but the ranges include the shape of the test views below.
     dict(type="RandomResizedCrop", area_range=(0.7, 1.0), aspect_ratio_range=(0.75, 1.33)),
     dict(type="Resize", scale=(64, 64), keep_ratio=False),
     dict(type="FormatShape", input_format="NCTHW"),
@@ -31,7 +31,7 @@ test_pipeline = [
     dict(type="DecordInit", num_threads=1),
     dict(**clip, num_clips=4, test_mode=True),
     dict(type="DecordDecode"),
-    # The files are square: without widening them the three crops would be the same.
+    # The videos are square: without widening, the three crops would be the same.
     dict(type="Resize", scale=(80, 64), keep_ratio=False),
     dict(type="ThreeCrop", crop_size=64),
     dict(type="FormatShape", input_format="NCTHW"),

@@ -1,11 +1,11 @@
-# Videos of scripted actions (tools/data/make_motion_dataset.py --preset sequences), for
-# anticipation: 14 frames, 0.25 s apart, before each action, at 32 x 32 pixels. 4 verbs, 4 nouns, 16
+# Generated videos of scripted actions (tools/data/make_motion_dataset.py --preset sequences) for
+# anticipation: 14 frames of 32 x 32 pixels, 0.25 s apart, before each action. 4 verbs, 4 nouns, 16
 # actions.
 _base_ = "../loaders.py"
 
 data_root = "data/motion_sequences"
 pipeline = [
-    # The frames of decord, but Motion JPEG in a fifth of its processor time.
+    # Same frames as decord, but Motion JPEG takes a fifth of the CPU time.
     dict(type="mmvidformer.VideoInit", backend="opencv"),
     dict(type="mmvidformer.ObserveBefore", time_step=0.25, num_steps=14),
     dict(type="mmvidformer.VideoDecode"),
@@ -31,6 +31,6 @@ def segments(split):
 train_dataloader = dict(num_workers=1, dataset=segments("train"))
 val_dataloader = dict(num_workers=1, dataset=segments("val"))
 test_dataloader = dict(num_workers=1, dataset=segments("test"))
-# Of four verbs one of the first five is always right, so that the recall is a top-1.
+# With only four verbs, top-5 recall would always be 1.
 val_evaluator = dict(type="mmvidformer.AnticipationMetric", recall_k=1)
 test_evaluator = val_evaluator

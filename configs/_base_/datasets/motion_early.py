@@ -1,6 +1,6 @@
-# Motions in three phases (tools/data/make_motion_dataset.py --preset phases) for early recognition:
-# the first part of each clip, every third frame at 32 x 32 pixels, in batches of different lengths.
-# 8 classes.
+# Generated motions in three phases (tools/data/make_motion_dataset.py --preset phases) for early
+# recognition: the first part of each clip, frame interval 3, 32 x 32 pixels. Clips in a batch
+# differ in length. 8 classes.
 _base_ = "../loaders.py"
 
 data_root = "data/motion_phases"

@@ -1,5 +1,5 @@
-# The plain motion data set (tools/data/make_motion_dataset.py --preset plain): 4 frames, every
-# third.
+# The plain motion dataset (tools/data/make_motion_dataset.py --preset plain): 4 frames, frame
+# interval 3.
 _base_ = "./motion.py"
 
 data_root = "data/motion_plain"

@@ -1,6 +1,6 @@
-# Something-Something V2 as MMAction2 prepares it. Clips of 32 frames in a row; RandAugment 2/20 in
-# place of colour jitter. Flipped as in Table 7, but with the classes that name a side swapped,
-# which the official code does not do.
+# Something-Something V2 as prepared by MMAction2. Clips of 32 consecutive frames; RandAugment 2/20
+# instead of color jitter. Flipped as in Table 7, but labels that name a side are swapped, unlike in
+# the official code.
 _base_ = "./kinetics400.py"
 
 data_root = "data/sthv2"

@@ -1,7 +1,7 @@
 # Early recognition on 41 classes of Something-Something V2: all frames of the first part of each
-# clip. The classes are listed in early_classes.txt, one a line, which the user gives: no source
-# that we know of has the list. Clips differ in length; a batch is padded with black frames,
-# and each sample tells its length.
+# clip. You must provide the list of classes, early_classes.txt, with one class per line: we know of
+# no source that publishes it. Clips differ in length; a batch is padded with black frames, and each
+# sample carries its length.
 _base_ = "../loaders.py"
 
 data_root = "data/sthv2"

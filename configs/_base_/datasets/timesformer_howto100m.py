@@ -1,15 +1,12 @@
-# The long-term task of TimeSformer's section 4.6: 1059 tasks of HowTo100M, 85 000 training videos
-# and 35 000 test videos. The split is not public: make the two lists yourself, a path and a class a
-# line. 8 frames, every 32nd. In testing, clips follow each other over the whole video.
+# The long-term task of TimeSformer's section 4.6: 1059 tasks of HowTo100M, 85,000 training videos
+# and 35,000 test videos. The split is not public: create the two lists yourself, one path and class
+# per line. 8 frames, frame interval 32. Test clips tile the whole video.
 _base_ = "../loaders.py"
 
 data_root = "data/howto100m"
 read = [dict(type="DecordInit", num_threads=1)]
 tile = dict(type="mmvidformer.TileFrames", clip_len=8, frame_interval=32)
-pack = [
-    dict(type="FormatShape", input_format="NCTHW"),
-    dict(type="PackActionInputs", meta_keys=("video_id", "num_clips")),
-]
+pack = [dict(type="FormatShape", input_format="NCTHW"), dict(type="PackActionInputs")]
 train_pipeline = [
     *read,
     dict(type="SampleFrames", clip_len=8, frame_interval=32, num_clips=1),
@@ -30,24 +27,23 @@ val_pipeline = [
 test_pipeline = val_pipeline
 
 
-def videos(kind, ann_file, pipeline, **more):
-    prefix = dict(video=data_root + "/videos")
-    ann_file = data_root + "/" + ann_file
-    return dict(type=kind, ann_file=ann_file, data_prefix=prefix, pipeline=pipeline, **more)
-
-
-test_set = videos(
-    "mmvidformer.TiledVideoDataset",
-    "howto100m_test_list_videos.txt",
-    val_pipeline,
+test_set = dict(
+    type="VideoDataset",
+    ann_file=f"{data_root}/howto100m_test_list_videos.txt",
+    data_prefix=dict(video=f"{data_root}/videos"),
+    pipeline=val_pipeline,
     test_mode=True,
-    clips_per_item=8,
 )
 train_dataloader = dict(
-    batch_size=2,  # on 8 processes
-    dataset=videos("VideoDataset", "howto100m_train_list_videos.txt", train_pipeline),
+    batch_size=2,  # x 8 processes
+    dataset=dict(
+        type="VideoDataset",
+        ann_file=f"{data_root}/howto100m_train_list_videos.txt",
+        data_prefix=dict(video=f"{data_root}/videos"),
+        pipeline=train_pipeline,
+    ),
 )
-val_dataloader = dict(batch_size=1, dataset=test_set)
-test_dataloader = dict(dataset=test_set)
-val_evaluator = dict(type="mmvidformer.VideoAccuracy")
+val_dataloader = dict(batch_size=1, dataset=test_set)  # all clips of a video
+test_dataloader = dict(batch_size=1, dataset=test_set)
+val_evaluator = dict(type="AccMetric")
 test_evaluator = val_evaluator

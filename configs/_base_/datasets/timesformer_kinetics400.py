@@ -1,5 +1,5 @@
-# Kinetics-400 for TimeSformer: 8 frames, every 32nd, from the middle in testing; 1 x 3 test views.
-# The official code samples otherwise: see timesformer_b_official_k400.py.
+# Kinetics-400 for TimeSformer: 8 frames, frame interval 32, from the middle in testing; 1 x 3 test
+# views. The official code samples differently: see timesformer_b_official_k400.py.
 _base_ = "./kinetics400.py"
 
 sample = dict(
@@ -34,6 +34,6 @@ test_pipeline = [
     dict(type="ThreeCrop", crop_size=224),
     *pack,
 ]
-train_dataloader = dict(batch_size=2, dataset=dict(pipeline=train_pipeline))  # on 8 processes
+train_dataloader = dict(batch_size=2, dataset=dict(pipeline=train_pipeline))  # x 8 processes
 val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

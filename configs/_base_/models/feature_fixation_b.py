@@ -1,6 +1,7 @@
-# Linear video transformer with feature fixation, 16 frames: the layout of the official code. It
-# started from weights for ImageNet-21K that are not to be had: feature_fixation_image.py trains
-# such a model on a folder of images, and model.backbone.init_from=CHECKPOINT starts from it.
+# Linear video transformer with feature fixation, 16 frames, with the architecture of the official
+# code. The original was initialized from ImageNet-21K weights that are not available. To train such
+# weights on a folder of images, use feature_fixation_image.py; to start from them, set
+# model.backbone.init_from=CHECKPOINT.
 model = dict(
     type="Recognizer3D",
     backbone=dict(

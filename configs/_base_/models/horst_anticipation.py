@@ -1,7 +1,8 @@
-# HORST for anticipation on EPIC-Kitchens-55 (section "Architecture"): frozen BN-Inception of RULSTM
-# (github.com/fpv-iplab/rulstm, TSN-rgb.pth.tar) on 14 frames of 256 x 454 pixels, 0.25 s apart, two
-# layers of order 8. Pipelines end with FormatShape('NCTHW'); frames are RGB, and turned to BGR
-# here. Without init_from the frozen backbone is random, which is of use for trying things out only:
+# HORST for anticipation on EPIC-Kitchens-55 (section "Architecture"): the frozen BN-Inception of
+# RULSTM (github.com/fpv-iplab/rulstm, TSN-rgb.pth.tar) on 14 frames of 256 x 454 pixels, 0.25 s
+# apart, and two layers of order 8. Pipelines end with FormatShape('NCTHW') and return RGB frames,
+# which the data preprocessor converts to BGR. Without init_from, the frozen backbone is random,
+# which is useful only for trying things out:
 # --cfg-options model.backbone.init_from=TSN-rgb.pth.tar
 tasks = dict(verb=125, noun=352, action=2513)
 model = dict(
@@ -21,7 +22,7 @@ model = dict(
         type="ActionDataPreprocessor",
         mean=[104.0, 117.0, 128.0],
         std=[1.0, 1.0, 1.0],
-        to_rgb=True,  # MMAction2's name for swapping the channels: RGB becomes BGR
+        to_rgb=True,  # swaps the channels, here RGB to BGR
         format_shape="NCTHW",
     ),
 )

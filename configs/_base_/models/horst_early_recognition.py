@@ -1,5 +1,5 @@
-# HORST for early recognition (section "Architecture"): a stem of two convolutions, four layers of
-# order 8. All frames that are observed, 224 x 224 pixels, clips of any length in a batch.
+# HORST for early recognition (section "Architecture"): a stem of two convolutions and four layers
+# of order 8. Uses all observed frames at 224 x 224 pixels; clips in a batch may differ in length.
 model = dict(
     type="mmvidformer.RecurrentRecognizer",
     backbone=dict(type="mmvidformer.ConvStem", channels=128),
@@ -13,7 +13,7 @@ model = dict(
     cls_head=dict(
         type="mmvidformer.LastStepHead", num_classes=41, in_channels=512, average_clips="score"
     ),
-    # The paper does not say how pixels are normalised: ImageNet's statistics, RGB.
+    # The paper does not say how pixels are normalized; these are ImageNet's RGB statistics.
     data_preprocessor=dict(
         type="mmvidformer.ClipPadding",
         mean=[123.675, 116.28, 103.53],

@@ -1,4 +1,4 @@
-# TimeSformer-B/16, divided space-time attention, 8 frames, started from a ViT of ImageNet-21K.
+# TimeSformer-B/16, divided space-time attention, 8 frames, initialized from an ImageNet-21K ViT.
 model = dict(
     type="Recognizer3D",
     backbone=dict(
@@ -14,13 +14,13 @@ model = dict(
         type="TimeSformerHead",
         num_classes=400,
         in_channels=768,
-        # The paper averages the softmax of the views; the official code sums their logits, which
-        # is 'score' (tools/test.py --fuse score).
+        # The paper averages the softmax scores of the views. The official code sums their
+        # logits: average_clips="score" (tools/test.py --fuse score).
         average_clips="prob",
     ),
     data_preprocessor=dict(
         type="ActionDataPreprocessor",
-        mean=[114.75, 114.75, 114.75],  # .45 and .225 of 255
+        mean=[114.75, 114.75, 114.75],  # 0.45 and 0.225, times 255
         std=[57.375, 57.375, 57.375],
         format_shape="NCTHW",
     ),

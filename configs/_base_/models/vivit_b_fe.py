@@ -1,4 +1,5 @@
-# ViViT-B/16x2 factorised encoder (model 2), started from an image model as in the ablations.
+# ViViT-B/16x2, factorized encoder (model 2), initialized from an image model as in the paper's
+# ablations.
 model = dict(
     type="mmvidformer.MultiViewRecognizer",
     backbone=dict(
@@ -15,7 +16,7 @@ model = dict(
         type="mmvidformer.ZeroInitHead",
         num_classes=400,
         in_channels=768,
-        average_clips="score",  # the mean of the views' logits, as the official code
+        average_clips="score",  # mean of the views' logits, as in the official code
     ),
     data_preprocessor=dict(
         type="ActionDataPreprocessor",

@@ -1,5 +1,5 @@
-# ViViT-L/16x2 factorised encoder. Lt is 24 on Kinetics (official configs and the paper's MACs), 4
-# on Something-Something and EPIC-Kitchens.
+# ViViT-L/16x2, factorized encoder. The temporal depth (Lt) is 24 on Kinetics, from the official
+# configs and the paper's MACs, and 4 on Something-Something and EPIC-Kitchens.
 _base_ = "./vivit_b_fe.py"
 
 model = dict(

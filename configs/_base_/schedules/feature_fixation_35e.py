@@ -1,14 +1,15 @@
-# Feature fixation on Something-Something V2, released settings: SGD at .03 with batch 32, 5 epochs
-# of warm-up from .003, cosine over all 35. The warm-up is a factor on the cosine; the official code
-# rises in a straight line to the cosine's value, at most 4% below. Its default, which the settings
-# leave as it is, is Nesterov's momentum; the paper does not say.
+# Released settings of feature fixation on Something-Something V2: SGD with learning rate 0.03 at
+# batch size 32, 5 epochs of warm-up from 0.003, and a cosine over all 35 epochs. Here the warm-up
+# multiplies the cosine; the official code rises linearly to the cosine's value and is at most 4%
+# lower. Nesterov momentum is the default of the official code, which the settings do not override;
+# the paper does not mention it.
 train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=35, val_interval=1)
 val_cfg = dict(type="ValLoop")
 test_cfg = dict(type="TestLoop")
 no_decay = dict(decay_mult=0.0)
 optim_wrapper = dict(
     optimizer=dict(type="SGD", lr=0.03, momentum=0.9, nesterov=True, weight_decay=1e-4),
-    # The official code spares the biases of the head, and no others.
+    # The official code exempts only the biases of the head from weight decay.
     paramwise_cfg=dict(
         custom_keys={f"cls_head.{name}.bias": no_decay for name in ("norm", "fc_hidden", "fc_cls")}
     ),

@@ -1,12 +1,13 @@
-# Feature fixation on Kinetics, released settings: SGD at .035 with batch 64, 5 epochs of warm-up
-# from .01, cosine over all 40. See feature_fixation_35e.py on the warm-up and the momentum.
+# Released settings of feature fixation on Kinetics: SGD with learning rate 0.035 at batch size 64,
+# 5 epochs of warm-up from 0.01, and a cosine over all 40 epochs. On warm-up and momentum, see
+# feature_fixation_35e.py.
 train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=40, val_interval=1)
 val_cfg = dict(type="ValLoop")
 test_cfg = dict(type="TestLoop")
 no_decay = dict(decay_mult=0.0)
 optim_wrapper = dict(
     optimizer=dict(type="SGD", lr=0.035, momentum=0.9, nesterov=True, weight_decay=1e-5),
-    # The official code spares the biases of the head, and no others.
+    # The official code exempts only the biases of the head from weight decay.
     paramwise_cfg=dict(
         custom_keys={f"cls_head.{name}.bias": no_decay for name in ("norm", "fc_hidden", "fc_cls")}
     ),

@@ -1,5 +1,5 @@
-# HORST's recipe in 20 epochs, for the generated data: flat, then to 0 in the last quarter; batch 16
-# (2 processes of 8).
+# HORST's recipe in 20 epochs, for the generated data: a constant learning rate followed by a cosine
+# to 0 in the last quarter; batch size 16 (2 processes of 8).
 _base_ = "./horst_50e.py"
 
 train_cfg = dict(max_epochs=20)

@@ -1,6 +1,7 @@
-# 20 epochs of the plain motion data at batch 32 (2 processes of 16): AdamW without weight decay.
-# The table over time starts at zero, and with no image model to start from, directions of motion
-# are only learned in this time if it may move faster than the rest.
+# 20 epochs on the plain motion dataset at batch size 32 (2 processes of 16): AdamW without weight
+# decay. The temporal position embedding starts at zero. Without an image model to start from,
+# directions of motion are learned in 20 epochs only if its learning rate is higher than that of the
+# other parameters.
 train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=20, val_interval=5)
 val_cfg = dict(type="ValLoop")
 test_cfg = dict(type="TestLoop")

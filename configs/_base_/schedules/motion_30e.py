@@ -1,5 +1,5 @@
-# 30 epochs of the motion data set at batch 16 (2 processes of 8): AdamW without weight decay. At
-# twice this rate or with weight decay, training can stay at chance.
+# 30 epochs on the motion dataset at batch size 16 (2 processes of 8): AdamW without weight decay.
+# With twice this learning rate or with weight decay, training can stay at chance.
 train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=30, val_interval=6)
 val_cfg = dict(type="ValLoop")
 test_cfg = dict(type="TestLoop")

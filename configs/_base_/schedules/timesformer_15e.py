@@ -1,6 +1,6 @@
-# TimeSformer's recipe (appendix A): 15 epochs of SGD at .005, a tenth of it from epoch 11 and again
-# from 14, batch 16. The official code keeps the rate at batch 64, and exempts nothing from weight
-# decay.
+# TimeSformer's recipe (appendix A): 15 epochs of SGD at batch size 16, with learning rate 0.005,
+# divided by 10 at epochs 11 and 14. The official code uses the same learning rate at batch size 64,
+# and weight decay on all parameters.
 train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=15, val_interval=1)
 val_cfg = dict(type="ValLoop")
 test_cfg = dict(type="TestLoop")

@@ -1,6 +1,6 @@
-# ViViT's recipe (supplementary, Table 7), 30 epochs at batch 64: SGD without weight decay, 2.5
-# epochs of linear warm-up from 0 times a cosine over the whole run. The official code clips the
-# gradient of each device before averaging, MMEngine afterwards.
+# ViViT's recipe (supplementary material, Table 7), 30 epochs at batch size 64: SGD without weight
+# decay; 2.5 epochs of linear warm-up from 0, multiplied by a cosine over the whole run. The
+# official code clips the gradient of each device before averaging; MMEngine clips the average.
 train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=30, val_interval=1)
 val_cfg = dict(type="ValLoop")
 test_cfg = dict(type="TestLoop")

@@ -41,13 +41,13 @@ class BadSamples:
                 if not line.endswith(b"\n"):
                     break  # still being written
                 self._offset += len(line)
-                index, path, reason, in_epoch = json.loads(line)
-                if index is None:
+                sample, in_epoch = json.loads(line)
+                if sample is None:
                     self._in_epoch = set()
                     continue
-                self._known.setdefault(index, BadSample(index, path, reason))
+                self._known.setdefault(sample[0], BadSample(*sample))
                 if in_epoch:
-                    self._in_epoch.add(index)
+                    self._in_epoch.add(sample[0])
         return self._known
 
     def in_epoch(self) -> int:
@@ -59,12 +59,12 @@ class BadSamples:
         """Add a sample, which was due in this epoch or not, unless the record has it as such."""
         known = self.known()
         if sample.index not in (self._in_epoch if in_epoch else known):
-            self._append(*sample, in_epoch)
+            self._append(sample, in_epoch)
 
     def start_epoch(self) -> None:
         """Start the count of ``in_epoch`` again, in all workers."""
-        self._append(None, "", "", False)
+        self._append(None, False)
 
-    def _append(self, *entry: object) -> None:
+    def _append(self, sample: BadSample | None, in_epoch: bool) -> None:
         with open(self.file, "ab", buffering=0) as file:
-            file.write(f"{json.dumps(entry)}\n".encode())
+            file.write(f"{json.dumps((sample, in_epoch))}\n".encode())

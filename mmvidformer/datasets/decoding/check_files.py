@@ -1,7 +1,6 @@
 """Reading many files in parallel, to find the bad ones among those that annotations name."""
 
 import csv
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -55,10 +54,7 @@ def read_files(
         What ``read`` returns for each file, in order, or an exception for a bad one.
     """
     files = _Outcomes(_Files(read, infos), time_limit=time_limit)
-    with warnings.catch_warnings():  # more workers than cores wait for the disk together
-        warnings.filterwarnings("ignore", "This DataLoader will create")
-        outcomes = iter(DataLoader(files, batch_size=None, num_workers=min(workers, len(infos))))
-    yield from outcomes
+    yield from DataLoader(files, batch_size=None, num_workers=min(workers, len(infos)))
 
 
 def read_to_end(info: Mapping, first_only: bool = False) -> None:
@@ -69,17 +65,16 @@ def read_to_end(info: Mapping, first_only: bool = False) -> None:
     """
     if "frame_dir" in info:
         fault = fault_of_frames(info)
-    else:
-        import decord
+        if fault is not None:
+            raise BadVideo(info["frame_dir"], fault)
+        return
+    import decord
 
-        decord.logging.set_level(decord.logging.QUIET)  # FFmpeg logs each damaged block
-        reader = decord.VideoReader(path_of(info), num_threads=1)
-        fault = None if len(reader) else "has no frames"
-        count = min(1, len(reader)) if first_only else len(reader)
-        for first in range(0, count, CHUNK):
-            reader.get_batch(range(first, min(first + CHUNK, count)))
-    if fault is not None:
-        raise BadVideo(path_of(info), fault)
+    decord.logging.set_level(decord.logging.QUIET)  # FFmpeg logs each damaged block
+    reader = decord.VideoReader(info["filename"], num_threads=1)
+    reader.get_batch([0])
+    for first in range(0, 0 if first_only else len(reader), CHUNK):
+        reader.get_batch(range(first, min(first + CHUNK, len(reader))))
 
 
 def read_entries(
@@ -88,19 +83,14 @@ def read_entries(
     delimiter: str = " ",
     filename_tmpl: str = "img_{:05}.jpg",
     name: str = "{participant_id}/videos/{video_id}.MP4",
-) -> tuple[str, list[tuple[str, dict]]]:
+) -> list[tuple[str, dict | None]]:
     """Read a list of videos, of folders of frames, or the csv file of EPIC-Kitchens-100.
 
-    Args:
-        ann_file: Annotation file. Lines are ``PATH LABEL`` or ``FOLDER FRAMES LABEL``, as in
-            MMAction2, unless there is the header of EPIC-Kitchens.
-        root: Folder of the videos or folders (``data_prefix``).
-        delimiter: Delimiter of the columns of a list.
-        filename_tmpl: Template of the names of frames.
-        name: Template of the path of a video, from the columns of the csv file.
+    Lines are ``PATH LABEL`` or ``FOLDER FRAMES LABEL``, as in MMAction2, unless there is the header
+    of EPIC-Kitchens. ``name`` is a template of its columns.
 
     Returns:
-        The header, empty for lists, and the other lines, each with its file for ``read_files``.
+        Each line, with the argument of ``read_to_end``, or None for a header.
 
     Raises:
         ValueError: If a line has another form. The message names file and line.
@@ -108,8 +98,8 @@ def read_entries(
     lines = Path(ann_file).read_text(encoding="utf-8").splitlines(keepends=True)
     if lines and set(COLUMNS) <= set(next(csv.reader(lines[:1]))):
         rows = csv.DictReader(lines)  # no field has a line break in it
-        infos = [{"filename": str(Path(root) / name.format(**row))} for row in rows]
-        return lines[0], list(zip(lines[1:], infos, strict=True))
+        infos = [None, *({"filename": str(Path(root) / name.format(**row))} for row in rows)]
+        return list(zip(lines, infos, strict=True))
     entries = []
     for number, text in enumerate(lines, start=1):
         columns = text.strip().split(delimiter)
@@ -125,39 +115,31 @@ def read_entries(
                 f"the delimiter {delimiter!r}, got {text.strip()[:100]!r}"
             )
         entries.append((text, info))
-    return "", entries
+    return entries
 
 
 def write_report(
     ann_file: str | Path,
     out_dir: str | Path,
-    header: str,
-    entries: Sequence[tuple[str, Mapping]],
+    entries: Sequence[tuple[str, Mapping | None]],
     faults: Mapping[str, str],
 ) -> tuple[Path, Path]:
-    """Write the bad lines of an annotation file, and the file without them.
+    """Write ``<name>_bad.csv`` (line, path, reason) and ``<name>_clean.<extension>``.
 
-    Args:
-        ann_file: Annotation file.
-        out_dir: Folder to write to.
-        header: Its header, from ``read_entries``.
-        entries: Its lines, from ``read_entries``.
-        faults: What is wrong with each bad file, by path.
-
-    Returns:
-        Paths of ``<name>_bad.csv`` (line, path, reason) and ``<name>_clean.<extension>``.
+    ``faults`` are by path, and ``entries`` come from ``read_entries``. Returns the two paths.
     """
     name, out_dir = Path(ann_file), Path(out_dir)
     out_dir.mkdir(parents=True, exist_ok=True)
     bad = out_dir / f"{name.stem}_bad.csv"
     clean = out_dir / f"{name.stem}_clean{name.suffix}"
-    paths = [path_of(info) for _, info in entries]
+    rows, kept = [("line", "path", "reason")], []
+    for number, (text, info) in enumerate(entries, start=1):
+        path = info and path_of(info)
+        if path in faults:
+            rows.append((number, path, faults[path]))
+        else:
+            kept.append(text)
     with bad.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["line", "path", "reason"])
-        for number, path in enumerate(paths, start=2 if header else 1):
-            if path in faults:
-                writer.writerow([number, path, faults[path]])
-    kept = [text for (text, _), path in zip(entries, paths, strict=True) if path not in faults]
-    clean.write_text(header + "".join(kept), encoding="utf-8")
+        csv.writer(file).writerows(rows)
+    clean.write_text("".join(kept), encoding="utf-8")
     return bad, clean

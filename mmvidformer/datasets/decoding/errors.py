@@ -21,12 +21,7 @@ class TooManyBadVideos(RuntimeError):
 
 
 class BadVideo(Exception):
-    """A video that cannot be read.
-
-    Args:
-        path: The file.
-        reason: What is wrong with it.
-    """
+    """A video that cannot be read: its path, and the reason."""
 
     for_user = True
 
@@ -45,17 +40,16 @@ def path_of(info: Mapping) -> str:
 
 
 def bad_video(info: Mapping, error: Exception) -> BadVideo:
-    """Explain why a sample could not be read.
-
-    Args:
-        info: Fields that the pipeline starts from.
-        error: Exception that the pipeline raised.
-    """
+    """Explain why a sample could not be read, whose pipeline raised an error."""
     if isinstance(error, BadVideo):
         return error
     path = path_of(info)
     reason = fault_of_frames(info) if "frame_dir" in info else fault_of_file(path)
-    return BadVideo(path, reason or _describe(error))
+    if reason is None:
+        owners = (frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__))
+        names = [type(owner).__name__ for owner in owners if isinstance(owner, BaseTransform)]
+        reason = ": ".join((*names[-1:], type(error).__name__, first_line(error)[:200]))
+    return BadVideo(path, reason)
 
 
 def fault_of_file(path: str) -> str | None:
@@ -72,19 +66,12 @@ def fault_of_file(path: str) -> str | None:
 
 
 def fault_of_frames(info: Mapping) -> str | None:
-    """Return what is wrong with a folder of frames: the first one that is missing or no image.
-
-    Args:
-        info: ``frame_dir``, ``filename_tmpl``, ``total_frames``, ``start_index``, ``offset`` and
-            ``modality``, as for MMAction2's ``RawFrameDecode``.
-    """
+    """Return what is wrong with a folder of frames: the first one that is missing or no image."""
     folder, total = info["frame_dir"], info.get("total_frames")
     if not os.path.isdir(folder):
         return "there is no such folder"
     if total is None or "filename_tmpl" not in info or info.get("modality", "RGB") != "RGB":
         return None
-    if total < 1:
-        return f"has {total} frames according to the annotation"
     first = info.get("start_index", 1) + info.get("offset", 0)
     names = [info["filename_tmpl"].format(first + i) for i in range(total)]
     present = set(os.listdir(folder))
@@ -92,19 +79,10 @@ def fault_of_frames(info: Mapping) -> str | None:
     if missing:
         return f"{len(missing)} of {total} frames are missing, the first is {missing[0]}"
     damaged = (name for name in names if cv2.imread(os.path.join(folder, name)) is None)
-    name = next(damaged, None)
-    return name and f"frame {name} cannot be decoded"
+    return next((f"frame {name} cannot be decoded" for name in damaged), None)
 
 
 def first_line(error: Exception) -> str:
     """Return the first line of an error message that is not empty."""
     lines = _SOURCE_PLACE.sub("", str(error)).splitlines()
     return next((line.strip() for line in lines if line.strip()), "no message")
-
-
-def _describe(error: Exception) -> str:
-    """The transform that failed, the type of the error, and its first line."""
-    owners = (frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__))
-    names = [type(owner).__name__ for owner in owners if isinstance(owner, BaseTransform)]
-    where = f"{names[-1]}: " if names else ""
-    return f"{where}{type(error).__name__}: {first_line(error)[:200]}"

@@ -42,9 +42,8 @@ class HelperProcess:
 
     Native code that crashes, or hangs with the GIL, takes its process with it. If that is a
     dataloader worker, the run ends. So workers call through a helper, which they fork, since
-    ``multiprocessing`` refuses to start processes there. The helper starts with the first call, and
-    again after it was stopped. It ends with this process: on Linux even while it hangs, elsewhere
-    when it next waits for a call.
+    ``multiprocessing`` refuses to start processes there. It starts with the first call, and ends
+    with this process: on Linux even while it hangs, elsewhere when it next waits for a call.
 
     Args:
         function: Function of one argument. It runs on one thread.
@@ -140,10 +139,7 @@ def _kill(pid: int, *files: object) -> int | None:
 
 
 def _busy_seconds(pid: int) -> float:
-    """For how long the threads of a process have run or waited for a core, on Linux.
-
-    Elsewhere the time of day, as if it were always busy.
-    """
+    """How long a process has run or waited for a core; the time of day on other systems."""
     spent: list[int] = []
     for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
         with suppress(OSError):  # of a thread that has just ended

@@ -44,13 +44,7 @@ class VideoReader:
         return self._fps
 
     def get_batch(self, indices: Sequence[int]) -> list[np.ndarray]:
-        """Decode frames.
-
-        Args:
-            indices: Indices of the frames, in ascending order.
-
-        Returns:
-            For each index an RGB image (H, W, 3), uint8.
+        """Decode frames, whose indices must ascend, to RGB images (H, W, 3), uint8.
 
         Raises:
             BadVideo: If a frame cannot be decoded.
@@ -101,12 +95,7 @@ class _DecordReader(VideoReader):
 
     def _from(self, key: int) -> Iterator[tuple[int, Any]]:
         self._reader.seek(0)
-        for number in range(self._length):
-            try:
-                frame = self._reader.next()
-            except StopIteration:
-                raise IndexError(f"there is no frame {number}") from None
-            yield number, frame
+        yield from enumerate(self._reader.next() for _ in range(self._length))
 
     def _image(self, frame: Any) -> np.ndarray:
         return frame.asnumpy()
@@ -127,11 +116,8 @@ class _PyAVReader(VideoReader):
             raise ValueError("no video stream")
         self._stream = self._container.streams.video[0]
         self._stream.codec_context.thread_count = self._num_threads
-        packets = [
-            (packet.pts, packet.is_keyframe)
-            for packet in self._container.demux(self._stream)
-            if packet.size and not packet.is_discard
-        ]
+        packets = self._container.demux(self._stream)
+        packets = [(p.pts, p.is_keyframe) for p in packets if p.size and not p.is_discard]
         self._length, self._fps = len(packets), float(self._stream.average_rate or 0)
         times = sorted({time for time, _ in packets if time is not None})
         self._numbers = {time: number for number, time in enumerate(times)}
@@ -192,11 +178,7 @@ class _OpenCVReader(VideoReader):
 
 
 # The preferred backend first.
-READERS: dict[str, type[VideoReader]] = {
-    "decord": _DecordReader,
-    "pyav": _PyAVReader,
-    "opencv": _OpenCVReader,
-}
+READERS = {"decord": _DecordReader, "pyav": _PyAVReader, "opencv": _OpenCVReader}
 BACKENDS = ("auto", *READERS)
 
 

@@ -45,15 +45,12 @@ class SafeDataset:
     - in training is replaced by a random sample, as in MMEngine when a pipeline returns None;
     - in test mode keeps its place and label. Its data sample has ``bad_video`` (the reason) and
       ``bad_path`` in its metainfo, and the clip of the next good sample, only to fill the batch.
-      ``mmvidformer.BadVideoHook`` makes metrics use these flags; without the hook the first bad
-      sample raises.
+      ``mmvidformer.BadVideoHook`` makes metrics use these flags, and has to be set.
 
     With a time limit each dataloader worker reads samples in a helper process, which is killed when
     it hangs. If the helper is killed from outside or the storage stalls, the sample is tried again
     and does not count as bad. Random numbers are those of a run without ``SafeDataset``. Systems
-    without fork (Windows) have no time limit; a warning is logged there.
-
-    Other attributes, such as ``metainfo``, are those of the dataset.
+    without fork (Windows) have no time limit. Other attributes are those of the dataset.
 
     Args:
         dataset: The dataset, which may be a wrapper such as ``RepeatDataset``, or its config.
@@ -66,8 +63,8 @@ class SafeDataset:
     Raises:
         ValueError: If an argument is out of range.
         BadVideo: On reading a bad sample with the policy ``'raise'``, or in test mode without hook.
-        TooManyBadVideos: On reading, if more than ``max_bad_share`` of the samples are bad, or
-            interruptions from outside do not stop.
+        TooManyBadVideos: On reading, if more than ``max_bad_share`` of the samples are bad.
+        ReadingInterrupted: On reading, if interruptions from outside do not stop.
     """
 
     def __init__(
@@ -81,8 +78,6 @@ class SafeDataset:
             raise ValueError(f"on_bad_video must be 'raise' or 'resample', got {on_bad_video!r}")
         if not 0 <= max_bad_share <= 1:
             raise ValueError(f"max_bad_share must be from 0 to 1, got {max_bad_share}")
-        if time_limit is not None and time_limit <= 0:
-            raise ValueError(f"time_limit must be positive or None, got {time_limit}")
         if time_limit is not None and not HAS_FORK:
             _warn("SafeDataset: this system cannot fork; samples are read without a time limit")
             time_limit = None
@@ -114,12 +109,7 @@ class SafeDataset:
         self._due = samples
 
     def check_share(self, bad: int, samples: int) -> None:
-        """Check the number of bad samples in the dataset, or in the part that this process reads.
-
-        Raises:
-            TooManyBadVideos: If there are more than ``max_bad_share`` of ``samples``, in a part by
-                three standard deviations.
-        """
+        """Raise if too many samples are bad, in the dataset or in the part of this process."""
         allowed = self.max_bad_share * samples
         if samples < len(self):  # by chance a part may be worse than the whole
             allowed += 3 * sqrt(allowed)

@@ -7,13 +7,15 @@
 | sequences | the next of a sequence of actions | anticipation |
 """
 
-from mmvidformer.datasets.motion.directions import PRESETS as DIRECTIONS_PRESETS
+from mmvidformer.datasets.motion.directions import DirectionsSpec
 from mmvidformer.datasets.motion.phases import PhasesSpec
+from mmvidformer.datasets.motion.render import Look
 from mmvidformer.datasets.motion.sequences import SequencesSpec
 from mmvidformer.datasets.motion.spec import MotionSpec
 
 PRESETS: dict[str, MotionSpec] = {
-    **DIRECTIONS_PRESETS,
+    "easy": DirectionsSpec(),
+    "plain": DirectionsSpec(train=1600, look=Look(texture=0.0, colors="plain")),
     "phases": PhasesSpec(),
     "sequences": SequencesSpec(),
 }

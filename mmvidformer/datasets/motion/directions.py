@@ -4,40 +4,28 @@ Beside the lists for ``VideoDataset``, each split has a csv file in EPIC-Kitchen
 (``train.csv``), whose verb is the direction and whose noun is the shape of the object.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from mmvidformer.datasets.motion.files import EPIC_COLUMNS, epic_row, write_csv
-from mmvidformer.datasets.motion.render import DIRECTIONS, SHAPES, Look, trajectory
+from mmvidformer.datasets.motion.render import DIRECTIONS, SHAPES, trajectory
 from mmvidformer.datasets.motion.spec import SPLITS, Clip, MotionSpec
 
 
 @dataclass(frozen=True)
 class DirectionsSpec(MotionSpec):
-    """Clips of a moving object, by its direction.
+    """Clips of a moving object, by its direction. Other arguments are those of ``MotionSpec``.
 
     Args:
         classes: Number of directions, 2 to 8.
-        train: Number of training clips.
-        val: Number of validation clips.
-        test: Number of test clips.
-        fps: Frames per second.
-        seed: Random seed.
-        look: How clips look and move.
 
     Raises:
         ValueError: If ``classes`` is out of range.
     """
 
     classes: int = 4
-    train: int = 480
-    val: int = 120
-    test: int = 200
-    fps: int = 25
-    seed: int = 0
-    look: Look = field(default_factory=Look)
 
     def __post_init__(self) -> None:
         if not 2 <= self.classes <= len(DIRECTIONS):
@@ -51,10 +39,6 @@ class DirectionsSpec(MotionSpec):
     def centers(self, clip: Clip, rng: np.random.Generator) -> np.ndarray:
         """Draw the path of a clip's object."""
         return trajectory(self.look, self.class_names[clip.verb], self.look.frames, rng)
-
-    def record(self) -> dict[str, object]:
-        """Return the content of ``motion.json``."""
-        return {"spec": asdict(self), "verbs": self.class_names, "nouns": SHAPES}
 
     def annotate(self, root: Path) -> None:
         """Write lists, names of the classes and csv files."""
@@ -71,19 +55,9 @@ class DirectionsSpec(MotionSpec):
 class ClassFoldersSpec(DirectionsSpec):
     """The same clips, those of all splits in one folder per class, without annotations."""
 
-    def path(self, clip: Clip) -> str:
-        """Return the path of a clip below the root of the dataset."""
-        return f"{self.class_names[clip.verb]}/{self.name(clip)}.mp4"
-
-    def record(self) -> dict[str, object]:
-        """Return the content of ``motion.json``."""
-        return {"spec": asdict(self), "class_folders": self.class_names}
+    def folder(self, clip: Clip) -> str:
+        """Return the folder of a clip below the root of the dataset."""
+        return self.class_names[clip.verb]
 
     def annotate(self, root: Path) -> None:
         """Write nothing."""
-
-
-PRESETS = {
-    "easy": DirectionsSpec(),
-    "plain": DirectionsSpec(train=1600, look=Look(texture=0.0, colors="plain")),
-}

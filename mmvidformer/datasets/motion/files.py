@@ -25,16 +25,7 @@ EPIC_COLUMNS = (
 
 
 def write_video(path: Path, frames: np.ndarray, fps: float) -> None:
-    """Write a Motion JPEG mp4 in which no frame depends on another.
-
-    Args:
-        path: File to write, with the suffix ``.mp4``.
-        frames: RGB frames (T, H, W, 3), uint8.
-        fps: Frames per second.
-
-    Raises:
-        RuntimeError: If OpenCV cannot write such files.
-    """
+    """Write RGB frames (T, H, W, 3), uint8, to a Motion JPEG mp4."""
     # OpenCV's own encoder adapts its quality to earlier frames, so it gets finished JPEGs.
     codec = cv2.VideoWriter_fourcc(*"MJPG")
     size = (frames.shape[2], frames.shape[1])
@@ -77,11 +68,7 @@ def epic_row(
     verb: tuple[int, str],
     noun: tuple[int, str],
 ) -> tuple[str | int, ...]:
-    """Build the row of a segment in EPIC-Kitchens-100's csv files, a value per ``EPIC_COLUMNS``.
-
-    ``span`` is its first frame and the frame after its last, from 0; verb and noun are class and
-    name.
-    """
+    """Build the row of a segment, from its first frame to the one after its last, from 0."""
     start, stop = (_clock(frame / fps) for frame in span)
     return (
         f"{video_id}_{number}", participant_id, video_id, f"{start}0", start, stop,

@@ -7,12 +7,12 @@ length of a clip does not depend on its class, and the frame is a torus (``rende
 frames hold no information on the class.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
 
-from mmvidformer.datasets.motion.render import DIRECTIONS, SHAPES, Look, draw_speed
+from mmvidformer.datasets.motion.render import DIRECTIONS, Look
 from mmvidformer.datasets.motion.spec import Clip, MotionSpec
 
 PHASES = (("right", "left"), ("down", "up"), ("right", "left"))
@@ -22,34 +22,18 @@ JITTER = 0.04  # a phase ends up to this share of the clip earlier or later, nev
 
 @dataclass(frozen=True)
 class PhasesSpec(MotionSpec):
-    """Clips of an object that moves in three phases.
+    """Clips of an object that moves in three phases. Other arguments are those of ``MotionSpec``.
 
     Args:
-        train: Number of training clips.
-        val: Number of validation clips.
-        test: Number of test clips.
-        fps: Frames per second.
-        shortest: Frames of the shortest clips; the longest have ``look.frames``.
-        seed: Random seed.
-        look: How clips look and move.
-
-    Raises:
-        ValueError: If the shortest clip has fewer than 12 frames or more than the longest.
+        shortest: Frames of the shortest clips, at least 3; the longest have ``look.frames``.
     """
 
     train: int = 640
     val: int = 160
     test: int = 320
     fps: int = 12
-    shortest: int = 24
-    seed: int = 0
     look: Look = field(default_factory=lambda: Look(frames=40))
-
-    def __post_init__(self) -> None:
-        if not 12 <= self.shortest <= self.look.frames:
-            raise ValueError(
-                f"shortest must be 12 to frames ({self.look.frames}), got {self.shortest}"
-            )
+    shortest: int = 24
 
     @property
     def class_names(self) -> list[str]:
@@ -66,8 +50,4 @@ class PhasesSpec(MotionSpec):
         start = rng.uniform(0, self.look.size, 2)
         # The step of frame i leads to frame i + 1: up to frame turns[0] the object is in phase one.
         moved = np.cumsum(steps, axis=0) - steps
-        return (start + draw_speed(self.look, rng) * moved) % self.look.size
-
-    def record(self) -> dict[str, object]:
-        """Return the content of ``motion.json``."""
-        return {"task": "phases", "spec": asdict(self), "classes": CLASSES, "nouns": SHAPES}
+        return (start + self.look.speed * rng.uniform(0.8, 1.2) * moved) % self.look.size

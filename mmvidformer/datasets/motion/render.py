@@ -61,14 +61,9 @@ class Look:
 def trajectory(look: Look, direction: str, frames: int, rng: np.random.Generator) -> np.ndarray:
     """Draw the path of an object in one direction: its centers (frames, 2), x and y."""
     step = np.array(DIRECTIONS[direction], dtype=np.float64)
-    step *= draw_speed(look, rng) / np.linalg.norm(step)
+    step *= look.speed * rng.uniform(0.8, 1.2) / np.linalg.norm(step)
     start = rng.uniform(0, look.size, 2)
     return (start + np.arange(frames)[:, None] * step) % look.size
-
-
-def draw_speed(look: Look, rng: np.random.Generator) -> float:
-    """Draw the speed of an object in pixels per frame."""
-    return look.speed * rng.uniform(0.8, 1.2)
 
 
 def render(
@@ -78,7 +73,7 @@ def render(
     rng: np.random.Generator,
     background: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Draw an object that moves over a background.
+    """Draw an object that moves over a background: RGB frames (T, size, size, 3), uint8.
 
     Args:
         look: How it looks.
@@ -86,9 +81,6 @@ def render(
         centers: Center of the object in each frame (T, 2).
         rng: Generator of the colors and the angle.
         background: Result of ``draw_background``. Default: a new one.
-
-    Returns:
-        RGB frames (T, size, size, 3), uint8.
     """
     background = draw_background(look, rng) if background is None else background
     color, angle = _color(look, rng), rng.uniform(0, 2 * np.pi)

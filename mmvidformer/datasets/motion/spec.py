@@ -2,10 +2,8 @@
 
 import json
 import shutil
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -17,10 +15,6 @@ from mmvidformer.datasets.motion.files import ENCODING, write_video
 from mmvidformer.datasets.motion.render import SHAPES, Look, render
 
 SPLITS = ("train", "val", "test")
-ANNOTATIONS = (
-    *(f"{split}.{suffix}" for split in SPLITS for suffix in ("txt", "csv")),
-    "classes.txt", "actions.csv", "video_info.csv",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -33,24 +27,31 @@ class Clip:
     noun: int = 0
 
 
-class MotionSpec(ABC):
+@dataclass(frozen=True)
+class MotionSpec:
     """Everything that determines the content of a generated dataset.
 
-    Subclasses are frozen dataclasses. Their fields are recorded in ``motion.json``, beside the
-    files.
+    Args:
+        train: Number of training videos.
+        val: Number of validation videos.
+        test: Number of test videos.
+        fps: Frames per second.
+        seed: Random seed.
+        look: How videos look and move.
     """
 
-    train: int
-    val: int
-    test: int
-    fps: int
-    seed: int
-    look: Look
-    class_names: Sequence[str] = ()
+    train: int = 480
+    val: int = 120
+    test: int = 200
+    fps: int = 25
+    seed: int = 0
+    look: Look = field(default_factory=Look)
 
-    @abstractmethod
-    def record(self) -> Mapping[str, object]:
-        """Return the content of ``motion.json``."""
+    class_names = ()
+
+    def record(self) -> dict[str, object]:
+        """Return the content of ``motion.json``, which lies beside the files."""
+        return {"kind": type(self).__name__, "spec": asdict(self), "encoding": ENCODING}
 
     def clips(self, split: str) -> list[Clip]:
         """List the clips of a split. Classes and shapes take turns, so that they are balanced."""
@@ -72,9 +73,13 @@ class MotionSpec(ABC):
         """Return the id of a clip: the name of its file without the suffix."""
         return f"{clip.split}_{clip.number:05d}"
 
+    def folder(self, clip: Clip) -> str:
+        """Return the folder of a clip below the root of the dataset."""
+        return clip.split
+
     def path(self, clip: Clip) -> str:
         """Return the path of a clip below the root of the dataset."""
-        return f"{clip.split}/{self.name(clip)}.mp4"
+        return f"{self.folder(clip)}/{self.name(clip)}.mp4"
 
     def rng(self, clip: Clip) -> np.random.Generator:
         """Return the generator of everything random in a clip."""
@@ -93,7 +98,7 @@ class MotionSpec(ABC):
         Args:
             root: Folder to write to.
             workers: Number of processes that draw and encode.
-            force: Whether to replace a dataset of another spec, whose files are deleted.
+            force: Whether to replace a dataset of another spec, whose videos are deleted.
 
         Returns:
             Whether the dataset was written; False if the folder held it already.
@@ -101,37 +106,29 @@ class MotionSpec(ABC):
         Raises:
             FileExistsError: If the folder holds a dataset of another spec, and not ``force``.
         """
-        root = Path(root)
-        file = root / "motion.json"
-        wanted = {**self.record(), "encoding": ENCODING, "complete": True}
-        wanted = json.loads(json.dumps(wanted))  # lists for tuples, as in the file
-        unfinished = {**wanted, "complete": False}
+        root, clips = Path(root), [clip for split in SPLITS for clip in self.clips(split)]
+        folders = sorted({self.folder(clip) for clip in clips})
+        file, record = root / "motion.json", {**self.record(), "folders": folders}
         if file.is_file():
             found = json.loads(file.read_text())
-            if found == wanted:
+            if found == record:
                 return False
-            if found != unfinished and not force:
+            if not force:
                 raise FileExistsError(
                     f"{root} holds a motion dataset made with other arguments ({file}); choose "
                     "another folder, or --force to replace it"
                 )
-            for name in found.get("class_folders", SPLITS):
+            for name in found.get("folders", SPLITS):
                 shutil.rmtree(root / name, ignore_errors=True)
-            for name in ANNOTATIONS:
-                (root / name).unlink(missing_ok=True)
-        clips = [clip for split in SPLITS for clip in self.clips(split)]
-        for folder in {root, *((root / self.path(clip)).parent for clip in clips)}:
-            folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(unfinished, indent=1))
-        show = partial(tqdm, total=len(clips), unit="video", disable=None)
+            file.unlink()
+        for name in folders:
+            (root / name).mkdir(parents=True, exist_ok=True)
         write = partial(self._write_video, root)
-        if workers > 1:
-            with ProcessPoolExecutor(workers) as pool:
-                list(show(pool.map(write, clips, chunksize=8)))
-        else:
-            list(show(map(write, clips)))
+        with ProcessPoolExecutor(workers) as pool:
+            written = pool.map(write, clips, chunksize=8) if workers > 1 else map(write, clips)
+            list(tqdm(written, total=len(clips), unit="video", disable=None))
         self.annotate(root)
-        file.write_text(json.dumps(wanted, indent=1))
+        file.write_text(json.dumps(record, indent=1))  # last: it marks the dataset as complete
         return True
 
     def _write_video(self, root: Path, clip: Clip) -> None:

@@ -11,10 +11,7 @@ from timm.data.auto_augment import AutoAugment, auto_augment_policy, posterize
 from torchvision.transforms import v2
 
 from mmvidformer.datasets.transforms.base import ClipTransform
-from mmvidformer.lookup import look_up
 from mmvidformer.registry import TRANSFORMS
-
-POLICIES = ("v0", "v0r", "original", "originalr")
 
 
 @TRANSFORMS.register_module()
@@ -29,16 +26,10 @@ class ScaleJitter(ClipTransform):
 
     Args:
         ratio_range: Smallest and largest factor.
-
-    Raises:
-        ValueError: If the range is empty or not positive.
     """
 
     def __init__(self, ratio_range: tuple[float, float] = (0.9, 1.33)) -> None:
-        low, high = ratio_range
-        if not 0 < low <= high:
-            raise ValueError(f"ratio_range must be 0 < low <= high, got {ratio_range}")
-        self.ratio_range = (low, high)
+        self.ratio_range = ratio_range
 
     def transform(self, results: dict) -> dict:
         """Resize ``results['imgs']``; sizes are rounded down to whole pixels."""
@@ -81,20 +72,12 @@ class ClipColorJitter(ClipTransform):
     Required and changed key: ``imgs``, RGB frames (H, W, 3) of equal size, uint8.
 
     Args:
-        brightness: Largest relative change, or a range of factors, as in torchvision.
-        contrast: As ``brightness``.
-        saturation: As ``brightness``.
-        hue: Largest change, in turns of the color circle, at most 0.5; or a range.
+        **kwargs: Arguments of ``v2.ColorJitter``: ``brightness``, ``contrast``, ``saturation`` and
+            ``hue``, largest changes or ranges.
     """
 
-    def __init__(
-        self,
-        brightness: float | tuple[float, float] = 0.0,
-        contrast: float | tuple[float, float] = 0.0,
-        saturation: float | tuple[float, float] = 0.0,
-        hue: float | tuple[float, float] = 0.0,
-    ) -> None:
-        self.jitter = v2.ColorJitter(brightness, contrast, saturation, hue)
+    def __init__(self, **kwargs: float | tuple[float, float]) -> None:
+        self.jitter = v2.ColorJitter(**kwargs)
 
     def transform(self, results: dict) -> dict:
         """Change ``results['imgs']``."""
@@ -116,15 +99,12 @@ class VideoAutoAugment(ClipTransform):
     Goes after decoding. Required and changed key: ``imgs``, RGB frames (H, W, 3), uint8.
 
     Args:
-        policy: ``'v0'`` (of the EfficientNet code for TPUs) or ``'original'`` (of the paper);
-            ``'v0r'`` and ``'originalr'`` posterize to fewer bits the stronger the operation is.
-
-    Raises:
-        KeyError: If the policy is unknown.
+        policy: A policy of timm, such as ``'v0'`` (of the EfficientNet code for TPUs) or
+            ``'original'`` (of the paper).
     """
 
     def __init__(self, policy: str = "v0") -> None:
-        self.policy = look_up(POLICIES, policy, "AutoAugment policy")
+        self.policy = policy
         rows = auto_augment_policy(policy)
         for operation in (operation for row in rows for operation in row):
             if operation.name.startswith("Posterize"):

@@ -39,10 +39,3 @@ class FrameSampler(ClipTransform):
         results["num_clips"], results["clip_len"] = clips.shape
         results["frame_interval"] = self.frame_interval
         return results
-
-
-def check_counts(**counts: int) -> None:
-    """Raise a ``ValueError`` unless all arguments are at least 1."""
-    for name, count in counts.items():
-        if count < 1:
-            raise ValueError(f"{name} must be at least 1, got {count}")

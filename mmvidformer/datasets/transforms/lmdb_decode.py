@@ -6,14 +6,14 @@ from functools import cache
 
 import mmcv
 import numpy as np
-from mmcv.transforms import BaseTransform
 from mmengine.fileio import LmdbBackend
 
+from mmvidformer.datasets.transforms.base import ClipTransform
 from mmvidformer.registry import TRANSFORMS
 
 
 @TRANSFORMS.register_module()
-class LmdbDecode(BaseTransform):
+class LmdbDecode(ClipTransform):
     """Read the frames of a clip from an LMDB, as images or as features (RULSTM's format).
 
     The key of a frame is ``filename_tmpl`` with its number, such as
@@ -29,15 +29,12 @@ class LmdbDecode(BaseTransform):
             plain float32. None if encoded images are stored.
 
     Raises:
-        ImportError: If the package ``lmdb`` is missing.
         KeyError: If a frame is missing.
         ValueError: If the features of a frame have another size, or an image cannot be decoded.
     """
 
     def __init__(self, feature_shape: Sequence[int] | None = None) -> None:
-        self.feature_shape = None if feature_shape is None else tuple(feature_shape)
-        if self.feature_shape is not None and len(self.feature_shape) not in (1, 3):
-            raise ValueError(f"feature_shape must be (C,) or (C, H, W), got {feature_shape}")
+        self.feature_shape = feature_shape and (*feature_shape, 1, 1)[:3]
 
     def transform(self, results: dict) -> dict:
         """Fill ``results['imgs']``."""
@@ -59,17 +56,12 @@ class LmdbDecode(BaseTransform):
             if image is None:
                 raise ValueError(f"{path}: {key!r} is no image; for features give feature_shape")
             return mmcv.bgr2rgb(image)
-        size = 4 * np.prod(self.feature_shape)
-        if len(value) != size:
+        if len(value) != 4 * np.prod(self.feature_shape):
             raise ValueError(
                 f"{path}: {key!r} has {len(value)} bytes, but float32 features of shape "
-                f"{self.feature_shape} have {size}"
+                f"{self.feature_shape} have {4 * np.prod(self.feature_shape)}"
             )
-        shape = self.feature_shape if len(self.feature_shape) == 3 else (*self.feature_shape, 1, 1)
-        return np.frombuffer(value, np.float32).reshape(shape)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(feature_shape={self.feature_shape})"
+        return np.frombuffer(value, np.float32).reshape(self.feature_shape)
 
 
 @cache

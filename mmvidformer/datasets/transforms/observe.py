@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mmvidformer.datasets.transforms.base import ClipTransform, FrameSampler, check_counts
+from mmvidformer.datasets.transforms.base import ClipTransform, FrameSampler
 from mmvidformer.registry import TRANSFORMS
 
 
@@ -22,13 +22,10 @@ class ObserveBefore(ClipTransform):
         num_steps: Number of frames.
 
     Raises:
-        ValueError: If an argument is not positive, or a video ends before the last frame.
+        ValueError: If a video ends before the last frame.
     """
 
     def __init__(self, time_step: float = 0.25, num_steps: int = 14) -> None:
-        check_counts(num_steps=num_steps)
-        if time_step <= 0:
-            raise ValueError(f"time_step must be positive, got {time_step}")
         self.time_step = time_step
         self.num_steps = num_steps
 
@@ -37,14 +34,8 @@ class ObserveBefore(ClipTransform):
 
         ``floor((start - m time_step) fps)`` for m = ``num_steps`` to 1, in double precision and in
         this order of operations, as in RULSTM's official code; exact arithmetic gives another frame
-        in 1.5% of cases. Frames before the video are replaced by the first one in it.
-
-        Args:
-            start: Start of the action in seconds.
-            fps: Frames per second.
-
-        Returns:
-            (num_steps,) integers. All are below 1 if nothing can be observed.
+        in 1.5% of cases. Frames before the video are replaced by the first one in it. All numbers
+        are below 1 if nothing can be observed. ``start`` of the action is in seconds.
         """
         before = (self.time_step + self.time_step * np.arange(self.num_steps))[::-1]
         frames = np.floor((start - before) * fps).astype(int)
@@ -86,27 +77,22 @@ class ObserveFirst(FrameSampler):
         frame_interval: Interval between frames; 1 takes all, as in the HORST paper.
 
     Raises:
-        ValueError: If an argument is out of range, or a video has no frames.
+        ValueError: If ``ratio`` is out of range.
     """
 
     def __init__(self, ratio: float = 1.0, frame_interval: int = 1) -> None:
         if not 0 < ratio <= 1:
             raise ValueError(f"ratio must be above 0 and at most 1, got {ratio}")
-        check_counts(frame_interval=frame_interval)
         self.ratio = ratio
         self.frame_interval = frame_interval
 
     def sample(self, total: int, results: dict) -> np.ndarray:
-        """Choose frames (1, length)."""
+        """Choose frames (1, length), and set ``results['length']``."""
         # 0.29 of 100 frames is 28.999999999999996 in floating point.
         observed = max(1, int(self.ratio * total + 1e-6))
-        return np.arange(0, observed, self.frame_interval)[None]
-
-    def transform(self, results: dict) -> dict:
-        """Set ``results['frame_inds']`` and ``results['length']``."""
-        results = super().transform(results)
-        results["length"] = results["clip_len"]
-        return results
+        frames = np.arange(0, observed, self.frame_interval)
+        results["length"] = len(frames)
+        return frames[None]
 
 
 @TRANSFORMS.register_module()

@@ -11,14 +11,6 @@ from mmvidformer.datasets.transforms.base import ClipTransform
 from mmvidformer.registry import TRANSFORMS
 
 
-def _enhance(level: float) -> float:
-    return level / 10 * 1.8 + 0.1
-
-
-def _solarize(image: Tensor, level: float) -> Tensor:
-    return torch.where(image < int(level / 10 * 256), image, 255 - image)
-
-
 def _solarize_add(image: Tensor, level: float) -> Tensor:
     brighter = (image.int() + int(level / 10 * 110)).clamp(0, 255).to(image.dtype)
     return torch.where(image < 128, brighter, image)
@@ -33,19 +25,19 @@ def _cutout(image: Tensor, level: float, frames: int) -> Tensor:
     return clip.flatten(1, 2)
 
 
-# Operations on a clip as one tall image (3, T*H, W), uint8, at a level of 0 to 10 or more.
+# Operations on a clip as one tall image x (3, T*H, W), uint8, at a level v of 0 to 10 or more.
 OPERATIONS: dict[str, Callable[[Tensor, float, int], Tensor]] = {
-    "Identity": lambda image, level, frames: image,
-    "AutoContrast": lambda image, level, frames: F.autocontrast(image),
-    "Equalize": lambda image, level, frames: F.equalize(image),
-    "Invert": lambda image, level, frames: F.invert(image),
-    "Posterize": lambda image, level, frames: F.posterize(image, min(int(level / 10 * 4), 8)),
-    "Solarize": lambda image, level, frames: _solarize(image, level),
-    "SolarizeAdd": lambda image, level, frames: _solarize_add(image, level),
-    "Color": lambda image, level, frames: F.adjust_saturation(image, _enhance(level)),
-    "Contrast": lambda image, level, frames: F.adjust_contrast(image, _enhance(level)),
-    "Brightness": lambda image, level, frames: F.adjust_brightness(image, _enhance(level)),
-    "Sharpness": lambda image, level, frames: F.adjust_sharpness(image, _enhance(level)),
+    "Identity": lambda x, v, frames: x,
+    "AutoContrast": lambda x, v, frames: F.autocontrast(x),
+    "Equalize": lambda x, v, frames: F.equalize(x),
+    "Invert": lambda x, v, frames: F.invert(x),
+    "Posterize": lambda x, v, frames: F.posterize(x, min(int(v / 10 * 4), 8)),
+    "Solarize": lambda x, v, frames: torch.where(x < int(v / 10 * 256), x, 255 - x),
+    "SolarizeAdd": lambda x, v, frames: _solarize_add(x, v),
+    "Color": lambda x, v, frames: F.adjust_saturation(x, v / 10 * 1.8 + 0.1),
+    "Contrast": lambda x, v, frames: F.adjust_contrast(x, v / 10 * 1.8 + 0.1),
+    "Brightness": lambda x, v, frames: F.adjust_brightness(x, v / 10 * 1.8 + 0.1),
+    "Sharpness": lambda x, v, frames: F.adjust_sharpness(x, v / 10 * 1.8 + 0.1),
     "Cutout": _cutout,
 }
 
@@ -67,17 +59,10 @@ class VideoRandAugment(ClipTransform):
 
     Args:
         num_layers: Number of operations in a row.
-        magnitude: Level of all operations.
-
-    Raises:
-        ValueError: If ``num_layers`` or ``magnitude`` is negative.
+        magnitude: Level of all operations, at least 0.
     """
 
     def __init__(self, num_layers: int = 2, magnitude: float = 9) -> None:
-        if num_layers < 0 or magnitude < 0:
-            raise ValueError(
-                f"num_layers and magnitude must not be negative, got {num_layers}, {magnitude}"
-            )
         self.num_layers = num_layers
         self.magnitude = magnitude
 

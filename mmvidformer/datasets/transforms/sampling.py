@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mmvidformer.datasets.transforms.base import ClipTransform, FrameSampler, check_counts
+from mmvidformer.datasets.transforms.base import ClipTransform, FrameSampler
 from mmvidformer.registry import TRANSFORMS
 
 
@@ -28,9 +28,6 @@ class SpanFrames(FrameSampler):
         num_clips: Number of clips K per video.
         target_fps: Frame rate that the interval refers to. None for that of the file.
         test_mode: Whether clips are at fixed positions.
-
-    Raises:
-        ValueError: If a count is not positive, or a video has no frames.
     """
 
     def __init__(
@@ -41,7 +38,6 @@ class SpanFrames(FrameSampler):
         target_fps: float | None = 30,
         test_mode: bool = False,
     ) -> None:
-        check_counts(clip_len=clip_len, frame_interval=frame_interval, num_clips=num_clips)
         self.clip_len = clip_len
         self.frame_interval = frame_interval
         self.num_clips = num_clips
@@ -80,11 +76,10 @@ class SegmentFrames(FrameSampler):
         test_mode: Whether frames are at fixed positions.
 
     Raises:
-        ValueError: If a count is out of range, or a video has no frames.
+        ValueError: If ``num_clips`` is more than 3 in testing.
     """
 
     def __init__(self, clip_len: int, num_clips: int = 1, test_mode: bool = False) -> None:
-        check_counts(clip_len=clip_len, num_clips=num_clips)
         if test_mode and num_clips > 3:
             raise ValueError(f"num_clips must be at most 3 in testing, got {num_clips}")
         self.clip_len = clip_len
@@ -101,48 +96,31 @@ class SegmentFrames(FrameSampler):
         return np.stack([np.random.randint(start, end + 1) for _ in range(self.num_clips)])
 
 
-def count_tiles(total_frames: int, span: int) -> int:
-    """Count the clips of ``span`` frames that cover a video, at least one.
-
-    A remainder gets a clip if it is at least half of one (TimeSformer, section 4.6: 48 clips of 8.5
-    seconds for 410 seconds).
-    """
-    return max(1, int(total_frames / span + 0.5))
-
-
 @TRANSFORMS.register_module()
 class TileFrames(FrameSampler):
     """Cover a video with consecutive clips, without overlap or gap.
 
     TimeSformer's test on HowTo100M (section 4.6), which averages the scores of the clips. The k-th
-    clip starts at frame ``k T r``. In the last clip, frames beyond the end are replaced by the last
-    frame.
+    clip starts at frame ``k T r``. A remainder gets a clip if it is at least half of one, so that
+    410 seconds have 48 clips of 8.5 seconds. There, frames beyond the end are replaced by the last
+    frame. A sample holds all clips of a video; ``model.test_cfg.max_testing_views`` limits how many
+    of them go through the model at once.
 
-    Keys are those of ``FrameSampler``. With the key ``tiles`` (first clip, number of clips), which
-    ``mmvidformer.TiledVideoDataset`` sets, only these clips are taken.
+    Keys are those of ``FrameSampler``.
 
     Args:
         clip_len: Number of frames T per clip.
         frame_interval: Interval r between frames.
-
-    Raises:
-        ValueError: If an argument is not positive, or a video has no frames.
     """
 
     def __init__(self, clip_len: int, frame_interval: int = 1) -> None:
-        check_counts(clip_len=clip_len, frame_interval=frame_interval)
         self.clip_len = clip_len
         self.frame_interval = frame_interval
 
-    @property
-    def span(self) -> int:
-        """Number of frames from the start of a clip to the start of the next."""
-        return self.clip_len * self.frame_interval
-
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (num_clips, T)."""
-        first, count = results.get("tiles", (0, count_tiles(total, self.span)))
-        steps = first * self.span + np.arange(count * self.clip_len) * self.frame_interval
+        count = max(1, int(total / (self.clip_len * self.frame_interval) + 0.5))
+        steps = np.arange(count * self.clip_len) * self.frame_interval
         return np.minimum(steps, total - 1).reshape(count, self.clip_len)
 
 
@@ -159,20 +137,17 @@ class UniformFrames(ClipTransform):
         num_frames: Number of frames n to keep.
 
     Raises:
-        ValueError: If ``num_frames`` is less than 1, or more than the frames of a clip.
+        ValueError: If ``num_frames`` is more than the frames of a clip.
     """
 
     def __init__(self, num_frames: int) -> None:
-        check_counts(num_frames=num_frames)
         self.num_frames = num_frames
 
     def transform(self, results: dict) -> dict:
         """Thin out ``results['frame_inds']``."""
         length = results["clip_len"]
         if self.num_frames > length:
-            raise ValueError(
-                f"a clip has {length} frames, cannot keep num_frames={self.num_frames}"
-            )
+            raise ValueError(f"num_frames must be at most {length}, got {self.num_frames}")
         if self.num_frames < length:
             k = np.arange(1, self.num_frames + 1)
             kept = np.round(k * length / (self.num_frames + 1)).astype(int)

@@ -59,7 +59,7 @@ class VideoDecode(DecordDecode):
         BadVideo: If a frame cannot be decoded (from ``transform``).
     """
 
-    def __init__(self) -> None:
+    def __init__(self) -> None:  # without the mode of DecordDecode
         super().__init__()
 
     def transform(self, results: dict) -> dict:

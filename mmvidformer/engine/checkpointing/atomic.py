@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from mmengine.fileio import LocalBackend, register_backend
+from mmengine.fileio import LocalBackend
 
 
 def write_atomically(path: str | Path, write: Callable[[BinaryIO], object]) -> None:
@@ -45,29 +45,9 @@ def write_atomically(path: str | Path, write: Callable[[BinaryIO], object]) -> N
             os.close(handle)
 
 
-def remove_parts(folder: str | Path) -> list[str]:
-    """Delete the temporary files that killed writers left in a folder, and return their names."""
-    found = sorted(Path(folder).glob(".*.part"))
-    for path in found:
-        path.unlink(missing_ok=True)
-    return [path.name for path in found]
-
-
 class AtomicBackend(LocalBackend):
     """MMEngine's backend for local files, which writes with ``write_atomically``."""
 
     def put(self, obj: bytes, filepath: str | Path) -> None:
         """Write bytes."""
         write_atomically(filepath, lambda file: file.write(obj))
-
-    def put_text(self, obj: str, filepath: str | Path, encoding: str = "utf-8") -> None:
-        """Write text."""
-        self.put(obj.encode(encoding), filepath)
-
-
-def use_atomic_files() -> None:
-    """Make ``AtomicBackend`` MMEngine's backend for plain paths.
-
-    Runners and strategies write checkpoints in several ways, and not all of them accept a backend.
-    """
-    register_backend("local", AtomicBackend, force=True, prefixes="")

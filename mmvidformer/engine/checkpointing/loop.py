@@ -1,10 +1,8 @@
 """Training that resumes in the middle of an epoch, with the samples it has not seen yet."""
 
-import logging
 from collections.abc import Iterator
 
 from mmengine.dataset import DefaultSampler
-from mmengine.logging import print_log
 from mmengine.runner import EpochBasedTrainLoop
 from torch import nn
 
@@ -13,16 +11,12 @@ from mmvidformer.registry import DATA_SAMPLERS, LOOPS
 
 @DATA_SAMPLERS.register_module()
 class ResumableSampler(DefaultSampler):
-    """MMEngine's ``DefaultSampler`` with an attribute ``skip``.
-
-    The next pass skips that many samples of this rank. The arguments are those of
-    ``DefaultSampler``.
-    """
+    """MMEngine's ``DefaultSampler``, whose next pass skips the first ``skip`` samples of a rank."""
 
     skip: int = 0
 
     def __iter__(self) -> Iterator[int]:
-        """Yield the indices of this rank's samples, without the first ``skip``."""
+        """Yield the indices of this rank's samples."""
         skip, self.skip = self.skip, 0
         return iter([*super().__iter__()][skip:])
 
@@ -54,10 +48,10 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
     def run(self) -> nn.Module:
         """Train."""
         if self._saved is not None:
-            self._enter_epoch(self._saved)
+            self._find_seen(self._saved)
         return super().run()
 
-    def _enter_epoch(self, saved: dict) -> None:
+    def _find_seen(self, saved: dict) -> None:
         """Find how much of the epoch was seen when the checkpoint was saved."""
         length, sampler = len(self.dataloader), self.dataloader.sampler
         saved_length = saved.get("epoch_length", length)
@@ -74,11 +68,8 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
             self._seen = seen
             return
         if seen:
-            print_log(
-                f"epoch {self._epoch + 1} restarts after step {self._iter}: {reason}",
-                logger="current",
-                level=logging.WARNING,
-            )
+            message = f"epoch {self._epoch + 1} restarts after step {self._iter}: {reason}"
+            self.runner.logger.warning(message)
         self._iter = self._epoch * length
 
     def run_epoch(self) -> None:

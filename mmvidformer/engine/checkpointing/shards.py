@@ -7,6 +7,7 @@ parts of this rank with their offsets, so that ``torch.load(..., weights_only=Tr
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -19,12 +20,7 @@ NOTE = "complete.json"
 
 def mark_complete(folder: str | Path, ranks: int) -> None:
     """Note that the files of all ranks are written."""
-    AtomicBackend().put_text(json.dumps(dict(processes=ranks)) + "\n", Path(folder) / NOTE)
-
-
-def is_complete(folder: str | Path) -> bool:
-    """Whether ``folder`` is a sharded checkpoint whose files are all written."""
-    return (Path(folder) / NOTE).is_file()
+    AtomicBackend().put(json.dumps(dict(processes=ranks)).encode(), Path(folder) / NOTE)
 
 
 def shard_files(folder: str | Path) -> list[Path]:
@@ -34,7 +30,7 @@ def shard_files(folder: str | Path) -> list[Path]:
         ValueError: If the folder is not a complete sharded checkpoint.
     """
     folder = Path(folder)
-    if not is_complete(folder):
+    if not (folder / NOTE).is_file():
         raise ValueError(f"{folder} has no {NOTE}: not a sharded checkpoint, or an unfinished one")
     ranks = json.loads((folder / NOTE).read_text())["processes"]
     paths = [folder / f"rank{rank}.pth" for rank in range(ranks)]
@@ -55,23 +51,17 @@ def merge_shards(folder: str | Path) -> dict:
         ValueError: If the folder is not a complete sharded checkpoint, or a part of a tensor is
             missing.
     """
-    paths = shard_files(folder)
-    files = [torch.load(p, map_location="cpu", mmap=True, weights_only=True) for p in paths]
-    return _merge(files, str(folder))
+    load = partial(torch.load, map_location="cpu", mmap=True, weights_only=True)
+    return _merge([load(path) for path in shard_files(folder)], str(folder))
 
 
 def _merge(trees: Sequence, name: str) -> object:
     first = trees[0]
-    if isinstance(first, dict) and SIZE in first:
-        return _full_tensor(trees, name)
-    if isinstance(first, dict):
+    if not isinstance(first, dict):
+        return first
+    if SIZE not in first:
         return {key: _merge([tree[key] for tree in trees], f"{name}/{key}") for key in first}
-    return first
-
-
-def _full_tensor(trees: Sequence[dict], name: str) -> torch.Tensor:
-    parts = [part for tree in trees for part in tree[PARTS]]
-    size = trees[0][SIZE]
+    size, parts = first[SIZE], [part for tree in trees for part in tree[PARTS]]
     if sum(part.numel() for _, part in parts) != torch.Size(size).numel():
         raise ValueError(f"{name}: the parts do not add up to a tensor of size {size}")
     full = torch.empty(size, dtype=parts[0][1].dtype)

@@ -30,16 +30,14 @@ def compile_parts(
     Raises:
         ValueError: If the model has none of the parts.
     """
-    found = {
-        name: module
-        for name, module in model.named_modules()
-        if name in parts or type(module).__name__ in parts
-    }
-    if not found:
+    compiled = []
+    for name, module in model.named_modules():
+        if name in parts or type(module).__name__ in parts:
+            module.compile(**{"fullgraph": True, **(options or {})})
+            compiled.append(name)
+    if not compiled:
         raise ValueError(f"the model has none of the parts {list(parts)} to compile")
-    for module in found.values():
-        module.compile(**{"fullgraph": True, **(options or {})})
-    return list(found)
+    return compiled
 
 
 @HOOKS.register_module()
@@ -51,17 +49,12 @@ class CompileHook(Hook):
     testing.
 
     Args:
-        parts: Parts to compile, see ``compile_parts``. FSDP wraps each block and needs
-            ``['TransformerBlock']``.
+        parts: See ``compile_parts``. FSDP wraps each block and needs ``['TransformerBlock']``.
         **options: Arguments of ``torch.compile``, such as ``mode``, ``backend`` or ``dynamic``.
-
-    Raises:
-        ValueError: If the model has none of the parts.
     """
 
     def __init__(self, parts: Sequence[str] = ("backbone", "neck"), **options: object) -> None:
-        self.parts = tuple(parts)
-        self.options = options
+        self.parts, self.options = parts, options
 
     def before_run(self, runner: Runner) -> None:
         """Mark the parts; they are compiled at the first batch."""

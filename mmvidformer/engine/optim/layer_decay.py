@@ -34,15 +34,15 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         decay = self.paramwise_cfg.get("layer_decay")
         if decay is None or not 0 < decay <= 1:
             raise ValueError(f"paramwise_cfg.layer_decay must be in (0, 1], got {decay}")
-        depths = encoder_depths(module)
+        depths = _encoder_depths(module)
         names = {id(parameter): name for name, parameter in module.named_parameters()}
         for group in params:
-            layer = layer_of(names[id(group["params"][0])], depths)
+            layer = _layer_of(names[id(group["params"][0])], depths)
             scale = decay ** (sum(depths) + 1 - layer)
             group["lr"] = group.get("lr", self.base_lr) * scale
 
 
-def encoder_depths(model: nn.Module) -> list[int]:
+def _encoder_depths(model: nn.Module) -> list[int]:
     """Count the blocks of each encoder of the backbone.
 
     Raises:
@@ -57,7 +57,7 @@ def encoder_depths(model: nn.Module) -> list[int]:
     return [len(encoder.blocks) for encoder in backbone.encoders]
 
 
-def layer_of(name: str, depths: list[int]) -> int:
+def _layer_of(name: str, depths: list[int]) -> int:
     """Return the layer of a recognizer's parameter, from 0 (embedding) to L + 1 (head)."""
     part, *rest = name.removeprefix("backbone.").split(".")
     if not name.startswith("backbone.") or part not in ("embed", "encoders"):

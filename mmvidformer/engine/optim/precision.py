@@ -70,18 +70,10 @@ def use_amp(cfg: Config, precision: str = "auto") -> None:
 
 
 def use_amp_in_test(cfg: Config, precision: str = "auto") -> None:
-    """Switch testing to mixed precision.
+    """Switch testing to mixed precision: ``use_amp`` for the ``test_cfg`` of a config.
 
-    MMEngine's test loop can be switched but not given a dtype. It takes PyTorch's autocast dtype of
-    the device, which this function sets for the process.
-
-    Args:
-        cfg: Config, whose ``test_cfg`` is changed.
-        precision: ``'bf16'``, ``'fp16'``, or ``'auto'`` for float16 on an accelerator and bfloat16
-            on a CPU.
-
-    Raises:
-        ValueError: For ``'fp16'`` on a CPU.
+    MMEngine's test loop takes PyTorch's autocast dtype of the device, which this function sets for
+    the process.
     """
     torch.set_autocast_dtype(get_device(), PRECISIONS[_resolve(precision, default="fp16")])
     cfg.test_cfg.fp16 = True

@@ -63,43 +63,31 @@ def check(
         if not loader.get("dataset"):
             errors.append(f"{split}_dataloader has no dataset; set it to None to go without")
             continue
-        sizes = []
         for leaf in leaf_datasets(loader["dataset"]):
-            if model is not None:
+            try:
                 for is_error, problem in compare_clips(cfg, leaf, model):
                     (errors if is_error else warnings).append(problem)
-            try:
                 annotations = Annotations(cfg, leaf)
             except Exception as error:  # as do datasets
                 errors.append(f"{split}_dataloader.dataset, {type_name(leaf)}: {describe(error)}")
                 continue
-            sizes.append(annotations.size)
-            errors += annotations.wrong_labels(head_classes(cfg), optional=split == "test")
+            errors += annotations.wrong_labels(optional=split == "test")
             errors += annotations.missing(_allowed_share(cfg, loader["dataset"]))
             warnings += [*annotations.duplicates(), *annotations.outside()]
             warnings += annotations.unlabeled() if split == "test" else ()
-        if split == "train":
-            errors += wrong_batch(loader, sizes, world_size)
+            if split == "train":
+                errors += wrong_batch(loader, annotations.size, world_size)
     # Validation and test often share a file.
     return list(dict.fromkeys(errors)), list(dict.fromkeys(warnings))
 
 
-def head_classes(cfg: Config) -> tuple[int, ...]:
-    """Number of classes of each task of the head, in the order of the labels; empty if unknown."""
-    head = (cfg.get("model") or {}).get("cls_head") or {}
-    if isinstance(head.get("tasks"), Mapping):
-        return tuple(head["tasks"].values())
-    return () if head.get("num_classes") is None else (head["num_classes"],)
-
-
 def _allowed_share(cfg: Config, dataset: Mapping) -> float:
     """Share of the samples that may be bad."""
-    by_hand = type_name(dataset) == "SafeDataset"  # which the hook leaves as it is
-    policy = dataset if by_hand else (cfg.get("default_hooks") or {}).get("bad_videos")
-    default = "raise" if by_hand else "resample"
-    if not policy or policy.get("on_bad_video", default) != "resample":
-        return 0.0
-    return policy.get("max_bad_share", 0.05)
+    policy = (cfg.get("default_hooks") or {}).get("bad_videos") or {"on_bad_video": "raise"}
+    if type_name(dataset) == "SafeDataset":  # which the hook leaves as it is
+        policy = {"on_bad_video": "raise", **dataset}
+    resample = policy.get("on_bad_video", "resample") == "resample"
+    return policy.get("max_bad_share", 0.05) if resample else 0.0
 
 
 def check_run(cfg: Config, splits: Sequence[str], hint: str, weights: bool = True) -> list[str]:

@@ -4,6 +4,8 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 from mmengine.config import Config
@@ -13,10 +15,7 @@ from mmvidformer.datasets.decoding.errors import PATH_KEYS
 from mmvidformer.registry import DATASETS
 
 # Datasets of MMAction2's lists, which have a line per sample.
-LISTS = (
-    *("VideoDataset", "RawframeDataset", "RepeatAugDataset"),
-    *("TiledVideoDataset", "ClassSubsetDataset"),  # ours
-)
+LISTS = ("VideoDataset", "RawframeDataset", "RepeatAugDataset", "ClassSubsetDataset")
 UNLABELED = -1  # MMAction2's label of a line that has none
 
 
@@ -34,6 +33,7 @@ class Annotations:
     """
 
     def __init__(self, cfg: Config, dataset: Mapping) -> None:
+        self.head = (cfg.get("model") or {}).get("cls_head") or {}
         self.dataset, self.kind = dataset, type_name(dataset)
         self.file = dataset.get("ann_file") or self.kind
         prefix = dataset.get("data_prefix") or {}
@@ -58,9 +58,6 @@ class Annotations:
             if options.get("ann_file"):  # otherwise it has listed the files that exist
                 self.infos = [built.get_data_info(item) for item in range(len(built))]
             return len(built)
-        if self.kind == "TiledVideoDataset":  # would open its videos
-            options.update(type="mmaction.VideoDataset")
-            options.pop("clips_per_item", None)
         built = DATASETS.build({**options, "lazy_init": True})
         try:
             self.infos = built.load_data_list()
@@ -92,23 +89,20 @@ class Annotations:
         place = f"{self.file}, {'line' if is_line else 'entry'} {item + 1}"
         return self.infos[item].get("where", place)
 
-    def wrong_labels(self, classes: Sequence[int], optional: bool = False) -> Iterator[str]:
-        """Labels that the head does not have.
-
-        Args:
-            classes: Number of classes of each task of the head, in the order of the labels; empty
-                if unknown.
-            optional: Whether samples may have no label.
-        """
+    def wrong_labels(self, optional: bool) -> Iterator[str]:
+        """Labels that the head does not have; samples may have none if labels are optional."""
+        tasks = self.head.get("tasks")
+        classes = tasks.values() if isinstance(tasks, Mapping) else [self.head.get("num_classes")]
+        classes = [count for count in classes if count is not None]
         single = len(classes) == 1
-        several = single and self.dataset.get("multi_class", False)
-        for item, labels in enumerate(self.labels if classes and not several else ()):
-            if labels and len(labels) != len(classes):
-                yield (
-                    f"{self.at(item)}: a sample must have one label per task of model.cls_head "
-                    f"({len(classes)}), got {len(labels)}"
-                )
-                return
+        if classes and not (single and self.dataset.get("multi_class", False)):
+            for item, labels in enumerate(self.labels):
+                if len(labels) not in (0, len(classes)):
+                    yield (
+                        f"{self.at(item)}: a sample must have one label per task of model.cls_head "
+                        f"({len(classes)}), got {len(labels)}"
+                    )
+                    return
         for task, count in enumerate(classes):
             pairs = [
                 (item, label)
@@ -169,24 +163,17 @@ class Annotations:
             )
 
     def missing(self, share: float) -> Iterator[str]:
-        """Files that do not exist, found by listing their folders, which is fast over networks.
+        """More than a share of files that do not exist, found by listing their folders."""
 
-        Args:
-            share: Share of the samples that may be missing.
-        """
-        folders: dict[str, set[str]] = {}
+        @cache
+        def names(folder: str) -> set[str]:
+            return {*os.listdir(folder or ".")} if os.path.isdir(folder or ".") else set()
 
         def exists(path: str) -> bool:
             folder, name = os.path.split(path)
-            if folder not in folders:
-                try:
-                    folders[folder] = set(os.listdir(folder or "."))
-                except OSError:
-                    folders[folder] = set()
             # MMAction2 looks for a video without suffix as .mp4.
-            return name in folders[folder] or (
-                not os.path.splitext(name)[1] and f"{name}.mp4" in folders[folder]
-            )
+            suffix = "" if os.path.splitext(name)[1] else ".mp4"
+            return not names(folder).isdisjoint({name, name + suffix})
 
         steps = self.dataset.get("pipeline") or ()
         if any(step.get("io_backend", "disk") not in ("disk", "local") for step in steps):
@@ -195,12 +182,11 @@ class Annotations:
         missing += [item for item, x in enumerate(self.infos) if x.get("total_frames", 1) < 1]
         if len(missing) <= share * self.size:
             return
-        path = self.paths[missing[0]]
-        name = os.path.relpath(path, self.prefix or ".")
-        near = (name, os.path.join(os.path.dirname(self.prefix), name))
-        near += (os.path.join(self.prefix, os.path.basename(path)),)
-        near += (*glob.glob(glob.escape(os.path.splitext(path)[0]) + ".*"),)
-        hint = next((f", but {other} exists" for other in near if os.path.exists(other)), "")
+        path, prefix = Path(self.paths[missing[0]]), Path(self.prefix)
+        name = os.path.relpath(path, prefix)
+        near = [Path(name), prefix.parent / name, prefix / path.name]
+        near += path.parent.glob(f"{glob.escape(path.stem)}.*")
+        hint = next((f", but {other} exists" for other in near if other.exists()), "")
         yield (
             f"{self.at(missing[0])}: {len(missing)} of {self.size} files are missing or have no "
             f"frames, the first is {path}{hint}; tools/data/check_videos.py lists bad files"

@@ -14,8 +14,7 @@ from mmvidformer.registry import HOOKS
 class PreflightHook(Hook):
     """Refuses a run with a wrong setup before its first step.
 
-    Our tools check before they build a runner and write anything, and leave only the weights to the
-    hook: those from an address are not known before.
+    The tools check data before they build a runner, and leave only loaded weights to the hook.
 
     Args:
         data: Whether to check config and annotations (``check``).

@@ -1,14 +1,14 @@
 """Clips, batches and weights: what a config asks for and what its model and data give."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mmengine.config import Config
 from torch import nn
 
 from mmvidformer.config import clip_shape, frame_size, type_name
-from mmvidformer.engine.checkpointing.shards import is_complete
+from mmvidformer.engine.checkpointing.shards import shard_files
 from mmvidformer.engine.loading import Purpose, compare_weights, read_checkpoint
 
 
@@ -27,36 +27,29 @@ def compare_clips(cfg: Config, dataset: Mapping, model: nn.Module) -> Iterator[t
     pipeline = dataset.get("pipeline") or ()
     frames = [step["clip_len"] for step in pipeline if step.get("clip_len") is not None]
     frames += [step["num_frames"] for step in pipeline if type_name(step) == "UniformFrames"]
-    _, *made_for = clip_shape(cfg)
-    side_by_side = tuple(embed.stride) == tuple(embed.tubelet)
-    for unit, size, tubelet, wanted in (
-        ("clip_len", frames[-1:], embed.tubelet[:1], made_for[:1]),
-        ("height and width", frame_size(pipeline) or (), embed.tubelet[1:], made_for[1:]),
+    frame, (_, *wanted) = [*(frame_size(pipeline) or ())], clip_shape(cfg)
+    overlap = tuple(embed.stride) != tuple(embed.tubelet)
+    for unit, size, tubelet, made_for in (
+        ("clip_len", frames[-1:], embed.tubelet[:1], wanted[:1]),
+        ("height and width", frame, embed.tubelet[1:], wanted[1:]),
     ):
-        size = list(size)
-        valid = len(size) == len(tubelet) and all(isinstance(n, int) and n > 0 for n in size)
-        if valid and side_by_side:
-            valid = not any(n % side for n, side in zip(size, tubelet, strict=True))
-        if size and not valid:
+        rest = any(n < 1 or n % side for n, side in zip(size, tubelet, strict=False))
+        if rest and not overlap:
             yield True, f"{unit} of clips must be a multiple of {list(tubelet)}, got {size}"
-        elif size and size != wanted:
-            what = f"{unit} of clips is {size}, model.backbone is made for {wanted}"
+        elif size and size != made_for:
+            what = f"{unit} of clips is {size}, model.backbone is made for {made_for}"
             yield False, f"{what} and will resize its positions"
 
 
-def wrong_batch(loader: Mapping, sizes: Sequence[int], world_size: int) -> Iterator[str]:
-    """A batch size that leaves a process without a batch, for datasets of ``sizes`` samples."""
-    dataset = loader["dataset"]
+def wrong_batch(loader: Mapping, size: int, world_size: int) -> Iterator[str]:
+    """A batch size that leaves a process without a batch, for a dataset of ``size`` samples."""
+    most = math.ceil(size / world_size)
+    wrapped = "dataset" in loader["dataset"] or "datasets" in loader["dataset"]
     endless = type_name(loader.get("sampler") or {}) == "InfiniteSampler"
-    # Wrappers of a single dataset may repeat its samples.
-    wrapped = any("dataset" in one for one in (dataset, *(dataset.get("datasets") or ())))
-    if not loader.get("drop_last") or endless or wrapped:
-        return
-    most = math.ceil(sum(sizes) / world_size)
-    if 0 < most < loader.get("batch_size", 1):
+    if loader.get("drop_last") and not (wrapped or endless) and most < loader.get("batch_size", 1):
         yield (
             f"train_dataloader.batch_size must be at most {most} with drop_last, got "
-            f"{loader['batch_size']}: {sum(sizes)} samples are shared by {world_size} processes"
+            f"{loader['batch_size']}: {size} samples are shared by {world_size} processes"
         )
 
 
@@ -70,8 +63,7 @@ def check_weights(cfg: Config, model: nn.Module, purpose: Purpose) -> None:
     if not path or "://" in path:
         return
     if Path(path).is_dir():
-        if not is_complete(path):
-            raise ValueError(f"{path} is a folder, and not a complete checkpoint in shards")
+        shard_files(path)
         return
     checkpoint = read_checkpoint(path, "meta")
     if purpose == "resume" and not {"meta", "message_hub"} <= set(checkpoint):

@@ -28,10 +28,10 @@ def video(path, count=10):
 
 
 def faults(ann_file, root, **options):
-    header, entries = read_entries(ann_file, root, **options)
-    outcomes = read_files(read_to_end, [info for _, info in entries], workers=2)
+    entries = read_entries(ann_file, root, **options)
+    outcomes = read_files(read_to_end, [info for _, info in entries if info], workers=2)
     found = {error.path: error.reason for error in outcomes if error is not None}
-    bad, clean = write_report(ann_file, root / "out", header, entries, found)
+    bad, clean = write_report(ann_file, root / "out", entries, found)
     return {os.path.basename(path): fault for path, fault in found.items()}, bad, clean
 
 

@@ -144,11 +144,6 @@ def test_same_spec_gives_the_same_files_and_is_written_once(made: Path, tmp_path
     assert len(set(ids)) == len(ids) == 5
 
 
-@pytest.mark.parametrize(
-    ("kwargs", "match"),
-    [({"certainty": 0.0}, "above 0 and at most 1, got 0.0"), ({"fps": 6}, "multiple of 4, got 6"),
-     ({"actions": 1}, "at least 2, got 1")],
-)  # fmt: skip
-def test_invalid_arguments(kwargs: dict, match: str) -> None:
-    with pytest.raises(ValueError, match=match):
-        SequencesSpec(**kwargs)
+def test_invalid_arguments() -> None:
+    with pytest.raises(ValueError, match="multiple of 4, got 6"):
+        SequencesSpec(fps=6)

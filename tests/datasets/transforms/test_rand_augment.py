@@ -86,9 +86,3 @@ def test_draws_follow_the_seed() -> None:
         outs.append(np.stack([transform({"imgs": clip()})["imgs"][0] for _ in range(4)]))
     assert (outs[0] == outs[1]).all()
     assert (outs[0] != outs[2]).any()
-
-
-@pytest.mark.parametrize("name", ["num_layers", "magnitude"])
-def test_invalid_arguments(name: str) -> None:
-    with pytest.raises(ValueError, match="must not be negative, got .*-1"):
-        VideoRandAugment(**{name: -1})

@@ -1,5 +1,5 @@
-# Rival: Softmax attention in place of feature fixation's attention, no shifts, no gates. Paper
-# Table 8 gives its speed, but no accuracy (theirs, not measured here).
+# Baseline: softmax attention, without shifts or gates. Paper Table 8: speed only, no accuracy
+# (not measured here).
 _base_ = "./feature_fixation_sthv2.py"
 
 model = dict(

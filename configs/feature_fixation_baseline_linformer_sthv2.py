@@ -1,5 +1,5 @@
-# Rival: Linformer in place of feature fixation's attention, no shifts, no gates. Paper Table 1:
-# top-1 57.2, top-5 84.4 (theirs, not measured here).
+# Baseline: Linformer attention, without shifts or gates. Paper Table 1: top-1 57.2, top-5 84.4
+# (not measured here).
 _base_ = "./feature_fixation_sthv2.py"
 
 model = dict(
