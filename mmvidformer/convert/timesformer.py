@@ -151,12 +151,11 @@ def from_timesformer(
         The weights, with the attention type as ``scheme``.
 
     Raises:
-        ValueError: If the dialect is unknown, names are missing or unknown, the table is not
-            square, or the HuggingFace model has another activation or layer-norm epsilon.
+        ValueError: If names are missing or unknown, the table is not square, or the HuggingFace
+            model has another activation or layer-norm epsilon.
     """
-    dialect = next((name for name, own in DIALECTS.items() if own.tables[0] in state), None)
-    if dialect is None:
-        raise ValueError(f"no TimeSformer of {', '.join(DIALECTS)} has names {list(state)[:8]}")
+    found = (name for name, own in DIALECTS.items() if own.tables[0] in state)
+    dialect = next(found, "official")
     heads = read_num_heads(meta or {}, ("gelu",)) if dialect == "huggingface" else None
     names = DIALECTS[dialect]
     _, space, time = names.tables
