@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmvidformer.datasets.motion.phases import CLASSES, JITTER, PhasesSpec
+from mmvidformer.datasets.motion.directions import CLASSES, JITTER, PhasesSpec
 from mmvidformer.datasets.motion.render import Look
 from mmvidformer.datasets.motion.sequences import (
     ACTIONS,

@@ -14,7 +14,7 @@ from benchmarks.motion_bounds import (
     forecast,
     main,
 )
-from mmvidformer.datasets.motion.phases import PhasesSpec
+from mmvidformer.datasets.motion.directions import PhasesSpec
 from mmvidformer.datasets.motion.sequences import ACTIONS, SequencesSpec, distribution
 from mmvidformer.datasets.motion.spec import MotionSpec
 
