@@ -103,15 +103,13 @@ def init_from_image(
         if name.startswith("backbone.")
     }
     wanted = model.state_dict()
-    for what, size, other in (
-        ("depth", *(count_blocks(names, "encoder") for names in (wanted, weights))),
-        (
-            "temporal depth",
-            *(count_blocks(names, "temporal_encoder") for names in (wanted, weights)),
-        ),
-        ("number of heads", _num_heads(model), found.num_heads),
-    ):
-        # Unlike the first encoder, the second one and the number of heads may be unknown.
+    encoders = {"depth": "encoder", "temporal depth": "temporal_encoder"}
+    sizes = {
+        what: [count_blocks(x, name) for x in (wanted, weights)] for what, name in encoders.items()
+    }
+    sizes["number of heads"] = [_num_heads(model), found.num_heads]
+    for what, (size, other) in sizes.items():
+        # A model may have no second encoder, and a file no number of heads.
         if size != other and (what == "depth" or (size and other)):
             raise ValueError(f"{what} of the model is {size}, of {source} {other}")
 
