@@ -23,7 +23,11 @@ CLASSIFIER = "cls_head.fc_cls.bias"
 
 
 class Format(NamedTuple):
-    """A format: title, test of a state dict, converter, and the converter's further arguments."""
+    """A format: title, test of a state dict, converter, and the converter's further arguments.
+
+    Converters raise a ``ValueError`` if names are missing or unknown, if an option does not fit, or
+    if the position table needs a ``grid``.
+    """
 
     title: str
     matches: Callable[[Mapping[str, Tensor]], bool]

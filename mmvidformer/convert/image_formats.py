@@ -36,9 +36,6 @@ def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Co
     Args:
         state: Flax tree, flattened with ``/``; blocks may be stacked under ``encoderblock``.
         grid: Tokens (1, H, W) of the position table. Default: square.
-
-    Raises:
-        ValueError: If names are missing or unknown, or the table is not square.
     """
     state = _unstack(strip_prefixes(state, PREFIXES))
     original = any("MultiHeadDotProductAttention_1/" in name for name in state)
@@ -117,10 +114,6 @@ def from_timm(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversi
     Args:
         state: State dict of ``timm.models.VisionTransformer``.
         grid: Tokens (1, H, W) of the position table. Default: square.
-
-    Raises:
-        ValueError: If names are missing or unknown (layer scale, register tokens, ...), or the
-            table is not square.
     """
     cls = "cls_token" in state
     size = (1, 1, 1)

@@ -104,10 +104,11 @@ def init_from_image(
     }
     wanted = model.state_dict()
     encoders = {"depth": "encoder", "temporal depth": "temporal_encoder"}
-    sizes = {
-        what: [count_blocks(x, name) for x in (wanted, weights)] for what, name in encoders.items()
+    sizes: dict[str, tuple[int, int | None]] = {
+        what: (count_blocks(wanted, name), count_blocks(weights, name))
+        for what, name in encoders.items()
     }
-    sizes["number of heads"] = [_num_heads(model), found.num_heads]
+    sizes["number of heads"] = _num_heads(model), found.num_heads
     for what, (size, other) in sizes.items():
         # A model may have no second encoder, and a file no number of heads.
         if size != other and (what == "depth" or (size and other)):

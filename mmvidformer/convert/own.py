@@ -30,9 +30,6 @@ def from_own(
         state: Its state dict.
         meta: What ``convert_file`` wrote beside it. Checkpoints of training runs have none of it.
         scheme: Attention scheme of the backbone, if ``meta`` does not contain it.
-
-    Raises:
-        ValueError: If a name belongs to no part of a recognizer, or ``meta`` has another scheme.
     """
     result = Conversion({})
     unknown = []
@@ -69,9 +66,6 @@ def settings_of(result: Conversion) -> tuple[str, dict]:
     Returns:
         The part of a recognizer (``'neck'`` if there is one, otherwise ``'backbone'`` or
         ``'cls_head'``), and its arguments as far as the weights determine them.
-
-    Raises:
-        ValueError: If the weights belong to no model of this package.
     """
     for sign, describe in (
         ("neck.layers.0.encode.conv.weight", horst_settings),
@@ -173,9 +167,6 @@ def vivit_settings(result: Conversion) -> dict:
 
     The weights of a model that averages its frames do not determine the clip length; one tubelet
     is assumed. Image models get no ``scheme``.
-
-    Raises:
-        ValueError: If the weights are those of another model.
     """
     state = result.state
     try:

@@ -149,10 +149,6 @@ def from_timesformer(
 
     Returns:
         The weights, with the attention type as ``scheme``.
-
-    Raises:
-        ValueError: If names are missing or unknown, the table is not square, or the HuggingFace
-            model has another activation or layer-norm epsilon.
     """
     found = (name for name, own in DIALECTS.items() if own.tables[0] in state)
     dialect = next(found, "official")
@@ -175,9 +171,6 @@ def to_timesformer(state: Mapping[str, Tensor], attention: str, dialect: str = "
         state: Weights as returned by ``from_timesformer``.
         attention: Key of ``SPATIAL``.
         dialect: Key of ``DIALECTS``.
-
-    Raises:
-        ValueError: If names are missing or unknown.
     """
     rules = [rule.reversed() for rule in _rules(DIALECTS[dialect], attention, (1, 1, 1))]
     return apply_rules(state, rules).state

@@ -1,8 +1,6 @@
 """Estimated memory of training steps."""
 
 import copy
-from collections.abc import Callable
-from types import ModuleType
 
 import pytest
 import torch
@@ -11,6 +9,7 @@ from mmengine.registry import DefaultScope
 from torch import nn
 
 from benchmarks.memory import peak_memory
+from mmvidformer.analysis.complexity import estimate, run_step
 from mmvidformer.registry import MODELS
 
 CFG = Config(
@@ -30,16 +29,11 @@ CFG = Config(
 RANDOM_STATE = 5056  # bytes that a checkpointed block keeps of the random number generator
 
 
-@pytest.fixture(scope="module")
-def tool(load: Callable) -> ModuleType:
-    return load("analysis/memory")
-
-
 @pytest.mark.parametrize(("with_cp", "precision"), [(False, "fp32"), (True, "bf16")])
-def test_estimate_equals_measurement(tool: ModuleType, with_cp: bool, precision: str) -> None:
+def test_estimate_equals_measurement(with_cp: bool, precision: str) -> None:
     cfg = copy.deepcopy(CFG)
     cfg.model.backbone.arch.depth = 2
-    estimated = tool.estimate(cfg, with_cp, precision=precision)
+    estimated = estimate(cfg, with_cp, precision=precision)
     backbone = MODELS.build({**cfg.model.backbone, "with_cp": with_cp})
     with DefaultScope.overwrite_default_scope("mmaction"):
         model = nn.Sequential(backbone, MODELS.build(cfg.model.cls_head)).train()
@@ -47,17 +41,17 @@ def test_estimate_equals_measurement(tool: ModuleType, with_cp: bool, precision:
     clip = torch.randn(1, 3, 8, 64, 64)
     # oneDNN allocates temporary memory that depends on the processor's instructions.
     with torch.backends.mkldnn.flags(enabled=False):
-        measured = peak_memory(lambda x: tool.run_step(model, x, precision), clip)
+        measured = peak_memory(lambda x: run_step(model, x, precision), clip)
     assert estimated.peak == pytest.approx(measured, abs=2 * RANDOM_STATE)
 
 
-def test_a_checkpointed_block_keeps_its_input_and_its_gradients(tool: ModuleType) -> None:
+def test_a_checkpointed_block_keeps_its_input_and_its_gradients() -> None:
     peaks = {False: [], True: []}
     for depth in (2, 3):
         cfg = copy.deepcopy(CFG)
         cfg.model.backbone.arch.depth = depth
         for cp in (False, True):
-            peaks[cp].append(tool.estimate(cfg, cp).peak)
+            peaks[cp].append(estimate(cfg, cp).peak)
     more = {cp: deeper - flatter for cp, (flatter, deeper) in peaks.items()}
     tokens = (8 * 4 * 4 + 1) * 32 * 4
     with torch.device("meta"):
@@ -67,7 +61,7 @@ def test_a_checkpointed_block_keeps_its_input_and_its_gradients(tool: ModuleType
     assert more[False] > 3 * more[True]
 
 
-def test_recurrent_models_are_refused(tool: ModuleType) -> None:
+def test_recurrent_models_are_refused() -> None:
     cfg = Config(dict(model=dict(neck=dict(type="mmvidformer.Horst"))))
     with pytest.raises(ValueError, match="mmvidformer.Horst is recurrent"):
-        tool.estimate(cfg, False)
+        estimate(cfg, False)
