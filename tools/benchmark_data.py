@@ -2,11 +2,10 @@
 
 python tools/benchmark_data.py CONFIG [--split train] [--model] [--out work_dirs/benchmark_data]
 
-Prints the median milliseconds of each part for one sample in one process. --out writes them to
-data.csv. --model measures the model's step on this device, --clips-per-second gives
-its speed; with either, the slower of dataloader and model is named and a number of workers
-suggested. Dataloader workers run the parts of process "worker", between two steps of the model the
-main process runs those of process "main".
+Prints the median milliseconds of each part for one sample in one process. --out writes data.csv.
+With --model, which measures the model's step, or --clips-per-second, the slower of dataloader and
+model is named and a number of workers suggested. Dataloader workers run the parts of process
+"worker", between two steps of the model the main process runs those of process "main".
 """
 
 import os
@@ -44,13 +43,7 @@ RESERVE = 1.2
 
 
 class Part(NamedTuple):
-    """Cost of one part of data loading.
-
-    Attributes:
-        name: Number and name of a transform, or a description.
-        process: ``'worker'`` or ``'main'``, the process that runs it.
-        milliseconds: Median time per sample.
-    """
+    """Cost of one part of data loading: median time per sample in ``'worker'`` or ``'main'``."""
 
     name: str
     process: str
