@@ -13,10 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
-from mmvidformer.datasets.motion.grammar import COUNT, Action, distribution
-from mmvidformer.datasets.motion.phases import CLASSES, JITTER, PhasesSpec
+from mmvidformer.datasets.motion.directions import CLASSES, JITTER, PhasesSpec
 from mmvidformer.datasets.motion.render import Look
-from mmvidformer.datasets.motion.sequences import ACTIONS, SequencesSpec
+from mmvidformer.datasets.motion.sequences import (
+    ACTIONS,
+    COUNT,
+    Action,
+    SequencesSpec,
+    distribution,
+)
 from mmvidformer.datasets.motion.spec import SPLITS
 
 KINDS = {"PhasesSpec": PhasesSpec, "SequencesSpec": SequencesSpec}

@@ -89,7 +89,7 @@ def prediction_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in (55, 100):
         _write_kitchen(here / "data" / f"epic_kitchens{number}")
     _write_something(here / "data" / "sthv2")
-    from mmvidformer.datasets.motion.phases import PhasesSpec
+    from mmvidformer.datasets.motion.directions import PhasesSpec
     from mmvidformer.datasets.motion.render import Look
     from mmvidformer.datasets.motion.sequences import SequencesSpec
 

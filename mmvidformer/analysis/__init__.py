@@ -1,4 +1,4 @@
-"""Size, memory and data loading time of the models and datasets in configs."""
+"""Size and memory of the models in configs."""
 
 from mmvidformer.analysis.complexity import Complexity, count
 from mmvidformer.analysis.published import PUBLISHED, Published

@@ -59,9 +59,6 @@ def from_bn_inception(state: Mapping[str, Tensor]) -> Conversion:
 
     Returns:
         The weights as the backbone of a recognizer.
-
-    Raises:
-        ValueError: If names are missing or unknown.
     """
     return apply_rules(strip_prefixes(state, PREFIXES), _rules(), IGNORED)
 

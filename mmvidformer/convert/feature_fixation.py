@@ -76,9 +76,6 @@ def from_feature_fixation(state: Mapping[str, Tensor]) -> Conversion:
     Returns:
         The weights, with the attention as ``scheme``, and ``num_heads`` if there are gates. Shifts
         and kernel have no weights; a note lists what is assumed.
-
-    Raises:
-        ValueError: If names are missing or unknown.
     """
     state = strip_prefixes(state, PREFIXES)
     attention = "time_space" if any(".temporal_attn." in name for name in state) else "joint"

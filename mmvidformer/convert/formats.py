@@ -1,37 +1,32 @@
 """All formats of checkpoints: recognizing one by its names, reading it, converting a file."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from torch import Tensor
 
 from mmvidformer.convert.bn_inception import from_bn_inception, is_bn_inception
 from mmvidformer.convert.feature_fixation import from_feature_fixation, is_official
-from mmvidformer.convert.google_npz import from_google_npz
 from mmvidformer.convert.horst import from_horst, is_horst
 from mmvidformer.convert.huggingface import from_huggingface, huggingface_config, to_huggingface
+from mmvidformer.convert.image_formats import from_google_npz, from_timm
 from mmvidformer.convert.io import load_checkpoint, save_checkpoint, save_huggingface
 from mmvidformer.convert.keymap import Conversion, State
 from mmvidformer.convert.own import from_own, is_own, settings_of
 from mmvidformer.convert.positions import Grid
 from mmvidformer.convert.scenic import from_scenic
 from mmvidformer.convert.timesformer import DIALECTS, SPATIAL, from_timesformer, to_timesformer
-from mmvidformer.convert.timm_vit import from_timm
 
 OUTPUTS = ("mmvidformer", "huggingface")
 CLASSIFIER = "cls_head.fc_cls.bias"
 
 
-@dataclass(frozen=True)
-class Format:
-    """Row of the table of formats.
+class Format(NamedTuple):
+    """A format: title, test of a state dict, converter, and the converter's further arguments.
 
-    Args:
-        title: Title in reports.
-        matches: Returns whether a state dict has this format.
-        convert: Converter to this package's names.
-        options: Arguments of the converter besides the weights.
+    Converters raise a ``ValueError`` if names are missing or unknown, if an option does not fit, or
+    if the position table needs a ``grid``.
     """
 
     title: str
@@ -51,14 +46,13 @@ def _is_scenic(state: Mapping[str, Tensor]) -> bool:
     )
 
 
+# The first one that matches counts.
 FORMATS: dict[str, Format] = {
     "mmvidformer": Format("mmvidformer", is_own, from_own, ("meta", "scheme")),
     "scenic": Format("scenic ViViT", _is_scenic, from_scenic, ("grid", "scheme")),
     "google_npz": Format(
         "Google image ViT",
-        lambda state: (
-            _has("embedding/kernel", "Transformer/encoder")(state) and not _is_scenic(state)
-        ),
+        _has("embedding/kernel", "Transformer/encoder"),
         from_google_npz,
         ("grid",),
     ),
@@ -73,10 +67,7 @@ FORMATS: dict[str, Format] = {
     ),
     "timesformer": Format(
         "TimeSformer (official, HuggingFace or MMAction2)",
-        lambda state: any(
-            {names.tables[0], f"{names.patches}.weight"} <= set(state)
-            for names in DIALECTS.values()
-        ),
+        lambda state: any(names.tables[0] in state for names in DIALECTS.values()),
         from_timesformer,
         ("grid", "meta"),
     ),
@@ -91,10 +82,7 @@ FORMATS: dict[str, Format] = {
     ),
     "timm": Format(
         "timm image ViT",
-        lambda state: (
-            {"patch_embed.proj.weight", "blocks.0.attn.qkv.weight"} <= set(state)
-            and not is_official(state)
-        ),
+        lambda state: {"patch_embed.proj.weight", "blocks.0.attn.qkv.weight"} <= set(state),
         from_timm,
         ("grid",),
     ),
@@ -110,10 +98,8 @@ def recognize(state: Mapping[str, Tensor]) -> str:
     for name, row in FORMATS.items():
         if row.matches(state):
             return name
-    raise ValueError(
-        f"the names match none of the formats {[row.title for row in FORMATS.values()]}: "
-        f"{list(state)[:8]} (of {len(state)})"
-    )
+    titles = [row.title for row in FORMATS.values()]
+    raise ValueError(f"the names match none of the formats {titles}: {list(state)[:8]}, ...")
 
 
 def read_model(path: str | Path, **options: object) -> tuple[str, Conversion]:

@@ -93,9 +93,6 @@ def from_horst(state: Mapping[str, Tensor]) -> Conversion:
     Returns:
         The weights as neck and head of a recognizer. Strides and order have no weights, which is
         noted.
-
-    Raises:
-        ValueError: If names are missing or unknown.
     """
     state = strip_prefixes(state, PREFIXES)
     if "encoder.0.weight" in state:  # a single layer

@@ -67,10 +67,6 @@ def from_huggingface(
         grid: Tokens (T, H, W) of the position table. Default: from ``meta``, or from the table's
             length if it is unambiguous.
         meta: Content of the model's ``config.json``.
-
-    Raises:
-        ValueError: If names are missing or unknown, the grid must be given, or the model has
-            another GELU or another layer-norm epsilon than ViViT.
     """
     meta = meta or {}
     prefix = "vivit." if any(name.startswith("vivit.") for name in state) else ""

@@ -5,23 +5,19 @@ This works on names only, for any ``VideoTransformer``.
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from torch import Tensor, nn
 
 from mmvidformer.convert.formats import read_model
+from mmvidformer.convert.image_formats import from_timm
 from mmvidformer.convert.keymap import Conversion, State
 from mmvidformer.convert.own import count_blocks
-from mmvidformer.convert.timm_vit import from_timm
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.lookup import look_up
 
 logger = logging.getLogger("mmvidformer")
-
-
-def _inflate(kernel: Tensor, frames: int) -> Tensor:
-    return kernel.repeat(1, 1, frames, 1, 1) / frames
 
 
 def _central_frame(kernel: Tensor, frames: int) -> Tensor:
@@ -33,7 +29,7 @@ def _central_frame(kernel: Tensor, frames: int) -> Tensor:
 # ViViT section 3.4, eqs. 8 and 9: from a kernel (D, C, 1, h, w) to one for several frames.
 EMBEDS: dict[str, Callable[[Tensor, int], Tensor] | None] = {
     "random": None,
-    "inflate": _inflate,
+    "inflate": lambda kernel, frames: kernel.repeat(1, 1, frames, 1, 1) / frames,
     "central_frame": _central_frame,
 }
 # Rules of ``layers.resize`` for position tables; all repeat a table of one frame.
@@ -48,11 +44,10 @@ TEMPORAL: dict[str, tuple[str, ...]] = {
 IMAGE_SUBLAYERS = ("joint", "space", "time_space")
 
 
-@dataclass(frozen=True)
-class ImageInit:
+class ImageInit(NamedTuple):
     """Summary of an initialization.
 
-    Args:
+    Attributes:
         mapped: Names of the model that got weights.
         ignored: Names of the source that were not used.
         random: Names of the model that kept their weights.
@@ -61,14 +56,6 @@ class ImageInit:
     mapped: tuple[str, ...]
     ignored: tuple[str, ...]
     random: tuple[str, ...]
-
-    def __str__(self) -> str:
-        """Format as three lines."""
-        return (
-            f"{len(self.mapped)} tensors mapped\n"
-            f"{len(self.ignored)} of the source ignored: {', '.join(self.ignored) or 'none'}\n"
-            f"{len(self.random)} of the model kept: {', '.join(self.random) or 'none'}"
-        )
 
 
 def init_from_image(
@@ -103,7 +90,7 @@ def init_from_image(
     Raises:
         KeyError: If an option is unknown.
         FileNotFoundError: If there is no such file.
-        ValueError: If width, depth, heads or patch size differ, or the file is not understood.
+        ValueError: If depth, heads or the shape of a tensor differ, or the file is not understood.
     """
     make = look_up(EMBEDS, embed, "embed")
     rule = look_up(POSITIONS, positions, "positions")
@@ -115,7 +102,16 @@ def init_from_image(
         if name.startswith("backbone.")
     }
     wanted = model.state_dict()
-    _check_sizes(model, wanted, weights, found.num_heads, source)
+    encoders = {"depth": "encoders.0", "depth of the second encoder": "encoders.1"}
+    sizes: dict[str, tuple[int, int | None]] = {
+        what: (count_blocks(wanted, name), count_blocks(weights, name))
+        for what, name in encoders.items()
+    }
+    sizes["number of heads"] = _num_heads(model), found.num_heads
+    for what, (size, other) in sizes.items():
+        # A model may have no second encoder, and a file no number of heads.
+        if size != other and (what == "depth" or (size and other)):
+            raise ValueError(f"{what} of the model is {size}, of {source} {other}")
 
     used: set[str] = set()
     updates: State = {}
@@ -145,7 +141,8 @@ def init_from_image(
         (*(n for n in weights if n not in used), *found.ignored, *others),
         tuple(n for n in wanted if n not in updates),
     )
-    logger.info("initialized %s from %s: %s", type(model).__name__, source, summary)
+    what = "initialized %s from %s: %d tensors mapped, ignored of the source: %s, kept: %s"
+    logger.info(what, type(model).__name__, source, len(updates), *summary[1:])
     return summary
 
 
@@ -179,30 +176,3 @@ def _source_name(name: str, weights: Mapping[str, Tensor], copied: tuple[str, ..
         return None
     options = [f"{head}.sublayers.{image}.{part}" for image in IMAGE_SUBLAYERS]
     return next((option for option in options if option in weights), None)
-
-
-def _check_sizes(
-    model: nn.Module,
-    wanted: Mapping[str, Tensor],
-    weights: Mapping[str, Tensor],
-    num_heads: int | None,
-    source: str | Path,
-) -> None:
-    def shape(key: str, *axes: int) -> tuple:
-        return tuple(
-            " x ".join(str(side[key].shape[i]) for i in axes) for side in (wanted, weights)
-        )
-
-    second = tuple(count_blocks(side, "encoders.1") for side in (wanted, weights))
-    pairs = {
-        "depth": tuple(count_blocks(side, "encoders.0") for side in (wanted, weights)),
-        "depth of the second encoder": second if all(second) else (0, 0),
-        "width": shape("encoders.0.norm.weight", 0),
-        "patch size": shape("embed.proj.weight", 3, 4),
-        "hidden width of the MLP": shape("encoders.0.blocks.0.mlp.fc1.weight", 0),
-    }
-    if num_heads is not None:
-        pairs["number of heads"] = (_num_heads(model), num_heads)
-    for what, (own, other) in pairs.items():
-        if own != other:
-            raise ValueError(f"{what} of the model is {own}, of {source} {other}")

@@ -84,14 +84,11 @@ def _load_file(path: Path) -> Checkpoint:
 def _load_folder(path: Path) -> Checkpoint:
     config = path / "config.json"
     meta = json.loads(config.read_text()) if config.is_file() else {}
-    for pattern in ("*.safetensors", "*.bin"):
-        files = sorted(path.glob(pattern))
-        if files:
-            state: State = {}
-            for file in files:
-                state.update(load_checkpoint(file).state)
-            return Checkpoint(state, meta)
-    raise FileNotFoundError(f"no .safetensors or .bin file in {path}")
+    files = [*path.glob("*.safetensors")] or [*path.glob("*.bin")]
+    if not files:
+        raise FileNotFoundError(f"no .safetensors or .bin file in {path}")
+    parts = (load_checkpoint(file).state for file in files)
+    return Checkpoint({name: value for part in parts for name, value in part.items()}, meta)
 
 
 def _load_torch(path: Path) -> Checkpoint:
@@ -167,10 +164,9 @@ def save_checkpoint(path: str | Path, state: Mapping[str, Tensor], meta: Mapping
 def save_huggingface(path: str | Path, state: Mapping[str, Tensor], config: Mapping) -> None:
     """Write a HuggingFace folder, or only its weights if ``path`` ends in ``.safetensors``."""
     path = Path(path)
-    if path.suffix == ".safetensors":
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(dict(state), path, metadata={"format": "pt"})
-        return
-    path.mkdir(parents=True, exist_ok=True)
-    (path / "config.json").write_text(json.dumps(dict(config), indent=2) + "\n")
-    save_file(dict(state), path / "model.safetensors", metadata={"format": "pt"})
+    if path.suffix != ".safetensors":
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "config.json").write_text(json.dumps(dict(config), indent=2) + "\n")
+        path /= "model.safetensors"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file(dict(state), path, metadata={"format": "pt"})

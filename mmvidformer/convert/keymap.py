@@ -63,14 +63,15 @@ class Rule:
             return [self]
         pattern = re.compile(re.escape(stem) + r"(\d+)" + re.escape(rest[0]))
         blocks = {match[1] for match in map(pattern.match, keys) if match}
+        rows = []
         # Blocks are counted, so that a gap results in missing and unknown names.
-        return [self._numbered(i) for i in range(max(len(blocks), 1))]
-
-    def _numbered(self, i: int) -> "Rule":
-        def fill(names: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(name.replace("{i}", str(i)) for name in names)
-
-        return Rule(fill(self.sources), fill(self.targets), self.op, self.optional)
+        for i in map(str, range(max(len(blocks), 1))):
+            sources, targets = (
+                tuple(name.replace("{i}", i) for name in side)
+                for side in (self.sources, self.targets)
+            )
+            rows.append(Rule(sources, targets, self.op, self.optional))
+        return rows
 
 
 def linear(
@@ -137,9 +138,8 @@ def apply_rules(
     left = dict.fromkeys(state)
     missing: list[str] = []
     for rule in rules:
-        rows = rule.unroll(state)
         applied = 0
-        for row in rows:
+        for row in rule.unroll(state):
             absent = [name for name in row.sources if name not in state]
             if not absent:
                 tensors = row.op.forward(*(state[name] for name in row.sources))

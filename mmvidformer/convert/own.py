@@ -30,9 +30,6 @@ def from_own(
         state: Its state dict.
         meta: What ``convert_file`` wrote beside it. Checkpoints of training runs have none of it.
         scheme: Attention scheme of the backbone, if ``meta`` does not contain it.
-
-    Raises:
-        ValueError: If a name belongs to no part of a recognizer, or ``meta`` has another scheme.
     """
     result = Conversion({})
     unknown = []
@@ -69,19 +66,16 @@ def settings_of(result: Conversion) -> tuple[str, dict]:
     Returns:
         The part of a recognizer (``'neck'`` if there is one, otherwise ``'backbone'`` or
         ``'cls_head'``), and its arguments as far as the weights determine them.
-
-    Raises:
-        ValueError: If the weights belong to no model of this package.
     """
-    for part, describe, sign in (
-        ("neck", horst_settings, "neck.layers.0.encode.conv.weight"),
-        ("cls_head", classifier_settings, "cls_head.classifier.action.weight"),
-        ("backbone", lambda _: {}, "backbone.blocks.5b.branches.1x1.conv.weight"),
-        ("backbone", feature_fixation_settings, "backbone.embed.norm.weight"),
-        ("backbone", timesformer_settings, "backbone.encoders.0.pos_embed.hw"),
+    for sign, describe in (
+        ("neck.layers.0.encode.conv.weight", horst_settings),
+        ("cls_head.classifier.action.weight", classifier_settings),
+        ("backbone.blocks.5b.branches.1x1.conv.weight", lambda _: {}),
+        ("backbone.embed.norm.weight", feature_fixation_settings),
+        ("backbone.encoders.0.pos_embed.hw", timesformer_settings),
     ):
         if sign in result.state:
-            return part, describe(result)
+            return sign.partition(".")[0], describe(result)
     return "backbone", vivit_settings(result)
 
 
@@ -144,9 +138,6 @@ def feature_fixation_settings(result: Conversion) -> dict:
     """Infer the arguments of ``FeatureFixationTransformer`` with the official stem.
 
     The weights do not determine the image size, the shifts and the kernel.
-
-    Raises:
-        ValueError: If no scheme has such gates.
     """
     return dict(
         arch=_arch(result),
@@ -176,17 +167,13 @@ def vivit_settings(result: Conversion) -> dict:
 
     The weights of a model that averages its frames do not determine the clip length; one tubelet
     is assumed. Image models get no ``scheme``.
-
-    Raises:
-        ValueError: If the weights are those of another model.
     """
     state = result.state
-    for name in ("backbone.embed.proj.weight", "backbone.encoders.0.pos_embed.thw"):
-        if name not in state:
-            raise ValueError(f"the weights are not those of a ViViT: {name} is missing")
-    _, _, *tubelet = state["backbone.embed.proj.weight"].shape
-    table = state["backbone.encoders.0.pos_embed.thw"]
-    frames, rows, columns = table.shape[1:4]
+    try:
+        _, _, *tubelet = state["backbone.embed.proj.weight"].shape
+        frames, rows, columns = state["backbone.encoders.0.pos_embed.thw"].shape[1:4]
+    except KeyError as error:
+        raise ValueError(f"the weights are not those of a ViViT: {error} is missing") from error
     times = state.get("backbone.encoders.1.pos_embed.thw")
     frames = frames if times is None else times.shape[1]
     scheme = {} if result.scheme is None else {"scheme": result.scheme}

@@ -64,10 +64,6 @@ def from_scenic(
             unambiguous (see ``convert.positions``).
         scheme: Key of ``models.vivit.SCHEMES``. Needed for model 4, which has the names of model
             1 without class token, and for model 3 in the paper's order, space before time.
-
-    Raises:
-        ValueError: If names are missing or unknown, the scheme does not fit the names, or the
-            grid must be given.
     """
     state = strip_prefixes(state, PREFIXES)
     possible = SCHEMES[_kind(state)]

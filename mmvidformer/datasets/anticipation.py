@@ -33,9 +33,8 @@ class AnticipationDataset(SegmentDataset):
         action_file: ``actions.csv`` of RULSTM's repository: id, verb and noun of each action.
         pipeline: Transforms, with one ``ObserveBefore``.
         data_prefix: ``dict(video=folder)``, ``dict(img=folder)`` or ``dict(lmdb=path)``.
-        name: Path of a video or of its folder of frames below the prefix, with ``{video_id}`` and
-            ``{participant_id}``. Default: as in the official downloads.
-        filename_tmpl: File names of frames; the keys of an LMDB start with ``'{video_id}_'``.
+        name: As in ``EpicKitchensDataset``, with ``{video_id}`` and ``{participant_id}``.
+        filename_tmpl: As in ``EpicKitchensDataset``.
         fps: Frames per second of folders of frames or of an LMDB, or the path of the official
             ``EPIC_100_video_info.csv`` if they are the videos' own. Ignored for videos.
         num_classes: Numbers of verbs, nouns and actions; larger labels raise an error. Default:

@@ -35,11 +35,6 @@ def _replace(part: object, backend: str) -> bool:
     name = type_name(part)
     if name in _OPEN:
         part.update(type="mmvidformer.VideoInit", backend=backend)
-        part.setdefault("num_threads", 1)
-        if (store := part.pop("io_backend", "disk")) != "disk":  # other arguments belong to it
-            own = ("type", "backend", "num_threads")
-            options = {key: part.pop(key) for key in [*part] if key not in own}
-            part["backend_args"] = dict(backend=store, **options)
         return True
     if name in _DECODE:
         part.clear()

@@ -126,7 +126,7 @@ def add_model_arguments(
     """
     parser.add_argument("config", help="config file, or name of a shipped config")
     if checkpoint:
-        parser.add_argument("checkpoint", help="checkpoint file or address")
+        parser.add_argument("checkpoint", help="checkpoint file or URL")
     if device:
         parser.add_argument("--device", default="cpu", help="such as cuda (default: cpu)")
     add_overrides(parser)

@@ -9,7 +9,7 @@ from mmengine.registry import DefaultScope
 from torch import nn
 
 from benchmarks.memory import peak_memory
-from mmvidformer.analysis.memory import estimate, run_step
+from mmvidformer.analysis.complexity import estimate, run_step
 from mmvidformer.registry import MODELS
 
 CFG = Config(

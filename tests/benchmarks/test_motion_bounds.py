@@ -14,9 +14,8 @@ from benchmarks.motion_bounds import (
     forecast,
     main,
 )
-from mmvidformer.datasets.motion.grammar import distribution
-from mmvidformer.datasets.motion.phases import PhasesSpec
-from mmvidformer.datasets.motion.sequences import ACTIONS, SequencesSpec
+from mmvidformer.datasets.motion.directions import PhasesSpec
+from mmvidformer.datasets.motion.sequences import ACTIONS, SequencesSpec, distribution
 from mmvidformer.datasets.motion.spec import MotionSpec
 
 

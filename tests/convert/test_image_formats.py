@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from mmvidformer.convert import read_model
-from mmvidformer.convert.google_npz import from_google_npz
-from mmvidformer.convert.timm_vit import from_timm
+from mmvidformer.convert.image_formats import from_google_npz, from_timm
 
 
 def tensors(arrays: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:

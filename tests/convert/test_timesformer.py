@@ -120,7 +120,7 @@ def test_missing_and_unknown_names_are_listed() -> None:
         from_timesformer(theirs, grid=(1, 2, 3))
     with pytest.raises(ValueError, match="no square frame"):
         from_timesformer(to_timesformer(random_state("space_only"), "space_only"))
-    with pytest.raises(ValueError, match=r"huggingface.*mystery"):
+    with pytest.raises(ValueError, match=r"missing.*model\.cls_token.*mystery"):
         from_timesformer({"mystery": torch.zeros(1)})
 
 

@@ -21,16 +21,16 @@ def config(*steps: dict) -> Config:
         ((dict(type="mmaction.PyAVInit", num_threads=2), dict(type="mmaction.PyAVDecode")),
          dict(num_threads=2)),
         ((dict(type="OpenCVInit", io_backend="petrel", timeout=5), dict(type="OpenCVDecode")),
-         dict(backend_args=dict(backend="petrel", timeout=5))),
-        ((dict(type="mmvidformer.VideoInit", backend="decord", backend_args=dict(backend="http")),
-          dict(type="mmvidformer.VideoDecode")), dict(backend_args=dict(backend="http"))),
+         dict(io_backend="petrel", timeout=5)),
+        ((dict(type="mmvidformer.VideoInit", backend="decord", io_backend="http"),
+          dict(type="mmvidformer.VideoDecode")), dict(io_backend="http")),
     ],
 )  # fmt: skip
 def test_decoders_are_replaced_wherever_they_stand(steps, args):
     cfg = config(steps[0], SAMPLE, steps[1])
     set_video_backend(cfg, "pyav")
     opening, sample, decode = cfg.test_dataloader.dataset.dataset.pipeline
-    expected = dict(type="mmvidformer.VideoInit", backend="pyav", num_threads=1)
+    expected = dict(type="mmvidformer.VideoInit", backend="pyav")
     assert opening == {**expected, **args}
     assert sample == SAMPLE
     assert decode == dict(type="mmvidformer.VideoDecode")

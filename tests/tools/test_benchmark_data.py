@@ -1,17 +1,17 @@
 """Cost of data loading, and whether it keeps up with the model."""
 
 import csv
+from collections.abc import Callable
+from types import ModuleType
 
 import pytest
 
-from mmvidformer.analysis.data_loading import Part, loading_rate, measure_loading, suggest_workers
 from mmvidformer.config import load_config
 
-PARTS = [
-    Part("1 Decode", "worker", 150.0),
-    Part("2 Resize", "worker", 50.0),
-    Part("x", "main", 9.0),
-]
+
+@pytest.fixture(scope="module")
+def tool(load: Callable) -> ModuleType:
+    return load("benchmark_data")
 
 
 @pytest.mark.parametrize(
@@ -24,9 +24,11 @@ PARTS = [
         (0.1, 4, 4, 20.0, 1),
     ],
 )
-def test_rates_and_suggested_workers(model, workers, cores, loader, suggested):
-    assert loading_rate(PARTS, workers, cores) == pytest.approx(loader)
-    assert suggest_workers(PARTS, model, cores) == suggested
+def test_rates_and_suggested_workers(tool, model, workers, cores, loader, suggested):
+    costs = (("1 Decode", "worker", 150.0), ("2 Resize", "worker", 50.0), ("x", "main", 9.0))
+    parts = [tool.Part(*cost) for cost in costs]
+    assert tool.loading_rate(parts, workers, cores) == pytest.approx(loader)
+    assert tool.suggest_workers(parts, model, cores) == suggested
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
@@ -50,13 +52,13 @@ def test_each_part_is_measured(main_of, make_config, tmp_path, capsys, split):
     assert "0 workers load" in printed and "is the bottleneck." in printed
 
 
-def test_wrapped_datasets_are_measured(make_config):
+def test_wrapped_datasets_are_measured(tool, make_config):
     cfg = load_config(str(make_config("wrapped")))
     inner = cfg.train_dataloader.dataset
     repeated = dict(type="RepeatDataset", times=2, dataset=inner)
     cfg.train_dataloader.dataset = dict(type="ConcatDataset", datasets=[repeated, inner])
     single = load_config(str(make_config("single")))
-    names, expected = ([p.name for p in measure_loading(c, samples=3)] for c in (cfg, single))
+    names, expected = ([p.name for p in tool.measure_loading(c, samples=3)] for c in (cfg, single))
     assert names == expected
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from mmvidformer.analysis.memory import PRECISIONS, estimate
+from mmvidformer.analysis.complexity import PRECISIONS, estimate
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import clip_shape, load_config
 from mmvidformer.engine.launch import run_tool

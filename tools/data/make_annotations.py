@@ -7,7 +7,7 @@ classes.txt (names), and prints the number of videos per class and split.
 
 import os
 import sys
-from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -31,13 +31,19 @@ MOST_PRINTED = 20
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Read the command line."""
-    parser = ArgumentParser(description=__doc__, formatter_class=ArgumentDefaultsHelpFormatter)
+    parser = ArgumentParser(description=__doc__)
     parser.add_argument("source", type=Path, help="folder of the classes, or a csv file")
-    parser.add_argument("--out", type=Path, help="folder of the lists; None: that of the videos")
-    parser.add_argument("--root", type=Path, help="folder of a csv file's paths; None: its own")
-    parser.add_argument("--val", type=float, default=0.15, help="share for validation")
-    parser.add_argument("--test", type=float, default=0.15, help="share for testing")
-    parser.add_argument("--seed", type=int, default=0, help="random seed of the split")
+    parser.add_argument(
+        "--out", type=Path, help="folder of the lists (default: the folder of the videos)"
+    )
+    parser.add_argument("--root", type=Path, help="folder of a csv file's paths (default: its own)")
+    parser.add_argument(
+        "--val", type=float, default=0.15, help="share for validation (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--test", type=float, default=0.15, help="share for testing (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="random seed of the split (default: 0)")
     parser.add_argument("--force", action="store_true", help="overwrite existing lists")
     parser.add_argument("--no-check", action="store_true", help="do not check that videos open")
     return parser.parse_args(argv)

@@ -7,8 +7,7 @@
 | sequences | the next of a sequence of actions | anticipation |
 """
 
-from mmvidformer.datasets.motion.directions import DirectionsSpec
-from mmvidformer.datasets.motion.phases import PhasesSpec
+from mmvidformer.datasets.motion.directions import DirectionsSpec, PhasesSpec
 from mmvidformer.datasets.motion.render import Look
 from mmvidformer.datasets.motion.sequences import SequencesSpec
 from mmvidformer.datasets.motion.spec import MotionSpec

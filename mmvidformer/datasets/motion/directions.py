@@ -1,17 +1,22 @@
-"""Clips whose class is the direction in which an object moves.
+"""Clips whose class is the direction in which an object moves, or its directions in three phases.
 
-Beside the lists for ``VideoDataset``, each split has a csv file in EPIC-Kitchens-100's format
-(``train.csv``), whose verb is the direction and whose noun is the shape of the object.
+Beside the lists for ``VideoDataset``, a split of the former has a csv file in EPIC-Kitchens-100's
+format (``train.csv``), whose verb is the direction and whose noun is the shape of the object.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 
 from mmvidformer.datasets.motion.files import EPIC_COLUMNS, epic_row, write_csv
-from mmvidformer.datasets.motion.render import DIRECTIONS, SHAPES, trajectory
+from mmvidformer.datasets.motion.render import DIRECTIONS, SHAPES, Look, trajectory
 from mmvidformer.datasets.motion.spec import SPLITS, Clip, MotionSpec
+
+PHASES = (("right", "left"), ("down", "up"), ("right", "left"))
+CLASSES = tuple(product(*PHASES))
+JITTER = 0.04  # a phase ends up to this share of the clip earlier or later, never before 25% or 50%
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,12 @@ class DirectionsSpec(MotionSpec):
         """Write lists, names of the classes and csv files."""
         super().annotate(root)
         for split in SPLITS:
-            rows = [self._row(clip) for clip in self.clips(split)]
+            rows = []
+            for clip in self.clips(split):
+                verb = clip.verb, self.class_names[clip.verb]
+                noun, span = (clip.noun, SHAPES[clip.noun]), (0, self.look.frames)
+                rows.append(epic_row(self.name(clip), "P00", 0, span, self.fps, verb, noun))
             write_csv(root / f"{split}.csv", EPIC_COLUMNS, rows)
-
-    def _row(self, clip: Clip) -> tuple[str | int, ...]:
-        verb, noun = (clip.verb, self.class_names[clip.verb]), (clip.noun, SHAPES[clip.noun])
-        return epic_row(self.name(clip), "P00", 0, (0, self.look.frames), self.fps, verb, noun)
 
 
 class ClassFoldersSpec(DirectionsSpec):
@@ -61,3 +66,43 @@ class ClassFoldersSpec(DirectionsSpec):
 
     def annotate(self, root: Path) -> None:
         """Write nothing."""
+
+
+@dataclass(frozen=True)
+class PhasesSpec(MotionSpec):
+    """Clips whose class shows only over time, for early recognition.
+
+    An object moves in three phases of about equal length: right or left, then down or up, then
+    right or left. The eight classes are the eight combinations. At 25% of a clip only the first
+    phase has been seen, and at 50% the first two, so that no model can be right in more than 2 and
+    4 of 8 cases. The length of a clip does not depend on its class, and the frame is a torus
+    (``render``), so that single frames hold no information on the class. Other arguments are those
+    of ``MotionSpec``.
+
+    Args:
+        shortest: Frames of the shortest clips, at least 3; the longest have ``look.frames``.
+    """
+
+    train: int = 640
+    val: int = 160
+    test: int = 320
+    fps: int = 12
+    look: Look = field(default_factory=lambda: Look(frames=40))
+    shortest: int = 24
+
+    @property
+    def class_names(self) -> list[str]:
+        """Names of the classes, such as ``'right down left'``."""
+        return [" ".join(phases) for phases in CLASSES]
+
+    def centers(self, clip: Clip, rng: np.random.Generator) -> np.ndarray:
+        """Draw the path of a clip's object."""
+        frames = int(rng.integers(self.shortest, self.look.frames, endpoint=True))
+        shares = np.array([1 / 3, 2 / 3]) + rng.uniform(-JITTER, JITTER, 2)
+        turns = np.ceil(shares * frames).astype(int)
+        lengths = np.diff([0, *turns, frames])
+        steps = np.repeat([DIRECTIONS[d] for d in CLASSES[clip.verb]], lengths, axis=0)
+        start = rng.uniform(0, self.look.size, 2)
+        # The step of frame i leads to frame i + 1: up to frame turns[0] the object is in phase one.
+        moved = np.cumsum(steps, axis=0) - steps
+        return (start + self.look.speed * rng.uniform(0.8, 1.2) * moved) % self.look.size

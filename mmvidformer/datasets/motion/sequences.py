@@ -1,9 +1,19 @@
 """Long videos of scripted actions, for anticipation: past actions hint at the next one.
 
-In each video one action follows another without a pause (``grammar``). An object of some shape
+In each video one action follows another without a pause. An object of some shape
 appears at a random place, moves in one direction for one to two seconds, and is replaced by the
 next one. Annotations are in EPIC-Kitchens-100's formats: segments (``train.csv``),
 ``video_info.csv``, and ``actions.csv``, which numbers the pairs of verb and noun.
+
+An action is a motion (verb) of a shape (noun), four of each.
+
+- Nouns advance by one or by two around the circle of four. With probability ``certainty`` the step
+  is the previous step, so that the next noun depends on the last two.
+- With the same probability the next verb is the last one turned clockwise after a circle or square,
+  and the same again after a triangle or star. It depends on the last verb and noun.
+
+The last noun alone leaves two candidates. Without any past all four are equally likely, since
+verbs, nouns and their pairs are equally frequent.
 """
 
 from dataclasses import dataclass, field
@@ -13,13 +23,63 @@ from pathlib import Path
 import numpy as np
 
 from mmvidformer.datasets.motion.files import EPIC_COLUMNS, epic_row, write_csv
-from mmvidformer.datasets.motion.grammar import COUNT, NOUNS, VERBS, Action, write_script
-from mmvidformer.datasets.motion.render import Look, draw_background, render, trajectory
+from mmvidformer.datasets.motion.render import (
+    DIRECTIONS,
+    SHAPES,
+    Look,
+    draw_background,
+    render,
+    trajectory,
+)
 from mmvidformer.datasets.motion.spec import SPLITS, Clip, MotionSpec
+
+COUNT = 4
+VERBS = tuple(DIRECTIONS)[:COUNT]  # clockwise
+NOUNS = SHAPES
+STEPS = (1, 2)  # of the nouns
+
+Action = tuple[int, int]  # verb, noun
 
 HALF_SECONDS = (2, 3, 4)  # lengths of actions: whole frames at 30 per second, EPIC's unit
 ACTIONS = tuple(product(range(COUNT), repeat=2))
 PARTICIPANTS = 8
+
+
+def next_verb(last: Action) -> int:
+    """Return the verb that most often follows an action."""
+    verb, noun = last
+    return (verb + (noun < COUNT // 2)) % COUNT
+
+
+def distribution(past: list[Action], certainty: float) -> tuple[np.ndarray, np.ndarray]:
+    """Compute the distributions of the next verb (4,) and noun (4,), which are independent.
+
+    Args:
+        past: All previous actions, of which the last two matter. May be empty.
+        certainty: Probability of what the grammar prefers.
+    """
+    if not past:
+        return np.full(COUNT, 1 / COUNT), np.full(COUNT, 1 / COUNT)
+    verbs = np.full(COUNT, (1 - certainty) / (COUNT - 1))
+    verbs[next_verb(past[-1])] = certainty
+    noun = past[-1][1]
+    nouns = np.zeros(COUNT)
+    if len(past) == 1:
+        nouns[[(noun + step) % COUNT for step in STEPS]] = 1 / len(STEPS)
+    else:
+        last_step = (noun - past[-2][1]) % COUNT
+        for step in STEPS:
+            nouns[(noun + step) % COUNT] = certainty if step == last_step else 1 - certainty
+    return verbs, nouns
+
+
+def write_script(length: int, certainty: float, rng: np.random.Generator) -> list[Action]:
+    """Draw the actions of a video."""
+    script: list[Action] = []
+    for _ in range(length):
+        verbs, nouns = distribution(script, certainty)
+        script.append((int(rng.choice(COUNT, p=verbs)), int(rng.choice(COUNT, p=nouns))))
+    return script
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ class VideoInit(DecordInit):
         backend: ``'decord'``, ``'pyav'``, ``'opencv'``, or ``'auto'`` for the first of these that
             is installed and opens the file. All return the same frames.
         num_threads: Number of decoding threads. More than 1 helps only with few dataloader workers.
-        backend_args: Arguments of MMEngine's file backend for videos that are not local files.
+        io_backend: MMEngine's file backend of videos that are not local files.
+        **kwargs: Arguments of the file backend.
 
     Raises:
         BadVideo: If a video cannot be opened (from ``transform``).
@@ -30,16 +31,16 @@ class VideoInit(DecordInit):
     """
 
     def __init__(
-        self, backend: str = "auto", num_threads: int = 1, backend_args: dict | None = None
+        self, backend: str = "auto", num_threads: int = 1, io_backend: str = "disk", **kwargs
     ) -> None:
-        super().__init__(num_threads=num_threads)
+        super().__init__(io_backend, num_threads, **kwargs)
         self.backend = look_up(BACKENDS, backend, "video backend")
-        self.backend_args = backend_args
 
     def _get_video_reader(self, filename: str) -> VideoReader:
         if not osp.splitext(filename)[1]:  # as MMAction2 does for lists without extensions
             filename += ".mp4"
-        content = None if self.backend_args is None else get(filename, self.backend_args)
+        options = {"backend": self.io_backend, **self.kwargs}
+        content = None if self.io_backend == "disk" else get(filename, options)
         return open_video(filename, self.backend, self.num_threads, content)
 
     def __repr__(self) -> str:

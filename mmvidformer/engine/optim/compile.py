@@ -15,21 +15,7 @@ def compile_parts(
     parts: Sequence[str] = ("backbone", "neck"),
     options: Mapping[str, object] | None = None,
 ) -> list[str]:
-    """Compile parts of a recognizer in place. The names of its weights do not change.
-
-    Args:
-        model: Recognizer.
-        parts: Names of submodules, each of which becomes one graph, or names of classes, such as
-            ``'TransformerBlock'``, all of whose instances are compiled. Missing ones are skipped.
-        options: Arguments of ``torch.compile``. ``fullgraph`` is True by default, so a graph break
-            is an error.
-
-    Returns:
-        Names of the compiled submodules.
-
-    Raises:
-        ValueError: If the model has none of the parts.
-    """
+    """Compile parts of a recognizer in place, as ``CompileHook`` does, and return their names."""
     compiled = []
     for name, module in model.named_modules():
         if name in parts or type(module).__name__ in parts:
@@ -49,8 +35,14 @@ class CompileHook(Hook):
     testing.
 
     Args:
-        parts: See ``compile_parts``. FSDP wraps each block and needs ``['TransformerBlock']``.
+        parts: Names of submodules, each of which becomes one graph, or names of classes, such as
+            ``'TransformerBlock'``, all of whose instances are compiled. Missing ones are skipped.
+            FSDP wraps each block and needs ``['TransformerBlock']``.
         **options: Arguments of ``torch.compile``, such as ``mode``, ``backend`` or ``dynamic``.
+            ``fullgraph`` is True by default, so a graph break is an error.
+
+    Raises:
+        ValueError: If the model has none of the parts.
     """
 
     def __init__(self, parts: Sequence[str] = ("backbone", "neck"), **options: object) -> None:

@@ -181,8 +181,7 @@ def test_a_cut_file_gives_its_frames_or_says_so(videos, tmp_path, backend):
 
 
 def test_videos_from_elsewhere(videos):
-    args = dict(backend="local")
-    decode = [Compose([VideoInit(name, backend_args=args), VideoDecode()]) for name in READERS]
+    decode = [Compose([VideoInit(name, io_backend="local"), VideoDecode()]) for name in READERS]
     for pipeline in decode[:2]:
         imgs = pipeline(results_of(videos["b_frames"], 4))["imgs"]
         assert number_of(imgs[0]) == 4

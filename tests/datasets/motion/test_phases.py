@@ -5,8 +5,7 @@ import decord
 import numpy as np
 import pytest
 
-from mmvidformer.datasets.motion.directions import DirectionsSpec
-from mmvidformer.datasets.motion.phases import CLASSES, PhasesSpec
+from mmvidformer.datasets.motion.directions import CLASSES, DirectionsSpec, PhasesSpec
 from mmvidformer.datasets.motion.render import DIRECTIONS, SHAPES, Look
 from mmvidformer.datasets.motion.spec import Clip
 

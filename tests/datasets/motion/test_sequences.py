@@ -8,14 +8,15 @@ import pytest
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
-from mmvidformer.datasets.motion.grammar import (
+from mmvidformer.datasets.motion.render import DIRECTIONS, Look
+from mmvidformer.datasets.motion.sequences import (
+    ACTIONS,
     NOUNS,
     VERBS,
+    SequencesSpec,
     next_verb,
     write_script,
 )
-from mmvidformer.datasets.motion.render import DIRECTIONS, Look
-from mmvidformer.datasets.motion.sequences import ACTIONS, SequencesSpec
 from mmvidformer.registry import DATASETS
 
 SMALL = SequencesSpec(train=3, val=1, test=1, actions=6)

@@ -1,11 +1,19 @@
-"""Google's image ViT checkpoints (original, augreg, big_vision) to this package's names."""
+"""Image ViTs of timm and Google (original, augreg, big_vision) to this package's names."""
 
 from collections.abc import Mapping
 
 from torch import Tensor
 
 from mmvidformer.convert.flax_layers import layer_rules
-from mmvidformer.convert.keymap import Conversion, Rule, State, apply_rules, strip_prefixes
+from mmvidformer.convert.keymap import (
+    ADD_TIME,
+    Conversion,
+    Rule,
+    State,
+    apply_rules,
+    linear,
+    strip_prefixes,
+)
 from mmvidformer.convert.positions import Grid, frame_grid, position_rule
 
 PREFIXES = ("optimizer/target/", "opt/target/", "params/")
@@ -28,9 +36,6 @@ def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Co
     Args:
         state: Flax tree, flattened with ``/``; blocks may be stacked under ``encoderblock``.
         grid: Tokens (1, H, W) of the position table. Default: square.
-
-    Raises:
-        ValueError: If names are missing or unknown, or the table is not square.
     """
     state = _unstack(strip_prefixes(state, PREFIXES))
     original = any("MultiHeadDotProductAttention_1/" in name for name in state)
@@ -76,3 +81,42 @@ def _unstack(state: State) -> State:
         for i, part in enumerate(value):
             out[f"Transformer/encoderblock_{i}/{name.removeprefix(stem)}"] = part
     return out
+
+
+TIMM_IGNORED = (r"(head|head_dist|pre_logits\.fc)\.(weight|bias)",)
+
+TIMM_BLOCK = (
+    ("norm1", "sublayers.joint.norm"),
+    ("attn.qkv", "sublayers.joint.attn.qkv"),
+    ("attn.proj", "sublayers.joint.attn.proj"),
+    ("norm2", "norm"),
+    ("mlp.fc1", "mlp.fc1"),
+    ("mlp.fc2", "mlp.fc2"),
+)
+
+
+def _timm_rules(grid: Grid, cls: bool) -> list[Rule]:
+    ours = "backbone.encoders.0"
+    rules = [
+        Rule(("patch_embed.proj.weight",), ("backbone.embed.proj.weight",), ADD_TIME),
+        Rule(("patch_embed.proj.bias",), ("backbone.embed.proj.bias",)),
+        Rule(("cls_token",), (f"{ours}.cls_token",), optional=not cls),
+        position_rule("pos_embed", f"{ours}.pos_embed", grid, cls, slot=cls),
+    ]
+    for source, target in TIMM_BLOCK:
+        rules += linear(f"blocks.{{i}}.{source}", f"{ours}.blocks.{{i}}.{target}")
+    return rules + linear("norm", f"{ours}.norm")
+
+
+def from_timm(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
+    """Convert an image ViT without its classifier.
+
+    Args:
+        state: State dict of ``timm.models.VisionTransformer``.
+        grid: Tokens (1, H, W) of the position table. Default: square.
+    """
+    cls = "cls_token" in state
+    size = (1, 1, 1)
+    if "pos_embed" in state:
+        size = frame_grid(state["pos_embed"].shape[1] - cls, grid)
+    return apply_rules(state, _timm_rules(size, cls), TIMM_IGNORED)
