@@ -123,7 +123,7 @@ def build(case: Case, device: str) -> tuple[nn.Module, Tensor, int]:
         dim = model.embed_dims
         grid = model.embed.grid((case.frames, case.size, case.size))
         if case.attention_only:
-            module = AttentionsOfBlock(model.encoder.blocks[0].sublayers)
+            module = AttentionsOfBlock(model.encoders[0].blocks[0].sublayers)
             inputs = torch.randn(case.batch, *grid, dim)
         else:
             head = dict(type="mmvidformer.TokenMlpHead", num_classes=CLASSES, in_channels=dim)

@@ -127,7 +127,7 @@ def _frames_first(clip: Tensor) -> Tensor:
 def _baselines(ours: nn.Module, attention: str, shape: tuple[int, ...]) -> Iterator[Entry]:
     backbone, state = ours.backbone, ours.state_dict()
     _, frames, height, width = shape
-    tubelet, blocks = backbone.embed.tubelet, backbone.encoder.blocks
+    tubelet, blocks = backbone.embed.tubelet, backbone.encoders[0].blocks
     heads = next(iter(blocks[0].sublayers.values())).attn.num_heads
     dim, hidden = backbone.embed_dims, blocks[0].mlp.fc1.out_features
     classes = ours.cls_head.num_classes
@@ -184,19 +184,22 @@ def _baselines(ours: nn.Module, attention: str, shape: tuple[int, ...]) -> Itera
 
 def _vivit_model_1(backbone: nn.Module) -> bool:
     is_one = isinstance(backbone, ViViT) and backbone.scheme == "spacetime"
-    return is_one and backbone.encoder.cls_token is not None
+    return is_one and backbone.encoders[0].cls_token is not None
 
 
 def _plain_timesformer(backbone: nn.Module, attention: str) -> bool:
     """Return whether attention, order and positions are those of the official code."""
     if not isinstance(backbone, TimeSformer) or attention not in SPATIAL:
         return False
-    sublayers, tables = backbone.encoder.blocks[0].sublayers, backbone.encoder.pos_embed.tables
+    sublayers, tables = (
+        backbone.encoders[0].blocks[0].sublayers,
+        backbone.encoders[0].pos_embed.tables,
+    )
     wanted = ("hw",) if attention == "space_only" else ("hw", "t")
     if attention == "divided_space_time" and list(sublayers) != ["time", "space"]:
         return False
     skips = "time" not in sublayers or sublayers["time"].attn.cls == "skip"
-    return tables == wanted and skips and not backbone.encoder.blocks[0].parallel
+    return tables == wanted and skips and not backbone.encoders[0].blocks[0].parallel
 
 
 def _mmaction(classes: int, **settings: object) -> nn.Module:

@@ -108,7 +108,7 @@ FIXATION_ROWS = {
 def test_ablations_of_feature_fixation_are_the_rows_of_the_tables(name: str) -> None:
     with torch.device("meta"):
         model = MODELS.build(get_config(f"feature_fixation_{name}_sthv2").model.backbone)
-    sublayers = model.encoder.blocks[0].sublayers
+    sublayers = model.encoders[0].blocks[0].sublayers
     attentions = [sublayer.attn for sublayer in sublayers.values()]
     kernel = {type(attention.kernel).__name__ for attention in attentions}
     gates = {attention.prepare["fixation"].extra_repr() if "fixation" in attention.prepare else None
@@ -132,7 +132,7 @@ def test_windows_of_table_11(name: str, temporal: int, spatial: int) -> None:
     """Folds of each shift: 2 tau frames; 4 xi places, or all others of the square."""
     with torch.device("meta"):
         model = MODELS.build(get_config(f"feature_fixation_{name}_sthv2").model.backbone)
-    sublayers = model.encoder.blocks[0].sublayers
+    sublayers = model.encoders[0].blocks[0].sublayers
     assert len(sublayers["space"].attn.prepare["shift0"].moves) == temporal
     assert len(sublayers["time"].attn.prepare["shift0"].moves) == spatial
 
@@ -143,7 +143,7 @@ def test_feature_maps_and_order_of_feature_fixation() -> None:
         assert (kernel.type, kernel.feature) == ("linear", feature)
     with torch.device("meta"):
         model = MODELS.build(get_config("feature_fixation_gates_first_sthv2").model.backbone)
-    assert list(model.encoder.blocks[0].sublayers["time"].attn.prepare)[-1] == "shift0"
+    assert list(model.encoders[0].blocks[0].sublayers["time"].attn.prepare)[-1] == "shift0"
 
 
 def test_ladder_on_motion_is_reached_by_options() -> None:
@@ -154,7 +154,9 @@ def test_ladder_on_motion_is_reached_by_options() -> None:
         cfg.merge_from_dict({f"model.backbone.{key}": None for key in off})
         with torch.device("meta"):
             model = MODELS.build(cfg.model.backbone)
-        prepare = [sublayer.attn.prepare for sublayer in model.encoder.blocks[0].sublayers.values()]
+        prepare = [
+            sublayer.attn.prepare for sublayer in model.encoders[0].blocks[0].sublayers.values()
+        ]
         sizes.append([len(part) for part in prepare])
     assert sizes == [[3, 3], [2, 2], [1, 1]]
     cfg = get_config("feature_fixation_motion")

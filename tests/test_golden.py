@@ -87,10 +87,10 @@ def _check_timesformer(path: Path, arrays: dict[str, np.ndarray], meta: dict) ->
     result = from_timesformer(_params(arrays), grid=(1, height // patch, width // patch))
     assert result.scheme == meta["attention"]
     classes, width_ = result.state["cls_head.fc_cls.weight"].shape
-    hidden = result.state["backbone.encoder.blocks.0.mlp.fc1.weight"].shape[0]
+    hidden = result.state["backbone.encoders.0.blocks.0.mlp.fc1.weight"].shape[0]
     arch = {
         "embed_dims": width_,
-        "depth": count_blocks(result.state, "backbone.encoder"),
+        "depth": count_blocks(result.state, "backbone.encoders.0"),
         "num_heads": meta["num_heads"],
         "mlp_ratio": hidden / width_,
     }

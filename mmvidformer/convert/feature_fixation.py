@@ -39,7 +39,7 @@ OFFICIAL_GATES = {
 
 
 def _rules(attention: str, fixation: str | None) -> list[Rule]:
-    ours = "backbone.encoder"
+    ours = "backbone.encoders.0"
     rules = [
         Rule(("patch_embed.proj.weight",), ("backbone.embed.proj.weight",), ADD_TIME),
         Rule(("patch_embed.proj.bias",), ("backbone.embed.proj.bias",)),
@@ -85,7 +85,7 @@ def from_feature_fixation(state: Mapping[str, Tensor]) -> Conversion:
     result.scheme = attention
     head_dims = [len(x) for name, x in result.state.items() if GATES in name]
     if head_dims:
-        result.num_heads = len(result.state["backbone.encoder.norm.weight"]) // head_dims[0]
+        result.num_heads = len(result.state["backbone.encoders.0.norm.weight"]) // head_dims[0]
     result.notes.append(
         "shifts and kernel have no weights; those of the released settings for Something-Something "
         "are assumed. The settings for Kinetics have the temporal shift "

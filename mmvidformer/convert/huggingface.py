@@ -34,7 +34,7 @@ TANH_GELU = ("gelu_fast", "gelu_new", "gelu_pytorch_tanh")
 
 
 def _rules(layout: str, prefix: str, grid: Grid) -> list[Rule]:
-    names, ours = look_up(LAYOUTS, layout, "layout"), "backbone.encoder"
+    names, ours = look_up(LAYOUTS, layout, "layout"), "backbone.encoders.0"
     source, target = f"{prefix}{names['block']}", f"{ours}.blocks.{{i}}"
     return [
         *linear(f"{prefix}embeddings.patch_embeddings.projection", "backbone.embed.proj"),

@@ -48,23 +48,23 @@ def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Co
         (f"MlpBlock_{mlp}/Dense_1", "mlp.fc2", "dense"),
     )
     rules = layer_rules("embedding", "backbone.embed.proj", "conv")
-    rules.append(Rule(("cls",), ("backbone.encoder.cls_token",), optional=True))
+    rules.append(Rule(("cls",), ("backbone.encoders.0.cls_token",), optional=True))
     table = "pos_embedding"
     table = table if table in state else f"Transformer/posembed_input/{table}"
     if table in state:
         cls = "cls" in state
         slot = cls and original  # big_vision has no position for the class token
         size = frame_grid(state[table].shape[1] - slot, grid)
-        rules.append(position_rule(table, "backbone.encoder.pos_embed", size, cls, slot))
+        rules.append(position_rule(table, "backbone.encoders.0.pos_embed", size, cls, slot))
     else:
-        rules.append(Rule((table,), ("backbone.encoder.pos_embed.thw",)))  # reported as missing
+        rules.append(Rule((table,), ("backbone.encoders.0.pos_embed.thw",)))  # reported as missing
     for source, target, layer in block:
         rules += layer_rules(
             f"Transformer/encoderblock_{{i}}/{source}",
-            f"backbone.encoder.blocks.{{i}}.{target}",
+            f"backbone.encoders.0.blocks.{{i}}.{target}",
             layer,
         )
-    rules += layer_rules("Transformer/encoder_norm", "backbone.encoder.norm", "norm")
+    rules += layer_rules("Transformer/encoder_norm", "backbone.encoders.0.norm", "norm")
     result = apply_rules(state, rules, IGNORED)
     query = f"Transformer/encoderblock_0/MultiHeadDotProductAttention_{attention}/query/kernel"
     result.num_heads = state[query].shape[1]
@@ -96,7 +96,7 @@ TIMM_BLOCK = (
 
 
 def _timm_rules(grid: Grid, cls: bool) -> list[Rule]:
-    ours = "backbone.encoder"
+    ours = "backbone.encoders.0"
     rules = [
         Rule(("patch_embed.proj.weight",), ("backbone.embed.proj.weight",), ADD_TIME),
         Rule(("patch_embed.proj.bias",), ("backbone.embed.proj.bias",)),

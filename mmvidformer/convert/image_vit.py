@@ -1,7 +1,6 @@
 """Initialize a video model from an image model, or from another video model of this package.
 
-This works on names only, for any model with ``embed``, ``encoder`` and, if any,
-``temporal_encoder``.
+This works on names only, for any ``VideoTransformer``.
 """
 
 import logging
@@ -103,7 +102,7 @@ def init_from_image(
         if name.startswith("backbone.")
     }
     wanted = model.state_dict()
-    encoders = {"depth": "encoder", "temporal depth": "temporal_encoder"}
+    encoders = {"depth": "encoders.0", "depth of the second encoder": "encoders.1"}
     sizes: dict[str, tuple[int, int | None]] = {
         what: (count_blocks(wanted, name), count_blocks(weights, name))
         for what, name in encoders.items()

@@ -9,8 +9,8 @@ from mmvidformer.convert.feature_fixation import own_fixation
 from mmvidformer.convert.keymap import Conversion
 
 # Part of a weight's name that every backbone has, and the neck that can be trained on its own.
-SIGNS = ("encoder.blocks.0.sublayers.", "blocks.5b.branches.", "layers.0.encode.conv.")
-BACKBONE = ("embed.", "encoder.", "temporal_encoder.", "stem.", "blocks.")
+SIGNS = ("encoders.0.blocks.0.sublayers.", "blocks.5b.branches.", "layers.0.encode.conv.")
+BACKBONE = ("embed.", "encoders.", "stem.", "blocks.")
 NECK = ("layers.",)
 RECOGNIZER = ("backbone.", "neck.", "cls_head.")
 IGNORED = ("data_preprocessor.",)
@@ -72,7 +72,7 @@ def settings_of(result: Conversion) -> tuple[str, dict]:
         ("cls_head.classifier.action.weight", classifier_settings),
         ("backbone.blocks.5b.branches.1x1.conv.weight", lambda _: {}),
         ("backbone.embed.norm.weight", feature_fixation_settings),
-        ("backbone.encoder.pos_embed.hw", timesformer_settings),
+        ("backbone.encoders.0.pos_embed.hw", timesformer_settings),
     ):
         if sign in result.state:
             return sign.partition(".")[0], describe(result)
@@ -81,12 +81,12 @@ def settings_of(result: Conversion) -> tuple[str, dict]:
 
 def _arch(result: Conversion) -> dict:
     dim = result.state["backbone.embed.proj.weight"].shape[0]
-    hidden = result.state["backbone.encoder.blocks.0.mlp.fc1.weight"].shape[0]
+    hidden = result.state["backbone.encoders.0.blocks.0.mlp.fc1.weight"].shape[0]
     ratio = hidden / dim
     if int(dim * ratio) != hidden:  # the quotient was rounded down
         ratio = math.nextafter(ratio, math.inf)
     heads = {} if result.num_heads is None else {"num_heads": result.num_heads}
-    depth = count_blocks(result.state, "backbone.encoder")
+    depth = count_blocks(result.state, "backbone.encoders.0")
     return dict(embed_dims=dim, depth=depth, mlp_ratio=ratio, **heads)
 
 
@@ -142,7 +142,7 @@ def feature_fixation_settings(result: Conversion) -> dict:
     return dict(
         arch=_arch(result),
         attention=result.scheme,
-        clip_len=result.state["backbone.encoder.pos_embed.t"].shape[1],
+        clip_len=result.state["backbone.encoders.0.pos_embed.t"].shape[1],
         patch_size=result.state["backbone.embed.proj.weight"].shape[-1],
         fixation=own_fixation(result.state),
     )
@@ -151,8 +151,8 @@ def feature_fixation_settings(result: Conversion) -> dict:
 def timesformer_settings(result: Conversion) -> dict:
     """Infer the arguments of ``TimeSformer``; ``clip_len`` is 1 without a table over time."""
     patch = result.state["backbone.embed.proj.weight"].shape[-1]
-    rows, columns = result.state["backbone.encoder.pos_embed.hw"].shape[2:4]
-    times = result.state.get("backbone.encoder.pos_embed.t")
+    rows, columns = result.state["backbone.encoders.0.pos_embed.hw"].shape[2:4]
+    times = result.state.get("backbone.encoders.0.pos_embed.t")
     return dict(
         arch=_arch(result),
         attention=result.scheme,
@@ -171,10 +171,10 @@ def vivit_settings(result: Conversion) -> dict:
     state = result.state
     try:
         _, _, *tubelet = state["backbone.embed.proj.weight"].shape
-        frames, rows, columns = state["backbone.encoder.pos_embed.thw"].shape[1:4]
+        frames, rows, columns = state["backbone.encoders.0.pos_embed.thw"].shape[1:4]
     except KeyError as error:
         raise ValueError(f"the weights are not those of a ViViT: {error} is missing") from error
-    times = state.get("backbone.temporal_encoder.pos_embed.thw")
+    times = state.get("backbone.encoders.1.pos_embed.thw")
     frames = frames if times is None else times.shape[1]
     scheme = {} if result.scheme is None else {"scheme": result.scheme}
     return dict(
@@ -183,6 +183,6 @@ def vivit_settings(result: Conversion) -> dict:
         img_size=(rows * tubelet[1], columns * tubelet[2]),
         clip_len=frames * tubelet[0],
         tubelet=tuple(tubelet),
-        temporal_depth=count_blocks(state, "backbone.temporal_encoder"),
-        pool="cls" if "backbone.encoder.cls_token" in state else "mean",
+        temporal_depth=count_blocks(state, "backbone.encoders.1"),
+        pool="cls" if "backbone.encoders.0.cls_token" in state else "mean",
     )

@@ -37,9 +37,9 @@ DIVIDED_BLOCK = (
 
 # Encoder in the source, its class token, encoder in this package.
 ENCODERS = (
-    ("Transformer", "cls", "encoder"),
-    ("SpatialTransformer", "cls_SpatialTransformer", "encoder"),
-    ("TemporalTransformer", "cls_TemporalTransformer", "temporal_encoder"),
+    ("Transformer", "cls", "encoders.0"),
+    ("SpatialTransformer", "cls_SpatialTransformer", "encoders.0"),
+    ("TemporalTransformer", "cls_TemporalTransformer", "encoders.1"),
 )
 
 # Schemes with the same names. The first one is assumed: the official default of model 3, otherwise

@@ -104,7 +104,7 @@ DIALECTS = {
 
 
 def _rules(names: Dialect, attention: str, grid: Grid) -> list[Rule]:
-    ours, sublayer = "backbone.encoder", f"sublayers.{SPATIAL[attention]}"
+    ours, sublayer = "backbone.encoders.0", f"sublayers.{SPATIAL[attention]}"
     divided = attention == "divided_space_time"
     parts = dict(
         zip(

@@ -8,9 +8,9 @@ from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.block import AttentionSubLayer, SubLayer, TransformerBlock
 from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.embed import PositionEmbedding, TubeletEmbedding
-from mmvidformer.layers.encoder import Encoder
+from mmvidformer.layers.encoder import Encoder, pool_tokens
 from mmvidformer.layers.fixation import FIXATIONS, Fixation
-from mmvidformer.layers.init import init_flax_vit, init_timm_vit
+from mmvidformer.layers.init import INITS, init_flax_vit, init_timm_vit
 from mmvidformer.layers.kernels import KERNELS, build_kernel
 from mmvidformer.layers.mlp import Mlp
 from mmvidformer.layers.patterns import PATTERNS, get_pattern
@@ -19,6 +19,7 @@ from mmvidformer.layers.shift import SHIFTS, build_shift
 
 __all__ = [
     "FIXATIONS",
+    "INITS",
     "KERNELS",
     "PATTERNS",
     "SHIFTS",
@@ -37,5 +38,6 @@ __all__ = [
     "get_pattern",
     "init_flax_vit",
     "init_timm_vit",
+    "pool_tokens",
     "resize_positions",
 ]

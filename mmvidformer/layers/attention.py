@@ -14,8 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmvidformer.layers.fixation import Fixation
-from mmvidformer.layers.kernels import build_kernel
-from mmvidformer.layers.patterns import PATTERNS, Grid, Pattern, get_pattern, grid_size
+from mmvidformer.layers.kernels import KERNELS, build_kernel
+from mmvidformer.layers.masks import MASK_KINDS
+from mmvidformer.layers.patterns import Grid, Pattern, get_pattern, grid_size
 from mmvidformer.layers.shift import build_shift
 
 ClsPolicy = Literal["mean", "global", "skip"]
@@ -28,12 +29,14 @@ class Attention(nn.Module):
     Args:
         dim: Token width D.
         num_heads: Number of attention heads; must divide ``dim``.
-        patterns: Names of the attention patterns (``layers.patterns``). Several patterns share the
-            heads equally, and the first heads go to the first pattern (ViViT model 4, section 3.4).
+        patterns: Attention patterns (``layers.patterns``): names, or dictionaries of ``type`` and
+            options. Several patterns share the heads equally, and the first heads go to the first
+            pattern (ViViT model 4, section 3.4).
         cls: Role of the class token, if there is one. ``'mean'``: a copy joins each group, and the
             updates of the copies are averaged. With a single group, as in the joint pattern, this
             is ordinary attention. ``'global'``: its key is visible in each group, and it attends to
-            all tokens itself. ``'skip'``: it joins no group and is not updated.
+            all tokens itself. ``'skip'``: it joins no group and is not updated. Causal patterns
+            need ``'skip'``, which is also right for a model without a class token.
         kernel: Name of the kernel (``layers.kernels``), or a dictionary of ``type`` and options.
         fixation: Gates on queries and keys (``layers.fixation``): the name of a scheme, a
             dictionary of ``scheme`` and ``combine``, or None for no gates.
@@ -46,7 +49,8 @@ class Attention(nn.Module):
 
     Raises:
         ValueError: If ``num_heads`` does not divide ``dim``, if the number of patterns does not
-            divide ``num_heads``, or if ``cls`` is unknown.
+            divide ``num_heads``, if ``cls`` is unknown, if the kernel does not support the masks of
+            a pattern, or if class token or shifts would carry later frames to a causal pattern.
         KeyError: If a pattern, the kernel, the fixation or a shift is unknown.
     """
 
@@ -54,7 +58,7 @@ class Attention(nn.Module):
         self,
         dim: int,
         num_heads: int,
-        patterns: Sequence[str] = ("joint",),
+        patterns: Sequence[str | Mapping] = ("joint",),
         cls: ClsPolicy = "mean",
         kernel: str | Mapping = "softmax",
         fixation: str | Mapping | None = None,
@@ -74,14 +78,29 @@ class Attention(nn.Module):
         if cls not in get_args(ClsPolicy):
             raise ValueError(f"cls must be one of {get_args(ClsPolicy)}, got {cls!r}")
         self.num_heads = num_heads
-        self.patterns: tuple[Pattern, ...] = tuple(get_pattern(name) for name in patterns)
+        self.patterns: tuple[Pattern, ...] = tuple(get_pattern(row) for row in patterns)
         self.cls = cls
         self.qkv = nn.Linear(dim, 3 * dim)
         head_dim = dim // num_heads
         self.kernel = build_kernel(kernel, head_dim=head_dim, dropout=attn_drop)
-        moves: dict[str, nn.Module]
         moves = {f"shift{i}": build_shift(shift, dim) for i, shift in enumerate(shifts)}
+        reads_later = any(m.offset[0] > 0 for shift in moves.values() for m in shift.moves)
+        for pattern, row in zip(self.patterns, patterns, strict=True):
+            _check_masks(row, pattern.masks, self.kernel)
+            own_keys = pattern.own_keys and cls != "global"
+            if getattr(self.kernel, "needs_own_keys", False) and not own_keys:
+                raise ValueError(
+                    f"{type(self.kernel).__name__} needs queries that are the keys, unlike those "
+                    f"of pattern {row!r} with cls={cls!r}"
+                )
+            if "causal" in pattern.masks and (cls != "skip" or reads_later):
+                wanted = "shifts that read no later frames" if cls == "skip" else "cls='skip'"
+                raise ValueError(
+                    f"pattern {row!r} is causal and needs {wanted}, got cls={cls!r} and "
+                    f"shifts={list(shifts)}"
+                )
         features = self.kernel.feature_map
+        gates: dict[str, nn.Module]
         gates = {"features": features} if isinstance(features, nn.Module) else {}
         if fixation:
             gates["fixation"] = Fixation.build(fixation, head_dim)
@@ -194,6 +213,8 @@ class Attention(nn.Module):
         if self.cls == "global":
             out = self.kernel(queries, keys, values, mask)
             return out, self._attend_cls(pattern, (k, v), cls_qkv)
+        if mask is not None and mask.shape[-2] > 1:  # a copy attends to all tokens of its group
+            mask = torch.cat([mask.any(dim=-2, keepdim=True), mask], dim=-2)
         out = self.kernel(torch.cat([q_cls, queries], dim=2), keys, values, mask)
         copies = out[:, :, 0].unflatten(0, (q.shape[0], pattern.num_groups(grid_size(q))))
         return out[:, :, 1:], copies.flatten(2)  # (B, G, n*d)
@@ -201,8 +222,10 @@ class Attention(nn.Module):
     def _attend_cls(self, pattern: Pattern, kv: QKV, cls_qkv: QKV) -> Tensor:
         """Attend with the class token alone; returns its copies (B, G, n*d)."""
         if self.cls == "global":
-            pattern = PATTERNS["joint"]
-        out = self.kernel(*_with_cls(pattern, kv, cls_qkv))  # (B*G, n, 1, d)
+            pattern = get_pattern("joint")
+        *qkv, mask = _with_cls(pattern, kv, cls_qkv)
+        mask = None if mask is None else mask.any(dim=-2, keepdim=True)
+        out = self.kernel(*qkv, mask)  # (B*G, n, 1, d)
         groups = pattern.num_groups(grid_size(kv[0]))
         return out.flatten(1).unflatten(0, (kv[0].shape[0], groups))
 
@@ -225,10 +248,21 @@ def _with_cls(
         Queries of the copies (B*G, n, 1, d), keys and values (B*G, n, 1 + S', d), and the mask.
     """
     groups, mask = pattern.num_groups(grid_size(kv[0])), pattern.mask(kv[0])
+    mask = F.pad(mask, (1, 0), value=True) if isinstance(mask, Tensor) else None
     copies = (x.transpose(1, 2).repeat_interleave(groups, dim=0) for x in cls_qkv)
     q_cls, k_cls, v_cls = copies  # (B*G, n, 1, d)
     keys, values = (
         torch.cat([x_cls, pattern.keys(x)], dim=2)
         for x_cls, x in zip((k_cls, v_cls), kv, strict=True)
     )
-    return q_cls, keys, values, None if mask is None else F.pad(mask, (1, 0), value=True)
+    return q_cls, keys, values, mask
+
+
+def _check_masks(row: str | Mapping, masks: frozenset[str], kernel: nn.Module) -> None:
+    """Raise a ValueError if a kernel does not support the masks of a pattern."""
+    if missing := masks - getattr(kernel, "masks", frozenset()):
+        able = [name for name, k in KERNELS.items() if masks <= getattr(k, "masks", frozenset())]
+        raise ValueError(
+            f"{type(kernel).__name__} cannot {' or '.join(MASK_KINDS[m] for m in sorted(missing))},"
+            f" as pattern {row!r} needs; use kernel {', '.join(able)}"
+        )

@@ -18,22 +18,33 @@ class SubLayer:
     The other fields are arguments of ``Attention``.
 
     Args:
+        pattern: Attention pattern (``layers.patterns``), or several that share the heads equally.
         fc: Whether to add a linear layer on the update, after stochastic depth, that is initialized
             to zero (``temporal_fc`` of TimeSformer).
+        zero_init: Whether the output projection is initialized to zero, so that the sub-layer
+            changes nothing at first (ViViT, section 3.4).
     """
 
-    patterns: Sequence[str]
+    pattern: str | Mapping | Sequence[str | Mapping] = "joint"
     cls: ClsPolicy = "mean"
     kernel: str | Mapping = "softmax"
     fc: bool = False
     fixation: str | Mapping | None = None
     shifts: Sequence[str | Mapping] = ()
     shift_last: bool = False
+    zero_init: bool = False
+
+    @property
+    def patterns(self) -> tuple[str | Mapping, ...]:
+        """The patterns as a tuple."""
+        if isinstance(self.pattern, str | Mapping):
+            return (self.pattern,)
+        return tuple(self.pattern)
 
     @property
     def name(self) -> str:
         """Name of the sub-layer within its block, such as ``'space'`` or ``'time_space'``."""
-        return "_".join(self.patterns)
+        return "_".join(one if isinstance(one, str) else one["type"] for one in self.patterns)
 
 
 class AttentionSubLayer(nn.Module):
@@ -59,10 +70,31 @@ class AttentionSubLayer(nn.Module):
     ) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(dim, eps=1e-6)
-        options = {name: value for name, value in vars(sublayer).items() if name != "fc"}
-        self.attn = Attention(dim, num_heads, attn_drop=attn_drop, proj_drop=proj_drop, **options)
+        self.attn = Attention(
+            dim,
+            num_heads,
+            sublayer.patterns,
+            sublayer.cls,
+            sublayer.kernel,
+            sublayer.fixation,
+            sublayer.shifts,
+            sublayer.shift_last,
+            attn_drop,
+            proj_drop,
+        )
         self.drop_path = drop_path
         self.fc = nn.Linear(dim, dim) if sublayer.fc else nn.Identity()
+        self.zero_init = sublayer.zero_init
+        self.zero_parameters()
+
+    def zero_parameters(self) -> None:
+        """Zero what is to start at zero; for use after an initialization."""
+        if isinstance(self.fc, nn.Linear):
+            nn.init.zeros_(self.fc.weight)
+            nn.init.zeros_(self.fc.bias)
+        if self.zero_init:
+            nn.init.zeros_(self.attn.proj.weight)
+            nn.init.zeros_(self.attn.proj.bias)
 
     def forward(
         self,
@@ -86,7 +118,8 @@ class TransformerBlock(nn.Module):
     Args:
         dim: Token width D.
         num_heads: Number of attention heads of each sub-layer.
-        sublayers: The sub-layers, or dictionaries of their arguments; their patterns must differ.
+        sublayers: The sub-layers, or dictionaries of their arguments. They are named after their
+            patterns; a repeated name gets the number of the sub-layer.
         mlp_ratio: Hidden width of the MLP over D.
         act: Activation of the MLP (see ``Mlp``).
         drop: Dropout rate of the attention output and in the MLP.
@@ -102,7 +135,7 @@ class TransformerBlock(nn.Module):
         recompute_act: Whether the MLP recomputes its activation (see ``Mlp``).
 
     Raises:
-        ValueError: If there are no sub-layers, or two sub-layers have the same patterns.
+        ValueError: If there are no sub-layers.
         TypeError: If a dictionary has a key that ``SubLayer`` does not have.
     """
 
@@ -110,7 +143,7 @@ class TransformerBlock(nn.Module):
         self,
         dim: int,
         num_heads: int,
-        sublayers: Sequence[SubLayer | Mapping] = (SubLayer(("joint",)),),
+        sublayers: Sequence[SubLayer | Mapping] = (SubLayer("joint"),),
         mlp_ratio: float = 4.0,
         act: str = "gelu",
         drop: float = 0.0,
@@ -124,23 +157,20 @@ class TransformerBlock(nn.Module):
     ) -> None:
         super().__init__()
         self.parallel = parallel
-        rows = [row if isinstance(row, SubLayer) else SubLayer(**row) for row in sublayers]
-        names = [row.name for row in rows]
-        if not names or len(set(names)) != len(names):
-            raise ValueError(f"a block needs sub-layers with different patterns, got {names}")
-        self.sublayers = nn.ModuleDict(
-            {
-                row.name: AttentionSubLayer(
-                    dim,
-                    num_heads,
-                    row,
-                    DropPath(drop_path, drop_path_rescale, drop_path_per_group),
-                    attn_drop=attn_drop,
-                    proj_drop=drop,
-                )
-                for row in rows
-            }
-        )
+        if not sublayers:
+            raise ValueError("a block needs at least one sub-layer, got none")
+        self.sublayers = nn.ModuleDict()
+        for number, row in enumerate(sublayers, start=1):
+            row = row if isinstance(row, SubLayer) else SubLayer(**row)
+            name = f"{row.name}_{number}" if row.name in self.sublayers else row.name
+            self.sublayers[name] = AttentionSubLayer(
+                dim,
+                num_heads,
+                row,
+                DropPath(drop_path, drop_path_rescale, drop_path_per_group),
+                attn_drop=attn_drop,
+                proj_drop=drop,
+            )
         self.norm = nn.LayerNorm(dim, eps=1e-6)
         self.mlp = Mlp(dim, int(dim * mlp_ratio), act, drop, depthwise, recompute_act)
         self.drop_path = DropPath(drop_path, drop_path_rescale)

@@ -87,18 +87,22 @@ class TubeletEmbedding(nn.Module):
 
 
 class PositionEmbedding(nn.Module):
-    """Learned position tables that are added to the tokens.
+    """Position tables that are added to the tokens.
 
     Each table covers the grid axes in its name and is repeated along the others: ``('thw',)`` has a
     vector for every tubelet (ViViT), ``('hw', 't')`` is a sum of space and time (TimeSformer).
-    Tables are resized for clips of another size, in the forward pass and when weights are loaded.
+    Learned tables are resized for clips of another size, in the forward pass and when weights are
+    loaded. Fixed ones are sines and cosines of the places (Vaswani et al. 2017, section 3.5), with
+    an equal part of the width for each axis of a table.
 
     Args:
         dim: Token width D.
         size: Grid (T, H, W) of the tables.
         tables: Names of the tables.
         cls: Whether to add a vector for the class token.
-        rule: Rule by which tables are resized (``layers.resize``).
+        rule: Rule by which learned tables are resized (``layers.resize``).
+        fixed: Whether the tables are fixed instead of learned; the vector of the class token is
+            learned in any case.
 
     Raises:
         ValueError: If the name of a table is not made of the letters t, h, w in this order.
@@ -111,25 +115,32 @@ class PositionEmbedding(nn.Module):
         tables: Sequence[str] = ("thw",),
         cls: bool = False,
         rule: str = "linear",
+        fixed: bool = False,
     ) -> None:
         super().__init__()
         self.tables = tuple(tables)
         self.rule = rule
+        self.fixed = fixed
         for name in self.tables:
             if not name or name != "".join(axis for axis in "thw" if axis in name):
                 raise ValueError(
                     f"the name of a position table must be made of t, h, w in this order, "
                     f"got {name!r}"
                 )
-            table = nn.Parameter(torch.zeros(1, *_table_size(name, size), dim))
-            self.register_parameter(name, table)
+            if not fixed:
+                table = nn.Parameter(torch.zeros(1, *_table_size(name, size), dim))
+                self.register_parameter(name, table)
         self.cls = nn.Parameter(torch.zeros(1, 1, dim)) if cls else None
 
     def forward(self, grid: Tensor, cls: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """Add positions to grid (B, T, H, W, D) and class token (B, 1, D)."""
         size = grid_size(grid)
         for name in self.tables:
-            grid = grid + resize_positions(getattr(self, name), _table_size(name, size), self.rule)
+            wanted = _table_size(name, size)
+            if self.fixed:
+                grid = grid + sine_positions(name, wanted, grid)
+            else:
+                grid = grid + resize_positions(getattr(self, name), wanted, self.rule)
         if cls is not None and self.cls is not None:
             cls = cls + self.cls
         return grid, cls
@@ -137,8 +148,8 @@ class PositionEmbedding(nn.Module):
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *args) -> None:
         for name in self.tables:
             loaded = state_dict.get(prefix + name)
-            own = getattr(self, name)
-            if loaded is None or loaded.dim() != 5 or loaded.shape == own.shape:
+            own = getattr(self, name, None)
+            if own is None or loaded is None or loaded.dim() != 5 or loaded.shape == own.shape:
                 continue
             size = grid_size(own)
             state_dict[prefix + name] = resize_positions(loaded, size, self.rule)
@@ -151,6 +162,31 @@ class PositionEmbedding(nn.Module):
                 self.rule,
             )
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def sine_positions(axes: str, size: Grid, like: Tensor) -> Tensor:
+    """Sines and cosines of the places on the axes of a grid.
+
+    Args:
+        axes: Axes, of the letters t, h, w.
+        size: Grid (T, H, W).
+        like: Tokens (..., D); set the width, device and type.
+
+    Returns:
+        Table (1, T, H, W, D). Channels that are left over, because D is not a multiple of twice the
+        number of axes, are 0.
+    """
+    pairs = like.shape[-1] // (2 * len(axes))
+    rates = 10000.0 ** -(torch.arange(pairs, device=like.device) / pairs)
+    parts = []
+    for axis, count in zip("thw", size, strict=True):
+        if axis in axes:
+            angles = torch.arange(count, device=like.device)[:, None] * rates
+            shape = [count if other == axis else 1 for other in "thw"]
+            waves = torch.cat([angles.sin(), angles.cos()], dim=-1)
+            parts.append(waves.reshape(*shape, -1).expand(*size, -1))
+    table = torch.cat(parts, dim=-1)
+    return F.pad(table, (0, like.shape[-1] - table.shape[-1]))[None].to(like.dtype)
 
 
 def _triple(values: Sequence[int]) -> Grid:

@@ -3,6 +3,7 @@
 from torch import nn
 
 from mmvidformer.layers.attention import Attention
+from mmvidformer.layers.block import AttentionSubLayer
 from mmvidformer.layers.embed import PositionEmbedding, TubeletEmbedding
 from mmvidformer.layers.encoder import Encoder
 from mmvidformer.layers.mlp import Mlp
@@ -24,6 +25,8 @@ def init_timm_vit(module: nn.Module) -> None:
                 nn.init.trunc_normal_(table, std=0.02)
     elif isinstance(module, Encoder) and module.cls_token is not None:
         nn.init.trunc_normal_(module.cls_token, std=0.02)
+    elif isinstance(module, AttentionSubLayer):
+        module.zero_parameters()
 
 
 def init_flax_vit(module: nn.Module) -> None:
@@ -52,3 +55,8 @@ def init_flax_vit(module: nn.Module) -> None:
     elif isinstance(module, PositionEmbedding):
         for table in module.parameters(recurse=False):
             nn.init.normal_(table, std=0.02)
+    elif isinstance(module, AttentionSubLayer):
+        module.zero_parameters()
+
+
+INITS = {"timm": init_timm_vit, "flax": init_flax_vit}

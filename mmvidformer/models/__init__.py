@@ -16,6 +16,7 @@ from mmvidformer.models.horst import (
 )
 from mmvidformer.models.image_maps import ImageMaps
 from mmvidformer.models.timesformer import TimeSformer
+from mmvidformer.models.video_transformer import VideoTransformer
 from mmvidformer.models.vivit import ViViT
 from mmvidformer.registry import MODELS
 
@@ -29,6 +30,7 @@ __all__ = [
     "StoredMaps",
     "TimeSformer",
     "TimmFrames",
+    "VideoTransformer",
     "ViViT",
 ]
 

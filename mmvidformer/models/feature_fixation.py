@@ -23,20 +23,10 @@ convolution; time comes before space. The variants of the paper's table 7 are ar
 
 from collections.abc import Callable, Mapping
 
-from torch import Tensor
-
-from mmvidformer.layers import (
-    KERNELS,
-    Encoder,
-    PositionEmbedding,
-    SubLayer,
-    TubeletEmbedding,
-    get_pattern,
-    init_timm_vit,
-)
-from mmvidformer.layers.patterns import Grid
+from mmvidformer.layers import SubLayer
 from mmvidformer.lookup import look_up
-from mmvidformer.models.backbone import Arch, VideoBackbone, height_and_width
+from mmvidformer.models.compose import Arch
+from mmvidformer.models.video_transformer import VideoTransformer
 from mmvidformer.registry import MODELS
 
 # attention: the pattern of each sub-layer and its shifts
@@ -49,7 +39,7 @@ SCHEMES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
 
 ARCHS = {"b": Arch(512, 12, 8)}
 
-POSITIONS = {"none": (), "time": ("t",), "space_time": ("hw", "t")}
+POSITIONS = ("none", "time", "space_time")
 
 # stem: stride, padding and norm for the side of a patch
 STEMS: dict[str, Callable[[int], dict]] = {
@@ -65,8 +55,11 @@ SSV2_SHIFTS: Mapping[str, str | Mapping] = {
 
 
 @MODELS.register_module()
-class FeatureFixationTransformer(VideoBackbone):
+class FeatureFixationTransformer(VideoTransformer):
     """Video transformer with linear attention, gated queries and keys, and shifted keys and values.
+
+    Maps normalized pixels (B, 3, T, H', W') to normalized tokens (B, T, H, W, D). The head pools
+    them (``TokenMlpHead``), after its dropout.
 
     Layer norms have epsilon 1e-6 (1e-5 in the stem), and the GELU is exact. Linear layers and
     position tables are initialized from a truncated normal with standard deviation 0.02, the time
@@ -94,7 +87,7 @@ class FeatureFixationTransformer(VideoBackbone):
         positions: ``'time'`` (the official code), ``'space_time'`` or ``'none'``.
         drop_path_rate: Stochastic-depth rate of the last block.
         with_cp: Whether to use activation checkpointing for each block.
-        init_from: Image model to start from (see ``VideoBackbone``). Weights that it lacks keep
+        init_from: Image model to start from (see ``VideoTransformer``). Weights that it lacks keep
             their values; attention over time starts from the attention over space.
 
     Raises:
@@ -121,70 +114,38 @@ class FeatureFixationTransformer(VideoBackbone):
         with_cp: bool = False,
         init_from: str | Mapping | None = None,
     ) -> None:
-        sizes = Arch.of(arch, ARCHS)
-        super().__init__(sizes.embed_dims, init_from)
         rows = look_up(SCHEMES, attention, "feature fixation attention")
-        tables = look_up(POSITIONS, positions, "feature fixation positions")
-        row: Mapping
-        row = (
-            look_up(STEMS, stem, "feature fixation stem")(patch_size)
-            if isinstance(stem, str)
-            else stem
-        )
+        look_up(POSITIONS, positions, "feature fixation positions")
+        if isinstance(stem, str):
+            sizes: Mapping = look_up(STEMS, stem, "feature fixation stem")(patch_size)
+        else:
+            sizes = stem
         for key in shifts:
             look_up({"temporal", "spatial"}, key, "entry of shifts")
-        self.embed = TubeletEmbedding(
-            sizes.embed_dims,
-            (1, patch_size, patch_size),
-            stride=(1, row["stride"], row["stride"]),
-            padding=(0, row["padding"], row["padding"]),
-            norm=row["norm"],
-        )
-        grid = self.embed.grid((clip_len, *height_and_width(img_size)))
-        sublayers = [
-            SubLayer(
-                (pattern,),
-                kernel=_for_pattern(kernel, pattern, grid),
-                fixation=fixation,
-                shifts=tuple(shift for kind in kinds if (shift := shifts.get(kind))),
-                shift_last=shift_last,
-            )
-            for pattern, kinds in rows
-        ]
-        self.encoder = Encoder(
-            sizes.embed_dims,
-            sizes.depth,
-            sizes.num_heads,
-            sublayers,
-            PositionEmbedding(sizes.embed_dims, grid, tables=tables),
-            drop_path=drop_path_rate,
+        super().__init__(
+            Arch.of(arch, ARCHS),
+            [
+                SubLayer(
+                    pattern,
+                    kernel=kernel,
+                    fixation=fixation,
+                    shifts=tuple(shift for kind in kinds if (shift := shifts.get(kind))),
+                    shift_last=shift_last,
+                )
+                for pattern, kinds in rows
+            ],
+            clip_len,
+            img_size,
+            stem=dict(
+                tubelet=(1, patch_size, patch_size),
+                stride=(1, sizes["stride"], sizes["stride"]),
+                padding=(0, sizes["padding"], sizes["padding"]),
+                norm=sizes["norm"],
+            ),
+            positions=positions,
+            depthwise=depthwise,
+            drop_path_rate=drop_path_rate,
+            pool=False,
             with_cp=with_cp,
-            block={"mlp_ratio": sizes.mlp_ratio, "depthwise": depthwise},
+            init_from=init_from,
         )
-        self.apply(init_timm_vit)
-
-    def forward_features(self, clip: Tensor) -> tuple[Tensor, None]:
-        """Encode a clip.
-
-        Args:
-            clip: Normalized pixels (B, 3, T, H', W').
-
-        Returns:
-            Normalized grid (B, T, H, W, D), and None, as there is no class token.
-        """
-        return self.encoder(self.embed(clip))
-
-    def forward(self, clip: Tensor) -> Tensor:
-        """Map normalized pixels (B, 3, T, H', W') to normalized tokens (B, T, H, W, D).
-
-        The tokens are pooled by the head (``TokenMlpHead``), which applies dropout before.
-        """
-        return self.forward_features(clip)[0]
-
-
-def _for_pattern(kernel: str | Mapping, pattern: str, grid: Grid) -> dict:
-    """Add the number of keys of the pattern's groups to a kernel that needs it."""
-    options = {"type": kernel} if isinstance(kernel, str) else dict(kernel)
-    if getattr(KERNELS.get(options.get("type", "")), "needs_length", False):
-        options.setdefault("length", get_pattern(pattern).num_tokens(grid))
-    return options

@@ -23,13 +23,13 @@ class ImageMaps(nn.Module):
 
     def __init__(self, backbone: Mapping) -> None:
         super().__init__()
-        if backbone.get("scheme", "") == "factorized_encoder":
-            raise ValueError(
-                "scheme must keep a feature map, such as 'spacetime', got 'factorized_encoder', "
-                "which pools each frame"
-            )
         # Unscoped names would be looked up in the scope of the image project.
         self.backbone = MODELS.build({"_scope_": "mmvidformer", **backbone})
+        if self.backbone.encoders[0].out_grid((1, 2, 2)) != (1, 2, 2):
+            raise ValueError(
+                "the backbone must keep a feature map, but its first encoder pools each frame, as "
+                "ViViT's factorized_encoder does; use scheme='spacetime', for example"
+            )
 
     def init_weights(self) -> None:
         """Load the image model ``init_from`` of the backbone, if any."""

@@ -30,8 +30,8 @@ from torch import Tensor, nn
 
 from mmvidformer.layers import AttentionSubLayer, DropPath, Encoder, Mlp
 from mmvidformer.layers.kernels import LinearKernel, SoftmaxKernel
-from mmvidformer.models.backbone import VideoBackbone
 from mmvidformer.models.image_maps import ImageMaps
+from mmvidformer.models.video_transformer import VideoTransformer
 
 logger = logging.getLogger("mmvidformer")
 
@@ -59,17 +59,16 @@ def optimize_for_inference(model: nn.Module) -> nn.Module:
         backbone is returned itself, unchanged, with a warning in the log.
     """
     name = type(model).__name__
-    if not any(isinstance(part, VideoBackbone) for part in model.modules()):
+    if not any(isinstance(part, VideoTransformer) for part in model.modules()):
         logger.warning(
-            "%s is returned unchanged: it contains no backbone that can be optimized for inference "
-            "(ViViT, TimeSformer, FeatureFixationTransformer)",
+            "%s is returned unchanged: it contains no VideoTransformer (ViViT, TimeSformer, ...)",
             name,
         )
         return model
     model = copy.deepcopy(model)
     maps = [part.backbone for part in model.modules() if isinstance(part, ImageMaps)]
     summary = []
-    for part in [part for part in model.modules() if isinstance(part, VideoBackbone)]:
+    for part in [part for part in model.modules() if isinstance(part, VideoTransformer)]:
         with torch.no_grad():
             lines = _optimize(part, reads_grid=any(part is backbone for backbone in maps))
             summary += [f"{type(part).__name__}: {line}" for line in lines]
@@ -96,7 +95,7 @@ def _refuse_training(model: nn.Module, mode: bool = True) -> nn.Module:
     return type(model).train(model, False)
 
 
-def _optimize(backbone: VideoBackbone, reads_grid: bool) -> Iterator[str]:
+def _optimize(backbone: VideoTransformer, reads_grid: bool) -> Iterator[str]:
     """Change a backbone in place and describe each change."""
     folded = scaled = 0
     for sublayer in backbone.modules():
@@ -123,7 +122,8 @@ def _optimize(backbone: VideoBackbone, reads_grid: bool) -> Iterator[str]:
         if isinstance(part, Encoder):
             last = [m for m in part.blocks[-1].modules() if isinstance(m, AttentionSubLayer)]
             separate = all(isinstance(m.attn.kernel, SEPARATE_QUERIES) for m in last)
-            if part.cls_token is not None and separate and not reads_grid:
+            reads = reads_grid or part.passes_grid
+            if part.cls_token is not None and separate and not reads:
                 part.cls_only = True
                 yield "the last block computes the class token only"
         elif isinstance(part, DropPath):

@@ -20,39 +20,33 @@ time, as in the divided scheme, and averaged over columns and rows.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from torch import Tensor, nn
-
-from mmvidformer.layers import (
-    AttentionSubLayer,
-    Encoder,
-    PositionEmbedding,
-    SubLayer,
-    TubeletEmbedding,
-    init_timm_vit,
-)
+from mmvidformer.layers import SubLayer
 from mmvidformer.lookup import look_up
-from mmvidformer.models.backbone import Arch, Scheme, VideoBackbone, height_and_width
+from mmvidformer.models.compose import ARCHS as SIZES
+from mmvidformer.models.compose import Arch
+from mmvidformer.models.video_transformer import VideoTransformer
 from mmvidformer.registry import MODELS
 
-TIME = SubLayer(("time",), cls="skip", fc=True)
+TIME = SubLayer("time", cls="skip", fc=True)
 
-SCHEMES = {
-    "space_only": Scheme((SubLayer(("joint",)),), per_frame=True),
-    "joint_space_time": Scheme((SubLayer(("joint",)),)),
-    "divided_space_time": Scheme((TIME, SubLayer(("space",)))),
-    "sparse_local_global": Scheme(
-        (SubLayer(("local",), cls="global", fc=True), SubLayer(("strided",), cls="global"))
+SCHEMES: dict[str, tuple[SubLayer, ...]] = {
+    "space_only": (SubLayer("joint"),),
+    "joint_space_time": (SubLayer("joint"),),
+    "divided_space_time": (TIME, SubLayer("space")),
+    "sparse_local_global": (
+        SubLayer("local", cls="global", fc=True),
+        SubLayer("strided", cls="global"),
     ),
-    "axial": Scheme((TIME, SubLayer(("width",), fc=True), SubLayer(("height",)))),
+    "axial": (TIME, SubLayer("width", fc=True), SubLayer("height")),
 }
 
-ARCHS = {"s": Arch(384, 12, 6), "b": Arch(768, 12, 12), "l": Arch(1024, 24, 16)}
+ARCHS = {name: SIZES[name] for name in "sbl"}
 
-POSITIONS = {"none": (), "space": ("hw",), "space_time": ("hw", "t")}
+POSITIONS = ("none", "space", "space_time")
 
 
 @MODELS.register_module()
-class TimeSformer(VideoBackbone):
+class TimeSformer(VideoTransformer):
     """Space-time transformer on frame patches.
 
     Layer norms have epsilon 1e-6, and the GELU is exact. Stochastic depth is drawn for each
@@ -82,7 +76,7 @@ class TimeSformer(VideoBackbone):
             official forward pass) or ``'nearest_1d'`` (the official checkpoint loading).
         drop_path_rate: Stochastic-depth rate of the last block.
         with_cp: Whether to use activation checkpointing for each block.
-        init_from: Image model to start from (see ``VideoBackbone``).
+        init_from: Image model to start from (see ``VideoTransformer``).
 
     Raises:
         KeyError: If ``arch``, ``attention``, ``order`` or ``positions`` is unknown.
@@ -104,61 +98,25 @@ class TimeSformer(VideoBackbone):
         with_cp: bool = False,
         init_from: str | Mapping | None = None,
     ) -> None:
-        sizes = Arch.of(arch, ARCHS)
-        super().__init__(sizes.embed_dims, init_from)
-        scheme = look_up(SCHEMES, attention, "TimeSformer attention")
-        tables = look_up(POSITIONS, positions, "TimeSformer positions")
+        block = list(look_up(SCHEMES, attention, "TimeSformer attention"))
+        look_up(POSITIONS, positions, "TimeSformer positions")
         look_up({"forward", "reverse", "parallel"}, order, "TimeSformer order")
-        sublayers = list(scheme.sublayers)
         if cls_in_time or order != "forward":
-            with_cls = replace(TIME, cls="mean")
-            sublayers = [with_cls if each is TIME else each for each in sublayers]
+            block = [replace(row, cls="mean") if row is TIME else row for row in block]
         if order == "reverse":
-            sublayers.reverse()
-        self.per_frame = scheme.per_frame
-        self.embed = TubeletEmbedding(sizes.embed_dims, (1, patch_size, patch_size))
-        self.encoder = Encoder(
-            sizes.embed_dims,
-            sizes.depth,
-            sizes.num_heads,
-            sublayers,
-            PositionEmbedding(
-                sizes.embed_dims,
-                self.embed.grid((clip_len, *height_and_width(img_size))),
-                tables=[name for name in tables if not (scheme.per_frame and name == "t")],
-                cls=bool(tables),
-                rule=resize_rule,
-            ),
-            cls=True,
-            drop_path=drop_path_rate,
+            block.reverse()
+        super().__init__(
+            Arch.of(arch, ARCHS),
+            block,
+            clip_len,
+            img_size,
+            stem=dict(tubelet=(1, patch_size, patch_size)),
+            positions=dict(type=positions, rule=resize_rule),
+            frames="average" if attention == "space_only" else "together",
+            cls="mean",
+            parallel=order == "parallel",
+            drop_path_rate=drop_path_rate,
+            drop_path="group",
             with_cp=with_cp,
-            block={
-                "mlp_ratio": sizes.mlp_ratio,
-                "drop_path_per_group": True,
-                "parallel": order == "parallel",
-            },
+            init_from=init_from,
         )
-        self.apply(init_timm_vit)
-        for sublayer in self.modules():
-            if isinstance(sublayer, AttentionSubLayer) and isinstance(sublayer.fc, nn.Linear):
-                nn.init.zeros_(sublayer.fc.weight)
-
-    def forward_features(self, clip: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Encode a clip without pooling.
-
-        Args:
-            clip: Normalized pixels (B, 3, T, H', W').
-
-        Returns:
-            Normalized grid (B, T, H, W, D), for ``space_only`` averaged to (B, 1, H, W, D), and
-            class token (B, 1, D).
-        """
-        grid = self.embed(clip)
-        if not self.per_frame:
-            return self.encoder(grid)
-        frames, norm = grid.shape[:2], self.encoder.norm
-        out, cls = (
-            None if x is None else norm(x.unflatten(0, frames).mean(1))
-            for x in self.encoder.run_blocks(grid.flatten(0, 1)[:, None])
-        )
-        return out, cls

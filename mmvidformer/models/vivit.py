@@ -13,35 +13,32 @@ factorized_dot_product (model 4)   one sub-layer: first half of the heads time, 
 
 from collections.abc import Mapping
 
-from torch import Tensor, nn
-
-from mmvidformer.layers import (
-    Attention,
-    Encoder,
-    PositionEmbedding,
-    SubLayer,
-    TubeletEmbedding,
-    get_pattern,
-    init_flax_vit,
-)
+from mmvidformer.layers import SubLayer
 from mmvidformer.layers.patterns import Grid
 from mmvidformer.lookup import look_up
-from mmvidformer.models.backbone import Arch, Scheme, VideoBackbone, height_and_width, pool
+from mmvidformer.models.compose import ARCHS as SIZES
+from mmvidformer.models.compose import Arch
+from mmvidformer.models.video_transformer import VideoTransformer
 from mmvidformer.registry import MODELS
 
-SCHEMES = {
-    "spacetime": Scheme((SubLayer(("joint",)),)),
-    "factorized_encoder": Scheme((SubLayer(("joint",)),), per_frame=True),
-    "factorized_self_attention": Scheme((SubLayer(("space",)), SubLayer(("time",))), cls=False),
-    "factorized_self_attention_ts": Scheme((SubLayer(("time",)), SubLayer(("space",))), cls=False),
-    "factorized_dot_product": Scheme((SubLayer(("time", "space")),), cls=False),
+SPACE = SubLayer("space")
+# Section 3.4: model 3 starts as a network of single frames. If all weights of the attention over
+# time were zero, only the output bias would ever get a gradient, so only the output projection is.
+TIME = SubLayer("time", zero_init=True)
+
+SCHEMES: dict[str, tuple[SubLayer, ...]] = {
+    "spacetime": (SubLayer("joint"),),
+    "factorized_encoder": (SubLayer("joint"),),
+    "factorized_self_attention": (SPACE, TIME),
+    "factorized_self_attention_ts": (TIME, SPACE),
+    "factorized_dot_product": (SubLayer(("time", "space")),),
 }
 
-ARCHS = {"b": Arch(768, 12, 12), "l": Arch(1024, 24, 16), "h": Arch(1280, 32, 16)}
+ARCHS = {name: SIZES[name] for name in "blh"}
 
 
 @MODELS.register_module()
-class ViViT(VideoBackbone):
+class ViViT(VideoTransformer):
     """Video vision transformer.
 
     Layer norms have epsilon 1e-6, and the GELU is flax's tanh approximation, as the published
@@ -65,7 +62,7 @@ class ViViT(VideoBackbone):
         attn_drop_rate: Dropout rate of the attention weights.
         drop_path_rate: Stochastic-depth rate of the last block of each encoder.
         with_cp: Whether to use activation checkpointing for each block.
-        init_from: Image model to start from (see ``VideoBackbone``).
+        init_from: Image model to start from (see ``VideoTransformer``).
 
     Raises:
         KeyError: If ``arch`` or ``scheme`` is unknown.
@@ -90,63 +87,30 @@ class ViViT(VideoBackbone):
         with_cp: bool = False,
         init_from: str | Mapping | None = None,
     ) -> None:
-        sizes = Arch.of(arch, ARCHS)
-        super().__init__(sizes.embed_dims, init_from)
-        row = look_up(SCHEMES, scheme, "ViViT scheme")
-        pool = pool or ("cls" if row.cls else "mean")
-        if pool not in ("cls", "mean") or (pool == "cls" and not row.cls):
-            allowed = "'cls' or 'mean'" if row.cls else "'mean'"
+        block = look_up(SCHEMES, scheme, "ViViT scheme")
+        has_cls = block == (SubLayer("joint"),)
+        pool = pool or ("cls" if has_cls else "mean")
+        if pool not in ("cls", "mean") or (pool == "cls" and not has_cls):
+            allowed = "'cls' or 'mean'" if has_cls else "'mean'"
             raise ValueError(f"pool of scheme {scheme!r} must be {allowed}, got {pool!r}")
+        encoders: list[dict] = [{}]
+        if scheme == "factorized_encoder":
+            encoders = [dict(frames="pool"), dict(depth=temporal_depth)]
+        super().__init__(
+            Arch.of(arch, ARCHS),
+            block,
+            clip_len,
+            img_size,
+            stem=dict(tubelet=tubelet),
+            encoders=[row for row in encoders if row.get("depth") != 0],
+            cls="mean" if pool == "cls" else None,
+            act="gelu_tanh",
+            drop_rate=drop_rate,
+            attn_drop_rate=attn_drop_rate,
+            drop_path_rate=drop_path_rate,
+            drop_path="unscaled",
+            init="flax",
+            with_cp=with_cp,
+            init_from=init_from,
+        )
         self.scheme = scheme
-        self.per_frame = row.per_frame
-        self.embed = TubeletEmbedding(sizes.embed_dims, tubelet)
-        frames, height, width = self.embed.grid((clip_len, *height_and_width(img_size)))
-
-        def encoder(depth: int, grid: Grid) -> Encoder:
-            return Encoder(
-                sizes.embed_dims,
-                depth,
-                sizes.num_heads,
-                row.sublayers,
-                PositionEmbedding(sizes.embed_dims, grid, cls=pool == "cls"),
-                cls=pool == "cls",
-                drop=drop_rate,
-                drop_path=drop_path_rate,
-                with_cp=with_cp,
-                block={
-                    "mlp_ratio": sizes.mlp_ratio,
-                    "act": "gelu_tanh",
-                    "attn_drop": attn_drop_rate,
-                    "drop_path_rescale": False,
-                },
-            )
-
-        self.encoder = encoder(sizes.depth, (1 if row.per_frame else frames, height, width))
-        has_temporal = row.per_frame and temporal_depth > 0
-        self.temporal_encoder = encoder(temporal_depth, (frames, 1, 1)) if has_temporal else None
-        self.apply(init_flax_vit)
-        # Section 3.4: model 3 starts as a per-frame network. If all weights of the temporal
-        # attention were zero, only the output bias would ever get a gradient, so only the output
-        # projection is zero.
-        for attention in self.modules():
-            if isinstance(attention, Attention) and attention.patterns == (get_pattern("time"),):
-                nn.init.zeros_(attention.proj.weight)
-                nn.init.zeros_(attention.proj.bias)
-
-    def forward_features(self, clip: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Encode a clip without pooling.
-
-        Args:
-            clip: Normalized pixels (B, 3, T', H', W').
-
-        Returns:
-            Normalized grid (B, T, H, W, D) and class token (B, 1, D) or None. The grid of the
-            factorized encoder is that over the frames, (B, T, 1, 1, D).
-        """
-        grid = self.embed(clip)
-        if not self.per_frame:
-            return self.encoder(grid)
-        batch, frames = grid.shape[:2]
-        frame_tokens = self.encoder(grid.flatten(0, 1)[:, None], clip_rows=frames)
-        grid = pool(*frame_tokens).reshape(batch, frames, 1, 1, -1)
-        return (grid, None) if self.temporal_encoder is None else self.temporal_encoder(grid)

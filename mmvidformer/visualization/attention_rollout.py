@@ -21,7 +21,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mmvidformer.layers import Attention, Mlp, PositionEmbedding, TransformerBlock, TubeletEmbedding
+from mmvidformer.layers import (
+    Attention,
+    Encoder,
+    Mlp,
+    PositionEmbedding,
+    TransformerBlock,
+    TubeletEmbedding,
+)
 
 
 @dataclass(frozen=True)
@@ -108,6 +115,8 @@ def _made_linear(backbone: nn.Module, seen: dict, mass: Tensor) -> Iterator[None
             substitutes[module] = _no_positions
         elif isinstance(module, nn.LayerNorm):
             substitutes[module] = lambda x: x
+        elif isinstance(module, Encoder):  # a change of width keeps the mass
+            substitutes[module.proj] = lambda x: x
         elif isinstance(module, Mlp):
             substitutes[module] = torch.zeros_like
         elif isinstance(module, TransformerBlock):

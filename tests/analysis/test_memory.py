@@ -55,7 +55,7 @@ def test_a_checkpointed_block_keeps_its_input_and_its_gradients() -> None:
     more = {cp: deeper - flatter for cp, (flatter, deeper) in peaks.items()}
     tokens = (8 * 4 * 4 + 1) * 32 * 4
     with torch.device("meta"):
-        block = MODELS.build(CFG.model.backbone).encoder.blocks[0]
+        block = MODELS.build(CFG.model.backbone).encoders[0].blocks[0]
     gradients = 4 * sum(p.numel() for p in block.parameters())
     assert more[True] <= tokens + gradients
     assert more[False] > 3 * more[True]

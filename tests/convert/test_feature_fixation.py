@@ -33,7 +33,7 @@ def test_initialized_from_a_timm_vit(
     model = FeatureFixationTransformer(arch, img_size=32, clip_len=3, patch_size=8)
     summary = init_from_image(model, tmp_path / "vit.pth", temporal="copy_with_norm")
     assert torch.equal(model.embed.proj.weight[:, :, 0], image.patch_embed.proj.weight)
-    for sublayer in model.encoder.blocks[1].sublayers.values():
+    for sublayer in model.encoders[0].blocks[1].sublayers.values():
         assert torch.equal(sublayer.attn.qkv.weight, image.blocks[1].attn.qkv.weight)
         assert torch.equal(sublayer.norm.bias, image.blocks[1].norm1.bias)
     left = {name.split(".")[-2] for name in summary.random}
@@ -61,7 +61,7 @@ def test_official_names_of_the_sublayers() -> None:
     """``attn`` and ``norm1`` are those over space."""
     state = recognizer().state_dict()
     theirs = to_feature_fixation(state)
-    block = "backbone.encoder.blocks.1.sublayers"
+    block = "backbone.encoders.0.blocks.1.sublayers"
     for name, ours in {
         "attn.qkv.weight": f"{block}.space.attn.qkv.weight",
         "norm1.bias": f"{block}.space.norm.bias",

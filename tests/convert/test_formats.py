@@ -32,7 +32,7 @@ def test_command_prints_a_report_and_writes_ours(
     assert command([MSGPACK, tmp_path / "out.pth", "--grid", "4,4,6"]) == 0
     report = capsys.readouterr().out
     assert "format: scenic ViViT" in report
-    assert "Transformer/encoder_norm/scale -> backbone.encoder.norm.weight" in report
+    assert "Transformer/encoder_norm/scale -> backbone.encoders.0.norm.weight" in report
     assert "ignored: global_step\nmissing: nothing\n" in report
 
     content = torch.load(tmp_path / "out.pth", weights_only=True)
@@ -140,7 +140,7 @@ def test_unknown_format() -> None:
 
 def test_formats_are_recognized() -> None:
     states = {
-        "mmvidformer": {"backbone.encoder.blocks.0.sublayers.joint.norm.bias": torch.zeros(1)},
+        "mmvidformer": {"backbone.encoders.0.blocks.0.sublayers.joint.norm.bias": torch.zeros(1)},
         "scenic": load_checkpoint(MSGPACK).state,
         "google_npz": {
             "embedding/kernel": torch.zeros(8, 8, 3, 4),

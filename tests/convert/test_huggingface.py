@@ -132,6 +132,6 @@ def test_other_arithmetic_is_refused(theirs: VivitForVideoClassification, meta: 
 
 def test_model_2_does_not_fit(theirs: VivitForVideoClassification) -> None:
     state = from_huggingface(theirs.state_dict(), grid=GRID).state
-    state["backbone.temporal_encoder.norm.weight"] = torch.ones(24)
-    with pytest.raises(ValueError, match=r"unknown 1 names \[backbone.temporal_encoder.norm"):
+    state["backbone.encoders.1.norm.weight"] = torch.ones(24)
+    with pytest.raises(ValueError, match=r"unknown 1 names \[backbone.encoders.1.norm"):
         to_huggingface(state)

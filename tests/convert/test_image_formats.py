@@ -36,8 +36,8 @@ def test_timm_names_and_shapes(image_vit: Callable) -> None:
     result = from_timm(state)
     assert result.ignored == ["head.weight", "head.bias"]
     assert result.state["backbone.embed.proj.weight"].shape == (32, 3, 1, 8, 8)
-    assert result.state["backbone.encoder.pos_embed.thw"].shape == (1, 1, 4, 4, 32)
-    ours = "backbone.encoder.blocks.1"
+    assert result.state["backbone.encoders.0.pos_embed.thw"].shape == (1, 1, 4, 4, 32)
+    ours = "backbone.encoders.0.blocks.1"
     for name, theirs in {
         f"{ours}.sublayers.joint.norm.bias": "blocks.1.norm1.bias",
         f"{ours}.sublayers.joint.attn.qkv.weight": "blocks.1.attn.qkv.weight",
@@ -45,8 +45,8 @@ def test_timm_names_and_shapes(image_vit: Callable) -> None:
         f"{ours}.norm.weight": "blocks.1.norm2.weight",
         f"{ours}.mlp.fc1.weight": "blocks.1.mlp.fc1.weight",
         f"{ours}.mlp.fc2.bias": "blocks.1.mlp.fc2.bias",
-        "backbone.encoder.norm.weight": "norm.weight",
-        "backbone.encoder.cls_token": "cls_token",
+        "backbone.encoders.0.norm.weight": "norm.weight",
+        "backbone.encoders.0.cls_token": "cls_token",
     }.items():
         assert torch.equal(result.state[name], state[theirs])
     assert len(result.state) == len(state) - 2 + 1  # no classifier, two tables of positions
@@ -55,9 +55,9 @@ def test_timm_names_and_shapes(image_vit: Callable) -> None:
 def test_timm_without_class_token(image_vit: Callable) -> None:
     model = image_vit(class_token=False, global_pool="avg", fc_norm=False, num_classes=0)
     result = from_timm(model.state_dict())
-    assert result.missing == ["backbone.encoder.cls_token"]
-    assert "backbone.encoder.pos_embed.cls" not in result.state
-    table = result.state["backbone.encoder.pos_embed.thw"]
+    assert result.missing == ["backbone.encoders.0.cls_token"]
+    assert "backbone.encoders.0.pos_embed.cls" not in result.state
+    table = result.state["backbone.encoders.0.pos_embed.thw"]
     assert torch.equal(table.flatten(1, 3), model.pos_embed)
 
 
@@ -65,7 +65,7 @@ def test_timm_with_rectangular_images(image_vit: Callable) -> None:
     state = image_vit(img_size=(32, 48)).state_dict()
     with pytest.raises(ValueError, match="fits no square frame"):
         from_timm(state)
-    table = from_timm(state, grid=(1, 4, 6)).state["backbone.encoder.pos_embed.thw"]
+    table = from_timm(state, grid=(1, 4, 6)).state["backbone.encoders.0.pos_embed.thw"]
     assert torch.equal(table.flatten(1, 3), state["pos_embed"][:, 1:])
 
 
@@ -107,9 +107,9 @@ def test_big_vision_equals_timms_reading(
 def test_big_vision_class_token_has_no_position(google_arrays: Callable) -> None:
     arrays = google_arrays(big_vision=True, cls=True)
     state = from_google_npz(tensors(arrays)).state
-    assert state["backbone.encoder.cls_token"].abs().min() > 0
-    assert not state["backbone.encoder.pos_embed.cls"].any()
-    flat = state["backbone.encoder.pos_embed.thw"].flatten(1, 3)
+    assert state["backbone.encoders.0.cls_token"].abs().min() > 0
+    assert not state["backbone.encoders.0.pos_embed.cls"].any()
+    flat = state["backbone.encoders.0.pos_embed.thw"].flatten(1, 3)
     assert torch.equal(flat, torch.from_numpy(arrays["pos_embedding"]))
 
 

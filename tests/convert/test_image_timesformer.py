@@ -48,7 +48,7 @@ def test_extra_attention_adds_nothing_at_first(
 ) -> None:
     model = started(vit, tmp_path, attention=attention)
     silent = [
-        s for b in model.encoder.blocks for s in b.sublayers.values() if hasattr(s.fc, "weight")
+        s for b in model.encoders[0].blocks for s in b.sublayers.values() if hasattr(s.fc, "weight")
     ]
     assert silent
     assert not any(sublayer.fc.weight.any() or sublayer.fc.bias.any() for sublayer in silent)
@@ -82,7 +82,7 @@ def test_space_only_gives_the_mean_of_the_frames(vit: nn.Module, tmp_path: Path)
 
 
 def test_attention_over_time_starts_as_a_copy(vit: nn.Module, tmp_path: Path) -> None:
-    for block in started(vit, tmp_path).encoder.blocks:
+    for block in started(vit, tmp_path).encoders[0].blocks:
         time, space = block.sublayers["time"], block.sublayers["space"]
         for part in ("attn", "norm"):
             for name, value in getattr(space, part).named_parameters():

@@ -86,7 +86,7 @@ def test_temporal_attention_that_starts_at_zero_still_learns(
     model = vivit("factorized_self_attention")
     init_from_image(model, image_file)
     model(clip).square().sum().backward()
-    proj = model.encoder.blocks[0].sublayers["time"].attn.proj
+    proj = model.encoders[0].blocks[0].sublayers["time"].attn.proj
     assert not proj.weight.any() and proj.weight.grad.abs().max() > 0
 
 
@@ -96,10 +96,10 @@ def test_copied_temporal_attention(temporal: str, image_model: nn.Module, image_
     init_from_image(model, image_file, temporal=temporal)
     image = image_model.blocks[1]
     for pattern in ("space", "time"):
-        sublayer = model.encoder.blocks[1].sublayers[pattern]
+        sublayer = model.encoders[0].blocks[1].sublayers[pattern]
         assert torch.equal(sublayer.attn.qkv.weight, image.attn.qkv.weight)
         assert torch.equal(sublayer.attn.proj.bias, image.attn.proj.bias)
-    norm = model.encoder.blocks[1].sublayers["time"].norm.weight
+    norm = model.encoders[0].blocks[1].sublayers["time"].norm.weight
     expected = image.norm1.weight if temporal == "copy_with_norm" else torch.ones(32)
     assert torch.equal(norm, expected)
 
@@ -109,27 +109,27 @@ def test_frame_features_of_model_2_are_the_image_models(
     frames: int, image_model: nn.Module, image_file: Path, clip: Tensor
 ) -> None:
     model = vivit("factorized_encoder", tubelet=(frames, 8, 8))
-    before = {k: v.clone() for k, v in model.temporal_encoder.state_dict().items()}
+    before = {k: v.clone() for k, v in model.encoders[1].state_dict().items()}
     summary = init_from_image(model, image_file)
     with torch.no_grad():
         grid = model.embed(clip).flatten(0, 1)[:, None]
-        cls = model.encoder(grid)[1][:, 0]
+        cls = model.encoders[0].normalize(model.encoders[0].run_blocks(grid))[1][:, 0]
         seen = clip[:, :, frames // 2 :: frames]
         expected = image_model.forward_features(seen.transpose(1, 2).flatten(0, 1))[:, 0]
     torch.testing.assert_close(cls, expected, atol=1e-5, rtol=1e-5)
 
-    after = model.temporal_encoder.state_dict()
+    after = model.encoders[1].state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
-    assert set(summary.random) == {f"temporal_encoder.{name}" for name in before}
+    assert set(summary.random) == {f"encoders.1.{name}" for name in before}
     assert set(summary.ignored) == {"head.weight", "head.bias"}
 
 
 def test_model_without_class_token_drops_it(image_file: Path, image_model: nn.Module) -> None:
     model = vivit("factorized_dot_product")
     summary = init_from_image(model, image_file)
-    assert {"encoder.cls_token", "encoder.pos_embed.cls"} <= set(summary.ignored)
+    assert {"encoders.0.cls_token", "encoders.0.pos_embed.cls"} <= set(summary.ignored)
     assert summary.random == ()
-    weight = model.encoder.blocks[0].sublayers["time_space"].attn.qkv.weight
+    weight = model.encoders[0].blocks[0].sublayers["time_space"].attn.qkv.weight
     assert torch.equal(weight, image_model.blocks[0].attn.qkv.weight)
 
 
@@ -151,8 +151,8 @@ def test_positions_are_repeated_in_time(image_file: Path, image_model: nn.Module
     model = vivit("spacetime")
     init_from_image(model, image_file)
     expected = image_model.pos_embed[:, 1:].reshape(1, 1, 4, 4, 32).expand(-1, 2, -1, -1, -1)
-    assert torch.equal(model.encoder.pos_embed.thw, expected)
-    assert torch.equal(model.encoder.pos_embed.cls, image_model.pos_embed[:, :1])
+    assert torch.equal(model.encoders[0].pos_embed.thw, expected)
+    assert torch.equal(model.encoders[0].pos_embed.cls, image_model.pos_embed[:, :1])
 
 
 @pytest.mark.parametrize(("positions", "rule"), [("tile", "linear"), ("bicubic", "bicubic")])
@@ -164,7 +164,7 @@ def test_positions_of_another_resolution(
     table = image_model.pos_embed.detach()[:, 1:].reshape(1, 1, 4, 4, 32)
     frame = resize_positions(table, (1, 5, 6), rule)
     expected = frame.expand(-1, 2, -1, -1, -1)
-    torch.testing.assert_close(model.encoder.pos_embed.thw.detach(), expected)
+    torch.testing.assert_close(model.encoders[0].pos_embed.thw.detach(), expected)
 
 
 def test_parts_left_at_random(image_file: Path) -> None:
@@ -172,7 +172,7 @@ def test_parts_left_at_random(image_file: Path) -> None:
     before = {name: value.clone() for name, value in model.state_dict().items()}
     summary = init_from_image(model, image_file, embed="random", positions="random")
     left = {"embed.proj.weight", "embed.proj.bias"}
-    left |= {"encoder.pos_embed.thw", "encoder.pos_embed.cls"}
+    left |= {"encoders.0.pos_embed.thw", "encoders.0.pos_embed.cls"}
     assert set(summary.random) == left
     assert all(torch.equal(model.state_dict()[name], before[name]) for name in left)
 
@@ -187,28 +187,30 @@ def test_own_checkpoint_of_another_scheme_length_and_head(tmp_path: Path) -> Non
     summary = init_from_image(longer, tmp_path / "m3.pth")
     assert summary.random == () and summary.ignored == ("cls_head.fc_cls.weight",)
     for name in ("blocks.1.sublayers.time.attn.qkv.weight", "blocks.0.mlp.fc1.bias"):
-        assert torch.equal(longer.encoder.get_parameter(name), source.encoder.get_parameter(name))
-    table = resize_positions(source.encoder.pos_embed.thw.detach(), (8, 4, 4), "linear")
-    torch.testing.assert_close(longer.encoder.pos_embed.thw.detach(), table)
+        assert torch.equal(
+            longer.encoders[0].get_parameter(name), source.encoders[0].get_parameter(name)
+        )
+    table = resize_positions(source.encoders[0].pos_embed.thw.detach(), (8, 4, 4), "linear")
+    torch.testing.assert_close(longer.encoders[0].pos_embed.thw.detach(), table)
 
     joint = vivit("spacetime", tubelet=(4, 8, 8))
     summary = init_from_image(joint, tmp_path / "m3.pth")
-    space = source.encoder.blocks[0].sublayers["space"].attn.qkv.weight
-    assert torch.equal(joint.encoder.blocks[0].sublayers["joint"].attn.qkv.weight, space)
+    space = source.encoders[0].blocks[0].sublayers["space"].attn.qkv.weight
+    assert torch.equal(joint.encoders[0].blocks[0].sublayers["joint"].attn.qkv.weight, space)
     assert any("sublayers.time.attn" in name for name in summary.ignored)
-    assert set(summary.random) == {"encoder.cls_token", "encoder.pos_embed.cls"}
+    assert set(summary.random) == {"encoders.0.cls_token", "encoders.0.pos_embed.cls"}
     kernel = joint.embed.proj.weight
     torch.testing.assert_close(kernel[:, :, 2], source.embed.proj.weight.sum(2))
 
 
-def test_own_model_2_brings_its_temporal_encoder(tmp_path: Path) -> None:
+def test_own_model_2_brings_its_second_encoder(tmp_path: Path) -> None:
     source = vivit("factorized_encoder")
     torch.save(source.state_dict(), tmp_path / "m2.pth")
     model = vivit("factorized_encoder", clip_len=8, img_size=48)
-    nn.init.zeros_(model.temporal_encoder.norm.weight)
+    nn.init.zeros_(model.encoders[1].norm.weight)
     assert init_from_image(model, tmp_path / "m2.pth").random == ()
-    assert torch.equal(model.temporal_encoder.norm.weight, source.temporal_encoder.norm.weight)
-    with pytest.raises(ValueError, match="temporal depth of the model is 2, of .* 1"):
+    assert torch.equal(model.encoders[1].norm.weight, source.encoders[1].norm.weight)
+    with pytest.raises(ValueError, match="depth of the second encoder of the model is 2, of .* 1"):
         init_from_image(vivit("factorized_encoder", temporal_depth=2), tmp_path / "m2.pth")
 
 

@@ -67,7 +67,7 @@ def test_prefixes_and_train_state(prefix: str) -> None:
 
 def test_qkv_rows_are_query_key_value_and_heads_in_order() -> None:
     state = scenic(cls=True)
-    block = "backbone.encoder.blocks.0.sublayers.joint"
+    block = "backbone.encoders.0.blocks.0.sublayers.joint"
     weight = from_scenic(state, grid=GRID).state[f"{block}.attn.qkv.weight"]
     stem = "Transformer/encoderblock_0/MultiHeadDotProductAttention_0"
     head = D // HEADS
@@ -89,7 +89,7 @@ def test_qkv_rows_are_query_key_value_and_heads_in_order() -> None:
 def test_schemes(options: dict, scheme: str, assumed: bool, sublayer: str) -> None:
     result = from_scenic(scenic(**options), GRID, None if assumed else scheme)
     assert result.scheme == scheme
-    assert f"backbone.encoder.blocks.0.sublayers.{sublayer}.attn.proj.bias" in result.state
+    assert f"backbone.encoders.0.blocks.0.sublayers.{sublayer}.attn.proj.bias" in result.state
     assert len(result.notes) == (assumed and "cls" not in options)
 
 

@@ -63,7 +63,9 @@ def assert_same(attn: Attention, out: Tensor, expected: Tensor) -> None:
 
 
 @pytest.mark.parametrize("kernel", ["softmax", "linear"])
-@pytest.mark.parametrize("pattern", sorted(PATTERNS))
+@pytest.mark.parametrize(
+    "pattern", ["height", "joint", "local", "space", "strided", "time", "width"]
+)
 def test_each_pattern_is_masked_attention(pattern: str, kernel: str) -> None:
     torch.manual_seed(0)
     attn = Attention(DIM, HEADS, patterns=(pattern,), kernel=kernel)

@@ -8,30 +8,28 @@ GRID = (2, 3, 3)
 
 def make_encoder(depth: int = 2, **kwargs) -> Encoder:
     torch.manual_seed(0)
-    sublayers = (SubLayer(("time",), cls="skip", fc=True), SubLayer(("space",)))
+    sublayers = (SubLayer("time", cls="skip", fc=True), SubLayer("space"))
     positions = PositionEmbedding(8, GRID, tables=("hw", "t"), cls=True)
-    return Encoder(8, depth, 2, sublayers, positions, cls=True, **kwargs)
+    return Encoder(8, depth, 2, [sublayers], positions, cls=True, **kwargs)
 
 
 def test_sublayers_from_dictionaries_of_a_config() -> None:
     torch.manual_seed(0)
-    block = TransformerBlock(8, 2, sublayers=[{"patterns": ["time"]}, {"patterns": ["space"]}])
+    block = TransformerBlock(8, 2, sublayers=[{"pattern": "time"}, {"pattern": ["space"]}])
     assert list(block.sublayers) == ["time", "space"]
     torch.manual_seed(0)
-    same = TransformerBlock(8, 2, sublayers=(SubLayer(("time",)), SubLayer(("space",))))
+    same = TransformerBlock(8, 2, sublayers=(SubLayer("time"), SubLayer("space")))
     grid = torch.randn(1, *GRID, 8)
     torch.testing.assert_close(block(grid)[0], same(grid)[0])
 
 
 def test_unknown_key_of_a_sublayer_is_named() -> None:
-    with pytest.raises(TypeError, match="'pattern'"):
-        TransformerBlock(8, 2, sublayers=[{"patterns": ["time"], "pattern": "space"}])
+    with pytest.raises(TypeError, match="'views'"):
+        TransformerBlock(8, 2, sublayers=[{"pattern": "time", "views": 2}])
 
 
 def test_a_block_is_its_sublayers_and_then_the_mlp() -> None:
-    block = TransformerBlock(
-        8, 2, sublayers=(SubLayer(("time",)), SubLayer(("space",))), mlp_ratio=2
-    )
+    block = TransformerBlock(8, 2, sublayers=(SubLayer("time"), SubLayer("space")), mlp_ratio=2)
     assert block.mlp.fc1.out_features == 16
     x = torch.randn(2, *GRID, 8)
     y = x + block.sublayers["time"].attn(block.sublayers["time"].norm(x))[0]
@@ -41,18 +39,18 @@ def test_a_block_is_its_sublayers_and_then_the_mlp() -> None:
 
 
 def test_parallel_sublayers_read_the_input_of_the_block() -> None:
-    block = TransformerBlock(
-        8, 2, sublayers=(SubLayer(("time",)), SubLayer(("space",))), parallel=True
-    )
+    block = TransformerBlock(8, 2, sublayers=(SubLayer("time"), SubLayer("space")), parallel=True)
     x = torch.randn(2, *GRID, 8)
     y = x + sum(sublayer.attn(sublayer.norm(x))[0] for sublayer in block.sublayers.values())
     torch.testing.assert_close(block(x)[0], y + block.mlp(block.norm(y)))
 
 
-@pytest.mark.parametrize("sublayers", [(), (SubLayer(("time",)), SubLayer(("time",)))])
-def test_sublayers_must_have_different_patterns(sublayers: tuple[SubLayer, ...]) -> None:
-    with pytest.raises(ValueError, match="different patterns"):
-        TransformerBlock(8, 2, sublayers=sublayers)
+def test_names_of_sublayers() -> None:
+    rows = (SubLayer("time"), SubLayer(("time", "space")), SubLayer("time"))
+    names = list(TransformerBlock(8, 2, sublayers=rows).sublayers)
+    assert names == ["time", "time_space", "time_3"]
+    with pytest.raises(ValueError, match="at least one sub-layer"):
+        TransformerBlock(8, 2, sublayers=())
 
 
 def test_dropped_updates_leave_the_residual() -> None:

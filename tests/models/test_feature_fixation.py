@@ -154,7 +154,7 @@ def test_default_is_the_official_layout() -> None:
         model = FeatureFixationTransformer()
     assert model.embed.grid((16, 224, 224)) == (16, 17, 17)
     assert model.embed.grid((16, 336, 336)) == (16, 25, 25)
-    block = model.encoder.blocks[0]
+    block = model.encoders[0].blocks[0]
     assert list(block.sublayers) == ["time", "space"]
     for sublayer, offset in (("time", (0, 1, 0)), ("space", (1, 0, 0))):
         prepare = block.sublayers[sublayer].attn.prepare
@@ -165,7 +165,7 @@ def test_default_is_the_official_layout() -> None:
 
 def test_shifts_of_each_attention() -> None:
     def moves(**kwargs) -> list[list[tuple[int, int, int]]]:
-        sublayers = tiny(**kwargs).encoder.blocks[0].sublayers.values()
+        sublayers = tiny(**kwargs).encoders[0].blocks[0].sublayers.values()
         return [
             [
                 part.moves[0].offset
@@ -200,7 +200,7 @@ def test_init_from_an_image_checkpoint_of_this_package(tmp_path: Path) -> None:
     video = tiny(init_from=str(tmp_path / "image.pth"))
     video.init_weights()
     for name in ("space", "time"):
-        sublayer, source = (m.encoder.blocks[1].sublayers for m in (video, image))
+        sublayer, source = (m.encoders[0].blocks[1].sublayers for m in (video, image))
         assert torch.equal(sublayer[name].attn.qkv.weight, source["space"].attn.qkv.weight)
     assert torch.equal(video.embed.norm.weight, image.embed.norm.weight)
 

@@ -146,5 +146,5 @@ def test_is_built_from_the_scope_of_a_sibling(sibling: Registry) -> None:
 
 
 def test_a_backbone_without_feature_maps_is_refused() -> None:
-    with pytest.raises(ValueError, match="such as 'spacetime', got 'factorized_encoder'"):
+    with pytest.raises(ValueError, match="must keep a feature map.* scheme='spacetime'"):
         ImageMaps(dict(type="ViViT", scheme="factorized_encoder"))

@@ -91,14 +91,14 @@ def test_divided_attention_starts_frame_by_frame() -> None:
             torch.nn.init.normal_(parameter, std=0.2)
     clip = torch.randn(1, 3, 1, 16, 24)
     torch.testing.assert_close(model(clip.repeat(1, 1, 3, 1, 1)), model(clip), atol=1e-4, rtol=1e-4)
-    grid, _ = model.encoder.blocks[0](model.embed(torch.randn(1, 3, 3, 16, 24)))
+    grid, _ = model.encoders[0].blocks[0](model.embed(torch.randn(1, 3, 3, 16, 24)))
     assert grid.shape == (1, 3, 4, 6, 32)
 
 
 def test_zero_initialized_fcs_of_each_scheme() -> None:
     counts = {}
     for name in SCHEMES:
-        sublayers = tiny(name).encoder.blocks[1].sublayers.values()
+        sublayers = tiny(name).encoders[0].blocks[1].sublayers.values()
         fcs = [sublayer.fc for sublayer in sublayers if isinstance(sublayer.fc, torch.nn.Linear)]
         assert not any(fc.weight.any() or fc.bias.any() for fc in fcs)
         counts[name] = len(fcs)

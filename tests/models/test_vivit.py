@@ -56,14 +56,14 @@ def test_clips_of_other_sizes(scheme: str, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("scheme", ["factorized_self_attention", "factorized_self_attention_ts"])
 def test_model_3_starts_frame_by_frame_and_learns(scheme: str) -> None:
     model = tiny(scheme, tubelet=(1, 8, 8))
-    torch.nn.init.zeros_(model.encoder.pos_embed.thw)
+    torch.nn.init.zeros_(model.encoders[0].pos_embed.thw)
     clip = torch.randn(1, 3, 4, 16, 24)
     whole, _ = model.forward_features(clip)
     single, _ = model.forward_features(clip[:, :, 1:2])
     torch.testing.assert_close(whole[:, 1:2], single)
 
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    attn = model.encoder.blocks[0].sublayers["time"].attn
+    attn = model.encoders[0].blocks[0].sublayers["time"].attn
     before = attn.qkv.weight.detach().clone()
     for _ in range(3):
         optimizer.zero_grad()
@@ -91,7 +91,7 @@ def test_mean_pooling_has_no_class_token(scheme: str) -> None:
 
 def test_frames_of_a_clip_share_stochastic_depth() -> None:
     model = tiny("factorized_encoder", temporal_depth=0, drop_path_rate=0.5).train()
-    model.encoder.pos_embed.requires_grad_(False)
+    model.encoders[0].pos_embed.requires_grad_(False)
     still = torch.randn(1, 3, 2, 16, 24).repeat(16, 1, 2, 1, 1)  # the same tubelet twice
     grid, _ = model.forward_features(still)
     torch.testing.assert_close(grid[:, 0], grid[:, 1])

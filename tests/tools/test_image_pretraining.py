@@ -71,9 +71,9 @@ def test_trains_on_a_folder_and_starts_a_video_model(
     for name, value in video.state_dict().items():
         source = image.get(name, image.get(name.replace(".sublayers.time.", ".sublayers.space.")))
         if source is None:  # the table over time
-            assert name == "encoder.pos_embed.t"
+            assert name == "encoders.0.pos_embed.t"
             assert (value == before[name]).all()
         else:
             assert (value == source).all(), name
     changed = [name for name, value in video.state_dict().items() if (value != before[name]).any()]
-    assert "encoder.blocks.1.sublayers.time.attn.prepare.fixation.gates.qk.weight" in changed
+    assert "encoders.0.blocks.1.sublayers.time.attn.prepare.fixation.gates.qk.weight" in changed

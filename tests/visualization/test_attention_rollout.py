@@ -116,18 +116,18 @@ def pooled_row(product: Tensor, has_cls: bool) -> Tensor:
 def dense_rollout(model: nn.Module, clip: Tensor) -> tuple[Tensor, Tensor]:
     """Shares of the tokens (T, H, W) and of class tokens, by explicit matrices."""
     grid = model.embed(clip)[0]
-    has_cls = model.encoder.cls_token is not None
-    if not model.per_frame:
-        row = pooled_row(encoder_product(model.encoder, grid)[0], has_cls)
+    has_cls = model.encoders[0].cls_token is not None
+    if model.encoders[0].frames == "together":
+        row = pooled_row(encoder_product(model.encoders[0], grid)[0], has_cls)
         return row[:-1].reshape(grid.shape[:3]), row[-1]
-    results = [encoder_product(model.encoder, frame[None]) for frame in grid]
+    results = [encoder_product(model.encoders[0], frame[None]) for frame in grid]
     frames = torch.stack([pooled_row(product, has_cls) for product, _ in results])  # (T, HW + 1)
     over_time = torch.full((len(frames),), 1 / len(frames))
     rest = 0
-    if getattr(model, "temporal_encoder", None) is not None:
-        outputs = [model.encoder.norm(tokens) for _, tokens in results]
+    if len(model.encoders) > 1:
+        outputs = [model.encoders[0].norm(tokens) for _, tokens in results]
         pooled = torch.stack([out[0] if has_cls else out.mean(0) for out in outputs])
-        product, _ = encoder_product(model.temporal_encoder, pooled[:, None, None])
+        product, _ = encoder_product(model.encoders[1], pooled[:, None, None])
         row = pooled_row(product, has_cls)
         over_time, rest = row[:-1], row[-1]
     shares = over_time[:, None] * frames
@@ -144,8 +144,8 @@ TIMESFORMERS = [
     {"attention": "divided_space_time", "with_cp": True},
 ]  # fmt: skip
 VIVITS = [
-    {"scheme": name, "pool": pool} for name, row in vivit.SCHEMES.items()
-    for pool in (("cls", "mean") if row.cls else ("mean",))
+    {"scheme": name, "pool": pool} for name in vivit.SCHEMES
+    for pool in (("cls", "mean") if name in ("spacetime", "factorized_encoder") else ("mean",))
 ] + [{"scheme": "factorized_encoder", "temporal_depth": 0}]  # fmt: skip
 
 

@@ -10,12 +10,11 @@ from mmvidformer.registry import OPTIM_WRAPPER_CONSTRUCTORS
 class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
     """MMEngine's constructor, with learning rates multiplied by a power of ``layer_decay``.
 
-    For ViViT, TimeSformer and feature fixation. MMAction2's constructor with layer decay supports
-    other classes only. With L blocks (both encoders of ViViT's model 2 count, one after the other),
-    block l of 1 to L gets ``layer_decay ** (L + 1 - l)``. Embedding, positions and class token are
-    layer 0; the last norm and the head keep the rate, as in BEiT. What lies between two encoders
-    (norm of the first, positions and class token of the second) belongs to the last block of the
-    first.
+    For ``VideoTransformer`` and its presets. MMAction2's constructor with layer decay supports
+    other classes only. With L blocks (those of all encoders count, one after the other), block l
+    of 1 to L gets ``layer_decay ** (L + 1 - l)``. Embedding, positions and class token are layer 0;
+    the last norm and the head keep the rate, as in BEiT. What lies between two encoders (norm of
+    the first, positions and class token of the second) belongs to the last block of the first.
 
     The other keys of ``paramwise_cfg`` work as in MMEngine, and their factors are multiplied.
 
@@ -24,7 +23,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
 
     Raises:
         ValueError: If ``layer_decay`` is missing or out of range.
-        TypeError: If the model's backbone has no encoder of blocks.
+        TypeError: If the backbone has no encoders of blocks.
     """
 
     def add_params(self, params: list[dict], module: nn.Module, prefix: str = "", **kwargs) -> None:
@@ -43,28 +42,32 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
             group["lr"] = group.get("lr", self.base_lr) * scale
 
 
-def _encoder_depths(model: nn.Module) -> tuple[int, int]:
-    """Count the blocks of the backbone's encoder and temporal encoder (0 if it has none)."""
+def _encoder_depths(model: nn.Module) -> list[int]:
+    """Count the blocks of each encoder of the backbone.
+
+    Raises:
+        TypeError: If the backbone has no encoders of blocks.
+    """
     backbone = getattr(model, "backbone", None)
-    encoders = [getattr(backbone, name, None) for name in ("encoder", "temporal_encoder")]
-    if not hasattr(encoders[0], "blocks"):
+    if not hasattr(backbone, "encoders"):
         raise TypeError(
-            "layer decay needs a backbone with an encoder of blocks (ViViT, TimeSformer, "
-            f"FeatureFixationTransformer), got {type(backbone).__name__}"
+            "layer decay needs a VideoTransformer (such as ViViT, TimeSformer, "
+            f"FeatureFixationTransformer) as the backbone, got {type(backbone).__name__}"
         )
-    return tuple(0 if encoder is None else len(encoder.blocks) for encoder in encoders)
+    return [len(encoder.blocks) for encoder in backbone.encoders]
 
 
-def _layer_of(name: str, depths: tuple[int, int]) -> int:
+def _layer_of(name: str, depths: list[int]) -> int:
     """Return the layer of a recognizer's parameter, from 0 (embedding) to L + 1 (head)."""
-    parts = name.split(".")
-    if parts[:2] == ["backbone", "embed"]:
-        return 0
-    if parts[0] != "backbone" or parts[1] not in ("encoder", "temporal_encoder"):
+    part, *rest = name.removeprefix("backbone.").split(".")
+    if not name.startswith("backbone.") or part not in ("embed", "encoders"):
         return sum(depths) + 1
-    before = depths[0] if parts[1] == "temporal_encoder" else 0
-    if parts[2] == "blocks":
-        return before + int(parts[3]) + 1
-    if parts[2] == "norm":
-        return depths[0] if parts[1] == "encoder" and depths[1] else sum(depths) + 1
+    if part == "embed":
+        return 0
+    number, inside = int(rest[0]), rest[1]
+    before = sum(depths[:number])
+    if inside == "blocks":
+        return before + int(rest[2]) + 1
+    if inside == "norm":
+        return before + depths[number] + (number == len(depths) - 1)
     return before  # positions and class token

@@ -2,9 +2,12 @@
 
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from mmvidformer.layers.masks import Causal, Mask
 
 
 class LinearCostKernel(nn.Module, ABC):
@@ -18,7 +21,8 @@ class LinearCostKernel(nn.Module, ABC):
 
     Attributes:
         feature_map: A module such as ``layers.kernels.linear.FeatureMap``, or None.
-        takes_mask: Whether keys can be masked.
+        masks: Kinds of masks that the kernel supports (``layers.masks.MASK_KINDS``).
+        needs_own_keys: Whether the keys of a group must be its queries.
         needs_length: Whether the kernel has weights along the sequence and takes their number as an
             argument ``length``.
 
@@ -30,7 +34,8 @@ class LinearCostKernel(nn.Module, ABC):
         ValueError: If ``dropout`` is not 0.
     """
 
-    takes_mask = True
+    masks = frozenset({"keys", "padding"})
+    needs_own_keys = False
     needs_length = False
 
     def __init__(self, head_dim: int, dropout: float = 0.0) -> None:
@@ -43,7 +48,7 @@ class LinearCostKernel(nn.Module, ABC):
         self.head_dim = head_dim
         self.feature_map: nn.Module | None = None
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = None) -> Tensor:
         """Attend.
 
         Args:
@@ -51,25 +56,26 @@ class LinearCostKernel(nn.Module, ABC):
             k: Keys (..., n, S', d).
             v: Values (..., n, S', d).
             mask: True for keys that all queries of the group attend to; broadcasts to
-                (..., n, 1, S').
+                (..., n, 1, S'). Some kernels take a ``Causal`` mask.
 
         Returns:
             Output (..., n, S, d).
 
         Raises:
-            ValueError: If the mask differs between queries, or the kernel takes no mask.
+            ValueError: If the kernel does not support the mask.
         """
-        if mask is not None and (mask.shape[-2] != 1 or not self.takes_mask):
-            wanted = "a mask of keys (..., 1, S')" if self.takes_mask else "no mask"
-            raise ValueError(
-                f"{type(self).__name__} takes {wanted}, got one of shape {tuple(mask.shape)}"
-            )
+        kinds = {"causal"} if isinstance(mask, Causal) else {"keys", "padding"}
+        ill_shaped = isinstance(mask, Tensor) and mask.shape[-2] != 1
+        if mask is not None and (ill_shaped or not kinds & self.masks):
+            wanted = "a mask of keys (..., 1, S')" if self.masks else "no mask"
+            got = mask if isinstance(mask, Causal) else f"one of shape {tuple(mask.shape)}"
+            raise ValueError(f"{type(self).__name__} takes {wanted}, got {got}")
         with _without_autocast(v.device.type):
             q, k, wide = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
             return self.attend(q, k, wide, mask).to(v.dtype)
 
     @abstractmethod
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Any) -> Tensor:
         """Attend in the precision of the inputs; arguments and shapes as in ``forward``."""
 
 

@@ -34,7 +34,7 @@ class LaraKernel(LinearCostKernel):
         num_samples: Number of proposals and samples R.
     """
 
-    takes_mask = False
+    masks = frozenset()
 
     def __init__(self, head_dim: int, dropout: float = 0.0, num_samples: int = 49) -> None:
         super().__init__(head_dim, dropout)

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmvidformer.layers.kernels.base import LinearCostKernel, zero_masked
+from mmvidformer.layers.masks import Causal, Mask
 from mmvidformer.lookup import look_up
 
 # Non-negative maps of queries and keys.
@@ -46,18 +47,24 @@ class FeatureMap(nn.Module):
         return f"{self.name}, offset={self.offset:g}"
 
 
-def weighted_sums(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+def weighted_sums(q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
     """Compute the sums of linear attention as ``(q k^T) v = q (k^T v)``.
 
     Args:
         q: Features of queries (..., S, m).
         k: Features of keys (..., S', m).
         v: Values (..., S', d).
-        mask: True for keys that are attended to, broadcasts to (..., 1, S'); or None.
+        mask: True for keys that are attended to, broadcasts to (..., 1, S'); a ``Causal`` mask,
+            for which the sums of all steps, (..., S / step, m, d), are in memory; or None.
 
     Returns:
         ``sum_j (q_i.k_j) v_j`` (..., S, d) and ``sum_j q_i.k_j`` (..., S, 1).
     """
+    if isinstance(mask, Causal):
+        q, k, v = (x.unflatten(-2, (-1, mask.step)) for x in (q, k, v))
+        states = (k.transpose(-1, -2) @ v).cumsum(dim=-3)  # (..., S / step, m, d)
+        totals = k.sum(dim=-2)[..., None].cumsum(dim=-3)
+        return (q @ states).flatten(-3, -2), (q @ totals).flatten(-3, -2)
     k = zero_masked(k, mask)
     total = k.sum(dim=-2, keepdim=True).transpose(-1, -2)  # (..., m, 1)
     return q @ (k.transpose(-1, -2) @ v), q @ total
@@ -78,6 +85,8 @@ class LinearKernel(LinearCostKernel):
         eps: Number added to the normalizer.
     """
 
+    masks = LinearCostKernel.masks | {"causal"}
+
     def __init__(
         self,
         head_dim: int,
@@ -91,7 +100,7 @@ class LinearKernel(LinearCostKernel):
         self.feature_map = FeatureMap(feature, head_dim**-0.5 if offset else 0.0)
         self.eps = eps
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         """Attend; see ``forward``."""
         value, weight = weighted_sums(q, k, v, mask)
         return value / (weight + self.eps)
@@ -110,12 +119,16 @@ class CosformerKernel(LinearCostKernel):
         eps: Smallest value of the normalizer.
     """
 
+    needs_own_keys = True
+
+    masks = frozenset({"padding", "causal"})
+
     def __init__(self, head_dim: int, dropout: float = 0.0, eps: float = 1e-6) -> None:
         super().__init__(head_dim, dropout)
         self.feature_map = FeatureMap("relu")
         self.eps = eps
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         """Attend; see ``forward``.
 
         Raises:

@@ -51,6 +51,8 @@ class OrthoformerKernel(LinearCostKernel):
             its code, and the number in the code of feature fixation.
     """
 
+    masks = frozenset({"keys"})  # padding among the queries would be chosen as landmarks
+
     def __init__(self, head_dim: int, dropout: float = 0.0, num_landmarks: int = 64) -> None:
         super().__init__(head_dim, dropout)
         self.num_landmarks = num_landmarks

@@ -126,7 +126,7 @@ def test_names_of_weights_stay_and_blocks_can_be_chosen() -> None:
     model = nn.ModuleDict({"backbone": build(of("TimeSformer", patch_size=8))})
     names = list(model.state_dict())
     blocks = compile_parts(model, ["TransformerBlock"], {"backend": "eager"})
-    assert blocks == ["backbone.encoder.blocks.0"]
+    assert blocks == ["backbone.encoders.0.blocks.0"]
     assert list(model.state_dict()) == names
     with pytest.raises(ValueError, match="nack"):
         compile_parts(model, ["nack"])

@@ -38,45 +38,45 @@ def test_vivit_with_one_encoder(scheme: str) -> None:
     found = rates(Recognizer(ViViT(ARCH, scheme, 32, 4)), layer_decay=0.5)
     assert len(found) == len(list(Recognizer(ViViT(ARCH, scheme, 32, 4)).parameters()))
     assert found["backbone.embed.proj.weight"] == 0.5**4
-    assert found["backbone.encoder.pos_embed.thw"] == 0.5**4
-    assert found["backbone.encoder.blocks.0.mlp.fc1.weight"] == 0.5**3
-    assert found["backbone.encoder.blocks.2.mlp.fc2.bias"] == 0.5
-    assert found["backbone.encoder.norm.weight"] == found["cls_head.weight"] == 1
+    assert found["backbone.encoders.0.pos_embed.thw"] == 0.5**4
+    assert found["backbone.encoders.0.blocks.0.mlp.fc1.weight"] == 0.5**3
+    assert found["backbone.encoders.0.blocks.2.mlp.fc2.bias"] == 0.5
+    assert found["backbone.encoders.0.norm.weight"] == found["cls_head.weight"] == 1
 
 
 def test_both_encoders_of_vivit_count() -> None:
     found = rates(
         Recognizer(ViViT(ARCH, img_size=32, clip_len=4, temporal_depth=2)), layer_decay=0.5
     )
-    assert found["backbone.embed.proj.weight"] == found["backbone.encoder.cls_token"] == 0.5**6
-    assert found["backbone.encoder.blocks.0.mlp.fc1.weight"] == 0.5**5
-    assert found["backbone.encoder.blocks.2.mlp.fc1.weight"] == 0.5**3
-    assert found["backbone.encoder.norm.bias"] == 0.5**3
-    assert found["backbone.temporal_encoder.pos_embed.thw"] == 0.5**3
-    assert found["backbone.temporal_encoder.blocks.0.mlp.fc1.weight"] == 0.5**2
-    assert found["backbone.temporal_encoder.blocks.1.mlp.fc1.weight"] == 0.5
-    assert found["backbone.temporal_encoder.norm.weight"] == 1
+    assert found["backbone.embed.proj.weight"] == found["backbone.encoders.0.cls_token"] == 0.5**6
+    assert found["backbone.encoders.0.blocks.0.mlp.fc1.weight"] == 0.5**5
+    assert found["backbone.encoders.0.blocks.2.mlp.fc1.weight"] == 0.5**3
+    assert found["backbone.encoders.0.norm.bias"] == 0.5**3
+    assert found["backbone.encoders.1.pos_embed.thw"] == 0.5**3
+    assert found["backbone.encoders.1.blocks.0.mlp.fc1.weight"] == 0.5**2
+    assert found["backbone.encoders.1.blocks.1.mlp.fc1.weight"] == 0.5
+    assert found["backbone.encoders.1.norm.weight"] == 1
     assert min(found.values()) == 0.5**6
 
 
 def test_factors_of_the_config_are_multiplied() -> None:
     model = Recognizer(TimeSformer(ARCH, img_size=32, clip_len=2))
     found = rates(model, layer_decay=0.5, custom_keys={"pos_embed.t": dict(lr_mult=20)})
-    assert found["backbone.encoder.pos_embed.t"] == 20 * 0.5**4
-    assert found["backbone.encoder.pos_embed.hw"] == 0.5**4
-    assert found["backbone.encoder.blocks.1.mlp.fc1.weight"] == 0.5**2
+    assert found["backbone.encoders.0.pos_embed.t"] == 20 * 0.5**4
+    assert found["backbone.encoders.0.pos_embed.hw"] == 0.5**4
+    assert found["backbone.encoders.0.blocks.1.mlp.fc1.weight"] == 0.5**2
 
 
 def test_feature_fixation() -> None:
     model = Recognizer(FeatureFixationTransformer(ARCH, img_size=32, clip_len=2))
     found = rates(model, layer_decay=0.75)
     assert found["backbone.embed.norm.weight"] == 0.75**4
-    assert found["backbone.encoder.blocks.2.mlp.fc1.weight"] == 0.75
+    assert found["backbone.encoders.0.blocks.2.mlp.fc1.weight"] == 0.75
 
 
 def test_other_backbones_and_decays_are_refused() -> None:
     model = Recognizer(nn.Conv2d(3, 8, 1))
-    with pytest.raises(TypeError, match="encoder of blocks .* got Conv2d"):
+    with pytest.raises(TypeError, match="needs a VideoTransformer .* got Conv2d"):
         rates(model, layer_decay=0.5)
     with pytest.raises(ValueError, match=r"must be in \(0, 1\], got 1.5"):
         rates(model, layer_decay=1.5)

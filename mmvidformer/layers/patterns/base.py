@@ -1,18 +1,15 @@
-"""Attention patterns: who attends to whom.
-
-A pattern is a row of ``PATTERNS``. It regroups a grid of tokens into independent sequences, its
-groups. Letters: B batch, T H W grid, n heads, d head width, G groups, S tokens per group, S' keys
-per group.
-"""
+"""Patterns that regroup whole axes of the grid, and TimeSformer's local and strided ones."""
 
 from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor
 
-from mmvidformer.lookup import look_up
+from mmvidformer.layers.masks import Causal, Mask
 
 Grid = tuple[int, int, int]
 
@@ -30,51 +27,64 @@ class Pattern:
     Args:
         groups: Grid axes that number the sequences, a subset of ``'thw'``.
         tokens: The other axes, which run along a sequence.
+        masks: Kinds of masks that it asks of a kernel (``layers.masks.MASK_KINDS``). With
+            ``'causal'`` a token attends to those of its own and earlier frames in its group. To run
+            frame by frame, a cache needs the keys and values that ``Attention.project`` returned
+            for past frames; with a linear kernel, only the running sums of ``k^T v`` and of k
+            (``layers.kernels.linear.weighted_sums``).
     """
 
     groups: str
     tokens: str
+    masks: frozenset[str] = frozenset()
+
+    axes: ClassVar[str] = "t h w"
+    # Whether the keys of a group are its queries.
+    own_keys: ClassVar[bool] = True
 
     @property
     def _einops(self) -> tuple[str, str]:
         groups, tokens = " ".join(self.groups), " ".join(self.tokens)
-        return "b t h w n d", f"(b {groups}) n ({tokens}) d"
+        return f"b {self.axes} n d", f"(b {groups}) n ({tokens}) d"
+
+    def _lengths(self, grid: Grid) -> dict[str, int]:
+        return dict(zip("thw", grid, strict=True))
 
     def group(self, x: Tensor) -> Tensor:
         """Regroup (B, T, H, W, n, d) to (B*G, n, S, d)."""
-        grid, sequences = self._einops
-        return rearrange(x, f"{grid} -> {sequences}")
+        source, sequences = self._einops
+        return rearrange(x, f"{source} -> {sequences}", **self._lengths(grid_size(x)))
 
     def ungroup(self, x: Tensor, grid: Grid) -> Tensor:
         """Regroup (B*G, n, S, d) back to (B, T, H, W, n, d)."""
         target, sequences = self._einops
-        return rearrange(x, f"{sequences} -> {target}", **dict(zip("thw", grid, strict=True)))
+        return rearrange(x, f"{sequences} -> {target}", **self._lengths(grid))
 
     def keys(self, x: Tensor) -> Tensor:
         """Return the keys or values of each group: (B, T, H, W, n, d) to (B*G, n, S', d)."""
         return self.group(x)
 
-    def mask(self, x: Tensor) -> Tensor | None:
-        """Return which of the keys ``keys(x)`` exist, (B*G, 1, 1, S'), or None if all do."""
-        return None
+    def mask(self, x: Tensor) -> Mask:
+        """Return which ``keys(x)`` a query attends to: (B*G, 1, 1 or S, S'), or None for all."""
+        grid = grid_size(x)
+        return Causal(self.num_tokens(grid) // grid[0]) if "causal" in self.masks else None
 
     def num_groups(self, grid: Grid) -> int:
         """Return the number of groups of a grid (T, H, W)."""
-        count = 1
-        for axis, size in zip("thw", grid, strict=True):
-            count *= size if axis in self.groups else 1
-        return count
+        lengths = self._lengths(grid)
+        return prod([lengths[axis] for axis in self.groups])
 
     def num_tokens(self, grid: Grid) -> int:
-        """Return the number of queries per group of a grid (T, H, W)."""
-        return grid[0] * grid[1] * grid[2] // self.num_groups(grid)
+        """Return the number of queries per group of a grid (T, H, W), padding included."""
+        lengths = self._lengths(grid)
+        return prod([lengths[axis] for axis in self.tokens])
 
     def spread(self, per_group: Tensor, grid: Grid) -> Tensor:
         """Reshape one number per group, (B, G) or (B, 1), to broadcast over (B, T, H, W, D)."""
         if per_group.shape[1] == 1:
             return per_group[:, :, None, None, None]
-        axes = [size if axis in self.groups else 1 for axis, size in zip("thw", grid, strict=True)]
-        return per_group.reshape(-1, *axes, 1)
+        per_token = per_group.reshape(-1, 1, 1, 1).expand(-1, 1, self.num_tokens(grid), 1)
+        return self.ungroup(per_token, grid)[..., 0]
 
 
 @dataclass(frozen=True)
@@ -87,6 +97,8 @@ class LocalPattern(Pattern):
     left. The queries of a place in all frames form a group. Keys are gathered once per window that
     they are in; there is no (T H W) x (T H W) mask.
     """
+
+    own_keys: ClassVar[bool] = False
 
     @staticmethod
     def _unfold(x: Tensor) -> Tensor:
@@ -114,26 +126,8 @@ class StridedPattern(Pattern):
     The sparse global attention of TimeSformer's "L+G" (paper, section 3.4).
     """
 
+    own_keys: ClassVar[bool] = False
+
     def keys(self, x: Tensor) -> Tensor:
         """Return the keys or values at even places, (B, n, S', d)."""
         return self.group(x[:, ::2, ::2, ::2])
-
-
-PATTERNS: dict[str, Pattern] = {
-    "joint": Pattern(groups="", tokens="thw"),
-    "space": Pattern(groups="t", tokens="hw"),
-    "time": Pattern(groups="hw", tokens="t"),
-    "width": Pattern(groups="th", tokens="w"),
-    "height": Pattern(groups="tw", tokens="h"),
-    "local": LocalPattern(groups="hw", tokens="t"),
-    "strided": StridedPattern(groups="", tokens="thw"),
-}
-
-
-def get_pattern(name: str) -> Pattern:
-    """Look up a pattern by name.
-
-    Raises:
-        KeyError: If there is no such pattern; the message lists the names.
-    """
-    return look_up(PATTERNS, name, "pattern")

@@ -1,0 +1,52 @@
+"""Attention patterns: who attends to whom.
+
+A pattern regroups a grid of tokens into independent sequences, its groups. Letters: B batch, T H W
+grid, n heads, d head width, G groups, S tokens per group, S' keys per group.
+"""
+
+from collections.abc import Callable, Mapping
+from inspect import signature
+
+from mmvidformer.layers.patterns.base import Grid, LocalPattern, Pattern, StridedPattern, grid_size
+from mmvidformer.layers.patterns.blocks import dilated_time, frames, window
+from mmvidformer.lookup import look_up
+
+__all__ = ["PATTERNS", "Grid", "Pattern", "get_pattern", "grid_size"]
+
+# Patterns, or functions of their options.
+PATTERNS: dict[str, Pattern | Callable[..., Pattern]] = {
+    "joint": Pattern(groups="", tokens="thw"),
+    "space": Pattern(groups="t", tokens="hw"),
+    "time": Pattern(groups="hw", tokens="t"),
+    "width": Pattern(groups="th", tokens="w"),
+    "height": Pattern(groups="tw", tokens="h"),
+    "local": LocalPattern(groups="hw", tokens="t", masks=frozenset({"keys"})),
+    "strided": StridedPattern(groups="", tokens="thw"),
+    # No paper. A class token has to skip them: it would carry later frames to earlier ones.
+    "causal_time": Pattern(groups="hw", tokens="t", masks=frozenset({"causal"})),
+    "causal_joint": Pattern(groups="", tokens="thw", masks=frozenset({"causal"})),
+    "window": window,
+    "frames": frames,
+    "dilated_time": dilated_time,
+}
+
+
+def get_pattern(pattern: str | Mapping) -> Pattern:
+    """Look up a pattern.
+
+    Args:
+        pattern: A name in ``PATTERNS``, or a dictionary with the name as ``type`` and options, such
+            as ``dict(type='window', size=(2, 7, 7), shift=(1, 3, 3))``.
+
+    Raises:
+        KeyError: If there is no such pattern; the message lists the names.
+        ValueError: If an option is unknown or out of range.
+    """
+    options = {"type": pattern} if isinstance(pattern, str) else dict(pattern)
+    name = options.pop("type", None)
+    row = look_up(PATTERNS, name, "pattern")
+    known = [] if isinstance(row, Pattern) else list(signature(row).parameters)
+    if unknown := ", ".join(sorted(options.keys() - known)):
+        names = ", ".join(known) or "none"
+        raise ValueError(f"pattern {name} has no option {unknown}; its options are: {names}")
+    return row if isinstance(row, Pattern) else row(**options)

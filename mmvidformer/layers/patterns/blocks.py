@@ -1,0 +1,119 @@
+"""Patterns that split axes of the grid into blocks: windows, runs of frames, dilated time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from mmvidformer.layers.patterns.base import Grid, Pattern, grid_size
+
+
+@dataclass(frozen=True)
+class BlockPattern(Pattern):
+    """Split each axis in two: t numbers blocks of frames, i the frames of a block; h, j; w, k.
+
+    An axis that the blocks do not divide is padded at its end, after the projection. No token
+    attends to padding. A block larger than an axis is clipped to it, and not shifted there.
+
+    Args:
+        groups: Axes that number the sequences, a subset of ``'thwijk'``.
+        tokens: The other axes, which run along a sequence.
+        size: Size (T, H, W) of a block.
+        shift: Shift (T, H, W) of the blocks, less than the size. The grid is rolled by it; a block
+            does not attend across the border.
+    """
+
+    size: tuple[int, ...] = (1, 1, 1)
+    shift: tuple[int, ...] = (0, 0, 0)
+
+    axes: ClassVar[str] = "(t i) (h j) (w k)"
+
+    def _lengths(self, grid: Grid) -> dict[str, int]:
+        blocks = [min(size, axis) for size, axis in zip(self.size, grid, strict=True)]
+        counts = [-(-axis // block) for axis, block in zip(grid, blocks, strict=True)]
+        return dict(zip("thwijk", counts + blocks, strict=True))
+
+    def _moves(self, grid: Grid) -> tuple[list[int], list[int]]:
+        """Return by how much each axis is padded and rolled."""
+        rows = list(zip(self.size, self.shift, grid, strict=True))
+        padding = [-axis % min(size, axis) for size, _, axis in rows]
+        return padding, [shift if size < axis else 0 for size, shift, axis in rows]
+
+    def group(self, x: Tensor) -> Tensor:
+        """Pad, roll and regroup (B, T, H, W, n, d) to (B*G, n, S, d)."""
+        (t, h, w), shift = self._moves(grid_size(x))
+        if t or h or w:
+            x = F.pad(x, (0, 0, 0, 0, 0, w, 0, h, 0, t))
+        if any(shift):
+            x = x.roll([-places for places in shift], dims=(1, 2, 3))
+        return super().group(x)  # the padded grid has the same blocks
+
+    def ungroup(self, x: Tensor, grid: Grid) -> Tensor:
+        """Regroup (B*G, n, S, d) to (B, T, H, W, n, d), roll back and crop."""
+        x = super().ungroup(x, grid)
+        _, shift = self._moves(grid)
+        x = x.roll(shift, dims=(1, 2, 3)) if any(shift) else x
+        return x[:, : grid[0], : grid[1], : grid[2]]
+
+    def mask(self, x: Tensor) -> Tensor | None:
+        """Return which keys a query attends to, or None for all; see ``Pattern.mask``.
+
+        Padding attends to all tokens of its group, since a softmax over nothing is not a number.
+        """
+        padding, (t, h, w) = self._moves(grid_size(x))
+        if not any((*padding, t, h, w)):
+            return None
+        # One number for all tokens that are rolled over the same borders; 0 for padding.
+        side = torch.ones(1, *grid_size(x), 1, 1, dtype=torch.int32, device=x.device)
+        side[:, :t] += 1
+        side[:, :, :h] += 2
+        side[:, :, :, :w] += 4
+        queries = self.group(side)  # (G, 1, S, 1)
+        keys = queries.transpose(-1, -2)
+        mask = keys > 0
+        if t or h or w:
+            mask = mask & ((queries == keys) | (queries == 0))
+        return mask.repeat(x.shape[0], 1, 1, 1)
+
+
+def window(size: Sequence[int] = (8, 7, 7), shift: Sequence[int] = (0, 0, 0)) -> BlockPattern:
+    """Build windows of tokens, Liu et al. 2022 (Video Swin Transformer), section 3.
+
+    Padding is masked. In the official code tokens attend to it, so results differ from that code if
+    the windows do not divide the grid.
+
+    Args:
+        size: Size (T, H, W) of a window. Default: that of the paper.
+        shift: Shift (T, H, W), less than the size. In the paper every second layer has half of it.
+
+    Raises:
+        ValueError: If ``size`` or ``shift`` is out of range.
+    """
+    size, shift = _integers("size", size, least=1), _integers("shift", shift, least=0)
+    if any(places >= most for places, most in zip(shift, size, strict=True)):
+        raise ValueError(f"shift of a window must be less than its size {size}, got {shift}")
+    masks = frozenset({"padding", "pairs"} if any(shift) else {"padding"})
+    return BlockPattern("thw", "ijk", masks, size, shift)
+
+
+def frames(size: int = 2) -> BlockPattern:
+    """Build blocks of ``size`` consecutive frames, whose tokens attend to each other. No paper."""
+    block = (*_integers("size", size, least=1, count=1), 1, 1)
+    return BlockPattern("t", "ihjwk", frozenset({"padding"}), block)
+
+
+def dilated_time(dilation: int = 2) -> BlockPattern:
+    """Build attention to every ``dilation``-th frame at the place of a token. No paper."""
+    block = (*_integers("dilation", dilation, least=1, count=1), 1, 1)
+    return BlockPattern("hwi", "tjk", frozenset({"padding"}), block)
+
+
+def _integers(name: str, value: Any, least: int, count: int = 3) -> tuple[int, ...]:
+    values = tuple(value) if isinstance(value, Sequence) else (value,)
+    if len(values) != count or not all(isinstance(n, int) and n >= least for n in values):
+        wanted = "an integer" if count == 1 else "three integers (T, H, W)"
+        raise ValueError(f"{name} must be {wanted} of at least {least}, got {value!r}")
+    return values

@@ -1,0 +1,194 @@
+"""A video transformer that is composed in a config; the papers' models are presets of it.
+
+=========  =======================================================================
+part       what can be chosen
+=========  =======================================================================
+stem       tubelets of any size; single frames; overlapping convolution
+positions  none, space, time, space and time, joint; learned or fixed
+encoder    one or several in a row, over the clip or over each frame
+block      sub-layers: attention patterns, kernel, gates, shifts, class token, fc;
+           in sequence or in parallel
+MLP        width, activation, depthwise convolution
+=========  =======================================================================
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from torch import Tensor, nn
+
+from mmvidformer.convert.image_vit import init_from_image
+from mmvidformer.layers import INITS, Encoder, TubeletEmbedding, pool_tokens
+from mmvidformer.lookup import look_up
+from mmvidformer.models.compose import (
+    ANY,
+    ARCHS,
+    DROP_PATHS,
+    Arch,
+    Block,
+    build_encoder,
+    check_cls,
+)
+from mmvidformer.registry import MODELS
+
+
+@MODELS.register_module()
+class VideoTransformer(nn.Module):
+    """A stem, and transformer encoders in a row.
+
+    Layer norms have epsilon 1e-6.
+
+    Args:
+        arch: ``'s'``, ``'b'``, ``'l'`` or ``'h'``, or a dictionary of ``embed_dims``, ``depth``,
+            ``num_heads`` and optionally ``mlp_ratio`` (default 4).
+        block: Attention sub-layers of a block, as arguments of ``layers.SubLayer``: ``pattern``
+            (one, or several that share the heads), ``kernel``, ``fixation``, ``shifts``,
+            ``shift_last``, ``cls``, ``fc``, ``zero_init``. A list of such lists: block i of an
+            encoder has the sub-layers of entry i, again from the first after the last.
+        clip_len: Number of frames of a clip; sets the size of position tables. Clips of other
+            sizes work too; their positions are resized.
+        img_size: Side of the crop in pixels, or (height, width); as ``clip_len``.
+        stem: Arguments of ``layers.TubeletEmbedding``: ``tubelet``, ``stride``, ``padding`` and
+            ``norm``. Default: patches of 16 x 16 pixels of each frame.
+        encoders: An encoder for each entry, which replaces any of the arguments from ``positions``
+            to ``drop_path_rate``, ``block``, and those of ``arch``. If the width changes, a linear
+            layer comes in between. Default: one encoder.
+        positions: A name in ``POSITIONS``, or a dictionary of the name as ``type``, ``fixed``
+            (sines and cosines instead of learned tables) and ``rule`` (of ``layers.resize``).
+        frames: ``'together'``: the encoder sees the tokens of the clip. ``'pool'``: it sees each
+            frame on its own and returns one token per frame, the class token or the mean (ViViT's
+            model 2). ``'average'``: likewise, but returns the mean of the frames (TimeSformer's
+            space-only scheme).
+        cls: Role of the class token in sub-layers that do not say (``layers.Attention``):
+            ``'mean'``, ``'global'`` or ``'skip'``. None: no class token. Features are the class
+            token of the last encoder, or else the mean of its tokens.
+        parallel: Whether the sub-layers of a block read the block's input, and their updates are
+            summed.
+        act: Activation of the MLPs, ``'gelu'`` or ``'gelu_tanh'``.
+        depthwise: Whether the MLPs have depthwise convolutions; only without a class token.
+        drop_rate: Dropout rate of positions, attention output and MLP.
+        attn_drop_rate: Dropout rate of the attention weights.
+        drop_path_rate: Stochastic-depth rate of the last block of an encoder; it grows linearly
+            from 0.
+        drop_path: What a draw of stochastic depth is for: ``'clip'``, ``'group'`` (each attention
+            group, as in TimeSformer), or ``'unscaled'`` (a clip, and kept updates are not
+            rescaled, as in scenic).
+        pool: Whether the output is pooled; otherwise it is the tokens of the last encoder.
+        init: Initialization, ``'timm'`` or ``'flax'`` (``layers.init``).
+        with_cp: Whether to use activation checkpointing for each block.
+        init_from: Image model that ``init_weights`` loads: a source (``'timm:NAME'`` or a file),
+            or a dictionary of the arguments of ``convert.image_vit.init_from_image``.
+
+    Attributes:
+        embed_dims: Width D of the features.
+        embed: Tubelet embedding.
+        encoders: The encoders.
+        temporal_init: Default of ``temporal`` in ``init_from``.
+
+    Raises:
+        KeyError: If a name is unknown; the message lists those that exist.
+        ValueError: If the parts do not go together.
+    """
+
+    temporal_init = "copy_with_norm"
+
+    def __init__(
+        self,
+        arch: str | Mapping | Arch = "b",
+        block: Block | Sequence[Block] = ({},),
+        clip_len: int = 8,
+        img_size: int | tuple[int, int] = 224,
+        stem: Mapping | None = None,
+        encoders: Sequence[Mapping] = ({},),
+        positions: str | Mapping = "joint",
+        frames: str = "together",
+        cls: str | None = None,
+        parallel: bool = False,
+        act: str = "gelu",
+        depthwise: bool = False,
+        drop_rate: float = 0.0,
+        attn_drop_rate: float = 0.0,
+        drop_path_rate: float = 0.0,
+        drop_path: str = "clip",
+        pool: bool = True,
+        init: str = "timm",
+        with_cp: bool = False,
+        init_from: str | Mapping | None = None,
+    ) -> None:
+        super().__init__()
+        self.init_from, self.pool = init_from, pool
+        shared = asdict(Arch.of(arch, ARCHS)) | dict(
+            block=block,
+            positions=positions,
+            frames=frames,
+            cls=cls,
+            parallel=parallel,
+            act=act,
+            depthwise=depthwise,
+            drop_rate=drop_rate,
+            attn_drop_rate=attn_drop_rate,
+            drop_path_rate=drop_path_rate,
+        )
+        if not encoders:
+            raise ValueError("encoders must have at least one entry, got none")
+        rows = []
+        for row in encoders:
+            for key in row:
+                look_up(shared, key, "option of an encoder")
+            rows.append(shared | dict(row))
+        self.embed_dims = rows[-1]["embed_dims"]
+        self.embed = TubeletEmbedding(rows[0]["embed_dims"], **(stem or {"tubelet": (1, 16, 16)}))
+        grid = self.embed.grid((clip_len, *height_and_width(img_size)))
+        if min(grid) < 1:
+            raise ValueError(
+                f"a clip of {clip_len} x {img_size} is smaller than a tubelet {self.embed.tubelet}"
+            )
+        rules = look_up(DROP_PATHS, drop_path, "drop_path")
+        width, axes = rows[0]["embed_dims"], ANY
+        built: list[Encoder] = []
+        for row in rows:
+            encoder = build_encoder(row, width, grid, axes, rules, with_cp)
+            encoder.passes_grid = len(built) + 1 < len(rows) and row["frames"] != "pool"
+            if row["cls"] is not None:
+                check_cls(encoder)
+            built.append(encoder)
+            width, grid, axes = row["embed_dims"], encoder.out_grid(grid), encoder.out_grid(axes)
+        self.encoders = nn.ModuleList(built)
+        self.apply(look_up(INITS, init, "init"))
+
+    def init_weights(self) -> None:
+        """Load the image model ``init_from``, if any; MMEngine calls it once before training."""
+        if self.init_from is None:
+            return
+        options = self.init_from
+        options = {"source": options} if isinstance(options, str) else options
+        init_from_image(self, **{"temporal": self.temporal_init, **options})
+
+    def forward_features(self, clip: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Encode a clip without pooling.
+
+        Args:
+            clip: Normalized pixels (B, 3, T', H', W').
+
+        Returns:
+            Normalized grid (B, T, H, W, D) and class token (B, 1, D), or None, of the last encoder.
+            After ``frames='pool'`` the grid is (B, T, 1, 1, D), after ``'average'`` it is
+            (B, 1, H, W, D).
+        """
+        grid, cls = self.embed(clip), None
+        for encoder in self.encoders:
+            grid, cls = encoder(grid)
+        return grid, cls
+
+    def forward(self, clip: Tensor) -> Tensor | None:
+        """Map normalized pixels (B, 3, T', H', W') to features (B, D), or tokens if not pooled."""
+        grid, cls = self.forward_features(clip)
+        return pool_tokens(grid, cls) if self.pool else grid
+
+
+def height_and_width(img_size: int | tuple[int, int]) -> tuple[int, int]:
+    """Return the height and width of an image from its side, or from both."""
+    if isinstance(img_size, int):
+        return img_size, img_size
+    height, width = img_size
+    return height, width

@@ -1,0 +1,366 @@
+"""Patterns with masks and options against dense attention that is masked pair by pair."""
+
+import re
+from itertools import product
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torchvision.models.video.swin_transformer import ShiftedWindowAttention3d
+
+from mmvidformer.analysis.complexity import count_macs
+from mmvidformer.layers import Attention, build_kernel, get_pattern
+from mmvidformer.layers.masks import Causal
+
+DIM, HEADS = 8, 2
+EXACT = {"atol": 1e-10, "rtol": 1e-10}
+
+SPECS = {
+    "window": {"type": "window", "size": (2, 3, 2)},
+    "shifted": {"type": "window", "size": (2, 3, 2), "shift": (1, 2, 1)},
+    "shifted in height": {"type": "window", "size": (2, 3, 2), "shift": (0, 1, 0)},
+    "frames": {"type": "frames", "size": 2},
+    "dilated": {"type": "dilated_time", "dilation": 2},
+    "dilated by 3": {"type": "dilated_time", "dilation": 3},
+    "causal_time": {"type": "causal_time"},
+    "causal_joint": {"type": "causal_joint"},
+}
+# Windows divide the first; the others have borders, axes that are shorter than a window, or both.
+GRIDS = [(4, 6, 4), (3, 5, 3), (5, 2, 7), (1, 4, 1), (2, 1, 3), (1, 1, 1)]
+Place = tuple[int, int, int]
+
+
+# Definitions, one pair of tokens at a time.
+
+
+def same_window(a: Place, b: Place, size: Place, shift: Place, grid: Place) -> bool:
+    """Whether two tokens lie between the same borders, which are at shift + k size on each axis."""
+    for x, y, length, places, n in zip(a, b, size, shift, grid, strict=True):
+        if length < n and (x - places) // length != (y - places) // length:
+            return False
+    return True
+
+
+def sees(spec: dict, a: Place, b: Place, grid: Place) -> bool:
+    """Whether token a attends to token b."""
+    kind = spec["type"]
+    if kind == "window":
+        return same_window(a, b, spec["size"], spec.get("shift", (0, 0, 0)), grid)
+    if kind == "frames":
+        return a[0] // spec["size"] == b[0] // spec["size"]
+    if kind == "dilated_time":
+        return a[1:] == b[1:] and (a[0] - b[0]) % spec["dilation"] == 0
+    return b[0] <= a[0] and (kind == "causal_joint" or a[1:] == b[1:])
+
+
+def group(spec: dict, a: Place, grid: Place) -> tuple:
+    """Name of the group that a token is in; windows of both ends of an axis are rolled together."""
+    if spec["type"] == "frames":
+        return (a[0] // spec["size"],)
+    if spec["type"] == "dilated_time":
+        return (a[0] % spec["dilation"], *a[1:])
+    name = []
+    for x, size, shift, n in zip(a, spec["size"], spec.get("shift", (0, 0, 0)), grid, strict=True):
+        padded = -(-n // size) * size
+        name.append((x - shift) % padded // size if size < n else 0)
+    return tuple(name)
+
+
+def places(grid: Place) -> list[Place]:
+    return list(product(*(range(n) for n in grid)))
+
+
+def allowed(spec: dict, grid: Place) -> Tensor:
+    return torch.tensor([[sees(spec, a, b, grid) for b in places(grid)] for a in places(grid)])
+
+
+def dense(attn: Attention, tokens: Tensor, mask: Tensor) -> Tensor:
+    """All pairs of tokens (B, N, D) under a mask (N, N), before the output projection."""
+    q, k, v = (x.transpose(1, 2) for x in attn.qkv(tokens).unflatten(-1, (3, HEADS, -1)).unbind(2))
+    if type(attn.kernel).__name__ == "SoftmaxKernel":
+        scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
+        weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
+    else:
+        q, k = (x.relu() + x.shape[-1] ** -0.5 for x in (q, k))
+        weights = (q @ k.transpose(-1, -2)) * mask
+        weights = weights / (weights.sum(-1, keepdim=True) + 1e-6)
+    return (weights @ v).transpose(1, 2).flatten(2)
+
+
+def expected(attn: Attention, spec: dict, grid: Tensor, cls: Tensor | None) -> Tensor:
+    """Updates (B, N, D) of all tokens, after that of the class token if it joins."""
+    size = tuple(grid.shape[1:4])
+    tokens, mask = grid.flatten(1, 3), allowed(spec, size)
+    if cls is None or attn.cls == "skip":
+        return attn.proj(dense(attn, tokens, mask))
+    tokens, mask = torch.cat([cls, tokens], 1), F.pad(mask, (1, 0, 1, 0), value=True)
+    out = dense(attn, tokens, mask)
+    if attn.cls == "mean":
+        names = [group(spec, a, size) for a in places(size)]
+        copies = []
+        for name in sorted(set(names)):
+            member = torch.tensor([True] + [other == name for other in names])
+            copies.append(dense(attn, tokens, member.expand(len(member), -1))[:, :1])
+        out = torch.cat([torch.stack(copies).mean(0), out[:, 1:]], 1)
+    return attn.proj(out)
+
+
+def build(spec: dict, cls: str = "skip", kernel: str = "softmax") -> Attention:
+    torch.manual_seed(0)
+    return Attention(DIM, HEADS, patterns=[spec], cls=cls, kernel=kernel).double()
+
+
+def can(case: str, cls: str, kernel: str) -> bool:
+    return not (case.startswith("causal") and cls in ("mean", "global")) and not (
+        case.startswith("shifted") and kernel == "linear"
+    )
+
+
+CASES = [
+    case
+    for case in product(SPECS, ["none", "skip", "mean", "global"], ["softmax", "linear"])
+    if can(*case)
+]
+
+
+@pytest.mark.parametrize("grid", GRIDS, ids=str)
+@pytest.mark.parametrize(("case", "cls", "kernel"), CASES)
+def test_pattern_is_attention_masked_pair_by_pair(
+    case: str, cls: str, kernel: str, grid: Place
+) -> None:
+    spec = SPECS[case]
+    attn = build(spec, "skip" if cls == "none" else cls, kernel)
+    x = torch.randn(2, *grid, DIM, dtype=torch.float64, requires_grad=True)
+    token = torch.randn(2, 1, DIM, dtype=torch.float64, requires_grad=True)
+    token = None if cls == "none" else token
+    out, update = attn(x, token)
+    ours = out.flatten(1, 3) if update is None else torch.cat([update, out.flatten(1, 3)], 1)
+    theirs = expected(attn, spec, x, token)
+    torch.testing.assert_close(ours, theirs, **EXACT)
+    inputs = [x, *attn.parameters(), *([token] if cls in ("mean", "global") else [])]
+    weight = torch.randn_like(theirs)
+    for a, b in zip(
+        torch.autograd.grad((ours * weight).sum(), inputs),
+        torch.autograd.grad((theirs * weight).sum(), inputs),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b, **EXACT)
+    if update is not None:  # the class token alone, without queries of the grid
+        torch.testing.assert_close(attn(x, token, cls_only=True)[1], update, **EXACT)
+
+
+@pytest.mark.parametrize("shift", [(0, 0, 0), (1, 2, 1), (0, 1, 1)], ids=str)
+@pytest.mark.parametrize("grid", [(4, 6, 4), (2, 6, 4), (4, 3, 2)], ids=str)
+def test_windows_are_those_of_torchvision_if_they_divide_the_grid(
+    grid: Place, shift: Place
+) -> None:
+    torch.manual_seed(0)
+    attn = Attention(DIM, HEADS, [{"type": "window", "size": (2, 3, 2), "shift": shift}]).double()
+    swin = ShiftedWindowAttention3d(DIM, [2, 3, 2], list(shift), HEADS).double()
+    swin.load_state_dict(attn.state_dict(), strict=False)
+    torch.nn.init.zeros_(swin.relative_position_bias_table)
+    x = torch.randn(2, *grid, DIM, dtype=torch.float64)
+    torch.testing.assert_close(attn(x)[0], swin(x), **EXACT)
+
+
+@pytest.mark.parametrize("kernel", ["softmax", "linear", "cosformer"])
+@pytest.mark.parametrize("name", ["causal_time", "causal_joint"])
+def test_later_frames_change_nothing(name: str, kernel: str) -> None:
+    attn = build({"type": name}, kernel=kernel)
+    x = torch.randn(1, 4, 2, 3, DIM, dtype=torch.float64)
+    other = torch.cat([x[:, :2], torch.randn_like(x[:, 2:])], 1)
+    a, b = attn(x)[0], attn(other)[0]
+    torch.testing.assert_close(a[:, :2], b[:, :2], atol=0, rtol=0)
+    assert not torch.equal(a[:, 2:], b[:, 2:])
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+@pytest.mark.parametrize("name", ["softmax", "linear", "cosformer"])
+def test_causal_kernels_mask_later_steps(name: str, step: int) -> None:
+    """One query at a time, which sees only the keys up to its step."""
+    torch.manual_seed(0)
+    kernel = build_kernel(name, head_dim=4).double()
+    inputs = [torch.randn(2, 3, 6, 4, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    q, k, v = kernel.feature_map(*inputs) if kernel.feature_map else inputs
+    rows = []
+    for i in range(6):
+        keep = torch.arange(6) // step <= i // step
+        if name == "softmax":
+            rows.append(kernel(q[:, :, i : i + 1], k[:, :, keep], v[:, :, keep]))
+        else:  # zero keys have no weight, and places in the sequence stay
+            rows.append(kernel(q, k * keep[:, None], v)[:, :, i : i + 1])
+    out, slow = kernel(q, k, v, Causal(step)), torch.cat(rows, 2)
+    torch.testing.assert_close(out, slow, **EXACT)
+    weight = torch.randn_like(out)
+    for a, b in zip(
+        torch.autograd.grad((out * weight).sum(), inputs, retain_graph=True),
+        torch.autograd.grad((slow * weight).sum(), inputs),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b, **EXACT)
+
+
+@pytest.mark.parametrize("kernel", ["performer", "linformer", "cosformer"])
+@pytest.mark.parametrize("case", ["window", "frames", "dilated"])
+def test_padding_has_no_effect_on_other_kernels(case: str, kernel: str) -> None:
+    """Values of a large constant give that constant only if no zeros of padding are mixed in."""
+    options = {"type": kernel, **({"length": 12, "rank": 4} if kernel == "linformer" else {})}
+    pattern = get_pattern(SPECS[case])
+    module = build_kernel(options, head_dim=4).double().eval()
+    torch.manual_seed(0)
+    q, k = torch.rand(2, 1, 3, 5, 3, 2, 4, dtype=torch.float64) + 0.1
+    v = torch.full_like(q, 1e3)
+    out = module(*(pattern.group(x) for x in (q, k, v)), pattern.mask(k))
+    out = pattern.ungroup(out, (3, 5, 3))
+    assert out.shape == v.shape
+    if kernel != "linformer":  # whose mixtures of values do not sum to one
+        torch.testing.assert_close(out, v)
+
+
+@pytest.mark.parametrize("cls", [None, "mean", "global"])
+@pytest.mark.parametrize("case", ["shifted", "frames", "dilated", "causal_time", "causal_joint"])
+def test_patterns_compile_without_graph_breaks(case: str, cls: str | None) -> None:
+    if cls and case.startswith("causal"):
+        pytest.skip("causal patterns have no class token")
+    attn = build(SPECS[case], cls or "skip")
+    x, token = torch.randn(1, 3, 5, 3, DIM).double(), torch.randn(1, 1, DIM).double()
+    torch.compiler.reset()
+    compiled = torch.compile(attn, fullgraph=True, backend="aot_eager")
+    for a, b in zip(compiled(x, token), attn(x, token), strict=True):
+        torch.testing.assert_close(a, b, **EXACT)
+
+
+def attention_macs(spec: dict, grid: Place, kernel: str = "softmax") -> int:
+    """Multiply-accumulates without those of the projections."""
+    with torch.device("meta"):
+        attn, x = Attention(DIM, HEADS, [spec], "skip", kernel), torch.empty(1, *grid, DIM)
+    return count_macs(attn, x) - 4 * x[..., 0].numel() * DIM**2
+
+
+@pytest.mark.parametrize(
+    ("spec", "grid", "pairs"),
+    [
+        (SPECS["window"], (4, 6, 4), 4 * 6 * 4 * 12),
+        (SPECS["shifted"], (4, 6, 4), 4 * 6 * 4 * 12),
+        (SPECS["shifted"], (4, 6, 40), 4 * 6 * 40 * 12),
+        (SPECS["shifted"], (3, 5, 3), 4 * 6 * 4 * 12),  # padded to the first grid
+        (SPECS["window"], (1, 6, 4), 1 * 6 * 4 * 6),  # a window of one frame
+        (SPECS["frames"], (6, 5, 3), 6 * 15 * 30),
+        (SPECS["frames"], (12, 5, 3), 12 * 15 * 30),
+        (SPECS["dilated"], (6, 5, 3), 6 * 15 * 3),
+        (SPECS["dilated"], (5, 5, 3), 6 * 15 * 3),
+        (SPECS["dilated by 3"], (6, 5, 3), 6 * 15 * 2),
+        (SPECS["causal_time"], (6, 5, 3), 6 * 15 * 6),
+        (SPECS["causal_joint"], (6, 5, 3), (6 * 15) ** 2),
+    ],
+    ids=str,
+)
+def test_macs_are_those_of_the_pairs_within_groups(spec: dict, grid: Place, pairs: int) -> None:
+    assert attention_macs(spec, grid) == 2 * pairs * DIM
+    pattern = get_pattern(spec)
+    assert pattern.num_groups(grid) * pattern.num_tokens(grid) ** 2 == pairs
+
+
+@pytest.mark.parametrize("name", ["causal_time", "causal_joint"])
+def test_a_causal_linear_kernel_costs_no_more_than_a_full_one(name: str) -> None:
+    full, grid = name.removeprefix("causal_"), (6, 5, 3)
+    macs = attention_macs({"type": name}, grid, "linear")
+    if name == "causal_joint":  # one state per frame
+        assert macs == attention_macs({"type": full}, grid, "linear")
+    assert attention_macs({"type": name}, (12, 5, 3), "linear") == 2 * macs
+
+
+class LargestTensor(TorchDispatchMode):
+    """Records the size of the largest result of any operator."""
+
+    size = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for x in out if isinstance(out, tuple | list) else [out]:
+            self.size = max(self.size, x.numel() if isinstance(x, Tensor) else 0)
+        return out
+
+
+@pytest.mark.parametrize("case", ["window", "shifted", "frames", "dilated", "causal_time"])
+def test_memory_grows_with_the_groups(case: str) -> None:
+    sizes = []
+    for width in (40, 80):
+        with torch.no_grad(), LargestTensor() as largest:
+            build(SPECS[case])(torch.randn(1, 3, 6, width, DIM, dtype=torch.float64))
+        sizes.append(largest.size)
+    assert sizes[1] <= 2 * sizes[0] < (3 * 6 * 40) ** 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "match"),
+    [
+        ("diagonal", KeyError, "no pattern named 'diagonal'; choose from causal_joint"),
+        ({"size": 2}, KeyError, "no pattern named None"),
+        ({"type": "joint", "size": 2}, ValueError, "pattern joint has no option size.*none"),
+        ({"type": "window", "sise": 2}, ValueError, "window has no option sise.*: size, shift"),
+        ({"type": "frames", "shift": 1}, ValueError, "frames has no option shift.*: size"),
+        ({"type": "window", "size": 7}, ValueError, r"size must be three integers.*got 7"),
+        ({"type": "window", "size": (2, 7)}, ValueError, r"three integers.*got \(2, 7\)"),
+        ({"type": "window", "size": (2, 0, 7)}, ValueError, r"of at least 1, got \(2, 0, 7\)"),
+        ({"type": "window", "size": "277"}, ValueError, "three integers"),
+        (
+            {"type": "window", "size": (2, 7, 7), "shift": (1, 7, 3)},
+            ValueError,
+            r"less than its size \(2, 7, 7\), got \(1, 7, 3\)",
+        ),
+        ({"type": "window", "shift": (-1, 0, 0)}, ValueError, "shift must be.*at least 0"),
+        ({"type": "frames", "size": 0}, ValueError, "size must be an integer of at least 1, got 0"),
+        ({"type": "dilated_time", "dilation": 1.5}, ValueError, "dilation must be an integer"),
+    ],
+)
+def test_wrong_options_are_named_in_one_line(spec: dict, error: type, match: str) -> None:
+    with pytest.raises(error, match=match) as caught:
+        get_pattern(spec)
+    assert "\n" not in str(caught.value)
+
+
+def test_options_may_be_lists_as_on_the_command_line() -> None:
+    spec = {"type": "window", "size": [2, 7, 7], "shift": [1, 3, 3]}
+    as_tuples = {"type": "window", "size": (2, 7, 7), "shift": (1, 3, 3)}
+    assert get_pattern(spec) == get_pattern(as_tuples)
+    assert hash(get_pattern(spec)) == hash(get_pattern(as_tuples))
+    assert spec == {"type": "window", "size": [2, 7, 7], "shift": [1, 3, 3]}
+
+
+@pytest.mark.parametrize(
+    ("case", "kwargs", "match"),
+    [
+        ("shifted", {"kernel": "linear"}, "LinearKernel cannot mask pairs.*use kernel softmax$"),
+        ("window", {"kernel": "lara"}, "LaraKernel cannot ignore padding.*use kernel softmax, lin"),
+        ("dilated", {"kernel": "orthoformer"}, "OrthoformerKernel cannot ignore padding"),
+        ("local", {"kernel": "lara"}, "LaraKernel cannot mask keys that are not queries, as .*'lo"),
+        ("local", {"kernel": "cosformer"}, "use kernel softmax, linear, performer, linformer, ort"),
+        ("causal_time", {"kernel": "performer", "cls": "skip"}, "mask later frames.*cosformer$"),
+        ("causal_time", {}, "'causal_time'.*needs cls='skip', got cls='mean'"),
+        ("causal_joint", {"cls": "global"}, "needs cls='skip', got cls='global'"),
+        ("causal_time", {"cls": "skip", "shifts": ["spatial", "temporal"]}, "no later frames"),
+    ],
+)
+def test_what_a_pattern_cannot_have_is_refused_when_built(
+    case: str, kwargs: dict, match: str
+) -> None:
+    with pytest.raises(ValueError, match=re.compile(match)) as caught:
+        Attention(16, HEADS, ["space", SPECS.get(case, case)], **kwargs)
+    assert "\n" not in str(caught.value)
+
+
+def test_shifts_within_a_frame_suit_causal_patterns() -> None:
+    attn = Attention(64, HEADS, ["causal_time"], cls="skip", shifts=["spatial"]).double()
+    x = torch.randn(1, 3, 3, 3, 64, dtype=torch.float64)
+    other = torch.cat([x[:, :2], torch.randn_like(x[:, 2:])], 1)
+    torch.testing.assert_close(attn(x)[0][:, :2], attn(other)[0][:, :2], atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["performer", "linformer", "orthoformer", "lara"])
+def test_other_kernels_refuse_causal_masks(name: str) -> None:
+    kernel = build_kernel({"type": name, **({"length": 4} if name == "linformer" else {})}, 4)
+    with pytest.raises(ValueError, match=r"takes .*mask.*got Causal\(step=1\)"):
+        kernel(*torch.randn(3, 1, 1, 4, 4), Causal())

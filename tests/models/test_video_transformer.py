@@ -1,0 +1,299 @@
+"""Compositions: those of the papers, random ones, and those that are refused."""
+
+import pytest
+import torch
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from mmvidformer.analysis.complexity import count_macs
+from mmvidformer.layers import KERNELS
+from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
+from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.visualization import rollout
+
+ARCH = dict(embed_dims=16, depth=2, num_heads=4, mlp_ratio=2)
+SIZE = dict(arch=ARCH, clip_len=4, img_size=16)
+TIME = dict(pattern="time", cls="skip", fc=True)
+PRESETS = {
+    "vivit model 2": (
+        ViViT(**SIZE, tubelet=(2, 8, 8), temporal_depth=1),
+        dict(
+            stem=dict(tubelet=(2, 8, 8)),
+            encoders=[dict(frames="pool"), dict(depth=1)],
+            cls="mean",
+            act="gelu_tanh",
+        ),
+    ),
+    "timesformer": (
+        TimeSformer(**SIZE, patch_size=8),
+        dict(
+            stem=dict(tubelet=(1, 8, 8)),
+            block=[TIME, dict(pattern="space")],
+            positions="space_time",
+            cls="mean",
+        ),
+    ),
+    "feature fixation": (
+        FeatureFixationTransformer(**SIZE, patch_size=8),
+        dict(
+            stem=dict(tubelet=(1, 8, 8), stride=(1, 7, 7), padding=(0, 4, 4), norm=True),
+            block=[
+                dict(pattern=pattern, kernel="linear", fixation="qkv_shared", shifts=[shift])
+                for pattern, shift in (
+                    ("time", dict(type="spatial", distance=1)),
+                    ("space", dict(type="temporal", divisor=4)),
+                )
+            ],
+            positions="time",
+            depthwise=True,
+            pool=False,
+        ),
+    ),
+}
+
+
+def perturb(model: nn.Module) -> nn.Module:
+    """Move weights away from zeros, behind which gradients vanish."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.1 * torch.randn_like(parameter)
+    return model
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_can_be_written_out(name: str) -> None:
+    preset, options = PRESETS[name]
+    model = VideoTransformer(**SIZE, **options).eval()
+    model.load_state_dict(perturb(preset).eval().state_dict())
+    clip = torch.randn(2, 3, 4, 16, 16)
+    torch.testing.assert_close(model(clip), preset(clip), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(block=[dict(pattern="tiem")]), "no pattern named 'tiem'; choose from .*time"),
+        (dict(block=[dict(patern="time")]), "no option of a sub-layer named 'patern'; .*pattern"),
+        (dict(encoders=[dict(deph=3)]), "no option of an encoder named 'deph'; .*depth"),
+        (dict(encoders=[]), "encoders must have at least one entry"),
+        (dict(block=[]), "a block needs at least one sub-layer"),
+        (dict(positions="times"), "no positions named 'times'; choose from joint"),
+        (dict(frames="single"), "no value of frames named 'single'; choose from average"),
+        (dict(init="zeros"), "no init named 'zeros'; choose from flax, timm"),
+        (dict(drop_path="row"), "no drop_path named 'row'"),
+        (dict(img_size=4), r"4 x 4 is smaller than a tubelet \(1, 8, 8\)"),
+        (dict(cls="mean", depthwise=True), "depthwise .* cls must be None"),
+        (dict(cls="skip"), "cls of one sub-layer at least must be .* got 'skip'"),
+        (dict(cls="mean", block=[dict(), TIME]), "cls of the last sub-layer .* got 'skip'"),
+        (dict(cls="mean", parallel=True, block=[TIME, dict()]), "cls .* got 'skip'"),
+        (dict(frames="pool", block=[dict(pattern="time")]), "'time' each token sees itself alone"),
+        (
+            dict(encoders=[dict(frames="pool"), dict(block=[dict(pattern="space")])]),
+            "'space' each token sees itself alone, .* differ in t only",
+        ),
+        (dict(attn_drop_rate=0.1, block=[dict(kernel="linear")]), "attention dropout must be 0"),
+        (dict(block=[dict(pattern=["time", "space", "joint"])]), "multiple of the number of pat"),
+    ],
+)
+def test_what_is_wrong_is_named(options: dict, message: str) -> None:
+    with pytest.raises((ValueError, KeyError), match=message) as error:
+        VideoTransformer(**{**SIZE, "stem": dict(tubelet=(1, 8, 8)), **options})
+    assert "\n" not in str(error.value)
+
+
+def test_widths_may_change_between_encoders() -> None:
+    wide = dict(embed_dims=24, num_heads=3, depth=1)
+    model = VideoTransformer(
+        **SIZE, stem=dict(tubelet=(1, 8, 8)), encoders=[dict(frames="pool"), wide]
+    )
+    assert model.embed_dims == 24
+    assert model.encoders[1].proj.weight.shape == (24, 16)
+    assert model(torch.randn(2, 3, 4, 16, 16)).shape == (2, 24)
+
+
+def test_blocks_take_turns() -> None:
+    model = VideoTransformer(
+        **{**SIZE, "arch": {**ARCH, "depth": 3}}, block=[[dict(pattern="time")], [dict()]]
+    )
+    assert [list(block.sublayers) for block in model.encoders[0].blocks] == [
+        ["time"],
+        ["joint"],
+        ["time"],
+    ]
+
+
+def test_fixed_positions_are_sines_of_the_places() -> None:
+    model = VideoTransformer(
+        **SIZE, positions=dict(type="time", fixed=True), stem=dict(tubelet=(1, 8, 8))
+    )
+    positions = model.encoders[0].pos_embed
+    assert not list(positions.parameters())
+    grid, _ = positions(torch.zeros(1, 5, 2, 2, 16, dtype=torch.float64))
+    assert grid[0, 3, 1, 0, 0].item() == pytest.approx(torch.tensor(3.0).sin().item(), abs=1e-6)
+    assert grid[0, 3, 0, 1, 8].item() == pytest.approx(torch.tensor(3.0).cos().item(), abs=1e-6)
+    assert grid[0, 4, 1, 1, 1].item() == pytest.approx(
+        torch.tensor(4 * 10000 ** (-1 / 8)).sin().item(), abs=1e-6
+    )
+    joint = VideoTransformer(**SIZE, positions=dict(type="joint", fixed=True))
+    places = joint.encoders[0].pos_embed(torch.zeros(1, 3, 4, 5, 16))[0].flatten(0, 3)
+    assert len(places.unique(dim=0)) == 60  # each place has another vector
+
+
+KINDS = [
+    *("joint", "space", "time", "width", "height", "local", "strided"),
+    *("causal_time", "causal_joint"),
+    dict(type="window", size=(2, 2, 2)),
+    dict(type="window", size=(2, 2, 2), shift=(1, 1, 1)),
+    dict(type="frames", size=2),
+    dict(type="dilated_time", dilation=2),
+]
+SUBLAYERS = st.fixed_dictionaries(
+    {},
+    optional=dict(
+        pattern=st.sampled_from([*KINDS, ("time", "space"), ("width", "height")]),
+        kernel=st.sampled_from(sorted(KERNELS)),
+        fixation=st.sampled_from(["qkv_shared", "qk"]),
+        shifts=st.sampled_from([("temporal",), ("spatial",), ("spatial", "temporal")]),
+        cls=st.sampled_from(["mean", "global", "skip"]),
+        fc=st.booleans(),
+        zero_init=st.booleans(),
+        shift_last=st.booleans(),
+    ),
+)
+BLOCKS = st.lists(SUBLAYERS, min_size=1, max_size=3)
+ENCODERS = st.fixed_dictionaries(
+    {},
+    optional=dict(
+        frames=st.sampled_from(["together", "pool", "average"]),
+        depth=st.integers(1, 2),
+        embed_dims=st.sampled_from([16, 32]),
+        block=BLOCKS,
+        cls=st.sampled_from([None, "mean", "global"]),
+        parallel=st.booleans(),
+        positions=st.sampled_from(
+            ["none", "space", "time", "space_time", "joint", dict(type="joint", fixed=True)]
+        ),
+        act=st.sampled_from(["gelu", "gelu_tanh"]),
+    ),
+)
+COMPOSITIONS = st.fixed_dictionaries(
+    dict(
+        stem=st.sampled_from(
+            [
+                dict(tubelet=(1, 8, 8)),
+                dict(tubelet=(2, 4, 8)),
+                dict(tubelet=(1, 8, 8), stride=(1, 7, 7), padding=(0, 4, 4), norm=True),
+            ]
+        ),
+        encoders=st.lists(ENCODERS, min_size=1, max_size=2),
+    ),
+    optional=dict(
+        depthwise=st.booleans(),
+        drop_path=st.sampled_from(["clip", "group", "unscaled"]),
+        init=st.sampled_from(["timm", "flax"]),
+    ),
+)
+
+
+def features(model: nn.Module, clip: Tensor) -> Tensor:
+    torch.manual_seed(0)  # of kernels with random features
+    return model(clip)
+
+
+def check_composition(options: dict) -> bool:
+    """Gradients, checkpointing, inference and other sizes; returns whether it was built."""
+    torch.manual_seed(0)
+    try:
+        model = VideoTransformer(arch=ARCH, clip_len=4, img_size=32, **options)
+    except (ValueError, KeyError) as error:
+        assert "\n" not in str(error) and len(str(error)) < 250
+        return False
+    perturb(model).double()
+    clip = torch.randn(2, 3, 4, 32, 32, dtype=torch.float64)
+    model.eval()
+    out = features(model, clip)
+    out.square().sum().backward()
+    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+    without = [name for name, grad in gradients.items() if grad is None or not grad.any()]
+    assert not without
+
+    model.zero_grad()
+    for encoder in model.encoders:
+        encoder.with_cp = True
+    again = features(model, clip)
+    again.square().sum().backward()
+    torch.testing.assert_close(again, out)
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter.grad, gradients[name])
+
+    with torch.no_grad():
+        fast = optimize_for_inference(model)
+        torch.testing.assert_close(features(fast, clip), out)
+        other = features(model, torch.randn(1, 3, 6, 40, 32, dtype=torch.float64))
+    assert other.shape == (1, model.embed_dims) and other.isfinite().all()
+    return True
+
+
+@pytest.mark.parametrize("count", [30, pytest.param(300, marks=pytest.mark.slow)])
+def test_random_compositions_are_built_or_refused(count: int) -> None:
+    built = []
+
+    @settings(
+        max_examples=count,
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(options=COMPOSITIONS)
+    def run(options: dict) -> None:
+        built.append(check_composition(options))
+
+    run()
+    assert len(built) == count
+    assert 0.3 < sum(built) / count < 0.95
+
+
+SAMPLE = {
+    "windows with linear attention over time": dict(
+        block=[
+            dict(pattern=dict(type="window", size=(2, 2, 2), shift=(1, 1, 1))),
+            dict(pattern="time", kernel="linear", fixation="qkv_shared"),
+        ],
+        cls="mean",
+    ),
+    "causal": dict(block=[dict(pattern="causal_time"), dict(pattern="space")], depthwise=True),
+    "two encoders": dict(
+        encoders=[
+            dict(frames="pool", block=[dict(pattern=("width", "height"))], cls="global"),
+            dict(embed_dims=32, block=[dict(pattern="causal_time", kernel="linear")], depth=1),
+        ]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_compositions_compile_and_export(name: str) -> None:
+    torch.manual_seed(0)
+    model = VideoTransformer(**SIZE, stem=dict(tubelet=(1, 8, 8)), **SAMPLE[name])
+    perturb(model).eval()
+    clip = torch.randn(2, 3, 4, 16, 16)
+    with torch.no_grad():
+        out = model(clip)
+        compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+        torch.testing.assert_close(compiled(clip), out)
+        exported = torch.export.export(model, (clip,)).module()
+        torch.testing.assert_close(exported(clip), out)
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_compositions_are_explained_and_counted(name: str) -> None:
+    torch.manual_seed(0)
+    model = VideoTransformer(**SIZE, stem=dict(tubelet=(1, 8, 8)), **SAMPLE[name]).eval()
+    clip = torch.randn(2, 3, 4, 16, 16)
+    shares = rollout(model, clip)
+    total = shares.tokens.sum(dim=(1, 2, 3)) + shares.cls
+    torch.testing.assert_close(total, torch.ones(2), atol=1e-5, rtol=0)
+    tokens, width = 4 * 2 * 2, 16
+    assert count_macs(model, clip[:1]) > tokens * width * 3 * 64  # more than the stem's
