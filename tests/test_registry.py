@@ -20,7 +20,7 @@ BACKBONE = {
     "tubelet": (2, 8, 8),
 }
 ATTENTION = {"dim": 16, "num_heads": 2, "patterns": ["time"]}
-BLOCK = {"dim": 16, "num_heads": 2, "sublayers": [{"patterns": ["time"]}, {"patterns": ["space"]}]}
+BLOCK = {"dim": 16, "num_heads": 2, "sublayers": [{"pattern": "time"}, {"pattern": "space"}]}
 
 
 @pytest.fixture
