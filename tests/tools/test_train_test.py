@@ -4,7 +4,6 @@ import json
 import pickle
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -241,9 +240,8 @@ def test_causal_transformers_are_trained_tested_and_streamed(
     test([path, weights, "--work-dir", str(tmp_path / "test"), "--dump", str(dump)]
          + ["--cfg-options", *options[:6]])  # fmt: skip
     scores = [row["pred_score"] for row in pickle.loads(dump.read_bytes())]
-    (video, *_) = sorted(
-        Path("data").glob(f"motion_{'ph' if kind == 'early' else 'se'}*/test/*1.mp4")
-    )
+    data = "motion_phases" if kind == "early" else "motion_sequences"
+    video = sorted((prediction_data / "data" / data / "test").glob("*.mp4"))[0]
     with Capture(video) as source:
         *_, last = StreamRecognizer(name, weights)(source)
     if kind == "early":  # the streamed video is the one that was tested

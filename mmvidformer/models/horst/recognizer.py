@@ -1,6 +1,7 @@
 """Recurrent recognizer for clips and streams."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from mmaction.models.data_preprocessors import ActionDataPreprocessor
@@ -106,9 +107,7 @@ class RecurrentRecognizer(BaseRecognizer):
         features, lengths = self.extract_feat(inputs, data_samples=data_samples)
         return self.cls_head.predict(features, data_samples, **lengths)
 
-    def stream(
-        self, frames: Tensor, states: Sequence | None = None
-    ) -> tuple[HorstOutput, Sequence]:
+    def stream(self, frames: Tensor, states: Any = None) -> tuple[HorstOutput, Any]:
         """Process one frame of each clip of a batch, with constant memory and time.
 
         Args:
