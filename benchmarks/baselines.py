@@ -27,7 +27,7 @@ from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
 from mmvidformer.analysis.complexity import count_macs
-from mmvidformer.config import clip_shape
+from mmvidformer.config import clip_shape, type_name
 from mmvidformer.convert.huggingface import to_huggingface
 from mmvidformer.convert.timesformer import SPATIAL, to_timesformer
 from mmvidformer.models import TimeSformer, ViViT
@@ -86,9 +86,9 @@ def build_entries(model: Mapping, optimize: bool = True) -> Iterator[Entry]:
     Raises:
         ValueError: If the model is recurrent.
     """
-    if "neck" in model:
+    if type_name(model) == "RecurrentRecognizer":
         raise ValueError(
-            f"{model['neck']['type']} is recurrent; measure it with python -m benchmarks.horst"
+            f"{model['type']} is recurrent; measure it with python -m benchmarks.horst"
         )
     torch.manual_seed(0)
     parts = {part: dict(model[part]) for part in ("backbone", "cls_head")}

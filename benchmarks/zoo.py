@@ -18,7 +18,7 @@ from mmvidformer.config import clip_shape, frame_shape, is_recurrent
 # order).
 STEPS = 8
 
-# Name: prefix of the configs, paper, its title, page.
+# Name: prefix of the configs, paper and its title (or None), page.
 FAMILIES = {
     "ViViT": (
         "vivit_",
@@ -44,6 +44,7 @@ FAMILIES = {
         "Higher Order Recurrent Space-Time Transformer for Video Action Prediction",
         "horst.md",
     ),
+    "Causal transformer": ("causal_transformer_", None, None, "compose.md"),
 }
 
 INTRO = """\
@@ -64,8 +65,8 @@ No trained weights are published with this package; those of the official projec
 - **M params, G MACs** are counted for one view, with the classifier: matmuls, convolutions and
   attention. In parentheses: the paper's numbers (it writes FLOPs), or for the MACs of TimeSformer
   those of its official code.
-- **T x H x W** is the size of one view. For HORST, which is recurrent, MACs are those of the first
-  T frames with the frozen backbone.
+- **T x H x W** is the size of one view. For HORST and causal transformers, which run frame by
+  frame, MACs are those of the first T frames with the frozen backbone.
 - **Views** are the clips x crops of the test pipeline; **fusion** averages their logits (`score`)
   or probabilities (`prob`).
 """
@@ -166,7 +167,11 @@ def metafile(entries: list[Entry], counts: Mapping[str, Mapping[str, object]]) -
         counts: Results of ``metadata`` by name.
     """
     collections = [
-        {"Name": family, "Paper": {"URL": url, "Title": title}, "README": f"docs/{page}"}
+        {
+            "Name": family,
+            **({"Paper": {"URL": url, "Title": title}} if url else {}),
+            "README": f"docs/{page}",
+        }
         for family, (_, url, title, page) in FAMILIES.items()
     ]
     models = [
@@ -194,7 +199,8 @@ def page(entries: list[Entry], meta: Mapping, measured: list[str]) -> str:
     for family, (_, url, title, about) in FAMILIES.items():
         rows = [_row(e, counts[e.name]) for e in entries if e.family == family]
         parts.append(
-            f"## {family}\n\n[{title}]({url}); [documentation]({about}).\n\n"
+            f"## {family}\n\n{f'[{title}]({url})' if url else 'No paper'}; "
+            f"[documentation]({about}).\n\n"
             "| config | description | published | M params | G MACs "
             "| T x H x W | views, fusion |\n|---|---|---|---|---|---|---|\n"
             + "\n".join(rows)

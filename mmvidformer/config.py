@@ -110,8 +110,8 @@ def pipelines(dataset: dict) -> Iterator[list[dict]]:
 
 
 def is_recurrent(cfg: Config) -> bool:
-    """Whether the model processes one frame after the other, as HORST does in its neck."""
-    return "neck" in cfg.model
+    """Whether the model processes one frame after the other, as HORST does."""
+    return type_name(cfg.model) == "RecurrentRecognizer"
 
 
 def clip_shape(cfg: Config) -> tuple[int, int, int, int]:

@@ -18,10 +18,13 @@ from mmvidformer import get_config, list_configs
 from mmvidformer.compat.config_names import config_folder
 from mmvidformer.registry import DATASETS, METRICS, MODELS
 
-# Recognisers of views of a video. feature_fixation_image has a test of its own, in
-# tests/tools/test_image_pretraining; HORST, with other pipelines and heads, in test_configs_horst.
+# Recognizers of views of a video. feature_fixation_image has a test of its own, in
+# tests/tools/test_image_pretraining; recurrent models, with other pipelines and heads, in
+# test_configs_recurrent.
 NAMES = [
-    name for name in list_configs() if not name.endswith("_image") and not name.startswith("horst_")
+    name
+    for name in list_configs()
+    if not name.endswith("_image") and not name.startswith(("horst_", "causal_"))
 ]
 SIDE, FRAMES = 32, 4
 

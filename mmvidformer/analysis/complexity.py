@@ -48,7 +48,7 @@ def count(cfg: Config, shape: tuple[int, int, int, int] | None = None) -> Comple
     """
     recurrent = is_recurrent(cfg)
     if recurrent and shape is None:
-        raise ValueError(f"{cfg.model.neck.type} is recurrent and has no view of one size to count")
+        raise ValueError(f"{cfg.model.type} is recurrent and has no view of one size to count")
     with config_scope(cfg), torch.device("meta"):
         shape = shape or clip_shape(cfg)
         if recurrent:
@@ -126,7 +126,7 @@ def estimate(cfg: Config, with_cp: bool, batch: int = 1, precision: str = "fp32"
         ValueError: If the model is recurrent.
     """
     if is_recurrent(cfg):
-        raise ValueError(f"{cfg.model.neck.type} is recurrent and has no clips of one size")
+        raise ValueError(f"{cfg.model.type} is recurrent and has no clips of one size")
     # On the meta device, as initialization needs values, which fake tensors do not have.
     with config_scope(cfg), torch.device("meta"):
         backbone = MODELS.build({**cfg.model.backbone, "with_cp": with_cp})

@@ -14,7 +14,7 @@ from mmvidformer.apis.recognizer import anticipates, load_named
 
 
 class StreamRecognizer:
-    """A trained recurrent model (HORST) that takes the frames of a stream one by one.
+    """A trained recurrent model (HORST or a causal transformer) that takes frames one by one.
 
     A model of early recognition predicts the class of the video so far, a model of anticipation
     the action, verb and noun that come next.
@@ -39,7 +39,7 @@ class StreamRecognizer:
     ) -> None:
         cfg, self.names, self.model = load_named(config, checkpoint, device, names)
         if not hasattr(self.model, "stream"):
-            raise ValueError(f"a stream needs a recurrent model (horst_*), got {cfg.model.type}")
+            raise ValueError(f"a stream needs a RecurrentRecognizer, got {cfg.model.type}")
         self.pipeline = FramePipeline(cfg)
         self._ahead: list[int] = []  # steps, for the classifier that names them
         if cfg.model.cls_head.get("classifier") == "unrolling":
@@ -52,8 +52,8 @@ class StreamRecognizer:
     ) -> Iterator[StreamFrame]:
         """Predict after each frame.
 
-        The model remembers its state, whose size does not grow. A prediction equals that of the
-        clip of all frames since the start.
+        The model remembers its state, whose size does not grow (in a causal transformer, if its
+        past is bounded). A prediction equals that of the clip of all frames since the start.
 
         Args:
             source: A video file or camera, or frames, which are consumed one by one.

@@ -103,7 +103,7 @@ class StreamGraph(_Graph):
         ahead: int | None = None,
     ) -> None:
         super().__init__(model, size, pixels)
-        self.neck = model.neck
+        self.neck = getattr(model, "neck", None)
         if not isinstance(self.neck, Horst):
             raise ValueError(f"a stream needs Horst as its neck, got {type(self.neck).__name__}")
         ahead = ahead or getattr(self.head, "logged_time", None)
@@ -175,8 +175,8 @@ def make_graph(
     pixels: str | None = None,
     ahead: int | None = None,
 ) -> ClipGraph | StreamGraph:
-    """Make the graph of a recognizer: a ``StreamGraph`` if it has a neck, else a ``ClipGraph``."""
+    """Make the graph of a recognizer: a ``StreamGraph`` if it is recurrent, or a ``ClipGraph``."""
     model = model.eval()
-    if getattr(model, "with_neck", False):
+    if hasattr(model, "stream"):
         return StreamGraph(model, size, pixels, ahead).eval()
     return ClipGraph(model, size, pixels).eval()

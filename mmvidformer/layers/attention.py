@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from mmvidformer.layers.fixation import Fixation
 from mmvidformer.layers.kernels import KERNELS, build_kernel
-from mmvidformer.layers.masks import MASK_KINDS
+from mmvidformer.layers.masks import MASK_KINDS, Causal
 from mmvidformer.layers.patterns import Grid, Pattern, get_pattern, grid_size
 from mmvidformer.layers.shift import build_shift
+from mmvidformer.layers.stream import StreamState
 
 ClsPolicy = Literal["mean", "global", "skip"]
 QKV = tuple[Tensor, ...]  # queries, keys and values
@@ -46,6 +47,9 @@ class Attention(nn.Module):
         shift_last: Whether to shift after the gates instead of before.
         attn_drop: Dropout rate of the attention weights.
         proj_drop: Dropout rate of the output.
+
+    Attributes:
+        obstacles: What keeps the attention from running frame by frame, and what to use instead.
 
     Raises:
         ValueError: If ``num_heads`` does not divide ``dim``, if the number of patterns does not
@@ -84,7 +88,9 @@ class Attention(nn.Module):
         head_dim = dim // num_heads
         self.kernel = build_kernel(kernel, head_dim=head_dim, dropout=attn_drop)
         moves = {f"shift{i}": build_shift(shift, dim) for i, shift in enumerate(shifts)}
-        reads_later = any(m.offset[0] > 0 for shift in moves.values() for m in shift.moves)
+        frames = [move.offset[0] for shift in moves.values() for move in shift.moves]
+        reads_later = any(offset > 0 for offset in frames)
+        self.obstacles: list[str] = []
         for pattern, row in zip(self.patterns, patterns, strict=True):
             _check_masks(row, pattern.masks, self.kernel)
             own_keys = pattern.own_keys and cls != "global"
@@ -99,6 +105,15 @@ class Attention(nn.Module):
                     f"pattern {row!r} is causal and needs {wanted}, got cls={cls!r} and "
                     f"shifts={list(shifts)}"
                 )
+            if not pattern.causal:
+                use = "use causal_time, causal_joint or a pattern within frames"
+                self.obstacles.append(f"pattern {row!r} sees later frames; {use}")
+            if "causal" in pattern.masks and not hasattr(self.kernel, "resume"):
+                able = " or ".join(name for name, k in KERNELS.items() if hasattr(k, "resume"))
+                kind = type(self.kernel).__name__
+                self.obstacles.append(f"{kind} depends on the clip's length; use kernel {able}")
+        if any(frames):
+            self.obstacles.append(f"shifts {list(shifts)} read other frames; use spatial shifts")
         features = self.kernel.feature_map
         gates: dict[str, nn.Module]
         gates = {"features": features} if isinstance(features, nn.Module) else {}
@@ -118,6 +133,7 @@ class Attention(nn.Module):
         cls: Tensor | None = None,
         keep: Tensor | None = None,
         cls_only: bool = False,
+        state: StreamState | None = None,
     ) -> tuple[Tensor | None, Tensor | None]:
         """Attend.
 
@@ -127,6 +143,7 @@ class Attention(nn.Module):
             keep: Stochastic-depth factors, (B, G) or (B, 1) (``layers.drop``).
             cls_only: Whether to compute only the update of the class token. This needs a kernel
                 that treats each query on its own (softmax, linear).
+            state: State of a stream that the grid is a part of.
 
         Returns:
             Updates of the grid and the class token, in their shapes. The former is None with
@@ -136,7 +153,7 @@ class Attention(nn.Module):
             if cls is None or self.cls == "skip":
                 return None, None
             return None, self._merge_copies(self._mix_cls(grid, cls), keep)
-        out, copies = self.mix(*self.project(grid, cls))
+        out, copies = self.mix(*self.project(grid, cls), state)
         out = self.proj_drop(self.proj(out))
         if keep is not None:
             out = out * self.patterns[0].spread(keep, grid_size(grid))
@@ -157,12 +174,15 @@ class Attention(nn.Module):
             return self._project(grid), None
         return self._project(grid), self._project(cls, is_grid=False)
 
-    def mix(self, qkv: QKV, cls_qkv: QKV | None) -> tuple[Tensor, list[Tensor] | None]:
+    def mix(
+        self, qkv: QKV, cls_qkv: QKV | None, state: StreamState | None = None
+    ) -> tuple[Tensor, list[Tensor] | None]:
         """Exchange values between tokens; linear in the values for given queries and keys.
 
         Args:
             qkv: Queries, keys and values of the grid, as ``project`` returns them.
             cls_qkv: Queries, keys and values of the class token, or None.
+            state: State of a stream that the grid is a part of.
 
         Returns:
             Grid (B, T, H, W, D), and the copies of the class token for each pattern,
@@ -173,7 +193,7 @@ class Attention(nn.Module):
         if cls_qkv is not None:
             cls_parts = self._split(cls_qkv)
         for pattern, part, cls_part in zip(self.patterns, self._split(qkv), cls_parts, strict=True):
-            out, cls_out = self._attend(pattern, part, cls_part)
+            out, cls_out = self._attend(pattern, part, cls_part, state)
             outs.append(pattern.ungroup(out, size).flatten(4))
             if cls_out is not None:
                 copies.append(cls_out)
@@ -202,13 +222,16 @@ class Attention(nn.Module):
         return [self._attend_cls(*part) for part in zip(self.patterns, *parts, strict=True)]
 
     def _attend(
-        self, pattern: Pattern, qkv: QKV, cls_qkv: QKV | None
+        self, pattern: Pattern, qkv: QKV, cls_qkv: QKV | None, state: StreamState | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """Attend under one pattern; (B, T, H, W, n, d) each, class token (B, 1, n, d) each."""
         q, k, v = qkv
         queries = pattern.group(q)  # (B*G, n, S, d)
         if cls_qkv is None:
-            return self.kernel(queries, pattern.keys(k), pattern.keys(v), pattern.mask(k)), None
+            inputs = queries, pattern.keys(k), pattern.keys(v), pattern.mask(k)
+            if state is not None and isinstance(inputs[-1], Causal):
+                return state.resume(self.kernel, *inputs), None
+            return self.kernel(*inputs), None
         q_cls, keys, values, mask = _with_cls(pattern, (k, v), cls_qkv)
         if self.cls == "global":
             out = self.kernel(queries, keys, values, mask)

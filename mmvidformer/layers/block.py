@@ -9,6 +9,7 @@ from mmvidformer.layers.attention import Attention, ClsPolicy
 from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.mlp import Mlp
 from mmvidformer.layers.patterns import grid_size
+from mmvidformer.layers.stream import StreamState
 
 
 @dataclass(frozen=True)
@@ -102,12 +103,13 @@ class AttentionSubLayer(nn.Module):
         cls: Tensor | None = None,
         clip_rows: int = 1,
         cls_only: bool = False,
+        state: StreamState | None = None,
     ) -> tuple[Tensor | None, Tensor | None]:
         """Return the updates of grid and class token; see ``Attention.forward``."""
         groups = self.attn.num_groups(grid_size(grid))
         keep = self.drop_path(grid, groups=groups, clip_rows=clip_rows)
         cls = None if cls is None or self.attn.cls == "skip" else self.norm(cls)
-        update, cls_update = self.attn(self.norm(grid), cls, keep, cls_only)
+        update, cls_update = self.attn(self.norm(grid), cls, keep, cls_only, state)
         update = None if update is None else self.fc(update)
         return update, None if cls_update is None else self.fc(cls_update)
 
@@ -181,6 +183,7 @@ class TransformerBlock(nn.Module):
         cls: Tensor | None = None,
         clip_rows: int = 1,
         cls_only: bool = False,
+        state: StreamState | None = None,
     ) -> tuple[Tensor | None, Tensor | None]:
         """Apply the block.
 
@@ -190,6 +193,7 @@ class TransformerBlock(nn.Module):
             clip_rows: Number of batch rows that share a stochastic-depth draw (see ``DropPath``).
             cls_only: Whether to compute only what the class token needs (see
                 ``Attention.forward``).
+            state: State of a stream that the grid is a part of.
 
         Returns:
             Grid (None with ``cls_only``) and class token, in their shapes.
@@ -199,7 +203,7 @@ class TransformerBlock(nn.Module):
         for name, sublayer in self.sublayers.items():
             tokens = source if self.parallel else (grid, cls)
             alone = cls_only and (self.parallel or name == last)
-            update, cls_update = sublayer(*tokens, clip_rows, alone)
+            update, cls_update = sublayer(*tokens, clip_rows, alone, state)
             grid = grid if update is None else grid + update
             cls = cls if cls_update is None else cls + cls_update
         keep = self.drop_path(grid, clip_rows=clip_rows)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from mmvidformer.layers.patterns import Grid, grid_size
 from mmvidformer.layers.resize import resize_positions
+from mmvidformer.layers.stream import StreamState
 
 logger = logging.getLogger("mmvidformer")
 
@@ -46,6 +47,13 @@ class TubeletEmbedding(nn.Module):
         self.stride = self.tubelet if stride is None else _triple(stride)
         self.proj = nn.Conv3d(in_channels, dim, self.tubelet, self.stride, self.padding)
         self.norm = nn.LayerNorm(dim) if norm else nn.Identity()
+
+    @property
+    def obstacles(self) -> list[str]:
+        """What keeps the embedding from running frame by frame, and what to use instead."""
+        if self.stride[0] == self.tubelet[0] and not self.padding[0]:
+            return []
+        return ["tubelets overlap in time; use a stride of as many frames, without padding"]
 
     def grid(self, size: Sequence[int]) -> Grid:
         """Return the grid (T, H, W) of the tokens of a clip (T', H', W')."""
@@ -132,15 +140,40 @@ class PositionEmbedding(nn.Module):
                 self.register_parameter(name, table)
         self.cls = nn.Parameter(torch.zeros(1, 1, dim)) if cls else None
 
-    def forward(self, grid: Tensor, cls: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        """Add positions to grid (B, T, H, W, D) and class token (B, 1, D)."""
-        size = grid_size(grid)
+    def forward(
+        self,
+        grid: Tensor,
+        cls: Tensor | None = None,
+        causal: bool = False,
+        state: StreamState | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Add positions to grid (B, T, H, W, D) and class token (B, 1, D).
+
+        Args:
+            grid: Grid.
+            cls: Class token, or None.
+            causal: Whether a clip that is shorter than a learned time table takes its first rows,
+                so that no position depends on the number of later frames.
+            state: State of a stream that the grid is a part of.
+
+        Raises:
+            ValueError: If a stream is longer than a learned time table.
+        """
         for name in self.tables:
-            wanted = _table_size(name, size)
+            start = state.steps if state is not None and "t" in name else 0
+            wanted = _table_size(name, grid_size(grid))
             if self.fixed:
-                grid = grid + sine_positions(name, wanted, grid)
-            else:
-                grid = grid + resize_positions(getattr(self, name), wanted, self.rule)
+                grid = grid + sine_positions(name, wanted, grid, start)
+                continue
+            table, stop = getattr(self, name), start + wanted[0]
+            if state is not None and stop > table.shape[1]:
+                raise ValueError(
+                    f"the learned position table {name!r} ends after {table.shape[1]} steps of a "
+                    "stream; increase clip_len, or use positions 'none', 'space' or fixed=True"
+                )
+            if causal:
+                wanted = (max(table.shape[1], stop), *wanted[1:])
+            grid = grid + resize_positions(table, wanted, self.rule)[:, start:stop]
         if cls is not None and self.cls is not None:
             cls = cls + self.cls
         return grid, cls
@@ -164,13 +197,14 @@ class PositionEmbedding(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
-def sine_positions(axes: str, size: Grid, like: Tensor) -> Tensor:
+def sine_positions(axes: str, size: Grid, like: Tensor, start: int = 0) -> Tensor:
     """Sines and cosines of the places on the axes of a grid.
 
     Args:
         axes: Axes, of the letters t, h, w.
         size: Grid (T, H, W).
         like: Tokens (..., D); set the width, device and type.
+        start: Place of the first frame.
 
     Returns:
         Table (1, T, H, W, D). Channels that are left over, because D is not a multiple of twice the
@@ -181,7 +215,8 @@ def sine_positions(axes: str, size: Grid, like: Tensor) -> Tensor:
     parts = []
     for axis, count in zip("thw", size, strict=True):
         if axis in axes:
-            angles = torch.arange(count, device=like.device)[:, None] * rates
+            places = torch.arange(count, device=like.device) + (start if axis == "t" else 0)
+            angles = places[:, None] * rates
             shape = [count if other == axis else 1 for other in "thw"]
             waves = torch.cat([angles.sin(), angles.cos()], dim=-1)
             parts.append(waves.reshape(*shape, -1).expand(*size, -1))

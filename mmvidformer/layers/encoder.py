@@ -1,14 +1,16 @@
 """Transformer encoder: class token, positions, blocks and final norm."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.block import SubLayer, TransformerBlock
 from mmvidformer.layers.embed import PositionEmbedding
 from mmvidformer.layers.patterns import Grid
+from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
 
 Tokens = tuple[Tensor | None, Tensor | None]  # grid and class token
@@ -21,6 +23,7 @@ class Encoder(nn.Module):
         passes_grid: Whether the grid is read by others; otherwise ``cls_only`` may be set.
         cls_only: Whether to return None for the grid and to compute only what the class token needs
             in the last block. ``models.inference`` sets it if nothing reads the grid.
+        obstacles: What keeps the encoder from running frame by frame, and what to use instead.
 
     Args:
         dim: Token width D.
@@ -76,41 +79,57 @@ class Encoder(nn.Module):
             for i, rate in enumerate(rates)
         )
         self.norm = nn.LayerNorm(dim, eps=1e-6)
+        self.obstacles = list(self._find_obstacles())
 
-    def forward(self, grid: Tensor) -> Tokens:
+    def forward(self, grid: Tensor, state: StreamState | None = None) -> Tokens:
         """Encode and normalize.
 
         Args:
             grid: Tokens (B, T, H, W, D').
+            state: State of a stream that the grid is a part of.
 
         Returns:
             Normalized grid (None with ``cls_only``) and class token (B, 1, D) or None. The grid is
             (B, T, H, W, D); of single frames it is (B, T, 1, 1, D) if they are pooled, and
             (B, 1, H, W, D) if they are averaged.
         """
-        return self.encode(self, self.proj(grid))
+        return self.encode(self, self.proj(grid), state)
 
-    def run_blocks(self, grid: Tensor, clip_rows: int = 1) -> Tokens:
+    def run_blocks(
+        self, grid: Tensor, clip_rows: int = 1, state: StreamState | None = None
+    ) -> Tokens:
         """Encode without the final norm.
 
         Args:
             grid: Tokens (B, T, H, W, D).
             clip_rows: Number of batch rows that share a stochastic-depth draw (see ``DropPath``).
+            state: State of a stream that the grid is a part of.
 
         Returns:
             Grid and class token, in the shapes of ``forward``.
         """
         cls = None if self.cls_token is None else self.cls_token.expand(grid.shape[0], -1, -1)
-        grid, cls = self.pos_embed(grid, cls)
+        grid, cls = self.pos_embed(grid, cls, not self.obstacles, state)
         grid = self.pos_drop(grid)
         cls = None if cls is None else self.pos_drop(cls)
         for i, block in enumerate(self.blocks, start=1):
             cls_only = self.cls_only and i == len(self.blocks)
-            if self.with_cp and torch.is_grad_enabled():
+            if self.with_cp and torch.is_grad_enabled() and state is None:
                 grid, cls = checkpoint(block, grid, cls, clip_rows, cls_only, use_reentrant=False)
             else:
-                grid, cls = block(grid, cls, clip_rows, cls_only)
+                grid, cls = block(grid, cls, clip_rows, cls_only, state)
         return grid, cls
+
+    def _find_obstacles(self) -> Iterator[str]:
+        if self.frames == "average":
+            yield "frames='average' is a mean over time; use frames='pool'"
+        if self.frames != "together":  # no token sees another frame
+            return
+        if self.cls_token is not None:
+            yield "the class token sees all frames; use cls=None"
+        for name, part in self.named_modules():
+            if isinstance(part, Attention):
+                yield from (f"{name.removesuffix('.attn')}: {text}" for text in part.obstacles)
 
     def normalize(self, tokens: Tokens) -> Tokens:
         """Apply the final norm to grid and class token."""
@@ -126,18 +145,18 @@ def pool_tokens(grid: Tensor | None, cls: Tensor | None) -> Tensor:
     return grid.mean(dim=(1, 2, 3))
 
 
-def _together(encoder: Encoder, grid: Tensor) -> Tokens:
-    return encoder.normalize(encoder.run_blocks(grid))
+def _together(encoder: Encoder, grid: Tensor, state: StreamState | None) -> Tokens:
+    return encoder.normalize(encoder.run_blocks(grid, state=state))
 
 
-def _pool_frames(encoder: Encoder, grid: Tensor) -> Tokens:
+def _pool_frames(encoder: Encoder, grid: Tensor, state: StreamState | None) -> Tokens:
     batch, frames = grid.shape[:2]
     tokens = encoder.run_blocks(grid.flatten(0, 1)[:, None], clip_rows=frames)
     pooled = pool_tokens(*encoder.normalize(tokens))
     return pooled.reshape(batch, frames, 1, 1, -1), None
 
 
-def _average_frames(encoder: Encoder, grid: Tensor) -> Tokens:
+def _average_frames(encoder: Encoder, grid: Tensor, state: StreamState | None) -> Tokens:
     frames = grid.shape[:2]
     tokens = encoder.run_blocks(grid.flatten(0, 1)[:, None])
     out, cls = (None if x is None else x.unflatten(0, frames).mean(1) for x in tokens)
@@ -145,7 +164,7 @@ def _average_frames(encoder: Encoder, grid: Tensor) -> Tokens:
 
 
 # What an encoder does with the frames, and the grid (T, H, W) that it returns.
-FRAMES: dict[str, tuple[Callable[[Encoder, Tensor], Tokens], Callable[[Grid], Grid]]] = {
+FRAMES: dict[str, tuple[Callable[..., Tokens], Callable[[Grid], Grid]]] = {
     "together": (_together, lambda grid: grid),
     "pool": (_pool_frames, lambda grid: (grid[0], 1, 1)),
     "average": (_average_frames, lambda grid: (1, *grid[1:])),

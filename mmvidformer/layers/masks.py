@@ -1,8 +1,10 @@
 """Masks of attention: their kinds, and the causal mask, which needs no tensor."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import torch
 from torch import Tensor
 
 # What patterns ask of kernels. Each kernel lists in ``masks`` what it supports.
@@ -11,18 +13,43 @@ MASK_KINDS = {
     "padding": "ignore padding in a group",
     "pairs": "mask pairs of a query and a key",
     "causal": "mask later frames",
+    "past": "mask frames of the distant past",
 }
 
 
 @dataclass(frozen=True)
 class Causal:
-    """A token attends to its own step and to earlier ones. Queries and keys are the same tokens.
+    """A token attends to its own frame and to earlier ones. The queries are the last of the keys.
 
     Args:
-        step: Number of consecutive tokens of a step, such as those of a frame.
+        step: Number of consecutive tokens of a frame.
+        past: Number of frames that a token sees, its own included; None for all.
     """
 
     step: int = 1
+    past: int | None = None
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Kinds of masks that a kernel must support."""
+        return frozenset({"causal"} if self.past is None else {"causal", "past"})
+
+    def blocks(self, queries: int, keys: int) -> Iterator[tuple[slice, slice]]:
+        """Split S queries into runs of at most ``past`` frames, each with the keys that it sees."""
+        size = keys if self.past is None else self.past * self.step
+        before = keys - queries
+        for start in range(0, queries, size):
+            stop = min(start + size, queries)
+            first = max(before + start + self.step - size, 0)
+            yield slice(start, stop), slice(first, before + stop)
+
+    def pairs(self, queries: int, keys: int, device: torch.device) -> Tensor | None:
+        """Return which keys each query sees, (S, S'), or None if all queries see all keys."""
+        if queries == self.step and (self.past is None or keys <= self.past * self.step):
+            return None
+        frames = torch.arange(keys, device=device) // self.step
+        ago = frames[keys - queries :, None] - frames
+        return ago >= 0 if self.past is None else (ago >= 0) & (ago < self.past)
 
 
 Mask: TypeAlias = Tensor | Causal | None

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from mmvidformer.convert.image_vit import init_from_image
 from mmvidformer.layers import INITS, Encoder, TubeletEmbedding, pool_tokens
+from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
 from mmvidformer.models.compose import (
     ANY,
@@ -83,6 +84,7 @@ class VideoTransformer(nn.Module):
         embed_dims: Width D of the features.
         embed: Tubelet embedding.
         encoders: The encoders.
+        obstacles: What keeps the model from running frame by frame, and what to use instead.
         temporal_init: Default of ``temporal`` in ``init_from``.
 
     Raises:
@@ -145,14 +147,18 @@ class VideoTransformer(nn.Module):
             )
         rules = look_up(DROP_PATHS, drop_path, "drop_path")
         width, axes = rows[0]["embed_dims"], ANY
+        self.obstacles = [f"embed: {text}" for text in self.embed.obstacles]
         built: list[Encoder] = []
         for row in rows:
             encoder = build_encoder(row, width, grid, axes, rules, with_cp)
             encoder.passes_grid = len(built) + 1 < len(rows) and row["frames"] != "pool"
             if row["cls"] is not None:
                 check_cls(encoder)
+            self.obstacles += [f"encoders.{len(built)}: {text}" for text in encoder.obstacles]
             built.append(encoder)
             width, grid, axes = row["embed_dims"], encoder.out_grid(grid), encoder.out_grid(axes)
+        if pool:
+            self.obstacles.append("the output is a mean over time; use pool=False")
         self.encoders = nn.ModuleList(built)
         self.apply(look_up(INITS, init, "init"))
 
@@ -184,6 +190,40 @@ class VideoTransformer(nn.Module):
         """Map normalized pixels (B, 3, T', H', W') to features (B, D), or tokens if not pooled."""
         grid, cls = self.forward_features(clip)
         return pool_tokens(grid, cls) if self.pool else grid
+
+    def check_causal(self) -> None:
+        """Raise a ValueError that names the first of ``obstacles``, if there are any."""
+        if self.obstacles:
+            name = type(self).__name__
+            raise ValueError(f"{name} cannot run frame by frame: {self.obstacles[0]}")
+
+    def step(self, frames: Tensor, state: StreamState | None = None) -> tuple[Tensor, StreamState]:
+        """Process the next frames of a stream; returns what ``forward`` returns for the clip.
+
+        Args:
+            frames: Normalized pixels (B, 3, T', H', W') of one tubelet or several.
+            state: State after the previous frames. Default: none yet.
+
+        Returns:
+            Tokens (B, T, H, W, D), and the new state.
+
+        Raises:
+            ValueError: As ``check_causal``, and if the frames do not fill tubelets or do not have
+                the size of the previous ones.
+        """
+        if state is None:
+            self.check_causal()
+        tubelet, size = self.embed.tubelet[0], (*frames.shape[:2], *frames.shape[3:])
+        if state is not None and size != state.size:
+            raise ValueError(f"frames of this stream must be (B, C, H, W) {state.size}, got {size}")
+        if frames.shape[2] % tubelet:
+            raise ValueError(f"a step takes a multiple of {tubelet} frames, got {frames.shape[2]}")
+        state = StreamState(state)
+        tokens = self.embed(frames)
+        for encoder in self.encoders:
+            tokens, _ = encoder(tokens, state)
+        state.size, state.steps = size, state.steps + tokens.shape[1]
+        return tokens, state
 
 
 def height_and_width(img_size: int | tuple[int, int]) -> tuple[int, int]:

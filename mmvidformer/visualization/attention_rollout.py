@@ -133,7 +133,9 @@ def _made_linear(backbone: nn.Module, seen: dict, mass: Tensor) -> Iterator[None
             vars(module).pop("forward", None)
 
 
-def _no_positions(grid: Tensor, cls: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+def _no_positions(
+    grid: Tensor, cls: Tensor | None = None, *rest: object
+) -> tuple[Tensor, Tensor | None]:
     # An encoder's class token enters here, with a mass of one like each token.
     return grid, None if cls is None else torch.ones_like(cls[..., :1])
 
@@ -144,8 +146,7 @@ def _exchange(
     weight: float,
     grid: Tensor,
     cls: Tensor | None = None,
-    clip_rows: int = 1,
-    cls_only: bool = False,
+    *rest: object,
 ) -> tuple[Tensor, Tensor | None]:
     """Updates of a sub-layer: ``weight * (A - I)`` on mass (B, T, H, W, 1) and (B, 1, 1)."""
 

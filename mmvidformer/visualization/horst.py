@@ -46,6 +46,8 @@ def watch_states(neck: nn.Module, layer: int = -1) -> Iterator[deque[StateWeight
             states and places.
     """
     layers = getattr(neck, "layers", [])
+    if not layers:
+        raise ValueError("the model has no HORST layers to look at")
     if not -len(layers) <= layer < len(layers):
         raise ValueError(f"layer must be an index of the neck's {len(layers)} layers, got {layer}")
     attend = getattr(layers[layer], "attend", layers[layer])
@@ -118,7 +120,7 @@ def look_back(
 
     See ``StreamRecognizer`` for ``source`` and ``restart``, ``watch_states`` for ``layer``.
     """
-    neck = recognizer.model.neck
+    neck = getattr(recognizer.model, "neck", None)
     with watch_states(neck, layer) as latest:
         order = neck.layers[layer].order
         past: deque[StreamFrame] = deque(maxlen=order)

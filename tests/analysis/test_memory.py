@@ -62,6 +62,6 @@ def test_a_checkpointed_block_keeps_its_input_and_its_gradients() -> None:
 
 
 def test_recurrent_models_are_refused() -> None:
-    cfg = Config(dict(model=dict(neck=dict(type="mmvidformer.Horst"))))
-    with pytest.raises(ValueError, match="mmvidformer.Horst is recurrent"):
+    cfg = Config(dict(model=dict(type="mmvidformer.RecurrentRecognizer")))
+    with pytest.raises(ValueError, match="RecurrentRecognizer is recurrent"):
         estimate(cfg, False)

@@ -9,6 +9,7 @@ from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import DefaultScope
 
+from mmvidformer import get_config
 from mmvidformer.apis import Capture, FramePipeline, StreamFrame, StreamRecognizer
 from mmvidformer.registry import DATASETS
 
@@ -97,6 +98,38 @@ def test_anticipation(small: Callable, load: Callable, options: dict) -> None:
     )
 
 
+@pytest.mark.parametrize("classifier", [None, "linear", "unrolling"])
+def test_causal_transformer(
+    load: Callable, prediction_data: Path, monkeypatch: pytest.MonkeyPatch, classifier: str | None
+) -> None:
+    """The shipped configs; the clips of early recognition are longer than the past of 8 frames."""
+    monkeypatch.chdir(prediction_data)
+    kind = "anticipation" if classifier else "early"
+    cfg = get_config(f"causal_transformer_{kind}_motion")
+    if classifier:
+        cfg.model.cls_head.classifier = classifier
+    else:
+        cfg.test_dataloader.dataset.pipeline[1].frame_interval = 1
+    recognizer = load(cfg)
+    item = dataset(cfg)[1]
+    clip = item["inputs"]
+    with torch.no_grad():
+        expected = recognizer.model.test_step(pseudo_collate([item]))[0].pred_score
+    frames = (StreamFrame(i, i / 4, clip[:, :, i : i + 1]) for i in range(clip.shape[2]))
+    found = list(recognizer(frames))
+    assert len(found) == clip.shape[2] >= 12
+    if classifier is None:
+        (last,) = found[-1].predictions
+        shares = torch.from_numpy(last.probabilities["class"])
+        torch.testing.assert_close(shares, expected.softmax(0), atol=1e-5, rtol=0)
+        return
+    for t, step in enumerate(found[6:]):
+        prediction = step.predictions[t if classifier == "unrolling" else 0]
+        for task, scores in prediction.scores.items():
+            wanted = expected[task][t]
+            torch.testing.assert_close(torch.from_numpy(scores), wanted, atol=1e-5, rtol=0)
+
+
 def test_restart_forgets(small: Callable, load: Callable) -> None:
     recognizer = load(small("horst_early_motion"))
     torch.manual_seed(0)
@@ -161,7 +194,7 @@ def test_pipelines_that_do_not_fit_are_reported(small: Callable, gray_video: Cal
 
 
 def test_models_that_do_not_fit_are_reported(small: Callable, load: Callable, cfg: Config) -> None:
-    with pytest.raises(ValueError, match="needs a recurrent model.* got Recognizer3D"):
+    with pytest.raises(ValueError, match="needs a RecurrentRecognizer, got Recognizer3D"):
         load(cfg)
     cfg = small("horst_anticipation_motion", **UNROLL)
     cfg.test_dataloader = small("horst_early_motion").test_dataloader

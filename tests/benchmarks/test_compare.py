@@ -130,8 +130,8 @@ def test_peak_is_measured_in_another_process() -> None:
 
 
 def test_recurrent_models_are_refused() -> None:
-    with pytest.raises(ValueError, match="Horst is recurrent; .*benchmarks.horst"):
-        next(build_entries({"neck": {"type": "Horst"}}))
+    with pytest.raises(ValueError, match="RecurrentRecognizer is recurrent; .*benchmarks.horst"):
+        next(build_entries({"type": "mmvidformer.RecurrentRecognizer"}))
 
 
 def test_rates_and_times() -> None:

@@ -105,6 +105,20 @@ def test_numbers_of_all_models(name: str, ending: str, tmp_path: Path) -> None:
     check(name, MODEL_LIST[name], ending, tmp_path)
 
 
+def test_streams_of_other_models_are_refused() -> None:
+    cfg = stream(EARLY)
+    del cfg["neck"]
+    cfg["backbone"] = dict(
+        type="mmvidformer.VideoTransformer",
+        arch=dict(embed_dims=4, depth=1, num_heads=1),
+        img_size=16,
+        block=[dict(pattern="causal_joint")],
+        pool=False,
+    )
+    with pytest.raises(ValueError, match="a stream needs Horst as its neck, got NoneType"):
+        make_graph(build(cfg), (3, 16, 16))
+
+
 def test_pixels_are_normalized_as_the_preprocessor_does() -> None:
     model = build(clips("ViViT", tubelet=(2, 8, 8), temporal_depth=1))
     pixels = torch.randint(0, 256, (2, *SIZE), dtype=torch.uint8)

@@ -26,6 +26,10 @@ SPECS = {
     "dilated by 3": {"type": "dilated_time", "dilation": 3},
     "causal_time": {"type": "causal_time"},
     "causal_joint": {"type": "causal_joint"},
+    "causal_time, past 2": {"type": "causal_time", "past": 2},
+    "causal_time, past 3": {"type": "causal_time", "past": 3},
+    "causal_joint, past 2": {"type": "causal_joint", "past": 2},
+    "causal_joint, past 9": {"type": "causal_joint", "past": 9},
 }
 # Windows divide the first; the others have borders, axes that are shorter than a window, or both.
 GRIDS = [(4, 6, 4), (3, 5, 3), (5, 2, 7), (1, 4, 1), (2, 1, 3), (1, 1, 1)]
@@ -52,6 +56,8 @@ def sees(spec: dict, a: Place, b: Place, grid: Place) -> bool:
         return a[0] // spec["size"] == b[0] // spec["size"]
     if kind == "dilated_time":
         return a[1:] == b[1:] and (a[0] - b[0]) % spec["dilation"] == 0
+    if a[0] - b[0] >= spec.get("past", a[0] + 1):
+        return False
     return b[0] <= a[0] and (kind == "causal_joint" or a[1:] == b[1:])
 
 
@@ -114,7 +120,7 @@ def build(spec: dict, cls: str = "skip", kernel: str = "softmax") -> Attention:
 
 def can(case: str, cls: str, kernel: str) -> bool:
     return not (case.startswith("causal") and cls in ("mean", "global")) and not (
-        case.startswith("shifted") and kernel == "linear"
+        (case.startswith("shifted") or "past" in case) and kernel == "linear"
     )
 
 
@@ -263,6 +269,14 @@ def test_macs_are_those_of_the_pairs_within_groups(spec: dict, grid: Place, pair
     assert pattern.num_groups(grid) * pattern.num_tokens(grid) ** 2 == pairs
 
 
+def test_a_bounded_past_costs_in_proportion_to_it() -> None:
+    """Runs of two frames see one earlier frame each: 2 x 2 and then 2 x 3 pairs of frames."""
+    for frames, pairs in ((2, 4), (6, 4 + 6 + 6), (7, 4 + 6 + 6 + 2), (60, 4 + 29 * 6)):
+        grid = (frames, 5, 3)
+        assert attention_macs(SPECS["causal_time, past 2"], grid) == 2 * 15 * pairs * DIM
+        assert attention_macs(SPECS["causal_joint, past 2"], grid) == 2 * 15**2 * pairs * DIM
+
+
 @pytest.mark.parametrize("name", ["causal_time", "causal_joint"])
 def test_a_causal_linear_kernel_costs_no_more_than_a_full_one(name: str) -> None:
     full, grid = name.removeprefix("causal_"), (6, 5, 3)
@@ -341,6 +355,11 @@ def test_options_may_be_lists_as_on_the_command_line() -> None:
         ("causal_time", {"kernel": "performer", "cls": "skip"}, "mask later frames.*cosformer$"),
         ("causal_time", {}, "'causal_time'.*needs cls='skip', got cls='mean'"),
         ("causal_joint", {"cls": "global"}, "needs cls='skip', got cls='global'"),
+        (
+            "causal_time, past 2",
+            {"kernel": "linear", "cls": "skip"},
+            "LinearKernel cannot mask frames of the distant past.*use kernel softmax$",
+        ),
         ("causal_time", {"cls": "skip", "shifts": ["spatial", "temporal"]}, "no later frames"),
     ],
 )
@@ -362,5 +381,11 @@ def test_shifts_within_a_frame_suit_causal_patterns() -> None:
 @pytest.mark.parametrize("name", ["performer", "linformer", "orthoformer", "lara"])
 def test_other_kernels_refuse_causal_masks(name: str) -> None:
     kernel = build_kernel({"type": name, **({"length": 4} if name == "linformer" else {})}, 4)
-    with pytest.raises(ValueError, match=r"takes .*mask.*got Causal\(step=1\)"):
+    with pytest.raises(ValueError, match=r"takes .*mask.*got Causal\(step=1, past=None\)"):
         kernel(*torch.randn(3, 1, 1, 4, 4), Causal())
+
+
+@pytest.mark.parametrize("name", ["linear", "cosformer"])
+def test_sums_over_all_frames_refuse_a_bounded_past(name: str) -> None:
+    with pytest.raises(ValueError, match=r"got Causal\(step=1, past=2\)"):
+        build_kernel(name, 4)(*torch.rand(3, 1, 1, 4, 4), Causal(past=2))

@@ -26,7 +26,7 @@ NARROW = {
 def write_model(folder: Path, name: str, **changes: object) -> tuple[str, str]:
     """A narrow variant of a shipped config, and a checkpoint of random weights."""
     cfg: Config = get_config(name)
-    cfg.merge_from_dict({**NARROW, **changes})
+    cfg.merge_from_dict({**(NARROW if "neck" in cfg.model else {}), **changes})
     cfg.dump(folder / f"{name}.py")
     torch.manual_seed(0)
     with DefaultScope.overwrite_default_scope("mmaction"):
@@ -38,6 +38,11 @@ def write_model(folder: Path, name: str, **changes: object) -> tuple[str, str]:
 @pytest.fixture(scope="module")
 def early(tmp_path_factory) -> tuple[str, str]:
     return write_model(tmp_path_factory.mktemp("early"), "horst_early_motion")
+
+
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory) -> tuple[str, str]:
+    return write_model(tmp_path_factory.mktemp("causal"), "causal_transformer_early_motion")
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +83,23 @@ def test_demo_writes_each_step(main_of, early, clip, prediction_data, tmp_path) 
     assert video.get(cv2.CAP_PROP_FRAME_COUNT) == len(found)
     assert video.get(cv2.CAP_PROP_FPS) == pytest.approx(rate)
     assert video.read()[1].std() > 20
+
+
+def test_demo_of_a_causal_transformer(main_of, causal, clip, tmp_path) -> None:
+    main = main_of("demo_stream")
+    lines = tmp_path / "steps.jsonl"
+    main([*causal, clip, "--json", str(lines), "--topk", "2"])
+    found = [json.loads(line) for line in lines.read_text().splitlines()]
+    with Capture(clip) as video:
+        expected = list(StreamRecognizer(*causal)(video))
+    assert [record["frame"] for record in found] == [step.number for step in expected]
+    for record, step in zip(found, expected, strict=True):
+        best = record["predictions"][0]["class"][0]["class"]
+        assert best == step.predictions[0].top(1)[0][0]
+    with pytest.raises(ValueError, match="the model has no HORST layers to look at"):
+        main([*causal, clip, "--out", str(tmp_path / "out.mp4"), "--overlay"])
+    with pytest.raises(ValueError, match="the model has no HORST layers to look at"):
+        main_of("visualizations/horst_attention")([*causal, clip, "--out-dir", str(tmp_path)])
 
 
 def test_demo_prints_all_times_ahead(main_of, unrolling, sequence, capsys) -> None:

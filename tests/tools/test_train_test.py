@@ -11,6 +11,8 @@ from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import init_default_scope
 
+from mmvidformer.apis import Capture, StreamRecognizer
+from mmvidformer.compat.config_names import config_folder
 from mmvidformer.engine.views import set_views
 
 
@@ -214,3 +216,36 @@ def test_auto_scale_lr_needs_a_base(train, make_config, tmp_path):
 def test_sharding_needs_a_launcher(train, make_config, tmp_path):
     with pytest.raises(ValueError, match="--procs"):
         train([str(make_config("alone")), "--work-dir", str(tmp_path), "--strategy", "fsdp"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "metric"), [("early", "acc/top1"), ("anticipation", "action/top1_1.00s")]
+)
+def test_causal_transformers_are_trained_tested_and_streamed(
+    kind, metric, train, test, prediction_data, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(prediction_data)
+    name = f"causal_transformer_{kind}_motion"
+    path = str(config_folder() / f"{name}.py")
+    options = [f"{split}_dataloader.num_workers=0" for split in ("train", "val", "test")]
+    options += [f"{split}_dataloader.timeout=0" for split in ("train", "val", "test")]
+    options += ["train_cfg.max_epochs=2", "train_cfg.val_interval=1"]
+    train([path, "--work-dir", str(tmp_path), "--seed", "0", "--cfg-options", *options])
+    (log,) = tmp_path.glob("*/vis_data/scalars.json")
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [0 <= row[metric] <= 1 for row in rows if metric in row] == [True, True]
+    weights = str(tmp_path / "epoch_2.pth")
+    dump = tmp_path / "scores.pkl"
+    test([path, weights, "--work-dir", str(tmp_path / "test"), "--dump", str(dump)]
+         + ["--cfg-options", *options[:6]])  # fmt: skip
+    scores = [row["pred_score"] for row in pickle.loads(dump.read_bytes())]
+    data = "motion_phases" if kind == "early" else "motion_sequences"
+    video = sorted((prediction_data / "data" / data / "test").glob("*.mp4"))[0]
+    with Capture(video) as source:
+        *_, last = StreamRecognizer(name, weights)(source)
+    if kind == "early":  # the streamed video is the one that was tested
+        stream = torch.from_numpy(last.predictions[0].scores["class"])
+        assert min((score - stream).abs().max() for score in scores) < 1e-3
+    else:
+        assert last.predictions[0].scores.keys() == scores[0].keys() == {"action", "verb", "noun"}

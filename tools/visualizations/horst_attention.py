@@ -43,7 +43,6 @@ def draw_moments(recognizer: StreamRecognizer, video: Path, args: Namespace) -> 
     """Stream a video, and keep what a layer attends to at the moments."""
     at = sorted(args.at or [float("inf")])
     found: dict[float, HeatStrip] = {}
-    count = len(recognizer.model.neck.layers)
     with Capture(video) as source:
         for one in look_back(recognizer, source, args.layer):
             now = one.frame.seconds
@@ -53,6 +52,7 @@ def draw_moments(recognizer: StreamRecognizer, video: Path, args: Namespace) -> 
                 f"{heading}: " + ", ".join(f"{name} {p:.0%}" for name, p in classes)
                 for heading, classes in stream_bars(one.frame, 3)
             ]
+            count = len(recognizer.model.neck.layers)
             layer = f"layer {args.layer % count + 1} of {count}"
             strip = one.to_strip(f"{video.name} at {now:.2f} s, {layer}, {'; '.join(texts)}")
             found.update({moment: strip for moment in at if now <= moment + 1e-6})

@@ -1,7 +1,8 @@
 """Base class of the kernels with linear cost: masks, dropout, precision."""
 
 from abc import ABC, abstractmethod
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -64,25 +65,31 @@ class LinearCostKernel(nn.Module, ABC):
         Raises:
             ValueError: If the kernel does not support the mask.
         """
-        kinds = {"causal"} if isinstance(mask, Causal) else {"keys", "padding"}
-        ill_shaped = isinstance(mask, Tensor) and mask.shape[-2] != 1
-        if mask is not None and (ill_shaped or not kinds & self.masks):
+        if isinstance(mask, Causal):
+            fits = mask.kinds <= self.masks
+        elif mask is not None:
+            fits = mask.shape[-2] == 1 and bool({"keys", "padding"} & self.masks)
+        if mask is not None and not fits:
             wanted = "a mask of keys (..., 1, S')" if self.masks else "no mask"
             got = mask if isinstance(mask, Causal) else f"one of shape {tuple(mask.shape)}"
             raise ValueError(f"{type(self).__name__} takes {wanted}, got {got}")
-        with _without_autocast(v.device.type):
-            q, k, wide = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
-            return self.attend(q, k, wide, mask).to(v.dtype)
+        with full_precision(q, k, v) as wide:
+            return self.attend(*wide, mask).to(v.dtype)
 
     @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Any) -> Tensor:
         """Attend in the precision of the inputs; arguments and shapes as in ``forward``."""
 
 
-def _without_autocast(device: str) -> torch.autocast | nullcontext:
+@contextmanager
+def full_precision(q: Tensor, k: Tensor, v: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Disable autocast, and yield the inputs in float32, or float64 if they have it."""
+    device = v.device.type
     # The meta device, which is used to count operations, has no autocast.
     available = torch.amp.is_autocast_available(device)
-    return torch.autocast(device, enabled=False) if available else nullcontext()
+    with torch.autocast(device, enabled=False) if available else nullcontext():
+        q, k, v = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
+        yield q, k, v
 
 
 def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:

@@ -7,8 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmvidformer.layers.kernels.base import LinearCostKernel, zero_masked
+from mmvidformer.layers.kernels.base import LinearCostKernel, full_precision, zero_masked
 from mmvidformer.layers.masks import Causal, Mask
+from mmvidformer.layers.stream import Past
 from mmvidformer.lookup import look_up
 
 # Non-negative maps of queries and keys.
@@ -54,20 +55,33 @@ def weighted_sums(q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> tuple[Tensor, 
         q: Features of queries (..., S, m).
         k: Features of keys (..., S', m).
         v: Values (..., S', d).
-        mask: True for keys that are attended to, broadcasts to (..., 1, S'); a ``Causal`` mask,
-            for which the sums of all steps, (..., S / step, m, d), are in memory; or None.
+        mask: True for keys that are attended to, broadcasts to (..., 1, S'); a ``Causal`` mask
+            (``causal_sums``); or None.
 
     Returns:
         ``sum_j (q_i.k_j) v_j`` (..., S, d) and ``sum_j q_i.k_j`` (..., S, 1).
     """
     if isinstance(mask, Causal):
-        q, k, v = (x.unflatten(-2, (-1, mask.step)) for x in (q, k, v))
-        states = (k.transpose(-1, -2) @ v).cumsum(dim=-3)  # (..., S / step, m, d)
-        totals = k.sum(dim=-2)[..., None].cumsum(dim=-3)
-        return (q @ states).flatten(-3, -2), (q @ totals).flatten(-3, -2)
+        return causal_sums(q, k, v, mask.step)[:2]
     k = zero_masked(k, mask)
     total = k.sum(dim=-2, keepdim=True).transpose(-1, -2)  # (..., m, 1)
     return q @ (k.transpose(-1, -2) @ v), q @ total
+
+
+def causal_sums(
+    q: Tensor, k: Tensor, v: Tensor, step: int, past: Past | None = None
+) -> tuple[Tensor, Tensor, Past]:
+    """Compute ``weighted_sums`` over the own and earlier frames, of ``step`` tokens, of a query.
+
+    The sums of all frames, (..., S / step, m, d), are in memory. ``past`` has the sums of ``k^T v``
+    (..., 1, m, d) and of k (..., 1, m, 1) over previous frames; it is returned after the last one.
+    """
+    q, k, v = (x.unflatten(-2, (-1, step)) for x in (q, k, v))
+    sums = (k.transpose(-1, -2) @ v).cumsum(dim=-3), k.sum(dim=-2)[..., None].cumsum(dim=-3)
+    if past is not None:
+        sums = sums[0] + past[0], sums[1] + past[1]
+    value, weight = ((q @ x).flatten(-3, -2) for x in sums)
+    return value, weight, tuple(x[..., -1:, :, :] for x in sums)
 
 
 class LinearKernel(LinearCostKernel):
@@ -104,6 +118,18 @@ class LinearKernel(LinearCostKernel):
         """Attend; see ``forward``."""
         value, weight = weighted_sums(q, k, v, mask)
         return value / (weight + self.eps)
+
+    def resume(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Causal, past: Past | None = None
+    ) -> tuple[Tensor, Past]:
+        """Attend in the next frames of a stream; ``past`` has the sums over all before them.
+
+        Returns:
+            Output (..., n, S, d), and the sums with these frames (``causal_sums``).
+        """
+        with full_precision(q, k, v) as wide:
+            value, weight, past = causal_sums(*wide, mask.step, past)
+            return (value / (weight + self.eps)).to(v.dtype), past
 
 
 class CosformerKernel(LinearCostKernel):

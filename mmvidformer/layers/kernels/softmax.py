@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmvidformer.layers.masks import MASK_KINDS, Causal, Mask
+from mmvidformer.layers.stream import Past
 
 
 class SoftmaxKernel(nn.Module):
@@ -38,20 +39,44 @@ class SoftmaxKernel(nn.Module):
             q: Queries (..., n, S, d).
             k: Keys (..., n, S', d).
             v: Values (..., n, S', d).
-            mask: True for keys that a query attends to; broadcasts to (..., n, S, S');
-                or a ``Causal`` mask, for S = S'.
+            mask: True for keys that a query attends to; broadcasts to (..., n, S, S'). With a
+                ``Causal`` mask the queries are the last of the keys; a bounded past costs
+                in proportion to it.
 
         Returns:
             Output (..., n, S, d).
         """
-        if mask is None and self._is_short(q, k):
+        if not isinstance(mask, Causal):
+            return self._attend(q, k, v, mask)
+        outs = [
+            self._attend(q[..., rows, :], k[..., seen, :], v[..., seen, :], mask)
+            for rows, seen in mask.blocks(q.shape[-2], k.shape[-2])
+        ]
+        return outs[0] if len(outs) == 1 else torch.cat(outs, dim=-2)
+
+    def resume(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Causal, past: Past | None = None
+    ) -> tuple[Tensor, Past]:
+        """Attend in the next frames of a stream; ``past`` has the keys and values before them.
+
+        Returns:
+            Output (..., n, S, d), and the keys and values of the frames that the next one sees.
+        """
+        if past is not None:
+            k, v = (torch.cat(pair, dim=-2) for pair in zip(past, (k, v), strict=True))
+        seen = k.shape[-2] if mask.past is None else (mask.past - 1) * mask.step
+        first = max(k.shape[-2] - seen, 0)
+        return self(q, k, v, mask), (k[..., first:, :], v[..., first:, :])
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
+        causal = False
+        if isinstance(mask, Causal):
+            causal = mask.step == 1 and q.shape[-2] == k.shape[-2] > 1
+            mask = None if causal else mask.pairs(q.shape[-2], k.shape[-2], q.device)
+        if mask is None and not causal and self._is_short(q, k):
             scores = q @ k.transpose(-1, -2)
             return (scores if self.scale == 1.0 else self.scale * scores).softmax(dim=-1) @ v
         dropout = self.dropout if self.training else 0.0
-        causal = isinstance(mask, Causal) and mask.step == 1
-        if isinstance(mask, Causal):
-            steps = torch.arange(q.shape[-2], device=q.device) // mask.step
-            mask = None if causal else steps[:, None] >= steps
         return F.scaled_dot_product_attention(
             q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=self.scale
         )

@@ -5,10 +5,12 @@ grid, n heads, d head width, G groups, S tokens per group, S' keys per group.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from inspect import signature
 
 from mmvidformer.layers.patterns.base import Grid, LocalPattern, Pattern, StridedPattern, grid_size
 from mmvidformer.layers.patterns.blocks import dilated_time, frames, window
+from mmvidformer.layers.patterns.causal import causal
 from mmvidformer.lookup import look_up
 
 __all__ = ["PATTERNS", "Grid", "Pattern", "get_pattern", "grid_size"]
@@ -22,9 +24,8 @@ PATTERNS: dict[str, Pattern | Callable[..., Pattern]] = {
     "height": Pattern(groups="tw", tokens="h"),
     "local": LocalPattern(groups="hw", tokens="t", masks=frozenset({"keys"})),
     "strided": StridedPattern(groups="", tokens="thw"),
-    # No paper. A class token has to skip them: it would carry later frames to earlier ones.
-    "causal_time": Pattern(groups="hw", tokens="t", masks=frozenset({"causal"})),
-    "causal_joint": Pattern(groups="", tokens="thw", masks=frozenset({"causal"})),
+    "causal_time": partial(causal, "hw", "t"),
+    "causal_joint": partial(causal, "", "thw"),
     "window": window,
     "frames": frames,
     "dilated_time": dilated_time,

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor
 
-from mmvidformer.layers.masks import Causal, Mask
+from mmvidformer.layers.masks import Mask
 
 Grid = tuple[int, int, int]
 
@@ -27,11 +27,7 @@ class Pattern:
     Args:
         groups: Grid axes that number the sequences, a subset of ``'thw'``.
         tokens: The other axes, which run along a sequence.
-        masks: Kinds of masks that it asks of a kernel (``layers.masks.MASK_KINDS``). With
-            ``'causal'`` a token attends to those of its own and earlier frames in its group. To run
-            frame by frame, a cache needs the keys and values that ``Attention.project`` returned
-            for past frames; with a linear kernel, only the running sums of ``k^T v`` and of k
-            (``layers.kernels.linear.weighted_sums``).
+        masks: Kinds of masks that it asks of a kernel (``layers.masks.MASK_KINDS``).
     """
 
     groups: str
@@ -41,6 +37,11 @@ class Pattern:
     axes: ClassVar[str] = "t h w"
     # Whether the keys of a group are its queries.
     own_keys: ClassVar[bool] = True
+
+    @property
+    def causal(self) -> bool:
+        """Whether no token sees a later frame."""
+        return "t" in self.groups or "causal" in self.masks
 
     @property
     def _einops(self) -> tuple[str, str]:
@@ -66,8 +67,7 @@ class Pattern:
 
     def mask(self, x: Tensor) -> Mask:
         """Return which ``keys(x)`` a query attends to: (B*G, 1, 1 or S, S'), or None for all."""
-        grid = grid_size(x)
-        return Causal(self.num_tokens(grid) // grid[0]) if "causal" in self.masks else None
+        return None
 
     def num_groups(self, grid: Grid) -> int:
         """Return the number of groups of a grid (T, H, W)."""

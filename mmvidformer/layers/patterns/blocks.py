@@ -31,6 +31,11 @@ class BlockPattern(Pattern):
 
     axes: ClassVar[str] = "(t i) (h j) (w k)"
 
+    @property
+    def causal(self) -> bool:
+        """Whether no token sees a later frame: each frame is a block of its own."""
+        return super().causal and self.size[0] == 1
+
     def _lengths(self, grid: Grid) -> dict[str, int]:
         blocks = [min(size, axis) for size, axis in zip(self.size, grid, strict=True)]
         counts = [-(-axis // block) for axis, block in zip(grid, blocks, strict=True)]

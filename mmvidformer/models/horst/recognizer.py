@@ -1,6 +1,7 @@
 """Recurrent recognizer for clips and streams."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from mmaction.models.data_preprocessors import ActionDataPreprocessor
@@ -8,7 +9,7 @@ from mmaction.models.recognizers import BaseRecognizer
 from mmaction.structures import ActionDataSample
 from torch import Tensor
 
-from mmvidformer.models.horst.layer import HorstOutput, State
+from mmvidformer.models.horst.layer import HorstOutput
 from mmvidformer.registry import MODELS
 
 # Meta information of a sample: number of time steps of its clip before padding.
@@ -48,10 +49,23 @@ class ClipPadding(ActionDataPreprocessor):
 class RecurrentRecognizer(BaseRecognizer):
     """Map frames to maps (``backbone``), maps to recurrent outputs (``neck``), outputs to classes.
 
+    Without a neck, the backbone is a causal ``VideoTransformer`` with tubelets of one frame and
+    ``pool=False``, whose tokens are the outputs y, e and STATT that heads read.
+
     Inputs are clips (B, views, C, T, H, W), as from ``FormatShape('NCTHW')`` and ``ClipPadding``,
     or (B, T, C, H, W), as from ``FormatShape('NCHW')``. Frames after a sample's ``length``, if it
     has one, are padding. Arguments are those of MMAction2's ``BaseRecognizer``.
+
+    Raises:
+        ValueError: If the model has no neck and the backbone cannot run frame by frame.
     """
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        if not self.with_neck:
+            self.backbone.check_causal()
+            if (frames := self.backbone.embed.tubelet[0]) > 1:
+                raise ValueError(f"tubelets of a recurrent model must have one frame, got {frames}")
 
     def extract_feat(
         self,
@@ -74,11 +88,14 @@ class RecurrentRecognizer(BaseRecognizer):
         if inputs.dim() == 6:
             views = inputs.shape[1]
             inputs = inputs.flatten(0, 1).transpose(1, 2)
-        maps = self.backbone(inputs.flatten(0, 1)).unflatten(0, inputs.shape[:2])
+        if self.with_neck:
+            maps = self.backbone(inputs.flatten(0, 1)).unflatten(0, inputs.shape[:2])
+        else:
+            maps = self.backbone(inputs.transpose(1, 2)).movedim(-1, 2)
         lengths = _lengths(data_samples, views, maps.device)
         if stage == "backbone":
             return maps, {"lengths": lengths}
-        outputs = self.neck(maps, lengths)[0]
+        outputs = self.neck(maps, lengths)[0] if self.with_neck else HorstOutput(maps, maps, maps)
         if stage == "head":
             outputs = self.cls_head(outputs, lengths=lengths)
         return outputs, {"lengths": lengths}
@@ -90,18 +107,20 @@ class RecurrentRecognizer(BaseRecognizer):
         features, lengths = self.extract_feat(inputs, data_samples=data_samples)
         return self.cls_head.predict(features, data_samples, **lengths)
 
-    def stream(
-        self, frames: Tensor, states: Sequence[State] | None = None
-    ) -> tuple[HorstOutput, tuple[State, ...]]:
+    def stream(self, frames: Tensor, states: Any = None) -> tuple[HorstOutput, Any]:
         """Process one frame of each clip of a batch, with constant memory and time.
 
         Args:
             frames: Normalized frames (B, C, H, W).
-            states: States after the previous frames. Default: none yet.
+            states: State after the previous frames. Default: none yet.
 
         Returns:
-            Outputs with one time step (B, 1, C, h, w) for the head, and the states.
+            Outputs with one time step (B, 1, C, h, w) for the head, and the new state.
         """
+        if not self.with_neck:
+            tokens, states = self.backbone.step(frames[:, :, None], states)
+            maps = tokens.movedim(-1, 2)
+            return HorstOutput(maps, maps, maps), states
         output, states = self.neck.step(self.backbone(frames), states)
         return HorstOutput(*(part[:, None] for part in output)), states
 

@@ -1,6 +1,7 @@
 """Early recognition and anticipation through MMAction2's interfaces."""
 
 import copy
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -59,6 +60,23 @@ def anticipation(classifier: str = "linear", **head: object) -> dict:
     }
 
 
+def causal(**backbone: object) -> dict:
+    """A recognizer without a neck."""
+    return {
+        **{name: part for name, part in early(in_channels=16).items() if name != "neck"},
+        "backbone": {
+            "type": "mmvidformer.VideoTransformer",
+            "arch": {"embed_dims": 16, "depth": 2, "num_heads": 2},
+            "img_size": 16,
+            "stem": {"tubelet": (1, 8, 8)},
+            "block": [{"pattern": {"type": "causal_time", "past": 3}}, {"pattern": "space"}],
+            "positions": "space",
+            "pool": False,
+            **backbone,
+        },
+    }
+
+
 def clips(*lengths: int, views: int = 1) -> dict:
     """A batch of the dataloader with RGB clips (views, 3, T, 16, 16)."""
     torch.manual_seed(1)
@@ -93,8 +111,9 @@ def without_gradient(model: nn.Module, data: dict) -> list[str]:
     return [name for name, parameter in model.named_parameters() if parameter.grad is None]
 
 
-def test_padded_clips_are_scored_at_their_last_frame() -> None:
-    model = build(early()).eval()
+@pytest.mark.parametrize("cfg", [early, causal])
+def test_padded_clips_are_scored_at_their_last_frame(cfg: Callable) -> None:
+    model = build(cfg()).eval()
     with torch.no_grad():
         together = [s.pred_score for s in model.test_step(clips(5, 2, 3))]
         data = clips(5, 2, 3)
@@ -125,16 +144,18 @@ def test_views_have_the_length_of_their_clip() -> None:
             torch.testing.assert_close(scores, expected)
 
 
-def test_early_recognition_trains_every_parameter() -> None:
-    model = build(early())
+@pytest.mark.parametrize("cfg", [early, causal])
+def test_early_recognition_trains_every_parameter(cfg: Callable) -> None:
+    model = build(cfg())
     data = clips(4, 2, 3)
     losses = train(model, data, 12)
     assert losses[-1] < 0.5 * losses[0]
     assert not without_gradient(model, data)
 
 
-def test_stream_predicts_what_the_clip_predicts() -> None:
-    model = build(early()).eval()
+@pytest.mark.parametrize("cfg", [early, causal])
+def test_stream_predicts_what_the_clip_predicts(cfg: Callable) -> None:
+    model = build(cfg()).eval()
     frames = torch.randn(2, 4, 3, 16, 16)
     with torch.no_grad():
         states = None
@@ -142,6 +163,36 @@ def test_stream_predicts_what_the_clip_predicts() -> None:
             output, states = model.stream(frames[:, t], states)
             expected = model.cls_head(model.extract_feat(frames[:, : t + 1])[0])
             torch.testing.assert_close(model.cls_head(output), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("classifier", ["linear", "unrolling"])
+def test_a_causal_transformer_anticipates(classifier: str) -> None:
+    cfg = {**causal(), "cls_head": {**anticipation(classifier)["cls_head"], "in_channels": 16}}
+    cfg["data_preprocessor"] = {"type": "ActionDataPreprocessor", "format_shape": "NCTHW"}
+    model = build(cfg)
+    data = {**maps(), "inputs": list(torch.randn(3, 1, 3, 14, 16, 16))}
+    assert not without_gradient(model, data)
+    model.eval()
+    with torch.no_grad():
+        clip = model.cls_head(model.extract_feat(torch.stack(data["inputs"]))[0])
+        states = None
+        for t, frames in enumerate(torch.stack(data["inputs"])[:, 0].unbind(2)):
+            output, states = model.stream(frames, states)
+            if t >= 6:
+                found = model.cls_head(output, ahead=[14 - t])
+                for task in TASKS:
+                    torch.testing.assert_close(found[task][:, 0], clip[task][:, t - 6])
+
+
+def test_without_a_neck_the_backbone_must_run_frame_by_frame() -> None:
+    for options, match in (
+        ({"block": [{"pattern": "time"}]}, "sublayers.time: pattern 'time' sees later frames"),
+        ({"pool": True}, "use pool=False"),
+        ({"stem": {"tubelet": (2, 8, 8)}}, "must have one frame, got 2"),
+    ):
+        with pytest.raises(ValueError, match=match) as error:
+            build(causal(**options))
+        assert "\n" not in str(error.value)
 
 
 def test_padding_stores_lengths_and_normalizes() -> None:

@@ -1,4 +1,4 @@
-"""Every config of HORST: data, model and metric fit, and the recipe is the paper's."""
+"""Configs of HORST and causal transformers: data, model and metric fit; HORST's recipe."""
 
 import copy
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from mmengine.runner import Runner
 from mmvidformer import get_config, list_configs
 from mmvidformer.registry import MODELS
 
-NAMES = [name for name in list_configs() if name.startswith("horst_")]
+NAMES = [name for name in list_configs() if name.startswith(("horst_", "causal_"))]
 # BN-Inception halves maps of 8 x 8 and 4 x 4 places then.
 SIDE = 64
 
@@ -35,9 +35,13 @@ def anticipates(cfg: Config) -> bool:
 def shrink(cfg: Config) -> Config:
     """The config with small frames, narrow layers, and batches of three in this process."""
     cfg = copy.deepcopy(cfg)
-    neck = cfg.model.neck
-    neck.channels = [8 * width // min(neck.channels) for width in neck.channels]
-    cfg.model.cls_head.in_channels = neck.channels[-1]
+    if "neck" not in cfg.model:
+        cfg.model.backbone.arch = dict(embed_dims=16, depth=1, num_heads=2)
+        cfg.model.cls_head.in_channels = 16
+    else:
+        neck = cfg.model.neck
+        neck.channels = [8 * width // min(neck.channels) for width in neck.channels]
+        cfg.model.cls_head.in_channels = neck.channels[-1]
     if cfg.model.backbone.type.endswith("ConvStem"):
         cfg.model.backbone.channels = neck.in_channels = 8
     for split in ("train", "val", "test"):
@@ -82,7 +86,7 @@ def test_training_step_reaches_every_parameter(name: str) -> None:
     assert still == set()
     after = model.state_dict()
     moved = {key for key in learning if not torch.equal(after[key], before[key])}
-    assert any(key.startswith("neck.") for key in moved)
+    assert any(key.startswith("neck." if model.with_neck else "backbone.") for key in moved)
     assert any(key.startswith("cls_head.") for key in moved)
     if frozen:  # statistics of norms too
         assert all(torch.equal(after[k], before[k]) for k in after if k.startswith("backbone."))
@@ -129,11 +133,14 @@ def test_parts_fit(name: str) -> None:
     """Labels in the order of the head's tasks, and as many; widths; one recipe."""
     cfg = get_config(name)
     assert cfg.default_scope == "mmaction"
-    head, neck = cfg.model.cls_head, cfg.model.neck
+    head, neck = cfg.model.cls_head, cfg.model.get("neck")
     with torch.device("meta"):
         backbone = MODELS.build(cfg.model.backbone)
-        assert backbone.out_channels == neck.in_channels
-        assert MODELS.build(neck).out_channels == head.in_channels
+        if neck is None:
+            assert backbone.embed_dims == head.in_channels
+        else:
+            assert backbone.out_channels == neck.in_channels
+            assert MODELS.build(neck).out_channels == head.in_channels
     for split in ("train", "val", "test"):
         dataset = cfg[f"{split}_dataloader"].dataset
         last, observe = dataset.pipeline[-2], dataset.pipeline[1]
@@ -146,6 +153,8 @@ def test_parts_fit(name: str) -> None:
         elif dataset.type.endswith("ClassSubsetDataset"):
             assert head.num_classes == dataset.expected_classes == 41
             assert observe.ratio == cfg.ratio == (0.5 if "early50" in name else 0.25)
+    if neck is None:
+        return
     optimizer = cfg.optim_wrapper.optimizer
     assert (optimizer.type, optimizer.base.type) == (
         "mmvidformer.Lookahead",

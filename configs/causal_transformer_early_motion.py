@@ -1,0 +1,20 @@
+# A causal transformer, small, trained from scratch on generated clips whose class is only visible
+# over time; it runs frame by frame (docs/compose.md).
+# python tools/data/make_motion_dataset.py data/motion_phases --preset phases
+# tools/dist_train.sh configs/causal_transformer_early_motion.py 2
+_base_ = [
+    "./_base_/default_runtime.py",
+    "./_base_/models/causal_transformer.py",
+    "./_base_/datasets/motion_early.py",
+    "./_base_/schedules/motion_30e.py",
+]
+
+model = dict(
+    cls_head=dict(
+        type="mmvidformer.LastStepHead",
+        num_classes=8,
+        in_channels=64,
+        average_clips="score",
+        topk=(1, 2),
+    )
+)

@@ -1,0 +1,309 @@
+"""Causal compositions frame by frame against the whole clip."""
+
+import random
+
+import pytest
+import torch
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from mmvidformer.layers import KERNELS
+from mmvidformer.layers.stream import StreamState
+from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
+from mmvidformer.models.inference import optimize_for_inference
+
+ARCH = dict(embed_dims=16, depth=2, num_heads=4, mlp_ratio=2)
+STEM = dict(tubelet=(1, 8, 8))
+FRAMES = 12
+TIME = dict(pattern="causal_time")
+
+
+def build(seed: int = 0, **options: object) -> VideoTransformer:
+    """A model in evaluation mode whose weights are all far from zero."""
+    torch.manual_seed(seed)
+    settings = dict(arch=ARCH, clip_len=FRAMES, img_size=16, stem=STEM, pool=False)
+    model = VideoTransformer(**{**settings, **options}).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.1 * torch.randn_like(parameter)
+    return model
+
+
+@torch.no_grad()
+def stream(model: nn.Module, clip: Tensor, sizes: list[int]) -> tuple[Tensor, list[StreamState]]:
+    """Tokens of a clip (B, 3, T, H, W) in chunks of these numbers of frames, and the states."""
+    outs, states, state = [], [], None
+    for frames in clip.split(sizes, dim=2):
+        out, state = model.step(frames, state)
+        outs.append(out)
+        states.append(state)
+    return torch.cat(outs, dim=1), states
+
+
+def chunks(frames: int, unit: int, seed: int) -> list[int]:
+    """Random multiples of ``unit`` that sum to ``frames``."""
+    draw, sizes = random.Random(seed), []
+    while sum(sizes) < frames:
+        sizes.append(min(unit * draw.randint(1, 4), frames - sum(sizes)))
+    return sizes
+
+
+def held(state: StreamState) -> int:
+    """Bytes that a state keeps in memory."""
+    return sum(x.untyped_storage().nbytes() for past in state.past for x in past)
+
+
+def with_past(name: str) -> st.SearchStrategy:
+    """A causal pattern; 20 frames are more than a clip has."""
+    return st.sampled_from([name, *(dict(type=name, past=past) for past in (2, 3, 5, 20))])
+
+
+PAST = st.one_of(with_past("causal_time"), with_past("causal_joint"))
+WITHIN = [
+    *("space", "width", "height"),
+    dict(type="window", size=(1, 2, 2), shift=(0, 1, 1)),
+    dict(type="window", size=(1, 1, 2)),
+    dict(type="frames", size=1),
+]
+ANYWHERE = dict(
+    fixation=st.sampled_from(["qkv_shared", "qk"]),
+    shifts=st.just(("spatial",)),
+    fc=st.booleans(),
+    shift_last=st.booleans(),
+)
+SUBLAYERS = st.one_of(
+    st.fixed_dictionaries(
+        dict(pattern=st.one_of(PAST, st.tuples(PAST, PAST), st.tuples(PAST, st.just("space")))),
+        optional=ANYWHERE,
+    ),
+    st.fixed_dictionaries(
+        dict(
+            pattern=st.sampled_from(["causal_time", "causal_joint", ("causal_time", "space")]),
+            kernel=st.sampled_from(["linear", dict(type="linear", feature="elu")]),
+        ),
+        optional=ANYWHERE,
+    ),
+    st.fixed_dictionaries(
+        dict(pattern=st.sampled_from(WITHIN), kernel=st.sampled_from(sorted(KERNELS))),
+        optional=ANYWHERE,
+    ),
+)
+BLOCKS = st.lists(SUBLAYERS, min_size=1, max_size=3)
+POSITIONS = ["none", "space", "time", "space_time", "joint", dict(type="joint", fixed=True)]
+TOGETHER = st.fixed_dictionaries(
+    dict(block=BLOCKS, positions=st.sampled_from(POSITIONS)),
+    optional=dict(
+        depth=st.integers(1, 3), embed_dims=st.sampled_from([16, 32]), parallel=st.booleans()
+    ),
+)
+ALONE = st.fixed_dictionaries(
+    dict(frames=st.just("pool"), block=st.just([dict(pattern="joint")])),
+    optional=dict(cls=st.sampled_from([None, "mean", "global"]), depth=st.integers(1, 2)),
+)
+COMPOSITIONS = st.fixed_dictionaries(
+    dict(
+        encoders=st.one_of(
+            st.lists(TOGETHER, min_size=1, max_size=2),
+            st.tuples(ALONE, TOGETHER.filter(lambda row: "space" not in str(row["block"]))),
+        ),
+        stem=st.sampled_from(
+            [STEM, dict(tubelet=(2, 4, 8)), dict(tubelet=(1, 8, 8), stride=(1, 7, 7), norm=True)]
+        ),
+    ),
+    optional=dict(depthwise=st.booleans()),
+)
+
+
+@pytest.mark.parametrize("count", [40, pytest.param(400, marks=pytest.mark.slow)])
+def test_random_causal_compositions_stream_as_the_whole_clip(count: int) -> None:
+    """In chunks, frame by frame, in both precisions; clips shorter and longer than the past."""
+    streamed = []
+
+    @settings(
+        max_examples=count,
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(options=COMPOSITIONS, seed=st.integers(0, 999))
+    def run(options: dict, seed: int) -> None:
+        try:
+            model = build(seed, **options)
+        except ValueError as error:  # such as a kernel that cannot ignore the padding of a window
+            assert "\n" not in str(error)
+            return
+        unit = model.embed.tubelet[0]
+        for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 1e-5)):
+            model.to(dtype)
+            clip = torch.randn(2, 3, FRAMES, 16, 16, dtype=dtype)
+            with torch.no_grad():
+                whole = model(clip)
+                part = model(clip[:, :, :6])
+            for sizes in ([unit] * (FRAMES // unit), chunks(FRAMES, unit, seed)):
+                out, states = stream(model, clip, sizes)
+                torch.testing.assert_close(out, whole, atol=tolerance, rtol=0)
+                assert states[-1].steps == FRAMES // unit
+            torch.testing.assert_close(whole[:, : 6 // unit], part, atol=tolerance, rtol=0)
+        streamed.append(options)
+
+    run()
+    assert len(streamed) > 0.6 * count
+
+
+def test_a_bounded_past_hides_older_frames() -> None:
+    """One layer with past 3: a frame changes its own output and those of the next two."""
+    block = [dict(pattern=dict(type="causal_joint", past=3))]
+    model = build(arch={**ARCH, "depth": 1}, block=block, positions="none").double()
+    clip = torch.randn(1, 3, 8, 16, 16, dtype=torch.float64)
+    other = clip.clone()
+    other[:, :, 2] += 1
+    changed = (model(clip) - model(other)).abs().amax(dim=(0, 2, 3, 4)) > 0
+    assert changed.tolist() == [False, False, True, True, True, False, False, False]
+
+
+def test_states_are_results_that_later_steps_leave_alone() -> None:
+    """A state can be resumed twice, and two streams do not mix."""
+    block = [TIME, dict(pattern="causal_joint", kernel="linear")]
+    model = build(block=block, positions="none").double()
+    clips = torch.randn(2, 1, 3, 6, 16, 16, dtype=torch.float64)
+    state = model.step(clips[0][:, :, :3])[1]
+    kept = [x.clone() for past in state.past for x in past]
+    found = [model.step(clip[:, :, 3:], state)[0] for clip in (clips[0], clips[1], clips[0])]
+    torch.testing.assert_close(found[0], model(clips[0])[:, 3:], atol=1e-10, rtol=0)
+    torch.testing.assert_close(found[0], found[2], atol=0, rtol=0)
+    mixed = torch.cat([clips[0][:, :, :3], clips[1][:, :, 3:]], dim=2)
+    torch.testing.assert_close(found[1], model(mixed)[:, 3:], atol=1e-10, rtol=0)
+    for x, before in zip((x for past in state.past for x in past), kept, strict=True):
+        torch.testing.assert_close(x, before, atol=0, rtol=0)
+    assert state.steps == 3
+
+
+BOUNDED = dict(pattern=dict(type="causal_time", past=4))
+
+
+@pytest.mark.parametrize(
+    ("sublayer", "full"),
+    [(BOUNDED, 4), (dict(pattern=dict(type="causal_joint", past=3)), 3),
+     (dict(pattern="causal_joint", kernel="linear"), 1)],
+    ids=["time", "joint", "linear"],
+)  # fmt: skip
+def test_the_state_stops_growing_when_the_past_is_full(sublayer: dict, full: int) -> None:
+    model = build(block=[sublayer, dict(pattern="space")], positions="space")
+    clip = torch.randn(2, 3, 40, 16, 16)
+    sizes = [held(state) for state in stream(model, clip, [1] * 40)[1]]
+    assert len(set(sizes[full:])) == 1
+    assert sizes[0] < sizes[1] or full == 1
+    after_chunks = [held(state) for state in stream(model, clip, [37, 1, 2])[1]]
+    assert max(after_chunks) <= 2 * sizes[-1]
+
+
+def test_an_unbounded_past_grows_by_the_same_number_of_bytes_per_frame() -> None:
+    model = build(block=[TIME], positions="none")
+    sizes = [held(state) for state in stream(model, torch.randn(1, 3, 9, 16, 16), [1] * 9)[1]]
+    per_frame = 2 * 2 * 4 * 16 * 4  # layers; keys and values; places; width; bytes
+    assert sizes == [per_frame * frames for frames in range(1, 10)]
+
+
+def test_a_model_optimized_for_inference_streams_the_same() -> None:
+    encoders = [dict(frames="pool", cls="mean"), dict(block=[{**BOUNDED, "fc": True}])]
+    model = build(encoders=encoders)
+    fast, clip = optimize_for_inference(model), torch.randn(1, 3, FRAMES, 16, 16)
+    out = stream(fast, clip, [1] * FRAMES)[0]
+    torch.testing.assert_close(out, model(clip), atol=1e-5, rtol=0)
+
+
+def test_gradients_flow_through_the_state() -> None:
+    model = build(block=[BOUNDED, dict(pattern="causal_time", kernel="linear")]).double()
+    clip = torch.randn(1, 3, 6, 16, 16, dtype=torch.float64, requires_grad=True)
+    (whole,) = torch.autograd.grad(model(clip)[:, -1].square().sum(), clip)
+    state = None
+    for frame in clip.split(1, dim=2):
+        out, state = model.step(frame, state)
+    (found,) = torch.autograd.grad(out.square().sum(), clip)
+    torch.testing.assert_close(found, whole, atol=1e-10, rtol=0)
+    assert found[:, :, 0].abs().max() > 0
+
+
+def test_under_autocast() -> None:
+    model = build(block=[BOUNDED, dict(pattern="causal_time", kernel="linear")])
+    clip = torch.randn(1, 3, 6, 16, 16)
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
+        out, states = stream(model, clip, [1] * 6)
+        torch.testing.assert_close(out, model(clip), atol=0.05, rtol=0)
+    assert [past[0].dtype for past in states[-1].past[:2]] == [torch.bfloat16, torch.float32]
+
+
+# What cannot run frame by frame.
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(block=[TIME, dict(pattern="time")]), "encoders.0: blocks.0.sublayers.time: pattern "
+         "'time' sees later frames; use causal_time, causal_joint or a pattern within frames"),
+        (dict(block=[dict(pattern=("causal_time", "joint"))]), "causal_time_joint: .*'joint"),
+        (dict(block=[dict(pattern=dict(type="frames", size=2))]), "'frames', 'size': 2.* later"),
+        (dict(block=[dict(pattern=dict(type="dilated_time"))]), "'dilated_time'.* later frames"),
+        (dict(block=[dict(pattern="local")]), "pattern 'local' sees later frames"),
+        (dict(block=[dict(pattern="strided")]), "pattern 'strided' sees later frames"),
+        (dict(block=[dict(pattern=dict(type="window", size=(2, 2, 2)))]), "'window'.* later"),
+        (dict(block=[{**TIME, "kernel": "cosformer"}]), "CosformerKernel depends on the clip's "
+         "length; use kernel softmax or linear"),
+        (dict(block=[dict(pattern="space", shifts=["temporal"])]), r"shifts \['temporal'\] read"),
+        (dict(block=[dict(pattern="space")], cls="mean"), "encoders.0: the class token sees all"),
+        (dict(encoders=[dict(block=[TIME]), dict(frames="average")]), "encoders.1: frames='av"),
+        (dict(encoders=[dict(frames="pool"), dict()]), "encoders.1: .*joint: pattern 'joint' sees"),
+        (dict(block=[TIME], stem=dict(tubelet=(2, 8, 8), stride=(1, 8, 8))), "embed: tubelets"),
+        (dict(block=[TIME], stem=dict(tubelet=(3, 8, 8), stride=(3, 8, 8), padding=(1, 0, 0))),
+         "embed: .* without padding"),
+        (dict(block=[TIME], pool=True), "output is a mean over time; use pool=False"),
+    ],
+)  # fmt: skip
+def test_what_cannot_run_frame_by_frame_is_named(options: dict, message: str) -> None:
+    model = build(**options)
+    with pytest.raises(
+        ValueError, match=f"VideoTransformer cannot run frame by frame: .*{message}"
+    ) as error:
+        model.step(torch.zeros(1, 3, 2, 16, 16))
+    assert "\n" not in str(error.value) and len(str(error.value)) < 250
+
+
+@pytest.mark.parametrize("kind", [ViViT, TimeSformer, FeatureFixationTransformer])
+def test_the_models_of_the_papers_cannot(kind: type) -> None:
+    with pytest.raises(ValueError, match=f"{kind.__name__} cannot run frame by frame: "):
+        kind(arch=ARCH, clip_len=4, img_size=32).step(torch.zeros(1, 3, 2, 32, 32))
+
+
+def test_a_learned_time_table_ends() -> None:
+    model = build(clip_len=4, block=[TIME], positions="space_time")
+    _, state = model.step(torch.zeros(1, 3, 4, 16, 16))
+    for frames, before in ((1, state), (5, None)):
+        with pytest.raises(ValueError, match="'t' ends after 4 steps.*increase clip_len, or use"):
+            model.step(torch.zeros(1, 3, frames, 16, 16), before)
+    assert model(torch.zeros(1, 3, 6, 16, 16)).shape[1] == 6  # a whole clip stretches it
+
+
+def test_frames_that_do_not_fit_the_stream_are_named() -> None:
+    model = build(block=[TIME], stem=dict(tubelet=(2, 8, 8)))
+    with pytest.raises(ValueError, match="a step takes a multiple of 2 frames, got 3"):
+        model.step(torch.zeros(1, 3, 3, 16, 16))
+    _, state = model.step(torch.zeros(2, 3, 2, 16, 16))
+    for shape in ((1, 3, 2, 16, 16), (2, 3, 2, 16, 32)):
+        with pytest.raises(ValueError, match=r"must be \(B, C, H, W\) \(2, 3, 16, 16\), got \("):
+            model.step(torch.zeros(shape), state)
+    with pytest.raises(ValueError, match=r"a clip must have shape \(B, 3, T, H, W\)"):
+        model.step(torch.zeros(1, 3, 16, 16))
+
+
+@pytest.mark.parametrize("past", [1, 0, -3, 2.5, "8"])
+def test_a_past_must_be_a_number_of_frames(past: object) -> None:
+    with pytest.raises(ValueError, match="past must be an integer of at least 2, or None"):
+        build(block=[dict(pattern=dict(type="causal_time", past=past))])
+
+
+def test_sums_over_all_frames_cannot_forget() -> None:
+    with pytest.raises(ValueError, match="LinearKernel cannot mask frames of the distant past, .*"
+                       "'past': 4.*; use kernel softmax$"):  # fmt: skip
+        build(block=[{**BOUNDED, "kernel": "linear"}])
