@@ -1,0 +1,39 @@
+"""Re-encode a dataset for fast decoding: python tools/data/prepare_videos.py LIST ... --out FOLDER.
+
+Writes each video that the annotation files name to FOLDER as H.264 in mp4, and annotation files
+without bad videos, which <name>_bad.csv lists. Estimates time and size first. Run it again after an
+interruption: existing videos are skipped. The exit code is 1 if some videos are bad.
+"""
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from dataclasses import fields
+
+from mmvidformer.datasets.decoding.check_files import add_list_arguments
+from mmvidformer.datasets.decoding.encode import Encoding
+from mmvidformer.datasets.prepare import prepare_dataset
+from mmvidformer.engine.launch import run_tool
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Prepare the videos and return the exit code."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("ann_files", nargs="+", help="annotation files")
+    parser.add_argument("--out", required=True, help="folder to write to")
+    parser.add_argument("--short-side", type=int, default=256, help="short side in pixels (256)")
+    parser.add_argument("--fps", type=int, help="frames per second (default: those of each video)")
+    parser.add_argument("--key-frames", type=int, default=16, help="largest distance (16)")
+    parser.add_argument("--crf", type=int, default=20, help="quality, from 0 (lossless) to 51 (20)")
+    parser.add_argument(
+        "--no-rotate", dest="rotate", action="store_false", help="ignore rotation tags"
+    )
+    parser.add_argument("--estimate", action="store_true", help="stop after the estimate")
+    add_list_arguments(parser, time_limit=3600)
+    args = vars(parser.parse_args(argv))
+    encoding = Encoding(**{field.name: args.pop(field.name) for field in fields(Encoding)})
+    return int(prepare_dataset(encoding=encoding, **args) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(run_tool(main))
