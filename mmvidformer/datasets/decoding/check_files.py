@@ -58,7 +58,9 @@ def read_files(
     """
     files = _Outcomes(_Files(read, infos), time_limit=time_limit)
     workers = min(workers, len(infos))
-    loader = DataLoader(files, batch_size=None, num_workers=workers, in_order=False)
+    # Without prefetching, no file waits behind one that hangs.
+    options = dict(in_order=False, prefetch_factor=1 if workers else None)
+    loader = DataLoader(files, batch_size=None, num_workers=workers, **options)
     for index, outcome in loader:
         yield infos[index], outcome
 
