@@ -77,7 +77,7 @@ def prepare_dataset(
         some, read = [infos[one] for one in targets], partial(encode_video, encoding=encoding)
         return find_faults(read_files(read, some, workers, time_limit), len(some))
 
-    every, start = max(1, len(todo) // (SAMPLE * workers)), time.monotonic()
+    every, start = max(1, len(todo) // (SAMPLE * max(1, workers))), time.monotonic()
     sample = todo[every // 2 :: every]
     rest = [*{*todo} - {*sample}]
     random.Random().shuffle(rest)  # machines that fill one folder begin with different videos

@@ -6,7 +6,7 @@ interruption: existing videos are skipped. The exit code is 1 if some videos are
 """
 
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from dataclasses import fields
 
@@ -18,15 +18,18 @@ from mmvidformer.engine.launch import run_tool
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Prepare the videos and return the exit code."""
-    parser = ArgumentParser(description=__doc__)
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("ann_files", nargs="+", help="annotation files")
     parser.add_argument("--out", required=True, help="folder to write to")
-    parser.add_argument("--short-side", type=int, default=256, help="short side in pixels (256)")
-    parser.add_argument("--fps", type=int, help="frames per second (default: those of each video)")
-    parser.add_argument("--key-frames", type=int, default=16, help="largest distance (16)")
-    parser.add_argument("--crf", type=int, default=20, help="quality, from 0 (lossless) to 51 (20)")
+    for name, default, text in (
+        ("short-side", 256, "short side in pixels; smaller videos keep their size"),
+        ("fps", None, "frames per second; None keeps all frames"),
+        ("key-frames", 16, "largest distance of key frames, in frames"),
+        ("crf", 20, "quality, from 0 (lossless) to 51"),
+    ):
+        parser.add_argument(f"--{name}", type=int, default=default, help=f"{text} ({default})")
     parser.add_argument(
-        "--no-rotate", dest="rotate", action="store_false", help="ignore rotation tags"
+        "--no-rotate", dest="rotate", action="store_false", help="do not turn videos upright"
     )
     parser.add_argument("--estimate", action="store_true", help="stop after the estimate")
     add_list_arguments(parser, time_limit=3600)

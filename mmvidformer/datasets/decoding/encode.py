@@ -38,6 +38,9 @@ class Encoding:
             each frame with its time.
         rotate: Whether to turn videos upright by their rotation tags. The decoders of training
             ignore these tags.
+
+    Raises:
+        ValueError: If a value is out of range.
     """
 
     short_side: int = 256
@@ -45,6 +48,11 @@ class Encoding:
     crf: int = 20
     fps: int | None = None
     rotate: bool = True
+
+    def __post_init__(self) -> None:
+        rate = 1 if self.fps is None else self.fps
+        if min(self.short_side, self.key_frames, rate) < 1 or not 0 <= self.crf <= 51:
+            raise ValueError(f"sides and rates must be positive and crf from 0 to 51, got {self}")
 
 
 def encode_video(info: Mapping[str, str], encoding: Encoding) -> None:

@@ -156,3 +156,11 @@ def test_an_existing_result_stays(tmp_path):
     target.write_text("result")
     encode_video({"filename": str(path), "target": str(target)}, Encoding())
     assert target.read_text() == "result"
+
+
+@pytest.mark.parametrize(
+    "wrong", [dict(fps=0), dict(crf=52), dict(short_side=0), dict(key_frames=0)]
+)
+def test_wrong_values_are_refused(wrong):
+    with pytest.raises(ValueError, match="must be positive"):
+        Encoding(**wrong)
