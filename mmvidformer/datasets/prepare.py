@@ -150,10 +150,9 @@ def _claim(out: Path, settings: Mapping[str, object]) -> None:
         part.write_text(json.dumps(settings, indent=1), encoding="utf-8")
         os.replace(part, file)
     for name, before in json.loads(file.read_text("utf-8")).items():
-        if settings[name] != before:
-            raise ValueError(
-                f"{out} was prepared with {name}={before}, got {settings[name]}; choose another"
-            )
+        now = settings.get(name)
+        if now != before:
+            raise ValueError(f"{out} was prepared with {name}={before}, got {now}; choose another")
 
 
 def _size(path: str) -> int:

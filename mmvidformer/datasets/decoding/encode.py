@@ -77,6 +77,8 @@ def encode_video(info: Mapping[str, str], encoding: Encoding) -> None:
             os.fsync(file.fileno())
         os.replace(part, target)
     except Exception as error:  # PyAV raises several kinds
+        if target.exists():  # another run has finished, and removed what was unfinished
+            return
         reason = getattr(error, "strerror", None) or first_line(error)
         raise BadVideo(source, f"PyAV cannot re-encode it: {reason}") from error
     finally:
@@ -101,8 +103,9 @@ def _encode(source: str, target: Path, encoding: Encoding) -> None:
         shrink = min(1, encoding.short_side / min(sides))
         width, height = size = [max(2, round(side * shrink / 2) * 2) for side in sides]
         turns = first[1].rotation // 90 % 4 if encoding.rotate else 0
-        options = dict(format="yuv420p", interpolation="BICUBIC", threads=1)
-        scale = partial(VideoReformatter().reformat, width=width, height=height, **options)
+        options = dict(width=width, height=height, interpolation="BICUBIC", threads=1)
+        pixels = "yuv444p" if turns else "yuv420p"  # planes of one size can be turned
+        scale = partial(VideoReformatter().reformat, format=pixels, **options)
         # Without the loop filter and arithmetic coding, decoding takes a third less time.
         tuning = {"crf": str(encoding.crf), "tune": "fastdecode"}
         encoder = output.add_stream("libx264", encoding.fps or stream.average_rate or 25, tuning)
@@ -114,7 +117,10 @@ def _encode(source: str, target: Path, encoding: Encoding) -> None:
         for tag in COLOR_TAGS:
             setattr(codec, tag, getattr(sample, tag))
         for time, frame in chain([first], frames):
-            image = _turned(scale(frame), turns) if turns else scale(frame)
+            image = scale(frame)
+            if turns:
+                turned = np.ascontiguousarray(np.rot90(image.to_ndarray(), turns, (1, 2)))
+                image = av.VideoFrame.from_ndarray(turned, "yuv444p")
             image.pts, image.time_base, image.pict_type = time, codec.time_base, 0
             output.mux(encoder.encode(image))
         output.mux(encoder.encode())
@@ -143,15 +149,3 @@ def _timed_frames(
     if shown is not None:
         end = round((time + (shown.duration or step)) * stream.time_base * fps)
         yield from ((number, shown) for number in range(count, max(end, 1)))
-
-
-def _turned(image: "VideoFrame", turns: int) -> "VideoFrame":
-    """Rotate an image counterclockwise by quarter turns."""
-    height, width = image.height, image.width
-    planes = np.split(image.to_ndarray().ravel(), [height * width, height * width * 5 // 4])
-    sizes = (height, width), (height // 2, width // 2), (height // 2, width // 2)
-    turned = [
-        np.rot90(plane.reshape(size), turns) for plane, size in zip(planes, sizes, strict=True)
-    ]
-    content = np.concatenate([plane.ravel() for plane in turned])
-    return type(image).from_ndarray(content.reshape(-1, turned[0].shape[1]), "yuv420p")

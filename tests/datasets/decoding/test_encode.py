@@ -7,6 +7,7 @@ import pytest
 
 av = pytest.importorskip("av", minversion="17")
 
+from mmvidformer.datasets.decoding import encode as encode_module  # noqa: E402
 from mmvidformer.datasets.decoding.encode import Encoding, encode_video  # noqa: E402
 from mmvidformer.datasets.decoding.errors import BadVideo  # noqa: E402
 from mmvidformer.datasets.decoding.readers import open_video  # noqa: E402
@@ -121,6 +122,16 @@ def test_colors_stay(tmp_path, backend, colorspace, color_range):
     assert np.abs(old.astype(int) - new).mean() < 1
 
 
+@pytest.mark.skipif(not TURNS, reason="this PyAV cannot write rotation tags")
+@pytest.mark.parametrize("colorspace, color_range", [(1, 1), (5, 2)])
+def test_colors_of_turned_videos_stay(tmp_path, colorspace, color_range):
+    tags = dict(colorspace=colorspace, color_range=color_range)
+    path = write(tmp_path / "a.mp4", size=(96, 64), count=2, turns=1, **tags)
+    (old,) = open_video(str(path), "pyav").get_batch([0])
+    new = encode(path, crf=5)[1][0]
+    assert np.abs(np.rot90(old).astype(int) - new).mean() < 1
+
+
 @pytest.mark.parametrize(
     "content, reason", [(b"", "is empty"), (b"text\n", "Invalid data"), (None, "no such file")]
 )
@@ -154,6 +165,13 @@ def test_sound_alone_is_bad(tmp_path):
 def test_an_existing_result_stays(tmp_path):
     path, target = write(tmp_path / "a.mp4", count=2), tmp_path / "b.mp4"
     target.write_text("result")
+    encode_video({"filename": str(path), "target": str(target)}, Encoding())
+    assert target.read_text() == "result"
+
+
+def test_another_run_was_faster(tmp_path, monkeypatch):
+    path, target = write(tmp_path / "a.mp4", count=2), tmp_path / "b.mp4"
+    monkeypatch.setattr(encode_module, "_encode", lambda *args: target.write_text("result"))
     encode_video({"filename": str(path), "target": str(target)}, Encoding())
     assert target.read_text() == "result"
 
