@@ -49,7 +49,8 @@ def shared_annotations() -> Iterator[None]:
 
 def _share(dataset: BaseDataset, parse: Callable[[BaseDataset], None], folder: Path) -> None:
     settings = _dump(dataset)
-    if dataset._fully_initialized or not dataset.serialize_data or not settings:
+    shareable = not dataset._fully_initialized and dataset.serialize_data and settings
+    if not shareable or not folder.is_dir():  # gone once the process that made it has ended
         parse(dataset)
         return
     key = sha256(settings).hexdigest()

@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -135,6 +136,13 @@ def test_what_cannot_be_shared_is_parsed(several, parsed, lists, monkeypatch):
     assert len(parsed) == 5
 
 
+def test_the_first_process_may_end_early(several, parsed, lists, monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with shared_annotations():
+        shutil.rmtree(next(tmp_path.glob("mmvidformer_*")))
+        assert len(builders(lists)["videos.txt"]()) == 9
+
+
 def test_another_node_has_its_own_folder(several, parsed, lists, monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "1")
     monkeypatch.setattr(module, "all_gather_object", lambda one: [("elsewhere", "/tmp"), one])
@@ -153,6 +161,7 @@ CODE = """
 import sys
 from mmaction.datasets import VideoDataset
 from mmengine.config import Config
+from mmengine.dist import barrier
 from mmvidformer.engine.process_group import join_processes
 from mmvidformer.engine.shared_annotations import shared_annotations
 load = VideoDataset.load_data_list
@@ -161,6 +170,7 @@ join_processes(Config(dict(launcher="pytorch")))
 with shared_annotations():
     dataset = VideoDataset(sys.argv[1], pipeline=[])
     print(len(dataset), dataset.get_data_info(5), flush=True)
+    barrier()
 """
 
 
