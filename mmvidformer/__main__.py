@@ -22,6 +22,7 @@ SCRIPTS = {
     "data": {
         "list": "data/make_annotations.py",
         "check": "data/check_videos.py",
+        "prepare": "data/prepare_videos.py",
         "generate": "data/make_motion_dataset.py",
         "benchmark": "benchmark_data.py",
     },

@@ -246,27 +246,29 @@ def launched(cfg: Config, checks: Sequence[str], resume: str | None = None) -> I
     from mmvidformer.engine.checkpointing.resume import latest_checkpoint
     from mmvidformer.engine.preflight import check_run
     from mmvidformer.engine.preflight.hook import PreflightHook
+    from mmvidformer.engine.shared_annotations import shared_annotations
 
     join_processes(cfg)
     try:
-        if resume == "auto":
-            resume = on_main_process(lambda: latest_checkpoint(cfg.work_dir))
-        if resume is not None:
-            cfg.resume, cfg.load_from = True, resume
-        if checks:
-            hint = "nothing was started or written; --no-preflight skips the checks"
-            for warning in check_run(cfg, checks, hint):
-                print(f"warning: {warning}", file=sys.stderr)
-        runner = build_runner(cfg)
-        hook = next((one for one in runner.hooks if isinstance(one, PreflightHook)), None)
-        if hook is None:
-            runner.register_hook(hook := PreflightHook())
-        hook.data, hook.weights = False, bool(checks)
-        try:
-            yield runner
-        except Exception as error:
-            error.while_running = hook.started
-            raise
+        with shared_annotations():
+            if resume == "auto":
+                resume = on_main_process(lambda: latest_checkpoint(cfg.work_dir))
+            if resume is not None:
+                cfg.resume, cfg.load_from = True, resume
+            if checks:
+                hint = "nothing was started or written; --no-preflight skips the checks"
+                for warning in check_run(cfg, checks, hint):
+                    print(f"warning: {warning}", file=sys.stderr)
+            runner = build_runner(cfg)
+            hook = next((one for one in runner.hooks if isinstance(one, PreflightHook)), None)
+            if hook is None:
+                runner.register_hook(hook := PreflightHook())
+            hook.data, hook.weights = False, bool(checks)
+            try:
+                yield runner
+            except Exception as error:
+                error.while_running = hook.started
+                raise
     finally:
         if distributed.is_initialized():
             distributed.destroy_process_group()

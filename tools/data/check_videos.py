@@ -11,9 +11,9 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tqdm import tqdm
-
 from mmvidformer.datasets.decoding.check_files import (
+    add_list_arguments,
+    find_faults,
     read_entries,
     read_files,
     read_to_end,
@@ -27,27 +27,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Check the files and return the exit code."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("ann_file", help="annotation file")
-    parser.add_argument("--root", default="", help="folder of the videos (the data_prefix)")
-    parser.add_argument("--workers", type=int, default=4, help="number of processes")
-    parser.add_argument("--time-limit", type=float, default=60, help="seconds for one file")
+    add_list_arguments(parser, time_limit=60)
     parser.add_argument("--out-dir", help="folder to write to; default: that of the annotations")
-    parser.add_argument("--delimiter", default=" ", help="delimiter of the columns of a list")
     parser.add_argument("--filename-tmpl", default="img_{:05}.jpg", help="template of frame names")
-    parser.add_argument(
-        "--name",
-        default="{participant_id}/videos/{video_id}.MP4",
-        help="template of the path of a video, from the columns of a csv file",
-    )
     args = parser.parse_args(argv)
     entries = read_entries(args.ann_file, args.root, args.delimiter, args.filename_tmpl, args.name)
     infos = {path_of(info): info for _, info in entries if info}
-    results = read_files(read_to_end, list(infos.values()), args.workers, args.time_limit)
-    bar = tqdm(zip(infos, results, strict=True), total=len(infos), unit="file", disable=None)
-    faults = {}
-    for path, error in bar:
-        if error is not None:
-            faults[path] = getattr(error, "reason", str(error))
-            bar.set_postfix(bad=len(faults))
+    outcomes = read_files(read_to_end, list(infos.values()), args.workers, args.time_limit)
+    faults = find_faults(outcomes, len(infos))
     out_dir = args.out_dir or Path(args.ann_file).parent
     bad, clean = write_report(args.ann_file, out_dir, entries, faults)
     print(f"{len(faults)} of {len(infos)} files are bad: see {bad}, and {clean} without them")

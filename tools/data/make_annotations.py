@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from tqdm import tqdm
-
-from mmvidformer.datasets.decoding.check_files import read_files, read_to_end
+from mmvidformer.datasets.decoding.check_files import find_faults, read_files, read_to_end
 from mmvidformer.datasets.own_videos import (
     FILES,
     SPLITS,
@@ -67,13 +65,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         infos = [{"filename": str(video.path)} for video in videos]
         workers = min(4, os.cpu_count() or 1)
         read = read_files(partial(read_to_end, first_only=True), infos, workers)
-        bar = tqdm(read, total=len(videos), unit="video", disable=None)
-        checked = zip(videos, bar, strict=True)
-        wrong = {
-            video.path: getattr(error, "reason", error)
-            for video, error in checked
-            if error is not None
-        }
+        faults = find_faults(read, len(infos))
+        wrong = {v.path: faults[str(v.path)] for v in videos if str(v.path) in faults}
         skipped |= wrong
         videos = [video for video in videos if video.path not in wrong]
     for path, why in list(skipped.items())[:MOST_PRINTED]:

@@ -1,14 +1,16 @@
 """Reading many files in parallel, to find the bad ones among those that annotations name."""
 
 import csv
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from torch.utils.data import DataLoader, Dataset
+from tqdm import tqdm
 
 from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_frames, path_of
 from mmvidformer.datasets.decoding.safe_dataset import ReadingInterrupted, SafeDataset
-from mmvidformer.datasets.epic_kitchens import COLUMNS
+from mmvidformer.datasets.epic_kitchens import COLUMNS, SOURCES
 
 # Frames that are held at once while a video is read.
 CHUNK = 16
@@ -29,11 +31,11 @@ class _Files(Dataset):
 
 
 class _Outcomes(SafeDataset):
-    def __getitem__(self, idx: int) -> object:
+    def __getitem__(self, idx: int) -> tuple[int, object]:
         try:
-            return super().__getitem__(idx)
+            return idx, super().__getitem__(idx)
         except (BadVideo, ReadingInterrupted) as error:
-            return error
+            return idx, error
 
 
 def read_files(
@@ -41,8 +43,8 @@ def read_files(
     infos: Sequence[Mapping],
     workers: int = 4,
     time_limit: float = 60.0,
-) -> Iterator[object]:
-    """Read files in parallel processes, of which those that hang or crash are replaced.
+) -> Iterator[tuple[Mapping, object]]:
+    """Read files in parallel processes. Those that hang or crash are replaced.
 
     Args:
         read: Function that reads a file, such as ``read_to_end``.
@@ -51,10 +53,46 @@ def read_files(
         time_limit: Seconds for one file.
 
     Yields:
-        What ``read`` returns for each file, in order, or an exception for a bad one.
+        The argument of each file, as files are done, and what ``read`` returned or the exception of
+        a bad file.
     """
     files = _Outcomes(_Files(read, infos), time_limit=time_limit)
-    yield from DataLoader(files, batch_size=None, num_workers=min(workers, len(infos)))
+    workers = min(workers, len(infos))
+    # Without prefetching, no file waits behind one that hangs.
+    options = dict(in_order=False, prefetch_factor=1 if workers else None)
+    loader = DataLoader(files, batch_size=None, num_workers=workers, **options)
+    for index, outcome in loader:
+        yield infos[index], outcome
+
+
+def add_list_arguments(parser: ArgumentParser, time_limit: float) -> None:
+    """Add the arguments that describe annotation files and how their files are read."""
+    parser.add_argument("--root", default="", help="folder of the videos (the data_prefix)")
+    parser.add_argument("--workers", type=int, default=4, help="number of processes (default: 4)")
+    parser.add_argument(
+        "--time-limit", type=float, default=time_limit, help="seconds for one file (%(default)g)"
+    )
+    parser.add_argument("--delimiter", default=" ", help="delimiter of the columns of a list")
+    parser.add_argument(
+        "--name",
+        default=SOURCES["video"],
+        help="path of a video, a template of the columns of a csv file (default: %(default)s)",
+    )
+
+
+def find_faults(outcomes: Iterator[tuple[Mapping, object]], total: int) -> dict[str, str]:
+    """Collect what is wrong with the bad files of ``read_files``, with a progress bar.
+
+    Returns:
+        The fault of each bad file by its path.
+    """
+    faults: dict[str, str] = {}
+    bar = tqdm(outcomes, total=total, unit="file", disable=None)
+    for info, outcome in bar:
+        if isinstance(outcome, Exception):
+            faults[path_of(info)] = getattr(outcome, "reason", str(outcome))
+            bar.set_postfix(bad=len(faults))
+    return faults
 
 
 def read_to_end(info: Mapping, first_only: bool = False) -> None:
@@ -82,7 +120,7 @@ def read_entries(
     root: str | Path = "",
     delimiter: str = " ",
     filename_tmpl: str = "img_{:05}.jpg",
-    name: str = "{participant_id}/videos/{video_id}.MP4",
+    name: str = SOURCES["video"],
 ) -> list[tuple[str, dict | None]]:
     """Read a list of videos, of folders of frames, or the csv file of EPIC-Kitchens-100.
 
@@ -123,15 +161,16 @@ def write_report(
     out_dir: str | Path,
     entries: Sequence[tuple[str, Mapping | None]],
     faults: Mapping[str, str],
+    ending: str = "_clean",
 ) -> tuple[Path, Path]:
-    """Write ``<name>_bad.csv`` (line, path, reason) and ``<name>_clean.<extension>``.
+    """Write ``<name>_bad.csv`` (line, path, reason) and ``<name><ending>.<extension>``.
 
     ``faults`` are by path, and ``entries`` come from ``read_entries``. Returns the two paths.
     """
     name, out_dir = Path(ann_file), Path(out_dir)
     out_dir.mkdir(parents=True, exist_ok=True)
     bad = out_dir / f"{name.stem}_bad.csv"
-    clean = out_dir / f"{name.stem}_clean{name.suffix}"
+    clean = out_dir / f"{name.stem}{ending}{name.suffix}"
     rows, kept = [("line", "path", "reason")], []
     for number, (text, info) in enumerate(entries, start=1):
         path = info and path_of(info)

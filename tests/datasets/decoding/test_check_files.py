@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mmvidformer.datasets.decoding.check_files import (
+    find_faults,
     read_entries,
     read_files,
     read_to_end,
@@ -29,8 +30,8 @@ def video(path, count=10):
 
 def faults(ann_file, root, **options):
     entries = read_entries(ann_file, root, **options)
-    outcomes = read_files(read_to_end, [info for _, info in entries if info], workers=2)
-    found = {error.path: error.reason for error in outcomes if error is not None}
+    infos = [info for _, info in entries if info]
+    found = find_faults(read_files(read_to_end, infos, workers=2), len(infos))
     bad, clean = write_report(ann_file, root / "out", entries, found)
     return {os.path.basename(path): fault for path, fault in found.items()}, bad, clean
 
@@ -93,17 +94,25 @@ def misbehave(info):
 
 def test_what_hangs_or_crashes_is_replaced():
     infos = [{"filename": name} for name in ("a", "hang", "b", "crash", "c", "wait")]
-    found = [str(outcome) for outcome in read_files(misbehave, infos, workers=3, time_limit=1)]
-    assert found[::2] == ["A", "B", "C"]
-    assert found[1] == "hang: took longer than 1 s and was killed"
-    assert found[3] == "crash: crashed its process (SIGSEGV)"
-    assert "(wait): no answer within 1 s" in found[5] and "Tried 3 times" in found[5]
+    outcomes = read_files(misbehave, infos, workers=3, time_limit=1)
+    found = {info["filename"]: str(outcome) for info, outcome in outcomes}
+    assert [found[name] for name in "abc"] == ["A", "B", "C"]
+    assert found["hang"] == "hang: took longer than 1 s and was killed"
+    assert found["crash"] == "crash: crashed its process (SIGSEGV)"
+    assert "(wait): no answer within 1 s" in found["wait"] and "Tried 3 times" in found["wait"]
+
+
+def test_a_file_that_hangs_holds_up_no_other():
+    infos = [{"filename": name} for name in ("hang", *"abcdefghijkl")]
+    order = [info["filename"] for info, _ in read_files(misbehave, infos, 2, time_limit=2)]
+    assert order[-1] == "hang" and sorted(order[:-1]) == [*"abcdefghijkl"]
 
 
 def test_the_first_frame_alone(tmp_path):
     video(tmp_path / "a.mp4")
     infos = [{"filename": str(tmp_path / name)} for name in ("a.mp4", "b.mp4")]
-    good, bad = read_files(partial(read_to_end, first_only=True), infos, workers=0)
+    outcomes = read_files(partial(read_to_end, first_only=True), infos, workers=0)
+    (_, good), (_, bad) = outcomes
     assert good is None and bad.reason == "there is no such file"
 
 

@@ -1,0 +1,269 @@
+"""Prepare odd videos with tools/data/prepare_videos.py, and kill the tool again and again.
+
+    python -m stress.prepare_videos --videos 200 --kills 3 --out prepared.json
+
+Generates videos of all kinds of frame rates, sizes, rotations, codecs and containers, and some bad
+ones. Each frame shows its number in black and white tiles. The tool is killed (SIGKILL) while it
+encodes, and then runs to its end, with all frames and with 25 frames per second. Fails if a result
+has other frames than expected, is not upright, has sound, odd sides or distant key frames, if a
+video is encoded twice, or if the lists are wrong. Needs PyAV and a system with fork (Linux, macOS).
+"""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import av
+import numpy as np
+from tqdm import tqdm
+
+from mmvidformer.datasets.decoding.readers import open_video
+
+TOOL = Path(__file__).parents[1] / "tools" / "data" / "prepare_videos.py"
+FPS, SHORT_SIDE, KEY_FRAMES = 25, 128, 16
+RATES = ("10", "25/2", "15", "24000/1001", "24", "25", "28", "30000/1001", "30", "50", "60")
+SIZES = ((96, 64), (64, 96), (340, 256), (256, 340), (320, 180), (130, 128), (128, 128), (65, 49))
+# Container: codecs that it holds.
+FORMATS = {
+    "mp4": ("libx264", "mpeg4", "libx265"),
+    "mkv": ("libx264", "ffv1"),
+    "mov": ("libx264", "mjpeg"),
+    "avi": ("mpeg4", "mjpeg"),
+    "webm": ("libvpx-vp9",),
+    "ts": ("libx264",),
+    "mpg": ("mpeg2video",),
+}
+# Codecs whose sides may be odd, as their color planes have full size.
+FULL_COLOR = ("ffv1", "mjpeg")
+# The first row of tiles shows which side is up, the others the bits of the number.
+TILES, TOP = 4, (1, 0, 0, 0)
+
+
+class Video(NamedTuple):
+    """A generated video: its name, its size when upright, and the times of its frames and end."""
+
+    name: str
+    size: tuple[int, int]
+    times: list[Fraction]
+
+
+def picture(number: int, size: tuple[int, int]) -> np.ndarray:
+    """Draw the number of a frame."""
+    bits = [*TOP, *(number >> bit & 1 for bit in range(TILES * (TILES - 1)))]
+    rows = np.arange(size[1]) * TILES // size[1]
+    columns = np.arange(size[0]) * TILES // size[0]
+    tiles = np.array(bits, np.uint8).reshape(TILES, TILES)[rows][:, columns]
+    return np.repeat((40 + 170 * tiles)[..., None], 3, axis=2).astype(np.uint8)
+
+
+def number_in(image: np.ndarray) -> int:
+    """Read the number of a frame, or return -1 if it is not upright."""
+    places = [(np.arange(TILES) * 2 + 1) * side // (2 * TILES) for side in image.shape[:2]]
+    bits = (image.mean(2)[np.ix_(*places)] > 125).astype(int).ravel()
+    if tuple(bits[:TILES]) != TOP:
+        return -1
+    return sum(bit << place for place, bit in enumerate(bits[TILES:].tolist()))
+
+
+def generate(folder: Path, index: int) -> Video:
+    """Write a video that depends on its index."""
+    rng = Random(index)
+    container = [*FORMATS][index % len(FORMATS)]
+    codec, size = rng.choice(FORMATS[container]), rng.choice(SIZES)
+    rate = Fraction("25" if container == "mpg" else rng.choice(RATES))
+    # FFmpeg does not recognize streams without header that have a few frames.
+    count = rng.randint(12 if container in ("ts", "mpg") else 1, 70)
+    uneven = container in ("mp4", "mkv") and rng.random() < 0.3
+    turns = rng.choice((0, 1, 2, 3)) if container in ("mp4", "mov") else 0
+    if codec not in FULL_COLOR:
+        size = size[0] // 2 * 2, size[1] // 2 * 2
+    steps = [rng.randint(1, 4) if uneven else 1 for _ in range(count)]
+    steps[-2:] = [1] * len(steps[-2:])  # a file may not state how long the last frame lasts
+    times = [sum(steps[:number]) / rate for number in range(count + 1)]
+    name = f"{index % 10}/{index:03}.{container}"
+    (folder / name).parent.mkdir(exist_ok=True)
+    with av.open(str(folder / name), "w") as file:
+        options = {"deadline": "realtime"} if codec == "libvpx-vp9" else {}
+        stream = file.add_stream(codec, rate=rate, options=options)
+        stream.bit_rate = 2_000_000
+        stream.width, stream.height = size[::-1] if turns % 2 else size
+        stream.pix_fmt = {"mjpeg": "yuvj444p", "ffv1": "yuv444p"}.get(codec, "yuv420p")
+        stream.codec_context.gop_size = rng.choice((5, 12, 250))
+        stream.codec_context.thread_count = 1
+        if turns:
+            stream.set_display_rotation(90 * turns)
+        sound = file.add_stream("aac", rate=16000) if container == "mp4" and count % 2 else None
+        for number, moment in enumerate(times[:-1]):
+            image = np.ascontiguousarray(np.rot90(picture(number, size), -turns))
+            frame = av.VideoFrame.from_ndarray(image, "rgb24")
+            frame.time_base = 1 / rate
+            frame.pts = int(moment * rate)
+            file.mux(stream.encode(frame))
+        file.mux(stream.encode())
+        if sound is not None:
+            silence = av.AudioFrame.from_ndarray(np.zeros((1, 16000), np.float32), "fltp", "mono")
+            silence.sample_rate = 16000
+            file.mux(sound.encode(silence))
+            file.mux(sound.encode())
+    return Video(name, size, times)
+
+
+def make_bad(folder: Path) -> list[str]:
+    """Write bad videos and return their names; one of them is missing."""
+    video = generate(folder, 0)
+    content = (folder / video.name).read_bytes()
+    (folder / "cut.mp4").write_bytes(content[: len(content) // 2])
+    (folder / "empty.mkv").write_bytes(b"")
+    (folder / "text.avi").write_text("no video\n")
+    return ["cut.mp4", "empty.mkv", "missing.mp4", "text.avi"]
+
+
+def expected_frames(video: Video, fps: int | None) -> list[set[int]]:
+    """Return the numbers that each frame of the result may have.
+
+    Containers round times, by a millisecond and more. What starts that close to the moment at which
+    it would be shown may be shown or not.
+    """
+    *times, end = video.times
+    if fps is None:
+        return [{number} for number in range(len(times))]
+    blur = Fraction(2, 1000)
+    shown = []
+    for k in range(max(1, round(end * fps))):
+        moment = (k + Fraction(1, 4)) / fps
+        last = [
+            max(n for n, t in enumerate(times) if t <= moment + e or n == 0) for e in (-blur, blur)
+        ]
+        shown.append({*last})
+    return shown
+
+
+def faults_of(path: Path, video: Video, fps: int | None) -> list[str]:
+    """Return what is wrong with a result."""
+    if not path.exists():
+        return ["it is missing"]
+    faults = []
+    with av.open(str(path)) as file:
+        packets = [packet for packet in file.demux(video=0) if packet.size]
+        if len(file.streams) != 1:
+            faults.append("it has sound")
+    keys = [number for number, packet in enumerate(packets) if packet.is_keyframe]
+    if max(np.diff([*keys, len(packets)])) > KEY_FRAMES or keys[0]:
+        faults.append(f"key frames {keys}")
+    shrink = min(1, SHORT_SIDE / min(video.size))
+    wanted = [max(2, round(side * shrink / 2) * 2) for side in video.size]
+    expected = expected_frames(video, fps)
+    for backend in ("decord", "pyav", "opencv"):
+        reader = open_video(str(path), backend)
+        # The end of a video without even rate is not known exactly.
+        if abs(len(reader) - len(expected)) > (fps is not None):
+            faults.append(f"{backend}: {len(reader)} frames instead of {len(expected)}")
+        some = range(0, len(reader), 7)  # with seeks, and then all
+        for indices in (some, range(len(reader))):
+            images = reader.get_batch(indices)
+            numbers = [number_in(image) for image in images]
+            pairs = list(zip(indices, numbers, strict=True))
+            wrong = [(i, n) for i, n in pairs if i < len(expected) and n not in expected[i]]
+            if wrong:
+                faults.append(f"{backend}: {len(wrong)} wrong frames, (index, shown) {wrong[:5]}")
+        if list(images[0].shape[1::-1]) != wanted:
+            faults.append(f"{backend}: size {images[0].shape[1::-1]} instead of {wanted}")
+    return faults
+
+
+def run(
+    folder: Path, out: Path, total: int, kills: int, options: Sequence[str], log: Path
+) -> tuple[int, dict[Path, float]]:
+    """Run the tool until it ends, with kills on the way.
+
+    Returns:
+        Its exit code, and the videos that were complete at the last kill, with their times.
+    """
+    command = [sys.executable, "-W", "ignore", str(TOOL), str(folder / "list.txt"), "--root"]
+    command += [str(folder), "--out", str(out), "--workers", "2", *options]
+    complete: dict[Path, float] = {}
+    for kill in range(kills + 1):
+        with log.open("a") as file:
+            process = subprocess.Popen(command, stdout=file, stderr=file)
+        limit = total * (kill + 1) // (kills + 1)
+        while process.poll() is None:
+            done = [path for path in out.rglob("*.mp4") if not path.name.startswith(".")]
+            if kill < kills and len(done) >= limit:
+                process.kill()
+                complete |= {path: path.stat().st_mtime for path in done}
+            time.sleep(0.02)
+    return process.returncode, complete
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the test and return the exit code."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("--videos", type=int, default=200, help="number of videos")
+    parser.add_argument("--kills", type=int, default=3, help="number of kills")
+    parser.add_argument("--out", type=Path, help=".json file to write")
+    args = parser.parse_args(argv)
+    figures: dict[str, object] = {"videos": args.videos}
+    faults: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="prepare_videos_") as name:
+        folder = Path(name, "videos")
+        folder.mkdir()
+        indices = tqdm(range(1, args.videos + 1), desc="generate", disable=None)
+        videos = {video.name: video for video in (generate(folder, index) for index in indices)}
+        bad = make_bad(folder)
+        (folder / "list.txt").write_text(
+            "".join(f"{name} {i % 7}\n" for i, name in enumerate([*videos, *bad]))
+        )
+        figures["bytes_before"] = sum((folder / name).stat().st_size for name in videos)
+        for mode, fps in (("all_frames", None), ("25_fps", FPS)):
+            out, log, start = Path(name, mode), Path(name, f"{mode}.log"), time.monotonic()
+            options = ["--short-side", str(SHORT_SIDE), *(("--fps", str(fps)) if fps else ())]
+            code, complete = run(folder, out, args.videos, args.kills, options, log)
+            seconds = round(time.monotonic() - start, 1)
+            if code != 1:
+                faults.append(f"{mode}: exit code {code}\n{log.read_text()[-2000:]}")
+                continue
+            results = {v: out / (v if v.endswith(".mp4") else f"{v}.mp4") for v in videos}
+            again = [path for path, moment in complete.items() if path.stat().st_mtime != moment]
+            lines = [line.split()[0] for line in (out / "list.txt").read_text().splitlines()]
+            with (out / "list_bad.csv").open() as file:
+                listed = [os.path.relpath(row["path"], folder) for row in csv.DictReader(file)]
+            others = {*out.rglob("*")} - {*results.values()}
+            rest = {path.name for path in others if path.is_file()}
+            for found, wanted, what in (
+                (again, [], "encoded twice"),
+                (lines, [str(path.relative_to(out)) for path in results.values()], "list"),
+                (listed, bad, "bad videos"),
+                (rest, {"list.txt", "list_bad.csv", "prepared.json"}, "other files"),
+            ):
+                if found != wanted:
+                    faults.append(f"{mode}: {what}: {found}")
+            for video in tqdm(videos.values(), desc=f"check {mode}", disable=None):
+                path = results[video.name]
+                faults += [
+                    f"{mode}: {video.name}: {fault}" for fault in faults_of(path, video, fps)
+                ]
+            figures[mode] = dict(
+                kills=args.kills,
+                complete_at_last_kill=len(complete),
+                seconds_with_restarts=seconds,
+                bytes_after=sum(path.stat().st_size for path in results.values() if path.exists()),
+            )
+    figures["faults"] = faults
+    print(json.dumps(figures, indent=1))
+    if args.out is not None:
+        args.out.write_text(json.dumps(figures, indent=1) + "\n")
+    return int(bool(faults))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

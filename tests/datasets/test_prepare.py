@@ -1,0 +1,157 @@
+"""Datasets whose videos are re-encoded."""
+
+import csv
+import os
+
+import pytest
+
+pytest.importorskip("av", minversion="17")
+
+from mmvidformer.datasets import prepare
+from mmvidformer.datasets.decoding.encode import Encoding
+from mmvidformer.datasets.epic_kitchens import COLUMNS
+from mmvidformer.datasets.prepare import prepare_dataset
+from tests.datasets.decoding.test_encode import write
+
+
+@pytest.fixture
+def videos(tmp_path):
+    root = tmp_path / "videos"
+    (root / "x").mkdir(parents=True)
+    for name in ("a.mp4", "x/b.avi", "x/c d.mp4"):
+        write(root / name, count=3, codec="mpeg4" if name.endswith("avi") else "libx264")
+    (root / "bad.mp4").write_text("no video")
+    (root / "train.txt").write_text("a 0\nbad.mp4 1\nx/b.avi 1\n")
+    (root / "val.txt").write_text("x/gone.mp4 1\na.mp4 2\n")
+    return root
+
+
+def run(*files, out, **options):
+    options = {"encoding": Encoding(), "workers": 1, **options}
+    return prepare_dataset(files, out, **options)
+
+
+def test_videos_lists_and_bad_videos(videos, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert run(videos / "train.txt", videos / "val.txt", out=out, root=videos) == 2
+    files = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+    assert files == {
+        *("a.mp4", "x/b.avi.mp4", "prepared.json"),
+        *("train.txt", "train_bad.csv", "val.txt", "val_bad.csv"),
+    }
+    assert (out / "train.txt").read_text() == "a.mp4 0\nx/b.avi.mp4 1\n"
+    assert (out / "val.txt").read_text() == "a.mp4 2\n"
+    with (out / "train_bad.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert row["line"] == "2" and row["path"] == str(videos / "bad.mp4")
+    assert "Invalid data" in row["reason"]
+    assert "2 videos are bad" in capsys.readouterr().out
+
+
+def test_a_second_run_skips_what_exists(videos, tmp_path, capsys):
+    out = tmp_path / "out"
+    run(videos / "train.txt", out=out, root=videos)
+    before = (out / "a.mp4").stat()
+    (out / "x" / "b.avi.mp4").unlink()
+    (out / "x" / ".b.avi.mp4.9.part").write_text("left by a killed run")
+    write(videos / "bad.mp4", count=3)  # repaired
+    assert run(videos / "train.txt", out=out, root=videos) == 0
+    assert (out / "a.mp4").stat() == before
+    assert {path.name for path in (out / "x").iterdir()} == {"b.avi.mp4"}
+    assert (out / "train.txt").read_text() == "a.mp4 0\nbad.mp4 1\nx/b.avi.mp4 1\n"
+    assert "3 videos, 1 of them already prepared" in capsys.readouterr().out
+
+
+def test_paths_with_blanks(videos, tmp_path):
+    (videos / "list.txt").write_text("x/c d.mp4\t4\n")
+    out = tmp_path / "out"
+    assert run(videos / "list.txt", out=out, root=videos, delimiter="\t") == 0
+    assert (out / "list.txt").read_text() == "x/c d.mp4\t4\n" and (out / "x/c d.mp4").exists()
+
+
+def test_absolute_paths_become_relative(videos, tmp_path):
+    (videos / "list.txt").write_text(f"{videos}/x/b.avi 4\n")
+    assert run(videos / "list.txt", out=tmp_path / "out", root=videos) == 0
+    assert (tmp_path / "out" / "list.txt").read_text() == "x/b.avi.mp4 4\n"
+
+
+def test_epic_kitchens(videos, tmp_path):
+    (videos / "P01" / "videos").mkdir(parents=True)
+    write(videos / "P01" / "videos" / "P01_01.MP4", count=3)
+    rows = [
+        dict.fromkeys(COLUMNS, "1") | {"participant_id": "P01", "video_id": video}
+        for video in ("P01_01", "P01_02", "P01_01")
+    ]
+    with (videos / "epic.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    assert run(videos / "epic.csv", out=tmp_path / "out", root=videos) == 1
+    before, after = ((f / "epic.csv").read_text().splitlines() for f in (videos, tmp_path / "out"))
+    assert after == [before[0], before[1], before[3]]
+    assert (tmp_path / "out/P01/videos/P01_01.MP4").exists()
+    with pytest.raises(ValueError, match="counts frames"):
+        run(videos / "epic.csv", out=tmp_path / "25", root=videos, encoding=Encoding(fps=25))
+
+
+def test_the_estimate_comes_first(videos, tmp_path, capsys, monkeypatch):
+    names = [f"{i}.mp4" for i in range(5)]
+    for i, name in enumerate(names):
+        write(videos / name, count=3 + 4 * i)
+    (videos / "list.txt").write_text("".join(f"{name} 0\n" for name in names))
+    monkeypatch.setattr(prepare, "SAMPLE", 2)
+    options = dict(out=tmp_path / "out", root=videos)
+    assert run(videos / "list.txt", estimate=True, **options) == 0
+    assert "estimate for the other" in capsys.readouterr().out
+    done = {path.name for path in (tmp_path / "out").glob("*.mp4")}
+    assert 0 < len(done) < 5 and not (tmp_path / "out" / "list.txt").exists()
+    assert run(videos / "list.txt", **options) == 0
+    assert {path.name for path in (tmp_path / "out").glob("*.mp4")} == {*names}
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (dict(encoding=Encoding(short_side=128)), "prepared with short_side=256, got 128"),
+        (dict(encoding=Encoding(fps=25)), "prepared with fps=None, got 25"),
+        (dict(root="elsewhere"), "prepared with root="),
+    ],
+)
+def test_other_settings_are_refused(videos, tmp_path, options, message):
+    options = {"root": str(videos), **options}
+    run(videos / "train.txt", out=tmp_path / "out", root=videos)
+    with pytest.raises(ValueError, match=message):
+        run(videos / "train.txt", out=tmp_path / "out", **options)
+
+
+def test_wrong_arguments_are_refused(videos, tmp_path):
+    with pytest.raises(FileExistsError, match="has files that were not prepared"):
+        run(videos / "train.txt", out=videos, root=videos)
+    (videos / "frames.txt").write_text("x 3 0\n")
+    with pytest.raises(ValueError, match="lists folders of frames"):
+        run(videos / "frames.txt", out=tmp_path / "out", root=videos)
+    (videos / "outside.txt").write_text(f"{tmp_path}/a.mp4 0\n")
+    with pytest.raises(ValueError, match="is not below the folder"):
+        run(videos / "outside.txt", out=tmp_path / "out", root=videos)
+    (videos / "x" / "train.txt").write_text("")
+    with pytest.raises(ValueError, match="different names"):
+        run(videos / "train.txt", videos / "x/train.txt", out=tmp_path / "out", root=videos)
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_pyav(videos, tmp_path, monkeypatch):
+    monkeypatch.setattr(prepare, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"mmvidformer\[prepare\]"):
+        run(videos / "train.txt", out=tmp_path / "out", root=videos)
+
+
+def test_tool(videos, tmp_path, main_of, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    main = main_of("data/prepare_videos")
+    (videos / "good.txt").write_text("a.mp4 0\n")
+    options = ["--root", str(videos), "--short-side", "32", "--workers", "1"]
+    assert main([str(videos / "good.txt"), "--out", "good", *options]) == 0
+    assert main([str(videos / "train.txt"), "--out", "bad", *options, "--no-rotate"]) == 1
+    assert os.path.getsize("good/a.mp4") > 0 and os.path.exists("bad/x/b.avi.mp4")
+    assert '"short_side": 32' in (tmp_path / "bad" / "prepared.json").read_text()
+    assert '"rotate": false' in (tmp_path / "bad" / "prepared.json").read_text()

@@ -1,0 +1,42 @@
+"""Re-encode a dataset for fast decoding: python tools/data/prepare_videos.py LIST ... --out FOLDER.
+
+Writes each video that the annotation files name to FOLDER as H.264 in mp4, and annotation files
+without bad videos, which <name>_bad.csv lists. Estimates time and size first. Run it again after an
+interruption: existing videos are skipped. The exit code is 1 if some videos are bad.
+"""
+
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from dataclasses import fields
+
+from mmvidformer.datasets.decoding.check_files import add_list_arguments
+from mmvidformer.datasets.decoding.encode import Encoding
+from mmvidformer.datasets.prepare import prepare_dataset
+from mmvidformer.engine.launch import run_tool
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Prepare the videos and return the exit code."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("ann_files", nargs="+", help="annotation files")
+    parser.add_argument("--out", required=True, help="folder to write to")
+    for name, default, text in (
+        ("short-side", 256, "short side in pixels; smaller videos keep their size"),
+        ("fps", None, "frames per second; None keeps all frames"),
+        ("key-frames", 16, "largest distance of key frames, in frames"),
+        ("crf", 20, "quality, from 0 (lossless) to 51"),
+    ):
+        parser.add_argument(f"--{name}", type=int, default=default, help=f"{text} ({default})")
+    parser.add_argument(
+        "--no-rotate", dest="rotate", action="store_false", help="do not turn videos upright"
+    )
+    parser.add_argument("--estimate", action="store_true", help="stop after the estimate")
+    add_list_arguments(parser, time_limit=3600)
+    args = vars(parser.parse_args(argv))
+    encoding = Encoding(**{field.name: args.pop(field.name) for field in fields(Encoding)})
+    return int(prepare_dataset(encoding=encoding, **args) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(run_tool(main))
