@@ -13,17 +13,19 @@ train_pipeline = [
     dict(type="DecordInit", num_threads=1),
     dict(**sample, num_clips=1),
     dict(type="DecordDecode"),
-    dict(type="mmvidformer.VideoAutoAugment", policy="v0"),
+    dict(type="Resize", scale=(-1, 256)),
+    *pack,
+]
+augment = [  # for the data preprocessor: AutoAugment sees whole frames
+    dict(type="mmvidformer.ClipAutoAugment", policy="v0"),
     dict(
-        type="MultiScaleCrop",
-        input_size=224,
+        type="mmvidformer.ClipMultiScaleCrop",
+        size=224,
         scales=(1, 0.875, 0.75, 0.66),
         num_fixed_crops=13,
         max_wh_scale_gap=1,
     ),
-    dict(type="Resize", scale=(224, 224), keep_ratio=False),
-    dict(type="Flip", flip_ratio=0.5),
-    *pack,
+    dict(type="mmvidformer.ClipFlip", p=0.5),
 ]
 val_pipeline = [
     dict(type="DecordInit", num_threads=1),

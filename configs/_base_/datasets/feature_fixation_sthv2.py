@@ -11,11 +11,13 @@ train_pipeline = [
     dict(type="DecordInit", num_threads=1),
     dict(**sample, num_clips=1),
     dict(type="DecordDecode"),
-    dict(type="mmvidformer.VideoAutoAugment", policy="v0"),
     dict(type="RandomRescale", scale_range=(256, 320)),
-    dict(type="RandomCrop", size=224),
-    dict(type="RandomErasing", erase_prob=0.5),
     *pack,
+]
+augment = [  # for the data preprocessor: AutoAugment sees whole frames
+    dict(type="mmvidformer.ClipAutoAugment", policy="v0"),
+    dict(type="torchvision.transforms.v2.RandomCrop", size=224),
+    dict(type="torchvision.transforms.v2.RandomErasing", p=0.5, scale=(0.02, 1 / 3), value=128),
 ]
 val_pipeline = [
     dict(type="DecordInit", num_threads=1),
