@@ -16,4 +16,5 @@ def augment_in_workers(cfg: Config) -> None:
         raise ValueError("the config has no model.data_preprocessor.augment to run in workers")
     step = dict(type="mmvidformer.ClipAugment", transforms=transforms)
     for dataset in leaf_datasets(cfg.train_dataloader.dataset):
-        dataset["pipeline"] = [*dataset["pipeline"], step]
+        if step not in dataset["pipeline"]:  # of a dataset that is read twice
+            dataset["pipeline"] = [*dataset["pipeline"], step]
