@@ -102,9 +102,7 @@ def measure_loading(*cfgs: Config, split: str = "train", samples: int = 32) -> l
             for one, kept in zip(timed, loaded, strict=True):
                 kept.append(one.load(i * size // samples % size))
                 del kept[one.loader.batch_size :]
-    return [
-        _finish(*one, split == "train") for one in zip(cfgs, timed, loaded, strict=True)
-    ]
+    return [_finish(*one, split == "train") for one in zip(cfgs, timed, loaded, strict=True)]
 
 
 def _finish(cfg: Config, timed: _Timed, loaded: list[dict], training: bool) -> list[Part]:
@@ -123,9 +121,7 @@ def _finish(cfg: Config, timed: _Timed, loaded: list[dict], training: bool) -> l
     return [*parts, _part(name, "main", preparing, len(loaded))]
 
 
-def _part(
-    name: str, process: str, times: Sequence[tuple[float, float]], samples: int = 1
-) -> Part:
+def _part(name: str, process: str, times: Sequence[tuple[float, float]], samples: int = 1) -> Part:
     wall, cpu = (1000 * total / len(times) / samples for total in _sum([times]))
     return Part(name, process, wall, cpu)
 

@@ -130,7 +130,7 @@ def test_clips_of_different_lengths() -> None:
     assert out["inputs"][1, :, :, 3].count_nonzero() == 0
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_gpu_gives_the_same_clips_within_a_level(name: str) -> None:
     augment = get_config(name).model.data_preprocessor.augment

@@ -34,7 +34,10 @@ def augment(*transforms: dict) -> ClipAugment:
 
 def test_views_and_frames_of_a_sample_are_changed_alike() -> None:
     """Clips of ``FormatShape('NCTHW')`` and frames of ``FormatShape('NCHW')``."""
-    change = augment(dict(type="mmvidformer.ClipColorJitter", brightness=0.5), dict(type="mmvidformer.ClipFlip", p=1.0))
+    change = augment(
+        dict(type="mmvidformer.ClipColorJitter", brightness=0.5),
+        dict(type="mmvidformer.ClipFlip", p=1.0),
+    )
     frames = clip(6)
     views = frames.unflatten(0, (2, 3)).transpose(1, 2)  # (2, 3, T, H, W)
     results = []
