@@ -15,7 +15,7 @@ from mmengine.device import get_device
 from mmengine.optim import build_optim_wrapper
 from mmengine.runner import Runner
 from torch import nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 from mmvidformer.analysis.complexity import count

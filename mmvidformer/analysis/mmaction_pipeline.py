@@ -11,43 +11,43 @@ def _torchvision(op: str, **kwargs: object) -> dict:
     return dict(type="TorchVisionWrapper", op=op, **kwargs)
 
 
-def _applied(step: Mapping, op: str, **kwargs: object) -> list[dict]:
-    wrapped = _torchvision(op, **kwargs)
-    return [dict(type="RandomApply", prob=step.get("p", 1.0), transforms=[wrapped])]
+def _at_times(step: Mapping, default: float, inner: dict) -> list[dict]:
+    return [dict(type="RandomApply", prob=step.get("p", default), transforms=[inner])]
 
 
-def _kwargs(step: Mapping, *without: str) -> dict:
-    return {k: v for k, v in step.items() if k not in ("type", *without)}
+def _without(step: Mapping, *keys: str) -> dict:
+    return {key: value for key, value in step.items() if key not in ("type", *keys)}
 
 
 def _scale_jitter(step: Mapping) -> list[dict]:
-    short = step["short_side"]
-    scales = tuple(int(short * ratio) for ratio in step["ratio_range"])
+    short, ratios = step["short_side"], step.get("ratio_range", (0.9, 1.33))
+    scales = tuple(int(short * ratio) for ratio in ratios)
     return [
         dict(type="Resize", scale=(-1, short)),
         dict(type="RandomRescale", scale_range=scales),
     ]
 
 
-# What takes the place of a step. MMAction2 has no RandAugment and no AutoAugment without further
-# packages; torchvision's, through its wrapper, are not the recipes' but cost as much.
+# What takes the place of a step. MMAction2 has RandAugment and AutoAugment through other packages
+# only; torchvision's operations are not quite those of the recipes.
 SUBSTITUTES: dict[str, Callable[[Mapping], list[dict]]] = {
-    "VideoInit": lambda step: [dict(type="DecordInit", num_threads=1)],
-    "VideoDecode": lambda step: [dict(type="DecordDecode")],
+    "VideoInit": lambda s: [dict(type="DecordInit", num_threads=1)],
+    "VideoDecode": lambda s: [dict(type="DecordDecode")],
     "ScaleJitter": _scale_jitter,
-    "ClipFlip": lambda step: [dict(type="Flip", flip_ratio=step["p"])],
-    "ClipColorJitter": lambda step: _applied(step, "ColorJitter", **_kwargs(step, "p")),
-    "RandomGrayscale": lambda step: _applied(step, "Grayscale", num_output_channels=3),
-    "ClipRandAugment": lambda step: [
-        _torchvision("RandAugment", num_ops=step["num_layers"], magnitude=step["magnitude"])
+    "ClipFlip": lambda s: [dict(type="Flip", flip_ratio=s.get("p", 0.5))],
+    "ClipColorJitter": lambda s: _at_times(s, 1.0, _torchvision("ColorJitter", **_without(s, "p"))),
+    "RandomGrayscale": lambda s: _at_times(
+        s, 0.1, _torchvision("Grayscale", num_output_channels=3)
+    ),
+    "ClipRandAugment": lambda s: [
+        _torchvision("RandAugment", num_ops=s.get("num_layers", 2), magnitude=s.get("magnitude", 9))
     ],
-    "ClipAutoAugment": lambda step: [_torchvision("AutoAugment")],
-    "ClipMultiScaleCrop": lambda step: [
-        dict(type="MultiScaleCrop", input_size=step["size"], **_kwargs(step, "size")),
-        dict(type="Resize", scale=(step["size"], step["size"]), keep_ratio=False),
+    "ClipAutoAugment": lambda s: [_torchvision("AutoAugment")],
+    "ClipMultiScaleCrop": lambda s: [
+        dict(type="MultiScaleCrop", input_size=s["size"], **_without(s, "size")),
+        dict(type="Resize", scale=(s["size"], s["size"]), keep_ratio=False),
     ],
-    "RandomCrop": lambda step: [dict(type="RandomCrop", size=step["size"])],
-    "RandomErasing": lambda step: [dict(type="RandomErasing", erase_prob=step["p"])],
+    "RandomErasing": lambda s: [dict(type="RandomErasing", erase_prob=s.get("p", 0.5))],
 }
 
 
@@ -60,9 +60,9 @@ def use_mmaction_classes(cfg: Config) -> None:
     augment = preprocessor.pop("augment", None) or []
     preprocessor.type = "ActionDataPreprocessor"
     for dataset in leaf_datasets(cfg.train_dataloader.dataset):
-        names = [type_name(step) for step in dataset.pipeline]
-        end = names.index("FormatShape")
+        end = [type_name(step) for step in dataset.pipeline].index("FormatShape")
         steps = [*dataset.pipeline[:end], *augment, *dataset.pipeline[end:]]
-        dataset.pipeline = [
-            new for step in steps for new in SUBSTITUTES.get(type_name(step), lambda s: [s])(step)
-        ]
+        dataset.pipeline = []
+        for step in steps:
+            kind = type_name(step)
+            dataset.pipeline += SUBSTITUTES[kind](step) if kind in SUBSTITUTES else [step]

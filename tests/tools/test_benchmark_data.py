@@ -2,6 +2,7 @@
 
 import copy
 import csv
+
 import pytest
 
 from mmvidformer.analysis import data_cost
