@@ -47,6 +47,7 @@ SUBSTITUTES: dict[str, Callable[[Mapping], list[dict]]] = {
         dict(type="MultiScaleCrop", input_size=s["size"], **_without(s, "size")),
         dict(type="Resize", scale=(s["size"], s["size"]), keep_ratio=False),
     ],
+    "RandomCrop": lambda s: [dict(type="RandomCrop", size=s["size"])],
     "RandomErasing": lambda s: [dict(type="RandomErasing", erase_prob=s.get("p", 0.5))],
 }
 

@@ -41,7 +41,7 @@ class VideoDataPreprocessor(ActionDataPreprocessor):
         if training and self.augment.transforms:
             # Training steps call this under autocast, which would round pixels.
             with own_draws(), torch.autocast(inputs[0].device.type, enabled=False):
-                packed = zip(inputs, data_samples, strict=True)
+                packed = zip(inputs, data_samples or (), strict=True)
                 inputs = [self.augment(dict(inputs=x, data_samples=y))["inputs"] for x, y in packed]
         return super().preprocess(inputs, data_samples, training)
 

@@ -1,6 +1,7 @@
 """Cost of a sample, and the same recipe in MMAction2's classes."""
 
 import pytest
+from mmcv.transforms import BaseTransform
 
 from mmvidformer import get_config
 from mmvidformer.analysis.complexity import count
@@ -69,5 +70,6 @@ def test_recipes_in_mmaction_s_classes(name: str, steps: str) -> None:
     assert "augment" not in cfg.model.data_preprocessor
     with config_scope(cfg):
         built = [TRANSFORMS.build(step) for step in pipeline]
+    assert all(isinstance(step, BaseTransform) for step in built)
     own = {type(step).__name__ for step in built if "mmvidformer" in type(step).__module__}
     assert own <= {"SpanFrames", "SegmentFrames"}  # samplers cost nothing
