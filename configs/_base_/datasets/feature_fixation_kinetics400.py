@@ -1,7 +1,8 @@
 # Kinetics-400 for feature fixation, as the released code reads it: 16 frames over a span of 16 x 16
 # at 30 frames per second, 4 x 3 test views. The crops are those of XViT: four scales at 13
-# positions. (Table 10 and the released settings give a scale jitter of 256 to 320, but the code
-# ignores it on Kinetics.)
+# positions. They follow AutoAugment, which sees whole frames, so they are made on the device; the
+# workers resize to a short side of 256, the size of MMAction2's prepared videos. (Table 10 and the
+# released settings give a scale jitter of 256 to 320, but the code ignores it on Kinetics.)
 _base_ = "./kinetics400.py"
 
 sample = dict(type="mmvidformer.SpanFrames", clip_len=16, frame_interval=16)

@@ -1,5 +1,6 @@
 # Something-Something V2 for feature fixation: one frame from each of 16 segments, 2 x 3 test views
-# (middles and starts of the segments). AutoAugment on whole frames, random erasing, no flips.
+# (middles and starts of the segments). AutoAugment on whole frames, random erasing, no flips. The
+# released code resizes after AutoAugment, here workers do before it.
 _base_ = "./sthv2.py"
 
 sample = dict(type="mmvidformer.SegmentFrames", clip_len=16)
