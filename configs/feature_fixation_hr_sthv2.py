@@ -3,10 +3,11 @@
 # scaled with the crop size.
 _base_ = "./feature_fixation_sthv2.py"
 
-model = dict(backbone=dict(img_size=336))
+augment = _base_.augment
+augment[1].update(size=336)
+model = dict(backbone=dict(img_size=336), data_preprocessor=dict(augment=augment))
 train_pipeline = _base_.train_pipeline
-train_pipeline[4].update(scale_range=(384, 480))
-train_pipeline[5].update(size=336)
+train_pipeline[3].update(scale_range=(384, 480))
 val_pipeline = _base_.val_pipeline
 test_pipeline = _base_.test_pipeline
 for pipeline in (val_pipeline, test_pipeline):

@@ -20,5 +20,8 @@ model = dict(
         drop_path_rate=0.1,
     ),
     cls_head=dict(num_classes=1000, dropout_ratio=0.0, label_smooth_eps=0.1),
-    data_preprocessor=dict(blending=dict(type="MixupBlending", num_classes=1000, alpha=0.8)),
+    data_preprocessor=dict(
+        augment=_base_.augment,
+        blending=dict(type="MixupBlending", num_classes=1000, alpha=0.8),
+    ),
 )

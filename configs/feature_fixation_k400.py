@@ -13,5 +13,8 @@ _base_ = [
 model = dict(
     backbone=dict(shifts=dict(temporal=dict(divisor=8, segment=8))),
     cls_head=dict(num_classes=400, label_smooth_eps=0.3),
-    data_preprocessor=dict(blending=dict(type="MixupBlending", num_classes=400, alpha=0.4)),
+    data_preprocessor=dict(
+        augment=_base_.augment,
+        blending=dict(type="MixupBlending", num_classes=400, alpha=0.4),
+    ),
 )

@@ -7,5 +7,5 @@ _base_ = "./feature_fixation_sthv2.py"
 optim_wrapper = dict(optimizer=dict(lr=0.035, weight_decay=4e-4, nesterov=False))
 param_scheduler = _base_.param_scheduler
 param_scheduler[0].update(start_factor=0.003 / 0.035)
-train_pipeline = [t for t in _base_.train_pipeline if t["type"] != "RandomErasing"]
-train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
+augment = _base_.augment[:-1]
+model = dict(data_preprocessor=dict(augment=augment))

@@ -8,3 +8,5 @@ _base_ = [
     "./_base_/datasets/feature_fixation_sthv2.py",
     "./_base_/schedules/feature_fixation_35e.py",
 ]
+
+model = dict(data_preprocessor=dict(augment=_base_.augment))

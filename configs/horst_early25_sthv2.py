@@ -9,4 +9,5 @@ _base_ = [
     "./_base_/schedules/horst_50e.py",
 ]
 
+model = dict(data_preprocessor=dict(augment=_base_.augment))
 auto_scale_lr = dict(base_batch_size=8)

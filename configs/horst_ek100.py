@@ -13,5 +13,6 @@ _base_ = [
 model = dict(
     neck=dict(channels=[512, 512]),
     cls_head=dict(tasks=dict(verb=97, noun=300, action=3806), in_channels=512),
+    data_preprocessor=dict(augment=_base_.augment),
 )
 default_hooks = dict(checkpoint=dict(save_best="action/recall5_1.00s"))

@@ -10,4 +10,5 @@ _base_ = [
     "./_base_/schedules/horst_50e.py",
 ]
 
+model = dict(data_preprocessor=dict(augment=_base_.augment))
 default_hooks = dict(checkpoint=dict(save_best="action/top5_1.00s"))

@@ -9,4 +9,8 @@ _base_ = [
 ]
 
 # Clips of a video that go through the model at once.
-model = dict(cls_head=dict(num_classes=1059), test_cfg=dict(max_testing_views=8))
+model = dict(
+    cls_head=dict(num_classes=1059),
+    data_preprocessor=dict(augment=_base_.augment),
+    test_cfg=dict(max_testing_views=8),
+)

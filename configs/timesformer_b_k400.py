@@ -7,3 +7,5 @@ _base_ = [
     "./_base_/datasets/timesformer_kinetics400.py",
     "./_base_/schedules/timesformer_15e.py",
 ]
+
+model = dict(data_preprocessor=dict(augment=_base_.augment))

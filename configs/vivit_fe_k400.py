@@ -8,4 +8,5 @@ _base_ = [
     "./_base_/schedules/vivit_30e.py",
 ]
 
+model = dict(data_preprocessor=dict(augment=_base_.augment))
 optim_wrapper = dict(optimizer=dict(lr=0.05))

@@ -22,7 +22,8 @@ model = dict(
         average_clips="score",
     ),
     data_preprocessor=dict(
-        blending=dict(type="mmvidformer.ReversedMixup", num_classes=tasks, alpha=0.1)
+        augment=_base_.augment,
+        blending=dict(type="mmvidformer.ReversedMixup", num_classes=tasks, alpha=0.1),
     ),
 )
 default_hooks = dict(checkpoint=dict(save_best="action/top1"))

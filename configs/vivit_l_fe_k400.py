@@ -7,3 +7,5 @@ _base_ = [
     "./_base_/datasets/kinetics400.py",
     "./_base_/schedules/vivit_30e.py",
 ]
+
+model = dict(data_preprocessor=dict(augment=_base_.augment))

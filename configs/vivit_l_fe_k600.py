@@ -7,5 +7,8 @@ _base_ = [
     "./_base_/schedules/vivit_30e.py",
 ]
 
-model = dict(cls_head=dict(num_classes=600))
+model = dict(
+    cls_head=dict(num_classes=600),
+    data_preprocessor=dict(augment=_base_.augment),
+)
 optim_wrapper = dict(optimizer=dict(lr=0.05))

@@ -7,4 +7,7 @@ _base_ = [
     "./_base_/schedules/vivit_10e.py",
 ]
 
-model = dict(cls_head=dict(num_classes=339))
+model = dict(
+    cls_head=dict(num_classes=339),
+    data_preprocessor=dict(augment=_base_.augment),
+)

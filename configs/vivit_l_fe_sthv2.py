@@ -15,6 +15,7 @@ model = dict(
     backbone=dict(temporal_depth=4, drop_path_rate=0.3),
     cls_head=dict(num_classes=174, label_smooth_eps=0.3),
     data_preprocessor=dict(
-        blending=dict(type="mmvidformer.ReversedMixup", num_classes=174, alpha=0.3)
+        augment=_base_.augment,
+        blending=dict(type="mmvidformer.ReversedMixup", num_classes=174, alpha=0.3),
     ),
 )

@@ -5,10 +5,9 @@ _base_ = "./vivit_l_st_k400.py"
 model = dict(backbone=dict(img_size=320))
 size = 320
 resized = dict(type="Resize", scale=(-1, size * 8 // 7))
-jitter = _base_.train_pipeline[4]
-crop = dict(type="RandomCrop", size=size)
-start = [*_base_.train_pipeline[:3], resized, jitter]
-train_pipeline = [*start, crop, *_base_.train_pipeline[6:]]
+train_pipeline = _base_.train_pipeline
+train_pipeline[3].update(short_side=size * 8 // 7)
+train_pipeline[4].update(size=size)
 center = [resized, dict(type="CenterCrop", crop_size=size)]
 val_pipeline = [*_base_.val_pipeline[:3], *center, *_base_.val_pipeline[5:]]
 three = [dict(type="Resize", scale=(-1, size)), dict(type="ThreeCrop", crop_size=size)]

@@ -27,6 +27,7 @@ MODELS = _child(
     "mmvidformer.models",
     "mmvidformer.models.heads",
     "mmvidformer.models.mixup",
+    "mmvidformer.models.preprocessor",
     "mmvidformer.models.recognizers",
     "mmvidformer.models.horst.heads",
     "mmvidformer.models.horst.recognizer",

@@ -22,7 +22,7 @@ ALLOWED = {
     "datasets": {"lookup", "registry"},
     "evaluation": {"datasets", "registry"},
     "engine": {"config", "registry", "datasets", "evaluation"},
-    "analysis": {"config", "registry"},
+    "analysis": {"config", "datasets", "registry"},
     "export": {"lookup", "models"},
     "finetune": {"config", "registry", "engine", "datasets", "convert"},
     "apis": {"config", "registry", "engine", "models"},

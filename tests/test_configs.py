@@ -3,6 +3,7 @@
 import copy
 import itertools
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
 
 from mmvidformer import get_config, list_configs
 from mmvidformer.compat.config_names import config_folder
+from mmvidformer.models.preprocessor import VideoDataPreprocessor
 from mmvidformer.registry import DATASETS, METRICS, MODELS
 
 # Recognizers of views of a video. feature_fixation_image has a test of its own, in
@@ -42,10 +44,10 @@ def shrink_transform(transform: dict, crop: int) -> dict:
         return pixels if pixels < 0 else max(math.ceil(pixels * SIDE / crop), SIDE)
 
     transform = copy.deepcopy(transform)
-    for key in ("size", "crop_size", "input_size"):
+    for key in ("size", "crop_size", "short_side"):
         if key in transform:
             transform[key] = scaled(transform[key])
-    if "scale" in transform:
+    if "scale" in transform and not transform.type.endswith("RandomErasing"):
         transform["scale"] = tuple(scaled(n) for n in transform["scale"])
     if "scale_range" in transform:
         transform["scale_range"] = tuple(scaled(n) for n in transform["scale_range"])
@@ -73,6 +75,8 @@ def shrink(cfg: Config) -> Config:
     cfg.model.cls_head.in_channels = 16
     for key in ("train_pipeline", "val_pipeline", "test_pipeline"):
         cfg[key] = [shrink_transform(transform, crop) for transform in cfg[key]]
+    augment = cfg.model.data_preprocessor.get("augment") or ()
+    cfg.model.data_preprocessor.augment = [shrink_transform(one, crop) for one in augment]
     return cfg
 
 
@@ -160,7 +164,12 @@ def test_test_step_fuses_the_views(name: str, videos: list[Path]) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_validation_gives_one_view_like_the_training_clips(name: str, videos: list[Path]) -> None:
     cfg = shrink(get_config(name))
-    train, val = (sample(cfg, f"{p}_pipeline", videos[0], 1)["inputs"] for p in ("train", "val"))
+    preprocess = MODELS.build({**cfg.model.data_preprocessor, "blending": None})
+    train, val = (
+        preprocess(pseudo_collate([sample(cfg, f"{p}_pipeline", videos[0], 1)]), p == "train")
+        for p in ("train", "val")
+    )
+    train, val = train["inputs"][0], val["inputs"][0]
     assert train.shape[1:] == val.shape[1:]
     assert val.shape[0] == train.shape[0] == 1 or tiles(cfg)
 
@@ -183,6 +192,17 @@ def test_parts_exist_and_fit(name: str) -> None:
     with torch.device("meta"):
         backbone, head = MODELS.build(cfg.model.backbone), MODELS.build(cfg.model.cls_head)
     assert head.in_channels == backbone.embed_dims
+
+
+@pytest.mark.parametrize("name", [name for name in list_configs() if "_motion" not in name])
+def test_recipes_augment_in_the_preprocessor(name: str) -> None:
+    """The list that comes with the dataset; a config that forgot it would train without."""
+    cfg = get_config(name)
+    assert cfg.model.data_preprocessor.get("augment", []) == cfg.augment
+    assert issubclass(MODELS.get(cfg.model.data_preprocessor.type), VideoDataPreprocessor)
+    left = [t.type for t in cfg.train_dataloader.dataset.pipeline]
+    assert not [kind for kind in left if re.search("Flip|Jitter|Augment|Erasing", kind)
+                and not kind.endswith("ScaleJitter")]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -267,8 +287,8 @@ def test_recipes_of_the_table() -> None:
         assert cfg.model.cls_head.average_clips == "score"
     layers = {"sthv2": (2, 20), "ek100": (2, 15)}
     for dataset, expected in layers.items():
-        pipeline = get_config(f"vivit_l_fe_{dataset}").train_pipeline
-        found = [t for t in pipeline if t.type.endswith("VideoRandAugment")]
+        transforms = get_config(f"vivit_l_fe_{dataset}").model.data_preprocessor.augment
+        found = [t for t in transforms if t.type.endswith("ClipRandAugment")]
         assert [(t.num_layers, t.magnitude) for t in found] == [expected]
 
 
@@ -317,7 +337,8 @@ def test_timesformer_recipes() -> None:
         rescale = cfg.train_pipeline[3]
         assert rescale.scale_range == {224: (256, 320), 448: (448, 512)}[crop]
         assert rescale.type.endswith("InverseRescale") == (dataset == "sthv2")
-        assert ("Flip" in [t.type for t in cfg.train_pipeline]) == (dataset != "sthv2")
+        flips = cfg.model.data_preprocessor.get("augment")
+        assert bool(flips) == (dataset != "sthv2")
         assert (cfg.test_pipeline[3].scale, cfg.test_pipeline[4].type) == ((-1, crop), "ThreeCrop")
         assert cfg.model.backbone.img_size == crop
         assert cfg.model.cls_head.num_classes == classes

@@ -51,11 +51,11 @@ def test_feature_fixation_recipes() -> None:
         temporal, spatial = (cfg.model.backbone.shifts[key] for key in ("temporal", "spatial"))
         assert [temporal.divisor, spatial.distance] == shifts, name
         assert temporal.get("segment") == (8 if name in ("k400", "k600") else None)
-        names = [t.type.rpartition(".")[2] for t in cfg.train_pipeline]
-        assert "VideoAutoAugment" in names
-        assert ("Flip" in names) == (dataset != "sthv2")
+        names = [t.type.rpartition(".")[2] for t in cfg.model.data_preprocessor.augment]
+        assert names[0] == "ClipAutoAugment"
+        assert ("ClipFlip" in names) == (dataset != "sthv2")
         assert ("RandomErasing" in names) == (name == "sthv2")
-        assert ("MultiScaleCrop" in names) == (name in ("k400", "k600"))
+        assert ("ClipMultiScaleCrop" in names) == (name in ("k400", "k600"))
         assert sampler(cfg.test_pipeline).num_clips == (2 if dataset == "sthv2" else 4)
         kind = "SegmentFrames" if dataset == "sthv2" else "SpanFrames"
         assert sampler(cfg.train_pipeline).type == f"mmvidformer.{kind}"

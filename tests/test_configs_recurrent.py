@@ -167,8 +167,8 @@ def test_parts_fit(name: str) -> None:
         return
     assert (optimizer.lr, optimizer.weight_decay, epochs) == (2e-3, 1e-3, 50)
     assert cfg.auto_scale_lr.base_batch_size == (32 if anticipates(cfg) else 8)
-    train = [t.type for t in cfg.train_dataloader.dataset.pipeline]
-    assert "mmvidformer.VideoRandAugment" in train
+    (augment,) = cfg.model.data_preprocessor.augment
+    assert augment == dict(type="mmvidformer.ClipRandAugment", num_layers=2, magnitude=9)
     if anticipates(cfg):
         assert neck.channels == ([1024] * 2 if name.endswith("ek55") else [512] * 2)
         assert head.classifier == ("unrolling" if "unrolling" in name else "linear")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mmengine.config import Config
 
 from mmvidformer.config import load_config
+from mmvidformer.engine.augmentation import augment_in_workers
 from mmvidformer.engine.launch import (
     add_model_arguments,
     add_shared_arguments,
@@ -60,6 +61,11 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         action="store_true",
         help="also log for TensorBoard (pip install tensorboard), in <work dir>/*/vis_data",
     )
+    parser.add_argument(
+        "--augment-in-workers",
+        action="store_true",
+        help="augment clips in the dataloader workers, not on the device",
+    )
     add_shared_arguments(parser)
     return parser.parse_args(argv)
 
@@ -72,6 +78,8 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     """
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
+    if args.augment_in_workers:
+        augment_in_workers(cfg)
     if args.amp is not None:
         use_amp(cfg, args.amp)
     if args.tensorboard:

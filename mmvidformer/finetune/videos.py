@@ -49,8 +49,8 @@ def use_lists(cfg: Config, lists: VideoLists) -> list[str]:
             cfg.test_cfg = cfg.test_dataloader = cfg.test_evaluator = None
     elif not lists.counts["test"]:
         notes.append("test.txt is empty: tools/test.py will read val.txt")
-    steps = (*cfg.train_dataloader.dataset.pipeline, *(cfg.get("train_pipeline") or ()))
-    if any([step.pop("flip_label_map", None) for step in steps]):
+    steps = (cfg.model.get("data_preprocessor") or {}).get("augment") or ()
+    if any([step.pop("label_map", None) for step in steps]):
         notes.append("flips no longer swap the classes of the config's own data")
     return notes
 

@@ -204,6 +204,14 @@ def test_some_files_may_be_missing_if_bad_videos_are_replaced(tmp_path, share, f
     assert len(check(cfg)[0]) == found
 
 
+V2 = "torchvision.transforms.v2"
+
+
+def on_device(kind: str, **kwargs: object) -> dict:
+    """A data preprocessor with one augmentation."""
+    return dict(type="mmvidformer.VideoDataPreprocessor", augment=[dict(type=kind, **kwargs)])
+
+
 SETTINGS = {
     "no_file": ({f"{DATASET}.ann_file": "gone.txt"}, "VideoDataset: gone.txt: No such file"),
     "prefix": ({f"{DATASET}.data_prefix": "videos"}, r"data_prefix must be a dict .*got 'videos'"),
@@ -229,6 +237,14 @@ SETTINGS = {
     "patch": (
         {f"{DATASET}.pipeline.2.crop_size": 40},
         r"height and width of clips must be a multiple of \[16, 16\], got \[40, 40\]",
+    ),
+    "crop_on_the_device": (
+        {"model.data_preprocessor": on_device(f"{V2}.RandomCrop", size=40)},
+        r"height and width of clips must be a multiple of \[16, 16\], got \[40, 40\]",
+    ),
+    "augmentation": (
+        {"model.data_preprocessor": on_device("Flip")},
+        r"augmentations must be transforms of torchvision.*, got Flip$",
     ),
     "model": ({"model.backbone.tubelt": 2}, "unexpected keyword argument 'tubelt'"),
     "no_checkpoint": ({"load_from": "gone.pth"}, r"there is no checkpoint gone\.pth"),

@@ -42,7 +42,7 @@ def test_data_and_classes_of_each_family(name: str) -> None:
 def test_classes_of_mixup_and_flips() -> None:
     cfg, said = made("vivit_l_fe_sthv2")
     assert cfg.model.data_preprocessor.blending.num_classes == 3
-    assert "flip_label_map" not in str(cfg.train_dataloader.dataset.pipeline)
+    assert "label_map" not in str(cfg.model.data_preprocessor)
     assert "no longer swap the classes" in said
 
 

@@ -13,9 +13,15 @@ RANDOM = [
     dict(type="DecordDecode"),
     dict(type="Resize", scale=(-1, 40)),
     dict(type="RandomCrop", size=32),
-    dict(type="Flip", flip_ratio=0.5),
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
+]
+
+AUGMENT = [
+    dict(type="mmvidformer.ClipFlip", p=0.5),
+    dict(type="mmvidformer.ClipColorJitter", p=0.8, brightness=0.5, hue=0.2),
+    dict(type="mmvidformer.ClipRandAugment"),
+    dict(type="mmvidformer.ClipAutoAugment"),
 ]
 
 
@@ -29,18 +35,22 @@ def losses(work_dir: Path) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize("steps", [4, pytest.param(50, marks=pytest.mark.slow)])
-def test_a_seed_gives_the_same_losses_twice(steps, train, make_config, tmp_path) -> None:
-    """With random frames, crops, flips and stochastic depth, in worker processes."""
+@pytest.mark.parametrize(
+    ("steps", "place"),
+    [(4, []), (4, ["--augment-in-workers"]), pytest.param(50, [], marks=pytest.mark.slow)],
+)
+def test_a_seed_gives_the_same_losses_twice(steps, place, train, make_config, tmp_path) -> None:
+    """With random frames, crops, augmentation and stochastic depth, in worker processes."""
+    preprocessor = dict(type="mmvidformer.VideoDataPreprocessor", augment=AUGMENT)
     config = make_config(
         "seeded",
         train_cfg=dict(max_epochs=steps // 2),
         train_dataloader=dict(num_workers=2, dataset=dict(pipeline=RANDOM)),
         default_hooks=dict(logger=dict(interval=1)),
-        model=dict(backbone=dict(drop_path_rate=0.2)),
+        model=dict(backbone=dict(drop_path_rate=0.2), data_preprocessor=preprocessor),
         log_processor=dict(window_size=1),
     )
-    options = ["--no-validate", "--cfg-options", "default_hooks.checkpoint.interval=100"]
+    options = ["--no-validate", *place, "--cfg-options", "default_hooks.checkpoint.interval=100"]
     for name in "ab":
         train([str(config), "--work-dir", str(tmp_path / name), "--seed", "0", *options])
     first = losses(tmp_path / "a")

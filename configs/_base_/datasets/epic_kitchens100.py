@@ -12,12 +12,13 @@ train_pipeline = [
     *read,
     dict(type="SampleFrames", clip_len=32, frame_interval=1, num_clips=1),
     dict(type="DecordDecode"),
-    dict(type="Resize", scale=(-1, 256)),
-    dict(type="mmvidformer.ScaleJitter", ratio_range=(0.9, 1.33)),
+    dict(type="mmvidformer.ScaleJitter", short_side=256, ratio_range=(0.9, 1.33)),
     dict(type="RandomCrop", size=224),
-    dict(type="Flip", flip_ratio=0.5),
-    dict(type="mmvidformer.VideoRandAugment", num_layers=2, magnitude=15),
     *pack,
+]
+augment = [  # for the data preprocessor
+    dict(type="mmvidformer.ClipFlip", p=0.5),
+    dict(type="mmvidformer.ClipRandAugment", num_layers=2, magnitude=15),
 ]
 val_pipeline = [
     *read,

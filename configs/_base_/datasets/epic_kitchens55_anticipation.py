@@ -14,12 +14,9 @@ pack = [
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs", meta_keys=("narration_id",)),
 ]
-train_pipeline = [
-    *read,
-    dict(type="mmvidformer.VideoRandAugment", num_layers=2, magnitude=9),
-    *pack,
-]
-test_pipeline = [*read, *pack]
+train_pipeline = test_pipeline = [*read, *pack]
+# For the data preprocessor.
+augment = [dict(type="mmvidformer.ClipRandAugment", num_layers=2, magnitude=9)]
 
 train_dataloader = dict(
     dataset=dict(

@@ -1,5 +1,6 @@
 # Something-Something V2 for feature fixation: one frame from each of 16 segments, 2 x 3 test views
-# (middles and starts of the segments). AutoAugment on whole frames, random erasing, no flips.
+# (middles and starts of the segments). AutoAugment on whole frames, random erasing, no flips. The
+# released code resizes after AutoAugment, here workers do before it.
 _base_ = "./sthv2.py"
 
 sample = dict(type="mmvidformer.SegmentFrames", clip_len=16)
@@ -11,11 +12,13 @@ train_pipeline = [
     dict(type="DecordInit", num_threads=1),
     dict(**sample, num_clips=1),
     dict(type="DecordDecode"),
-    dict(type="mmvidformer.VideoAutoAugment", policy="v0"),
     dict(type="RandomRescale", scale_range=(256, 320)),
-    dict(type="RandomCrop", size=224),
-    dict(type="RandomErasing", erase_prob=0.5),
     *pack,
+]
+augment = [  # for the data preprocessor: AutoAugment sees whole frames
+    dict(type="mmvidformer.ClipAutoAugment", policy="v0"),
+    dict(type="torchvision.transforms.v2.RandomCrop", size=224),
+    dict(type="torchvision.transforms.v2.RandomErasing", p=0.5, scale=(0.02, 1 / 3), value=128),
 ]
 val_pipeline = [
     dict(type="DecordInit", num_threads=1),

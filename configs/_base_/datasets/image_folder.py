@@ -10,10 +10,12 @@ train_pipeline = [
     dict(type="ImageDecode"),
     dict(type="RandomResizedCrop", area_range=(0.08, 1.0)),
     dict(type="Resize", scale=(224, 224), keep_ratio=False),
-    dict(type="Flip", flip_ratio=0.5),
-    dict(type="mmvidformer.VideoAutoAugment", policy="original"),
-    dict(type="RandomErasing", erase_prob=0.25),
     *pack,
+]
+augment = [  # for the data preprocessor
+    dict(type="mmvidformer.ClipFlip", p=0.5),
+    dict(type="mmvidformer.ClipAutoAugment", policy="original"),
+    dict(type="torchvision.transforms.v2.RandomErasing", p=0.25, scale=(0.02, 1 / 3), value=128),
 ]
 val_pipeline = [
     dict(type="ImageDecode"),

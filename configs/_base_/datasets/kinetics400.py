@@ -5,10 +5,6 @@ _base_ = "../loaders.py"
 data_root = "data/kinetics400"
 ann_prefix = "kinetics400"
 read = [dict(type="DecordInit", num_threads=1)]
-jitter = dict(
-    type="mmvidformer.ClipColorJitter", brightness=0.125, contrast=0.4, saturation=0.4, hue=0.2
-)
-gray = dict(type="TorchVisionWrapper", op="Grayscale", num_output_channels=3)
 pack = [
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
@@ -17,13 +13,15 @@ train_pipeline = [
     *read,
     dict(type="SampleFrames", clip_len=32, frame_interval=2, num_clips=1),
     dict(type="DecordDecode"),
-    dict(type="Resize", scale=(-1, 256)),
-    dict(type="mmvidformer.ScaleJitter", ratio_range=(0.9, 1.33)),
+    dict(type="mmvidformer.ScaleJitter", short_side=256, ratio_range=(0.9, 1.33)),
     dict(type="RandomCrop", size=224),
-    dict(type="Flip", flip_ratio=0.5),
-    dict(type="RandomApply", prob=0.8, transforms=[jitter]),
-    dict(type="RandomApply", prob=0.1, transforms=[gray]),
     *pack,
+]
+jitter = dict(brightness=0.125, contrast=0.4, saturation=0.4, hue=0.2)
+augment = [  # for the data preprocessor
+    dict(type="mmvidformer.ClipFlip", p=0.5),
+    dict(type="mmvidformer.ClipColorJitter", p=0.8, **jitter),
+    dict(type="torchvision.transforms.v2.RandomGrayscale", p=0.1),
 ]
 val_pipeline = [
     *read,

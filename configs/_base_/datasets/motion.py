@@ -4,7 +4,7 @@ _base_ = "../loaders.py"
 data_root = "data/motion"
 clip = dict(type="SampleFrames", clip_len=16, frame_interval=2)
 preprocessor = dict(
-    type="ActionDataPreprocessor",
+    type="mmvidformer.VideoDataPreprocessor",
     mean=[127.5, 127.5, 127.5],
     std=[127.5, 127.5, 127.5],
     format_shape="NCTHW",

@@ -4,18 +4,19 @@
 _base_ = "./kinetics400.py"
 
 data_root = "data/sthv2"
-flip_label_map = {86: 87, 87: 86, 93: 94, 94: 93, 166: 167, 167: 166}
+label_map = {86: 87, 87: 86, 93: 94, 94: 93, 166: 167, 167: 166}
 train_pipeline = [
     dict(type="DecordInit", num_threads=1),
     dict(type="SampleFrames", clip_len=32, frame_interval=1, num_clips=1),
     dict(type="DecordDecode"),
-    dict(type="Resize", scale=(-1, 256)),
-    dict(type="mmvidformer.ScaleJitter", ratio_range=(0.9, 1.33)),
+    dict(type="mmvidformer.ScaleJitter", short_side=256, ratio_range=(0.9, 1.33)),
     dict(type="RandomCrop", size=224),
-    dict(type="Flip", flip_ratio=0.5, flip_label_map=flip_label_map),
-    dict(type="mmvidformer.VideoRandAugment", num_layers=2, magnitude=20),
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
+]
+augment = [  # for the data preprocessor
+    dict(type="mmvidformer.ClipFlip", p=0.5, label_map=label_map),
+    dict(type="mmvidformer.ClipRandAugment", num_layers=2, magnitude=20),
 ]
 val_pipeline = [
     dict(type="DecordInit", num_threads=1),

@@ -12,10 +12,11 @@ train_pipeline = [
     dict(type="DecordDecode"),
     dict(type="Resize", scale=(-1, 256)),
     dict(type="RandomCrop", size=224),
-    dict(type="mmvidformer.VideoRandAugment", num_layers=2, magnitude=9),
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs", meta_keys=("length",)),
 ]
+# For the data preprocessor.
+augment = [dict(type="mmvidformer.ClipRandAugment", num_layers=2, magnitude=9)]
 test_pipeline = [
     dict(type="DecordInit", num_threads=1),
     dict(type="mmvidformer.ObserveFirst", ratio=ratio),

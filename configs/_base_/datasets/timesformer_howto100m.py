@@ -13,9 +13,9 @@ train_pipeline = [
     dict(type="DecordDecode"),
     dict(type="RandomRescale", scale_range=(256, 320)),
     dict(type="RandomCrop", size=224),
-    dict(type="Flip", flip_ratio=0.5),
     *pack,
 ]
+augment = [dict(type="mmvidformer.ClipFlip", p=0.5)]  # for the data preprocessor
 val_pipeline = [
     *read,
     tile,

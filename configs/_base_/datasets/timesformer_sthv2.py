@@ -15,6 +15,7 @@ train_pipeline = [
     dict(type="RandomCrop", size=224),
     *pack,
 ]
+augment = []
 val_pipeline = [
     dict(type="DecordInit", num_threads=1),
     dict(**sample, test_mode=True),

@@ -26,7 +26,7 @@ model = dict(
         average_clips="score",  # the official code sums the logits of the views
     ),
     data_preprocessor=dict(
-        type="ActionDataPreprocessor",
+        type="mmvidformer.VideoDataPreprocessor",
         mean=[127.5, 127.5, 127.5],
         std=[127.5, 127.5, 127.5],
         format_shape="NCTHW",

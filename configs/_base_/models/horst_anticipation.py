@@ -19,7 +19,7 @@ model = dict(
         times=8,
     ),
     data_preprocessor=dict(
-        type="ActionDataPreprocessor",
+        type="mmvidformer.VideoDataPreprocessor",
         mean=[104.0, 117.0, 128.0],
         std=[1.0, 1.0, 1.0],
         to_rgb=True,  # swaps the channels, here RGB to BGR

@@ -19,7 +19,7 @@ model = dict(
         average_clips="prob",
     ),
     data_preprocessor=dict(
-        type="ActionDataPreprocessor",
+        type="mmvidformer.VideoDataPreprocessor",
         mean=[114.75, 114.75, 114.75],  # 0.45 and 0.225, times 255
         std=[57.375, 57.375, 57.375],
         format_shape="NCTHW",

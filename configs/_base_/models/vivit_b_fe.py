@@ -19,7 +19,7 @@ model = dict(
         average_clips="score",  # mean of the views' logits, as in the official code
     ),
     data_preprocessor=dict(
-        type="ActionDataPreprocessor",
+        type="mmvidformer.VideoDataPreprocessor",
         mean=[127.5, 127.5, 127.5],
         std=[127.5, 127.5, 127.5],
         format_shape="NCTHW",

@@ -1,127 +1,118 @@
-"""Random changes of size and color that are equal in all frames of a clip."""
+"""Augmentation of clips as tensors, on the device or in dataloader workers."""
 
-import random
+from collections.abc import Mapping, Sequence
 
-import mmcv
-import numpy as np
 import torch
-from mmaction.datasets.transforms import RandomRescale, Resize
-from PIL import Image
-from timm.data.auto_augment import AutoAugment, auto_augment_policy, posterize
+from einops import rearrange
+from mmaction.datasets.transforms import MultiScaleCrop
+from torch import Tensor, nn
 from torchvision.transforms import v2
+from torchvision.transforms.v2 import functional as F
 
 from mmvidformer.datasets.transforms.base import ClipTransform
 from mmvidformer.registry import TRANSFORMS
 
 
 @TRANSFORMS.register_module()
-class ScaleJitter(ClipTransform):
-    """Stretch height and width by independent random factors.
+class ClipAugment(ClipTransform):
+    """Augment a packed sample, all of its frames and views in the same way.
 
-    ViViT's scale jitter (supplementary, Table 7: U[0.9, 1.33]). As in its official code, the aspect
-    ratio changes; MMAction2's ``RandomRescale`` keeps it. Goes between ``Resize`` to the short side
-    and ``RandomCrop``.
+    ``VideoDataPreprocessor(augment=...)`` applies it on the device. In a pipeline it goes after
+    ``PackActionInputs``.
 
-    Required and changed keys: ``imgs``, ``img_shape``.
+    Required and changed keys: ``inputs``, RGB frames (views, 3, T, H, W) or (frames, 3, H, W),
+    uint8, and ``data_samples``, whose labels some transforms change.
 
     Args:
-        ratio_range: Smallest and largest factor.
+        transforms: Configs of transforms of this package whose names begin with ``Clip``, or of
+            torchvision's v2, such as ``dict(type='torchvision.transforms.v2.RandomGrayscale')``.
+            They are called with frames (N, 3, H, W) and labels (tasks,), and draw from the
+            generators of ``torch`` and ``random`` on the CPU.
+
+    Raises:
+        ValueError: If a transform is not a module, such as MMAction2's.
     """
 
-    def __init__(self, ratio_range: tuple[float, float] = (0.9, 1.33)) -> None:
-        self.ratio_range = ratio_range
+    def __init__(self, transforms: Sequence[dict]) -> None:
+        self.transforms = [TRANSFORMS.build(one) for one in transforms]
+        for transform in self.transforms:
+            if not isinstance(transform, nn.Module):
+                raise ValueError(
+                    "augmentations must be transforms of torchvision.transforms.v2 or "
+                    f"mmvidformer.Clip..., got {type(transform).__name__}"
+                )
 
     def transform(self, results: dict) -> dict:
-        """Resize ``results['imgs']``; sizes are rounded down to whole pixels."""
-        factors = np.random.uniform(*self.ratio_range, size=2)
-        height, width = (int(f * n) for f, n in zip(factors, results["img_shape"], strict=True))
-        results["imgs"] = [mmcv.imresize(img, (width, height)) for img in results["imgs"]]
-        results["img_shape"] = (height, width)
-        return results
+        """Change ``results['inputs']`` and the labels."""
+        inputs, sample = results["inputs"], results["data_samples"]
+        views = inputs.shape[0] if inputs.dim() == 5 else None
+        frames = inputs if views is None else rearrange(inputs, "v c t h w -> (v t) c h w")
+        label = sample.get("gt_label")
+        for transform in self.transforms:
+            frames, label = transform(frames, label)
+        if views is not None:
+            frames = rearrange(frames, "(v t) c h w -> v c t h w", v=views)
+        if label is not None:
+            sample.set_gt_label(label)
+        return {**results, "inputs": frames}
 
 
 @TRANSFORMS.register_module()
-class InverseRescale(RandomRescale):
-    """Resize to a random short side that is uniform in its inverse, which favors small sizes.
-
-    The short side is ``1 / U(1 / high, 1 / low)``, as in TimeSformer's official training on
-    Something-Something V2 (PySlowFast's ``inverse_uniform_sampling``). Keys and arguments are those
-    of MMAction2's ``RandomRescale``.
+class ClipFlip(v2.RandomHorizontalFlip):
+    """Flip frames horizontally, and swap classes that name a side.
 
     Args:
-        scale_range: Smallest and largest short side in pixels.
-        interpolation: ``'bilinear'`` or ``'nearest'``.
+        p: Probability.
+        label_map: New class of each class that changes in a mirror.
     """
 
-    def transform(self, results: dict) -> dict:
-        """Resize ``results['imgs']``."""
-        low, high = self.scale_range
-        short = round(1 / np.random.uniform(1 / high, 1 / low))
-        resize = Resize((-1, short), keep_ratio=True, interpolation=self.interpolation)
-        return {**resize(results), "short_edge": short}
+    def __init__(self, p: float = 0.5, label_map: Mapping[int, int] | None = None) -> None:
+        super().__init__(p)
+        self.label_map = dict(label_map or {})
+
+    def forward(self, frames: Tensor, label: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Flip frames (N, 3, H, W) with labels (tasks,)."""
+        if torch.rand(1) >= self.p:
+            return frames, label
+        swapped = label
+        for old, new in self.label_map.items():
+            swapped = torch.where(label == old, new, swapped)
+        return frames.flip(-1), swapped
 
 
 @TRANSFORMS.register_module()
-class ClipColorJitter(ClipTransform):
-    """Change brightness, contrast, saturation and hue, once per clip.
+class ClipColorJitter(v2.RandomApply):
+    """Change brightness, contrast, saturation and hue by torchvision's ``v2.ColorJitter``.
 
-    Applies torchvision's ``v2.ColorJitter`` to channel-first frames. MMAction2's
-    ``TorchVisionWrapper(op='ColorJitter')`` applies the first version to channel-last frames: from
-    the same draws it gives the same frames to within one of 255 levels, in several times the time.
-
-    Required and changed key: ``imgs``, RGB frames (H, W, 3) of equal size, uint8.
+    From the same draws, frames equal those of MMAction2's ``TorchVisionWrapper(op='ColorJitter')``
+    to within one of 255 levels, in several times less time.
 
     Args:
+        p: Probability.
         **kwargs: Arguments of ``v2.ColorJitter``: ``brightness``, ``contrast``, ``saturation`` and
             ``hue``, largest changes or ranges.
     """
 
-    def __init__(self, **kwargs: float | tuple[float, float]) -> None:
-        self.jitter = v2.ColorJitter(**kwargs)
-
-    def transform(self, results: dict) -> dict:
-        """Change ``results['imgs']``."""
-        frames = np.ascontiguousarray(np.stack(results["imgs"]).transpose(0, 3, 1, 2))
-        changed = self.jitter(torch.from_numpy(frames)).numpy()
-        results["imgs"] = list(np.ascontiguousarray(changed.transpose(0, 2, 3, 1)))
-        return results
+    def __init__(self, p: float = 1.0, **kwargs: float | tuple[float, float]) -> None:
+        super().__init__([v2.ColorJitter(**kwargs)], p)
 
 
 @TRANSFORMS.register_module()
-class VideoAutoAugment(ClipTransform):
-    """Apply an AutoAugment policy, drawn once per clip.
-
-    AutoAugment (Cubuk et al. 2019) with timm's policies and operations. ``'v0'`` is the policy of
-    the official code of feature fixation on Kinetics and Something-Something. Operations, strengths
-    and directions are equal in all frames; equalization and contrast use each frame's statistics.
-    Rotation, shear and translation fill with gray (128).
-
-    Goes after decoding. Required and changed key: ``imgs``, RGB frames (H, W, 3), uint8.
+class ClipMultiScaleCrop(v2.Transform):
+    """Crop frames by MMAction2's ``MultiScaleCrop``, and resize the crop.
 
     Args:
-        policy: A policy of timm, such as ``'v0'`` (of the EfficientNet code for TPUs) or
-            ``'original'`` (of the paper).
+        size: Height and width after resizing.
+        **kwargs: Arguments of ``MultiScaleCrop``.
     """
 
-    def __init__(self, policy: str = "v0") -> None:
-        self.policy = policy
-        rows = auto_augment_policy(policy)
-        for operation in (operation for row in rows for operation in row):
-            if operation.name.startswith("Posterize"):
-                operation.aug_fn = _posterize
-        self._augment = AutoAugment(rows)
+    def __init__(self, size: int, **kwargs: object) -> None:
+        super().__init__()
+        self.size = size
+        self.crop = MultiScaleCrop(input_size=size, **kwargs)
 
-    def transform(self, results: dict) -> dict:
-        """Change ``results['imgs']``."""
-        state = random.getstate()  # timm draws from this generator only
-        frames = []
-        for frame in results["imgs"]:
-            random.setstate(state)
-            frames.append(np.array(self._augment(Image.fromarray(frame))))
-        results["imgs"] = frames
-        return results
-
-
-def _posterize(image: Image.Image, bits: int, **_: object) -> Image.Image:
-    # A row of 'v0' keeps no bits. Pillow 13 refuses to make that black image.
-    return posterize(image, bits) if bits else Image.new(image.mode, image.size)
+    def transform(self, frames: Tensor, params: dict) -> Tensor:
+        """Crop and resize frames (N, 3, H, W)."""
+        left, top, right, bottom = self.crop({"img_shape": frames.shape[-2:]})["crop_bbox"].tolist()
+        frames = frames[..., top:bottom, left:right]
+        return F.resize(frames, [self.size, self.size], antialias=False)

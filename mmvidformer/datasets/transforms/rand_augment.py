@@ -2,24 +2,28 @@
 
 from collections.abc import Callable
 
-import numpy as np
 import torch
 from torch import Tensor
+from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as F
 
-from mmvidformer.datasets.transforms.base import ClipTransform
 from mmvidformer.registry import TRANSFORMS
 
 
-def _solarize_add(image: Tensor, level: float) -> Tensor:
-    brighter = (image.int() + int(level / 10 * 110)).clamp(0, 255).to(image.dtype)
-    return torch.where(image < 128, brighter, image)
+def solarize(image: Tensor, threshold: int) -> Tensor:
+    """Invert the pixels of an image (..., H, W), uint8, from a level of at most 256 on."""
+    return torch.where(image.short() < threshold, image, 255 - image)
+
+
+def solarize_add(image: Tensor, add: int) -> Tensor:
+    """Brighten the dark half of the pixels of an image (..., H, W), uint8."""
+    return torch.where(image < 128, (image.short() + add).clamp(0, 255).byte(), image)
 
 
 def _cutout(image: Tensor, level: float, frames: int) -> Tensor:
     height, width = image.shape[1] // frames, image.shape[2]
     half = int(level / 10 * 40)
-    y, x = np.random.randint(height), np.random.randint(width)
+    y, x = int(torch.randint(height, ())), int(torch.randint(width, ()))
     clip = image.unflatten(1, (frames, height)).clone()
     clip[:, :, max(y - half, 0) : y + half, max(x - half, 0) : x + half] = 0
     return clip.flatten(1, 2)
@@ -32,8 +36,8 @@ OPERATIONS: dict[str, Callable[[Tensor, float, int], Tensor]] = {
     "Equalize": lambda x, v, frames: F.equalize(x),
     "Invert": lambda x, v, frames: F.invert(x),
     "Posterize": lambda x, v, frames: F.posterize(x, min(int(v / 10 * 4), 8)),
-    "Solarize": lambda x, v, frames: torch.where(x < int(v / 10 * 256), x, 255 - x),
-    "SolarizeAdd": lambda x, v, frames: _solarize_add(x, v),
+    "Solarize": lambda x, v, frames: solarize(x, int(v / 10 * 256)),
+    "SolarizeAdd": lambda x, v, frames: solarize_add(x, int(v / 10 * 110)),
     "Color": lambda x, v, frames: F.adjust_saturation(x, v / 10 * 1.8 + 0.1),
     "Contrast": lambda x, v, frames: F.adjust_contrast(x, v / 10 * 1.8 + 0.1),
     "Brightness": lambda x, v, frames: F.adjust_brightness(x, v / 10 * 1.8 + 0.1),
@@ -43,7 +47,7 @@ OPERATIONS: dict[str, Callable[[Tensor, float, int], Tensor]] = {
 
 
 @TRANSFORMS.register_module()
-class VideoRandAugment(ClipTransform):
+class ClipRandAugment(v2.Transform):
     """Apply random operations of a given magnitude, drawn once per clip.
 
     RandAugment (Cubuk et al. 2020) as in scenic's ViViT. Its ``OPERATIONS`` are equally likely, and
@@ -55,23 +59,21 @@ class VideoRandAugment(ClipTransform):
     Scenic's contrast has a bug: it blends towards white instead of the mean gray (the number of
     pixels / 256 in place of the mean). Here contrast is the usual one.
 
-    Required and changed key: ``imgs``, RGB frames (H, W, 3) of equal size, uint8.
-
     Args:
         num_layers: Number of operations in a row.
         magnitude: Level of all operations, at least 0.
     """
 
     def __init__(self, num_layers: int = 2, magnitude: float = 9) -> None:
+        super().__init__()
         self.num_layers = num_layers
         self.magnitude = magnitude
 
-    def transform(self, results: dict) -> dict:
-        """Change ``results['imgs']``."""
-        clip = np.stack(results["imgs"])  # (T, H, W, 3)
-        frames, height = clip.shape[:2]
-        image = torch.from_numpy(clip).permute(3, 0, 1, 2).flatten(1, 2)  # (3, T*H, W)
-        for name in np.random.choice(list(OPERATIONS), self.num_layers):
-            image = OPERATIONS[name](image, self.magnitude, frames)
-        results["imgs"] = list(image.unflatten(1, (frames, height)).permute(1, 2, 3, 0).numpy())
-        return results
+    def transform(self, frames: Tensor, params: dict) -> Tensor:
+        """Change frames (T, 3, H, W), uint8."""
+        count = len(frames)
+        image = frames.transpose(0, 1).flatten(1, 2)  # (3, T*H, W)
+        names = list(OPERATIONS)
+        for index in torch.randint(len(names), (self.num_layers,)).tolist():
+            image = OPERATIONS[names[index]](image, self.magnitude, count)
+        return image.unflatten(1, (count, -1)).transpose(0, 1)

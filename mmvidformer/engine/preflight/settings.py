@@ -24,7 +24,9 @@ def compare_clips(cfg: Config, dataset: Mapping, model: nn.Module) -> Iterator[t
     embed = getattr(getattr(model, "backbone", None), "embed", None)
     if not hasattr(embed, "tubelet"):
         return
-    pipeline = dataset.get("pipeline") or ()
+    pipeline = [*(dataset.get("pipeline") or ())]
+    if not dataset.get("test_mode"):  # the data preprocessor may crop
+        pipeline += (cfg.model.get("data_preprocessor") or {}).get("augment") or ()
     frames = [step["clip_len"] for step in pipeline if step.get("clip_len") is not None]
     frames += [step["num_frames"] for step in pipeline if type_name(step) == "UniformFrames"]
     frame, (_, *wanted) = [*(frame_size(pipeline) or ())], clip_shape(cfg)

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from mmaction.models.data_preprocessors import ActionDataPreprocessor
 from mmaction.models.recognizers import BaseRecognizer
 from mmaction.structures import ActionDataSample
 from torch import Tensor
 
 from mmvidformer.models.horst.layer import HorstOutput
+from mmvidformer.models.preprocessor import VideoDataPreprocessor
 from mmvidformer.registry import MODELS
 
 # Meta information of a sample: number of time steps of its clip before padding.
@@ -17,11 +17,11 @@ LENGTH = "length"
 
 
 @MODELS.register_module()
-class ClipPadding(ActionDataPreprocessor):
-    """MMAction2's preprocessor for clips of different lengths.
+class ClipPadding(VideoDataPreprocessor):
+    """A ``VideoDataPreprocessor`` for clips of different lengths.
 
     Clips are padded at their end, and the number of their frames is stored as ``length`` of each
-    sample. Arguments are those of ``ActionDataPreprocessor``; ``format_shape`` must be ``'NCTHW'``.
+    sample. Arguments are those of ``VideoDataPreprocessor``; ``format_shape`` must be ``'NCTHW'``.
 
     Raises:
         ValueError: If ``format_shape`` is not ``'NCTHW'``.

@@ -1,149 +1,169 @@
-"""Changes of size and color, equal in all frames of a clip."""
+"""Augmentation of clips, equal in all frames."""
 
 import random
 
 import numpy as np
 import pytest
 import torch
+from mmaction.structures import ActionDataSample
 from mmengine.registry import init_default_scope
-from PIL import Image
-from timm.data.auto_augment import auto_augment_transform
+from torch import Tensor
 
-from mmvidformer.datasets.transforms import ClipColorJitter
+from mmvidformer.datasets.transforms import (
+    ClipAugment,
+    ClipColorJitter,
+    ClipFlip,
+    ClipMultiScaleCrop,
+)
 from mmvidformer.registry import TRANSFORMS
 
 
-def picture() -> np.ndarray:
-    rng = np.random.default_rng(0)
-    return rng.integers(0, 256, (20, 24, 3), dtype=np.uint8)
+def clip(frames: int = 3, height: int = 20, width: int = 24) -> Tensor:
+    """Equal frames of noise (T, 3, H, W)."""
+    frame = torch.randint(256, (3, height, width), generator=torch.Generator().manual_seed(0))
+    return frame.byte().expand(frames, -1, -1, -1).contiguous()
 
 
-def augment(imgs: list[np.ndarray], policy: str = "v0") -> list[np.ndarray]:
-    return TRANSFORMS.build({"type": "VideoAutoAugment", "policy": policy})({"imgs": imgs})["imgs"]
+def sample(inputs: Tensor, label: int | list[int] = 0) -> dict:
+    return dict(inputs=inputs, data_samples=ActionDataSample().set_gt_label(label))
 
 
-@pytest.mark.parametrize("policy", ["v0", "original"])
-def test_auto_augment_equals_timm_s(policy: str) -> None:
-    reference = auto_augment_transform(policy)
-    changed = 0
-    for seed in range(40):
-        random.seed(seed)
-        try:
-            expected = np.array(reference(Image.fromarray(picture())))
-        except ValueError:  # Pillow refuses to keep no bits
-            continue
-        random.seed(seed)
-        found = augment([picture()], policy)[0]
-        np.testing.assert_array_equal(found, expected)
-        changed += (found != picture()).any()
-    assert changed > 20
+def augment(*transforms: dict) -> ClipAugment:
+    return ClipAugment(transforms)
 
 
-def test_posterizing_to_no_bits_gives_black() -> None:
-    """A row of 'v0', which Pillow 13 refuses."""
-    transform = TRANSFORMS.build({"type": "VideoAutoAugment"})
-    row = next(row for row in transform._augment.policy if row[0].name == "Posterize"
-               and row[0].magnitude == 2)  # fmt: skip
-    transform._augment.policy = [row[:1]]
-    row[0].prob = 1.0
-    assert transform({"imgs": [picture()]})["imgs"][0].max() == 0
+def test_views_and_frames_of_a_sample_are_changed_alike() -> None:
+    """Clips of ``FormatShape('NCTHW')`` and frames of ``FormatShape('NCHW')``."""
+    change = augment(
+        dict(type="mmvidformer.ClipColorJitter", brightness=0.5),
+        dict(type="mmvidformer.ClipFlip", p=1.0),
+    )
+    frames = clip(6)
+    views = frames.unflatten(0, (2, 3)).transpose(1, 2)  # (2, 3, T, H, W)
+    results = []
+    for inputs in (frames, views):
+        torch.manual_seed(0)
+        results.append(change(sample(inputs))["inputs"])
+    assert results[1].shape == views.shape
+    assert torch.equal(results[1].transpose(1, 2).flatten(0, 1), results[0])
+    assert torch.equal(results[0], results[0][:1].expand_as(results[0]))
+    assert not torch.equal(results[0], frames.flip(-1))
 
 
-def test_auto_augment_is_equal_in_all_frames() -> None:
-    random.seed(0)
+def test_other_keys_and_samples_without_labels_are_kept() -> None:
+    packed = dict(sample(clip()), data_samples=ActionDataSample(), other=1)
+    out = augment(dict(type="mmvidformer.ClipFlip", p=1.0))(packed)
+    assert out["other"] == 1
+    assert torch.equal(out["inputs"], clip().flip(-1))
+
+
+def test_transforms_of_mmaction_are_refused() -> None:
+    init_default_scope("mmaction")
+    with pytest.raises(ValueError, match=r"torchvision\.transforms\.v2 or mmvidformer.*got Flip"):
+        augment(dict(type="Flip"))
+
+
+@pytest.mark.parametrize(("label", "swapped"), [(86, 87), (87, 86), (5, 5), ([86, 4], [87, 4])])
+def test_flips_swap_classes_that_name_a_side(label, swapped) -> None:
+    """For Something-Something V2; the swap happens if and only if the clip is flipped."""
+    change = augment(dict(type="mmvidformer.ClipFlip", p=0.5, label_map={86: 87, 87: 86}))
+    torch.manual_seed(0)
+    flips = 0
     for _ in range(40):
-        clip = augment([picture()] * 3)
-        assert (clip[0] == clip[1]).all()
-        assert (clip[0] == clip[2]).all()
+        out = change(sample(clip(), label))
+        flipped = torch.equal(out["inputs"], clip().flip(-1))
+        assert flipped or torch.equal(out["inputs"], clip())
+        expected = swapped if flipped else label
+        assert out["data_samples"].gt_label.tolist() == np.atleast_1d(expected).tolist()
+        flips += flipped
+    assert 10 < flips < 30
 
 
-def test_auto_augment_differs_between_clips() -> None:
-    random.seed(0)
-    assert len({augment([picture()] * 2)[0].tobytes() for _ in range(20)}) > 8
-
-
-def test_frames_are_writable() -> None:
-    """``RandomErasing`` does."""
-    assert augment([picture()])[0].flags.writeable
-
-
-def test_random_erasing_of_mmaction_is_equal_in_all_frames() -> None:
-    """Something-Something's recipe relies on it: one gray box in half of the clips."""
-    erase = TRANSFORMS.build({"type": "RandomErasing", "erase_prob": 0.5})
-    np.random.seed(0)
-    erased = 0
-    for _ in range(200):
-        imgs = [np.full((40, 40, 3), value, np.uint8) for value in (1, 2, 3)]
-        clip = np.stack(erase({"imgs": imgs})["imgs"])
-        boxes = (clip == 128).all(axis=-1)
-        assert (boxes == boxes[:1]).all()
-        erased += boxes.any()
-    assert 70 < erased < 130
+def test_flips_do_not_change_the_label_in_place() -> None:
+    label = torch.tensor([86])
+    assert ClipFlip(1.0, {86: 87})(clip(), label)[1].tolist() == [87]
+    assert label.tolist() == [86]
 
 
 ALL = dict(brightness=0.125, contrast=0.4, saturation=0.4, hue=0.2)
 
 
-def frames() -> list[np.ndarray]:
+def ramp_and_noise() -> np.ndarray:
     """A color ramp twice, to compare two frames of a clip, and noise."""
     ramp = np.linspace(0, 255, 24 * 20 * 3).reshape(24, 20, 3).astype(np.uint8)
     noise = np.random.default_rng(0).integers(0, 256, (24, 20, 3), dtype=np.uint8)
-    return [ramp, ramp.copy(), noise]
+    return np.stack([ramp, ramp, noise])
 
 
 @pytest.mark.parametrize("changes", [{name: value} for name, value in ALL.items()] + [ALL])
 @pytest.mark.parametrize("seed", range(3))
-def test_color_jitter_equals_mmaction_s_wrapper(changes, seed):
+def test_color_jitter_equals_mmaction_s_wrapper(changes, seed) -> None:
     init_default_scope("mmaction")
     wrapper = TRANSFORMS.build(dict(type="TorchVisionWrapper", op="ColorJitter", **changes))
-    reached = []
-    for transform in (wrapper, ClipColorJitter(**changes)):
-        torch.manual_seed(seed)
-        reached.append(transform(dict(imgs=frames()))["imgs"])
-    theirs, ours = (np.stack(images).astype(int) for images in reached)
-    assert reached[1][0].dtype == np.uint8 and reached[1][0].flags.c_contiguous
+    frames = ramp_and_noise()
+    jitter = ClipColorJitter(**changes)
+    torch.manual_seed(seed)
+    torch.rand(1)  # whether to apply it, which ClipColorJitter draws first
+    theirs = np.stack(wrapper(dict(imgs=list(frames)))["imgs"]).astype(int)
+    torch.manual_seed(seed)
+    ours = jitter(torch.from_numpy(frames).permute(0, 3, 1, 2)).permute(0, 2, 3, 1).numpy()
     assert abs(theirs - ours).max() <= 1
     np.testing.assert_array_equal(ours[0], ours[1])
-    assert abs(ours - np.stack(frames())).max() > 1
+    assert abs(ours.astype(int) - frames).max() > 1
 
 
-def test_scale_jitter_draws_each_axis_independently() -> None:
-    jitter = TRANSFORMS.build({"type": "ScaleJitter", "ratio_range": (0.9, 1.33)})
+def test_color_jitter_has_a_probability() -> None:
+    torch.manual_seed(0)
+    jitter = ClipColorJitter(p=0.8, brightness=0.5)
+    changed = sum(not torch.equal(jitter(clip()), clip()) for _ in range(200))
+    assert 140 < changed < 180
+
+
+def test_multi_scale_crop_equals_mmaction_s() -> None:
+    """From the same draws, within one of 255 levels: both interpolate linearly."""
+    init_default_scope("mmaction")
+    settings = dict(scales=(1, 0.75), num_fixed_crops=13, max_wh_scale_gap=1)
+    theirs = TRANSFORMS.build(dict(type="MultiScaleCrop", input_size=32, **settings))
+    resize = TRANSFORMS.build(dict(type="Resize", scale=(32, 32), keep_ratio=False))
+    ours = ClipMultiScaleCrop(size=32, **settings)
+    frames = clip(2, 40, 50)
+    images = list(frames.permute(0, 2, 3, 1).contiguous().numpy())
+    for seed in range(10):
+        random.seed(seed)
+        results = dict(imgs=images, img_shape=(40, 50), modality="RGB")
+        expected = np.stack(resize(theirs(results))["imgs"]).astype(int)
+        random.seed(seed)
+        found = ours(frames).permute(0, 2, 3, 1).numpy()
+        assert abs(found - expected).max() <= 1
+
+
+def test_random_erasing_of_the_recipes_is_mmaction_s_distribution() -> None:
+    """Something-Something's recipe: one gray box, the same in all frames, in half of the clips."""
+    init_default_scope("mmaction")
+    kind = "torchvision.transforms.v2.RandomErasing"
+    ours = augment(dict(type=kind, p=0.5, scale=(0.02, 1 / 3), value=128))
+    theirs = TRANSFORMS.build(dict(type="RandomErasing", erase_prob=0.5))
+    torch.manual_seed(0)
     np.random.seed(0)
-    shapes = []
-    for _ in range(200):
-        out = jitter({"imgs": [np.zeros((20, 30, 3), np.uint8)] * 2, "img_shape": (20, 30)})
-        assert {img.shape for img in out["imgs"]} == {(*out["img_shape"], 3)}
-        shapes.append(out["img_shape"])
-    heights, widths = np.array(shapes).T
-    assert (heights.min(), heights.max()) == (18, 26)
-    assert (widths.min(), widths.max()) == (27, 39)
-    assert abs(np.corrcoef(heights, widths)[0, 1]) < 0.2
+    areas = {"ours": [], "theirs": []}
+    for _ in range(400):
+        out = ours(sample(torch.ones(3, 3, 40, 40, dtype=torch.uint8)))["inputs"]
+        boxes = (out == 128).all(dim=1)
+        assert torch.equal(boxes, boxes[:1].expand_as(boxes))
+        areas["ours"].append(boxes[0].float().mean().item())
+        image = theirs(dict(imgs=[np.ones((40, 40, 3), np.uint8)]))["imgs"][0]
+        areas["theirs"].append((image == 128).mean())
+    ours, theirs = (np.array(values) for values in areas.values())
+    assert (ours > 0).mean() == pytest.approx((theirs > 0).mean(), abs=0.1)
+    assert ours[ours > 0].mean() == pytest.approx(theirs[theirs > 0].mean(), abs=0.02)
+    assert ours.max() <= 0.36
 
 
-def test_inverse_rescale_is_uniform_in_the_inverse() -> None:
-    np.random.seed(0)
-    rescale = TRANSFORMS.build({"type": "InverseRescale", "scale_range": (20, 40)})
-    image = np.zeros((60, 90, 3), np.uint8)
-    shorts = []
-    for _ in range(1500):
-        results = {"imgs": [image], "img_shape": (60, 90), "modality": "RGB"}
-        results = rescale(results)
-        shorts.append(results["short_edge"])
-        height, width = results["imgs"][0].shape[:2]
-        assert height == shorts[-1]
-        assert abs(width - 1.5 * height) <= 0.5
-    assert min(shorts) == 20
-    assert max(shorts) == 40
-    inverse = 1 / np.array(shorts)
-    counts, _ = np.histogram(inverse, bins=[1 / 40.5, 1 / 32, 1 / 26.667, 1 / 22.857, 1 / 19.5])
-    # Quarters of 1/40 to 1/20, up to rounding to whole pixels.
-    np.testing.assert_allclose(counts / 1500, 0.25, atol=0.05)
-    assert np.mean(shorts) < 28.5  # 27.7 expected; 30 if short sides were uniform
-
-
-def test_grayscale_of_the_configs_is_equal_in_all_frames() -> None:
-    gray = dict(type="TorchVisionWrapper", op="Grayscale", num_output_channels=3)
-    out = np.stack(TRANSFORMS.build(gray)(dict(imgs=[picture()] * 3))["imgs"])
-    assert (out == out[:1]).all()
-    assert (out[..., :1] == out).all()
+def test_grayscale_of_the_recipes_equals_mmaction_s_wrapper() -> None:
+    init_default_scope("mmaction")
+    gray = augment(dict(type="torchvision.transforms.v2.RandomGrayscale", p=1.0))
+    settings = dict(type="TorchVisionWrapper", op="Grayscale", num_output_channels=3)
+    frames = ramp_and_noise()
+    expected = np.stack(TRANSFORMS.build(settings)(dict(imgs=list(frames)))["imgs"]).astype(int)
+    found = gray(sample(torch.from_numpy(frames).permute(0, 3, 1, 2)))["inputs"]
+    assert abs(found.permute(0, 2, 3, 1).numpy() - expected).max() <= 1

@@ -3,21 +3,25 @@ import pytest
 import torch
 from torchvision.transforms.v2 import functional as F
 
-from mmvidformer.datasets.transforms import VideoRandAugment, rand_augment
+from mmvidformer.datasets.transforms import ClipRandAugment, rand_augment
 from mmvidformer.datasets.transforms.rand_augment import OPERATIONS
 
 
-def clip(frames: int = 3, height: int = 16, width: int = 24) -> list[np.ndarray]:
+def noise(frames: int = 3, height: int = 16, width: int = 24) -> list[np.ndarray]:
     rng = np.random.default_rng(0)
     return list(rng.integers(0, 256, (frames, height, width, 3), dtype=np.uint8))
 
 
+def clip(imgs: list) -> torch.Tensor:
+    return torch.from_numpy(np.stack(imgs)).permute(0, 3, 1, 2)
+
+
 def augment(name: str, imgs: list, magnitude: float = 5) -> np.ndarray:
-    """Apply one operation, as VideoRandAugment does if it draws no other."""
+    """Apply one operation, as ClipRandAugment does if it draws no other."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rand_augment, "OPERATIONS", {name: OPERATIONS[name]})
-        transform = VideoRandAugment(num_layers=1, magnitude=magnitude)
-        return np.stack(transform({"imgs": imgs})["imgs"])
+        transform = ClipRandAugment(num_layers=1, magnitude=magnitude)
+        return transform(clip(imgs)).permute(0, 2, 3, 1).numpy()
 
 
 def tall(imgs: list) -> torch.Tensor:
@@ -41,7 +45,7 @@ def tall(imgs: list) -> torch.Tensor:
     ],
 )
 def test_operations_at_level_five(name: str, expected) -> None:
-    imgs = clip()
+    imgs = noise()
     np.testing.assert_array_equal(
         augment(name, imgs), expected(tall(imgs)).permute(1, 2, 0).unflatten(0, (3, 16)).numpy()
     )
@@ -49,13 +53,13 @@ def test_operations_at_level_five(name: str, expected) -> None:
 
 @pytest.mark.parametrize("name", ["Brightness", "Color", "Contrast", "Sharpness"])
 def test_enhancements_grow_with_the_magnitude(name: str) -> None:
-    imgs = clip()
+    imgs = noise()
     change = [np.abs(augment(name, imgs, m).astype(int) - np.stack(imgs)).mean() for m in (5, 7, 9)]
     assert change[0] == 0 < change[1] < change[2]
 
 
 def test_cutout_is_one_box_in_all_frames() -> None:
-    np.random.seed(0)
+    torch.manual_seed(0)
     imgs = [np.full((200, 200, 3), 9, np.uint8)] * 3
     out = augment("Cutout", imgs, magnitude=5)
     np.testing.assert_array_equal(out[0], out[2])
@@ -68,7 +72,7 @@ def test_cutout_is_one_box_in_all_frames() -> None:
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 @pytest.mark.parametrize("magnitude", [0, 9, 20])
 def test_equal_frames_stay_equal(name: str, magnitude: float) -> None:
-    imgs = [clip(1)[0]] * 4
+    imgs = [noise(1)[0]] * 4
     out = augment(name, imgs, magnitude)
     assert out.dtype == np.uint8
     assert out.shape == (4, 16, 24, 3)
@@ -78,11 +82,20 @@ def test_equal_frames_stay_equal(name: str, magnitude: float) -> None:
         assert (out[:, 1:-1] == out[:1, 1:-1]).all()
 
 
+@pytest.mark.parametrize("name", ["Posterize", "Solarize"])
+def test_posterizing_and_solarizing_fade_out_beyond_level_ten(name: str) -> None:
+    """Something-Something's recipe has level 20: the threshold is above every pixel."""
+    imgs = noise()
+    for magnitude in (10, 15, 20):
+        unchanged = (augment(name, imgs, magnitude) == np.stack(imgs)).all()
+        assert unchanged == (name == "Solarize" or magnitude == 20)
+
+
 def test_draws_follow_the_seed() -> None:
-    transform = VideoRandAugment(num_layers=2, magnitude=7)
+    transform = ClipRandAugment(num_layers=2, magnitude=7)
     outs = []
     for seed in (1, 1, 2):
-        np.random.seed(seed)
-        outs.append(np.stack([transform({"imgs": clip()})["imgs"][0] for _ in range(4)]))
-    assert (outs[0] == outs[1]).all()
-    assert (outs[0] != outs[2]).any()
+        torch.manual_seed(seed)
+        outs.append(torch.stack([transform(clip(noise())) for _ in range(4)]))
+    assert torch.equal(outs[0], outs[1])
+    assert not torch.equal(outs[0], outs[2])
