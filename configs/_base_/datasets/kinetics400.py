@@ -4,7 +4,7 @@ _base_ = "../loaders.py"
 
 data_root = "data/kinetics400"
 ann_prefix = "kinetics400"
-read = [dict(type="DecordInit", num_threads=1)]
+read = [dict(type="mmvidformer.VideoInit")]
 jitter = dict(
     type="mmvidformer.ClipColorJitter", brightness=0.125, contrast=0.4, saturation=0.4, hue=0.2
 )
@@ -16,7 +16,7 @@ pack = [
 train_pipeline = [
     *read,
     dict(type="SampleFrames", clip_len=32, frame_interval=2, num_clips=1),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 256)),
     dict(type="mmvidformer.ScaleJitter", ratio_range=(0.9, 1.33)),
     dict(type="RandomCrop", size=224),
@@ -28,7 +28,7 @@ train_pipeline = [
 val_pipeline = [
     *read,
     dict(type="SampleFrames", clip_len=32, frame_interval=2, num_clips=1, test_mode=True),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 256)),
     dict(type="CenterCrop", crop_size=224),
     *pack,
@@ -36,7 +36,7 @@ val_pipeline = [
 test_pipeline = [
     *read,
     dict(type="SampleFrames", clip_len=32, frame_interval=2, num_clips=4, test_mode=True),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 224)),
     dict(type="ThreeCrop", crop_size=224),
     *pack,

@@ -7,11 +7,9 @@ from pathlib import Path
 from torch.utils.data import DataLoader, Dataset
 
 from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_frames, path_of
+from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.datasets.decoding.safe_dataset import ReadingInterrupted, SafeDataset
 from mmvidformer.datasets.epic_kitchens import COLUMNS
-
-# Frames that are held at once while a video is read.
-CHUNK = 16
 
 
 class _Files(Dataset):
@@ -58,7 +56,7 @@ def read_files(
 
 
 def read_to_end(info: Mapping, first_only: bool = False) -> None:
-    """Decode all frames of a video with decord, or of a folder, or only the first of a video.
+    """Decode all frames of a video with PyAV, or of a folder, or only the first of a video.
 
     Raises:
         Exception: If a frame is missing or damaged.
@@ -68,13 +66,8 @@ def read_to_end(info: Mapping, first_only: bool = False) -> None:
         if fault is not None:
             raise BadVideo(info["frame_dir"], fault)
         return
-    import decord
-
-    decord.logging.set_level(decord.logging.QUIET)  # FFmpeg logs each damaged block
-    reader = decord.VideoReader(info["filename"], num_threads=1)
-    reader.get_batch([0])
-    for first in range(0, 0 if first_only else len(reader), CHUNK):
-        reader.get_batch(range(first, min(first + CHUNK, len(reader))))
+    reader = open_video(info["filename"], short_side=1)  # keeps a pixel of each frame
+    reader.get_batch(range(1 if first_only else len(reader)))
 
 
 def read_entries(
