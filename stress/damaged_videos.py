@@ -1,11 +1,12 @@
 """Read damaged videos with the training and the test pipeline of a shipped config.
 
-python -m stress.damaged_videos --count 1000 --minutes 10 --videos FOLDER --out FILE.json
+python -m stress.damaged_videos --backend pyav --count 1000 --videos FOLDER --out FILE.json
 
 Truncates generated videos and those in FOLDER, flips bits in them, and damages their headers. Reads
 each variant, among good files, with the policy 'resample': in test mode through a dataloader with
-two workers, in training one by one. Fails if a dataloader crashes or hangs, if a sample is neither
-read nor reported, or if a good file gives other numbers than without damaged ones.
+two workers, in training one by one, both through helper processes. Fails if a dataloader crashes or
+hangs, if a sample is neither read nor reported, or if a good file gives other numbers than without
+damaged ones. Counts crashes and hangs of the backend itself.
 """
 
 import json
@@ -13,7 +14,7 @@ import logging
 import random
 import tempfile
 import time
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,9 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 from mmvidformer import get_config
+from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.datasets.decoding.safe_dataset import SafeDataset
+from mmvidformer.engine.decoding import set_video_backend
 
 CHUNK = 100
 CODECS = {"mp4v": ".mp4", "MJPG": ".avi", "XVID": ".avi", "VP80": ".webm"}
@@ -99,20 +102,23 @@ def damaged(turn: Sequence[Path], folder: Path, seed: int) -> Iterator[Variant]:
         number += 1
 
 
-def build(variants: Sequence[Variant], folder: Path, split: str, time_limit: float) -> SafeDataset:
+def build(variants: Sequence[Variant], folder: Path, split: str, args: Namespace) -> SafeDataset:
     """Build a dataset of the variants, whose labels are their indices."""
+    cfg = get_config("vivit_fe_motion")
+    set_video_backend(cfg, args.backend)
     ann_file = folder / f"{split}.txt"
     ann_file.write_text("".join(f"{v.path} {i}\n" for i, v in enumerate(variants)))
     data = SafeDataset(
         dict(
             type="VideoDataset",
             ann_file=str(ann_file),
-            pipeline=get_config("vivit_fe_motion")[f"{split}_pipeline"],
+            pipeline=cfg[f"{split}_pipeline"],
             test_mode=split == "test",
         ),
         on_bad_video="resample",
         max_bad_share=1.0,
-        time_limit=time_limit,
+        time_limit=args.time_limit,
+        helper=not args.no_helper,
     )
     data.start_epoch(len(data))
     return data
@@ -144,7 +150,7 @@ def outcome(reason: str | None, replaced: bool) -> str:
     if not replaced:  # it failed later, when it was read in place of another sample
         return "read, but failed at another try"
     if "longer than" in reason:
-        return "hung, killed"
+        return "hung, stopped"
     return "crashed" if "crashed its process" in reason else "refused"
 
 
@@ -152,7 +158,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the test and return the exit code."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=1000, help="damaged variants")
-    parser.add_argument("--minutes", type=float, default=10, help="largest duration")
+    parser.add_argument("--minutes", type=float, default=60, help="largest duration")
+    parser.add_argument("--backend", choices=BACKENDS, default="pyav", help="video backend")
+    parser.add_argument("--no-helper", action="store_true", help="read in the workers themselves")
     parser.add_argument("--videos", help="folder of further videos to damage")
     parser.add_argument("--time-limit", type=float, default=20, help="seconds for one sample")
     parser.add_argument("--seed", type=int, default=0, help="random seed")
@@ -173,7 +181,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             turn = [path for clip in given for path in (*turn, clip)]
         good = [Variant(path, path, None) for path in sources]
         alone = {
-            split: [s["inputs"] for s in read(build(good, folder, split, args.time_limit), split)]
+            split: [s["inputs"] for s in read(build(good, folder, split, args), split)]
             for split in ("train", "test")
         }
         stream = damaged(turn, folder, args.seed)
@@ -183,7 +191,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             variants = [*good, *new]
             random.Random(done).shuffle(variants)
             for split in ("train", "test"):
-                data = build(variants, folder, split, args.time_limit)
+                data = build(variants, folder, split, args)
                 for number, sample in enumerate(read(data, split)):
                     variant = variants[number]
                     reasons = {s.index: s.reason for s in data.bad_samples.known().values()}
@@ -203,6 +211,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             done += len(new)
             bar.update(len(new))
     figures = {
+        "backend": args.backend,
+        "helper": not args.no_helper,
         "variants": done,
         "sources": [path.name for path in sources],
         "minutes": round((time.monotonic() - begin) / 60, 1),

@@ -5,8 +5,8 @@
 Each kind is one video among four good ones, in training and testing, with each decoder, with 0 and
 2 workers, under the policies 'raise' and 'resample'. Fails if a run hangs or crashes; if a run that
 cannot read the video does not name it with a reason; if a run with 'raise' continues; if testing
-skips the video; or if the scores of the good videos are not those without it. Needs PyAV and a
-system with fork (Linux, macOS). Takes about 20 minutes on two cores, half of that with --short.
+skips the video; or if the scores of the good videos are not those without it. Needs TorchCodec and
+a system with fork (Linux, macOS). Takes about 25 minutes on two cores, half of that with --short.
 """
 
 import csv
@@ -31,6 +31,7 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from tqdm import tqdm
 
+from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.registry import MODELS, TRANSFORMS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
@@ -54,7 +55,7 @@ PIPELINE = [
 
 @TRANSFORMS.register_module()
 class HangOnFile:
-    """Hangs on ``hang.mp4`` as decord can, in native code that holds the GIL."""
+    """Hangs on ``hang.mp4``, in native code that holds the GIL and returns only for a signal."""
 
     def __call__(self, results: dict) -> dict:
         """Compute forever, or do nothing."""
@@ -142,7 +143,6 @@ KINDS: dict[str, tuple[Callable[[Path], object], bool | None]] = {
         True,
     ),
 }
-DECODERS = ("decord", "pyav", "opencv")
 
 
 def write_setup(folder: Path) -> tuple[Path, Path]:
@@ -237,7 +237,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the test and return the exit code."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=list(KINDS), default=list(KINDS))
-    parser.add_argument("--decoders", nargs="+", choices=DECODERS, default=DECODERS)
+    parser.add_argument("--decoders", nargs="+", choices=BACKENDS, default=BACKENDS)
     parser.add_argument(
         "--short", action="store_true", help="only 'raise' without workers and 'resample' with them"
     )
@@ -291,7 +291,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             writer.writerows(rows)
     counts = Counter((row["kind"], row["decoder"], row["outcome"]) for row in rows)
     for (kind, decoder, outcome), count in counts.items():
-        print(f"{kind:16} {decoder:7} {outcome:36} {count}")
+        print(f"{kind:16} {decoder:10} {outcome:36} {count}")
     faults = sum("FAULT" in row["outcome"] for row in rows)
     print(f"{len(rows)} runs, {faults} faults")
     return int(faults > 0)

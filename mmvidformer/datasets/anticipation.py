@@ -22,7 +22,7 @@ class AnticipationDataset(SegmentDataset):
     metrics of EPIC-Kitchens-100 count them as wrong.
 
     Pipelines start with ``ObserveBefore, RawFrameDecode`` for folders of frames, ``ObserveBefore,
-    LmdbDecode`` for an LMDB, or ``DecordInit, ObserveBefore, DecordDecode`` for videos, and end
+    LmdbDecode`` for an LMDB, or ``VideoInit, ObserveBefore, VideoDecode`` for videos, and end
     with ``PackActionInputs`` with ``meta_keys=('narration_id',)``.
 
     ``metainfo`` has ``actions``, a list of (verb, noun), and ``discarded``, a list of

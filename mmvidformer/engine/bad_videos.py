@@ -32,6 +32,7 @@ class BadVideoHook(Hook):
         on_bad_video: ``'resample'`` or ``'raise'``, as in ``SafeDataset``.
         max_bad_share: Largest allowed share of bad samples in a dataset.
         time_limit: Seconds for reading one sample; None for no limit.
+        helper: Whether to read in helper processes, as in ``SafeDataset``; None for only if needed.
 
     Raises:
         ValueError: Before training, if the loop is an ``IterBasedTrainLoop`` and its dataset is not
@@ -47,8 +48,9 @@ class BadVideoHook(Hook):
         on_bad_video: str = "resample",
         max_bad_share: float = 0.05,
         time_limit: float | None = 60.0,
+        helper: bool | None = None,
     ) -> None:
-        self.policy = on_bad_video, max_bad_share, time_limit
+        self.policy = on_bad_video, max_bad_share, time_limit, helper
 
     def _before_epoch(self, runner: Runner, mode: str = "train") -> None:
         """Wrap the dataset and the evaluator if they are not, and start to count bad samples."""

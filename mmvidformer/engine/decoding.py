@@ -14,7 +14,7 @@ def set_video_backend(cfg: Config, backend: str) -> None:
 
     Args:
         cfg: Config; changed in place.
-        backend: ``'auto'``, ``'decord'``, ``'pyav'`` or ``'opencv'``.
+        backend: Name in ``readers.BACKENDS``, such as ``'pyav'``.
 
     Raises:
         ValueError: If no pipeline opens videos.

@@ -33,14 +33,6 @@ def dataset(cfg, **changes: object):
         return DATASETS.build(settings)
 
 
-def by_opencv(pipeline: list[dict]) -> list[dict]:
-    """The pipeline, whose frames are decoded by the same library as a stream's."""
-    return [
-        {"type": t["type"].replace("Decord", "OpenCV")} if "Decord" in t["type"] else dict(t)
-        for t in pipeline
-    ]
-
-
 @pytest.mark.parametrize("crop", [False, True])
 def test_early_recognition_of_a_file(small: Callable, load: Callable, crop: bool) -> None:
     """From the file on: frames, transforms, normalization, model, head."""
@@ -49,7 +41,7 @@ def test_early_recognition_of_a_file(small: Callable, load: Callable, crop: bool
     if crop:
         steps[3:3] = [dict(type="Resize", scale=(-1, 48)), dict(type="CenterCrop", crop_size=40)]
     recognizer = load(cfg)
-    videos = dataset(cfg, pipeline=by_opencv(steps))
+    videos = dataset(cfg, pipeline=steps)
     with torch.no_grad():
         sample = recognizer.model.test_step(pseudo_collate([videos[1]]))[0]
     expected = sample.pred_score.softmax(0)

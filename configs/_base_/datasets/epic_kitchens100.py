@@ -3,7 +3,7 @@
 _base_ = "../loaders.py"
 
 data_root = "data/epic_kitchens100"
-read = [dict(type="DecordInit", num_threads=1), dict(type="mmvidformer.LimitToSegment")]
+read = [dict(type="mmvidformer.VideoInit"), dict(type="mmvidformer.LimitToSegment")]
 pack = [
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
@@ -11,7 +11,7 @@ pack = [
 train_pipeline = [
     *read,
     dict(type="SampleFrames", clip_len=32, frame_interval=1, num_clips=1),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="mmvidformer.ScaleJitter", short_side=256, ratio_range=(0.9, 1.33)),
     dict(type="RandomCrop", size=224),
     *pack,
@@ -23,7 +23,7 @@ augment = [  # for the data preprocessor
 val_pipeline = [
     *read,
     dict(type="SampleFrames", clip_len=32, frame_interval=1, num_clips=1, test_mode=True),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 256)),
     dict(type="CenterCrop", crop_size=224),
     *pack,
@@ -31,7 +31,7 @@ val_pipeline = [
 test_pipeline = [
     *read,
     dict(type="SampleFrames", clip_len=32, frame_interval=1, num_clips=4, test_mode=True),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 256)),
     dict(type="CenterCrop", crop_size=224),
     *pack,

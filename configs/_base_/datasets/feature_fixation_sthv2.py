@@ -9,9 +9,9 @@ pack = [
     dict(type="PackActionInputs"),
 ]
 train_pipeline = [
-    dict(type="DecordInit", num_threads=1),
+    dict(type="mmvidformer.VideoInit"),
     dict(**sample, num_clips=1),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="RandomRescale", scale_range=(256, 320)),
     *pack,
 ]
@@ -21,17 +21,17 @@ augment = [  # for the data preprocessor: AutoAugment sees whole frames
     dict(type="torchvision.transforms.v2.RandomErasing", p=0.5, scale=(0.02, 1 / 3), value=128),
 ]
 val_pipeline = [
-    dict(type="DecordInit", num_threads=1),
+    dict(type="mmvidformer.VideoInit"),
     dict(**sample, num_clips=1, test_mode=True),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 224)),
     dict(type="CenterCrop", crop_size=224),
     *pack,
 ]
 test_pipeline = [
-    dict(type="DecordInit", num_threads=1),
+    dict(type="mmvidformer.VideoInit"),
     dict(**sample, num_clips=2, test_mode=True),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 224)),
     dict(type="ThreeCrop", crop_size=224),
     *pack,

@@ -4,7 +4,7 @@ _base_ = "../loaders.py"
 
 data_root = "data/kinetics400"
 ann_prefix = "kinetics400"
-read = [dict(type="DecordInit", num_threads=1)]
+read = [dict(type="mmvidformer.VideoInit")]
 pack = [
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
@@ -12,7 +12,7 @@ pack = [
 train_pipeline = [
     *read,
     dict(type="SampleFrames", clip_len=32, frame_interval=2, num_clips=1),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="mmvidformer.ScaleJitter", short_side=256, ratio_range=(0.9, 1.33)),
     dict(type="RandomCrop", size=224),
     *pack,
@@ -26,7 +26,7 @@ augment = [  # for the data preprocessor
 val_pipeline = [
     *read,
     dict(type="SampleFrames", clip_len=32, frame_interval=2, num_clips=1, test_mode=True),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 256)),
     dict(type="CenterCrop", crop_size=224),
     *pack,
@@ -34,7 +34,7 @@ val_pipeline = [
 test_pipeline = [
     *read,
     dict(type="SampleFrames", clip_len=32, frame_interval=2, num_clips=4, test_mode=True),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 224)),
     dict(type="ThreeCrop", crop_size=224),
     *pack,

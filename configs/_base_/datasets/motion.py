@@ -10,9 +10,9 @@ preprocessor = dict(
     format_shape="NCTHW",
 )
 train_pipeline = [
-    dict(type="DecordInit", num_threads=1),
+    dict(type="mmvidformer.VideoInit"),
     dict(**clip, num_clips=1),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     # Mild, but the ranges include the shape of the test views below.
     dict(type="RandomResizedCrop", area_range=(0.7, 1.0), aspect_ratio_range=(0.75, 1.33)),
     dict(type="Resize", scale=(64, 64), keep_ratio=False),
@@ -20,17 +20,17 @@ train_pipeline = [
     dict(type="PackActionInputs"),
 ]
 val_pipeline = [
-    dict(type="DecordInit", num_threads=1),
+    dict(type="mmvidformer.VideoInit"),
     dict(**clip, num_clips=1, test_mode=True),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(64, 64), keep_ratio=False),
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
 ]
 test_pipeline = [
-    dict(type="DecordInit", num_threads=1),
+    dict(type="mmvidformer.VideoInit"),
     dict(**clip, num_clips=4, test_mode=True),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     # The videos are square: without widening, the three crops would be the same.
     dict(type="Resize", scale=(80, 64), keep_ratio=False),
     dict(type="ThreeCrop", crop_size=64),

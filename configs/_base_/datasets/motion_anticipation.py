@@ -5,8 +5,7 @@ _base_ = "../loaders.py"
 
 data_root = "data/motion_sequences"
 pipeline = [
-    # Same frames as decord, but Motion JPEG takes a fifth of the CPU time.
-    dict(type="mmvidformer.VideoInit", backend="opencv"),
+    dict(type="mmvidformer.VideoInit"),
     dict(type="mmvidformer.ObserveBefore", time_step=0.25, num_steps=14),
     dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(32, 32), keep_ratio=False),

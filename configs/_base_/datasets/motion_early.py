@@ -5,9 +5,9 @@ _base_ = "../loaders.py"
 
 data_root = "data/motion_phases"
 pipeline = [
-    dict(type="DecordInit", num_threads=1),
+    dict(type="mmvidformer.VideoInit"),
     dict(type="mmvidformer.ObserveFirst", ratio=1.0, frame_interval=3),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(32, 32), keep_ratio=False),
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs", meta_keys=("length",)),

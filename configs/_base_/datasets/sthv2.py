@@ -6,9 +6,9 @@ _base_ = "./kinetics400.py"
 data_root = "data/sthv2"
 label_map = {86: 87, 87: 86, 93: 94, 94: 93, 166: 167, 167: 166}
 train_pipeline = [
-    dict(type="DecordInit", num_threads=1),
+    dict(type="mmvidformer.VideoInit"),
     dict(type="SampleFrames", clip_len=32, frame_interval=1, num_clips=1),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="mmvidformer.ScaleJitter", short_side=256, ratio_range=(0.9, 1.33)),
     dict(type="RandomCrop", size=224),
     dict(type="FormatShape", input_format="NCTHW"),
@@ -19,18 +19,18 @@ augment = [  # for the data preprocessor
     dict(type="mmvidformer.ClipRandAugment", num_layers=2, magnitude=20),
 ]
 val_pipeline = [
-    dict(type="DecordInit", num_threads=1),
+    dict(type="mmvidformer.VideoInit"),
     dict(type="SampleFrames", clip_len=32, frame_interval=1, num_clips=1, test_mode=True),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 256)),
     dict(type="CenterCrop", crop_size=224),
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
 ]
 test_pipeline = [
-    dict(type="DecordInit", num_threads=1),
+    dict(type="mmvidformer.VideoInit"),
     dict(type="SampleFrames", clip_len=32, frame_interval=1, num_clips=4, test_mode=True),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 224)),
     dict(type="ThreeCrop", crop_size=224),
     dict(type="FormatShape", input_format="NCTHW"),

@@ -7,9 +7,9 @@ _base_ = "../loaders.py"
 data_root = "data/sthv2"
 ratio = 0.25
 train_pipeline = [
-    dict(type="DecordInit", num_threads=1),
+    dict(type="mmvidformer.VideoInit"),
     dict(type="mmvidformer.ObserveFirst", ratio=ratio),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 256)),
     dict(type="RandomCrop", size=224),
     dict(type="FormatShape", input_format="NCTHW"),
@@ -18,9 +18,9 @@ train_pipeline = [
 # For the data preprocessor.
 augment = [dict(type="mmvidformer.ClipRandAugment", num_layers=2, magnitude=9)]
 test_pipeline = [
-    dict(type="DecordInit", num_threads=1),
+    dict(type="mmvidformer.VideoInit"),
     dict(type="mmvidformer.ObserveFirst", ratio=ratio),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 256)),
     dict(type="CenterCrop", crop_size=224),
     dict(type="FormatShape", input_format="NCTHW"),

@@ -4,13 +4,13 @@
 _base_ = "../loaders.py"
 
 data_root = "data/howto100m"
-read = [dict(type="DecordInit", num_threads=1)]
+read = [dict(type="mmvidformer.VideoInit")]
 tile = dict(type="mmvidformer.TileFrames", clip_len=8, frame_interval=32)
 pack = [dict(type="FormatShape", input_format="NCTHW"), dict(type="PackActionInputs")]
 train_pipeline = [
     *read,
     dict(type="SampleFrames", clip_len=8, frame_interval=32, num_clips=1),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="RandomRescale", scale_range=(256, 320)),
     dict(type="RandomCrop", size=224),
     *pack,
@@ -19,7 +19,7 @@ augment = [dict(type="mmvidformer.ClipFlip", p=0.5)]  # for the data preprocesso
 val_pipeline = [
     *read,
     tile,
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 224)),
     dict(type="CenterCrop", crop_size=224),
     *pack,

@@ -8,26 +8,26 @@ pack = [
     dict(type="PackActionInputs"),
 ]
 train_pipeline = [
-    dict(type="DecordInit", num_threads=1),
+    dict(type="mmvidformer.VideoInit"),
     sample,
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="mmvidformer.InverseRescale", scale_range=(256, 320)),
     dict(type="RandomCrop", size=224),
     *pack,
 ]
 augment = []
 val_pipeline = [
-    dict(type="DecordInit", num_threads=1),
+    dict(type="mmvidformer.VideoInit"),
     dict(**sample, test_mode=True),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 224)),
     dict(type="CenterCrop", crop_size=224),
     *pack,
 ]
 test_pipeline = [
-    dict(type="DecordInit", num_threads=1),
+    dict(type="mmvidformer.VideoInit"),
     dict(**sample, test_mode=True),
-    dict(type="DecordDecode"),
+    dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 224)),
     dict(type="ThreeCrop", crop_size=224),
     *pack,

@@ -9,11 +9,9 @@ from torch.utils.data import DataLoader, Dataset
 from tqdm import tqdm
 
 from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_frames, path_of
+from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.datasets.decoding.safe_dataset import ReadingInterrupted, SafeDataset
 from mmvidformer.datasets.epic_kitchens import COLUMNS, SOURCES
-
-# Frames that are held at once while a video is read.
-CHUNK = 16
 
 
 class _Files(Dataset):
@@ -96,7 +94,7 @@ def find_faults(outcomes: Iterator[tuple[Mapping, object]], total: int) -> dict[
 
 
 def read_to_end(info: Mapping, first_only: bool = False) -> None:
-    """Decode all frames of a video with decord, or of a folder, or only the first of a video.
+    """Decode all frames of a video with PyAV, or of a folder, or only the first of a video.
 
     Raises:
         Exception: If a frame is missing or damaged.
@@ -106,13 +104,8 @@ def read_to_end(info: Mapping, first_only: bool = False) -> None:
         if fault is not None:
             raise BadVideo(info["frame_dir"], fault)
         return
-    import decord
-
-    decord.logging.set_level(decord.logging.QUIET)  # FFmpeg logs each damaged block
-    reader = decord.VideoReader(info["filename"], num_threads=1)
-    reader.get_batch([0])
-    for first in range(0, 0 if first_only else len(reader), CHUNK):
-        reader.get_batch(range(first, min(first + CHUNK, len(reader))))
+    reader = open_video(info["filename"], short_side=1)  # keeps a pixel of each frame
+    reader.get_batch(range(1 if first_only else len(reader)))
 
 
 def read_entries(

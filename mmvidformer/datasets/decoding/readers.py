@@ -1,17 +1,21 @@
-"""Frames of a video file by index, through decord, PyAV or OpenCV: the same frames from each."""
+"""Frames of a video file by index, the same from each backend: PyAV, TorchCodec, decord, OpenCV."""
 
 import io
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from importlib import import_module
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
 import cv2
+import mmcv
 import numpy as np
 
 from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_file, first_line
 from mmvidformer.lookup import look_up
+
+# Frames that decord and TorchCodec decode at once.
+CHUNK = 32
 
 
 class VideoReader:
@@ -19,22 +23,49 @@ class VideoReader:
 
     Frame i is the i-th in the order of display. Containers may count more frames than the stream
     has. When such a frame is met, ``len`` shrinks, and the last real frame is returned instead.
-    ``open_video`` opens one.
+    Frames are upright: a rotation tag is applied. ``open_video`` opens one.
     """
 
     # Subclasses have these and ``_open``; ``_from``, which yields frames with their numbers from a
-    # key frame on; and ``_image``, which converts such a frame.
-    name = module = ""
+    # key frame on, at least the wanted ones; and ``_image``, which converts such a frame.
+    name = module = needs = ""
+    # Whether it crashed and hung on none of the files of stress.damaged_videos.
+    safe = True
     # Key frames at which decoding can start, and time stamps of all frames if they number them.
     _keys, _times = np.zeros(1, int), None
 
-    def __init__(self, path: str, source: str | io.BytesIO, num_threads: int) -> None:
+    def __init__(
+        self,
+        path: str,
+        source: str | io.BytesIO,
+        num_threads: int = 1,
+        short_side: int | None = None,
+        device: str = "cpu",
+    ) -> None:
         self._path, self._source, self._num_threads = path, source, num_threads
-        library = import_module(self.module)
+        self._short_side, self._device = short_side, device
+        library = self.library()
         try:
             self._open(library)
         except Exception as error:  # libraries raise several kinds
             raise self._bad("open", error) from error
+
+    @classmethod
+    def library(cls) -> ModuleType:
+        """Import the library of this backend.
+
+        Raises:
+            ImportError: If it is not installed, or does not load. The message names what to install.
+        """
+        try:
+            return import_module(cls.module)
+        except (ImportError, OSError, RuntimeError) as error:
+            raise ImportError(cls.missing()) from error
+
+    @classmethod
+    def missing(cls) -> str:
+        """Return what to install."""
+        return f"to decode videos with {cls.name} install {cls.needs or cls.module}"
 
     def __len__(self) -> int:
         return self._length
@@ -56,66 +87,51 @@ class VideoReader:
 
     def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
         images: list[np.ndarray] = []
-        frames, place = self._from(0), -1
+        frames, place = self._from(0, indices), -1
         for wanted in indices:
             key = int(self._keys[max(np.searchsorted(self._keys, wanted, "right") - 1, 0)])
             if key > place + 1:
-                frames, place = self._from(key), key - 1
+                frames, place = self._from(key, indices), key - 1
             while place < wanted:
                 number, frame = next(frames, (None, None))
+                if self._times is not None and (number is None or number > wanted):
+                    # Time stamps do not number the frames: count these.
+                    self._times, self._keys = None, np.zeros(1, int)
+                    return self._decode(indices)
                 if number is None and place < 0:
                     raise ValueError("there is no frame in it")
                 if number is None:
                     self._length = place + 1
                     return self._decode(np.minimum(indices, place))
-                if number > place + 1:  # a gap in the time stamps: count the frames instead
-                    self._times, self._keys = None, np.zeros(1, int)
-                    return self._decode(indices)
                 place = number
-            images.append(self._image(frame))
+            images.append(self._resized(self._image(frame)))
         return images
+
+    def _resized(self, image: np.ndarray) -> np.ndarray:
+        if self._short_side is None:
+            return image
+        return mmcv.imrescale(image, (np.inf, self._short_side))  # as MMAction2's Resize
 
     def _bad(self, action: str, error: Exception) -> BadVideo:
         reason = getattr(error, "strerror", None) or first_line(error)  # PyAV's has no path
         return BadVideo(self._path, f"{self.name} cannot {action} it: {reason}")
 
 
-class _DecordReader(VideoReader):
-    name = module = "decord"
-
-    def _open(self, library: ModuleType) -> None:
-        self._reader = library.VideoReader(self._source, num_threads=self._num_threads)
-        self._length, self._fps = len(self._reader), self._reader.get_avg_fps()
-
-    def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
-        # In AVI with B-frames decord seeks, and skips, to other frames than the wanted ones.
-        if self._path.lower().endswith(".avi"):
-            return super()._decode(indices)
-        return list(self._reader.get_batch(indices).asnumpy())
-
-    def _from(self, key: int) -> Iterator[tuple[int, Any]]:
-        self._reader.seek(0)
-        yield from enumerate(self._reader.next() for _ in range(self._length))
-
-    def _image(self, frame: Any) -> np.ndarray:
-        return frame.asnumpy()
-
-
 class _PyAVReader(VideoReader):
     """Numbers frames by the time stamps of the packets, which are read once without decoding.
 
     Decoding starts at the last key frame before a wanted frame, or at the beginning if the times
-    of display do not number the frames.
+    of display do not number the frames. Frames to which no other refers are decoded only if they
+    are wanted, for codecs whose decoders know them.
     """
 
     name, module = "PyAV", "av"
+    # Not HEVC, in which other temporal layers may refer to such frames.
+    _SKIPPING = ("h264", "mpeg4", "mpeg2video")
 
     def _open(self, library: ModuleType) -> None:
-        self._container = library.open(self._source)
-        if not self._container.streams.video:
-            raise ValueError("no video stream")
-        self._stream = self._container.streams.video[0]
-        self._stream.codec_context.thread_count = self._num_threads
+        self._library, self._converter = library, library.video.reformatter.VideoReformatter()
+        self._restart()
         packets = self._container.demux(self._stream)
         packets = [(p.pts, p.is_keyframe) for p in packets if p.size and not p.is_discard]
         self._length, self._fps = len(packets), float(self._stream.average_rate or 0)
@@ -126,17 +142,99 @@ class _PyAVReader(VideoReader):
         if len(times) == len(packets) and keys and self._container.format.name != "avi":
             self._times, self._keys = times, np.sort(keys)
 
-    def _from(self, key: int) -> Iterator[tuple[int, Any]]:
-        start = self._times[key] if self._times and key else self._stream.start_time or 0
-        self._container.seek(start, stream=self._stream)
-        for count, frame in enumerate(self._container.decode(self._stream)):
-            if self._times is None:
-                yield count, frame
-            elif frame.pts in self._numbers:
-                yield self._numbers[frame.pts], frame
+    def _restart(self) -> None:
+        """Open the file; not all formats can seek to the beginning."""
+        self._close()
+        if not isinstance(self._source, str):
+            self._source.seek(0)
+        self._container = self._library.open(self._source)
+        if not self._container.streams.video:
+            raise ValueError("no video stream")
+        self._stream = self._container.streams.video[0]
+        self._stream.codec_context.thread_count = self._num_threads
+
+    def _close(self) -> None:
+        # Streams refer to their container: without this, files stay open until the next collection.
+        if hasattr(self, "_container"):
+            self._container.close()
+
+    __del__ = _close
+
+    def _from(self, key: int, wanted: Sequence[int]) -> Iterator[tuple[int, Any]]:
+        if self._times is None:
+            self._restart()
+            yield from enumerate(self._container.decode(self._stream))
+            return
+        codec = self._stream.codec_context
+        times = {self._times[i] for i in wanted if i < len(self._times)}
+        self._container.seek(self._times[key], stream=self._stream)
+        for packet in self._container.demux(self._stream):
+            skip = packet.pts not in times and codec.name in self._SKIPPING
+            codec.skip_frame = "NONREF" if skip else "DEFAULT"
+            for frame in packet.decode():
+                if frame.pts in self._numbers:
+                    yield self._numbers[frame.pts], frame
 
     def _image(self, frame: Any) -> np.ndarray:
-        return frame.to_ndarray(format="rgb24")
+        image = self._converter.reformat(frame, format="rgb24").to_ndarray()
+        return np.ascontiguousarray(np.rot90(image, round(frame.rotation / 90)))
+
+
+class _TorchCodecReader(VideoReader):
+    """Numbers frames by time stamps, which it reads first.
+
+    With ``device="cuda"`` NVDEC decodes, and frames are copied to the CPU.
+    """
+
+    name, module = "TorchCodec", "torchcodec"
+    needs = "torchcodec and FFmpeg 4 to 9 (such as: apt install ffmpeg)"
+
+    @classmethod
+    def library(cls) -> ModuleType:
+        library = super().library()
+        if library.ffmpeg_major_version is None:  # the package loads without FFmpeg
+            raise ImportError(cls.missing())
+        return library
+
+    def _open(self, library: ModuleType) -> None:
+        source = self._source if isinstance(self._source, str) else self._source.getvalue()
+        self._decoder = library.decoders.VideoDecoder(
+            source,
+            dimension_order="NHWC",
+            num_ffmpeg_threads=self._num_threads,
+            device=self._device,
+        )
+        self._length, self._fps = len(self._decoder), self._decoder.metadata.average_fps or 0.0
+
+    def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
+        chunks = [list(map(int, indices[i : i + CHUNK])) for i in range(0, len(indices), CHUNK)]
+        batches = (self._decoder.get_frames_at(chunk).data.cpu().numpy() for chunk in chunks)
+        return [self._resized(image) for batch in batches for image in batch]
+
+
+class _DecordReader(VideoReader):
+    """It crashes on damaged files, and cannot read videos with a rotation tag."""
+
+    name = module = "decord"
+    safe = False
+
+    def _open(self, library: ModuleType) -> None:
+        self._reader = library.VideoReader(self._source, num_threads=self._num_threads)
+        self._length, self._fps = len(self._reader), self._reader.get_avg_fps()
+
+    def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
+        if not states_times(self._source):  # decord seeks, and skips, to other frames there
+            return super()._decode(indices)
+        chunks = (indices[i : i + CHUNK] for i in range(0, len(indices), CHUNK))
+        batches = (self._reader.get_batch(chunk).asnumpy() for chunk in chunks)
+        return [self._resized(image) for batch in batches for image in batch]
+
+    def _from(self, key: int, wanted: Sequence[int]) -> Iterator[tuple[int, Any]]:
+        self._reader.seek(0)
+        yield from enumerate(self._reader.next() for _ in range(self._length))
+
+    def _image(self, frame: Any) -> np.ndarray:
+        return frame.asnumpy()
 
 
 class _OpenCVReader(VideoReader):
@@ -146,12 +244,12 @@ class _OpenCVReader(VideoReader):
 
     def _open(self, library: ModuleType) -> None:
         if not isinstance(self._source, str):
-            raise ValueError("only local files; use decord or pyav")
+            raise ValueError("only local files; use pyav")
         capture = self._capture()
         self._fps = capture.get(cv2.CAP_PROP_FPS)
         self._length = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
         if self._length < 1:  # not all containers state it
-            self._length = sum(1 for _ in self._from(0))
+            self._length = sum(1 for _ in self._from(0, ()))
         if not self._length:
             raise ValueError("there is no frame in it")
 
@@ -160,11 +258,9 @@ class _OpenCVReader(VideoReader):
         capture = cv2.VideoCapture(self._source, cv2.CAP_FFMPEG, options)
         if not capture.isOpened():
             raise ValueError("unknown format")
-        # OpenCV rotates a video by its rotation tag; decord and PyAV do not.
-        capture.set(cv2.CAP_PROP_ORIENTATION_AUTO, 0)
         return capture
 
-    def _from(self, key: int) -> Iterator[tuple[int, Any]]:
+    def _from(self, key: int, wanted: Sequence[int]) -> Iterator[tuple[int, Any]]:
         capture, number = self._capture(), 0
         while capture.grab():
             yield number, capture
@@ -177,41 +273,58 @@ class _OpenCVReader(VideoReader):
         return cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
 
 
-# The preferred backend first.
-READERS = {"decord": _DecordReader, "pyav": _PyAVReader, "opencv": _OpenCVReader}
-BACKENDS = ("auto", *READERS)
+# The default first.
+READERS: dict[str, type[VideoReader]] = {
+    "pyav": _PyAVReader,
+    "torchcodec": _TorchCodecReader,
+    "decord": _DecordReader,
+    "opencv": _OpenCVReader,
+}
+BACKENDS = tuple(READERS)
+
+
+def states_times(source: str | io.BytesIO) -> bool:
+    """Return whether a file is MP4, QuickTime, Matroska or WebM, by its first bytes.
+
+    They state when each frame is displayed. AVI does not, and MPEG streams have no index.
+    """
+    with open(source, "rb") if isinstance(source, str) else nullcontext(source) as file:
+        file.seek(0)
+        start = file.read(8)
+        file.seek(0)
+    boxes = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")
+    return start[4:] in boxes or start[:4] == b"\x1aE\xdf\xa3"
 
 
 def open_video(
-    path: str, backend: str = "auto", num_threads: int = 1, content: bytes | None = None
+    path: str,
+    backend: str = "pyav",
+    num_threads: int = 1,
+    content: bytes | None = None,
+    short_side: int | None = None,
+    device: str = "cpu",
 ) -> VideoReader:
     """Open a video.
 
     Args:
         path: The file.
-        backend: Backend in ``READERS``, or ``'auto'`` for the first one that is installed and opens
-            the file.
+        backend: Backend in ``READERS``. ``'torchcodec'`` is used for MP4, QuickTime, Matroska and
+            WebM; of other files TorchCodec returns wrong frames, and PyAV reads them instead.
         num_threads: Number of decoding threads.
         content: Content of a file that is not local.
+        short_side: Short side to which frames are resized, each when it is decoded.
+        device: Device that decodes; only ``'torchcodec'`` takes others than ``'cpu'``.
 
     Raises:
-        BadVideo: If the file is missing or empty, or no tried backend opens it.
-        ImportError: If ``backend`` is not installed, or none is.
+        BadVideo: If the file is missing or empty, or the backend does not open it.
+        ImportError: If the backend is not installed.
         KeyError: If ``backend`` is unknown.
     """
-    look_up(BACKENDS, backend, "video backend")
-    readers = [READERS[name] for name in READERS if backend in ("auto", name)]
-    installed = [reader for reader in readers if find_spec(reader.module) is not None]
-    if not installed:
-        modules = " or ".join(reader.module for reader in readers)
-        raise ImportError(f"to decode videos with the backend {backend!r} install {modules}")
+    reader = look_up(READERS, backend, "video backend")
     fault = fault_of_file(path) if content is None else None
     if fault is not None:
         raise BadVideo(path, fault)
-    reasons = []
-    for reader in installed:
-        try:
-            return reader(path, path if content is None else io.BytesIO(content), num_threads)
-        except BadVideo as error:
-            reasons.append(error.reason)
-    raise BadVideo(path, "; ".join(reasons))
+    source = path if content is None else io.BytesIO(content)
+    if reader is _TorchCodecReader and not states_times(source):
+        reader = _PyAVReader
+    return reader(path, source, num_threads, short_side, device)

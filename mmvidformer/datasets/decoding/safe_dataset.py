@@ -2,6 +2,8 @@
 
 import logging
 import random
+import signal
+import threading
 from math import sqrt
 
 import numpy as np
@@ -49,8 +51,11 @@ class SafeDataset:
 
     With a time limit each dataloader worker reads samples in a helper process, which is killed when
     it hangs. If the helper is killed from outside or the storage stalls, the sample is tried again
-    and does not count as bad. Random numbers are those of a run without ``SafeDataset``. Systems
-    without fork (Windows) have no time limit. Other attributes are those of the dataset.
+    and does not count as bad. No helper is needed if the pipelines open videos by ``VideoInit``
+    with a backend that never crashes or hangs: then workers read themselves, and stop with an error
+    after the time limit, in processor time. Random numbers are those of a run without
+    ``SafeDataset``. Systems without fork (Windows) have no time limit. Other attributes are those
+    of the dataset.
 
     Args:
         dataset: The dataset, which may be a wrapper such as ``RepeatDataset``, or its config.
@@ -59,6 +64,7 @@ class SafeDataset:
             checks it over all ranks at the end of each epoch. A rank that reads part of the
             dataset stops within the epoch at three standard deviations above this share.
         time_limit: Seconds for one sample. None for no limit and no helper process.
+        helper: Whether to use helper processes with a time limit; None for only if needed.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -73,6 +79,7 @@ class SafeDataset:
         on_bad_video: str = "raise",
         max_bad_share: float = 0.05,
         time_limit: float | None = None,
+        helper: bool | None = None,
     ) -> None:
         if on_bad_video not in ("raise", "resample"):
             raise ValueError(f"on_bad_video must be 'raise' or 'resample', got {on_bad_video!r}")
@@ -87,7 +94,8 @@ class SafeDataset:
         self.time_limit = time_limit
         self.bad_samples = BadSamples()
         self._due: int | None = None  # samples of this process in an epoch; set by the hook
-        self._helper = HelperProcess(self._answer, time_limit) if time_limit else None
+        needed = _may_crash(self.dataset) if helper is None else helper
+        self._helper = HelperProcess(self._answer, time_limit) if time_limit and needed else None
 
     def __getattr__(self, name: str) -> object:
         # Private names too would let torch fetch whole batches past __getitem__.
@@ -157,7 +165,7 @@ class SafeDataset:
         tries = interruptions = 0
         while True:
             try:
-                sample, fault, new_state = (self._helper or self._answer)((idx, state))
+                sample, fault, new_state = (self._helper or self._limited)((idx, state))
             except CallFailed as error:
                 fault = BadVideo(path_of(self._info(idx)), str(error))
             except CallInterrupted as error:
@@ -177,6 +185,25 @@ class SafeDataset:
             if tries == TRIES:
                 _set_random_state(state)  # the same whether the sample is known to be bad or not
                 raise fault
+
+    def _limited(self, request: tuple[int, tuple]) -> tuple[dict | None, BadVideo | None, tuple]:
+        """Read a sample in this process, which raises after the time limit, between native calls.
+
+        Only processor time counts, so that stalls of the storage do not.
+        """
+        if not self.time_limit or threading.current_thread() is not threading.main_thread():
+            return self._answer(request)
+
+        def stop(*_: object) -> None:
+            raise TimeoutError(f"took longer than {self.time_limit:g} s")
+
+        before = signal.signal(signal.SIGPROF, stop)
+        signal.setitimer(signal.ITIMER_PROF, self.time_limit)
+        try:
+            return self._answer(request)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, before)
 
     def _answer(self, request: tuple[int, tuple]) -> tuple[dict | None, BadVideo | None, tuple]:
         """Read a sample; return it or its fault, and the new random state."""
@@ -212,6 +239,13 @@ class SafeDataset:
         if "label" in info:
             sample.set_gt_label(info["label"])
         return {**filler, "data_samples": sample}
+
+
+def _may_crash(dataset: object) -> bool:
+    """Whether a pipeline in a dataset does not open videos with a safe backend."""
+    pipelines = [one.pipeline for one in with_inner(dataset) if hasattr(one, "pipeline")]
+    steps = [getattr(pipeline, "transforms", ()) for pipeline in pipelines]
+    return not steps or not all(any(getattr(s, "safe", False) for s in one) for one in steps)
 
 
 def _random_state() -> tuple:

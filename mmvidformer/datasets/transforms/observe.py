@@ -12,7 +12,7 @@ class ObserveBefore(ClipTransform):
 
     The last frame is ``time_step`` before the action, the first one ``num_steps`` times as long.
     For ``mmvidformer.AnticipationDataset``; goes before ``RawFrameDecode`` or ``LmdbDecode``, or
-    between ``DecordInit`` and ``DecordDecode``, in place of ``SampleFrames``.
+    between ``VideoInit`` and ``VideoDecode``, in place of ``SampleFrames``.
 
     Required keys: ``action_start`` (seconds), ``avg_fps``, ``start_index``, and ``total_frames``
     for videos. Added keys: ``frame_inds``, ``clip_len``, ``num_clips``.

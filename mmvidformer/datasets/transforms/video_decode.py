@@ -4,10 +4,11 @@ import os.path as osp
 import warnings
 
 import numpy as np
+import torch
 from mmaction.datasets.transforms import DecordDecode, DecordInit
 from mmengine.fileio import get
 
-from mmvidformer.datasets.decoding.readers import BACKENDS, VideoReader, open_video
+from mmvidformer.datasets.decoding.readers import READERS, VideoReader, open_video
 from mmvidformer.lookup import look_up
 from mmvidformer.registry import TRANSFORMS
 
@@ -19,29 +20,48 @@ class VideoInit(DecordInit):
     Local files are read as frames are needed, instead of whole into memory.
 
     Args:
-        backend: ``'decord'``, ``'pyav'``, ``'opencv'``, or ``'auto'`` for the first of these that
-            is installed and opens the file. All return the same frames.
+        backend: ``'pyav'``, ``'torchcodec'``, ``'decord'`` or ``'opencv'``. All return the same
+            frames.
         num_threads: Number of decoding threads. More than 1 helps only with few dataloader workers.
+        short_side: Short side to which each frame is resized when it is decoded, so that frames of
+            full size are not kept; the same numbers as ``Resize(scale=(-1, short_side))`` gives.
+            None to keep the size.
+        device: ``'cpu'``, or with ``'torchcodec'`` a GPU such as ``'cuda'``, which decodes; frames
+            are copied to the CPU. Dataloaders need ``multiprocessing_context='spawn'``.
         io_backend: MMEngine's file backend of videos that are not local files.
         **kwargs: Arguments of the file backend.
 
     Raises:
         BadVideo: If a video cannot be opened (from ``transform``).
+        ImportError: If the backend is not installed (from ``transform``).
         KeyError: If ``backend`` is unknown.
+        ValueError: If the backend does not decode on ``device``, or there is no GPU.
     """
 
     def __init__(
-        self, backend: str = "auto", num_threads: int = 1, io_backend: str = "disk", **kwargs
+        self,
+        backend: str = "pyav",
+        num_threads: int = 1,
+        short_side: int | None = None,
+        device: str = "cpu",
+        io_backend: str = "disk",
+        **kwargs,
     ) -> None:
         super().__init__(io_backend, num_threads, **kwargs)
-        self.backend = look_up(BACKENDS, backend, "video backend")
+        self.safe = look_up(READERS, backend, "video backend").safe  # for SafeDataset
+        self.backend, self.short_side, self.device = backend, short_side, device
+        if device != "cpu" and backend != "torchcodec":
+            raise ValueError(f"device={device!r} needs backend='torchcodec', got {backend!r}")
+        if device.startswith("cuda") and not torch.cuda.is_available():
+            raise ValueError(f"device must be 'cpu' without a CUDA GPU, got {device!r}")
 
     def _get_video_reader(self, filename: str) -> VideoReader:
         if not osp.splitext(filename)[1]:  # as MMAction2 does for lists without extensions
             filename += ".mp4"
         options = {"backend": self.io_backend, **self.kwargs}
         content = None if self.io_backend == "disk" else get(filename, options)
-        return open_video(filename, self.backend, self.num_threads, content)
+        size = self.short_side
+        return open_video(filename, self.backend, self.num_threads, content, size, self.device)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(backend={self.backend!r}, num_threads={self.num_threads})"
@@ -51,9 +71,9 @@ class VideoInit(DecordInit):
 class VideoDecode(DecordDecode):
     """Decode the sampled frames of a video that ``VideoInit`` opened, each of them once.
 
-    Overlapping clips, and short videos that are looped, ask for frames more than once. decord
-    decodes these again, which takes twice the time for ten views of a ten-second video. Frames
-    beyond the end are replaced by the last frame, with a warning. Keys are those of
+    Overlapping clips, and short videos that are looped, ask for frames more than once. MMAction2's
+    transforms decode these again, which takes twice the time for ten views of a ten-second video.
+    Frames beyond the end are replaced by the last frame, with a warning. Keys are those of
     ``DecordDecode``, and ``clamped_frames``, the number of replaced frames.
 
     Raises:

@@ -12,8 +12,9 @@ import pytest
 import torch
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import DefaultScope
-from torch.utils.data import DataLoader
+from torch.utils.data import ConcatDataset, DataLoader
 
+from mmvidformer.datasets.decoding import readers
 from mmvidformer.datasets.decoding import safe_dataset as safe
 from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.datasets.decoding.safe_dataset import SafeDataset
@@ -375,6 +376,74 @@ def test_hangs_and_crashes_cost_their_own_sample_alone(tmp_path, persistent):
     reasons = {s.path.rsplit("/")[-1]: s.reason for s in data.bad_samples.known().values()}
     assert reasons["hang.mp4"] == "took longer than 2 s and was killed"
     assert reasons["crash.mp4"] == "crashed its process (SIGSEGV)"
+
+
+IN_PLACE = [dict(type="mmvidformer.VideoInit"), READ[1], dict(type="mmvidformer.VideoDecode")]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_safe_backend_needs_no_helper(tmp_path, workers):
+    """Faults and hangs cost their own sample alone; the limit counts processor time."""
+    names = [*some_good(tmp_path), "hang.mp4", "gone.mp4"]
+    write(tmp_path / "hang.mp4")
+    data = videos(
+        tmp_path,
+        names,
+        [Trap(), *IN_PLACE, *PACK],
+        test_mode=True,
+        on_bad_video="resample",
+        max_bad_share=0.5,
+        time_limit=1,
+    )
+    data.start_epoch(8)
+    assert data._helper is None
+    before = signal.getsignal(signal.SIGPROF)
+    loader = DataLoader(data, num_workers=workers, collate_fn=pseudo_collate)
+    samples = [batch["data_samples"][0] for batch in loader]
+    assert [s.get("bad_path") is not None for s in samples] == [False] * 6 + [True] * 2
+    reasons = {s.path.rsplit("/")[-1]: s.reason for s in data.bad_samples.known().values()}
+    assert reasons["hang.mp4"] == "TimeoutError: took longer than 1 s"
+    assert reasons["gone.mp4"] == "there is no such file"
+    assert signal.getsignal(signal.SIGPROF) == before
+    assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
+
+
+def test_a_hang_between_frames_names_the_decoder(tmp_path, monkeypatch):
+    name = some_good(tmp_path, 1)
+    data = videos(tmp_path, name, [*IN_PLACE, *PACK], time_limit=1)
+    monkeypatch.setattr(readers.VideoReader, "_resized", lambda *_: Trap()(dict(filename="/hang.mp4")))
+    with pytest.raises(BadVideo, match=r"good0\.mp4: PyAV cannot decode it: took longer than 1 s"):
+        data[0]
+
+
+def test_storage_that_stalls_is_waited_for(tmp_path):
+    class Stall:
+        def __call__(self, results):
+            time.sleep(0.6)
+            return results
+
+    data = videos(tmp_path, some_good(tmp_path, 1), [Stall(), *IN_PLACE, *PACK], time_limit=0.5)
+    assert data._helper is None and data[0]["inputs"].shape[2] == LENGTH
+
+
+@pytest.mark.parametrize(
+    ("opening", "helper", "expected"),
+    [
+        (dict(type="DecordInit"), None, True),
+        (dict(type="DecordInit"), False, False),
+        (dict(type="mmvidformer.VideoInit"), None, False),
+        (dict(type="mmvidformer.VideoInit"), True, True),
+        (dict(type="mmvidformer.VideoInit", backend="decord"), None, True),
+    ],
+)
+def test_who_reads(tmp_path, opening, helper, expected):
+    """A helper, unless all pipelines open videos with a backend that does not crash."""
+    inner = videos(tmp_path, ["a.mp4"], [opening, *READ[1:]]).dataset
+    in_place = videos(tmp_path, ["a.mp4"], IN_PLACE).dataset
+    for dataset in (inner, ConcatDataset([in_place, inner])):
+        data = SafeDataset(dataset, time_limit=20, helper=helper)
+        assert (data._helper is not None) == expected
+    assert SafeDataset(inner, helper=helper)._helper is None  # no limit
 
 
 class Pids(Fails):
