@@ -15,6 +15,7 @@ from mmvidformer.engine.launch import (
     run_tool,
 )
 from mmvidformer.engine.optim.precision import add_amp_argument, use_amp
+from mmvidformer.engine.process_group import start_processes
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -94,6 +95,8 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Train with the arguments of the command line."""
     args = parse_args(argv)
+    if args.procs is not None and args.launcher == "none":
+        return start_processes(__file__, sys.argv[1:] if argv is None else argv, args.procs)
     cfg = load_config(args.config, args.cfg_options)
     merge_shared_arguments(cfg, args)
     merge_arguments(cfg, args)

@@ -186,6 +186,6 @@ def use_fsdp(cfg: Config) -> None:
         ValueError: If the processes have no launcher.
     """
     if cfg.launcher == "none":
-        raise ValueError("--strategy fsdp needs a launcher: start it with tools/dist_train.sh")
+        raise ValueError("--strategy fsdp needs a launcher: start it with --procs")
     cfg.runner_type = "mmvidformer.ShardedRunner"
     cfg.strategy = {**(cfg.get("strategy") or {}), "type": "mmvidformer.BlockFSDPStrategy"}
