@@ -2,12 +2,16 @@
 
 import csv
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from mmengine.config import Config
-from torch import Tensor
+from mmengine.fileio import list_from_file
+from torch import Tensor, nn
+
+from mmvidformer.config import leaf_datasets
 
 # Columns of EPIC-Kitchens' lists of classes and of RULSTM's actions.csv.
 IDS = ("id", "verb_id", "noun_id")
@@ -107,7 +111,7 @@ def add_classes_argument(parser: ArgumentParser) -> None:
         default=[],
         metavar="FILE",
         help="class names: a text file with one name per line, or a csv file; for several tasks "
-        "verb=FILE noun=FILE ... (default: the config's class_names, or numbers)",
+        "verb=FILE noun=FILE ... (default: those of the checkpoint, config or dataset, or numbers)",
     )
 
 
@@ -142,6 +146,38 @@ def class_names(
         if len(names[task]) != count:
             raise ValueError(f"task {task!r} has {count} classes, but {len(names[task])} names")
     return names
+
+
+def known_names(cfg: Config, model: nn.Module | None = None) -> Sequence[str] | None:
+    """Class names of a single task: of the checkpoint, of the config, or of its dataset.
+
+    Args:
+        cfg: Config; its ``class_names``, or ``metainfo["classes"]`` of the datasets.
+        model: Model of ``load_recognizer``, which has the names of the checkpoint.
+
+    Returns:
+        The names. Those of checkpoint and dataset are skipped if they are not as many as classes.
+    """
+    tasks = class_tasks(cfg)
+    count = next(iter(tasks.values()))
+    for names in (
+        getattr(model, "dataset_meta", {}).get("classes"),
+        cfg.get("class_names"),
+        *_dataset_names(cfg),
+    ):
+        if names and not isinstance(names, str):
+            if len(names) == count or names is cfg.get("class_names"):
+                return names
+    return None
+
+
+def _dataset_names(cfg: Config) -> Iterator[Sequence[str]]:
+    for split in ("test", "val", "train"):
+        loader = cfg.get(f"{split}_dataloader") or {}
+        for leaf in leaf_datasets(loader.get("dataset") or {}):
+            names = (leaf.get("metainfo") or {}).get("classes")
+            with suppress(FileNotFoundError):  # such as a dataset that is not here
+                yield list_from_file(names) if isinstance(names, str) else names
 
 
 def _read_file(file: str, tasks: Mapping[str, int]) -> tuple[str, list[str]]:

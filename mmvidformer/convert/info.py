@@ -27,49 +27,44 @@ class Info:
     frame_interval: int | None = None
 
     def to_meta(self) -> dict:
-        """Return it as part of ``meta``; class names are where MMEngine's runner puts them."""
+        """Return it as ``meta``; class names are where MMEngine's runner writes them."""
         meta = {key: value for key, value in vars(self).items() if value is not None}
         names = meta.pop("classes", None)
         return meta | ({"dataset_meta": {"classes": names}} if names else {})
 
 
 def read_info(meta: Mapping, row: Published | None = None) -> Info:
-    """Read it from ``meta`` of a checkpoint (``convert.io``), and from the table of published ones.
+    """Read it from ``meta`` of a checkpoint (``convert.io``), and from its row in the table.
 
-    ``meta`` may be this package's or MMEngine's, that of HuggingFace's ``config.json`` and
-    ``preprocessor_config.json``, or the settings of the official code of TimeSformer.
+    ``meta`` is this package's or MMEngine's, that of HuggingFace's ``config.json`` and
+    ``preprocessor_config.json``, or has ``cfg``, the settings of the official code of TimeSformer.
     """
     info = Info(**{key: meta[key] for key in ("mean", "std", "frame_interval") if key in meta})
     names = (meta.get("dataset_meta") or {}).get("classes")
     if "id2label" in meta:
-        labels = {int(number): label for number, label in meta["id2label"].items()}
-        named = [label for _, label in sorted(labels.items())]
-        names = None if all(re.fullmatch(r"LABEL_\d+", label) for label in named) else named
-    info.classes = list(names) if isinstance(names, list | tuple) and names else None
-    if "image_mean" in meta and "image_std" in meta:
-        scale = meta.get("rescale_factor", 1 / 255) if meta.get("do_rescale", True) else 1
-        means, stds = meta["image_mean"], meta["image_std"]
-        if not meta.get("do_normalize", True):
-            means, stds = [0.0] * 3, [1.0] * 3
-        shift = 1 if meta.get("offset") else 0
-        info.mean = [round((value + shift) / scale, 4) for value in means]
-        info.std = [round(value / scale, 4) for value in stds]
-    data = meta.get("DATA") or {}
-    if "MEAN" in data and "STD" in data:
-        info.mean, info.std = ([round(255 * v, 4) for v in data[key]] for key in ("MEAN", "STD"))
-    info.frame_interval = data.get("SAMPLING_RATE", info.frame_interval)
-    if row:
-        if row.classes and info.classes is None:
-            info.classes = read_labels(row.classes)
-        if row.pixels and info.mean is None:
-            info.mean, info.std = ([value] * 3 for value in row.pixels)
+        names = [label for _, label in sorted((int(i), n) for i, n in meta["id2label"].items())]
+    if isinstance(names, list | tuple) and not all(re.match(r"LABEL_\d", n) for n in names):
+        info.classes = list(names)
+    pixels, scale = (meta.get("image_mean"), meta.get("image_std")), 1 / 255
+    if pixels[0]:
+        scale = meta.get("rescale_factor", scale) if meta.get("do_rescale", True) else 1
+        pixels = pixels if meta.get("do_normalize", True) else ([0] * 3, [1] * 3)
+        pixels = [m + bool(meta.get("offset")) for m in pixels[0]], pixels[1]
+    data = _official_data(meta.get("cfg"))
+    if data:
+        pixels, info.frame_interval = (data.get("MEAN"), data.get("STD")), data.get("SAMPLING_RATE")
+    if pixels[0]:
+        info.mean, info.std = ([round(v / scale, 4) for v in values] for values in pixels)
+    elif row and row.pixels and not info.mean:
+        info.mean, info.std = ([value] * 3 for value in row.pixels)
+    if row and row.classes:
+        info.classes = info.classes or read_labels(row.classes)
     return info
 
 
-def official_settings(text: str) -> dict:
-    """Read the settings that the official code of TimeSformer saves as ``cfg``; only ``DATA``."""
+def _official_data(text: object) -> dict:
     try:
-        settings = yaml.safe_load(text)
-    except yaml.YAMLError:
+        settings = yaml.safe_load(text) if isinstance(text, str) else None
+    except yaml.YAMLError:  # such as the config of an MMEngine run, a program
         return {}
-    return {"DATA": settings["DATA"]} if isinstance(settings, dict) and "DATA" in settings else {}
+    return (settings.get("DATA") or {}) if isinstance(settings, dict) else {}

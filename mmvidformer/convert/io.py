@@ -13,7 +13,6 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from mmvidformer.checkpoint_io import load_safetensors, refuse_code
-from mmvidformer.convert.info import official_settings
 from mmvidformer.convert.keymap import State
 
 # Extension codes of flax for arrays and scalars.
@@ -128,8 +127,8 @@ def unwrap(content: object, path: str | Path) -> Checkpoint:
     """
     meta = content.get("meta") if isinstance(content, Mapping) else None
     meta = dict(meta) if isinstance(meta, Mapping) else {}
-    if isinstance(content, Mapping) and isinstance(content.get("cfg"), str):
-        meta |= official_settings(content["cfg"])
+    if isinstance(content, Mapping) and "cfg" in content:  # of the official TimeSformer
+        meta["cfg"] = content["cfg"]
     for name in WRAPPERS:
         if isinstance(content, Mapping) and isinstance(content.get(name), Mapping):
             content = content[name]

@@ -41,18 +41,11 @@ class Published:
     check: Mapping = field(default_factory=dict)
     sha256: str = ""
 
-    @property
-    def restriction(self) -> str:
-        """Sentence on a license that forbids commercial use, or empty."""
-        forbids = "-NC" in self.license
-        return f"{self.name}: the license {self.license} forbids commercial use" if forbids else ""
-
 
 @cache
-def rows(table: Path | None = None) -> tuple[Published, ...]:
-    """All rows of the table; ``table`` is another file of the same form."""
-    content = yaml.safe_load((table or TABLE).read_text(encoding="utf-8"))
-    return tuple(Published(**row) for row in content)
+def rows() -> tuple[Published, ...]:
+    """All rows of the table."""
+    return tuple(Published(**row) for row in yaml.safe_load(TABLE.read_text(encoding="utf-8")))
 
 
 def find(name: str) -> Published:
