@@ -16,9 +16,9 @@ from mmvidformer.convert import published
 
 HUB = "hf://"
 SCHEMES = (HUB, published.PREFIX, "http://", "https://")
-# Files of a repository on the HuggingFace hub: settings, and weights, of which one is enough.
-SETTINGS = ("config.json", "preprocessor_config.json")
+# Files of a repository on the HuggingFace hub. The first of the weights that exists is enough.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+FILES = ("config.json", "preprocessor_config.json", *WEIGHTS)
 ATTEMPTS = 3
 TIMEOUT = 30.0  # seconds without data
 CHUNK = 1 << 20
@@ -117,31 +117,40 @@ def _receive(url: str, part: Path) -> None:
 
 
 def _from_hub(address: str, row: published.Published | None) -> Path:
-    from huggingface_hub import hf_hub_download, try_to_load_from_cache
-    from huggingface_hub.errors import EntryNotFoundError, HFValidationError
+    from huggingface_hub import _CACHED_NO_EXIST, hf_hub_download, try_to_load_from_cache
+    from huggingface_hub.errors import (
+        EntryNotFoundError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+    )
 
     repo, _, revision = address.removeprefix(HUB).partition("@")
     where = {"repo_id": repo, "revision": revision or None}
+    missing: Exception = FileNotFoundError(f"it has neither {' nor '.join(WEIGHTS)}")
     try:
-        cached = [try_to_load_from_cache(filename=name, **where) for name in WEIGHTS]
-        if not any(isinstance(path, str) for path in cached):
+        cached = {name: try_to_load_from_cache(filename=name, **where) for name in FILES}
+        fresh = not any(isinstance(cached[name], str) for name in WEIGHTS)
+        if fresh:
             _announce(address, row)
-        for name in (*SETTINGS, *WEIGHTS):
+        for name in FILES:
+            if cached[name] is _CACHED_NO_EXIST and not fresh:
+                continue
             try:
                 path = Path(hf_hub_download(filename=name, **where))
-            except EntryNotFoundError as error:  # also if it is not cached, and the hub offline
+            except EntryNotFoundError as error:
+                if isinstance(error, LocalEntryNotFoundError) and fresh:
+                    raise  # the hub cannot be reached
                 missing = error
                 continue
             if name in WEIGHTS:
                 # The cache names a large file by the hash that the hub states for it.
                 blob = path.resolve()
                 stated = blob.name if len(blob.name) == 64 else ""
-                _check(address, blob, row and row.sha256 or stated)
+                _check(address, blob, row.sha256 if row and row.sha256 else stated)
                 return path.parent
-        raise missing.__cause__ or missing
+        raise missing
     except (OSError, EntryNotFoundError, HFValidationError) as error:
-        lines = str(error).splitlines()
-        reason = next((line for line in lines if "for url" in line), lines[0])
+        reason = str(error.__cause__ or error).partition("\n")[0]
         raise OSError(f"{address} cannot be fetched: {reason}") from error
 
 

@@ -118,9 +118,7 @@ def warn_of_pixels(cfg: Config, checkpoint: Mapping, source: str) -> None:
     for key in ("mean", "std"):
         needed, used = known.get(key), given.get(key)
         if needed and used and not np.allclose(needed, used, atol=0.01):
-            what = (
-                f"model.data_preprocessor.{key} is {used}, but {source} was trained with {needed}"
-            )
+            what = f"model.data_preprocessor.{key} is {used}, but {source} needs {needed}"
             print_log(what, logger="current", level=logging.WARNING)
 
 
