@@ -52,7 +52,7 @@ def load(source: str, map_location: Device = None) -> object:
         return content
     if kind == "mmvidformer" or "backbone.patch_embed.projection.weight" in checkpoint.state:
         row = row_of(source)
-        known = read_info(checkpoint.meta, row).to_meta() if row else {}
+        known = read_info(checkpoint.meta, row) if row else {}
         return content | {"meta": checkpoint.meta | known} if known else content
     kind, result = formats.convert_checkpoint(checkpoint, source)
     if isinstance(map_location, str | torch.device):

@@ -12,7 +12,7 @@ from mmvidformer.convert.fetch import fetch
 from mmvidformer.convert.horst import from_horst, is_horst
 from mmvidformer.convert.huggingface import from_huggingface, huggingface_config, to_huggingface
 from mmvidformer.convert.image_formats import from_google_npz, from_timm
-from mmvidformer.convert.info import read_info
+from mmvidformer.convert.info import class_names, read_info
 from mmvidformer.convert.io import (
     Checkpoint,
     load_checkpoint,
@@ -151,7 +151,7 @@ def convert_checkpoint(
 def meta_of(name: str, result: Conversion) -> dict:
     """Return ``meta`` of a converted checkpoint: its format, the model's arguments, the data."""
     part, settings = settings_of(result)
-    return {"converted_from": name, part: settings, **result.info.to_meta()}
+    return {"converted_from": name, part: settings, **result.info}
 
 
 def convert_file(
@@ -191,19 +191,18 @@ def convert_file(
         raise ValueError(f"{source} has {result.num_heads} heads, not {num_heads}")
     result.num_heads = num_heads or result.num_heads
     part, settings = settings_of(result)
+    names = class_names(result.info)
     if to == "huggingface":
         state = _for_huggingface(result, settings, f"{source} ({FORMATS[name].title})")
         classes = len(result.state[CLASSIFIER]) if CLASSIFIER in result.state else None
-        save_huggingface(target, state, huggingface_config(settings, classes, result.info))
+        save_huggingface(target, state, huggingface_config(settings, classes, names))
     else:
         save_checkpoint(target, result.state, meta_of(name, result))
     if "arch" in settings and result.num_heads is None:
         result.notes.append("the source does not contain num_heads; add it to arch")
     lines = [f"format: {FORMATS[name].title}", *_report(result), f"{part}: {settings}"]
-    if result.info.classes:
-        lines.append(f"classes: {len(result.info.classes)} names")
-    if result.info.mean:
-        lines.append(f"pixels: mean {result.info.mean}, std {result.info.std}")
+    lines += [f"classes: {', '.join(names[:3])}, ..."] if names else []
+    lines += [f"{key}: {result.info[key]}" for key in ("mean", "std") if key in result.info]
     return "\n".join([*lines, f"wrote {len(result.state)} tensors to {target} ({to})"])
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from mmvidformer.convert.info import Info
 from mmvidformer.convert.keymap import STACK_QKV, Conversion, Rule, State, apply_rules, linear
 from mmvidformer.convert.positions import Grid, clip_grid, divide, position_rule
 from mmvidformer.lookup import look_up
@@ -128,14 +127,14 @@ def to_huggingface(state: Mapping[str, Tensor], layout: str = "hub") -> State:
 
 
 def huggingface_config(
-    settings: Mapping, num_classes: int | None = None, info: Info | None = None
+    settings: Mapping, num_classes: int | None = None, names: Sequence[str] = ()
 ) -> dict:
     """Make the ``config.json`` of a model for video classification.
 
     Args:
         settings: Arguments of this package's ``ViViT`` or ``TimeSformer`` (``convert.own``).
         num_classes: Number of classes, if there is a classifier.
-        info: What is known of the data; class names are used if there are as many as classes.
+        names: Class names, used if there are as many as classes.
 
     Raises:
         ValueError: If the number of heads is unknown, or TimeSformer's frames are not square.
@@ -144,8 +143,7 @@ def huggingface_config(
     if "num_heads" not in arch:
         raise ValueError("the checkpoint does not contain the number of heads; give num_heads")
     labels = [f"LABEL_{i}" for i in range(num_classes or 0)]
-    if info and info.classes and len(info.classes) == num_classes:
-        labels = info.classes
+    labels = list(names) if len(names) == num_classes else labels
     config = dict(
         hidden_size=arch["embed_dims"],
         num_hidden_layers=arch["depth"],

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import yaml
 
@@ -10,56 +9,49 @@ from mmvidformer.convert.published import Published
 from mmvidformer.labels import read_labels
 
 
-@dataclass
-class Info:
-    """What is known of the data that a model was trained on. None: unknown.
+def read_info(meta: Mapping, row: Published | None = None) -> dict:
+    """Read what is known of the data that a model was trained on.
 
     Args:
-        classes: Class names.
-        mean: Mean of the pixels of each channel, from 0 to 255.
-        std: Standard deviation of them.
-        frame_interval: Frames of the video from one frame of a clip to the next.
+        meta: ``meta`` of a checkpoint (``convert.io``): this package's or MMEngine's, or that of
+            HuggingFace's ``config.json`` and ``preprocessor_config.json``; with ``cfg``, the
+            settings of the official code of TimeSformer.
+        row: Row of the table of published checkpoints, for what ``meta`` does not contain.
+
+    Returns:
+        Of ``dataset_meta`` (with ``classes``, as MMEngine's runner writes them), ``mean`` and
+        ``std`` of pixels from 0 to 255 by channel, and ``frame_interval``, what is known.
     """
-
-    classes: list[str] | None = None
-    mean: list[float] | None = None
-    std: list[float] | None = None
-    frame_interval: int | None = None
-
-    def to_meta(self) -> dict:
-        """Return it as ``meta``; class names are where MMEngine's runner writes them."""
-        meta = {key: value for key, value in vars(self).items() if value is not None}
-        names = meta.pop("classes", None)
-        return meta | ({"dataset_meta": {"classes": names}} if names else {})
-
-
-def read_info(meta: Mapping, row: Published | None = None) -> Info:
-    """Read it from ``meta`` of a checkpoint (``convert.io``), and from its row in the table.
-
-    ``meta`` is this package's or MMEngine's, that of HuggingFace's ``config.json`` and
-    ``preprocessor_config.json``, or has ``cfg``, the settings of the official code of TimeSformer.
-    """
-    info = Info(**{key: meta[key] for key in ("mean", "std", "frame_interval") if key in meta})
-    names = (meta.get("dataset_meta") or {}).get("classes")
+    info = {key: meta[key] for key in ("mean", "std", "frame_interval") if key in meta}
+    names = class_names(meta)
     if "id2label" in meta:
         names = [label for _, label in sorted((int(i), n) for i, n in meta["id2label"].items())]
-    if isinstance(names, list | tuple) and not all(re.match(r"LABEL_\d", n) for n in names):
-        info.classes = list(names)
-    pixels, scale = (meta.get("image_mean"), meta.get("image_std")), 1 / 255
-    if pixels[0]:
+        names = [] if all(re.match(r"LABEL_\d", name) for name in names) else names
+    if row and row.classes and not names:
+        names = read_labels(row.classes)
+    if names:
+        info["dataset_meta"] = {"classes": names}
+    means, stds, scale, shift = meta.get("image_mean"), meta.get("image_std"), 1 / 255, 0
+    if means:
         scale = meta.get("rescale_factor", scale) if meta.get("do_rescale", True) else 1
-        pixels = pixels if meta.get("do_normalize", True) else ([0] * 3, [1] * 3)
-        pixels = [m + bool(meta.get("offset")) for m in pixels[0]], pixels[1]
+        shift = int(meta.get("offset", False))
+        if not meta.get("do_normalize", True):
+            means, stds = [0] * 3, [1] * 3
     data = _official_data(meta.get("cfg"))
     if data:
-        pixels, info.frame_interval = (data.get("MEAN"), data.get("STD")), data.get("SAMPLING_RATE")
-    if pixels[0]:
-        info.mean, info.std = ([round(v / scale, 4) for v in values] for values in pixels)
-    elif row and row.pixels and not info.mean:
-        info.mean, info.std = ([value] * 3 for value in row.pixels)
-    if row and row.classes:
-        info.classes = info.classes or read_labels(row.classes)
+        means, stds, info["frame_interval"] = data["MEAN"], data["STD"], data["SAMPLING_RATE"]
+    if means:
+        info["mean"] = [round((value + shift) / scale, 4) for value in means]
+        info["std"] = [round(value / scale, 4) for value in stds]
+    elif row and row.pixels and "mean" not in info:
+        info["mean"], info["std"] = ([value] * 3 for value in row.pixels)
     return info
+
+
+def class_names(meta: Mapping) -> list[str]:
+    """Class names in ``meta`` of a checkpoint; empty if there are none."""
+    names = (meta.get("dataset_meta") or {}).get("classes")
+    return list(names) if isinstance(names, list | tuple) else []
 
 
 def _official_data(text: object) -> dict:
@@ -67,4 +59,5 @@ def _official_data(text: object) -> dict:
         settings = yaml.safe_load(text) if isinstance(text, str) else None
     except yaml.YAMLError:  # such as the config of an MMEngine run, a program
         return {}
-    return (settings.get("DATA") or {}) if isinstance(settings, dict) else {}
+    data = settings.get("DATA") if isinstance(settings, dict) else None
+    return data if data and data.keys() >= {"MEAN", "STD", "SAMPLING_RATE"} else {}

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from mmvidformer.convert.info import Info
-
 State = dict[str, Tensor]
 
 
@@ -111,7 +109,7 @@ class Conversion:
         notes: Assumptions of the converter.
         scheme: Attention scheme of the model; None for an image model, or if unknown.
         num_heads: Number of attention heads; None if unknown.
-        info: What is known of the data.
+        info: What is known of the data (``convert.info``).
     """
 
     state: State
@@ -121,7 +119,7 @@ class Conversion:
     notes: list[str] = field(default_factory=list)
     scheme: str | None = None
     num_heads: int | None = None
-    info: Info = field(default_factory=Info)
+    info: dict = field(default_factory=dict)
 
 
 def apply_rules(

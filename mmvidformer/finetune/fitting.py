@@ -1,15 +1,16 @@
 """The config that a checkpoint belongs to: a shipped one, or one made from it."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from inspect import signature
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from mmengine.config import Config
 
 from mmvidformer.config import clip_shape, get_config, list_configs, pipelines, type_name
 from mmvidformer.convert import read_model
 from mmvidformer.convert.formats import CLASSIFIER
+from mmvidformer.convert.info import class_names
 from mmvidformer.convert.keymap import Conversion
 from mmvidformer.convert.own import settings_of
 from mmvidformer.convert.published import row_of
@@ -17,8 +18,7 @@ from mmvidformer.engine.loading import build_meta_model, compare_weights
 from mmvidformer.finetune.videos import set_classes
 from mmvidformer.registry import MODELS
 
-# Backbones whose arguments can be inferred from weights: prefix of their configs, name of the
-# argument for the scheme.
+# Backbones whose arguments can be inferred: prefix of their configs, and their scheme's argument.
 FAMILIES = {
     "TimeSformer": ("timesformer_", "attention"),
     "ViViT": ("vivit_", "scheme"),
@@ -26,27 +26,15 @@ FAMILIES = {
 }
 
 
-@dataclass
-class Fitted:
-    """A config for a checkpoint.
+class Fitted(NamedTuple):
+    """A config for a checkpoint, the shipped config that it is or is made from, and its changes.
 
-    Attributes:
-        name: The shipped config that it is, or is made from.
-        cfg: The config.
-        shipped: Whether it is the shipped config, up to ``overrides``.
-        overrides: Changes for ``--cfg-options``: pixel statistics of the checkpoint.
+    ``changes`` describes what differs from the shipped config, as arguments of a tool.
     """
 
-    name: str
     cfg: Config
-    shipped: bool = True
-    overrides: dict = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        if not self.shipped:
-            return f"none of the shipped ones fits; --config-out writes one, from {self.name}"
-        options = " ".join(f"{k}={str(v).replace(' ', '')}" for k, v in self.overrides.items())
-        return self.name + (f" --cfg-options {options}" if options else "")
+    name: str
+    changes: str = ""
 
 
 def fit_config(source: str | Path, num_heads: int | None = None) -> Fitted:
@@ -70,15 +58,18 @@ def fit_config(source: str | Path, num_heads: int | None = None) -> Fitted:
     if part != "backbone" or CLASSIFIER not in result.state or "arch" not in settings:
         raise ValueError(f"{source} has no backbone and classifier that determine a config")
     if row and row.config:
-        fitted = Fitted(row.config, get_config(row.config))
+        fitted = Fitted(get_config(row.config), row.config)
     else:
         fitted = _search(result, settings, source)
-    given = fitted.cfg.model.data_preprocessor
+    given, changes = fitted.cfg.model.data_preprocessor, fitted.changes
     for key in ("mean", "std"):
-        wanted = getattr(result.info, key)
+        wanted = result.info.get(key)
         if wanted and list(given[key]) != wanted:
-            given[key] = fitted.overrides[f"model.data_preprocessor.{key}"] = wanted
-    return fitted
+            given[key] = wanted
+            if not fitted.changes:
+                changes = changes or " --cfg-options"
+                changes += f" model.data_preprocessor.{key}={str(wanted).replace(' ', '')}"
+    return fitted._replace(changes=changes)
 
 
 def _search(result: Conversion, settings: dict, source: str | Path) -> Fitted:
@@ -87,28 +78,29 @@ def _search(result: Conversion, settings: dict, source: str | Path) -> Fitted:
         kind = "FeatureFixationTransformer"
     prefix, scheme = FAMILIES[kind]
     default = signature(MODELS.get(f"mmvidformer.{kind}")).parameters[scheme].default
-    names = sorted((name for name in list_configs() if name.startswith(prefix)), key=len)
     bases = {}
-    for name in names:
+    for name in sorted((name for name in list_configs() if name.startswith(prefix)), key=len):
         cfg = get_config(name)
-        backbone = cfg.model.backbone
-        if type_name(backbone) == kind and backbone.get(scheme, default) == settings[scheme]:
+        own = cfg.model.backbone.get(scheme, default)
+        if type_name(cfg.model.backbone) == kind and settings.get(scheme, own) == own:
             if _fits(cfg, result, settings):
-                return Fitted(name, cfg)
+                return Fitted(cfg, name)
             bases[name] = cfg
     base = next((name for name in bases if "motion" not in name), None)
     if base is None:
-        raise ValueError(f"no shipped config has the {scheme} {settings[scheme]!r} of {source}")
+        raise ValueError(f"no shipped config has the {scheme} of {source}: {settings}")
     if result.num_heads is None:
         raise ValueError(f"{source} does not contain the number of heads; give num_heads")
     _adapt(bases[base], result, settings)
-    return Fitted(base, bases[base], shipped=False)
+    if not _fits(bases[base], result, settings):
+        raise ValueError(f"{source} does not determine its model; change {base} by hand")
+    return Fitted(bases[base], base, " with another model (--config-out writes it)")
 
 
 def _fits(cfg: Config, result: Conversion, settings: dict) -> bool:
-    """Whether weights, sizes, heads and the number of classes of a config are those of weights."""
-    clip = clip_shape(cfg)[1:]
-    if clip[0] != settings["clip_len"] or clip[1:] != settings.get("img_size", clip[1:]):
+    """Whether clips, classes, heads and weights of a config are those of a checkpoint."""
+    _, frames, *size = clip_shape(cfg)
+    if frames != settings["clip_len"] or tuple(size) != settings.get("img_size", tuple(size)):
         return False
     if cfg.model.cls_head.get("num_classes") != len(result.state[CLASSIFIER]):
         return False
@@ -125,25 +117,20 @@ def _adapt(cfg: Config, result: Conversion, settings: dict) -> None:
         raise ValueError(f"pipelines of shipped configs crop squares, got {size[0]} x {size[1]}")
     cfg.model.backbone.update(settings, init_from=None)
     cfg.model.cls_head.in_channels = settings["arch"]["embed_dims"]
-    count = len(result.state[CLASSIFIER])
-    names = result.info.classes or ()
-    set_classes(cfg, tuple(names) if len(names) == count else tuple(map(str, range(count))))
-    for step in _steps(cfg):
+    count, names = len(result.state[CLASSIFIER]), class_names(result.info)
+    set_classes(cfg, tuple(names if len(names) == count else map(str, range(count))))
+    cfg.class_names = names or None
+    loaders = (cfg.get(f"{split}_dataloader") or {} for split in ("train", "val", "test"))
+    used = chain.from_iterable(pipelines(loader.get("dataset") or {}) for loader in loaders)
+    spare = (cfg.get(f"{split}_pipeline") or () for split in ("train", "val", "test"))
+    for step in chain.from_iterable([*used, *spare]):
         for key in ("clip_len", "num_frames"):
             if step.get(key) is not None:
                 step[key] = settings["clip_len"]
-        if result.info.frame_interval and step.get("frame_interval") is not None:
-            step.frame_interval = result.info.frame_interval
+        if result.info.get("frame_interval") and step.get("frame_interval") is not None:
+            step.frame_interval = result.info["frame_interval"]
         for key in ("crop_size", "size", "scale", "scale_range") if size else ():
             if isinstance(step.get(key), int):
                 step[key] = size[0]
             elif step.get(key) is not None:
                 step[key] = tuple(v if v < 0 else round(v * size[0] / side) for v in step[key])
-
-
-def _steps(cfg: Config) -> Iterator[dict]:
-    for split in ("train", "val", "test"):
-        yield from cfg.get(f"{split}_pipeline") or ()
-        loader = cfg.get(f"{split}_dataloader") or {}
-        for pipeline in pipelines(loader.get("dataset") or {}):
-            yield from pipeline

@@ -14,6 +14,7 @@ import yaml
 from mmaction.apis import init_recognizer
 from mmengine.config import Config
 from mmengine.fileio import list_from_file
+from mmengine.model import PretrainedInit
 from mmengine.registry import DefaultScope
 from mmengine.runner import CheckpointLoader
 from torch import Tensor, nn
@@ -215,6 +216,9 @@ def test_logits_are_those_of_the_reference(case: Case, tiny_videos, tmp_path, ma
 def test_names_and_pixels_of_a_checkpoint(case: Case, tiny_videos, caplog, monkeypatch) -> None:
     recognizer = Recognizer(str(case.config), case.address)
     assert recognizer.names == {"class": CLASSES}
+    head = nn.ModuleDict({"fc_cls": nn.Linear(16, 3)})
+    PretrainedInit(checkpoint=case.address, prefix="cls_head.")(head)  # init_cfg
+    assert torch.equal(head["fc_cls"].weight, case.model.classifier.weight)
     cfg = Config.fromfile(case.config)
     cfg.model.data_preprocessor.mean = [114.75] * 3
     warnings = []
