@@ -78,7 +78,7 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
         backends = cfg.visualizer.get("vis_backends") or []
         cfg.visualizer.vis_backends = [*backends, dict(type="TensorboardVisBackend")]
     if args.strategy == "fsdp":
-        from mmvidformer.engine.fsdp import use_fsdp  # loads private modules of PyTorch
+        from mmvidformer.engine.fsdp import use_fsdp
 
         use_fsdp(cfg)
     if args.auto_scale_lr:
