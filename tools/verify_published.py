@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+import yaml
 from huggingface_hub import hf_hub_download
 from PIL import Image
 from torch import Tensor
@@ -127,9 +128,10 @@ def write_hashes(results: list[Verified]) -> None:
     """Write the hashes of those that passed into the table."""
     text = published.TABLE.read_text(encoding="utf-8")
     for result in filter(lambda one: one.passed, results):
-        row = re.search(rf"(?m)^- name: {re.escape(result.name)}\n(  .*\n)*", text)
-        kept = re.sub(r"(?m)^  sha256: .*\n", "", row[0])
-        text = text.replace(row[0], f'{kept}  sha256: "{result.sha256}"\n')
+        rows = re.findall(r"(?m)^- .*\n(?:  .*\n)*", text)
+        row = next(row for row in rows if yaml.safe_load(row)[0]["name"] == result.name)
+        kept = re.sub(r"(?m)^  sha256: .*\n", "", row)
+        text = text.replace(row, f'{kept}  sha256: "{result.sha256}"\n')
     published.TABLE.write_text(text, encoding="utf-8")
     published.rows.cache_clear()
 

@@ -2,7 +2,7 @@
 
 import csv
 from argparse import ArgumentParser
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -16,6 +16,7 @@ from mmvidformer.config import leaf_datasets
 # Columns of EPIC-Kitchens' lists of classes and of RULSTM's actions.csv.
 IDS = ("id", "verb_id", "noun_id")
 NAMES = ("key", "class_key", "action")
+SPLITS = ("test", "val", "train")
 
 
 @dataclass(frozen=True)
@@ -149,35 +150,29 @@ def class_names(
 
 
 def known_names(cfg: Config, model: nn.Module | None = None) -> Sequence[str] | None:
-    """Class names of a single task: of the checkpoint, of the config, or of its dataset.
+    """Class names of a single task: those of the checkpoint, of the config, or of its dataset.
 
     Args:
-        cfg: Config; its ``class_names``, or ``metainfo["classes"]`` of the datasets.
+        cfg: Config; its ``class_names``, or ``metainfo["classes"]`` of its datasets.
         model: Model of ``load_recognizer``, which has the names of the checkpoint.
 
     Returns:
-        The names. Those of checkpoint and dataset are skipped if they are not as many as classes.
+        The names. Those of checkpoint and datasets are skipped if there are not as many as classes.
     """
-    tasks = class_tasks(cfg)
-    count = next(iter(tasks.values()))
-    for names in (
-        getattr(model, "dataset_meta", {}).get("classes"),
-        cfg.get("class_names"),
-        *_dataset_names(cfg),
-    ):
-        if names and not isinstance(names, str):
-            if len(names) == count or names is cfg.get("class_names"):
-                return names
+    datasets = [(cfg.get(f"{split}_dataloader") or {}).get("dataset") for split in SPLITS]
+    leaves = [leaf for dataset in datasets if dataset for leaf in leaf_datasets(dataset)]
+    metas = [getattr(model, "dataset_meta", {}), *(leaf.get("metainfo") or {} for leaf in leaves)]
+    count = next(iter(class_tasks(cfg).values()))
+    for i, meta in enumerate(metas):
+        names = meta.get("classes")
+        if isinstance(names, str):
+            with suppress(FileNotFoundError):  # the data are not here
+                names = list_from_file(names)
+        if not isinstance(names, str) and len(names or ()) == count:
+            return names
+        if i == 0 and cfg.get("class_names"):
+            return cfg.class_names
     return None
-
-
-def _dataset_names(cfg: Config) -> Iterator[Sequence[str]]:
-    for split in ("test", "val", "train"):
-        loader = cfg.get(f"{split}_dataloader") or {}
-        for leaf in leaf_datasets(loader.get("dataset") or {}):
-            names = (leaf.get("metainfo") or {}).get("classes")
-            with suppress(FileNotFoundError):  # such as a dataset that is not here
-                yield list_from_file(names) if isinstance(names, str) else names
 
 
 def _read_file(file: str, tasks: Mapping[str, int]) -> tuple[str, list[str]]:

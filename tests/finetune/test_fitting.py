@@ -57,7 +57,7 @@ def test_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "model.cls_head.num_classes": 3,
         "model.cls_head.in_channels": 32,
     }
-    meta = {"cfg": json.dumps({"DATA": {"SAMPLING_RATE": 8}})}
+    meta = {"cfg": json.dumps({"DATA": {"MEAN": [0.4] * 3, "STD": [0.2] * 3, "SAMPLING_RATE": 8}})}
     save(tmp_path / "a.pyth", "timesformer_b_k400", meta, **changes)
     with pytest.raises(ValueError, match="does not contain the number of heads; give num_heads"):
         fit_config(tmp_path / "a.pyth")
@@ -70,6 +70,7 @@ def test_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert by_type["SampleFrames"].clip_len == 4
         assert by_type["SampleFrames"].frame_interval == 8
         assert by_type["Resize"].scale == (-1, 112) and by_type["ThreeCrop"].crop_size == 112
+    assert cfg.model.data_preprocessor.std == [51.0] * 3
     assert cfg.train_pipeline[3].scale_range == (128, 160)
     content = read_checkpoint(str(tmp_path / "a.pyth"))
     assert not compare_weights(build_meta_model(cfg), content).misfits()
