@@ -124,11 +124,11 @@ def _from_hub(address: str, row: published.Published | None) -> Path:
         LocalEntryNotFoundError,
     )
 
-    repo, _, revision = address.removeprefix(HUB).partition("@")
-    where = {"repo_id": repo, "revision": revision or None}
+    repo, _, given = address.removeprefix(HUB).partition("@")
+    revision = given or None
     missing: Exception = FileNotFoundError(f"it has neither {' nor '.join(WEIGHTS)}")
     try:
-        cached = {name: try_to_load_from_cache(filename=name, **where) for name in FILES}
+        cached = {name: try_to_load_from_cache(repo, name, revision=revision) for name in FILES}
         fresh = not any(isinstance(cached[name], str) for name in WEIGHTS)
         if fresh:
             _announce(address, row)
@@ -136,7 +136,7 @@ def _from_hub(address: str, row: published.Published | None) -> Path:
             if cached[name] is _CACHED_NO_EXIST and not fresh:
                 continue
             try:
-                path = Path(hf_hub_download(filename=name, **where))
+                path = Path(hf_hub_download(repo, name, revision=revision))
             except EntryNotFoundError as error:
                 if isinstance(error, LocalEntryNotFoundError) and fresh:
                     raise  # the hub cannot be reached

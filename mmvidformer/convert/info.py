@@ -31,7 +31,8 @@ def read_info(meta: Mapping, row: Published | None = None) -> dict:
         names = read_labels(row.classes)
     if names:
         info["dataset_meta"] = {"classes": names}
-    means, stds, scale, shift = meta.get("image_mean"), meta.get("image_std"), 1 / 255, 0
+    means, stds = meta.get("image_mean", ()), meta.get("image_std", ())
+    scale, shift = 1 / 255, 0
     if means:
         scale = meta.get("rescale_factor", scale) if meta.get("do_rescale", True) else 1
         shift = int(meta.get("offset", False))

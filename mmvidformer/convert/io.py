@@ -104,7 +104,7 @@ def _read_file(path: Path, device: str | torch.device | None) -> object:
 
 
 def _read_folder(path: Path) -> dict:
-    meta = {}
+    meta: dict = {}
     for name in ("preprocessor_config.json", "config.json"):
         if (path / name).is_file():
             meta |= json.loads((path / name).read_text(encoding="utf-8"))
