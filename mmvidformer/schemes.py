@@ -29,7 +29,7 @@ class Labels(BaseStorageBackend):
         return "\n".join(read_labels(str(filepath)))
 
 
-def load(source: str, map_location: Device = None) -> object:
+def load_from_source(source: str, map_location: Device = None) -> object:
     """Read a checkpoint for MMEngine, and convert it if it is another project's.
 
     Returns unchanged what has this package's names or unknown ones, and MMAction2's TimeSformer,
@@ -52,8 +52,10 @@ def load(source: str, map_location: Device = None) -> object:
         return content
     if kind == "mmvidformer" or "backbone.patch_embed.projection.weight" in checkpoint.state:
         row = row_of(source)
-        known = read_info(checkpoint.meta, row) if row else {}
-        return content | {"meta": checkpoint.meta | known} if known else content
+        if row is None:
+            return content
+        meta = checkpoint.meta | read_info(checkpoint.meta, row)
+        return {"state_dict": checkpoint.state, "meta": meta}
     kind, result = formats.convert_checkpoint(checkpoint, source)
     if isinstance(map_location, str | torch.device):
         result.state = {name: value.to(map_location) for name, value in result.state.items()}
@@ -71,4 +73,4 @@ def register() -> None:
 
 def _register_loaders(checkpoint: ModuleType) -> None:
     prefixes = ["", "http://", "https://", "hf://", "published://"]
-    checkpoint.CheckpointLoader.register_scheme(prefixes, loader=load, force=True)
+    checkpoint.CheckpointLoader.register_scheme(prefixes, loader=load_from_source, force=True)

@@ -117,7 +117,7 @@ def _receive(url: str, part: Path) -> None:
 
 
 def _from_hub(address: str, row: published.Published | None) -> Path:
-    from huggingface_hub import _CACHED_NO_EXIST, hf_hub_download, try_to_load_from_cache
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
     from huggingface_hub.errors import (
         EntryNotFoundError,
         HFValidationError,
@@ -133,8 +133,8 @@ def _from_hub(address: str, row: published.Published | None) -> Path:
         if fresh:
             _announce(address, row)
         for name in FILES:
-            if cached[name] is _CACHED_NO_EXIST and not fresh:
-                continue
+            if not (fresh or isinstance(cached[name], str | None)):
+                continue  # known not to exist
             try:
                 path = Path(hf_hub_download(repo, name, revision=revision))
             except EntryNotFoundError as error:

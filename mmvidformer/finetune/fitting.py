@@ -55,6 +55,10 @@ def fit_config(source: str | Path, num_heads: int | None = None) -> Fitted:
     _, result = read_model(source)
     result.num_heads = result.num_heads or num_heads
     part, settings = settings_of(result)
+    # What averages frames has no weights that depend on their number.
+    if settings.get("attention") == "space_only" or settings.get("scheme") == "factorized_encoder":
+        if "backbone.encoders.1.pos_embed.thw" not in result.state:
+            settings.pop("clip_len", None)
     if part != "backbone" or CLASSIFIER not in result.state or "arch" not in settings:
         raise ValueError(f"{source} has no backbone and classifier that determine a config")
     if row and row.config:
@@ -100,7 +104,8 @@ def _search(result: Conversion, settings: dict, source: str | Path) -> Fitted:
 def _fits(cfg: Config, result: Conversion, settings: dict) -> bool:
     """Whether clips, classes, heads and weights of a config are those of a checkpoint."""
     _, frames, *size = clip_shape(cfg)
-    if frames != settings["clip_len"] or tuple(size) != settings.get("img_size", tuple(size)):
+    found = settings.get("clip_len", frames), settings.get("img_size", tuple(size))
+    if found != (frames, tuple(size)):
         return False
     if cfg.model.cls_head.get("num_classes") != len(result.state[CLASSIFIER]):
         return False
@@ -118,7 +123,8 @@ def _adapt(cfg: Config, result: Conversion, settings: dict) -> None:
     cfg.model.backbone.update(settings, init_from=None)
     cfg.model.cls_head.in_channels = settings["arch"]["embed_dims"]
     count, names = len(result.state[CLASSIFIER]), class_names(result.info)
-    set_classes(cfg, tuple(names if len(names) == count else map(str, range(count))))
+    names = names if len(names) == count else []
+    set_classes(cfg, tuple(names or map(str, range(count))))
     cfg.class_names = names or None
     loaders = (cfg.get(f"{split}_dataloader") or {} for split in ("train", "val", "test"))
     used = chain.from_iterable(pipelines(loader.get("dataset") or {}) for loader in loaders)
@@ -126,7 +132,7 @@ def _adapt(cfg: Config, result: Conversion, settings: dict) -> None:
     for step in chain.from_iterable([*used, *spare]):
         for key in ("clip_len", "num_frames"):
             if step.get(key) is not None:
-                step[key] = settings["clip_len"]
+                step[key] = settings.get("clip_len", step[key])
         if result.info.get("frame_interval") and step.get("frame_interval") is not None:
             step.frame_interval = result.info["frame_interval"]
         for key in ("crop_size", "size", "scale", "scale_range") if size else ():

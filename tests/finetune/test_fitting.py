@@ -30,7 +30,11 @@ def save(path: Path, name: str, meta: dict | None = None, **changes: object) -> 
 
 @pytest.mark.parametrize(
     "name",
-    ["timesformer_motion", pytest.param("timesformer_joint_sthv2", marks=pytest.mark.slow)],
+    [
+        "timesformer_motion",
+        pytest.param("timesformer_joint_sthv2", marks=pytest.mark.slow),
+        pytest.param("timesformer_space_only_k400", marks=pytest.mark.slow),
+    ],
 )
 def test_shipped_config(name: str, tmp_path: Path) -> None:
     save(tmp_path / "a.pyth", name)
