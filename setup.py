@@ -8,7 +8,7 @@ from setuptools.command.build_py import build_py
 
 SHIPPED = ("configs", "tools", "model-index.yml")
 # Scripts that need a checkout of the repository.
-DEVELOPMENT = ("quickstart.sh", "run_tests.sh", "setup_env.sh")
+DEVELOPMENT = ("quickstart.sh", "run_tests.sh", "setup_env.sh", "verify_published.py")
 
 
 class BuildWithMim(build_py):

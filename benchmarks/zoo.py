@@ -13,6 +13,7 @@ from mmengine.config import Config
 from mmvidformer.analysis.complexity import count
 from mmvidformer.analysis.published import PUBLISHED
 from mmvidformer.config import clip_shape, frame_shape, is_recurrent
+from mmvidformer.convert import published
 
 # Time steps that a recurrent config is counted for if its clips have no fixed length (the paper's
 # order).
@@ -58,8 +59,8 @@ tools/dist_train.sh configs/CONFIG.py 8
 tools/dist_test.sh configs/CONFIG.py CHECKPOINT 8
 ```
 
-No trained weights are published with this package; those of the official projects can be
-[converted](checkpoints.md).
+`CHECKPOINT` may be the address of [published weights](#published-checkpoints). This package
+publishes none of its own.
 
 - **Published** results are those of papers and official model zoos. They were not measured here.
 - **M params, G MACs** are counted for one view, with the classifier: matmuls, convolutions and
@@ -78,6 +79,19 @@ Small models, trained from scratch on generated videos of motions (two processes
 and tested on 200 held-out clips with 4 x 3 views. More results:
 [motion datasets](motion_dataset.md#results), [TimeSformer](timesformer.md#ablation),
 [feature fixation](feature_fixation.md#ablation-on-the-motion-dataset).
+"""
+
+
+PUBLISHED_WEIGHTS = """\
+## Published checkpoints
+
+Weights of the papers' authors and of other projects, by [address](checkpoints.md), such as
+`published://vivit_fe_k400`. They were not downloaded or tested here; the accuracy is that of their
+projects. **Check**: whether transformers publishes logits, which `tools/verify_published.py NAME`
+compares.
+
+| `published://` | config | accuracy | license | classes | check |
+|---|---|---|---|---|---|
 """
 
 
@@ -174,12 +188,14 @@ def metafile(entries: list[Entry], counts: Mapping[str, Mapping[str, object]]) -
         }
         for family, (_, url, title, page) in FAMILIES.items()
     ]
+    weights = {row.name: row.address for row in published.rows() if row.name == row.config}
     models = [
         {
             "Name": entry.name,
             "Config": f"configs/{entry.name}.py",
             "In Collection": entry.family,
             "Metadata": dict(counts[entry.name]),
+            **({"Weights": weights[entry.name]} if entry.name in weights else {}),
         }
         for entry in entries
     ]
@@ -206,8 +222,16 @@ def page(entries: list[Entry], meta: Mapping, measured: list[str]) -> str:
             + "\n".join(rows)
             + "\n"
         )
+    parts.append(PUBLISHED_WEIGHTS + "\n".join(map(_published_row, published.rows())) + "\n")
     parts.append(MEASURED + "\n" + "\n".join(measured) + "\n")
     return "\n".join(parts)
+
+
+def _published_row(row: published.Published) -> str:
+    config = f"`{row.config}`" if row.config else f"`{row.address}`"
+    check = "yes" if row.check else "-"
+    cells = (config, row.accuracy, row.license or "unknown", row.classes, check)
+    return f"| `{row.name}` | {' | '.join(cell or '-' for cell in cells)} |"
 
 
 def _row(entry: Entry, counts: Mapping) -> str:

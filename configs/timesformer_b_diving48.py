@@ -11,11 +11,13 @@ data_root = "data/diving48"
 train_dataloader = dict(
     dataset=dict(
         ann_file=data_root + "/diving48_train_list_videos.txt",
+        metainfo=dict(classes="labels://diving48"),
         data_prefix=dict(video=data_root + "/videos"),
     )
 )
 test_set = dict(
     ann_file=data_root + "/diving48_val_list_videos.txt",
+    metainfo=dict(classes="labels://diving48"),
     data_prefix=dict(video=data_root + "/videos"),
 )
 val_dataloader = dict(dataset=test_set)

@@ -6,11 +6,13 @@ data_root = "data/kinetics600"
 train_dataloader = dict(
     dataset=dict(
         ann_file=data_root + "/kinetics600_train_list_videos.txt",
+        metainfo=dict(classes="labels://kinetics600"),
         data_prefix=dict(video=data_root + "/videos_train"),
     )
 )
 test_set = dict(
     ann_file=data_root + "/kinetics600_val_list_videos.txt",
+    metainfo=dict(classes="labels://kinetics600"),
     data_prefix=dict(video=data_root + "/videos_val"),
 )
 val_dataloader = dict(dataset=test_set)

@@ -1,16 +1,19 @@
 """Video transformers for MMAction2: TimeSformer, ViViT, HORST and feature fixation.
 
-Importing the package applies the fixes of ``mmvidformer.compat`` and creates its registries. The
-registered modules are imported at the first look-up.
+Importing the package applies the fixes of ``mmvidformer.compat``, registers the schemes of
+``mmvidformer.schemes`` and creates its registries. The registered modules are imported at the first
+look-up.
 """
 
 from mmvidformer import compat
 
 compat.apply()
 
-from mmvidformer import registry  # noqa: E402
+from mmvidformer import registry, schemes  # noqa: E402
 from mmvidformer.config import get_config, list_configs  # noqa: E402
 from mmvidformer.version import __version__  # noqa: E402
+
+schemes.register()
 
 __all__ = [
     "__version__",

@@ -77,7 +77,7 @@ def test_downloaded_weights_are_read_safely(tmp_path, monkeypatch):
 
     mark = tmp_path / "was_run"
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
-    there = tmp_path / "hub" / "checkpoints" / "evil.pth"  # as if it had been downloaded before
+    there = tmp_path / "hub" / "checkpoints" / "localhost" / "evil.pth"  # as if downloaded before
     there.parent.mkdir(parents=True)
     torch.save({"state_dict": _RunsCode(mark)}, there)
     with pytest.raises(ValueError, match="refused"):

@@ -12,7 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SHIPPED = ("configs", "tools")
-DEVELOPMENT = {f"mmvidformer/.mim/tools/{n}.sh" for n in ("quickstart", "run_tests", "setup_env")}
+SCRIPTS = ("quickstart.sh", "run_tests.sh", "setup_env.sh", "verify_published.py")
+DEVELOPMENT = {f"mmvidformer/.mim/tools/{name}" for name in SCRIPTS}
 SOURCES = ("mmvidformer", *SHIPPED)
 FILES = ("setup.cfg", "setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE",
          "model-index.yml", "constraints.txt")  # fmt: skip
@@ -44,7 +45,7 @@ def tracked(folder: str, *suffixes: str) -> set[str]:
 
 def test_wheel_contains_every_module_config_and_tool(wheel: Path) -> None:
     inside = set(zipfile.ZipFile(wheel).namelist())
-    expected = tracked("mmvidformer", ".py") | {"mmvidformer/.mim/model-index.yml"}
+    expected = tracked("mmvidformer", ".py", ".txt", ".yml") | {"mmvidformer/.mim/model-index.yml"}
     for folder in SHIPPED:
         expected |= {f"mmvidformer/.mim/{name}" for name in tracked(folder, ".py", ".sh", ".yml")}
     assert expected - DEVELOPMENT - inside == set()

@@ -4,17 +4,19 @@ python tools/convert_checkpoint.py SRC DST.pth
 
 The format of SRC is recognized by the names of its weights: scenic (msgpack or npz), HuggingFace,
 official or MMAction2's TimeSformer, official feature fixation or HORST, BN-Inception, Google npz,
-timm, or mmvidformer. Prints which weights were mapped, ignored and missing. The exit status is 1
-if the weights do not fit.
+timm, or mmvidformer. Prints which weights were mapped, ignored and missing, and the shipped config
+that they belong to. The exit status is 1 if the weights do not fit.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from mmvidformer.convert import convert_file
 from mmvidformer.convert.formats import OUTPUTS
 from mmvidformer.engine.launch import run_tool
+from mmvidformer.finetune import fit_config
 
 
 def _grid(text: str) -> tuple[int, int, int]:
@@ -29,7 +31,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("source", metavar="SRC", help="checkpoint file or HuggingFace folder")
+    parser.add_argument("source", metavar="SRC", help="checkpoint file, folder or address")
     parser.add_argument("target", metavar="DST", help=".pth file, or HuggingFace folder")
     parser.add_argument("--to", choices=OUTPUTS, default="mmvidformer", help="format of DST")
     parser.add_argument(
@@ -39,14 +41,28 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--num-heads", type=int, help="number of attention heads, if SRC does not contain it"
     )
+    parser.add_argument("--config-out", type=Path, help="write the config of the model (.py)")
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Convert the checkpoint and return the exit status."""
+    args = vars(parse_args(argv))
+    config = args.pop("config_out")
     try:
-        print(convert_file(**vars(parse_args(argv))))
-    except (ValueError, FileNotFoundError) as error:
+        print(convert_file(**args))
+        try:
+            fitted = fit_config(args["target"], args["num_heads"])
+        except ValueError as error:
+            if config:
+                raise
+            print(f"config: none ({error})")
+            return 0
+        print(f"config: {fitted.name}{fitted.changes}")
+        if config:
+            fitted.cfg.dump(config)
+            print(f"wrote {config}")
+    except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0

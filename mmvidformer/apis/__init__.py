@@ -3,7 +3,7 @@
 from mmvidformer.apis.capture import Capture
 from mmvidformer.apis.features import backbone_features, build_split, split_features
 from mmvidformer.apis.pipeline import FramePipeline, StreamFrame, VideoPipeline, normalize
-from mmvidformer.apis.predictions import Prediction, class_names, class_tasks
+from mmvidformer.apis.predictions import Prediction, class_names, class_tasks, known_names
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.apis.stream import StreamRecognizer
 
@@ -19,6 +19,7 @@ __all__ = [
     "build_split",
     "class_names",
     "class_tasks",
+    "known_names",
     "normalize",
     "split_features",
 ]

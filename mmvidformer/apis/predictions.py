@@ -3,15 +3,20 @@
 import csv
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from mmengine.config import Config
-from torch import Tensor
+from mmengine.fileio import list_from_file
+from torch import Tensor, nn
+
+from mmvidformer.config import leaf_datasets
 
 # Columns of EPIC-Kitchens' lists of classes and of RULSTM's actions.csv.
 IDS = ("id", "verb_id", "noun_id")
 NAMES = ("key", "class_key", "action")
+SPLITS = ("test", "val", "train")
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ def add_classes_argument(parser: ArgumentParser) -> None:
         default=[],
         metavar="FILE",
         help="class names: a text file with one name per line, or a csv file; for several tasks "
-        "verb=FILE noun=FILE ... (default: the config's class_names, or numbers)",
+        "verb=FILE noun=FILE ... (default: those of the checkpoint, config or dataset, or numbers)",
     )
 
 
@@ -142,6 +147,32 @@ def class_names(
         if len(names[task]) != count:
             raise ValueError(f"task {task!r} has {count} classes, but {len(names[task])} names")
     return names
+
+
+def known_names(cfg: Config, model: nn.Module | None = None) -> Sequence[str] | None:
+    """Class names of a single task: those of the checkpoint, of the config, or of its dataset.
+
+    Args:
+        cfg: Config; its ``class_names``, or ``metainfo["classes"]`` of its datasets.
+        model: Model of ``load_recognizer``, which has the names of the checkpoint.
+
+    Returns:
+        The names. Those of checkpoint and datasets are skipped if there are not as many as classes.
+    """
+    datasets = [(cfg.get(f"{split}_dataloader") or {}).get("dataset") for split in SPLITS]
+    leaves = [leaf for dataset in datasets if dataset for leaf in leaf_datasets(dataset)]
+    metas = [getattr(model, "dataset_meta", {}), *(leaf.get("metainfo") or {} for leaf in leaves)]
+    count = next(iter(class_tasks(cfg).values()))
+    for i, meta in enumerate(metas):
+        names = meta.get("classes")
+        if isinstance(names, str):
+            with suppress(FileNotFoundError):  # the data are not here
+                names = list_from_file(names)
+        if not isinstance(names, str) and len(names or ()) == count:
+            return names
+        if i == 0 and cfg.get("class_names"):
+            return cfg.class_names
+    return None
 
 
 def _read_file(file: str, tasks: Mapping[str, int]) -> tuple[str, list[str]]:

@@ -11,8 +11,18 @@ from mmengine.config import Config
 from torch import nn
 
 from mmvidformer.apis.pipeline import Source, VideoPipeline
-from mmvidformer.apis.predictions import Prediction, class_names, class_tasks, to_prediction
-from mmvidformer.config import load_config
+from mmvidformer.apis.predictions import (
+    Prediction,
+    class_names,
+    class_tasks,
+    known_names,
+    to_prediction,
+)
+from mmvidformer.config import config_name, load_config
+from mmvidformer.convert.fetch import is_address
+from mmvidformer.convert.published import PREFIX
+
+PUBLISHED = "published"
 
 
 def load_named(
@@ -24,9 +34,16 @@ def load_named(
     """Load a config, its class names by task and its model; see ``Recognizer``."""
     from mmvidformer.engine.loading import load_recognizer  # loads MMAction2's models
 
-    cfg = config if isinstance(config, Config) else load_config(str(config))
-    names = class_names(class_tasks(cfg), names, cfg.get("class_names"))
-    return cfg, names, load_recognizer(cfg, checkpoint, device)
+    if is_address(config):
+        from mmvidformer.finetune.fitting import fit_config
+
+        cfg, checkpoint = fit_config(config).cfg, str(config)
+    else:
+        if checkpoint == PUBLISHED:
+            checkpoint = PREFIX + config_name(getattr(config, "filename", None) or str(config))
+        cfg = config if isinstance(config, Config) else load_config(str(config))
+    model = load_recognizer(cfg, checkpoint, device)
+    return cfg, class_names(class_tasks(cfg), names, known_names(cfg, model)), model
 
 
 def anticipates(model: nn.Module) -> bool:
@@ -41,16 +58,19 @@ class Recognizer:
     of ``tools/test.py``.
 
     Args:
-        config: A config, its file, or the name of a shipped config.
-        checkpoint: File or URL; None: initial weights.
+        config: A config, its file, or the name of a shipped config; or the address of a checkpoint
+            (``mmvidformer.schemes``), whose config is found or made (``finetune.fit_config``).
+        checkpoint: File or address; None: initial weights; ``'published'`` (default): the published
+            weights of a shipped config.
         device: Where the model runs, such as ``'cuda'``.
-        names: Class names by task, or files of them (``class_names``); default: the config's
-            ``class_names``, which ``tools/finetune.py`` writes, or numbers.
+        names: Class names by task, or files of them (``class_names``); default: those of the
+            checkpoint, of the config or of its dataset (``known_names``), or numbers.
         clips: Number of clips to read from each video, with one crop each; default: the views of
             the test pipeline.
 
     Raises:
-        FileNotFoundError: If the checkpoint does not exist.
+        KeyError: If the config has no published weights.
+        OSError: If the checkpoint does not exist, or cannot be fetched.
         ValueError: If the weights do not fit the model, the model does not classify videos, or
             there are not as many names as classes.
     """
@@ -58,7 +78,7 @@ class Recognizer:
     def __init__(
         self,
         config: str | Path | Config,
-        checkpoint: str | None,
+        checkpoint: str | None = PUBLISHED,
         device: str | torch.device = "cpu",
         names: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
         clips: int | None = None,

@@ -5,6 +5,7 @@ package; ``ValueError`` for a config that is in no subfolder; and with editable 
 the config is looked for in site-packages.
 """
 
+from functools import cache, partial
 from pathlib import Path
 
 PACKAGE = "mmvidformer"
@@ -30,11 +31,14 @@ def repair() -> None:
 
     MODULE2PACKAGE[PACKAGE] = PACKAGE
     original = Config._get_cfg_path
+    of_other = cache(partial(original, filename=""))  # reads metafiles each time
 
     def get_cfg_path(cfg_path: str, filename: str) -> tuple[str, str | None]:
         scope, separator, name = cfg_path.partition("::")
-        if not separator or scope != PACKAGE:
+        if not separator:
             return original(cfg_path, filename)
+        if scope != PACKAGE:
+            return of_other(cfg_path)
         path = config_folder() / name
         if not path.is_file():
             raise FileNotFoundError(f"{cfg_path} (in {filename}): there is no {path}")

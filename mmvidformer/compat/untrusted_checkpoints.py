@@ -3,30 +3,18 @@
 Symptom: two ways around ``weights_only``. ``Runner.resume`` executes the text under
 ``meta['config']`` as a Python config (MMEngine itself never writes this key; MMCV 1 did), and
 ``CheckpointLoader`` reads weights from a URL by ``torch.hub`` with ``weights_only=False``. There is
-no upstream report yet. The repair drops the text, reads downloads safely, and explains why a file
-is refused. It also lets MMEngine read ``.safetensors`` files.
+no upstream report yet. The repair drops the text, reads downloads safely (``mmvidformer.schemes``
+reads files and URLs itself; this is for ``torchvision://`` and others), and explains why a file is
+refused.
 """
 
 import logging
 from collections.abc import MutableMapping
 from functools import partial
-from pathlib import Path
 from types import ModuleType
 
-import torch
-
-from mmvidformer.checkpoint_io import load_safetensors, refuse_code
+from mmvidformer.checkpoint_io import refuse_code
 from mmvidformer.compat.imports import after_import
-
-
-def load_from_local(filename: str, map_location: str | torch.device | None = None) -> dict:
-    """Read a PyTorch or ``.safetensors`` file in place of MMEngine's reader."""
-    path = Path(filename).expanduser()
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no checkpoint {filename}")
-    if path.suffix == ".safetensors":
-        return {"state_dict": load_safetensors(path)}
-    return torch.load(path, map_location=map_location, weights_only=True)
 
 
 def repair() -> None:
@@ -38,7 +26,6 @@ def _change(checkpoint: ModuleType) -> None:
     from mmengine.logging import print_log
 
     loader = checkpoint.CheckpointLoader
-    loader.register_scheme("", loader=load_from_local, force=True)
     checkpoint.load_url = partial(checkpoint.load_url, weights_only=True)
     load = loader.load_checkpoint.__func__
 

@@ -8,13 +8,21 @@ from torch import Tensor
 
 from mmvidformer.convert.bn_inception import from_bn_inception, is_bn_inception
 from mmvidformer.convert.feature_fixation import from_feature_fixation, is_official
+from mmvidformer.convert.fetch import fetch
 from mmvidformer.convert.horst import from_horst, is_horst
 from mmvidformer.convert.huggingface import from_huggingface, huggingface_config, to_huggingface
 from mmvidformer.convert.image_formats import from_google_npz, from_timm
-from mmvidformer.convert.io import load_checkpoint, save_checkpoint, save_huggingface
+from mmvidformer.convert.info import class_names, read_info
+from mmvidformer.convert.io import (
+    Checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+    save_huggingface,
+)
 from mmvidformer.convert.keymap import Conversion, State
 from mmvidformer.convert.own import from_own, is_own, settings_of
 from mmvidformer.convert.positions import Grid
+from mmvidformer.convert.published import row_of
 from mmvidformer.convert.scenic import from_scenic
 from mmvidformer.convert.timesformer import DIALECTS, SPATIAL, from_timesformer, to_timesformer
 
@@ -102,34 +110,48 @@ def recognize(state: Mapping[str, Tensor]) -> str:
     raise ValueError(f"the names match none of the formats {titles}: {list(state)[:8]}, ...")
 
 
-def read_model(path: str | Path, **options: object) -> tuple[str, Conversion]:
+def read_model(source: str | Path, **options: object) -> tuple[str, Conversion]:
     """Read a checkpoint in any known format.
 
     Args:
-        path: File or HuggingFace folder (see ``convert.io``).
+        source: File or HuggingFace folder (``convert.io``), or address (``convert.fetch``).
         options: Arguments of the converter, ``grid`` and ``scheme``; None means the default.
 
     Returns:
         Name of the format, and the weights under this package's names.
 
     Raises:
-        FileNotFoundError: If there is no such file.
+        OSError: If there is no such file, or an address cannot be fetched.
         ValueError: If the format is unknown or does not take an option, or if the weights do not
             fit.
     """
-    checkpoint = load_checkpoint(path)
+    return convert_checkpoint(load_checkpoint(fetch(source)), source, **options)
+
+
+def convert_checkpoint(
+    checkpoint: Checkpoint, source: str | Path, **options: object
+) -> tuple[str, Conversion]:
+    """Convert the content of a file; ``source`` is its name. See ``read_model``."""
     name = recognize(checkpoint.state)
     row = FORMATS[name]
     given = {key: value for key, value in options.items() if value is not None}
     wrong = sorted(set(given) - set(row.options))
     if wrong:
-        raise ValueError(f"{path} is a {row.title} checkpoint, which takes no {', '.join(wrong)}")
+        raise ValueError(f"{source} is a {row.title} checkpoint, which takes no {', '.join(wrong)}")
     if "meta" in row.options:
         given["meta"] = checkpoint.meta
     try:
-        return name, row.convert(checkpoint.state, **given)
+        result = row.convert(checkpoint.state, **given)
     except ValueError as error:
-        raise ValueError(f"{path} ({row.title}): {error}") from error
+        raise ValueError(f"{source} ({row.title}): {error}") from error
+    result.info = read_info(checkpoint.meta, row_of(source))
+    return name, result
+
+
+def meta_of(name: str, result: Conversion) -> dict:
+    """Return ``meta`` of a converted checkpoint: its format, the model's arguments, the data."""
+    part, settings = settings_of(result)
+    return {"converted_from": name, part: settings, **result.info}
 
 
 def convert_file(
@@ -143,7 +165,7 @@ def convert_file(
     """Convert a checkpoint file.
 
     Args:
-        source: File or HuggingFace folder in any of ``FORMATS``.
+        source: File, HuggingFace folder or address in any of ``FORMATS``.
         target: ``.pth`` file; for HuggingFace a folder or ``.safetensors`` file.
         to: ``'mmvidformer'`` or ``'huggingface'`` (ViViT's model 1 with class token, or
             TimeSformer with one of the three published schemes).
@@ -155,7 +177,7 @@ def convert_file(
         Report on the format, the tensors and the arguments that build the model.
 
     Raises:
-        FileNotFoundError: If there is no source.
+        OSError: If there is no source, or it cannot be fetched.
         ValueError: If the source is not understood or does not fit the target, the target's name
             is wrong, or the source has another number of heads.
     """
@@ -169,15 +191,18 @@ def convert_file(
         raise ValueError(f"{source} has {result.num_heads} heads, not {num_heads}")
     result.num_heads = num_heads or result.num_heads
     part, settings = settings_of(result)
+    names = class_names(result.info)
     if to == "huggingface":
         state = _for_huggingface(result, settings, f"{source} ({FORMATS[name].title})")
         classes = len(result.state[CLASSIFIER]) if CLASSIFIER in result.state else None
-        save_huggingface(target, state, huggingface_config(settings, classes))
+        save_huggingface(target, state, huggingface_config(settings, classes, names))
     else:
-        save_checkpoint(target, result.state, {"converted_from": name, part: settings})
+        save_checkpoint(target, result.state, meta_of(name, result))
     if "arch" in settings and result.num_heads is None:
         result.notes.append("the source does not contain num_heads; add it to arch")
     lines = [f"format: {FORMATS[name].title}", *_report(result), f"{part}: {settings}"]
+    lines += [f"classes: {', '.join(names[:3])}, ..."] if names else []
+    lines += [f"{key}: {result.info[key]}" for key in ("mean", "std") if key in result.info]
     return "\n".join([*lines, f"wrote {len(result.state)} tensors to {target} ({to})"])
 
 

@@ -126,12 +126,15 @@ def to_huggingface(state: Mapping[str, Tensor], layout: str = "hub") -> State:
     return apply_rules(state, rules).state
 
 
-def huggingface_config(settings: Mapping, num_classes: int | None = None) -> dict:
+def huggingface_config(
+    settings: Mapping, num_classes: int | None = None, names: Sequence[str] = ()
+) -> dict:
     """Make the ``config.json`` of a model for video classification.
 
     Args:
         settings: Arguments of this package's ``ViViT`` or ``TimeSformer`` (``convert.own``).
         num_classes: Number of classes, if there is a classifier.
+        names: Class names, used if there are as many as classes.
 
     Raises:
         ValueError: If the number of heads is unknown, or TimeSformer's frames are not square.
@@ -140,6 +143,7 @@ def huggingface_config(settings: Mapping, num_classes: int | None = None) -> dic
     if "num_heads" not in arch:
         raise ValueError("the checkpoint does not contain the number of heads; give num_heads")
     labels = [f"LABEL_{i}" for i in range(num_classes or 0)]
+    labels = list(names) if len(names) == num_classes else labels
     config = dict(
         hidden_size=arch["embed_dims"],
         num_hidden_layers=arch["depth"],

@@ -14,6 +14,7 @@ from mmvidformer.convert.formats import read_model
 from mmvidformer.convert.image_formats import from_timm
 from mmvidformer.convert.keymap import Conversion, State
 from mmvidformer.convert.own import count_blocks
+from mmvidformer.convert.published import row_of
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.lookup import look_up
 
@@ -69,9 +70,9 @@ def init_from_image(
 
     Args:
         model: A backbone with the names of this package.
-        source: ``'timm:NAME'``, or a file in any of ``convert.FORMATS``: a timm or Google image
-            ViT, or a checkpoint of this package with another scheme, clip length, resolution or
-            number of classes.
+        source: ``'timm:NAME'``, or a file or address (``convert.fetch``) in any of
+            ``convert.FORMATS``: a timm or Google image ViT, or a checkpoint of this package with
+            another scheme, clip length, resolution or number of classes.
         embed: Kernel for tubelets of several frames (ViViT section 3.4). ``'central_frame'``: the
             image kernel at frame ``t // 2``, zeros elsewhere; ``'inflate'``: the image kernel
             divided by ``t`` at each frame; ``'random'``: kernel and bias are kept. A kernel of
@@ -147,7 +148,8 @@ def init_from_image(
 
 
 def _read(source: str | Path) -> Conversion:
-    kind, _, name = str(source).partition(":")
+    row = row_of(source)
+    kind, _, name = str(row.address if row else source).partition(":")
     if kind != "timm":
         return read_model(source)[1]
     import timm  # slow to import

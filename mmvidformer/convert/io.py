@@ -44,57 +44,91 @@ class Checkpoint:
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
-    """Read a checkpoint without running code that it contains.
-
-    The kind of a file is recognized by its first bytes, not by its name.
+    """Read the weights of a checkpoint without running code that it contains.
 
     Args:
-        path: ``.npz``, Flax msgpack, ``.safetensors`` or PyTorch file, or a HuggingFace folder.
+        path: See ``read_content``.
 
     Raises:
         FileNotFoundError: If there is no such file, or no weights in the folder.
         ValueError: If the file is of no such kind, damaged, or contains more than plain arrays.
     """
+    return unwrap(read_content(path), path)
+
+
+def read_content(path: str | Path, device: str | torch.device | None = "cpu") -> object:
+    """Read all that a checkpoint contains, without running code.
+
+    The kind of a file is recognized by its first bytes, not by its name.
+
+    Args:
+        path: ``.npz``, Flax msgpack, ``.safetensors`` or PyTorch file, or a HuggingFace folder.
+        device: Where the tensors of a PyTorch file are put (``map_location`` of ``torch.load``);
+            those of others are on the CPU.
+
+    Returns:
+        What a PyTorch file contains; for others ``state_dict``, and for folders ``meta``.
+
+    Raises:
+        FileNotFoundError: If there is no such file, or no weights in the folder.
+        ValueError: If the file is of no such kind, damaged, or could run code.
+    """
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"there is no checkpoint {path}")
     try:
-        return _load_folder(path) if path.is_dir() else _load_file(path)
+        return _read_folder(path) if path.is_dir() else _read_file(path, device)
     except DAMAGE as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
+        reason = str(error).partition("\n")[0] or "it ends too early"
+        raise ValueError(f"{path} is damaged: {reason}") from error
 
 
-def _load_file(path: Path) -> Checkpoint:
+def _read_file(path: Path, device: str | torch.device | None) -> object:
     with path.open("rb") as file:
         head = file.read(9)
+    is_torch = False
     if head[:2] == b"PK":
         with zipfile.ZipFile(path) as archive:
-            is_npz = all(name.endswith(".npy") for name in archive.namelist())
-        return Checkpoint(_load_npz(path)) if is_npz else _load_torch(path)
+            is_torch = not all(name.endswith(".npy") for name in archive.namelist())
+        if not is_torch:
+            return {"state_dict": _load_npz(path)}
     if head[8:] == b"{":
-        return Checkpoint(load_safetensors(path))
+        return {"state_dict": load_safetensors(path)}
     # Pickles of protocol 2 or later start with 0x80, which msgpack uses for an empty map.
-    if head[:1] == b"\x80":
-        return _load_torch(path)
+    if is_torch or head[:1] == b"\x80":
+        with refuse_code(path):
+            return torch.load(path, map_location=device, weights_only=True)
     if head and (0x81 <= head[0] <= 0x8F or head[0] in (0xDE, 0xDF)):
-        return Checkpoint(_load_msgpack(path))
+        return {"state_dict": _load_msgpack(path)}
     raise ValueError(f"{path} must be an npz, msgpack, safetensors or PyTorch file")
 
 
-def _load_folder(path: Path) -> Checkpoint:
-    config = path / "config.json"
-    meta = json.loads(config.read_text()) if config.is_file() else {}
+def _read_folder(path: Path) -> dict:
+    meta: dict = {}
+    for name in ("preprocessor_config.json", "config.json"):
+        if (path / name).is_file():
+            meta |= json.loads((path / name).read_text(encoding="utf-8"))
     files = [*path.glob("*.safetensors")] or [*path.glob("*.bin")]
     if not files:
         raise FileNotFoundError(f"no .safetensors or .bin file in {path}")
     parts = (load_checkpoint(file).state for file in files)
-    return Checkpoint({name: value for part in parts for name, value in part.items()}, meta)
+    return {"state_dict": {k: v for part in parts for k, v in part.items()}, "meta": meta}
 
 
-def _load_torch(path: Path) -> Checkpoint:
-    with refuse_code(path):
-        content = torch.load(path, map_location="cpu", weights_only=True)
+def unwrap(content: object, path: str | Path) -> Checkpoint:
+    """Find the state dict in the content of a checkpoint.
+
+    Args:
+        content: As from ``read_content``.
+        path: Its file, for messages.
+
+    Raises:
+        ValueError: If it contains no state dict.
+    """
     meta = content.get("meta") if isinstance(content, Mapping) else None
+    meta = dict(meta) if isinstance(meta, Mapping) else {}
+    if isinstance(content, Mapping) and "cfg" in content:  # of the official TimeSformer
+        meta["cfg"] = content["cfg"]
     for name in WRAPPERS:
         if isinstance(content, Mapping) and isinstance(content.get(name), Mapping):
             content = content[name]
@@ -103,7 +137,7 @@ def _load_torch(path: Path) -> Checkpoint:
     wrong = [name for name, value in content.items() if not isinstance(value, Tensor)]
     if wrong:
         raise ValueError(f"{path} must contain a state dict, but {wrong[:5]} are no tensors")
-    return Checkpoint(dict(content), meta if isinstance(meta, dict) else {})
+    return Checkpoint(dict(content), meta)
 
 
 def _load_npz(path: Path) -> State:

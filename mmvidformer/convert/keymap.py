@@ -109,6 +109,7 @@ class Conversion:
         notes: Assumptions of the converter.
         scheme: Attention scheme of the model; None for an image model, or if unknown.
         num_heads: Number of attention heads; None if unknown.
+        info: What is known of the data (``convert.info``).
     """
 
     state: State
@@ -118,6 +119,7 @@ class Conversion:
     notes: list[str] = field(default_factory=list)
     scheme: str | None = None
     num_heads: int | None = None
+    info: dict = field(default_factory=dict)
 
 
 def apply_rules(

@@ -17,6 +17,8 @@ class ClassSubsetDataset(VideoDataset):
     training and 7503 for validation, after Wang et al. 2019. No source that we know of lists them,
     so that users have to provide the list. Other numbers than the expected ones give a warning.
 
+    Class names in ``metainfo`` are those of the whole dataset.
+
     Args:
         class_file: A class per line: its number in the annotation file, or its name if
             ``label_map`` is given. The n-th class, from 0, gets the label n. Empty lines are
@@ -56,6 +58,9 @@ class ClassSubsetDataset(VideoDataset):
                 f"{self.ann_file} has no videos of the classes {sorted(absent)} of "
                 f"{self.class_file}; do the numbers in both files mean the same?"
             )
+        names = self._metainfo.get("classes")
+        if isinstance(names, list) and len(names) > max(labels):
+            self._metainfo["classes"] = [names[old] for old in labels]
         kept = [{**v, "label": labels[v["label"]]} for v in videos if v["label"] in labels]
         for unit, found in (("classes", len(labels)), ("clips", len(kept))):
             if self.expected[unit] not in (None, found):

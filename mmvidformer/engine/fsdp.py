@@ -23,7 +23,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.optim import Optimizer
 
-from mmvidformer.engine.checkpointing.shards import NOTE, ROWS, SCHEME, mark_complete
+from mmvidformer.engine.checkpointing.shards import NOTE, ROWS, SCHEME, is_sharded, mark_complete
 from mmvidformer.registry import RUNNERS
 
 
@@ -167,7 +167,7 @@ class ShardedRunner(Runner):
 
     def load_checkpoint(self, filename: str, *args, **kwargs) -> dict:
         """Load a checkpoint of either kind."""
-        scheme = SCHEME if Path(filename).is_dir() else ""
+        scheme = SCHEME if is_sharded(filename) else ""
         return super().load_checkpoint(f"{scheme}{filename}", *args, **kwargs)
 
 

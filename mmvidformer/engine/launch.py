@@ -17,7 +17,7 @@ from mmengine.dist import broadcast_object_list, get_world_size, is_main_process
 from mmengine.registry import RUNNERS
 from torch import distributed
 
-from mmvidformer.config import config_name
+from mmvidformer.config import config_name, leaf_datasets
 from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.engine.decoding import set_video_backend
 from mmvidformer.engine.process_group import LAUNCHERS, join_processes
@@ -203,7 +203,8 @@ def share_cores(cfg: Config) -> None:
 def build_runner(cfg: Config) -> "Runner":
     """Build the runner of ``cfg`` (its ``runner_type``, or MMEngine's ``Runner``).
 
-    Dataloaders without workers lose the settings of workers, which PyTorch refuses there. Default
+    Datasets get the config's ``class_names``, which checkpoints then contain. Dataloaders without
+    workers lose the settings of workers, which PyTorch refuses there. Default
     hooks that are None are removed, since MMEngine removes only its own. Several processes without
     an accelerator keep the parameters on the CPU.
     """
@@ -212,6 +213,9 @@ def build_runner(cfg: Config) -> "Runner":
         loader = cfg.get(f"{split}_dataloader")
         if loader and loader.get("num_workers") == 0:
             loader.update(persistent_workers=False, timeout=0)
+        if loader and cfg.get("class_names"):
+            for leaf in leaf_datasets(loader.get("dataset") or {}):
+                leaf.metainfo = {**leaf.get("metainfo", {}), "classes": cfg.class_names}
     for name, hook in [*(cfg.get("default_hooks") or {}).items()]:
         if hook is None and name not in MMENGINE_HOOKS:
             del cfg.default_hooks[name]

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 from mmengine.config import Config
+from mmengine.logging import print_log
 from mmengine.runner import CheckpointLoader
 from torch import Tensor, nn
 from torch.distributions import Distribution
@@ -64,7 +66,7 @@ class Fit:
             body = body or {name for name in own if not name.startswith(HEAD)}
             wrong = set() if 2 * len(body & self.matched) >= len(body) else wrong
         if wrong:
-            hint = "" if self.matched else "; tools/convert_checkpoint.py converts foreign files"
+            hint = "" if self.matched else "; none of the model's names is in it"
             raise WrongWeights(f"{source} does not fit the model of the config: {self}{hint}")
 
     def __str__(self) -> str:
@@ -84,22 +86,40 @@ def load_recognizer(
 
     Args:
         cfg: Config of a recognizer.
-        checkpoint: File or address of the weights; None for initial weights.
+        checkpoint: File or address of the weights (``mmvidformer.schemes``); None for initial
+            weights.
         device: Device of the model.
         head: Whether the weights of the head must fit too.
 
+    Returns:
+        The model. Its ``dataset_meta`` is that of the checkpoint, if it has one.
+
     Raises:
-        FileNotFoundError: If the file does not exist.
+        OSError: If the file does not exist, or cannot be fetched.
         WrongWeights: If the weights do not fit the model.
     """
     with config_scope(cfg):
         model = MODELS.build(cfg.model)
+    model.dataset_meta = {}
     if checkpoint is None:
         model.init_weights()
     else:
         content = read_checkpoint(checkpoint)
         load_weights(model, content).check(checkpoint, "evaluation" if head else "features")
+        warn_of_pixels(cfg, content, checkpoint)
+        meta = content.get("meta") or {}
+        model.dataset_meta.update(meta.get("dataset_meta") or {})
     return model.to(device).eval()
+
+
+def warn_of_pixels(cfg: Config, checkpoint: Mapping, source: str) -> None:
+    """Warn if a converted checkpoint needs other pixel statistics than a config sets."""
+    known, given = checkpoint.get("meta") or {}, cfg.model.get("data_preprocessor") or {}
+    for key in ("mean", "std"):
+        needed, used = known.get(key), given.get(key)
+        if needed and used and not np.allclose(needed, used, atol=0.01):
+            what = f"model.data_preprocessor.{key} is {used}, but {source} needs {needed}"
+            print_log(what, logger="current", level=logging.WARNING)
 
 
 def build_meta_model(cfg: Config) -> nn.Module:
@@ -120,21 +140,16 @@ def read_checkpoint(source: str, device: str = "cpu") -> dict:
     """Read a checkpoint.
 
     Args:
-        source: File or address; PyTorch or ``.safetensors``.
+        source: File or address (``mmvidformer.schemes``).
         device: Device of the tensors; ``'meta'`` to read names and shapes only.
 
     Raises:
-        FileNotFoundError: If the file does not exist.
-        ValueError: If it is damaged, or not a checkpoint.
-        pickle.UnpicklingError: If loading it could run code.
+        OSError: If the file does not exist, or cannot be fetched.
+        ValueError: If it is damaged, not a checkpoint, or could run code.
     """
     if source.endswith(CONFIG_SUFFIXES):
         raise ValueError(f"{source} is a config, not a checkpoint; the config comes first")
-    try:
-        content = CheckpointLoader.load_checkpoint(source, map_location=device, logger="silent")
-    except (EOFError, RuntimeError) as error:
-        reason = str(error).partition("\n")[0] or "it ends too early"
-        raise ValueError(f"{source} is damaged: {reason}") from error
+    content = CheckpointLoader.load_checkpoint(source, map_location=device, logger="silent")
     if not isinstance(content, Mapping) or not isinstance(_state(content), Mapping):
         raise ValueError(f"{source} must hold tensors by name, got a {type(content).__name__}")
     return dict(content)
@@ -163,7 +178,7 @@ def load_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
     has_head = any(name.startswith(HEAD) for name in own)
     optional = (*reshaped, *(name for name in own if name.endswith("num_batches_tracked")))
     return Fit(
-        frozenset(own.keys() & state.keys()),
+        frozenset(own.keys() - reshaped.keys() - {*wrong.missing_keys}),
         tuple(name for name in wrong.missing_keys if name not in optional),
         tuple(name for name in wrong.unexpected_keys if has_head or not name.startswith(HEAD)),
         reshaped,

@@ -16,8 +16,9 @@ class SaveScores(BaseMetric):
     The file contains ``labels`` (N,) or (N, tasks); ``scores`` (N, classes), or
     (N, views, classes) for a head with ``average_clips=None``, or ``scores_<task>`` for each task
     of a head of several tasks; and ``bad_videos`` (N,), true if the video could not be read, in
-    which case the right class has the lowest score (``BadVideoEvaluator``). ``numpy.load`` reads it
-    without running code of the file.
+    which case the right class has the lowest score (``BadVideoEvaluator``); and ``classes``, the
+    class names in the dataset's ``metainfo``, if it has any. ``numpy.load`` reads it without
+    running code of the file.
 
     Args:
         path: The file, with the suffix ``.npz``. Its folder is created.
@@ -46,5 +47,9 @@ class SaveScores(BaseMetric):
     def compute_metrics(self, results: list[dict]) -> dict:
         """Write the file; there are no results."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(self.path, **{name: np.stack([r[name] for r in results]) for name in results[0]})
+        arrays = {name: np.stack([r[name] for r in results]) for name in results[0]}
+        names = (self.dataset_meta or {}).get("classes")
+        if isinstance(names, list | tuple):
+            arrays["classes"] = np.array(names, dtype=str)
+        np.savez(self.path, **arrays)
         return {}

@@ -81,6 +81,9 @@ def set_classes(cfg: Config, names: tuple[str, ...]) -> None:
                 accuracy = options.get("top_k_accuracy", {})
                 topk = _below(accuracy.get("topk", (1, 5)), count)
                 metric.metric_options = {**options, "top_k_accuracy": {**accuracy, "topk": topk}}
+    for split in ("train", "val", "test"):
+        for leaf in leaf_datasets((cfg.get(f"{split}_dataloader") or {}).get("dataset") or {}):
+            leaf.pop("metainfo", None)  # class names of the config's own data
     cfg.class_names = list(names)
 
 

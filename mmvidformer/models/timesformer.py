@@ -20,6 +20,7 @@ time, as in the divided scheme, and averaged over columns and rows.
 from collections.abc import Mapping
 from dataclasses import replace
 
+from mmvidformer.convert.timesformer import from_timesformer
 from mmvidformer.layers import SubLayer
 from mmvidformer.lookup import look_up
 from mmvidformer.models.compose import ARCHS as SIZES
@@ -120,3 +121,12 @@ class TimeSformer(VideoTransformer):
             with_cp=with_cp,
             init_from=init_from,
         )
+
+    def _load_from_state_dict(self, state_dict: dict, prefix: str, *args) -> None:
+        """Translate the names of MMAction2's TimeSformer, which are not converted when read."""
+        if f"{prefix}patch_embed.projection.weight" in state_dict:
+            names = [name for name in state_dict if name.startswith(prefix)]
+            found = {f"backbone.{n.removeprefix(prefix)}": state_dict.pop(n) for n in names}
+            for name, value in from_timesformer(found).state.items():
+                state_dict[prefix + name.removeprefix("backbone.")] = value
+        super()._load_from_state_dict(state_dict, prefix, *args)

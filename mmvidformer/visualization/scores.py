@@ -8,10 +8,13 @@ import torch
 from matplotlib.figure import Figure
 
 
-def read_scores(path: str | Path, task: str | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Read scores (N, classes) and labels (N,) of ``tools/test.py --dump FILE.npz``.
+def read_scores(
+    path: str | Path, task: str | None = None
+) -> tuple[np.ndarray, np.ndarray, list[str] | None]:
+    """Read scores (N, classes), labels (N,) and class names of ``tools/test.py --dump FILE.npz``.
 
-    Videos that were bad are skipped. A head of several tasks needs the name of one.
+    The names are None if the file has none for these classes. Videos that were bad are skipped. A
+    head of several tasks needs the name of one.
 
     Raises:
         ValueError: If it is not such a file, has no such task, or the views are not averaged.
@@ -33,7 +36,8 @@ def read_scores(path: str | Path, task: str | None = None) -> tuple[np.ndarray, 
             f"{path} must have scores (videos, classes) of readable videos and labels below the "
             f"classes, got {values.shape} and labels up to {labels.max(initial=-1)}"
         )
-    return values, labels
+    names = arrays["classes"].tolist() if "classes" in arrays and task is None else []
+    return values, labels, names if len(names) == values.shape[1] else None
 
 
 def draw_confusion(

@@ -1,11 +1,15 @@
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from mmengine.config import Config
 
-from mmvidformer.apis import class_names, class_tasks
+from mmvidformer import get_config
+from mmvidformer.apis import class_names, class_tasks, known_names
 from mmvidformer.apis.predictions import to_prediction
+from mmvidformer.datasets.motion.directions import DirectionsSpec
+from mmvidformer.labels import read_labels
 
 
 def test_names_of_text_and_csv_files(tmp_path: Path) -> None:
@@ -83,3 +87,45 @@ def test_scores_become_probabilities_as_the_head_averages_views() -> None:
     two = to_prediction({"noun": odds.log(), "verb": odds.log()}, {"noun": "ab", "verb": "cd"})
     assert two.text(1) == "noun: b 75%; verb: d 75%"
     assert two.record(1)["predictions"]["verb"] == [{"class": 1, "name": "d", "score": 0.75}]
+
+
+def test_names_of_checkpoint_config_and_dataset(cfg: Config, tmp_path: Path) -> None:
+    """In this order; those of checkpoint and dataset only if there are as many as classes."""
+    model = SimpleNamespace(dataset_meta={"classes": ["a", "b", "c"]})
+    assert known_names(cfg) is None
+    (tmp_path / "classes.txt").write_text("left\nright\nup\n")
+    cfg.val_dataloader.dataset.metainfo = dict(classes=str(tmp_path / "classes.txt"))
+    assert known_names(cfg) == ["left", "right", "up"]
+    cfg.test_dataloader.dataset.metainfo = dict(classes="labels://kinetics400")
+    assert known_names(cfg) == ["left", "right", "up"]
+    (tmp_path / "classes.txt").unlink()
+    assert known_names(cfg) is None
+    cfg.class_names = ["x", "y"]  # too few: class_names raises
+    assert known_names(cfg, model) == ["a", "b", "c"]
+    assert known_names(cfg, SimpleNamespace(dataset_meta={"classes": ["a"]})) == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("name", "last"),
+    [
+        ("timesformer_b_k400", "zumba"),
+        ("timesformer_hr_k600", "zumba"),
+        ("feature_fixation_k600", "zumba"),
+        ("vivit_l_fe_sthv2", "Wiping something off of something"),
+        ("vivit_l_fe_mit", "typing"),
+        ("timesformer_l_diving48", "Reverse+Dive+NoTwis+TUCK"),
+    ],
+)
+def test_shipped_configs_name_their_classes(name: str, last: str) -> None:
+    cfg = get_config(name)
+    found = known_names(cfg)
+    assert len(found) == cfg.model.cls_head.num_classes
+    wanted = read_labels(cfg.test_dataloader.dataset.metainfo.classes)
+    assert found == wanted and found[-1] == last
+
+
+def test_quick_start_names_its_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = DirectionsSpec(train=1, val=1, test=1)
+    spec.write(tmp_path / "data" / "motion")
+    monkeypatch.chdir(tmp_path)
+    assert known_names(get_config("vivit_fe_motion")) == spec.class_names

@@ -1,14 +1,18 @@
 """Image ViTs of timm and Google."""
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from mmengine.registry import DefaultScope
+from mmengine.runner import load_checkpoint
 
 from mmvidformer.convert import read_model
 from mmvidformer.convert.image_formats import from_google_npz, from_timm
+from mmvidformer.registry import MODELS
 
 
 def tensors(arrays: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
@@ -124,3 +128,42 @@ def test_google_block_without_attention_is_an_error(google_arrays: Callable) -> 
     state = {k: v for k, v in tensors(google_arrays()).items() if "/query/" not in k}
     with pytest.raises(ValueError, match="missing.*query/kernel"):
         from_google_npz(state)
+
+
+def test_image_models(web, tmp_path: Path, google_arrays, image_vit) -> None:
+    """Weights of image models; the backbone gives timm's features."""
+    reference = image_vit(num_classes=0)
+    arrays = google_arrays()
+    np.savez(tmp_path / "vit.npz", **arrays)
+    cfg = dict(
+        type="Recognizer3D",
+        backbone=dict(
+            type="mmvidformer.ViViT",
+            arch=dict(embed_dims=32, depth=2, num_heads=4),
+            scheme="spacetime",
+            img_size=32,
+            clip_len=1,
+            tubelet=(1, 8, 8),
+            temporal_depth=0,
+        ),
+        cls_head=dict(type="TimeSformerHead", num_classes=3, in_channels=32),
+    )
+    buffer = io.BytesIO()
+    torch.save(reference.state_dict(), buffer)
+    image = torch.randn(2, 3, 32, 32)
+    for name, content in (
+        ("vit.npz", (tmp_path / "vit.npz").read_bytes()),
+        ("vit.pth", buffer.getvalue()),
+    ):
+        if name == "vit.npz":
+            twin = image_vit(num_classes=0)
+            twin.load_pretrained(tmp_path / "vit.npz")
+        else:
+            twin = reference
+        address = web.add(f"/{name}", content)
+        with DefaultScope.overwrite_default_scope("mmaction"):
+            model = MODELS.build(cfg).eval()
+        load_checkpoint(model, address, "cpu", logger="silent")
+        with torch.no_grad():
+            found, expected = model.backbone(image[:, :, None]), twin(image)
+        torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)

@@ -56,8 +56,10 @@ def pairs(dataset: object) -> list[tuple[str, int]]:
 
 
 def test_classes_are_numbered_in_the_order_of_the_file(videos: Path) -> None:
-    dataset = DATASETS.build(build(videos, "7\n\n5\n"))
+    names = [f"class {i}" for i in range(8)]
+    dataset = DATASETS.build(build(videos, "7\n\n5\n", metainfo=dict(classes=names)))
     assert pairs(dataset) == [("0", 1), ("2", 0), ("3", 1), ("5", 0)]
+    assert dataset.metainfo["classes"] == ["class 7", "class 5"]
 
 
 def test_classes_by_name(videos: Path) -> None:

@@ -111,6 +111,7 @@ STATIC = [
     ("docs/own_data.md", "Recognizer("),
     ("docs/visualization.md", "rollout(backbone.eval(), clip)"),
     ("docs/checkpoints.md", "read_model("),
+    ("docs/checkpoints.md", "Recognizer("),
 ]
 # Models of full size: run on the meta device, which computes shapes alone.
 SHAPES = [

@@ -43,8 +43,12 @@ def test_killed_training_ends_where_an_undisturbed_one_does(
     resumed = torch.load(trained[1] / "epoch_3.pth", weights_only=True)
     assert (resumed["meta"]["epoch"], resumed["meta"]["iter"]) == (3, 6)
 
-    train([str(make_config("undisturbed")), "--work-dir", str(tmp_path), "--seed", "0"])
+    names = ["red", "green", "blue"]
+    config = make_config("undisturbed", class_names=names)
+    train([str(config), "--work-dir", str(tmp_path), "--seed", "0"])
     undisturbed = weights(tmp_path / "epoch_3.pth")
+    meta = torch.load(tmp_path / "epoch_3.pth", weights_only=True)["meta"]
+    assert meta["dataset_meta"]["classes"] == names
     torch.testing.assert_close(resumed["state_dict"], undisturbed, rtol=0, atol=1e-6)
     moved = weights(trained[1] / "epoch_2.pth")
     assert max((moved[k] - undisturbed[k]).abs().max() for k in moved) > 1e-3

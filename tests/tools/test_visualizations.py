@@ -113,6 +113,11 @@ def test_confusions_of_a_saved_test(main_of, model_files, test, tmp_path: Path) 
         ("green", "2"),
         ("blue", "2"),
     ]
+    named = ["--dump", str(scores), "--cfg-options", "class_names=[r,g,b]"]
+    test([*model_files, "--work-dir", str(tmp_path), *named])
+    main_of("visualizations/confusion")([str(scores), "--out-dir", str(tmp_path / "named")])
+    with open(tmp_path / "named" / "class_accuracy.csv") as file:
+        assert [row["name"] for row in csv.DictReader(file)] == ["r", "g", "b"]
     metrics = json.loads((tmp_path / "test_1x1_score.json").read_text())["metrics"]
     assert sum(int(row["correct"]) for row in rows) == pytest.approx(7 * metrics["acc/top1"])
     names.write_text("red\n")

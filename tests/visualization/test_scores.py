@@ -93,7 +93,7 @@ def test_videos_that_could_not_be_read_are_skipped(tmp_path) -> None:
     path, labels = tmp_path / "s.npz", np.array([0, 1, 2])
     bad = np.array([False, True, False])
     np.savez(path, scores=np.eye(3), labels=labels, bad_videos=bad)
-    values, found = read_scores(path)
+    values, found, _ = read_scores(path)
     assert found.tolist() == [0, 2]
     assert values.tolist() == [[1, 0, 0], [0, 0, 1]]
     np.savez(path, scores=np.eye(3), labels=labels, bad_videos=np.ones(3, bool))

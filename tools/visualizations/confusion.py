@@ -35,10 +35,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if args.most < 2:
         parser.error(f"--most must be at least 2, got {args.most}")
-    scores, labels = read_scores(args.scores, args.task)
+    scores, labels, known = read_scores(args.scores, args.task)
     counts = confusion_matrix(labels, scores.argmax(axis=1), labels=range(scores.shape[1]))
     task = args.task or "class"
-    names = class_names({task: len(counts)}, args.classes)[task]
+    names = class_names({task: len(counts)}, args.classes, known)[task]
     videos, correct = counts.sum(axis=1), counts.diagonal()
     title = f"{args.scores.stem}: {correct.sum()} of {videos.sum()} videos correct"
     args.out_dir.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,13 @@ from pathlib import Path
 import numpy as np
 from sklearn.manifold import TSNE
 
-from mmvidformer.apis import build_split, class_names, class_tasks, split_features
+from mmvidformer.apis import (
+    build_split,
+    class_names,
+    class_tasks,
+    known_names,
+    split_features,
+)
 from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
 from mmvidformer.engine.launch import add_model_arguments, run_tool
@@ -37,7 +43,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     cfg = load_config(args.config, args.cfg_options)
     tasks = class_tasks(cfg)
-    names = class_names(tasks, args.classes, cfg.get("class_names"))
     task = look_up(list(tasks), args.task or next(iter(tasks)), "task")
     videos = build_split(cfg, args.split, args.max_videos, args.seed)
     if not 0 < args.perplexity < len(videos):
@@ -46,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"{args.perplexity:g}"
         )
     model = load_recognizer(cfg, args.checkpoint, args.device, head=False)
+    names = class_names(tasks, args.classes, known_names(cfg, model))
     features, labels = split_features(model, videos, args.batch_size, args.workers)
     embed = TSNE(perplexity=args.perplexity, init="pca", random_state=args.seed)
     points = embed.fit_transform(features)

@@ -44,6 +44,7 @@ train_dataloader = dict(
     dataset=dict(
         type="VideoDataset",
         ann_file=f"{data_root}/{ann_prefix}_train_list_videos.txt",
+        metainfo=dict(classes="labels://kinetics400"),
         data_prefix=dict(video=f"{data_root}/videos_train"),
         pipeline=train_pipeline,
     ),
@@ -52,6 +53,7 @@ val_dataloader = dict(
     dataset=dict(
         type="VideoDataset",
         ann_file=f"{data_root}/{ann_prefix}_val_list_videos.txt",
+        metainfo=dict(classes="labels://kinetics400"),
         data_prefix=dict(video=f"{data_root}/videos_val"),
         pipeline=val_pipeline,
         test_mode=True,
@@ -61,6 +63,7 @@ test_dataloader = dict(
     dataset=dict(
         type="VideoDataset",
         ann_file=f"{data_root}/{ann_prefix}_val_list_videos.txt",
+        metainfo=dict(classes="labels://kinetics400"),
         data_prefix=dict(video=f"{data_root}/videos_val"),
         pipeline=test_pipeline,
         test_mode=True,

@@ -44,6 +44,7 @@ train_dataloader = dict(
     dataset=dict(
         type="VideoDataset",
         ann_file=data_root + "/train.txt",
+        metainfo=dict(classes=data_root + "/classes.txt"),
         data_prefix=dict(video=data_root),
         pipeline=train_pipeline,
     ),
@@ -53,6 +54,7 @@ val_dataloader = dict(
     dataset=dict(
         type="VideoDataset",
         ann_file=data_root + "/val.txt",
+        metainfo=dict(classes=data_root + "/classes.txt"),
         data_prefix=dict(video=data_root),
         pipeline=val_pipeline,
         test_mode=True,
@@ -63,6 +65,7 @@ test_dataloader = dict(
     dataset=dict(
         type="VideoDataset",
         ann_file=data_root + "/test.txt",
+        metainfo=dict(classes=data_root + "/classes.txt"),
         data_prefix=dict(video=data_root),
         pipeline=test_pipeline,
         test_mode=True,

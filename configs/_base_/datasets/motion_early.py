@@ -18,6 +18,7 @@ def clips(split):
     return dict(
         type="VideoDataset",
         ann_file=f"{data_root}/{split}.txt",
+        metainfo=dict(classes=f"{data_root}/classes.txt"),
         data_prefix=dict(video=data_root),
         pipeline=pipeline,
         test_mode=split != "train",

@@ -39,6 +39,7 @@ test_pipeline = [
 train_dataloader = dict(
     dataset=dict(
         ann_file=f"{data_root}/sthv2_train_list_videos.txt",
+        metainfo=dict(classes="labels://sthv2"),
         data_prefix=dict(video=f"{data_root}/videos"),
         pipeline=train_pipeline,
     )
@@ -46,6 +47,7 @@ train_dataloader = dict(
 val_dataloader = dict(
     dataset=dict(
         ann_file=f"{data_root}/sthv2_val_list_videos.txt",
+        metainfo=dict(classes="labels://sthv2"),
         data_prefix=dict(video=f"{data_root}/videos"),
         pipeline=val_pipeline,
     )
@@ -53,6 +55,7 @@ val_dataloader = dict(
 test_dataloader = dict(
     dataset=dict(
         ann_file=f"{data_root}/sthv2_val_list_videos.txt",
+        metainfo=dict(classes="labels://sthv2"),
         data_prefix=dict(video=f"{data_root}/videos"),
         pipeline=test_pipeline,
     )

@@ -31,6 +31,7 @@ train_dataloader = dict(
     dataset=dict(
         type="mmvidformer.ClassSubsetDataset",
         ann_file=f"{data_root}/sthv2_train_list_videos.txt",
+        metainfo=dict(classes="labels://sthv2"),
         data_prefix=dict(video=f"{data_root}/videos"),
         class_file=f"{data_root}/early_classes.txt",
         expected_classes=41,
@@ -42,6 +43,7 @@ val_dataloader = dict(
     dataset=dict(
         type="mmvidformer.ClassSubsetDataset",
         ann_file=f"{data_root}/sthv2_val_list_videos.txt",
+        metainfo=dict(classes="labels://sthv2"),
         data_prefix=dict(video=f"{data_root}/videos"),
         class_file=f"{data_root}/early_classes.txt",
         expected_classes=41,

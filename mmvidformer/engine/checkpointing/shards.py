@@ -26,6 +26,11 @@ def mark_complete(folder: str | Path, ranks: int) -> None:
     AtomicBackend().put(json.dumps(dict(processes=ranks)).encode(), Path(folder) / NOTE)
 
 
+def is_sharded(path: str | Path) -> bool:
+    """Whether a path is a folder of shards, finished or not, and no HuggingFace folder."""
+    return Path(path).is_dir() and not Path(path, "config.json").is_file()
+
+
 def shard_files(folder: str | Path) -> list[Path]:
     """List the files of a sharded checkpoint.
 

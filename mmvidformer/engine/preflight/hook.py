@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from mmengine.hooks import Hook
 from mmengine.runner import BaseLoop, Runner
 
-from mmvidformer.engine.loading import build_meta_model, compare_weights
+from mmvidformer.engine.loading import build_meta_model, compare_weights, warn_of_pixels
 from mmvidformer.engine.preflight import check_run
 from mmvidformer.registry import HOOKS
 
@@ -51,6 +51,7 @@ class PreflightHook(Hook):
         source = runner._load_from or "the checkpoint"
         fit = compare_weights(build_meta_model(runner.cfg), checkpoint)
         fit.check(source, purpose)
+        warn_of_pixels(runner.cfg, checkpoint, source)
         if fit.misfits():
             runner.logger.warning(f"{source}: {fit}; what does not fit starts anew")
         weights = checkpoint.get("state_dict", checkpoint)

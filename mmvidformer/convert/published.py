@@ -1,0 +1,69 @@
+"""The table of published checkpoints, ``published.yml``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from mmvidformer.lookup import look_up
+
+TABLE = Path(__file__).with_suffix(".yml")
+PREFIX = "published://"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published checkpoint. What is unknown is empty.
+
+    Attributes:
+        name: Its name in ``published://NAME``.
+        address: ``https://...``, ``hf://ORG/NAME``, or for an image model ``timm:NAME``.
+        format: Key of ``FORMATS``.
+        config: Name of the shipped config that the weights belong to.
+        classes: Name of the list of class names (``mmvidformer.labels``).
+        license: SPDX identifier.
+        accuracy: Published accuracy and its views.
+        pixels: Mean and standard deviation of pixels from 0 to 255.
+        check: ``input`` and first ``logits`` of a published check.
+        sha256: Hash of the file, or its first characters.
+    """
+
+    name: str
+    address: str
+    format: str
+    config: str = ""
+    classes: str = ""
+    license: str = ""
+    accuracy: str = ""
+    pixels: tuple[float, ...] = ()
+    check: Mapping = field(default_factory=dict)
+    sha256: str = ""
+
+
+@cache
+def rows() -> tuple[Published, ...]:
+    """All rows of the table."""
+    return tuple(Published(**row) for row in yaml.safe_load(TABLE.read_text(encoding="utf-8")))
+
+
+def find(name: str) -> Published:
+    """Return the row of a name.
+
+    Raises:
+        KeyError: If there is none. The message suggests similar names.
+    """
+    return look_up({row.name: row for row in rows()}, name, "published checkpoint")
+
+
+def row_of(source: str | Path) -> Published | None:
+    """Return the row of ``published://NAME`` or of an address; None for all other sources.
+
+    Raises:
+        KeyError: If there is no published checkpoint of that name.
+    """
+    text = str(source)
+    if text.startswith(PREFIX):
+        return find(text.removeprefix(PREFIX))
+    return next((row for row in rows() if row.address == text), None)

@@ -1,0 +1,44 @@
+"""The table of published checkpoints."""
+
+import re
+
+import pytest
+
+from mmvidformer import get_config, list_configs
+from mmvidformer.convert import FORMATS, published
+from mmvidformer.convert.fetch import SCHEMES
+from mmvidformer.labels import read_labels
+
+
+def test_names_and_addresses_are_unique() -> None:
+    rows = published.rows()
+    assert len(rows) == 34
+    for key in ("name", "address"):
+        assert len({getattr(row, key) for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("row", published.rows(), ids=lambda row: row.name)
+def test_rows_fit_what_is_shipped(row: published.Published) -> None:
+    assert row.format in FORMATS
+    assert row.address.startswith((*SCHEMES, "timm:"))
+    assert re.fullmatch(r"[0-9a-f]*", row.sha256)
+    assert bool(row.check) <= {"input", "logits"}.issubset(row.check)
+    assert row.name not in list_configs() or row.name == row.config
+    if row.config:
+        cfg = get_config(row.config)
+        if row.classes:
+            assert len(read_labels(row.classes)) == cfg.model.cls_head.num_classes
+        if row.pixels and row.format == "scenic":
+            mean, std = row.pixels
+            given = cfg.model.data_preprocessor
+            assert (given.mean, given.std) == ([mean] * 3, [std] * 3)
+
+
+def test_rows_are_found_by_name_and_address() -> None:
+    row = published.find("timesformer_b_k400")
+    assert row.license == "CC-BY-NC-4.0" and row.address.endswith("K400.pyth?dl=1")
+    assert published.row_of("published://timesformer_b_k400") is row
+    assert published.row_of(row.address) is row
+    assert published.row_of("https://example.org/a.pth") is None
+    with pytest.raises(KeyError, match="did you mean timesformer_b_k400"):
+        published.find("timesformer_b_k40")

@@ -1,0 +1,91 @@
+"""The config that a checkpoint belongs to."""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+
+from mmvidformer import get_config
+from mmvidformer.apis import known_names
+from mmvidformer.config import clip_shape, config_scope
+from mmvidformer.convert.timesformer import to_timesformer
+from mmvidformer.engine.loading import build_meta_model, compare_weights, read_checkpoint
+from mmvidformer.finetune import fit_config, fitting
+from mmvidformer.registry import MODELS
+
+
+def save(path: Path, name: str, meta: dict | None = None, **changes: object) -> Config:
+    """Write a file with the official names of a TimeSformer config."""
+    cfg = get_config(name)
+    cfg.merge_from_dict(copy.deepcopy(changes))  # it consumes _delete_
+    state = build_meta_model(cfg).state_dict()
+    state = {k: torch.empty_like(v, device="cpu") for k, v in state.items() if "." in k}
+    official = to_timesformer(state, cfg.model.backbone.attention)
+    torch.save({"model_state": official, **(meta or {})}, path)
+    return cfg
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "timesformer_motion",
+        pytest.param("timesformer_joint_sthv2", marks=pytest.mark.slow),
+        pytest.param("timesformer_space_only_k400", marks=pytest.mark.slow),
+    ],
+)
+def test_shipped_config(name: str, tmp_path: Path) -> None:
+    save(tmp_path / "a.pyth", name)
+    found = fit_config(tmp_path / "a.pyth")
+    assert found.name == name and not found.changes
+    assert found.cfg.model == get_config(name).model
+    data = "{'DATA': {'MEAN': [0.4, 0.4, 0.4], 'STD': [0.2, 0.2, 0.2], 'SAMPLING_RATE': 8}}"
+    save(tmp_path / "b.pyth", name, {"cfg": data})
+    found = fit_config(tmp_path / "b.pyth")
+    assert found.cfg.model.data_preprocessor.mean == [102] * 3
+    assert found.name == name and found.changes == (
+        " --cfg-options model.data_preprocessor.mean=[102.0,102.0,102.0] "
+        "model.data_preprocessor.std=[51.0,51.0,51.0]"
+    )
+
+
+def test_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped = ["timesformer_b_k400", "timesformer_joint_k400", "timesformer_motion"]
+    monkeypatch.setattr(fitting, "list_configs", lambda: shipped)
+    changes = {
+        "model.backbone.arch": dict(_delete_=True, embed_dims=32, depth=2, num_heads=2),
+        "model.backbone.clip_len": 4,
+        "model.backbone.img_size": 112,
+        "model.cls_head.num_classes": 3,
+        "model.cls_head.in_channels": 32,
+    }
+    meta = {"cfg": json.dumps({"DATA": {"MEAN": [0.4] * 3, "STD": [0.2] * 3, "SAMPLING_RATE": 8}})}
+    save(tmp_path / "a.pyth", "timesformer_b_k400", meta, **changes)
+    with pytest.raises(ValueError, match="does not contain the number of heads; give num_heads"):
+        fit_config(tmp_path / "a.pyth")
+    found = fit_config(tmp_path / "a.pyth", num_heads=2)
+    assert found.name == "timesformer_b_k400" and "with another model" in found.changes
+    cfg = found.cfg
+    assert clip_shape(cfg) == (3, 4, 112, 112)
+    for pipeline in (cfg.test_pipeline, cfg.test_dataloader.dataset.pipeline):
+        by_type = {step.type: step for step in pipeline}
+        assert by_type["SampleFrames"].clip_len == 4
+        assert by_type["SampleFrames"].frame_interval == 8
+        assert by_type["Resize"].scale == (-1, 112) and by_type["ThreeCrop"].crop_size == 112
+    assert cfg.model.data_preprocessor.std == [51.0] * 3
+    assert cfg.train_pipeline[3].scale_range == (128, 160)
+    content = read_checkpoint(str(tmp_path / "a.pyth"))
+    assert not compare_weights(build_meta_model(cfg), content).misfits()
+    assert known_names(cfg) is None  # not the 400 of the config that it was made from
+    cfg.dump(tmp_path / "made.py")
+    with config_scope(cfg):
+        MODELS.build(Config.fromfile(tmp_path / "made.py").model)
+
+
+def test_models_without_a_config(tmp_path: Path) -> None:
+    state = {"backbone.encoders.0.blocks.0.sublayers.joint.norm.bias": torch.zeros(1)}
+    torch.save(state, tmp_path / "a.pth")
+    with pytest.raises(ValueError, match="not those of a ViViT"):
+        fit_config(tmp_path / "a.pth")
