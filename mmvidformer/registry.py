@@ -65,7 +65,6 @@ OPTIM_WRAPPER_CONSTRUCTORS = _child(
 )
 # MMEngine builds runners before a scope is set, and from its root finds direct children only.
 RUNNERS = _child("runner", root.RUNNERS, "mmvidformer.engine.fsdp")
-STRATEGIES = _child("strategy", root.STRATEGIES, "mmvidformer.engine.fsdp")
 HOOKS = _child(
     "hook",
     _mmaction.HOOKS,

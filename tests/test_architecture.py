@@ -27,6 +27,7 @@ ALLOWED = {
     "finetune": {"config", "registry", "engine", "datasets", "convert"},
     "apis": {"config", "registry", "engine", "models"},
     "visualization": {"apis", "layers", "lookup"},
+    "__main__": {"compat", "lookup", "engine"},
 }
 PURE = {"layers": {"torch", "einops"}, "convert": {"torch", "numpy"}}
 MM = {"mmaction", "mmengine", "mmcv"}

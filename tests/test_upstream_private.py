@@ -12,11 +12,6 @@ ROOT = Path(__file__).parents[1]
 
 # module, name: the rooms that import it, and what it needs it for
 IMPORTED = {
-    ("mmengine._strategy", "FSDPStrategy"): ("engine", "--strategy fsdp"),
-    ("torch.distributed._shard.sharded_tensor", "ShardedTensor"): (
-        "engine",
-        "sharded checkpoints of --strategy fsdp",
-    ),
     ("numpy._core", "multiarray"): ("compat", "loading checkpoints of MMEngine"),
     ("torch._subclasses.fake_tensor", "FakeTensorMode"): ("analysis", "the memory estimate"),
     ("torch.utils._python_dispatch", "TorchDispatchMode"): ("analysis", "the memory estimate"),
@@ -41,9 +36,9 @@ ATTRIBUTES = {
         "engine/checkpointing/hook.py",
         "resuming in the middle of an epoch",
     ),
-    ("mmengine.runner.FlexibleRunner", "_resume"): (
-        "engine/checkpointing/hook.py",
-        "resuming sharded training in the middle of an epoch",
+    ("mmengine.runner.Runner", "_init_model_weights"): (
+        "engine/fsdp.py",
+        "initializing weights before they are sharded",
     ),
     ("mmengine.runner.EpochBasedTrainLoop", "_epoch"): (
         "engine/checkpointing/loop.py",

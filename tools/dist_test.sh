@@ -8,11 +8,6 @@ if [ $# -lt 3 ]; then
     echo "usage: $0 CONFIG CHECKPOINT PROCESSES [arguments of test.py]" >&2
     exit 2
 fi
-CONFIG=$1
-CHECKPOINT=$2
-GPUS=$3
-
 HERE=$(cd "$(dirname "$0")" && pwd)
-. "$HERE/dist_env.sh"
-"$PYTHON" -m torch.distributed.run "${RENDEZVOUS[@]}" \
-    "$HERE/test.py" "$CONFIG" "$CHECKPOINT" --launcher pytorch "${@:4}"
+export PYTHONPATH="$HERE/..${PYTHONPATH:+:$PYTHONPATH}"
+exec "${PYTHON:-python}" "$HERE/test.py" "$1" "$2" --procs "$3" "${@:4}"

@@ -8,10 +8,6 @@ if [ $# -lt 2 ]; then
     echo "usage: $0 CONFIG PROCESSES [arguments of train.py]" >&2
     exit 2
 fi
-CONFIG=$1
-GPUS=$2
-
 HERE=$(cd "$(dirname "$0")" && pwd)
-. "$HERE/dist_env.sh"
-"$PYTHON" -m torch.distributed.run "${RENDEZVOUS[@]}" \
-    "$HERE/train.py" "$CONFIG" --launcher pytorch "${@:3}"
+export PYTHONPATH="$HERE/..${PYTHONPATH:+:$PYTHONPATH}"
+exec "${PYTHON:-python}" "$HERE/train.py" "$1" --procs "$2" "${@:3}"

@@ -1,8 +1,7 @@
 """Merge a sharded checkpoint into one file: merge_shards.py FOLDER TARGET.pth.
 
-The folder is written by --strategy fsdp with strategy.sharded_checkpoints=True. The merged
-checkpoint can be tested, loaded into other training, and resumed with --strategy fsdp on any number
-of processes.
+The folder is written by --strategy fsdp with fsdp.sharded_checkpoints=True. The merged
+checkpoint can be tested, loaded into other training, and resumed with and without sharding.
 """
 
 import sys

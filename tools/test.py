@@ -22,6 +22,7 @@ from mmvidformer.engine.launch import (
     run_tool,
 )
 from mmvidformer.engine.optim.precision import add_amp_argument, use_amp_in_test
+from mmvidformer.engine.process_group import start_processes
 from mmvidformer.engine.views import get_views, limit_views, may_limit_views, parse_views, set_views
 
 MAX_VIEWS = 8
@@ -127,6 +128,8 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
 def main(argv: Sequence[str] | None = None) -> None:
     """Test with the arguments of the command line."""
     args = parse_args(argv)
+    if args.procs is not None and args.launcher == "none":
+        return start_processes(__file__, sys.argv[1:] if argv is None else argv, args.procs)
     cfg = load_config(args.config, args.cfg_options)
     merge_shared_arguments(cfg, args)
     merge_arguments(cfg, args)

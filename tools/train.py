@@ -15,6 +15,7 @@ from mmvidformer.engine.launch import (
     run_tool,
 )
 from mmvidformer.engine.optim.precision import add_amp_argument, use_amp
+from mmvidformer.engine.process_group import start_processes
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -77,7 +78,7 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
         backends = cfg.visualizer.get("vis_backends") or []
         cfg.visualizer.vis_backends = [*backends, dict(type="TensorboardVisBackend")]
     if args.strategy == "fsdp":
-        from mmvidformer.engine.fsdp import use_fsdp  # loads private modules of PyTorch
+        from mmvidformer.engine.fsdp import use_fsdp
 
         use_fsdp(cfg)
     if args.auto_scale_lr:
@@ -94,6 +95,8 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Train with the arguments of the command line."""
     args = parse_args(argv)
+    if args.procs is not None and args.launcher == "none":
+        return start_processes(__file__, sys.argv[1:] if argv is None else argv, args.procs)
     cfg = load_config(args.config, args.cfg_options)
     merge_shared_arguments(cfg, args)
     merge_arguments(cfg, args)

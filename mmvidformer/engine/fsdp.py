@@ -1,191 +1,182 @@
-"""Fully sharded training, with a shard per transformer block.
+"""Fully sharded training on PyTorch's ``fully_shard``, with a shard per transformer block.
 
-Private names of MMEngine and PyTorch that sharding needs are imported here only, and this module is
-imported only if a config asks for its runner or strategy.
+Sharded parameters are ``DTensor``s that keep their names, so optimizers, clipping,
+``paramwise_cfg`` and hooks work as in one process. This module is imported only if a config asks
+for its runner.
 """
 
-import copy
-import os
 from collections.abc import Sequence
-from functools import partial
+from inspect import unwrap
 from pathlib import Path
+from typing import Any
 
 import torch
-from mmengine._strategy import FSDPStrategy
 from mmengine.config import Config
 from mmengine.device import get_device
-from mmengine.dist import barrier, get_world_size, is_main_process
-from mmengine.optim import BaseOptimWrapper
-from mmengine.runner import FlexibleRunner
+from mmengine.dist import barrier, get_rank, get_world_size, is_main_process
+from mmengine.optim import OptimWrapper
+from mmengine.runner import Runner
 from mmengine.utils import apply_to
-from torch import nn
-from torch.distributed._shard.sharded_tensor import ShardedTensor
-from torch.distributed.fsdp import (
-    FullyShardedDataParallel,
-    ShardedOptimStateDictConfig,
-    ShardedStateDictConfig,
-    StateDictType,
-)
-from torch.distributed.fsdp.wrap import lambda_auto_wrap_policy
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.optim import Optimizer
 
-from mmvidformer.engine.checkpointing.shards import NOTE, PARTS, SIZE, mark_complete, merge_shards
-from mmvidformer.registry import RUNNERS, STRATEGIES
+from mmvidformer.engine.checkpointing.shards import NOTE, ROWS, SCHEME, mark_complete
+from mmvidformer.registry import RUNNERS
 
 
-@STRATEGIES.register_module()
-class BlockFSDPStrategy(FSDPStrategy):
-    """MMEngine's FSDP strategy, set up for transformers.
+def shard_model(
+    model: nn.Module,
+    blocks: Sequence[str] = ("TransformerBlock",),
+    param_dtype: str | None = None,
+    reshard_after_forward: bool = True,
+    sharded_checkpoints: bool = False,
+) -> nn.Module:
+    """Shard the parameters of a model over all processes, in place.
 
-    It also fixes three faults of MMEngine 0.10.7: training without a GPU fails, resuming fails (the
-    arguments of PyTorch's ``optim_state_dict_to_load`` are in the wrong order), and gradients are
-    clipped by the norm of a rank's own shard instead of the whole model's.
+    ``state_dict``, which all processes must call, gives complete weights on the CPU of the main
+    process, and their shapes (on the meta device) elsewhere. Complete weights load as into a plain
+    model.
 
     Args:
-        blocks: Names of the classes to shard; subclasses are included.
-        model_wrapper: Arguments of ``MMFullyShardedDataParallel`` that override the defaults set
-            here, such as ``mixed_precision=dict(param_dtype='bfloat16')``.
-        sharded_checkpoints: Whether a checkpoint is a folder with a file per rank
-            (``engine.checkpointing.shards``) instead of a single file that loads into a plain
-            model. Both kinds load and resume with either setting and on any number of ranks.
-        **kwargs: Arguments of MMEngine's ``FSDPStrategy``.
+        model: Model on the device of this process, with the same weights in all processes.
+        blocks: Names of the classes of which each module is gathered at once; subclasses are
+            included. The rest of the model is gathered as a whole.
+        param_dtype: Type in which to compute and to gather weights, such as ``'bfloat16'``. Weights
+            and gradients stay as they are. By default the type of the weights.
+        reshard_after_forward: Whether to free gathered weights between the forward and the backward
+            pass of a block, which costs communication.
+        sharded_checkpoints: Whether ``state_dict`` gives each process its own rows of the weights
+            instead, in the form of ``engine.checkpointing.shards``.
+
+    Returns:
+        The model.
     """
+    mesh = init_device_mesh(torch.device(get_device()).type, (get_world_size(),))
+    dtype = param_dtype and getattr(torch, param_dtype)
+    inner = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32)
+    outer = MixedPrecisionPolicy(dtype, torch.float32, output_dtype=torch.float32)
+    for module in list(model.modules()):
+        if any(base.__name__ in blocks for base in type(module).__mro__):
+            settings = dict(mesh=mesh, reshard_after_forward=reshard_after_forward)
+            fully_shard(module, mp_policy=inner, **settings)
+    fully_shard(model, mesh=mesh, mp_policy=outer)
+    for module in model.modules():
+        module.register_load_state_dict_pre_hook(_shard_weights)
+    convert = _rows if sharded_checkpoints else _complete
+    model.register_state_dict_post_hook(lambda _, state, *__: state.update(convert(state)))
+    return model
 
-    def __init__(
-        self,
-        *,
-        blocks: Sequence[str] = ("TransformerBlock",),
-        model_wrapper: dict | None = None,
-        sharded_checkpoints: bool = False,
-        **kwargs,
-    ) -> None:
-        super().__init__(state_dict_cfg="full", **kwargs)
-        self.sharded_checkpoints = sharded_checkpoints
-        on_cpu = get_device() == "cpu"
-        self.model_wrapper = dict(
-            type="MMFullyShardedDataParallel",
-            device_id=torch.device("cpu") if on_cpu else int(os.environ["LOCAL_RANK"]),
-            auto_wrap_policy=partial(
-                lambda_auto_wrap_policy,
-                lambda_fn=lambda m: any(base.__name__ in blocks for base in type(m).__mro__),
-            ),
-            **(model_wrapper or {}),
-        )
 
-    def build_optim_wrapper(
-        self, optim_wrapper: BaseOptimWrapper | dict, model: nn.Module | None = None
-    ) -> BaseOptimWrapper:
-        """Build the optimizer wrapper, which clips by the norm over all shards."""
-        built = super().build_optim_wrapper(optim_wrapper, model)
-        if getattr(built, "clip_func", None) is nn.utils.clip_grad_norm_:
-            built.clip_func = lambda params, **kwargs: model.clip_grad_norm_(**kwargs)
-        return built
+def shard_optimizer(optimizer: Optimizer, sharded_checkpoints: bool = False) -> None:
+    """Let an optimizer save and load its state as a model of ``shard_model`` does."""
+    convert = _rows if sharded_checkpoints else _complete
+    optimizer.register_load_state_dict_pre_hook(_shard_state)
+    optimizer.register_state_dict_post_hook(lambda _, state: convert(state))
 
-    def save_checkpoint(self, filename: str, **kwargs) -> None:
-        """Save a checkpoint as one file, or as a folder with a file per rank."""
-        if not self.sharded_checkpoints:
-            super().save_checkpoint(filename, **kwargs)
-            return
-        if is_main_process():
-            (Path(filename) / NOTE).unlink(missing_ok=True)
-        barrier()
-        full, self.state_dict_type = self.state_dict_type, StateDictType.SHARDED_STATE_DICT
-        with FullyShardedDataParallel.state_dict_type(
-            self.model,
-            self.state_dict_type,
-            ShardedStateDictConfig(offload_to_cpu=True),
-            ShardedOptimStateDictConfig(offload_to_cpu=True),
-        ):
-            super().save_checkpoint(filename, **kwargs)
-        self.state_dict_type = full
-        barrier()
-        if is_main_process():
-            mark_complete(filename, get_world_size())
 
-    def model_state_dict(self) -> dict:
-        """Return the state of the model, in full or the shards of this rank."""
-        return _to_plain(super().model_state_dict())
+def _shard_weights(module: nn.Module, state: dict, prefix: str, *_: object) -> None:
+    for name, param in module.named_parameters(recurse=False):
+        if prefix + name in state:
+            state[prefix + name] = _like(param, state[prefix + name])
 
-    def optim_state_dict(self) -> dict:
-        """Return the state of the optimizer, in full or the shards of this rank.
 
-        PyTorch gathers the states of a parameter one after the other into the same buffer, and
-        without a GPU does not copy it: all would equal the last one (AdamW's first moment the
-        second). On a CPU they are therefore gathered one name at a time.
-        """
-        if get_device() != "cpu":
-            return _to_plain(super().optim_state_dict())
-        local = self.optim_wrapper.state_dict()
-        names = {name for state in local["state"].values() for name in state}
-        gathered: dict = {}
-        for name in sorted(names) or [None]:
-            part = {key: {name: s[name]} for key, s in local["state"].items() if name in s}
-            full = FullyShardedDataParallel.optim_state_dict(
-                self.model, self.optim_wrapper, optim_state_dict={**local, "state": part}
-            )
-            for key, state in copy.deepcopy(_to_plain(full)).get("state", {}).items():
-                gathered.setdefault(key, {}).update(state)
-        return {**full, "state": gathered} if full else full
+def _shard_state(optimizer: Optimizer, saved: dict) -> dict:
+    params = [param for group in optimizer.param_groups for param in group["params"]]
+    state = {
+        i: {name: _like(params[i], value) for name, value in one.items()}
+        for i, one in saved["state"].items()
+    }
+    return {**saved, "state": state}
 
-    def load_checkpoint(self, filename: str, **kwargs) -> dict:
-        """Load a checkpoint of either kind."""
-        if not Path(filename).is_dir():
-            return super().load_checkpoint(filename, **kwargs)
-        self.logger.info(f"Load checkpoint from the shards in {filename}")
-        checkpoint = merge_shards(filename)
-        if kwargs.get("callback") is not None:
-            kwargs["callback"](checkpoint)
-        self.load_model_state_dict(checkpoint.pop("state_dict"), strict=kwargs.get("strict", False))
-        return checkpoint
 
-    def load_optim_state_dict(self, state_dict: dict) -> None:
-        """Load the full state of the optimizer into the shards."""
-        shard = FullyShardedDataParallel.optim_state_dict_to_load(
-            model=self.model, optim=self.optim_wrapper.optimizer, optim_state_dict=state_dict
-        )
-        self.optim_wrapper.load_state_dict(shard)
+def _is_sharded(leaf: object) -> bool:
+    return isinstance(leaf, DTensor)
+
+
+def _like(param: Tensor, value: Any) -> Any:
+    """Shard a complete tensor if a parameter of its size is sharded."""
+    if not _is_sharded(param) or getattr(value, "shape", None) != param.shape:
+        return value
+    return distribute_tensor(value.to(param.device), param.device_mesh, param.placements)
+
+
+def _complete(tree: dict) -> dict:
+    """Gather sharded tensors on the main process."""
+
+    def gather(tensor: DTensor) -> Tensor:
+        return tensor.full_tensor().to("cpu" if is_main_process() else "meta")
+
+    return apply_to(tree, _is_sharded, gather)
+
+
+def _rows(tree: dict) -> dict:
+    """Replace sharded tensors by the rows of this rank, as ``merge_shards`` reads them."""
+    return apply_to(tree, _is_sharded, lambda tensor: {ROWS: tensor.to_local().cpu()})
 
 
 @RUNNERS.register_module()
-class ShardedRunner(FlexibleRunner):
-    """MMEngine's runner with a strategy, which saves the right epoch in checkpoints.
+class ShardedRunner(Runner):
+    """MMEngine's runner with a sharded model.
 
-    MMEngine 0.10.7 counts one too many in the checkpoint that it saves again after a validation,
-    and a resumed run then skips an epoch.
+    Checkpoints hold complete weights and states, as those of any other runner, and load and resume
+    on any number of processes, sharded or not. ``cfg.fsdp`` holds the arguments of ``shard_model``.
+    With its ``sharded_checkpoints`` a checkpoint is a folder with a file per rank
+    (``engine.checkpointing.shards``), which resumes likewise.
     """
 
-    _progress: dict[str, int] = {}
+    def wrap_model(self, model_wrapper_cfg: dict | None, model: nn.Module) -> nn.Module:
+        """Initialize the model and shard it; ``model_wrapper_cfg`` is not used."""
+        self.model = model.to(get_device())
+        super()._init_model_weights()
+        return shard_model(self.model, **(self.cfg.get("fsdp") or {}))
 
-    def save_checkpoint(
-        self, out_dir: str, filename: str, *args, meta: dict | None = None, **kwargs
-    ) -> None:
-        """Save a checkpoint with the epoch and the iteration of ``meta``, if given."""
-        self._progress = {k: v for k, v in (meta or {}).items() if k in ("epoch", "iter")}
-        super().save_checkpoint(out_dir, filename, *args, meta=meta, **kwargs)
+    def _init_model_weights(self) -> None:
+        """Do nothing: weights are initialized before they are sharded."""
 
-    def call_hook(self, fn_name: str, **kwargs) -> None:
-        """Call ``fn_name`` of all hooks."""
-        if fn_name == "before_save_checkpoint":
-            kwargs["checkpoint"]["meta"].update(self._progress)
-        super().call_hook(fn_name, **kwargs)
+    def build_optim_wrapper(self, optim_wrapper: dict | OptimWrapper) -> OptimWrapper:
+        """Build the optimizer wrapper."""
+        built = super().build_optim_wrapper(optim_wrapper)
+        shard_optimizer(built.optimizer, self._in_shards)
+        return built
 
+    @property
+    def _in_shards(self) -> bool:
+        return (self.cfg.get("fsdp") or {}).get("sharded_checkpoints", False)
 
-def _to_plain(tree: dict) -> dict:
-    """Replace sharded tensors by this rank's parts of them."""
+    def save_checkpoint(self, out_dir: str, filename: str, *args, **kwargs) -> None:
+        """Save a checkpoint as one file, or as a folder with a file per rank."""
+        if not self._in_shards:
+            if not is_main_process():  # they take part in gathering
+                self.model.state_dict()
+                if kwargs.get("save_optimizer", True):
+                    self.optim_wrapper.state_dict()
+            super().save_checkpoint(out_dir, filename, *args, **kwargs)
+            return
+        folder = Path(out_dir) / filename
+        if is_main_process():
+            (folder / NOTE).unlink(missing_ok=True)
+        barrier()
+        save = unwrap(Runner.save_checkpoint)  # in all processes
+        save(self, folder, f"rank{get_rank()}.pth", *args, **kwargs)
+        barrier()
+        if is_main_process():
+            mark_complete(folder, get_world_size())
 
-    def local(tensor: ShardedTensor) -> dict:
-        parts = [(list(s.metadata.shard_offsets), s.tensor.cpu()) for s in tensor.local_shards()]
-        return {SIZE: list(tensor.size()), PARTS: parts}
-
-    return apply_to(tree, lambda leaf: isinstance(leaf, ShardedTensor), local)
+    def load_checkpoint(self, filename: str, *args, **kwargs) -> dict:
+        """Load a checkpoint of either kind."""
+        scheme = SCHEME if Path(filename).is_dir() else ""
+        return super().load_checkpoint(f"{scheme}{filename}", *args, **kwargs)
 
 
 def use_fsdp(cfg: Config) -> None:
-    """Switch ``cfg`` to fully sharded training. Its ``strategy`` may hold further arguments.
+    """Switch ``cfg`` to fully sharded training. Its ``fsdp`` may hold arguments of ``shard_model``.
 
     Raises:
         ValueError: If the processes have no launcher.
     """
     if cfg.launcher == "none":
-        raise ValueError("--strategy fsdp needs a launcher: start it with tools/dist_train.sh")
+        raise ValueError("--strategy fsdp needs a launcher: start it with --procs")
     cfg.runner_type = "mmvidformer.ShardedRunner"
-    cfg.strategy = {**(cfg.get("strategy") or {}), "type": "mmvidformer.BlockFSDPStrategy"}

@@ -150,12 +150,25 @@ def add_shared_arguments(parser: ArgumentParser) -> None:
         help="library that decodes videos in all pipelines; default: the config's transforms",
     )
     parser.add_argument(
+        "--procs",
+        type=_positive,
+        metavar="N",
+        help="start N processes, one per GPU, or on the CPU without one; for several nodes run the "
+        "command on each, with NNODES, NODE_RANK, MASTER_ADDR and PORT set",
+    )
+    parser.add_argument(
         "--launcher",
         choices=["none", *LAUNCHERS],
         default="none",
-        help="what started the processes",
+        help="what started the processes, if --procs did not",
     )
     parser.add_argument("--local_rank", "--local-rank", type=int, default=0)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    return int(text)
 
 
 def merge_shared_arguments(cfg: Config, args: Namespace) -> None:

@@ -1,7 +1,9 @@
-"""The group of processes that a launcher started."""
+"""Starting several processes, and joining those that a launcher started into a group."""
 
 import os
+import socket
 import subprocess
+from collections.abc import Sequence
 from datetime import timedelta
 
 from mmengine.config import Config
@@ -16,6 +18,36 @@ LAUNCHERS = {
     "slurm": ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
     "mpi": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
 }
+
+
+def start_processes(script: str, arguments: Sequence[str], count: int) -> None:
+    """Run a script in several processes on this node, one per GPU, or on the CPU without one.
+
+    The environment variables ``NNODES``, ``NODE_RANK``, ``MASTER_ADDR`` and ``PORT`` describe
+    several nodes, on each of which the processes are started alike.
+
+    Args:
+        script: Path of the script. It gets the arguments, and ``--launcher pytorch``.
+        arguments: Its arguments.
+        count: Number of processes on this node.
+    """
+    from torch.distributed.run import main as run
+
+    env = os.environ
+    # PyTorch would set one thread per process, even on CPUs. Half of the cores of a process, but at
+    # most 8, are left to its dataloader workers.
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = max((len(affinity(0)) if affinity else os.cpu_count() or 1) // count, 1)
+    threads = env.setdefault("OMP_NUM_THREADS", str(cores - 8 if cores > 16 else (cores + 1) // 2))
+    env.setdefault("MKL_NUM_THREADS", threads)
+    nodes, port = env.get("NNODES", "1"), env.get("PORT", "29500")
+    if "PORT" not in env and nodes == "1":  # concurrent runs on a node need different ports
+        with socket.socket() as free:
+            free.bind(("", 0))
+            port = str(free.getsockname()[1])
+    place = ["--nnodes", nodes, "--node_rank", env.get("NODE_RANK", "0")]
+    place += ["--master_addr", env.get("MASTER_ADDR", "127.0.0.1"), "--master_port", port]
+    run([*place, "--nproc_per_node", str(count), script, *arguments, "--launcher", "pytorch"])
 
 
 def join_processes(cfg: Config) -> None:
@@ -34,7 +66,7 @@ def join_processes(cfg: Config) -> None:
         if source not in os.environ:
             raise KeyError(
                 f"launcher {cfg.launcher!r} should have set {source}; start the processes with "
-                "tools/dist_*.sh (pytorch), tools/slurm_*.sh (slurm) or mpirun (mpi)"
+                "--procs (pytorch), tools/slurm_*.sh (slurm) or mpirun (mpi)"
             )
         os.environ[name] = os.environ[source]
     os.environ.setdefault("MASTER_PORT", "29500")

@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import mmvidformer
+from mmvidformer.__main__ import SCRIPTS
 
 COMMANDS = ("python ", "bash ", "tools/", "mim ", "pip ", "awk ")
 VARIABLE = re.compile(r"[A-Z_]+=\S*$")
@@ -220,7 +221,13 @@ def options_of(script: str, words: list[str]) -> set[str]:
 def check_command(block: Block, words: list[str]) -> None:
     if words[0] in ("python", "bash") and len(words) > 1 and not words[1].startswith("-"):
         words = words[1:]
-    script = words[0]
+    script, commands = words[0], SCRIPTS
+    if script == "mmvidformer":
+        words = words[1:]
+        while isinstance(commands, dict):
+            assert words[0] in commands, f"{block}: no command {words[0]}"
+            commands, *words = commands[words[0]], *words[1:]
+        script, words = f"tools/{commands}", ["mmvidformer", *words]
     if not script.startswith("tools/"):
         return
     assert (ROOT / script).is_file(), f"{block}: {script} does not exist"
@@ -275,6 +282,8 @@ def test_commands_are_found_and_wrong_ones_are_told() -> None:
     check_command(block, words[0])
     for wrong, said in (
         (["python", "tools/no.py"], "does not exist"),
+        (["mmvidformer", "data", "chekc"], "no command chekc"),
+        (["mmvidformer", "train", "vivit_fe_k400", "--proc", "2"], "no option --proc"),
         (["tools/dist_test.sh", "vivit_fe_k400", "w.pth", "--vews", "4x3"], "no option --vews"),
         (["python", "tools/train.py", "vivit_fe_k401"], "no config vivit_fe_k401"),
         (["python", "tools/train.py", "vivit_fe_k400", "model.bone.x=1"], "has no bone"),

@@ -4,11 +4,11 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.model import BaseModel
-from mmengine.registry import RUNNERS, STRATEGIES, DefaultScope
+from mmengine.registry import RUNNERS, DefaultScope
 from torch import distributed, nn
-from torch.distributed.fsdp import FullyShardedDataParallel
+from torch.distributed.fsdp import FSDPModule
 
-from mmvidformer.engine.fsdp import BlockFSDPStrategy, ShardedRunner, use_fsdp
+from mmvidformer.engine.fsdp import ShardedRunner, shard_model, use_fsdp
 from mmvidformer.layers import SubLayer, TransformerBlock
 
 
@@ -47,26 +47,18 @@ def alone(monkeypatch):
         (dict(blocks=("Linear",)), {"Model", "Linear"}),
     ],
 )
-def test_each_block_is_a_shard(alone, tmp_path, options, shards):
-    cfg = dict(type="mmvidformer.BlockFSDPStrategy", work_dir=str(tmp_path), **options)
-    strategy = STRATEGIES.build(cfg)
-    assert type(strategy) is BlockFSDPStrategy
+def test_each_block_is_a_shard(alone, options, shards):
     names = set(Model().state_dict())
-    strategy.prepare(Model())
-    units = [m for m in strategy.model.modules() if isinstance(m, FullyShardedDataParallel)]
-    assert {type(unit.module).__name__ for unit in units} == shards
-    assert set(strategy.model_state_dict()) == names
+    model = shard_model(Model(), **options)
+    units = [m for m in model.modules() if isinstance(m, FSDPModule)]
+    assert {type(unit).__name__.removeprefix("FSDP") for unit in units} == shards
+    assert set(model.state_dict()) == names
 
 
 @pytest.mark.parametrize("scope", ["mmengine", "mmaction", "mmvidformer"])
-def test_a_config_names_runner_and_strategy(scope: str) -> None:
-    cfg = Config(dict(launcher="pytorch", strategy=dict(sharded_checkpoints=True)))
+def test_a_config_names_the_runner(scope: str) -> None:
+    cfg = Config(dict(launcher="pytorch"))
     use_fsdp(cfg)
-    assert cfg.strategy.sharded_checkpoints
-    names = {RUNNERS: cfg.runner_type, STRATEGIES: cfg.strategy.type}
     with DefaultScope.overwrite_default_scope(scope):
-        found = []
-        for registry, name in names.items():
-            with registry.switch_scope_and_registry(None) as scoped:
-                found.append(scoped.get(name))
-    assert found == [ShardedRunner, BlockFSDPStrategy]
+        with RUNNERS.switch_scope_and_registry(None) as scoped:
+            assert scoped.get(cfg.runner_type) is ShardedRunner

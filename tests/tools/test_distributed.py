@@ -83,7 +83,7 @@ def test_two_nodes_give_the_gradients_of_one_process(
     [
         [],
         pytest.param(
-            ["strategy.sharded_checkpoints=True"],
+            ["fsdp.sharded_checkpoints=True"],
             marks=pytest.mark.slow,
         ),
     ],

@@ -1,10 +1,15 @@
 """What the shell scripts start."""
 
+import os
 import subprocess
 import sys
+from argparse import ArgumentParser
 from pathlib import Path
 
 import pytest
+
+from mmvidformer.engine.launch import add_shared_arguments
+from mmvidformer.engine.process_group import start_processes
 
 
 def answer(script: Path, *arguments: str, fake: Path, **variables: str) -> list[str]:
@@ -49,30 +54,58 @@ def test_slurm_tests_without_gpus(tools, tmp_path):
     ]
 
 
-def test_nodes_meet_at_the_given_address(tools, tmp_path):
-    said = answer(
-        *(tools / "dist_train.sh", "c.py", "4", "--seed", "1"),
-        fake=tmp_path / "python",
-        **dict(NNODES="2", NODE_RANK="1", MASTER_ADDR="first", PORT="1234", OMP_NUM_THREADS="7"),
-    )
-    assert said == [
-        *("-m", "torch.distributed.run", "--nnodes=2", "--node_rank=1", "--nproc_per_node=4"),
-        *("--master_addr=first", "--master_port=1234", str(tools / "train.py"), "c.py"),
-        *("--launcher", "pytorch", "--seed", "1", "threads=7"),
+@pytest.mark.parametrize(
+    "script, arguments, expected",
+    [
+        ("dist_train", ["c.py", "4", "--seed", "1"], ["c.py", "--procs", "4", "--seed", "1"]),
+        ("dist_test", ["c.py", "w.pth", "2"], ["c.py", "w.pth", "--procs", "2"]),
+    ],
+)
+def test_dist_scripts_pass_on_their_arguments(tools, tmp_path, script, arguments, expected):
+    said = answer(tools / f"{script}.sh", *arguments, fake=tmp_path / "python", OMP_NUM_THREADS="7")
+    assert said == [str(tools / f"{script.removeprefix('dist_')}.py"), *expected, "threads=7"]
+
+
+@pytest.fixture
+def launched(monkeypatch) -> list[list[str]]:
+    """Arguments that PyTorch's launcher gets, on 40 cores."""
+    from torch.distributed import run
+
+    calls: list[list[str]] = []
+    monkeypatch.setattr(run, "main", calls.append)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(40), raising=False)
+    monkeypatch.setattr(os, "environ", {})
+    return calls
+
+
+def test_nodes_meet_at_the_given_address(launched):
+    os.environ.update(NNODES="2", NODE_RANK="1", MASTER_ADDR="first", PORT="1234")
+    start_processes("train.py", ["c.py", "--procs", "4"], 4)
+    assert launched == [
+        [
+            *("--nnodes", "2", "--node_rank", "1", "--master_addr", "first"),
+            *("--master_port", "1234", "--nproc_per_node", "4", "train.py", "c.py"),
+            *("--procs", "4", "--launcher", "pytorch"),
+        ]
     ]
 
 
 @pytest.mark.parametrize("processes, threads", [(1, 32), (2, 12), (4, 5), (60, 1)])
-def test_processes_and_their_workers_share_the_cores(tools, tmp_path, processes, threads):
-    (tmp_path / "nproc").write_text("#!/bin/sh\necho 40\n")
-    (tmp_path / "nproc").chmod(0o755)
-    said = answer(
-        *(tools / "dist_test.sh", "c.py", "w.pth", str(processes)),
-        fake=tmp_path / "python",
-        PORT="1234",
-    )
-    assert said[-1] == f"threads={threads}"
-    assert f"--nproc_per_node={processes}" in said
+def test_processes_and_their_workers_share_the_cores(launched, processes, threads):
+    start_processes("train.py", [], processes)
+    assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == str(threads)
+    start_processes("train.py", [], processes)
+    ports = [call[call.index("--master_port") + 1] for call in launched]
+    assert ports[0] != ports[1]
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "two"])
+def test_a_number_of_processes_is_positive(capsys, number):
+    parser = ArgumentParser()
+    add_shared_arguments(parser)
+    with pytest.raises(SystemExit, match="2"):
+        parser.parse_args(["--procs", number])
+    assert f"at least 1, got '{number}'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("script", ["dist_train", "dist_test", "slurm_train", "slurm_test"])

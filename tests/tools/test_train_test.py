@@ -212,5 +212,5 @@ def test_auto_scale_lr_needs_a_base(train, make_config, tmp_path):
 
 
 def test_sharding_needs_a_launcher(train, make_config, tmp_path):
-    with pytest.raises(ValueError, match="dist_train.sh"):
+    with pytest.raises(ValueError, match="--procs"):
         train([str(make_config("alone")), "--work-dir", str(tmp_path), "--strategy", "fsdp"])

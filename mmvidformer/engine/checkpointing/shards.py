@@ -1,8 +1,8 @@
 """Sharded checkpoints: a folder with a file per rank, and how to merge them into one.
 
 The folder holds ``rank0.pth``, ``rank1.pth``, ... and, once all of them are written,
-``complete.json`` with their number. In a file, a sharded tensor is a dict of its full size and the
-parts of this rank with their offsets, so that ``torch.load(..., weights_only=True)`` reads it.
+``complete.json`` with their number. In a file, a sharded tensor is a dict that holds the rows of
+this rank, so that ``torch.load(..., weights_only=True)`` reads it.
 """
 
 import json
@@ -11,11 +11,14 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from mmengine.runner import CheckpointLoader
 
 from mmvidformer.engine.checkpointing.atomic import AtomicBackend
 
-SIZE, PARTS = "sharded_size", "sharded_parts"
+ROWS = "sharded_rows"
 NOTE = "complete.json"
+# Before the path, for MMEngine's loader of checkpoints.
+SCHEME = "shards://"
 
 
 def mark_complete(folder: str | Path, ranks: int) -> None:
@@ -44,28 +47,24 @@ def merge_shards(folder: str | Path) -> dict:
     """Merge a sharded checkpoint into one with full tensors, on the CPU.
 
     Returns:
-        The checkpoint. Its ``state_dict`` loads into a plain model; its ``optimizer`` is FSDP's,
-        in which parameters go by name.
+        The checkpoint, as if it had been saved as one file.
 
     Raises:
-        ValueError: If the folder is not a complete sharded checkpoint, or a part of a tensor is
-            missing.
+        ValueError: If the folder is not a complete sharded checkpoint.
     """
     load = partial(torch.load, map_location="cpu", mmap=True, weights_only=True)
-    return _merge([load(path) for path in shard_files(folder)], str(folder))
+    return _merge([load(path) for path in shard_files(folder)])
 
 
-def _merge(trees: Sequence, name: str) -> object:
+@CheckpointLoader.register_scheme(prefixes=SCHEME)
+def _load(filename: str, map_location: object = None) -> dict:
+    return merge_shards(filename.removeprefix(SCHEME))
+
+
+def _merge(trees: Sequence) -> object:
     first = trees[0]
     if not isinstance(first, dict):
         return first
-    if SIZE not in first:
-        return {key: _merge([tree[key] for tree in trees], f"{name}/{key}") for key in first}
-    size, parts = first[SIZE], [part for tree in trees for part in tree[PARTS]]
-    if sum(part.numel() for _, part in parts) != torch.Size(size).numel():
-        raise ValueError(f"{name}: the parts do not add up to a tensor of size {size}")
-    full = torch.empty(size, dtype=parts[0][1].dtype)
-    for offsets, part in parts:
-        place = [slice(o, o + n) for o, n in zip(offsets, part.shape, strict=True)]
-        full[tuple(place)] = part
-    return full
+    if ROWS in first:
+        return torch.cat([tree[ROWS] for tree in trees])
+    return {key: _merge([tree[key] for tree in trees]) for key in first}

@@ -37,7 +37,7 @@ class CompileHook(Hook):
     Args:
         parts: Names of submodules, each of which becomes one graph, or names of classes, such as
             ``'TransformerBlock'``, all of whose instances are compiled. Missing ones are skipped.
-            FSDP wraps each block and needs ``['TransformerBlock']``.
+            Sharded training gathers each block by itself and needs ``['TransformerBlock']``.
         **options: Arguments of ``torch.compile``, such as ``mode``, ``backend`` or ``dynamic``.
             ``fullgraph`` is True by default, so a graph break is an error.
 

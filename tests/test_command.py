@@ -1,0 +1,57 @@
+"""The command ``mmvidformer``."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from mmvidformer.__main__ import SCRIPTS, main
+from mmvidformer.compat.config_names import config_folder
+
+TOOLS = config_folder().parent / "tools"
+
+
+def paths(scripts: dict) -> list[str]:
+    lists = [paths(value) if isinstance(value, dict) else [value] for value in scripts.values()]
+    return [path for one in lists for path in one]
+
+
+def test_each_script_is_a_command() -> None:
+    there = {str(path.relative_to(TOOLS)) for path in TOOLS.rglob("*.py")}
+    assert sorted(paths(SCRIPTS)) == sorted(there)
+
+
+@pytest.mark.parametrize(
+    "arguments, group, status",
+    [([], None, 2), (["--help"], None, 0), (["data"], "data", 2), (["plot", "-h"], "plot", 0)],
+)
+def test_the_commands_are_listed_with_titles(arguments, group, status, capsys) -> None:
+    assert main(arguments) == status
+    usage, _, *rows, _, _ = capsys.readouterr().out.splitlines()
+    assert usage == f"usage: mmvidformer{f' {group}' if group else ''} COMMAND [arguments]"
+    commands = SCRIPTS[group] if group else SCRIPTS
+    assert [row.split()[0] for row in rows] == list(commands)
+    assert all(len(row.split()) > 2 and len(row) < 100 for row in rows)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["trian"], "no command named 'trian'; choose from convert, count"),
+        (["data", "chekc"], "no command named 'chekc'; choose from benchmark, check"),
+        (["count", "macs", "vivit_fe"], "no shipped config named 'vivit_fe'; did you mean"),
+    ],
+)
+def test_mistakes_are_named(arguments: list[str], message: str, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["mmvidformer"])
+    assert main(arguments) == 2
+    assert f"error: {message}" in capsys.readouterr().err
+
+
+def test_a_script_runs_under_the_name_of_the_command(capsys, monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "argv", ["mmvidformer", "count", "macs", "vivit_fe_k400"])
+    assert main() == 0
+    assert "vivit_fe_k400" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["merge", "--help"])
+    assert "usage: mmvidformer merge" in capsys.readouterr().out
