@@ -88,9 +88,8 @@ class FeatureFixationTransformer(VideoTransformer):
             values; attention over time starts from the attention over space.
 
     Raises:
-        KeyError: If ``arch``, ``attention``, ``stem``, ``positions``, a key of ``shifts``, the
-            kernel, the fixation or a shift is unknown.
-        ValueError: If the dictionary ``arch`` lacks a size or has an unknown key.
+        KeyError: If a name or a key of ``shifts`` is unknown.
+        ValueError: As ``VideoTransformer``.
     """
 
     def __init__(

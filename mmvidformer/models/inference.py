@@ -139,12 +139,7 @@ def _fold(first: nn.Linear, second: nn.Linear) -> nn.Linear:
 
 
 def _remove_dropout(model: nn.Module) -> int:
-    layers = [
-        (parent, name)
-        for parent in model.modules()
-        for name, child in parent.named_children()
-        if isinstance(child, nn.Dropout)
-    ]
-    for parent, name in layers:
-        setattr(parent, name, nn.Identity())
-    return len(layers)
+    names = [name for name, part in model.named_modules() if isinstance(part, nn.Dropout)]
+    for name in names:
+        model.set_submodule(name, nn.Identity())
+    return len(names)

@@ -73,8 +73,8 @@ class TimeSformer(VideoTransformer):
             ``norm``, ``with_cp`` and ``init_from``.
 
     Raises:
-        KeyError: If ``arch``, ``attention``, ``order`` or ``positions`` is unknown.
-        ValueError: If the dictionary ``arch`` lacks a size or has an unknown key.
+        KeyError: If a name is unknown.
+        ValueError: As ``VideoTransformer``.
     """
 
     def __init__(

@@ -58,9 +58,8 @@ class ViViT(VideoTransformer):
             ``drop_path_rate``, ``norm``, ``with_cp`` and ``init_from``.
 
     Raises:
-        KeyError: If ``arch`` or ``scheme`` is unknown.
-        ValueError: If the dictionary ``arch`` lacks a size or has an unknown key, or if the scheme
-            does not support ``pool``.
+        KeyError: If a name is unknown.
+        ValueError: If the scheme does not support ``pool``, or as ``VideoTransformer``.
     """
 
     temporal_init = "zero"

@@ -246,13 +246,14 @@ def compared_with_dense_attention(model: nn.Module) -> Iterator[list]:
 def check_composition(options: dict) -> bool:
     """Gradients, checkpointing, inference and other sizes; returns whether it was built."""
     torch.manual_seed(0)
+    length = options["stem"]["tubelet"][0]
     try:
-        model = VideoTransformer(arch=ARCH, clip_len=4, img_size=32, **options)
+        model = VideoTransformer(arch=ARCH, clip_len=4 * length, img_size=32, **options)
     except (ValueError, KeyError) as error:
         assert "\n" not in str(error) and len(str(error)) < 250
         return False
     perturb(model).double()
-    clip = torch.randn(2, 3, 4, 32, 32, dtype=torch.float64)
+    clip = torch.randn(2, 3, 4 * length, 32, 32, dtype=torch.float64)
     model.eval()
     out = features(model, clip)
     out.square().sum().backward()
@@ -275,7 +276,7 @@ def check_composition(options: dict) -> bool:
     with torch.no_grad():
         fast = optimize_for_inference(model)
         torch.testing.assert_close(features(fast, clip), out)
-        other = features(model, torch.randn(1, 3, 6, 40, 32, dtype=torch.float64))
+        other = features(model, torch.randn(1, 3, 6 * length, 40, 32, dtype=torch.float64))
     assert other.shape == (1, model.embed_dims) and other.isfinite().all()
     return True
 
