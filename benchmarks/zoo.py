@@ -18,7 +18,7 @@ from mmvidformer.config import clip_shape, frame_shape, is_recurrent
 # order).
 STEPS = 8
 
-# Name: prefix of the configs, paper, its title, page.
+# Name: prefix of the configs, paper, its title (both empty without a paper), page.
 FAMILIES = {
     "ViViT": (
         "vivit_",
@@ -44,6 +44,7 @@ FAMILIES = {
         "Higher Order Recurrent Space-Time Transformer for Video Action Prediction",
         "horst.md",
     ),
+    "Compositions": ("compose_", "", "", "compose.md"),
 }
 
 INTRO = """\
@@ -166,7 +167,11 @@ def metafile(entries: list[Entry], counts: Mapping[str, Mapping[str, object]]) -
         counts: Results of ``metadata`` by name.
     """
     collections = [
-        {"Name": family, "Paper": {"URL": url, "Title": title}, "README": f"docs/{page}"}
+        {
+            "Name": family,
+            **({"Paper": {"URL": url, "Title": title}} if url else {}),
+            "README": f"docs/{page}",
+        }
         for family, (_, url, title, page) in FAMILIES.items()
     ]
     models = [
@@ -194,7 +199,8 @@ def page(entries: list[Entry], meta: Mapping, measured: list[str]) -> str:
     for family, (_, url, title, about) in FAMILIES.items():
         rows = [_row(e, counts[e.name]) for e in entries if e.family == family]
         parts.append(
-            f"## {family}\n\n[{title}]({url}); [documentation]({about}).\n\n"
+            f"## {family}\n\n{f'[{title}]({url})' if url else 'Without a paper'}; "
+            f"[documentation]({about}).\n\n"
             "| config | description | published | M params | G MACs "
             "| T x H x W | views, fusion |\n|---|---|---|---|---|---|---|\n"
             + "\n".join(rows)

@@ -24,7 +24,8 @@ class RMSNorm(nn.LayerNorm):
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalize (..., D)."""
-        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+        # Under autocast weights are wider than inputs, which the fused operator does not take.
+        return F.rms_norm(input, self.normalized_shape, self.weight.to(input.dtype), self.eps)
 
 
 def _layer_norm(normalized_shape: int, eps: float = 1e-6) -> nn.LayerNorm:

@@ -1,7 +1,7 @@
 """Compositions: those of the papers, random ones, and those that are refused."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 import torch
@@ -281,9 +281,9 @@ def check_composition(options: dict) -> bool:
     return True
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(600, marks=pytest.mark.slow)])
-def test_random_compositions_are_built_or_refused(count: int) -> None:
-    built = []
+def draw(count: int) -> list[dict]:
+    """Random compositions, the same ones in each run."""
+    drawn = []
 
     @settings(
         max_examples=count,
@@ -294,11 +294,43 @@ def test_random_compositions_are_built_or_refused(count: int) -> None:
     )
     @given(options=compositions())
     def run(options: dict) -> None:
-        built.append(check_composition(options))
+        drawn.append(options)
 
     run()
+    return drawn
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(600, marks=pytest.mark.slow)])
+def test_random_compositions_are_built_or_refused(count: int) -> None:
+    built = [check_composition(options) for options in draw(count)]
     assert len(built) == count
     assert 0.25 < sum(built) / count < 0.95
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("backend", "count"), [("aot_eager", 15), ("inductor", 3)])
+def test_random_compositions_compile_and_export(backend: str, count: int) -> None:
+    models = []
+    for options in draw(300)[::5]:
+        with suppress(ValueError, KeyError):
+            torch.manual_seed(0)
+            length = options["stem"]["tubelet"][0]
+            model = VideoTransformer(arch=ARCH, clip_len=4 * length, img_size=32, **options)
+            clip = torch.randn(2, 3, 4 * length, 32, 32, dtype=torch.float64)
+            models.append((perturb(model).double().eval(), clip))
+    assert len(models) >= count
+    for model, clip in models[:count]:
+        check_graphs(model, clip, backend)
+
+
+def check_graphs(model: nn.Module, clip: Tensor, backend: str) -> None:
+    torch.compiler.reset()
+    with torch.no_grad():
+        out = features(model, clip)
+        compiled = torch.compile(model, fullgraph=True, backend=backend)
+        torch.testing.assert_close(features(compiled, clip), out)
+        exported = torch.export.export(model, (clip,)).module()
+        torch.testing.assert_close(features(exported, clip), out)
 
 
 SAMPLE = {
@@ -309,7 +341,9 @@ SAMPLE = {
         ],
         cls="mean",
     ),
-    "causal": dict(block=[dict(pattern="causal_time"), dict(pattern="space")], depthwise=True),
+    "causal": dict(
+        block=[dict(pattern="causal_time"), dict(pattern="space")], depthwise=True, norm="rms"
+    ),
     "two encoders": dict(
         encoders=[
             dict(frames="pool", block=[dict(pattern=("width", "height"))], cls="global"),
@@ -324,13 +358,7 @@ def test_compositions_compile_and_export(name: str) -> None:
     torch.manual_seed(0)
     model = VideoTransformer(**SIZE, stem=dict(tubelet=(1, 8, 8)), **SAMPLE[name])
     perturb(model).eval()
-    clip = torch.randn(2, 3, 4, 16, 16)
-    with torch.no_grad():
-        out = model(clip)
-        compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
-        torch.testing.assert_close(compiled(clip), out)
-        exported = torch.export.export(model, (clip,)).module()
-        torch.testing.assert_close(exported(clip), out)
+    check_graphs(model, torch.randn(2, 3, 4, 16, 16), "aot_eager")
 
 
 @pytest.mark.parametrize("name", SAMPLE)
