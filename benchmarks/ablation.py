@@ -5,6 +5,7 @@ r"""Train and test variants of one config with the same budget, and tabulate the
         --row "axial" model.backbone.attention=axial \
         --out work_dirs/ablation.md
 
+A row may name a config of its own, as in ``--row "axial" configs/timesformer_axial_k400.py a.b=1``.
 Finished runs are not repeated, so the same command resumes after a stop. ``--out`` writes the table
 as Markdown, and all numbers to a csv file of the same name.
 """
@@ -35,7 +36,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("config", help="config file, or the name of a shipped one")
     parser.add_argument(
         "--row", nargs="+", action="append", required=True, metavar=("NAME", "KEY=VALUE"),
-        help="a variant: its name and its overrides",
+        help="a variant: its name, its config if it is another one, and its overrides",
     )  # fmt: skip
     parser.add_argument(
         "--common",
@@ -71,10 +72,12 @@ def measure(args: argparse.Namespace, row: list[str], seed: int) -> dict[str, fl
         ValueError: If the row's folder has a run with other settings.
         subprocess.CalledProcessError: If training or testing fails.
     """
-    name, changes = row[0], [*args.common, *row[1:]]  # the last one takes precedence
+    name, own = row[0], row[1:]
+    config = own.pop(0) if own and "=" not in own[0] else args.config
+    changes = [*args.common, *own]  # the last one takes precedence
     folder = args.work_dir / folder_name(name) / f"seed_{seed}"
     folder.mkdir(parents=True, exist_ok=True)
-    settings = {"config": args.config, "changes": changes, "procs": args.procs}
+    settings = {"config": config, "changes": changes, "procs": args.procs}
     record = folder / "settings.json"
     if record.is_file() and json.loads(record.read_text()) != settings:
         raise ValueError(
@@ -87,10 +90,10 @@ def measure(args: argparse.Namespace, row: list[str], seed: int) -> dict[str, fl
     pattern = f"test_{args.views or '*'}_*.json"
     results = sorted(folder.glob(pattern))
     if not results:
-        run("dist_train.sh", args.config, args.procs, "--seed", seed, "--resume", *common,
+        run("dist_train.sh", config, args.procs, "--seed", seed, "--resume", *common,
             log=folder / "train.log")  # fmt: skip
         checkpoint = (folder / "last_checkpoint").read_text()
-        run("dist_test.sh", args.config, checkpoint, args.procs, *views, *common,
+        run("dist_test.sh", config, checkpoint, args.procs, *views, *common,
             log=folder / "test.log")  # fmt: skip
         results = sorted(folder.glob(pattern))
     return json.loads(results[0].read_text())["metrics"]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from mmvidformer.models.horst import HorstLayer
+from mmvidformer.models.horst.layer import HorstLayer
 
 TOLERANCE = 1e-4
 

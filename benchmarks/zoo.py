@@ -19,33 +19,33 @@ from mmvidformer.convert import published
 # order).
 STEPS = 8
 
-# Name: prefix of the configs, paper and its title (or None), page.
+# Name: prefixes of the configs, paper, its title (both empty without a paper), page.
 FAMILIES = {
     "ViViT": (
-        "vivit_",
+        ("vivit_",),
         "https://arxiv.org/abs/2103.15691",
         "ViViT: A Video Vision Transformer",
         "vivit.md",
     ),
     "TimeSformer": (
-        "timesformer_",
+        ("timesformer_",),
         "https://arxiv.org/abs/2102.05095",
         "Is Space-Time Attention All You Need for Video Understanding?",
         "timesformer.md",
     ),
     "Feature fixation": (
-        "feature_fixation_",
+        ("feature_fixation_",),
         "https://arxiv.org/abs/2210.08164",
         "Linear Video Transformer with Feature Fixation",
         "feature_fixation.md",
     ),
     "HORST": (
-        "horst_",
+        ("horst_",),
         "https://arxiv.org/abs/2104.08665",
         "Higher Order Recurrent Space-Time Transformer for Video Action Prediction",
         "horst.md",
     ),
-    "Causal transformer": ("causal_transformer_", None, None, "compose.md"),
+    "Compositions": (("compose_", "causal_transformer_"), "", "", "compose.md"),
 }
 
 INTRO = """\
@@ -130,7 +130,7 @@ def read_entry(name: str, text: str, cfg: Config, views: tuple[int, int]) -> Ent
     """
     family = next((key for key, row in FAMILIES.items() if name.startswith(row[0])), None)
     if family is None:
-        prefixes = ", ".join(row[0] for row in FAMILIES.values())
+        prefixes = ", ".join(prefix for row in FAMILIES.values() for prefix in row[0])
         raise ValueError(f"names of configs must start with {prefixes}; got {name!r}")
     comment = takewhile(lambda line: line.startswith("#"), text.splitlines())
     lines = [line[1:].strip() for line in comment]
@@ -215,7 +215,7 @@ def page(entries: list[Entry], meta: Mapping, measured: list[str]) -> str:
     for family, (_, url, title, about) in FAMILIES.items():
         rows = [_row(e, counts[e.name]) for e in entries if e.family == family]
         parts.append(
-            f"## {family}\n\n{f'[{title}]({url})' if url else 'No paper'}; "
+            f"## {family}\n\n{f'[{title}]({url})' if url else 'Without a paper'}; "
             f"[documentation]({about}).\n\n"
             "| config | description | published | M params | G MACs "
             "| T x H x W | views, fusion |\n|---|---|---|---|---|---|---|\n"

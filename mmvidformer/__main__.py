@@ -29,6 +29,7 @@ SCRIPTS = {
     "plot": {
         "confusion": "visualizations/confusion.py",
         "curves": "visualizations/training_curves.py",
+        "field": "visualizations/receptive_field.py",
         "horst": "visualizations/horst_attention.py",
         "rollout": "visualizations/rollout.py",
         "tsne": "visualizations/tsne.py",

@@ -91,7 +91,8 @@ def init_from_image(
     Raises:
         KeyError: If an option is unknown.
         FileNotFoundError: If there is no such file.
-        ValueError: If depth, heads or the shape of a tensor differ, or the file is not understood.
+        ValueError: If depth, heads, norms or the shape of a tensor differ, or the file is not
+            understood.
     """
     make = look_up(EMBEDS, embed, "embed")
     rule = look_up(POSITIONS, positions, "positions")
@@ -114,6 +115,12 @@ def init_from_image(
         if size != other and (what == "depth" or (size and other)):
             raise ValueError(f"{what} of the model is {size}, of {source} {other}")
 
+    biased = [
+        any(n.endswith(".norm.bias") for n in x if "encoders" in n) for x in (wanted, weights)
+    ]
+    if biased[0] != biased[1]:
+        kinds = ["layer norms" if has_bias else "norms without bias" for has_bias in biased]
+        raise ValueError(f"the model has {kinds[0]}, {source} has {kinds[1]}")
     used: set[str] = set()
     updates: State = {}
     for name, own in wanted.items():

@@ -67,6 +67,9 @@ def settings_of(result: Conversion) -> tuple[str, dict]:
         The part of a recognizer (``'neck'`` if there is one, otherwise ``'backbone'`` or
         ``'cls_head'``), and its arguments as far as the weights determine them.
     """
+    norm = "backbone.encoders.0.norm."
+    rms = norm + "weight" in result.state and norm + "bias" not in result.state
+    options = {"norm": "rms"} if rms else {}
     for sign, describe in (
         ("neck.layers.0.encode.conv.weight", horst_settings),
         ("cls_head.classifier.action.weight", classifier_settings),
@@ -75,8 +78,8 @@ def settings_of(result: Conversion) -> tuple[str, dict]:
         ("backbone.encoders.0.pos_embed.hw", timesformer_settings),
     ):
         if sign in result.state:
-            return sign.partition(".")[0], describe(result)
-    return "backbone", vivit_settings(result)
+            return sign.partition(".")[0], describe(result) | options
+    return "backbone", vivit_settings(result) | options
 
 
 def _arch(result: Conversion) -> dict:

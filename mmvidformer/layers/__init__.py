@@ -13,6 +13,7 @@ from mmvidformer.layers.fixation import FIXATIONS, Fixation
 from mmvidformer.layers.init import INITS, init_flax_vit, init_timm_vit
 from mmvidformer.layers.kernels import KERNELS, build_kernel
 from mmvidformer.layers.mlp import Mlp
+from mmvidformer.layers.norm import NORMS, build_norm
 from mmvidformer.layers.patterns import PATTERNS, get_pattern
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.layers.shift import SHIFTS, build_shift
@@ -21,6 +22,7 @@ __all__ = [
     "FIXATIONS",
     "INITS",
     "KERNELS",
+    "NORMS",
     "PATTERNS",
     "SHIFTS",
     "Attention",
@@ -34,6 +36,7 @@ __all__ = [
     "TransformerBlock",
     "TubeletEmbedding",
     "build_kernel",
+    "build_norm",
     "build_shift",
     "get_pattern",
     "init_flax_vit",

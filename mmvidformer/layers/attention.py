@@ -87,6 +87,11 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(dim, 3 * dim)
         head_dim = dim // num_heads
         self.kernel = build_kernel(kernel, head_dim=head_dim, dropout=attn_drop)
+        if cls == "global" and getattr(self.kernel, "needs_queries", False):
+            raise ValueError(
+                f"{type(self.kernel).__name__} needs several queries, but with cls='global' the "
+                "class token attends alone; use cls='mean' or 'skip'"
+            )
         moves = {f"shift{i}": build_shift(shift, dim) for i, shift in enumerate(shifts)}
         frames = [move.offset[0] for shift in moves.values() for move in shift.moves]
         reads_later = any(offset > 0 for offset in frames)

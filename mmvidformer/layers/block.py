@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from mmvidformer.layers.attention import Attention, ClsPolicy
-from mmvidformer.layers.drop import DropPath
+from mmvidformer.layers.drop import DROP_PATHS, DropPath
 from mmvidformer.layers.mlp import Mlp
+from mmvidformer.layers.norm import build_norm
 from mmvidformer.layers.patterns import grid_size
 from mmvidformer.layers.stream import StreamState
+from mmvidformer.lookup import look_up
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class AttentionSubLayer(nn.Module):
         drop_path: Stochastic depth of the sub-layer.
         attn_drop: Dropout rate of the attention weights.
         proj_drop: Dropout rate of the output.
+        norm: Norm (``layers.norm``).
     """
 
     def __init__(
@@ -68,9 +71,10 @@ class AttentionSubLayer(nn.Module):
         drop_path: DropPath,
         attn_drop: float = 0.0,
         proj_drop: float = 0.0,
+        norm: str | Mapping = "layer",
     ) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(dim, eps=1e-6)
+        self.norm = build_norm(norm, dim)
         self.attn = Attention(
             dim,
             num_heads,
@@ -115,7 +119,7 @@ class AttentionSubLayer(nn.Module):
 
 
 class TransformerBlock(nn.Module):
-    """Attention sub-layers in order, then an MLP. Layer norms have epsilon 1e-6.
+    """Attention sub-layers in order, then an MLP, each after a norm.
 
     Args:
         dim: Token width D.
@@ -127,16 +131,18 @@ class TransformerBlock(nn.Module):
         drop: Dropout rate of the attention output and in the MLP.
         attn_drop: Dropout rate of the attention weights.
         drop_path: Stochastic-depth rate.
-        drop_path_rescale: Whether to rescale kept updates (see ``DropPath``).
-        drop_path_per_group: Whether to draw for each attention group (see ``DropPath``). The MLP
-            always draws for a whole clip.
+        drop_path_rule: What is drawn: ``'clip'``, ``'group'`` or ``'unscaled'`` (``layers.drop``).
+            The MLP always draws for a whole clip.
         depthwise: Whether the MLP has a depthwise convolution (see ``Mlp``); only without a class
             token.
         parallel: Whether all sub-layers read the block's input and their updates are summed,
             instead of each sub-layer reading the output of the one before it.
         recompute_act: Whether the MLP recomputes its activation (see ``Mlp``).
+        norm: Norm of each sub-layer and of the MLP (``layers.norm``): a name, or a dictionary of
+            ``type`` and ``eps``. Default: layer norm with epsilon 1e-6.
 
     Raises:
+        KeyError: If a name is unknown.
         ValueError: If there are no sub-layers.
         TypeError: If a dictionary has a key that ``SubLayer`` does not have.
     """
@@ -151,14 +157,15 @@ class TransformerBlock(nn.Module):
         drop: float = 0.0,
         attn_drop: float = 0.0,
         drop_path: float = 0.0,
-        drop_path_rescale: bool = True,
-        drop_path_per_group: bool = False,
+        drop_path_rule: str = "clip",
         depthwise: bool = False,
         parallel: bool = False,
         recompute_act: bool = True,
+        norm: str | Mapping = "layer",
     ) -> None:
         super().__init__()
         self.parallel = parallel
+        rule = look_up(DROP_PATHS, drop_path_rule, "drop_path")
         if not sublayers:
             raise ValueError("a block needs at least one sub-layer, got none")
         self.sublayers = nn.ModuleDict()
@@ -169,13 +176,14 @@ class TransformerBlock(nn.Module):
                 dim,
                 num_heads,
                 row,
-                DropPath(drop_path, drop_path_rescale, drop_path_per_group),
+                DropPath(drop_path, **rule),
                 attn_drop=attn_drop,
                 proj_drop=drop,
+                norm=norm,
             )
-        self.norm = nn.LayerNorm(dim, eps=1e-6)
+        self.norm = build_norm(norm, dim)
         self.mlp = Mlp(dim, int(dim * mlp_ratio), act, drop, depthwise, recompute_act)
-        self.drop_path = DropPath(drop_path, drop_path_rescale)
+        self.drop_path = DropPath(drop_path, **rule)
 
     def forward(
         self,

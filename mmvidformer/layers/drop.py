@@ -2,6 +2,14 @@
 
 from torch import Tensor, nn
 
+# Arguments of ``DropPath``: a draw for each clip; for each attention group (TimeSformer); for each
+# clip, and kept updates are not rescaled (scenic's ViViT).
+DROP_PATHS: dict[str, dict[str, bool]] = {
+    "clip": {},
+    "group": {"per_group": True},
+    "unscaled": {"rescale": False},
+}
+
 
 class DropPath(nn.Module):
     """Draw which residual updates of a batch are kept (stochastic depth, Huang et al. 2016).

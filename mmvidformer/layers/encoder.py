@@ -9,6 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.block import SubLayer, TransformerBlock
 from mmvidformer.layers.embed import PositionEmbedding
+from mmvidformer.layers.norm import build_norm
 from mmvidformer.layers.patterns import Grid
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
@@ -41,6 +42,7 @@ class Encoder(nn.Module):
         drop_path: Stochastic-depth rate of the last block; it grows linearly from 0.
         with_cp: Whether to recompute each block in the backward pass instead of keeping its
             activations.
+        norm: Norm of the blocks and of the output (see ``TransformerBlock``).
         block: Further arguments of ``TransformerBlock`` (``mlp_ratio``, ``act``, ...).
 
     Raises:
@@ -60,6 +62,7 @@ class Encoder(nn.Module):
         drop: float = 0.0,
         drop_path: float = 0.0,
         with_cp: bool = False,
+        norm: str | Mapping = "layer",
         block: Mapping | None = None,
     ) -> None:
         super().__init__()
@@ -72,13 +75,13 @@ class Encoder(nn.Module):
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if cls else None
         self.pos_embed = positions
         self.pos_drop = nn.Dropout(drop)
-        options = {"drop": drop, "recompute_act": not with_cp, **(block or {})}
+        options = {"drop": drop, "norm": norm, "recompute_act": not with_cp, **(block or {})}
         rates = [drop_path * i / max(depth - 1, 1) for i in range(depth)]
         self.blocks = nn.ModuleList(
             TransformerBlock(dim, num_heads, blocks[i % len(blocks)], drop_path=rate, **options)
             for i, rate in enumerate(rates)
         )
-        self.norm = nn.LayerNorm(dim, eps=1e-6)
+        self.norm = build_norm(norm, dim)
         self.obstacles = list(self._find_obstacles())
 
     def forward(self, grid: Tensor, state: StreamState | None = None) -> Tokens:

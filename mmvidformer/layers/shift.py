@@ -23,7 +23,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.lookup import look_up
+from mmvidformer.lookup import build
 
 Offset = tuple[int, int, int]  # frames, rows and columns
 
@@ -213,14 +213,13 @@ def build_shift(shift: str | Mapping, dim: int | None = None) -> Shift:
 
     Raises:
         KeyError: If there is no such shift; the message lists the names.
+        ValueError: If an option is unknown or out of range.
     """
-    options = {"type": shift} if isinstance(shift, str) else dict(shift)
-    name = options.pop("type", None)
-    built = look_up(SHIFTS, name, "shift")(**options)
+    built = build(SHIFTS, shift, "shift")
     if dim is not None and not int(dim * built.share):
         # The official code does not warn, and its results are those without a shift.
         warnings.warn(
-            f"{dim} channels are too few for folds of {built.share} of them ({name} shift): "
+            f"{dim} channels are too few for folds of {built.share} of them (shift {shift!r}): "
             "nothing is shifted",
             stacklevel=2,
         )

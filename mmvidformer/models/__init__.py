@@ -6,14 +6,9 @@ look-up, so a backbone alone does not load them.
 
 from mmvidformer import layers
 from mmvidformer.models.feature_fixation import FeatureFixationTransformer
-from mmvidformer.models.horst import (
-    BNInception,
-    ConvStem,
-    Horst,
-    RunningMean,
-    StoredMaps,
-    TimmFrames,
-)
+from mmvidformer.models.horst.backbones import ConvStem, StoredMaps, TimmFrames
+from mmvidformer.models.horst.bn_inception import BNInception
+from mmvidformer.models.horst.necks import Horst, RunningMean
 from mmvidformer.models.image_maps import ImageMaps
 from mmvidformer.models.timesformer import TimeSformer
 from mmvidformer.models.video_transformer import VideoTransformer

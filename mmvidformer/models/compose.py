@@ -1,10 +1,10 @@
 """Parts of a composed video transformer: sizes, and an encoder from its options."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
+from typing import Any
 
 import torch
-from torch import nn
 
 from mmvidformer.layers import (
     KERNELS,
@@ -17,6 +17,13 @@ from mmvidformer.layers import (
 from mmvidformer.layers.patterns import Grid
 from mmvidformer.lookup import look_up
 
+ARCHS: dict[str, dict[str, Any]] = {
+    "s": dict(embed_dims=384, depth=12, num_heads=6),
+    "b": dict(embed_dims=768, depth=12, num_heads=12),
+    "l": dict(embed_dims=1024, depth=24, num_heads=16),
+    "h": dict(embed_dims=1280, depth=32, num_heads=16),
+}
+
 POSITIONS: dict[str, tuple[str, ...]] = {
     "none": (),
     "space": ("hw",),
@@ -25,67 +32,35 @@ POSITIONS: dict[str, tuple[str, ...]] = {
     "joint": ("thw",),
 }
 
-# Stochastic depth: whether kept updates are rescaled, and whether each attention group has a draw.
-DROP_PATHS = {
-    "clip": dict(drop_path_rescale=True, drop_path_per_group=False),
-    "group": dict(drop_path_rescale=True, drop_path_per_group=True),
-    "unscaled": dict(drop_path_rescale=False, drop_path_per_group=False),
-}
-
-
-@dataclass(frozen=True)
-class Arch:
-    """Size of a transformer.
-
-    Args:
-        embed_dims: Token width D.
-        depth: Number of blocks.
-        num_heads: Number of attention heads.
-        mlp_ratio: Hidden width of the MLPs over D.
-    """
-
-    embed_dims: int
-    depth: int
-    num_heads: int
-    mlp_ratio: float = 4.0
-
-    @classmethod
-    def of(cls, arch: "str | Mapping | Arch", table: Mapping[str, "Arch"]) -> "Arch":
-        """Look up an architecture by its name, or make one from a dictionary.
-
-        Raises:
-            KeyError: If the name is unknown.
-            ValueError: If the dictionary lacks a size or has an unknown key.
-        """
-        if isinstance(arch, Arch):
-            return arch
-        if isinstance(arch, str):
-            return look_up(table, arch, "arch")
-        try:
-            return cls(**arch)
-        except TypeError:
-            raise ValueError(
-                "arch must have embed_dims, depth, num_heads and optionally mlp_ratio, "
-                f"got {dict(arch)}"
-            ) from None
-
-
-ARCHS = {
-    "s": Arch(384, 12, 6),
-    "b": Arch(768, 12, 12),
-    "l": Arch(1024, 24, 16),
-    "h": Arch(1280, 32, 16),
-}
-
 Block = Sequence[SubLayer | Mapping]
 # A grid that stands for any: axes of this size, or 1 where there are none.
 ANY: Grid = (4, 4, 4)
 _SUBLAYER = [field.name for field in fields(SubLayer)]
 
 
-def build_encoder(
-    row: Mapping, in_dim: int, grid: Grid, axes: Grid, drop_path: Mapping, with_cp: bool
-) -> Encoder:
+def arch_sizes(
+    arch: str | Mapping[str, Any], table: Mapping[str, dict] = ARCHS
+) -> Mapping[str, Any]:
+    """Return ``embed_dims``, ``depth``, ``num_heads`` and ``mlp_ratio`` of an architecture.
+
+    Args:
+        arch: A name in the table, or a dictionary of the sizes; ``mlp_ratio`` is 4 by default.
+        table: Sizes by name.
+
+    Raises:
+        KeyError: If the name is unknown.
+        ValueError: If the dictionary lacks a size or has an unknown key.
+    """
+    given = look_up(table, arch, "arch") if isinstance(arch, str) else arch
+    sizes = {"mlp_ratio": 4.0, **given}
+    if sizes.keys() != {"mlp_ratio", *ARCHS["b"]}:
+        raise ValueError(
+            f"arch must have embed_dims, depth, num_heads and optionally mlp_ratio, got {given}"
+        )
+    return sizes
+
+
+def build_encoder(row: Mapping, in_dim: int, grid: Grid, axes: Grid) -> Encoder:
     """Build an encoder.
 
     Args:
@@ -93,8 +68,6 @@ def build_encoder(
         in_dim: Width of its input.
         grid: Grid (T, H, W) of its input, for position tables.
         axes: Size of each axis, ``ANY`` or 1 if the input has no such axis.
-        drop_path: Rules of stochastic depth.
-        with_cp: Whether to use activation checkpointing.
     """
     together = row["frames"] == "together"
     if not together:
@@ -120,14 +93,12 @@ def build_encoder(
         in_dim=in_dim,
         drop=row["drop_rate"],
         drop_path=row["drop_path_rate"],
-        with_cp=with_cp,
+        with_cp=row["with_cp"],
+        norm=row["norm"],
         block={
-            "mlp_ratio": row["mlp_ratio"],
-            "act": row["act"],
-            "depthwise": row["depthwise"],
             "attn_drop": row["attn_drop_rate"],
-            "parallel": row["parallel"],
-            **drop_path,
+            "drop_path_rule": row["drop_path"],
+            **{key: row[key] for key in ("mlp_ratio", "act", "depthwise", "parallel")},
         },
     )
 
@@ -159,16 +130,15 @@ def check_cls(encoder: Encoder) -> None:
     Raises:
         ValueError: If it is not.
     """
-    blocks = [(block.parallel, _roles(block)) for block in encoder.blocks]
-    if all(role == "skip" for _, roles in blocks for role in roles):
+    roles = [
+        [part.cls for part in block.modules() if isinstance(part, Attention)]
+        for block in encoder.blocks
+    ]
+    if all(role == "skip" for block in roles for role in block):
         raise ValueError("cls of one sub-layer at least must be 'mean' or 'global', got 'skip'")
-    parallel, roles = blocks[-1]
-    if not encoder.passes_grid and (roles[-1] == "skip" or (parallel and "skip" in roles)):
+    last = roles[-1] if encoder.blocks[-1].parallel else roles[-1][-1:]
+    if not encoder.passes_grid and "skip" in last:
         raise ValueError(
             "cls of the last sub-layer (of all, if they are parallel) must be 'mean' or 'global', "
             "or the output, which is the class token, would not depend on it; got 'skip'"
         )
-
-
-def _roles(block: nn.Module) -> list[str]:
-    return [part.cls for part in block.modules() if isinstance(part, Attention)]

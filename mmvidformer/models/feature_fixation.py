@@ -22,10 +22,11 @@ convolution; time comes before space. The variants of the paper's table 7 are ar
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from mmvidformer.layers import SubLayer
 from mmvidformer.lookup import look_up
-from mmvidformer.models.compose import Arch
+from mmvidformer.models.compose import arch_sizes
 from mmvidformer.models.video_transformer import VideoTransformer
 from mmvidformer.registry import MODELS
 
@@ -37,9 +38,7 @@ SCHEMES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "windowed": (("space", ("spatial", "temporal")),),
 }
 
-ARCHS = {"b": Arch(512, 12, 8)}
-
-POSITIONS = ("none", "time", "space_time")
+ARCHS: dict[str, dict[str, Any]] = {"b": dict(embed_dims=512, depth=12, num_heads=8)}
 
 # stem: stride, padding and norm for the side of a patch
 STEMS: dict[str, Callable[[int], dict]] = {
@@ -66,12 +65,11 @@ class FeatureFixationTransformer(VideoTransformer):
     embedding to zero. Gates and shifts work with every kernel (paper, table 9).
 
     Args:
-        arch: ``'b'``, or a dictionary of ``embed_dims``, ``depth``, ``num_heads`` and optionally
-            ``mlp_ratio`` (default 4).
+        arch: ``'b'``, or a dictionary as for ``VideoTransformer``.
         attention: A name in ``SCHEMES``.
-        img_size: Side of the crop in pixels, or (height, width). Clips of other sizes work too:
-            only position tables and Linformer's weights have a size, and are resized.
-        clip_len: Number of frames of a clip; as ``img_size``.
+        img_size: Side of the crop in pixels, or (height, width).
+        clip_len: Number of frames of a clip. For clips of another length or size, positions and
+            Linformer's weights are resized.
         patch_size: Side of a patch in pixels.
         stem: ``'overlapping'`` (stride 7/8 and padding 1/2 of a patch, layer norm: 14 and 8 pixels
             for patches of 16), ``'patches'`` (no overlap, as the paper says), or a dictionary of
@@ -84,16 +82,14 @@ class FeatureFixationTransformer(VideoTransformer):
             dictionary of ``type`` and options, or None for no shift, as for a missing entry.
         shift_last: Whether to shift after the gates instead of before; worse in the paper.
         depthwise: Whether the MLPs have depthwise convolutions.
-        positions: ``'time'`` (the official code), ``'space_time'`` or ``'none'``.
-        drop_path_rate: Stochastic-depth rate of the last block.
-        with_cp: Whether to use activation checkpointing for each block.
-        init_from: Image model to start from (see ``VideoTransformer``). Weights that it lacks keep
-            their values; attention over time starts from the attention over space.
+        positions: A name in ``compose.POSITIONS``; ``'time'`` in the official code.
+        **options: Further arguments of ``VideoTransformer``: ``drop_rate``, ``drop_path_rate``,
+            ``norm``, ``with_cp`` and ``init_from``. Weights that the image model lacks keep their
+            values; attention over time starts from the attention over space.
 
     Raises:
-        KeyError: If ``arch``, ``attention``, ``stem``, ``positions``, a key of ``shifts``, the
-            kernel, the fixation or a shift is unknown.
-        ValueError: If the dictionary ``arch`` lacks a size or has an unknown key.
+        KeyError: If a name or a key of ``shifts`` is unknown.
+        ValueError: As ``VideoTransformer``.
     """
 
     def __init__(
@@ -110,20 +106,18 @@ class FeatureFixationTransformer(VideoTransformer):
         shift_last: bool = False,
         depthwise: bool = True,
         positions: str = "time",
-        drop_path_rate: float = 0.0,
-        with_cp: bool = False,
-        init_from: str | Mapping | None = None,
+        **options: Any,
     ) -> None:
         rows = look_up(SCHEMES, attention, "feature fixation attention")
-        look_up(POSITIONS, positions, "feature fixation positions")
-        if isinstance(stem, str):
-            sizes: Mapping = look_up(STEMS, stem, "feature fixation stem")(patch_size)
-        else:
-            sizes = stem
+        sizes = (
+            look_up(STEMS, stem, "feature fixation stem")(patch_size)
+            if isinstance(stem, str)
+            else stem
+        )
         for key in shifts:
             look_up({"temporal", "spatial"}, key, "entry of shifts")
         super().__init__(
-            Arch.of(arch, ARCHS),
+            arch_sizes(arch, ARCHS),
             [
                 SubLayer(
                     pattern,
@@ -144,8 +138,6 @@ class FeatureFixationTransformer(VideoTransformer):
             ),
             positions=positions,
             depthwise=depthwise,
-            drop_path_rate=drop_path_rate,
             pool=False,
-            with_cp=with_cp,
-            init_from=init_from,
+            **options,
         )

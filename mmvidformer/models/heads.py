@@ -18,9 +18,27 @@ def topk_accuracies(scores: Tensor, labels: Tensor, topk: Sequence[int]) -> dict
     return {f"top{k}_acc": scores.new_tensor(value) for k, value in zip(topk, values, strict=True)}
 
 
-def _zero(layer: nn.Linear) -> None:
-    nn.init.zeros_(layer.weight)
-    nn.init.zeros_(layer.bias)
+def stack_labels(
+    samples: Sequence[ActionDataSample], tasks: Mapping[str, int], mixed: bool = False
+) -> Tensor:
+    """Stack the labels of samples to (N, tasks), or to distributions if they may be mixed.
+
+    Raises:
+        ValueError: If labels have another shape than (N, tasks) and, mixed, (N, sum of classes).
+    """
+    labels = torch.stack([sample.gt_label for sample in samples])
+    classes = sum(tasks.values())
+    if labels.shape[1] != len(tasks) and not (mixed and labels.shape[1] == classes):
+        wanted = f"one class for each of {len(tasks)} tasks ({', '.join(tasks)})"
+        wanted += f" or distributions over {classes} classes" if mixed else ""
+        raise ValueError(f"labels must be {wanted}, got {tuple(labels.shape)}")
+    return labels
+
+
+def one_hot_tasks(labels: Tensor, tasks: Mapping[str, int]) -> Tensor:
+    """Map labels (N, tasks) to distributions over the classes of all tasks (N, sum of classes)."""
+    each = zip(labels.unbind(1), tasks.values(), strict=True)
+    return torch.cat([F.one_hot(label, classes) for label, classes in each], dim=1)
 
 
 @MODELS.register_module()
@@ -33,7 +51,8 @@ class ZeroInitHead(TimeSformerHead):
 
     def init_weights(self) -> None:
         """Set weights and biases to zero."""
-        _zero(self.fc_cls)
+        nn.init.zeros_(self.fc_cls.weight)
+        nn.init.zeros_(self.fc_cls.bias)
 
 
 @MODELS.register_module()
@@ -83,8 +102,8 @@ class TokenMlpHead(BaseHead):
 
 
 @MODELS.register_module()
-class MultiTaskHead(BaseHead):
-    """One linear layer whose outputs are the classes of several tasks, one task after another.
+class MultiTaskHead(ZeroInitHead):
+    """A ``ZeroInitHead`` whose outputs are the classes of several tasks, one task after another.
 
     ViViT on EPIC-Kitchens-100 (section 4.1 and supplementary): 397 outputs, 300 nouns and then 97
     verbs. The loss is the mean of the tasks' cross-entropies. The ``gt_label`` of a sample holds
@@ -94,12 +113,10 @@ class MultiTaskHead(BaseHead):
     Args:
         tasks: Number of classes of each task by its name, in the order of the outputs.
         in_channels: Feature width D.
-        loss_cls: Config of the loss of a task, which must take soft labels. Default: cross-entropy.
-        dropout_ratio: Dropout rate of the features.
-        label_smooth_eps: Label smoothing within each task, after mixing.
-        topk: Values of k of the logged training accuracies.
         average_clips: ``'score'`` averages the logits of the views (ViViT), ``'prob'`` their
             probabilities; None keeps the views.
+        **kwargs: Further arguments of ``TimeSformerHead``. ``loss_cls`` is the loss of a task and
+            must take soft labels; ``label_smooth_eps`` applies within each task, after mixing.
 
     Raises:
         ValueError: If there are no tasks, or labels have neither of the two forms.
@@ -109,33 +126,13 @@ class MultiTaskHead(BaseHead):
         self,
         tasks: Mapping[str, int],
         in_channels: int,
-        loss_cls: Mapping | None = None,
-        dropout_ratio: float = 0.0,
-        label_smooth_eps: float = 0.0,
-        topk: int | tuple[int, ...] = (1, 5),
         average_clips: str | None = "score",
+        **kwargs: object,
     ) -> None:
         if not tasks:
             raise ValueError("tasks must not be empty; use for example dict(noun=300, verb=97)")
-        super().__init__(
-            sum(tasks.values()),
-            in_channels,
-            loss_cls=loss_cls or {"type": "CrossEntropyLoss"},
-            label_smooth_eps=label_smooth_eps,
-            topk=topk,
-            average_clips=average_clips,
-        )
+        super().__init__(sum(tasks.values()), in_channels, average_clips=average_clips, **kwargs)
         self.tasks = dict(tasks)
-        self.dropout = nn.Dropout(dropout_ratio)
-        self.fc_cls = nn.Linear(in_channels, self.num_classes)
-
-    def init_weights(self) -> None:
-        """Set weights and biases to zero, as scenic does."""
-        _zero(self.fc_cls)
-
-    def forward(self, x: Tensor, **kwargs) -> Tensor:
-        """Map features (N, D) to the logits of all tasks (N, sum of classes)."""
-        return self.fc_cls(self.dropout(x))
 
     def loss_by_feat(
         self, cls_scores: Tensor, data_samples: list[ActionDataSample]
@@ -150,56 +147,31 @@ class MultiTaskHead(BaseHead):
             ``loss_cls``, and for each task ``<task>_ce`` and ``<task>_top<k>_acc``, whose names do
             not contain "loss", so that they are logged but not added to the loss.
         """
-        labels = torch.stack([sample.gt_label for sample in data_samples]).to(cls_scores.device)
-        logged, losses = {}, []
-        for name, scores, target, hard in self._split_labels(cls_scores, labels):
-            if hard is not None:
-                accuracies = topk_accuracies(scores, hard, self.topk)
+        labels = stack_labels(data_samples, self.tasks, mixed=True).to(cls_scores.device)
+        hard = labels.shape[1] == len(self.tasks)
+        targets = one_hot_tasks(labels, self.tasks) if hard else labels
+        eps, logged, losses = self.label_smooth_eps, {}, []
+        for name, scores, target in zip(
+            self.tasks, self._split(cls_scores), self._split(targets.to(cls_scores)), strict=True
+        ):
+            if hard:
+                accuracies = topk_accuracies(scores, target.argmax(dim=1), self.topk)
                 logged |= {f"{name}_{key}": value for key, value in accuracies.items()}
-            eps = self.label_smooth_eps
             loss = self.loss_cls(scores, (1 - eps) * target + eps / target.shape[1])
             logged[f"{name}_ce"] = loss.detach()
             losses.append(loss)
         return {"loss_cls": torch.stack(losses).mean(), **logged}
 
-    def _split_labels(self, scores: Tensor, labels: Tensor) -> list[tuple]:
-        """Return name, logits, soft target and hard label (None after mixing) of each task."""
-        sizes = list(self.tasks.values())
-        parts = scores.split(sizes, dim=1)
-        if labels.shape[1] == self.num_classes:
-            targets, hards = labels.to(scores.dtype).split(sizes, dim=1), [None] * len(sizes)
-        elif labels.shape[1] == len(sizes):
-            hards = labels.unbind(1)
-            targets = [
-                F.one_hot(hard, size).to(scores.dtype)
-                for hard, size in zip(hards, sizes, strict=True)
-            ]
-        else:
-            raise ValueError(
-                f"labels must be one class for each of the tasks {list(self.tasks)}, or "
-                f"distributions over all {self.num_classes} outputs, got {tuple(labels.shape)}"
-            )
-        return list(zip(self.tasks, parts, targets, hards, strict=True))
+    def _split(self, outputs: Tensor) -> tuple[Tensor, ...]:
+        return outputs.split(list(self.tasks.values()), dim=1)
 
     def predict_by_feat(
         self, cls_scores: Tensor, data_samples: list[ActionDataSample]
     ) -> list[ActionDataSample]:
-        """Average the views and store the scores of each task.
-
-        Args:
-            cls_scores: Logits (N * views, sum of classes).
-            data_samples: N samples, whose ``pred_score`` becomes a dictionary by task.
-
-        Returns:
-            The samples.
-        """
+        """Average the views of logits (N * views, sum of classes), and store the scores by task."""
         views = len(cls_scores) // len(data_samples)
-        fused = {
-            name: self.average_clip(scores, num_segs=views)
-            for name, scores in zip(
-                self.tasks, cls_scores.split(list(self.tasks.values()), dim=1), strict=True
-            )
-        }
+        parts = (self.average_clip(part, num_segs=views) for part in self._split(cls_scores))
+        fused = dict(zip(self.tasks, parts, strict=True))
         for i, sample in enumerate(data_samples):
             sample.set_pred_score({name: scores[i] for name, scores in fused.items()})
         return data_samples

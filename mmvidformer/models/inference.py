@@ -1,24 +1,4 @@
-"""Exact savings for a model that is only used for inference: ``optimize_for_inference``.
-
-===================  ===========================================================  ================
-saving               what happens                                                 for
-===================  ===========================================================  ================
-folded linear layer  TimeSformer's fc after an attention and the attention's      TimeSformer
-                     output projection become one linear layer
-folded scale         the softmax's ``1 / sqrt(d)`` becomes part of the query      softmax attention
-                     projection
-class token only     if only the class token is read, the last block computes     TimeSformer; ViViT
-                     no queries, output projection and MLP of the grid            with class token
-in place             the MLP's activation overwrites its input, which is not      all
-                     read again
-short sequences      on a CPU, matmuls replace the fused attention operator for   softmax attention
-                     sequences of at most 16 keys                                 over time
-no dropout           dropout layers are removed, stochastic-depth rates are 0     all
-===================  ===========================================================  ================
-
-If all tokens are averaged after the last layer norm (ViViT models 3 and 4, feature fixation), the
-last block needs all of them.
-"""
+"""Exact savings for a model that is only used for inference: ``optimize_for_inference``."""
 
 import copy
 import logging
@@ -45,10 +25,16 @@ SHORT = 16
 def optimize_for_inference(model: nn.Module) -> nn.Module:
     """Make a copy of a model that gives the same outputs with less computation.
 
-    The table of this module lists the savings. Weights are folded in float64, so outputs change by
-    rounding only. What was done is logged (logger ``mmvidformer``, level INFO). Names and values of
-    the weights change: load checkpoints first, and save those of the original. If only the class
-    token is read, ``forward_features`` of the copy returns None for the grid.
+    - TimeSformer's fc after an attention is folded into the output projection before it, and the
+      scale of softmax attention into the query projection.
+    - If only the class token is read, the last block computes no queries, output projection and MLP
+      of the grid, and ``forward_features`` of the copy returns None for it.
+    - The MLP's activation overwrites its input. Dropout and stochastic depth are removed.
+    - On a CPU, matmuls replace the fused attention operator for at most ``SHORT`` keys.
+
+    Weights are folded in float64, so outputs change by rounding only. What was done is logged
+    (logger ``mmvidformer``, level INFO). Names and values of the weights change: load checkpoints
+    first, and save those of the original.
 
     Args:
         model: A backbone of this package, or a module that contains some, such as a recognizer that
@@ -153,12 +139,7 @@ def _fold(first: nn.Linear, second: nn.Linear) -> nn.Linear:
 
 
 def _remove_dropout(model: nn.Module) -> int:
-    layers = [
-        (parent, name)
-        for parent in model.modules()
-        for name, child in parent.named_children()
-        if isinstance(child, nn.Dropout)
-    ]
-    for parent, name in layers:
-        setattr(parent, name, nn.Identity())
-    return len(layers)
+    names = [name for name, part in model.named_modules() if isinstance(part, nn.Dropout)]
+    for name in names:
+        model.set_submodule(name, nn.Identity())
+    return len(names)

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 
-import torch
-import torch.nn.functional as F
 from mmaction.models.utils import BaseMiniBatchBlending
 from mmaction.structures import ActionDataSample
 from torch import Tensor
 from torch.distributions import Beta
 
+from mmvidformer.models.heads import one_hot_tasks, stack_labels
 from mmvidformer.registry import MODELS
 
 
@@ -32,9 +31,8 @@ class ReversedMixup(BaseMiniBatchBlending):
     def __init__(self, num_classes: int | Mapping[str, int], alpha: float = 0.3) -> None:
         if alpha <= 0:
             raise ValueError(f"alpha of mixup must be positive, got {alpha}")
-        sizes = [num_classes] if isinstance(num_classes, int) else list(num_classes.values())
-        super().__init__(sum(sizes))
-        self.sizes = sizes
+        self.tasks = {"class": num_classes} if isinstance(num_classes, int) else dict(num_classes)
+        super().__init__(sum(self.tasks.values()))
         self.beta = Beta(alpha, alpha)
 
     def __call__(
@@ -52,16 +50,8 @@ class ReversedMixup(BaseMiniBatchBlending):
         Raises:
             ValueError: If a label does not have one class per task.
         """
-        labels = torch.stack([sample.gt_label for sample in batch_data_samples]).to(imgs.device)
-        if labels.shape[1] != len(self.sizes):
-            raise ValueError(
-                f"labels for mixup must be one class for each of {len(self.sizes)} tasks, "
-                f"got {tuple(labels.shape)}"
-            )
-        one_hot = torch.cat(
-            [F.one_hot(label, n) for label, n in zip(labels.unbind(1), self.sizes, strict=True)],
-            dim=1,
-        )
+        labels = stack_labels(batch_data_samples, self.tasks).to(imgs.device)
+        one_hot = one_hot_tasks(labels, self.tasks)
         imgs, soft = self.do_blending(imgs, one_hot.to(imgs.dtype))
         for sample, label in zip(batch_data_samples, soft, strict=True):
             sample.set_gt_label(label)

@@ -19,12 +19,11 @@ time, as in the divided scheme, and averaged over columns and rows.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from mmvidformer.convert.timesformer import from_timesformer
 from mmvidformer.layers import SubLayer
 from mmvidformer.lookup import look_up
-from mmvidformer.models.compose import ARCHS as SIZES
-from mmvidformer.models.compose import Arch
 from mmvidformer.models.video_transformer import VideoTransformer
 from mmvidformer.registry import MODELS
 
@@ -41,10 +40,6 @@ SCHEMES: dict[str, tuple[SubLayer, ...]] = {
     "axial": (TIME, SubLayer("width", fc=True), SubLayer("height")),
 }
 
-ARCHS = {name: SIZES[name] for name in "sbl"}
-
-POSITIONS = ("none", "space", "space_time")
-
 
 @MODELS.register_module()
 class TimeSformer(VideoTransformer):
@@ -57,31 +52,30 @@ class TimeSformer(VideoTransformer):
     starts from an image model is that model on each frame.
 
     Args:
-        arch: ``'s'``, ``'b'`` or ``'l'``, or a dictionary of ``embed_dims``, ``depth``,
-            ``num_heads`` and optionally ``mlp_ratio`` (default 4).
+        arch: See ``VideoTransformer``.
         attention: A name in ``SCHEMES``.
-        img_size: Side of the crop in pixels, or (height, width); sets the size of the position
-            table. Clips of other sizes work too; their positions are resized.
-        clip_len: Number of frames of a clip; as ``img_size``.
+        img_size: Side of the crop in pixels, or (height, width).
+        clip_len: Number of frames of a clip. For clips of another length or size positions are
+            resized.
         patch_size: Side of a patch in pixels.
         order: Order of the sub-layers: ``'forward'`` as in the table, ``'reverse'`` (space before
             time in the divided scheme), or ``'parallel'`` (all read the block's input); compared in
             section 4.3. In the last two the class token takes part in the attention over time
             (eq. 11). Otherwise the attention over time in the last block could not reach the head,
             which reads the class token alone.
-        positions: ``'none'``, ``'space'`` or ``'space_time'`` (Table 4). ``space_only`` never has a
-            time embedding, as in the official code.
+        positions: A name in ``compose.POSITIONS``; Table 4 has ``'none'``, ``'space'`` and
+            ``'space_time'``. ``space_only`` never has a time embedding, as in the official code.
         cls_in_time: Whether the class token takes part in the attention over time (eq. 11) in the
             order ``'forward'`` too. It does not in the published weights.
         resize_rule: How positions are resized (``layers.resize``): ``'linear'``, ``'nearest'`` (the
             official forward pass) or ``'nearest_1d'`` (the official checkpoint loading).
         drop_path_rate: Stochastic-depth rate of the last block.
-        with_cp: Whether to use activation checkpointing for each block.
-        init_from: Image model to start from (see ``VideoTransformer``).
+        **options: Further arguments of ``VideoTransformer``: ``drop_rate``, ``attn_drop_rate``,
+            ``norm``, ``with_cp`` and ``init_from``.
 
     Raises:
-        KeyError: If ``arch``, ``attention``, ``order`` or ``positions`` is unknown.
-        ValueError: If the dictionary ``arch`` lacks a size or has an unknown key.
+        KeyError: If a name is unknown.
+        ValueError: As ``VideoTransformer``.
     """
 
     def __init__(
@@ -96,18 +90,16 @@ class TimeSformer(VideoTransformer):
         cls_in_time: bool = False,
         resize_rule: str = "linear",
         drop_path_rate: float = 0.1,
-        with_cp: bool = False,
-        init_from: str | Mapping | None = None,
+        **options: Any,
     ) -> None:
         block = list(look_up(SCHEMES, attention, "TimeSformer attention"))
-        look_up(POSITIONS, positions, "TimeSformer positions")
         look_up({"forward", "reverse", "parallel"}, order, "TimeSformer order")
         if cls_in_time or order != "forward":
-            block = [replace(row, cls="mean") if row is TIME else row for row in block]
+            block = [replace(row, cls="mean") if row.cls == "skip" else row for row in block]
         if order == "reverse":
             block.reverse()
         super().__init__(
-            Arch.of(arch, ARCHS),
+            arch,
             block,
             clip_len,
             img_size,
@@ -118,8 +110,7 @@ class TimeSformer(VideoTransformer):
             parallel=order == "parallel",
             drop_path_rate=drop_path_rate,
             drop_path="group",
-            with_cp=with_cp,
-            init_from=init_from,
+            **options,
         )
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *args) -> None:

@@ -1,19 +1,6 @@
-"""A video transformer that is composed in a config; the papers' models are presets of it.
-
-=========  =======================================================================
-part       what can be chosen
-=========  =======================================================================
-stem       tubelets of any size; single frames; overlapping convolution
-positions  none, space, time, space and time, joint; learned or fixed
-encoder    one or several in a row, over the clip or over each frame
-block      sub-layers: attention patterns, kernel, gates, shifts, class token, fc;
-           in sequence or in parallel
-MLP        width, activation, depthwise convolution
-=========  =======================================================================
-"""
+"""A video transformer that is composed in a config; the papers' models are presets of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 
 from torch import Tensor, nn
 
@@ -21,23 +8,13 @@ from mmvidformer.convert.image_vit import init_from_image
 from mmvidformer.layers import INITS, Encoder, TubeletEmbedding, pool_tokens
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
-from mmvidformer.models.compose import (
-    ANY,
-    ARCHS,
-    DROP_PATHS,
-    Arch,
-    Block,
-    build_encoder,
-    check_cls,
-)
+from mmvidformer.models.compose import ANY, Block, arch_sizes, build_encoder, check_cls
 from mmvidformer.registry import MODELS
 
 
 @MODELS.register_module()
 class VideoTransformer(nn.Module):
     """A stem, and transformer encoders in a row.
-
-    Layer norms have epsilon 1e-6.
 
     Args:
         arch: ``'s'``, ``'b'``, ``'l'`` or ``'h'``, or a dictionary of ``embed_dims``, ``depth``,
@@ -52,8 +29,8 @@ class VideoTransformer(nn.Module):
         stem: Arguments of ``layers.TubeletEmbedding``: ``tubelet``, ``stride``, ``padding`` and
             ``norm``. Default: patches of 16 x 16 pixels of each frame.
         encoders: An encoder for each entry, which replaces any of the arguments from ``positions``
-            to ``drop_path_rate``, ``block``, and those of ``arch``. If the width changes, a linear
-            layer comes in between. Default: one encoder.
+            to ``with_cp``, ``block``, and those of ``arch``. If the width changes, a linear layer
+            comes in between. Default: one encoder.
         positions: A name in ``POSITIONS``, or a dictionary of the name as ``type``, ``fixed``
             (sines and cosines instead of learned tables) and ``rule`` (of ``layers.resize``).
         frames: ``'together'``: the encoder sees the tokens of the clip. ``'pool'``: it sees each
@@ -67,6 +44,8 @@ class VideoTransformer(nn.Module):
             summed.
         act: Activation of the MLPs, ``'gelu'`` or ``'gelu_tanh'``.
         depthwise: Whether the MLPs have depthwise convolutions; only without a class token.
+        norm: ``'layer'`` or ``'rms'``, or a dictionary of the name as ``type`` and ``eps``, 1e-6 by
+            default (``layers.norm``); the norm of the blocks and of the output.
         drop_rate: Dropout rate of positions, attention output and MLP.
         attn_drop_rate: Dropout rate of the attention weights.
         drop_path_rate: Stochastic-depth rate of the last block of an encoder; it grows linearly
@@ -74,9 +53,9 @@ class VideoTransformer(nn.Module):
         drop_path: What a draw of stochastic depth is for: ``'clip'``, ``'group'`` (each attention
             group, as in TimeSformer), or ``'unscaled'`` (a clip, and kept updates are not
             rescaled, as in scenic).
+        with_cp: Whether to use activation checkpointing for each block.
         pool: Whether the output is pooled; otherwise it is the tokens of the last encoder.
         init: Initialization, ``'timm'`` or ``'flax'`` (``layers.init``).
-        with_cp: Whether to use activation checkpointing for each block.
         init_from: Image model that ``init_weights`` loads: a source (``'timm:NAME'`` or a file),
             or a dictionary of the arguments of ``convert.image_vit.init_from_image``.
 
@@ -96,7 +75,7 @@ class VideoTransformer(nn.Module):
 
     def __init__(
         self,
-        arch: str | Mapping | Arch = "b",
+        arch: str | Mapping = "b",
         block: Block | Sequence[Block] = ({},),
         clip_len: int = 8,
         img_size: int | tuple[int, int] = 224,
@@ -108,18 +87,20 @@ class VideoTransformer(nn.Module):
         parallel: bool = False,
         act: str = "gelu",
         depthwise: bool = False,
+        norm: str | Mapping = "layer",
         drop_rate: float = 0.0,
         attn_drop_rate: float = 0.0,
         drop_path_rate: float = 0.0,
         drop_path: str = "clip",
+        with_cp: bool = False,
         pool: bool = True,
         init: str = "timm",
-        with_cp: bool = False,
         init_from: str | Mapping | None = None,
     ) -> None:
         super().__init__()
         self.init_from, self.pool = init_from, pool
-        shared = asdict(Arch.of(arch, ARCHS)) | dict(
+        shared = dict(
+            arch_sizes(arch),
             block=block,
             positions=positions,
             frames=frames,
@@ -127,9 +108,12 @@ class VideoTransformer(nn.Module):
             parallel=parallel,
             act=act,
             depthwise=depthwise,
+            norm=norm,
             drop_rate=drop_rate,
             attn_drop_rate=attn_drop_rate,
             drop_path_rate=drop_path_rate,
+            drop_path=drop_path,
+            with_cp=with_cp,
         )
         if not encoders:
             raise ValueError("encoders must have at least one entry, got none")
@@ -140,23 +124,23 @@ class VideoTransformer(nn.Module):
             rows.append(shared | dict(row))
         self.embed_dims = rows[-1]["embed_dims"]
         self.embed = TubeletEmbedding(rows[0]["embed_dims"], **(stem or {"tubelet": (1, 16, 16)}))
-        grid = self.embed.grid((clip_len, *height_and_width(img_size)))
+        height, width = (img_size, img_size) if isinstance(img_size, int) else img_size
+        grid = self.embed.grid((clip_len, height, width))
         if min(grid) < 1:
             raise ValueError(
                 f"a clip of {clip_len} x {img_size} is smaller than a tubelet {self.embed.tubelet}"
             )
-        rules = look_up(DROP_PATHS, drop_path, "drop_path")
-        width, axes = rows[0]["embed_dims"], ANY
+        dim, axes = rows[0]["embed_dims"], ANY
         self.obstacles = [f"embed: {text}" for text in self.embed.obstacles]
         built: list[Encoder] = []
         for row in rows:
-            encoder = build_encoder(row, width, grid, axes, rules, with_cp)
+            encoder = build_encoder(row, dim, grid, axes)
             encoder.passes_grid = len(built) + 1 < len(rows) and row["frames"] != "pool"
             if row["cls"] is not None:
                 check_cls(encoder)
             self.obstacles += [f"encoders.{len(built)}: {text}" for text in encoder.obstacles]
             built.append(encoder)
-            width, grid, axes = row["embed_dims"], encoder.out_grid(grid), encoder.out_grid(axes)
+            dim, grid, axes = row["embed_dims"], encoder.out_grid(grid), encoder.out_grid(axes)
         if pool:
             self.obstacles.append("the output is a mean over time; use pool=False")
         self.encoders = nn.ModuleList(built)
@@ -224,11 +208,3 @@ class VideoTransformer(nn.Module):
             tokens, _ = encoder(tokens, state)
         state.size, state.steps = size, state.steps + tokens.shape[1]
         return tokens, state
-
-
-def height_and_width(img_size: int | tuple[int, int]) -> tuple[int, int]:
-    """Return the height and width of an image from its side, or from both."""
-    if isinstance(img_size, int):
-        return img_size, img_size
-    height, width = img_size
-    return height, width

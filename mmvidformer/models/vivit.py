@@ -12,12 +12,11 @@ factorized_dot_product (model 4)   one sub-layer: first half of the heads time, 
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from mmvidformer.layers import SubLayer
 from mmvidformer.layers.patterns import Grid
 from mmvidformer.lookup import look_up
-from mmvidformer.models.compose import ARCHS as SIZES
-from mmvidformer.models.compose import Arch
 from mmvidformer.models.video_transformer import VideoTransformer
 from mmvidformer.registry import MODELS
 
@@ -34,8 +33,6 @@ SCHEMES: dict[str, tuple[SubLayer, ...]] = {
     "factorized_dot_product": (SubLayer(("time", "space")),),
 }
 
-ARCHS = {name: SIZES[name] for name in "blh"}
-
 
 @MODELS.register_module()
 class ViViT(VideoTransformer):
@@ -46,28 +43,23 @@ class ViViT(VideoTransformer):
     ramp of ``l / (L - 1)`` (the paper writes ``l / L``). Unlike in scenic, model 3 has it too.
 
     Args:
-        arch: ``'b'``, ``'l'`` or ``'h'`` (paper, section 4.1), or a dictionary of ``embed_dims``,
-            ``depth``, ``num_heads`` and optionally ``mlp_ratio`` (default 4).
+        arch: See ``VideoTransformer``; the paper has ``'b'``, ``'l'`` and ``'h'`` (section 4.1).
         scheme: A name in ``SCHEMES``.
-        img_size: Side of the crop in pixels, or (height, width); sets the size of the position
-            table. Clips of other sizes work too; their positions are resized.
-        clip_len: Number of frames of a clip; as ``img_size``.
+        img_size: Side of the crop in pixels, or (height, width).
+        clip_len: Number of frames of a clip. For clips of another length or size positions are
+            resized.
         tubelet: Size of a tubelet in frames, rows and columns. One frame is the embedding of
             uniform frame sampling (section 3.2).
         temporal_depth: Number of blocks over the frames in the factorized encoder; 0 averages the
             frames instead (the baseline in the last row of Table 2). Ignored by other schemes.
         pool: ``'cls'`` for the class token, or ``'mean'`` for global average pooling. Default: the
             class token if the scheme supports it.
-        drop_rate: Dropout rate of positions, attention output and MLP.
-        attn_drop_rate: Dropout rate of the attention weights.
-        drop_path_rate: Stochastic-depth rate of the last block of each encoder.
-        with_cp: Whether to use activation checkpointing for each block.
-        init_from: Image model to start from (see ``VideoTransformer``).
+        **options: Further arguments of ``VideoTransformer``: ``drop_rate``, ``attn_drop_rate``,
+            ``drop_path_rate``, ``norm``, ``with_cp`` and ``init_from``.
 
     Raises:
-        KeyError: If ``arch`` or ``scheme`` is unknown.
-        ValueError: If the dictionary ``arch`` lacks a size or has an unknown key, or if the scheme
-            does not support ``pool``.
+        KeyError: If a name is unknown.
+        ValueError: If the scheme does not support ``pool``, or as ``VideoTransformer``.
     """
 
     temporal_init = "zero"
@@ -81,11 +73,7 @@ class ViViT(VideoTransformer):
         tubelet: Grid = (2, 16, 16),
         temporal_depth: int = 4,
         pool: str | None = None,
-        drop_rate: float = 0.0,
-        attn_drop_rate: float = 0.0,
-        drop_path_rate: float = 0.0,
-        with_cp: bool = False,
-        init_from: str | Mapping | None = None,
+        **options: Any,
     ) -> None:
         block = look_up(SCHEMES, scheme, "ViViT scheme")
         has_cls = block == (SubLayer("joint"),)
@@ -97,7 +85,7 @@ class ViViT(VideoTransformer):
         if scheme == "factorized_encoder":
             encoders = [dict(frames="pool"), dict(depth=temporal_depth)]
         super().__init__(
-            Arch.of(arch, ARCHS),
+            arch,
             block,
             clip_len,
             img_size,
@@ -105,12 +93,8 @@ class ViViT(VideoTransformer):
             encoders=[row for row in encoders if row.get("depth") != 0],
             cls="mean" if pool == "cls" else None,
             act="gelu_tanh",
-            drop_rate=drop_rate,
-            attn_drop_rate=attn_drop_rate,
-            drop_path_rate=drop_path_rate,
             drop_path="unscaled",
             init="flax",
-            with_cp=with_cp,
-            init_from=init_from,
+            **options,
         )
         self.scheme = scheme

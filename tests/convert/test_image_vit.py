@@ -214,6 +214,19 @@ def test_own_model_2_brings_its_second_encoder(tmp_path: Path) -> None:
         init_from_image(vivit("factorized_encoder", temporal_depth=2), tmp_path / "m2.pth")
 
 
+@pytest.mark.parametrize("norm", ["rms", "layer"])
+def test_other_norms_are_refused(norm: str, image_file: Path, tmp_path: Path) -> None:
+    """Layer norms have biases; without them, weights of the one would pass for the other."""
+    if norm == "layer":
+        state = vivit("spacetime", norm="rms").state_dict()
+        image_file = tmp_path / "rms.pth"
+        torch.save({f"backbone.{name}": value for name, value in state.items()}, image_file)
+    kinds = "layer norms", "norms without bias"
+    own, other = kinds if norm == "layer" else reversed(kinds)
+    with pytest.raises(ValueError, match=f"the model has {own}, .*pth has {other}"):
+        init_from_image(vivit("spacetime", norm=norm), image_file)
+
+
 def test_timm_by_name(
     image_model: nn.Module, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

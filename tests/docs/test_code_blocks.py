@@ -147,10 +147,11 @@ def shell_blocks(page: Path) -> list[Block]:
 def test_python_runs(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page share their names, as a reader would type them."""
     from mmvidformer.layers.kernels import KERNELS
+    from mmvidformer.models import timesformer
 
     monkeypatch.setattr("mmvidformer.layers.kernels.KERNELS", KERNELS)
     names: dict[str, object] = {}
-    before = dict(KERNELS)
+    tables = [(table, dict(table)) for table in (KERNELS, timesformer.SCHEMES)]
     try:
         for block in python_blocks(page):
             code = compile(block.text, str(block), "exec")
@@ -160,8 +161,9 @@ def test_python_runs(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
             with torch.device("meta" if marked(block, SHAPES) else "cpu"):
                 exec(code, names)
     finally:
-        KERNELS.clear()
-        KERNELS.update(before)
+        for table, before in tables:
+            table.clear()
+            table.update(before)
 
 
 def check_imports(block: Block) -> None:

@@ -5,48 +5,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mmvidformer.layers import PATTERNS, Attention
+from mmvidformer.layers import Attention
+from tests.layers.dense import allowed, masked_attention
 
 GRID = (3, 4, 2)
 DIM, HEADS = 16, 4
-
-
-def softmax_weights(q: Tensor, k: Tensor, allowed: Tensor) -> Tensor:
-    scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
-    return scores.masked_fill(~allowed, float("-inf")).softmax(-1)
-
-
-def linear_weights(q: Tensor, k: Tensor, allowed: Tensor) -> Tensor:
-    q, k = (x.relu() + q.shape[-1] ** -0.5 for x in (q, k))
-    scores = (q @ k.transpose(-1, -2)).masked_fill(~allowed, 0.0)
-    return scores / (scores.sum(-1, keepdim=True) + 1e-6)
-
-
-WEIGHTS = {"SoftmaxKernel": softmax_weights, "LinearKernel": linear_weights}
-
-
-def dense_attention(
-    attn: Attention, x: Tensor, allowed: Tensor, heads: slice = slice(None)
-) -> Tensor:
-    """All pairs of tokens with a mask (N, N); maps (B, N, D) to (B, N, n*d), not projected."""
-    batch, length, dim = x.shape
-    qkv = attn.qkv(x).reshape(batch, length, 3, attn.num_heads, -1)
-    q, k, v = qkv.permute(2, 0, 3, 1, 4)[..., :, :]
-    weights = WEIGHTS[type(attn.kernel).__name__](q, k, allowed)
-    return (weights @ v)[:, heads].transpose(1, 2).flatten(2)
-
-
-def allowed_by(pattern: str) -> Tensor:
-    """Mask (N, N), row attends to column, from the coordinates of all pairs of tokens."""
-    coords = torch.cartesian_prod(*(torch.arange(n) for n in GRID))
-    if pattern == "strided":
-        return (coords % 2 == 0).all(-1).expand(len(coords), -1)
-    if pattern == "local":
-        offset = coords[None, :, 1:] - coords[:, None, 1:]
-        window = torch.tensor(GRID[1:]) // 2
-        return ((offset >= -(window // 2)) & (offset < window - window // 2)).all(-1)
-    fixed = [i for i, axis in enumerate("thw") if axis in PATTERNS[pattern].groups]
-    return (coords[:, None, fixed] == coords[None, :, fixed]).all(-1)
 
 
 def grads(module: torch.nn.Module, loss: Tensor) -> list[Tensor]:
@@ -72,7 +35,7 @@ def test_each_pattern_is_masked_attention(pattern: str, kernel: str) -> None:
     grid = torch.randn(2, *GRID, DIM)
     out, cls = attn(grid)
     assert cls is None
-    expected = attn.proj(dense_attention(attn, grid.flatten(1, 3), allowed_by(pattern)))
+    expected = attn.proj(masked_attention(attn, grid.flatten(1, 3), allowed(pattern, GRID)))
     assert_same(attn, out.flatten(1, 3), expected)
 
 
@@ -82,7 +45,7 @@ def test_two_patterns_share_the_heads_in_order() -> None:
     grid = torch.randn(2, *GRID, DIM)
     tokens = grid.flatten(1, 3)
     halves = [
-        dense_attention(attn, tokens, allowed_by(pattern), heads)
+        masked_attention(attn, tokens, allowed(pattern, GRID), heads)
         for pattern, heads in (("time", slice(0, 2)), ("space", slice(2, 4)))
     ]
     assert_same(attn, attn(grid)[0].flatten(1, 3), attn.proj(torch.cat(halves, -1)))
@@ -96,7 +59,7 @@ def test_joint_pattern_with_class_token_is_ordinary_attention() -> None:
     everyone = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool)
     out, cls_out = attn(grid, cls)
     out = torch.cat([cls_out, out.flatten(1, 3)], 1)
-    assert_same(attn, out, attn.proj(dense_attention(attn, tokens, everyone)))
+    assert_same(attn, out, attn.proj(masked_attention(attn, tokens, everyone)))
 
 
 @pytest.mark.parametrize("with_keep", [False, True])
@@ -111,7 +74,7 @@ def test_copies_of_the_class_token_are_averaged_after_stochastic_depth(with_keep
     frames, copies = [], []
     for t in range(GRID[0]):
         frame = torch.cat([cls, grid[:, t].flatten(1, 2)], 1)
-        update = attn.proj(dense_attention(attn, frame, everyone))
+        update = attn.proj(masked_attention(attn, frame, everyone))
         update = update if keep is None else update * keep[:, t, None, None]
         copies.append(update[:, :1])
         frames.append(update[:, 1:])
@@ -125,8 +88,8 @@ def test_global_class_token_attends_to_everything(pattern: str, kernel: str) -> 
     torch.manual_seed(0)
     attn = Attention(DIM, HEADS, patterns=(pattern,), cls="global", kernel=kernel)
     grid, cls = torch.randn(2, *GRID, DIM), torch.randn(2, 1, DIM)
-    allowed = F.pad(allowed_by(pattern), (1, 0, 1, 0), value=True)
-    expected = attn.proj(dense_attention(attn, torch.cat([cls, grid.flatten(1, 3)], 1), allowed))
+    everyone = F.pad(allowed(pattern, GRID), (1, 0, 1, 0), value=True)
+    expected = attn.proj(masked_attention(attn, torch.cat([cls, grid.flatten(1, 3)], 1), everyone))
     out, cls_out = attn(grid, cls)
     assert_same(attn, torch.cat([cls_out, out.flatten(1, 3)], 1), expected)
 
@@ -139,14 +102,14 @@ def test_copies_of_the_class_token_ignore_keys_outside_the_grid(
     torch.manual_seed(0)
     attn = Attention(DIM, HEADS, patterns=("local",), kernel=kernel)
     grid, cls = torch.randn(2, *GRID, DIM), torch.randn(2, 1, DIM)
-    allowed = F.pad(allowed_by("local"), (1, 0, 1, 0), value=True)
+    everyone = F.pad(allowed("local", GRID), (1, 0, 1, 0), value=True)
     tokens = torch.cat([cls, grid.flatten(1, 3)], 1)
-    expected = dense_attention(attn, tokens, allowed)
+    expected = masked_attention(attn, tokens, everyone)
     copies = []
-    for window in allowed_by("local").unflatten(0, GRID)[0].flatten(0, 1):  # one per place
-        mask = allowed.clone()
+    for window in allowed("local", GRID).unflatten(0, GRID)[0].flatten(0, 1):  # one per place
+        mask = everyone.clone()
         mask[0, 1:] = window
-        copies.append(dense_attention(attn, tokens, mask)[:, :1])
+        copies.append(masked_attention(attn, tokens, mask)[:, :1])
     expected[:, :1] = torch.stack(copies).mean(0)
     out, cls_out = attn(grid, cls, cls_only=cls_only)
     torch.testing.assert_close(cls_out, attn.proj(expected)[:, :1], atol=1e-6, rtol=1e-5)

@@ -5,7 +5,6 @@ from itertools import product
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torchvision.models.video.swin_transformer import ShiftedWindowAttention3d
@@ -13,6 +12,7 @@ from torchvision.models.video.swin_transformer import ShiftedWindowAttention3d
 from mmvidformer.analysis.complexity import count_macs
 from mmvidformer.layers import Attention, build_kernel, get_pattern
 from mmvidformer.layers.masks import Causal
+from tests.layers.dense import Place, attend
 
 DIM, HEADS = 8, 2
 EXACT = {"atol": 1e-10, "rtol": 1e-10}
@@ -33,84 +33,6 @@ SPECS = {
 }
 # Windows divide the first; the others have borders, axes that are shorter than a window, or both.
 GRIDS = [(4, 6, 4), (3, 5, 3), (5, 2, 7), (1, 4, 1), (2, 1, 3), (1, 1, 1)]
-Place = tuple[int, int, int]
-
-
-# Definitions, one pair of tokens at a time.
-
-
-def same_window(a: Place, b: Place, size: Place, shift: Place, grid: Place) -> bool:
-    """Whether two tokens lie between the same borders, which are at shift + k size on each axis."""
-    for x, y, length, places, n in zip(a, b, size, shift, grid, strict=True):
-        if length < n and (x - places) // length != (y - places) // length:
-            return False
-    return True
-
-
-def sees(spec: dict, a: Place, b: Place, grid: Place) -> bool:
-    """Whether token a attends to token b."""
-    kind = spec["type"]
-    if kind == "window":
-        return same_window(a, b, spec["size"], spec.get("shift", (0, 0, 0)), grid)
-    if kind == "frames":
-        return a[0] // spec["size"] == b[0] // spec["size"]
-    if kind == "dilated_time":
-        return a[1:] == b[1:] and (a[0] - b[0]) % spec["dilation"] == 0
-    if a[0] - b[0] >= spec.get("past", a[0] + 1):
-        return False
-    return b[0] <= a[0] and (kind == "causal_joint" or a[1:] == b[1:])
-
-
-def group(spec: dict, a: Place, grid: Place) -> tuple:
-    """Name of the group that a token is in; windows of both ends of an axis are rolled together."""
-    if spec["type"] == "frames":
-        return (a[0] // spec["size"],)
-    if spec["type"] == "dilated_time":
-        return (a[0] % spec["dilation"], *a[1:])
-    name = []
-    for x, size, shift, n in zip(a, spec["size"], spec.get("shift", (0, 0, 0)), grid, strict=True):
-        padded = -(-n // size) * size
-        name.append((x - shift) % padded // size if size < n else 0)
-    return tuple(name)
-
-
-def places(grid: Place) -> list[Place]:
-    return list(product(*(range(n) for n in grid)))
-
-
-def allowed(spec: dict, grid: Place) -> Tensor:
-    return torch.tensor([[sees(spec, a, b, grid) for b in places(grid)] for a in places(grid)])
-
-
-def dense(attn: Attention, tokens: Tensor, mask: Tensor) -> Tensor:
-    """All pairs of tokens (B, N, D) under a mask (N, N), before the output projection."""
-    q, k, v = (x.transpose(1, 2) for x in attn.qkv(tokens).unflatten(-1, (3, HEADS, -1)).unbind(2))
-    if type(attn.kernel).__name__ == "SoftmaxKernel":
-        scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
-        weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
-    else:
-        q, k = (x.relu() + x.shape[-1] ** -0.5 for x in (q, k))
-        weights = (q @ k.transpose(-1, -2)) * mask
-        weights = weights / (weights.sum(-1, keepdim=True) + 1e-6)
-    return (weights @ v).transpose(1, 2).flatten(2)
-
-
-def expected(attn: Attention, spec: dict, grid: Tensor, cls: Tensor | None) -> Tensor:
-    """Updates (B, N, D) of all tokens, after that of the class token if it joins."""
-    size = tuple(grid.shape[1:4])
-    tokens, mask = grid.flatten(1, 3), allowed(spec, size)
-    if cls is None or attn.cls == "skip":
-        return attn.proj(dense(attn, tokens, mask))
-    tokens, mask = torch.cat([cls, tokens], 1), F.pad(mask, (1, 0, 1, 0), value=True)
-    out = dense(attn, tokens, mask)
-    if attn.cls == "mean":
-        names = [group(spec, a, size) for a in places(size)]
-        copies = []
-        for name in sorted(set(names)):
-            member = torch.tensor([True] + [other == name for other in names])
-            copies.append(dense(attn, tokens, member.expand(len(member), -1))[:, :1])
-        out = torch.cat([torch.stack(copies).mean(0), out[:, 1:]], 1)
-    return attn.proj(out)
 
 
 def build(spec: dict, cls: str = "skip", kernel: str = "softmax") -> Attention:
@@ -143,7 +65,10 @@ def test_pattern_is_attention_masked_pair_by_pair(
     token = None if cls == "none" else token
     out, update = attn(x, token)
     ours = out.flatten(1, 3) if update is None else torch.cat([update, out.flatten(1, 3)], 1)
-    theirs = expected(attn, spec, x, token)
+    out, update_of_cls = attend(attn, x, token)
+    theirs = out.flatten(1, 3)
+    if update_of_cls is not None:
+        theirs = torch.cat([update_of_cls, theirs], 1)
     torch.testing.assert_close(ours, theirs, **EXACT)
     inputs = [x, *attn.parameters(), *([token] if cls in ("mean", "global") else [])]
     weight = torch.randn_like(theirs)
@@ -351,6 +276,7 @@ def test_options_may_be_lists_as_on_the_command_line() -> None:
         ("window", {"kernel": "lara"}, "LaraKernel cannot ignore padding.*use kernel softmax, lin"),
         ("dilated", {"kernel": "orthoformer"}, "OrthoformerKernel cannot ignore padding"),
         ("local", {"kernel": "lara"}, "LaraKernel cannot mask keys that are not queries, as .*'lo"),
+        ("joint", {"kernel": "orthoformer", "cls": "global"}, "needs several queries.*cls='mean'"),
         ("local", {"kernel": "cosformer"}, "use kernel softmax, linear, performer, linformer, ort"),
         ("causal_time", {"kernel": "performer", "cls": "skip"}, "mask later frames.*cosformer$"),
         ("causal_time", {}, "'causal_time'.*needs cls='skip', got cls='mean'"),

@@ -211,7 +211,7 @@ def test_init_from_an_image_checkpoint_of_this_package(tmp_path: Path) -> None:
         ({"arch": "h"}, "'h'.*b"),
         ({"attention": "divided"}, "'divided'.*time_space"),
         ({"stem": "conv"}, "'conv'.*overlapping"),
-        ({"positions": "space"}, "'space'.*space_time"),
+        ({"positions": "places"}, "'places'.*space_time"),
         ({"kernel": "hard"}, "'hard'.*cosformer"),
         ({"fixation": "all"}, "'all'.*qkv_shared"),
         ({"shifts": {"spatial": "up"}}, "'up'.*spatial"),

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.apis import StreamFrame
-from mmvidformer.models.horst import Horst, RunningMean
+from mmvidformer.models import Horst, RunningMean
 from mmvidformer.visualization.heatmaps import fade
 from mmvidformer.visualization.horst import LookBack, StateWeights, look_back, watch_states
 

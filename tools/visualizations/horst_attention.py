@@ -21,24 +21,6 @@ from mmvidformer.visualization.pages import stream_bars
 from mmvidformer.visualization.videos import picture_paths
 
 
-def parse_args(argv: Sequence[str] | None = None) -> Namespace:
-    """Parse the command line."""
-    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    add_model_arguments(parser)
-    parser.add_argument("videos", type=Path, nargs="+", help="video files")
-    parser.add_argument("--out-dir", type=Path, required=True, help="folder for the pictures")
-    parser.add_argument("--layer", type=int, default=-1, help="its index (default: the last)")
-    parser.add_argument(
-        "--at",
-        type=float,
-        nargs="+",
-        metavar="SECONDS",
-        help="moments to draw: the last step up to then (default: the last step)",
-    )
-    add_classes_argument(parser)
-    return parser.parse_args(argv)
-
-
 def draw_moments(recognizer: StreamRecognizer, video: Path, args: Namespace) -> list[HeatStrip]:
     """Stream a video, and keep what a layer attends to at the moments."""
     at = sorted(args.at or [float("inf")])
@@ -64,7 +46,20 @@ def draw_moments(recognizer: StreamRecognizer, video: Path, args: Namespace) -> 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the tool."""
-    args = parse_args(argv)
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    add_model_arguments(parser)
+    parser.add_argument("videos", type=Path, nargs="+", help="video files")
+    parser.add_argument("--out-dir", type=Path, required=True, help="folder for the pictures")
+    parser.add_argument("--layer", type=int, default=-1, help="its index (default: the last)")
+    parser.add_argument(
+        "--at",
+        type=float,
+        nargs="+",
+        metavar="SECONDS",
+        help="moments to draw: the last step up to then (default: the last step)",
+    )
+    add_classes_argument(parser)
+    args = parser.parse_args(argv)
     paths = picture_paths(args.videos, args.out_dir, "_horst.png")
     cfg = load_config(args.config, args.cfg_options)
     recognizer = StreamRecognizer(cfg, args.checkpoint, args.device, args.classes)

@@ -4,7 +4,7 @@ For each video a strip of frames (.png) and a video (.mp4) with the attention ro
 """
 
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,8 +27,8 @@ from mmvidformer.visualization.pages import draw_page, prediction_bars
 from mmvidformer.visualization.videos import VideoOutput, picture_paths
 
 
-def parse_args(argv: Sequence[str] | None = None) -> Namespace:
-    """Parse the command line."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the tool."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     add_model_arguments(parser)
     parser.add_argument("videos", type=Path, nargs="+", help="video files")
@@ -37,12 +37,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--columns", type=int, default=8, help="frames of a strip (default: 8)")
     parser.add_argument("--fps", type=float, default=4, help="of the written video (default: 4)")
     add_classes_argument(parser)
-    return parser.parse_args(argv)
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """Run the tool."""
-    args = parse_args(argv)
+    args = parser.parse_args(argv)
     paths = picture_paths(args.videos, args.out_dir, "_rollout.mp4")
     cfg = load_config(args.config, args.cfg_options)
     recognizer = Recognizer(cfg, args.checkpoint, args.device, args.classes, clips=args.clips)

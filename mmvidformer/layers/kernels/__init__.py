@@ -23,7 +23,7 @@ from mmvidformer.layers.kernels.linformer import LinformerKernel
 from mmvidformer.layers.kernels.orthoformer import OrthoformerKernel
 from mmvidformer.layers.kernels.performer import PerformerKernel
 from mmvidformer.layers.kernels.softmax import SoftmaxKernel
-from mmvidformer.lookup import look_up
+from mmvidformer.lookup import build
 
 KERNELS: dict[str, Callable[..., nn.Module]] = {
     "softmax": SoftmaxKernel,
@@ -46,7 +46,6 @@ def build_kernel(kernel: str | Mapping, head_dim: int, dropout: float = 0.0) -> 
 
     Raises:
         KeyError: If there is no such kernel; the message lists the names.
+        ValueError: If an option is unknown or out of range.
     """
-    options = {"type": kernel} if isinstance(kernel, str) else dict(kernel)
-    name = options.pop("type", None)
-    return look_up(KERNELS, name, "attention kernel")(head_dim=head_dim, dropout=dropout, **options)
+    return build(KERNELS, kernel, "attention kernel", head_dim=head_dim, dropout=dropout)

@@ -24,6 +24,7 @@ class LinearCostKernel(nn.Module, ABC):
         feature_map: A module such as ``layers.kernels.linear.FeatureMap``, or None.
         masks: Kinds of masks that the kernel supports (``layers.masks.MASK_KINDS``).
         needs_own_keys: Whether the keys of a group must be its queries.
+        needs_queries: Whether it needs several queries to learn how they attend.
         needs_length: Whether the kernel has weights along the sequence and takes their number as an
             argument ``length``.
 
@@ -37,6 +38,7 @@ class LinearCostKernel(nn.Module, ABC):
 
     masks = frozenset({"keys", "padding"})
     needs_own_keys = False
+    needs_queries = False
     needs_length = False
 
     def __init__(self, head_dim: int, dropout: float = 0.0) -> None:

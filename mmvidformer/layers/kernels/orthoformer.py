@@ -42,7 +42,8 @@ class OrthoformerKernel(LinearCostKernel):
     q and k are scaled by ``d^-1/4`` first. Patrick et al. 2021 (Motionformer), section 3.3. The
     landmarks are queries of the group, chosen by ``choose_landmarks`` and detached in the backward
     pass, as in the official code. The first choice is random in training, and the first query in
-    evaluation, so that outputs are repeatable. A group with fewer queries uses all of them.
+    evaluation, so that outputs are repeatable. A group with fewer queries uses all of them. A
+    single one, as that of a class token with ``cls='global'``, would get no gradient.
 
     Args:
         head_dim: Width d of a head.
@@ -50,6 +51,8 @@ class OrthoformerKernel(LinearCostKernel):
         num_landmarks: Number of landmarks R. 128 in Motionformer's configs; 64 is the default of
             its code, and the number in the code of feature fixation.
     """
+
+    needs_queries = True
 
     masks = frozenset({"keys"})  # padding among the queries would be chosen as landmarks
 

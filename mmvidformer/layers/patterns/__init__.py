@@ -6,12 +6,11 @@ grid, n heads, d head width, G groups, S tokens per group, S' keys per group.
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from inspect import signature
 
 from mmvidformer.layers.patterns.base import Grid, LocalPattern, Pattern, StridedPattern, grid_size
 from mmvidformer.layers.patterns.blocks import dilated_time, frames, window
 from mmvidformer.layers.patterns.causal import causal
-from mmvidformer.lookup import look_up
+from mmvidformer.lookup import build
 
 __all__ = ["PATTERNS", "Grid", "Pattern", "get_pattern", "grid_size"]
 
@@ -43,11 +42,4 @@ def get_pattern(pattern: str | Mapping) -> Pattern:
         KeyError: If there is no such pattern; the message lists the names.
         ValueError: If an option is unknown or out of range.
     """
-    options = {"type": pattern} if isinstance(pattern, str) else dict(pattern)
-    name = options.pop("type", None)
-    row = look_up(PATTERNS, name, "pattern")
-    known = [] if isinstance(row, Pattern) else list(signature(row).parameters)
-    if unknown := ", ".join(sorted(options.keys() - known)):
-        names = ", ".join(known) or "none"
-        raise ValueError(f"pattern {name} has no option {unknown}; its options are: {names}")
-    return row if isinstance(row, Pattern) else row(**options)
+    return build(PATTERNS, pattern, "pattern")

@@ -21,22 +21,8 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 from mmvidformer.lookup import look_up
 
-TASKS = ("action", "verb", "noun")
 FORMS = {"official", "paper"}
 Logits = dict[str, Tensor]
-
-
-def check_tasks(num_classes: Mapping[str, int]) -> None:
-    """Check that the tasks are action, verb and noun.
-
-    Raises:
-        ValueError: If they are not.
-    """
-    if set(num_classes) != set(TASKS):
-        raise ValueError(
-            f"the tasks must be {TASKS}, as in dict(verb=125, noun=352, action=2513), "
-            f"got {dict(num_classes)}"
-        )
 
 
 class Classifier(nn.Module):
@@ -58,7 +44,11 @@ class Classifier(nn.Module):
         self, width: int, channels: int, num_classes: Mapping[str, int], form: str, outside: bool
     ) -> None:
         super().__init__()
-        check_tasks(num_classes)
+        if num_classes.keys() != {"action", "verb", "noun"}:
+            raise ValueError(
+                "the tasks must be action, verb and noun, as in dict(verb=125, noun=352, "
+                f"action=2513), got {dict(num_classes)}"
+            )
         look_up(FORMS, form, "classifier form")
         self.outside = outside
         self.action = nn.Linear(width, num_classes["action"])
@@ -79,6 +69,9 @@ class Classifier(nn.Module):
 
         Returns:
             Logits (B, T, classes) by task.
+
+        Raises:
+            ValueError: If ``ahead`` does not have one positive number per time step.
         """
         raise NotImplementedError
 
@@ -163,11 +156,7 @@ class UnrollingClassifier(Classifier):
         self.xi_noun = nn.Linear(channels, channels)
 
     def forward(self, y: Tensor, e: Tensor, statt: Tensor, ahead: Sequence[int]) -> Logits:
-        """Classify T time steps; see ``Classifier.forward``. ``e`` is used in the paper's form.
-
-        Raises:
-            ValueError: If ``ahead`` does not have one positive number per time step.
-        """
+        """Classify T time steps; see ``Classifier.forward``. ``e`` is used in the paper's form."""
         if len(ahead) != y.shape[1] or min(ahead) < 1:
             raise ValueError(
                 f"ahead must have one positive number for each of {y.shape[1]} time steps, "

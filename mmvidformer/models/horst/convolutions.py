@@ -102,12 +102,7 @@ class PaperReadout(nn.Module):
     """The state is ``act(FF_h(e + STATT))``, the output ``act(FF_y(x + h))``; eq. 8.
 
     The sum needs an x of C channels. If it has another number, a 1 x 1 convolution without bias
-    maps it to C channels; the paper does not say how.
-
-    Args:
-        in_channels: Number of channels of x.
-        channels: Number of channels C.
-        act: Activation.
+    maps it to C channels; the paper does not say how. Arguments as in ``OfficialReadout``.
     """
 
     def __init__(self, in_channels: int, channels: int, act: Callable[[], nn.Module]) -> None:

@@ -8,8 +8,8 @@ from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
 
 from mmvidformer.lookup import look_up
-from mmvidformer.models.heads import topk_accuracies
-from mmvidformer.models.horst.classifiers import CLASSIFIERS, Logits, check_tasks
+from mmvidformer.models.heads import stack_labels, topk_accuracies
+from mmvidformer.models.horst.classifiers import CLASSIFIERS, Logits
 from mmvidformer.models.horst.layer import HorstOutput
 from mmvidformer.registry import MODELS
 
@@ -69,10 +69,9 @@ class AnticipationHead(BaseHead):
         form: ``'official'`` or ``'paper'`` (``models.horst.classifiers``).
         horizon: Number of time steps from the first frame to the action; 14 in the paper.
         times: Number of anticipation times, the last time steps; None for all.
-        loss_cls: Config of the loss of a task at one time. Default: cross-entropy.
-        topk: Values of k of the logged training accuracies of the action.
-        logged_time: Number of time steps before the action at which these are computed. Default: 4,
-            which is 1 s.
+        logged_time: Number of time steps before the action at which the training accuracies of the
+            action are computed. Default: 4, which is 1 s.
+        **kwargs: Further arguments of MMAction2's ``BaseHead`` (``loss_cls``, ``topk``, ...).
 
     Raises:
         KeyError: If the classifier or the form is unknown.
@@ -87,19 +86,16 @@ class AnticipationHead(BaseHead):
         form: str = "official",
         horizon: int = 14,
         times: int | None = 8,
-        loss_cls: Mapping | None = None,
-        topk: int | tuple[int, ...] = (1, 5),
         logged_time: int = 4,
+        **kwargs: object,
     ) -> None:
-        check_tasks(tasks)
-        loss_cls = loss_cls or {"type": "CrossEntropyLoss"}
-        super().__init__(tasks["action"], in_channels, loss_cls=loss_cls, topk=topk)
+        net = look_up(CLASSIFIERS, classifier, "anticipation classifier")(in_channels, tasks, form)
+        super().__init__(tasks["action"], in_channels, **kwargs)
         self.tasks = dict(tasks)
         self.horizon = horizon
         self.times = times or horizon
         self.logged_time = logged_time
-        build = look_up(CLASSIFIERS, classifier, "anticipation classifier")
-        self.classifier = build(in_channels, tasks, form)
+        self.classifier = net
 
     def forward(
         self, x: HorstOutput, lengths: Tensor | None = None, ahead: Sequence[int] | None = None
@@ -143,14 +139,8 @@ class AnticipationHead(BaseHead):
         Raises:
             ValueError: If a label does not have one class per task.
         """
-        labels = torch.stack([sample.gt_label for sample in data_samples])
-        if labels.shape[1:] != (len(self.tasks),):
-            raise ValueError(
-                f"labels must be one class for each of the tasks {list(self.tasks)}, "
-                f"got {tuple(labels.shape)}"
-            )
-        labels = labels.to(cls_scores["action"].device).unbind(1)
-        targets = dict(zip(self.tasks, labels, strict=True))
+        labels = stack_labels(data_samples, self.tasks).to(cls_scores["action"].device)
+        targets = dict(zip(self.tasks, labels.unbind(1), strict=True))
         losses = {}
         for task, logits in cls_scores.items():
             at_times = [self.loss_cls(step, targets[task]) for step in logits.unbind(1)]
@@ -161,15 +151,7 @@ class AnticipationHead(BaseHead):
     def predict_by_feat(
         self, cls_scores: Logits, data_samples: list[ActionDataSample]
     ) -> list[ActionDataSample]:
-        """Store ``pred_score``, a dictionary of logits (times, classes) by task.
-
-        Args:
-            cls_scores: Logits (B, times, classes) by task.
-            data_samples: B samples.
-
-        Returns:
-            The samples.
-        """
+        """Store logits (times, classes) by task, from logits (B, times, classes) by task."""
         for i, sample in enumerate(data_samples):
             sample.set_pred_score({task: logits[i] for task, logits in cls_scores.items()})
         return data_samples

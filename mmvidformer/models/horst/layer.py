@@ -16,7 +16,6 @@ the code's ``[e; h]``, and compares it with a key from e and a value from h.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -50,7 +49,16 @@ class HorstOutput(NamedTuple):
 
 
 class Recurrent(nn.Module):
-    """Base class of modules that map a clip and a state to a ``HorstOutput`` and the next state."""
+    """Base class of modules that are called with a clip, its lengths and a state.
+
+    - ``clip``: maps (B, T, C_in, H, W) with T at least 1.
+    - ``lengths``: number of time steps of each clip (B,), if clips are padded at their end.
+      Default: all T. Padded steps are computed too, so batches of similar lengths waste least.
+    - ``state``: state to resume from. Default: none yet.
+
+    They return a ``HorstOutput``, zero after the lengths, and the state after the last step, which
+    is meaningless for clips that ended before.
+    """
 
     def step(self, x: Tensor, state: Any = None, **kwargs: Any) -> tuple[HorstOutput, Any]:
         """Process one frame, as a clip of one time step.
@@ -67,19 +75,11 @@ class Recurrent(nn.Module):
         return HorstOutput(*(part[:, 0] for part in output)), state
 
 
-@dataclass(frozen=True)
-class Variant:
-    """A column of the table above."""
-
-    act: Callable[[], nn.Module]
-    readout: Callable[[int, int, Callable], nn.Module]
-    key_value: str
-    scale_by_area: bool
-
-
-VARIANTS = {
-    "official": Variant(nn.SiLU, OfficialReadout, "e+h", True),
-    "paper": Variant(nn.ReLU, PaperReadout, "q+h", False),
+# The columns of the table above: activation, readout, name in ``KEY_VALUE``, and whether the scale
+# of the scores has the area.
+VARIANTS: dict[str, tuple[Callable[[], nn.Module], Callable[..., nn.Module], str, bool]] = {
+    "official": (nn.SiLU, OfficialReadout, "e+h", True),
+    "paper": (nn.ReLU, PaperReadout, "q+h", False),
 }
 
 # Name: inputs of the key, and of the value.
@@ -126,19 +126,17 @@ class HorstLayer(Recurrent):
         for name, number in (("order", order), ("stride", stride)):
             if number < 1:
                 raise ValueError(f"{name} of a HORST layer must be at least 1, got {number}")
-        form = look_up(VARIANTS, variant, "HORST variant")
-        key, value = look_up(KEY_VALUE, key_value or form.key_value, "HORST key_value")
+        act, readout, own_key_value, by_area = look_up(VARIANTS, variant, "HORST variant")
+        key, value = look_up(KEY_VALUE, key_value or own_key_value, "HORST key_value")
         self.order = order
         self.channels = channels
         self.pool = nn.MaxPool2d(stride) if stride > 1 else nn.Identity()
-        self.encode = FeedForward(in_channels, channels, form.act)
+        self.encode = FeedForward(in_channels, channels, act)
         self.query = FeedForward(channels, channels)
         self.key = StateProjection(key, channels)
         self.value = StateProjection(value, channels)
-        self.attend = look_up(ATTENTIONS, attention, "HORST attention")(
-            channels, form.scale_by_area
-        )
-        self.readout = form.readout(in_channels, channels, form.act)
+        self.attend = look_up(ATTENTIONS, attention, "HORST attention")(channels, by_area)
+        self.readout = readout(in_channels, channels, act)
 
     def forward(
         self,
@@ -151,21 +149,10 @@ class HorstLayer(Recurrent):
 
         Everything that does not depend on the past (encoder, query, output, and the inputs of keys
         and values other than h) is computed for all time steps at once, and the key and value of a
-        state are projected once.
+        state are projected once. See ``Recurrent`` for the other arguments and the result.
 
-        Args:
-            clip: Maps (B, T, C_in, H, W) with T at least 1.
-            lengths: Number of time steps of each clip (B,), if clips are padded at their end.
-                Default: all T. Outputs after the last step are zero. Padded steps are computed too,
-                so batches of similar lengths waste least.
-            state: State to resume from. Default: none yet.
-            count: Number of time steps before this clip (B,), for a state that has S entries from
-                the start, as an exported graph needs; unfilled entries are ignored. Default: all
-                entries of the state count.
-
-        Returns:
-            Outputs of all time steps, and the state after the last one, which is meaningless for
-            clips that ended before.
+        An exported graph needs a state that has S entries from the start. With ``count``, the
+        number of time steps before this clip (B,), unfilled entries are ignored.
 
         Raises:
             ValueError: If ``count`` is given and the state does not have S entries.

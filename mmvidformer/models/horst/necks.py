@@ -1,6 +1,7 @@
 """Necks on the maps of frames: a stack of HORST layers, and the running mean as a baseline."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,9 +17,6 @@ from mmvidformer.models.horst.layer import (
 )
 from mmvidformer.registry import MODELS
 
-# Sum of the maps so far, and their number.
-MeanState = tuple[Tensor, int]
-
 
 @MODELS.register_module()
 class Horst(Recurrent):
@@ -32,11 +30,9 @@ class Horst(Recurrent):
         in_channels: Number of channels of the input maps.
         channels: Number of channels C of each layer.
         strides: Stride of each layer. Default: 1.
-        order: Number of states S that each layer remembers.
-        variant: See ``HorstLayer``.
-        attention: See ``HorstLayer``.
-        key_value: See ``HorstLayer``.
         with_cp: Whether to use activation checkpointing for each layer in training.
+        **layer: Further arguments of each ``HorstLayer``: ``order``, ``variant``, ``attention`` and
+            ``key_value``.
 
     Raises:
         KeyError: If a name is unknown.
@@ -48,16 +44,13 @@ class Horst(Recurrent):
         in_channels: int,
         channels: Sequence[int],
         strides: Sequence[int] | None = None,
-        order: int = 8,
-        variant: str = "official",
-        attention: str = "space_time",
-        key_value: str | None = None,
         with_cp: bool = False,
+        **layer: Any,
     ) -> None:
         super().__init__()
         self.with_cp = with_cp
         self.layers = nn.ModuleList(
-            HorstLayer(before, width, stride, order, variant, attention, key_value)
+            HorstLayer(before, width, stride, **layer)
             for before, width, stride in _sizes(in_channels, channels, strides)
         )
         self.out_channels = channels[-1]
@@ -69,17 +62,9 @@ class Horst(Recurrent):
         states: Sequence[State] | None = None,
         count: Tensor | None = None,
     ) -> tuple[HorstOutput, tuple[State, ...]]:
-        """Process a clip.
+        """Process a clip; returns the outputs of the last layer and the states of all.
 
-        Args:
-            clip: Maps (B, T, C_in, H, W).
-            lengths: Number of time steps of each clip (B,). Default: all T.
-            states: State of each layer to resume from. Default: none yet.
-            count: Number of time steps before this clip (B,), for states of constant shape (see
-                ``HorstLayer.forward``).
-
-        Returns:
-            Outputs of the last layer (B, T, C, h, w), zero after the lengths, and the states.
+        See ``Recurrent`` and, for ``count``, ``HorstLayer.forward``.
         """
         after = []
         for layer, state in zip(self.layers, states or [()] * len(self.layers), strict=True):
@@ -119,18 +104,9 @@ class RunningMean(Recurrent):
         self.out_channels = channels[-1]
 
     def forward(
-        self, clip: Tensor, lengths: Tensor | None = None, state: MeanState | None = None
-    ) -> tuple[HorstOutput, MeanState]:
-        """Process a clip.
-
-        Args:
-            clip: Maps (B, T, C_in, H, W).
-            lengths: Number of time steps of each clip (B,). Default: all T.
-            state: Sum and number of the previous maps. Default: none yet.
-
-        Returns:
-            Outputs (B, T, C, h, w), zero after the lengths, and the new state.
-        """
+        self, clip: Tensor, lengths: Tensor | None = None, state: tuple[Tensor, int] | None = None
+    ) -> tuple[HorstOutput, tuple[Tensor, int]]:
+        """Process a clip; see ``Recurrent``. The state is the sum and number of the maps so far."""
         e = self.layers(clip.flatten(0, 1)).unflatten(0, clip.shape[:2])
         before, count = state or (torch.zeros_like(e[:, 0]), 0)
         sums = before[:, None] + e.cumsum(1)

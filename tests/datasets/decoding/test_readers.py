@@ -249,7 +249,9 @@ def test_videos_are_upright(videos, tmp_path, backend):
             open_video(str(path), backend).get_batch([9])
         return
     (image,) = open_video(str(path), backend).get_batch([9])
-    np.testing.assert_array_equal(image, np.rot90(open_video(videos["b_frames"]).get_batch([9])[0], -1))
+    np.testing.assert_array_equal(
+        image, np.rot90(open_video(videos["b_frames"]).get_batch([9])[0], -1)
+    )
     assert image.shape == (64, 48, 3) and image[10, 20, 0] > 180 > 80 > image[10, 20, 2]
 
 

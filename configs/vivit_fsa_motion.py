@@ -1,0 +1,17 @@
+# ViViT, factorized self-attention (model 3), small, trained from scratch on the plain motion
+# dataset, for the comparison in docs/compose.md.
+# python tools/data/make_motion_dataset.py data/motion_plain --preset plain
+# tools/train.py configs/vivit_fsa_motion.py
+_base_ = "./timesformer_motion.py"
+
+model = dict(
+    backbone=dict(
+        _delete_=True,
+        type="mmvidformer.ViViT",
+        arch=dict(embed_dims=96, depth=4, num_heads=4),
+        scheme="factorized_self_attention",
+        img_size=64,
+        clip_len=4,
+        tubelet=(1, 16, 16),
+    )
+)

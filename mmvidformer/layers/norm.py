@@ -1,0 +1,49 @@
+"""Norms of blocks and encoders."""
+
+from collections.abc import Callable, Mapping
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from mmvidformer.lookup import build
+
+
+class RMSNorm(nn.LayerNorm):
+    """Divide by the root mean square, ``x / sqrt(mean(x^2) + eps) * weight``.
+
+    Zhang and Sennrich 2019. Unlike ``nn.RMSNorm``, it is a ``LayerNorm``, so whatever treats layer
+    norms on their own, such as MMEngine's ``norm_decay_mult``, applies to it too.
+
+    Args:
+        normalized_shape: Token width D.
+        eps: Number added to the mean square.
+    """
+
+    def __init__(self, normalized_shape: int, eps: float = 1e-6) -> None:
+        super().__init__(normalized_shape, eps, bias=False)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalize (..., D)."""
+        # Under autocast weights are wider than inputs, which the fused operator does not take.
+        return F.rms_norm(input, self.normalized_shape, self.weight.to(input.dtype), self.eps)
+
+
+def _layer_norm(normalized_shape: int, eps: float = 1e-6) -> nn.LayerNorm:
+    return nn.LayerNorm(normalized_shape, eps)
+
+
+NORMS: dict[str, Callable[..., nn.LayerNorm]] = {"layer": _layer_norm, "rms": RMSNorm}
+
+
+def build_norm(norm: str | Mapping, dim: int) -> nn.LayerNorm:
+    """Build a norm for tokens of width ``dim``.
+
+    Args:
+        norm: A name in ``NORMS``, or a dictionary of the name as ``type`` and ``eps`` (1e-6).
+        dim: Token width D.
+
+    Raises:
+        KeyError: If there is no such norm; the message lists the names.
+        ValueError: If there is another option.
+    """
+    return build(NORMS, norm, "norm", normalized_shape=dim)

@@ -1,0 +1,41 @@
+"""Draw who sees whom: python tools/visualizations/receptive_field.py CONFIG --out FILE.
+
+Follows a token through the blocks of a config's backbone, and draws the input tokens that it
+depends on after each. The size of the grid does not have to be the config's.
+"""
+
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from pathlib import Path
+
+from mmvidformer.config import config_scope, load_config
+from mmvidformer.engine.launch import add_model_arguments, run_tool
+from mmvidformer.registry import MODELS
+from mmvidformer.visualization.receptive_field import draw_receptive_field, receptive_field
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the tool."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    add_model_arguments(parser, checkpoint=False, device=False)
+    parser.add_argument("--out", type=Path, required=True, help="picture (.png, .pdf, .svg)")
+    axes = dict(type=int, nargs=3, metavar=("T", "H", "W"))
+    parser.add_argument("--grid", **axes, default=[4, 6, 6], help="tokens (default: 4 6 6)")
+    parser.add_argument("--token", **axes, help="the token, from 0 (default: the middle)")
+    parser.add_argument("--cls", action="store_true", help="follow the class token instead")
+    args = parser.parse_args(argv)
+    cfg = load_config(args.config, args.cfg_options)
+    with config_scope(cfg):
+        backbone = MODELS.build({**cfg.model.backbone, "init_from": None})
+    token = tuple(args.token or (n // 2 for n in args.grid))
+    fields = receptive_field(backbone, tuple(args.grid), token, args.cls)
+    place = "frame {}, row {}, column {}".format(*token)
+    who = "the class token" if args.cls else f"the token in {place}"
+    title = f"{Path(args.config).stem}\ninput tokens that {who} has seen"
+    draw_receptive_field(fields, None if args.cls else token, title).savefig(args.out)
+    print(f"written: {args.out}")
+
+
+if __name__ == "__main__":
+    sys.exit(run_tool(main))
