@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mmvidformer.layers import PATTERNS, Attention
+from mmvidformer.layers.patterns.causal import CausalPattern
 
 Place = tuple[int, int, int]
 # Kernels that compare pairs of tokens: all of these are computed, under a mask. The others mix the
@@ -104,6 +105,9 @@ def spec_of(pattern: object) -> dict:
     for name, row in PATTERNS.items():
         if row == pattern:
             return {"type": name}
+    if isinstance(pattern, CausalPattern):
+        name = "causal_time" if pattern.groups else "causal_joint"
+        return {"type": name} if pattern.past is None else {"type": name, "past": pattern.past}
     if pattern.groups == "thw":
         return {"type": "window", "size": pattern.size, "shift": pattern.shift}
     kind = {"t": ("frames", "size"), "hwi": ("dilated_time", "dilation")}[pattern.groups]
