@@ -7,6 +7,9 @@ import pytest
 import torch
 from mmaction.structures import ActionDataSample
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from mmvidformer import get_config
 from mmvidformer.datasets.transforms import ClipAugment
@@ -128,6 +131,34 @@ def test_clips_of_different_lengths() -> None:
     assert [sample.length for sample in out["data_samples"]] == [4, 3]
     assert out["inputs"].shape == (2, 1, 3, 4, 40, 48)
     assert out["inputs"][1, :, :, 3].count_nonzero() == 0
+
+
+class RealDraws(TorchFunctionMode):
+    """Compute on the CPU what has no fake tensor: the draws."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        fake = any(isinstance(leaf, FakeTensor) for leaf in tree_leaves((args, kwargs)))
+        if fake or "cuda" in str(kwargs.get("device")):
+            return func(*args, **kwargs)
+        with unset_fake_temporarily():
+            return func(*args, **kwargs)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_gpu_is_never_waited_for(name: str) -> None:
+    """On a CUDA device that only computes shapes, reading a value raises an error."""
+    augment = ClipAugment(get_config(name).model.data_preprocessor.augment)
+    torch.manual_seed(0)
+    random.seed(0)
+    for _ in range(30):  # AutoAugment and RandAugment draw other operations each time
+        with FakeTensorMode(allow_non_fake_inputs=True), RealDraws():
+            clip = torch.empty(1, 3, 4, 256, 300, dtype=torch.uint8, device="cuda")
+            label = torch.zeros(1, dtype=torch.long, device="cuda")
+            sample = ActionDataSample().set_gt_label(label)
+            out = augment(dict(inputs=clip, data_samples=sample))
+        assert out["inputs"].device.type == out["data_samples"].gt_label.device.type == "cuda"
+        assert out["inputs"].dtype == torch.uint8
 
 
 @pytest.mark.gpu
