@@ -1,8 +1,7 @@
 """Count the processes of a training run: python -m stress.count_processes --ranks 1 8 --workers 16.
 
 Starts tools/train.py on tiny videos with each number of ranks and with each backend, and counts
-ranks, dataloader workers and helper processes while it runs. Linux only. Eight ranks with helpers
-need about 60 GB of memory, since workers hold their own copies of what they change.
+ranks, dataloader workers and helper processes while it runs. Linux only.
 """
 
 import os
@@ -43,7 +42,7 @@ def descendants(root: int) -> Counter[int]:
 
 
 def count(config: Path, ranks: int, workers: int, backend: str, work_dir: str) -> Counter[int]:
-    """Return the largest number of processes at each depth below the launcher, while a run lasts."""
+    """Return the largest numbers of processes at each depth below the launcher during a run."""
     with socket.socket() as one:
         one.bind(("", 0))
         port = one.getsockname()[1]

@@ -73,7 +73,7 @@ class EpicKitchensDataset(SegmentDataset):
     Reads ``EPIC_100_train.csv`` and ``EPIC_100_validation.csv`` as published, with a header, and
     frames numbered from 1 at the video's own frame rate. The label is (noun, verb), the order of
     the outputs of ViViT's published head. For videos, put ``mmvidformer.LimitToSegment`` after
-    ``mmvidformer.VideoInit``; for extracted frames use ``RawFrameDecode`` or ``mmvidformer.LmdbDecode``.
+    ``VideoInit``; for extracted frames use ``RawFrameDecode`` or ``mmvidformer.LmdbDecode``.
 
     Args:
         ann_file: The csv file.

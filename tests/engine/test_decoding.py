@@ -38,10 +38,10 @@ def test_decoders_are_replaced_wherever_they_stand(steps, args):
 
 def test_all_pipelines_of_a_shipped_config():
     cfg = get_config("timesformer_b_k400")
-    set_video_backend(cfg, "opencv")
+    set_video_backend(cfg, "decord")
     for split in ("train", "val", "test"):
         for pipeline in (cfg[f"{split}_pipeline"], cfg[f"{split}_dataloader"].dataset.pipeline):
-            assert pipeline[0].backend == "opencv"
+            assert pipeline[0].backend == "decord"
             assert pipeline[2] == dict(type="mmvidformer.VideoDecode")
 
 

@@ -100,11 +100,11 @@ def test_the_guard_does_not_change_training(workers, train, make_config, weights
 def test_another_video_backend(run_dir, test, tmp_path):
     """The option replaces the decoders and leaves nothing else in the config."""
     config, work_dir = run_dir
-    arguments = [str(config), str(work_dir / "epoch_2.pth"), "--video-backend", "opencv"]
+    arguments = [str(config), str(work_dir / "epoch_2.pth"), "--video-backend", "pyav"]
     test([*arguments, "--work-dir", str(tmp_path)])
     given, saved = Config.fromfile(config), Config.fromfile(tmp_path / "broken.py")
     steps = saved.test_dataloader.dataset.pipeline
-    assert steps[0] == dict(type="mmvidformer.VideoInit", backend="opencv", num_threads=1)
+    assert steps[0] == dict(type="mmvidformer.VideoInit", backend="pyav", num_threads=1)
     assert set(saved) - set(given) <= {"launcher", "work_dir"}
     scores = json.loads((tmp_path / "test_1x1_score.json").read_text())
     assert scores["metrics"]["bad_videos"] == 2

@@ -1,4 +1,4 @@
-"""Frames of a video file by index, the same from each backend: PyAV, TorchCodec, decord, OpenCV."""
+"""Frames of a video file by index, through PyAV, TorchCodec or decord."""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -7,14 +7,13 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-import cv2
 import mmcv
 import numpy as np
 
 from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_file, first_line
 from mmvidformer.lookup import look_up
 
-# Frames that decord and TorchCodec decode at once.
+# Frames that TorchCodec and decord decode at once.
 CHUNK = 32
 
 
@@ -26,13 +25,10 @@ class VideoReader:
     Frames are upright: a rotation tag is applied. ``open_video`` opens one.
     """
 
-    # Subclasses have these and ``_open``; ``_from``, which yields frames with their numbers from a
-    # key frame on, at least the wanted ones; and ``_image``, which converts such a frame.
+    # Subclasses have these and ``_open``, and decode frames in ``_batch``.
     name = module = needs = ""
     # Whether it crashed and hung on none of the files of stress.damaged_videos.
     safe = True
-    # Key frames at which decoding can start, and time stamps of all frames if they number them.
-    _keys, _times = np.zeros(1, int), None
 
     def __init__(
         self,
@@ -55,17 +51,16 @@ class VideoReader:
         """Import the library of this backend.
 
         Raises:
-            ImportError: If it is not installed, or does not load. The message names what to install.
+            ImportError: If it is not installed. The message names what to install.
         """
         try:
-            return import_module(cls.module)
-        except (ImportError, OSError, RuntimeError) as error:
-            raise ImportError(cls.missing()) from error
-
-    @classmethod
-    def missing(cls) -> str:
-        """Return what to install."""
-        return f"to decode videos with {cls.name} install {cls.needs or cls.module}"
+            library = import_module(cls.module)
+        except ImportError:
+            library = None
+        # TorchCodec can be imported without FFmpeg.
+        if library is None or getattr(library, "ffmpeg_major_version", "") is None:
+            raise ImportError(f"to decode videos with {cls.name} install {cls.needs}")
+        return library
 
     def __len__(self) -> int:
         return self._length
@@ -84,6 +79,47 @@ class VideoReader:
             return self._decode(indices)
         except Exception as error:
             raise self._bad("decode", error) from error
+
+    def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
+        chunks = (indices[i : i + CHUNK] for i in range(0, len(indices), CHUNK))
+        return [self._resized(image) for chunk in chunks for image in self._batch(chunk)]
+
+    def _resized(self, image: np.ndarray) -> np.ndarray:
+        if self._short_side is None:
+            return image
+        return mmcv.imrescale(image, (np.inf, self._short_side))  # as MMAction2's Resize
+
+    def _bad(self, action: str, error: Exception) -> BadVideo:
+        reason = getattr(error, "strerror", None) or first_line(error)  # PyAV's has no path
+        return BadVideo(self._path, f"{self.name} cannot {action} it: {reason}")
+
+
+class _PyAVReader(VideoReader):
+    """Numbers frames by the time stamps of the packets, which are read once without decoding.
+
+    Decoding starts at the last key frame before a wanted frame, or at the beginning if the times
+    of display do not number the frames. Frames to which no other refers are decoded only if they
+    are wanted, for codecs whose decoders know them.
+    """
+
+    name, module, needs = "PyAV", "av", "av"
+    # Not HEVC, in which other temporal layers may refer to such frames.
+    _SKIPPING = ("h264", "mpeg4", "mpeg2video")
+
+    def _open(self, library: ModuleType) -> None:
+        self._library, self._converter = library, library.video.reformatter.VideoReformatter()
+        self._restart()
+        # Key frames at which decoding can start, and time stamps of all frames if they number them.
+        self._keys, self._times = np.zeros(1, int), None
+        packets = self._container.demux(self._stream)
+        packets = [(p.pts, p.is_keyframe) for p in packets if p.size and not p.is_discard]
+        self._length, self._fps = len(packets), float(self._stream.average_rate or 0)
+        times = sorted({time for time, _ in packets if time is not None})
+        self._numbers = {time: number for number, time in enumerate(times)}
+        keys = [self._numbers[time] for time, is_key in packets if is_key and time is not None]
+        # AVI states no times of display, and frames do not have those that FFmpeg makes up.
+        if len(times) == len(packets) and keys and self._container.format.name != "avi":
+            self._times, self._keys = times, np.sort(keys)
 
     def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
         images: list[np.ndarray] = []
@@ -106,41 +142,6 @@ class VideoReader:
                 place = number
             images.append(self._resized(self._image(frame)))
         return images
-
-    def _resized(self, image: np.ndarray) -> np.ndarray:
-        if self._short_side is None:
-            return image
-        return mmcv.imrescale(image, (np.inf, self._short_side))  # as MMAction2's Resize
-
-    def _bad(self, action: str, error: Exception) -> BadVideo:
-        reason = getattr(error, "strerror", None) or first_line(error)  # PyAV's has no path
-        return BadVideo(self._path, f"{self.name} cannot {action} it: {reason}")
-
-
-class _PyAVReader(VideoReader):
-    """Numbers frames by the time stamps of the packets, which are read once without decoding.
-
-    Decoding starts at the last key frame before a wanted frame, or at the beginning if the times
-    of display do not number the frames. Frames to which no other refers are decoded only if they
-    are wanted, for codecs whose decoders know them.
-    """
-
-    name, module = "PyAV", "av"
-    # Not HEVC, in which other temporal layers may refer to such frames.
-    _SKIPPING = ("h264", "mpeg4", "mpeg2video")
-
-    def _open(self, library: ModuleType) -> None:
-        self._library, self._converter = library, library.video.reformatter.VideoReformatter()
-        self._restart()
-        packets = self._container.demux(self._stream)
-        packets = [(p.pts, p.is_keyframe) for p in packets if p.size and not p.is_discard]
-        self._length, self._fps = len(packets), float(self._stream.average_rate or 0)
-        times = sorted({time for time, _ in packets if time is not None})
-        self._numbers = {time: number for number, time in enumerate(times)}
-        keys = [self._numbers[time] for time, is_key in packets if is_key and time is not None]
-        # AVI states no times of display, and frames do not have those that FFmpeg makes up.
-        if len(times) == len(packets) and keys and self._container.format.name != "avi":
-            self._times, self._keys = times, np.sort(keys)
 
     def _restart(self) -> None:
         """Open the file; not all formats can seek to the beginning."""
@@ -189,88 +190,30 @@ class _TorchCodecReader(VideoReader):
     name, module = "TorchCodec", "torchcodec"
     needs = "torchcodec and FFmpeg 4 to 9 (such as: apt install ffmpeg)"
 
-    @classmethod
-    def library(cls) -> ModuleType:
-        library = super().library()
-        if library.ffmpeg_major_version is None:  # the package loads without FFmpeg
-            raise ImportError(cls.missing())
-        return library
-
     def _open(self, library: ModuleType) -> None:
         source = self._source if isinstance(self._source, str) else self._source.getvalue()
+        threads, device = self._num_threads, self._device
         self._decoder = library.decoders.VideoDecoder(
-            source,
-            dimension_order="NHWC",
-            num_ffmpeg_threads=self._num_threads,
-            device=self._device,
+            source, dimension_order="NHWC", num_ffmpeg_threads=threads, device=device
         )
         self._length, self._fps = len(self._decoder), self._decoder.metadata.average_fps or 0.0
 
-    def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
-        chunks = [list(map(int, indices[i : i + CHUNK])) for i in range(0, len(indices), CHUNK)]
-        batches = (self._decoder.get_frames_at(chunk).data.cpu().numpy() for chunk in chunks)
-        return [self._resized(image) for batch in batches for image in batch]
+    def _batch(self, indices: Sequence[int]) -> np.ndarray:
+        return self._decoder.get_frames_at(list(map(int, indices))).data.cpu().numpy()
 
 
 class _DecordReader(VideoReader):
     """It crashes on damaged files, and cannot read videos with a rotation tag."""
 
-    name = module = "decord"
+    name, module, needs = "decord", "decord", "decord (or decord2)"
     safe = False
 
     def _open(self, library: ModuleType) -> None:
         self._reader = library.VideoReader(self._source, num_threads=self._num_threads)
         self._length, self._fps = len(self._reader), self._reader.get_avg_fps()
 
-    def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
-        if not states_times(self._source):  # decord seeks, and skips, to other frames there
-            return super()._decode(indices)
-        chunks = (indices[i : i + CHUNK] for i in range(0, len(indices), CHUNK))
-        batches = (self._reader.get_batch(chunk).asnumpy() for chunk in chunks)
-        return [self._resized(image) for batch in batches for image in batch]
-
-    def _from(self, key: int, wanted: Sequence[int]) -> Iterator[tuple[int, Any]]:
-        self._reader.seek(0)
-        yield from enumerate(self._reader.next() for _ in range(self._length))
-
-    def _image(self, frame: Any) -> np.ndarray:
-        return frame.asnumpy()
-
-
-class _OpenCVReader(VideoReader):
-    """Decodes from the beginning, since OpenCV seeks as if the frame rate were constant."""
-
-    name, module = "OpenCV", "cv2"
-
-    def _open(self, library: ModuleType) -> None:
-        if not isinstance(self._source, str):
-            raise ValueError("only local files; use pyav")
-        capture = self._capture()
-        self._fps = capture.get(cv2.CAP_PROP_FPS)
-        self._length = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
-        if self._length < 1:  # not all containers state it
-            self._length = sum(1 for _ in self._from(0, ()))
-        if not self._length:
-            raise ValueError("there is no frame in it")
-
-    def _capture(self) -> cv2.VideoCapture:
-        options = [cv2.CAP_PROP_N_THREADS, self._num_threads]
-        capture = cv2.VideoCapture(self._source, cv2.CAP_FFMPEG, options)
-        if not capture.isOpened():
-            raise ValueError("unknown format")
-        return capture
-
-    def _from(self, key: int, wanted: Sequence[int]) -> Iterator[tuple[int, Any]]:
-        capture, number = self._capture(), 0
-        while capture.grab():
-            yield number, capture
-            number += 1
-
-    def _image(self, frame: Any) -> np.ndarray:
-        read, image = frame.retrieve()
-        if not read:
-            raise ValueError("a frame is damaged")
-        return cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+    def _batch(self, indices: Sequence[int]) -> np.ndarray:
+        return self._reader.get_batch(indices).asnumpy()
 
 
 # The default first.
@@ -278,7 +221,6 @@ READERS: dict[str, type[VideoReader]] = {
     "pyav": _PyAVReader,
     "torchcodec": _TorchCodecReader,
     "decord": _DecordReader,
-    "opencv": _OpenCVReader,
 }
 BACKENDS = tuple(READERS)
 
@@ -308,8 +250,8 @@ def open_video(
 
     Args:
         path: The file.
-        backend: Backend in ``READERS``. ``'torchcodec'`` is used for MP4, QuickTime, Matroska and
-            WebM; of other files TorchCodec returns wrong frames, and PyAV reads them instead.
+        backend: Backend in ``READERS``. Files other than MP4, QuickTime, Matroska and WebM are
+            always read by PyAV, since TorchCodec and decord return wrong frames of them.
         num_threads: Number of decoding threads.
         content: Content of a file that is not local.
         short_side: Short side to which frames are resized, each when it is decoded.
@@ -325,6 +267,6 @@ def open_video(
     if fault is not None:
         raise BadVideo(path, fault)
     source = path if content is None else io.BytesIO(content)
-    if reader is _TorchCodecReader and not states_times(source):
+    if not states_times(source):
         reader = _PyAVReader
     return reader(path, source, num_threads, short_side, device)

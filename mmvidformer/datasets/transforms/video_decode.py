@@ -20,8 +20,7 @@ class VideoInit(DecordInit):
     Local files are read as frames are needed, instead of whole into memory.
 
     Args:
-        backend: ``'pyav'``, ``'torchcodec'``, ``'decord'`` or ``'opencv'``. All return the same
-            frames.
+        backend: ``'pyav'``, ``'torchcodec'`` or ``'decord'``.
         num_threads: Number of decoding threads. More than 1 helps only with few dataloader workers.
         short_side: Short side to which each frame is resized when it is decoded, so that frames of
             full size are not kept; the same numbers as ``Resize(scale=(-1, short_side))`` gives.

@@ -411,9 +411,8 @@ def test_a_safe_backend_needs_no_helper(tmp_path, workers):
 def test_a_hang_between_frames_names_the_decoder(tmp_path, monkeypatch):
     name = some_good(tmp_path, 1)
     data = videos(tmp_path, name, [*IN_PLACE, *PACK], time_limit=1)
-    monkeypatch.setattr(
-        readers.VideoReader, "_resized", lambda *_: Trap()(dict(filename="/hang.mp4"))
-    )
+    hang = dict(filename="/hang.mp4")
+    monkeypatch.setattr(readers.VideoReader, "_resized", lambda *_: Trap()(hang))
     with pytest.raises(BadVideo, match=r"good0\.mp4: PyAV cannot decode it: took longer than 1 s"):
         data[0]
 
