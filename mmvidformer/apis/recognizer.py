@@ -42,8 +42,10 @@ def load_named(
         if checkpoint == PUBLISHED:
             checkpoint = PREFIX + config_name(getattr(config, "filename", None) or str(config))
         cfg = config if isinstance(config, Config) else load_config(str(config))
+    tasks = class_tasks(cfg)
+    given = class_names(tasks, names, cfg.get("class_names"))  # checked before the model is loaded
     model = load_recognizer(cfg, checkpoint, device)
-    return cfg, class_names(class_tasks(cfg), names, known_names(cfg, model)), model
+    return cfg, given if names else class_names(tasks, None, known_names(cfg, model)), model
 
 
 def anticipates(model: nn.Module) -> bool:

@@ -86,6 +86,8 @@ def read_content(path: str | Path, device: str | torch.device | None = "cpu") ->
 def _read_file(path: Path, device: str | torch.device | None) -> object:
     with path.open("rb") as file:
         head = file.read(9)
+    if not head:
+        raise EOFError
     is_torch = False
     if head[:2] == b"PK":
         with zipfile.ZipFile(path) as archive:
@@ -98,7 +100,7 @@ def _read_file(path: Path, device: str | torch.device | None) -> object:
     if is_torch or head[:1] == b"\x80":
         with refuse_code(path):
             return torch.load(path, map_location=device, weights_only=True)
-    if head and (0x81 <= head[0] <= 0x8F or head[0] in (0xDE, 0xDF)):
+    if 0x81 <= head[0] <= 0x8F or head[0] in (0xDE, 0xDF):
         return {"state_dict": _load_msgpack(path)}
     raise ValueError(f"{path} must be an npz, msgpack, safetensors or PyTorch file")
 

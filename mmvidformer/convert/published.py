@@ -15,20 +15,7 @@ PREFIX = "published://"
 
 @dataclass(frozen=True)
 class Published:
-    """A published checkpoint. What is unknown is empty.
-
-    Attributes:
-        name: Its name in ``published://NAME``.
-        address: ``https://...``, ``hf://ORG/NAME``, or for an image model ``timm:NAME``.
-        format: Key of ``FORMATS``.
-        config: Name of the shipped config that the weights belong to.
-        classes: Name of the list of class names (``mmvidformer.labels``).
-        license: SPDX identifier.
-        accuracy: Published accuracy and its views.
-        pixels: Mean and standard deviation of pixels from 0 to 255.
-        check: ``input`` and first ``logits`` of a published check.
-        sha256: Hash of the file, or its first characters.
-    """
+    """A published checkpoint; ``published.yml`` describes the columns. What is unknown is empty."""
 
     name: str
     address: str
