@@ -71,7 +71,7 @@ def shrink(cfg: Config) -> Config:
     backbone.arch = dict(embed_dims=16, depth=1, num_heads=2)
     if "tubelet" in backbone:
         backbone.tubelet = (backbone.tubelet[0], 16, 16)
-        backbone.temporal_depth = min(backbone.temporal_depth, 1)
+        backbone.temporal_depth = min(backbone.get("temporal_depth", 1), 1)
     cfg.model.cls_head.in_channels = 16
     for key in ("train_pipeline", "val_pipeline", "test_pipeline"):
         cfg[key] = [shrink_transform(transform, crop) for transform in cfg[key]]
@@ -242,7 +242,7 @@ def test_schedule_rises_and_falls_as_the_recipe_says(name: str) -> None:
     assert rates[0] < 0.02
     peak = int(np.argmax(rates)) / steps
     if name.endswith("_motion"):
-        assert peak == pytest.approx(3 if name.startswith("vivit") else 2, abs=0.1)
+        assert peak == pytest.approx(2 if epochs == 20 else 3, abs=0.1)
     else:  # warm-up over 2.5 epochs, times the cosine
         assert peak == pytest.approx(2.5, abs=0.1)
         cosine = (1 + math.cos(math.pi * 0.5)) / 2

@@ -1,12 +1,27 @@
 """Tables of the pages have the figures of the files that runs wrote."""
 
 import csv
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+import yaml
+
+from mmvidformer.analysis.complexity import count_macs
 
 DOCS = Path(__file__).parents[2] / "docs"
 AHEAD = ("2.00", "1.75", "1.50", "1.25", "1.00", "0.75", "0.50", "0.25")
+
+
+COMPARED = [
+    f"{name}_motion"
+    for name in (
+        *("compose_linear_time", "compose_windows", "compose_causal"),
+        *("vivit_fsa", "timesformer", "feature_fixation"),
+    )
+]
 
 
 def percents(name: str) -> dict[str, str]:
@@ -14,11 +29,15 @@ def percents(name: str) -> dict[str, str]:
         return {row["row"]: f"{100 * float(row['seed 0']):.1f}" for row in csv.DictReader(file)}
 
 
-def cells(first: str) -> list[str]:
-    """The other cells of a row of HORST's page, by its first one."""
-    lines = (DOCS / "horst.md").read_text().splitlines()
+def cells(first: str, page: str = "horst") -> list[str]:
+    """The other cells of a row of a page with numbers, by its first one."""
+    lines = (DOCS / f"{page}.md").read_text().splitlines()
     rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in lines if "|" in line]
-    (found,) = [row for row in rows if row[0] == first and row[1].replace(".", "").isdigit()]
+    (found,) = [
+        row
+        for row in rows
+        if re.sub(r" \(.*", "", row[0]) == first and row[1].replace(".", "").isdigit()
+    ]
     return found[1:]
 
 
@@ -33,3 +52,34 @@ def test_early_recognition(seen: str) -> None:
 def test_anticipation(task: str) -> None:
     measured = percents("horst_anticipation_motion")
     assert cells(task)[1:] == [measured[f"HORST: {task}/top1_{time}s"] for time in AHEAD]
+
+
+def test_counts_of_compositions() -> None:
+    blocks = re.findall(r"(?s)```python\n(.*?)```", (DOCS / "compose.md").read_text())
+    names: dict[str, Any] = {}
+    exec(blocks[-1], names)
+    models = {
+        "linear attention over time": names["linear_time"],
+        "shifted windows": names["shifted_windows"],
+        "causal second encoder": names["causal_frames"],
+    }
+    clip = torch.empty(1, 3, 32, 224, 224, device="meta")
+    for name, model in models.items():
+        parameters = sum(weight.numel() for weight in model.parameters()) / 1e6
+        counted = [f"{parameters:.2f}", f"{count_macs(model, clip) / 1e9:.2f}"]
+        assert cells(name, "compose") == counted
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_compositions_and_presets(name: str) -> None:
+    """Counts are those of the metafile; memory and accuracies are those of the csv files."""
+    models = yaml.safe_load((DOCS.parent / "configs" / "metafile.yml").read_text())["Models"]
+    (counts,) = [model["Metadata"] for model in models if model["Name"] == name]
+    with open(DOCS / "benchmark" / "compose_memory.csv", newline="") as file:
+        memory = {row["config"]: row["estimated peak GB"] for row in csv.DictReader(file)}
+    parameters, macs, peak, accuracy = cells(f"`{name}`", "compose")
+    assert parameters == f"{counts['Parameters'] / 1e6:.2f}"
+    assert macs == f"{counts['MACs'] / 1e6:.1f}"
+    assert peak == f"{1000 * float(memory[name]):.0f}"
+    measured = percents("compose_motion").get(name)
+    assert accuracy == measured or (measured is None and accuracy.startswith("100.0 (["))

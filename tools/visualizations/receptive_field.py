@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     cfg = load_config(args.config, args.cfg_options)
     with config_scope(cfg):
-        backbone = MODELS.build({**cfg.model.backbone, "init_from": None})
+        backbone = MODELS.build(cfg.model.backbone)
     token = tuple(args.token or (n // 2 for n in args.grid))
     fields = receptive_field(backbone, tuple(args.grid), token, args.cls)
     place = "frame {}, row {}, column {}".format(*token)
