@@ -73,7 +73,6 @@ MAPS: dict[str, Callable[[int, int, float], Sequence[float]]] = {
     "rotate": _rotation,
     "shear_x": lambda height, width, v: (1, v, 0, 0, 1, 0),
     "shear_y": lambda height, width, v: (1, 0, 0, v, 1, 0),
-    "translate_x_rel": lambda height, width, v: (1, 0, v * width, 0, 1, 0),
     "translate_y_rel": lambda height, width, v: (1, 0, 0, 0, 1, v * height),
 }
 

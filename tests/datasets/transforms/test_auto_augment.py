@@ -42,7 +42,6 @@ STRENGTHS = {
     "rotate": (0.0, 24.0, -27.0),
     "shear_x": (0.0, 0.27, -0.27),
     "shear_y": (0.12, -0.21),
-    "translate_x_rel": (0.405,),
     "translate_y_rel": (0.405, -0.405),
 }
 
