@@ -10,8 +10,8 @@ from mmcv.transforms import BaseTransform
 
 # Keys under which datasets keep the path of a sample's video, folder of frames or LMDB.
 PATH_KEYS = ("filename", "frame_dir", "lmdb", "img_path", "audio_path")
-# Time and place in decord's source code, with which its messages begin.
-_SOURCE_PLACE = re.compile(r"\[[\d:]+\] \S+:\d+: ")
+# Place in the source code with which messages of decord and TorchCodec begin.
+_SOURCE_PLACE = re.compile(r"\[[\d:]+\] \S+:\d+: |\w+, \S+\.cpp:\d+, ")
 
 
 class TooManyBadVideos(RuntimeError):
