@@ -1,0 +1,53 @@
+"""Every model on a CUDA device that only computes shapes: no tensor stays on the CPU."""
+
+import json
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._pytree import tree_leaves
+
+from mmvidformer import get_config, list_configs
+from mmvidformer.config import clip_shape, is_recurrent
+from mmvidformer.engine.loading import build_meta_model
+
+# PyTorch cannot compute the shapes of packed sequences without their values.
+PACKED = {"horst_unrolling_ek55", "horst_unrolling_ek100"}
+
+
+def distinct() -> list[str]:
+    """Configs whose backbone, neck or head differ."""
+    found: dict[str, str] = {}
+    for name in list_configs():
+        model = get_config(name).model
+        parts = [model.get(part) for part in ("type", "backbone", "neck", "cls_head")]
+        found.setdefault(json.dumps(parts, default=str, sort_keys=True), name)
+    return sorted(set(found.values()) - PACKED)
+
+
+@pytest.mark.parametrize("name", distinct())
+def test_nothing_is_left_on_the_cpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Without a GPU autocast would switch itself off.
+    monkeypatch.setattr(torch.cuda.amp.common, "amp_definitely_not_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
+    cfg = get_config(name)
+    shape = (3, 3, 64, 64) if is_recurrent(cfg) else clip_shape(cfg)
+    model = build_meta_model(cfg)
+    for encoder in getattr(model.backbone, "encoders", ()):
+        del encoder.blocks[2:]  # the others are alike
+    computed: set[torch.dtype] = set()
+    for linear in model.modules():
+        if isinstance(linear, torch.nn.Linear):
+            linear.register_forward_hook(lambda *args: computed.add(args[-1].dtype))
+    with FakeTensorMode(), torch.device("cuda"):
+        model._apply(lambda tensor: torch.empty(tensor.shape, dtype=tensor.dtype))
+        clip = torch.empty(2, 1, *shape)
+        if is_recurrent(cfg):
+            clip = clip[:, 0].transpose(1, 2)
+        for training, dtype in ((False, torch.float32), (True, torch.bfloat16)):
+            computed.clear()
+            with torch.autocast("cuda", dtype, enabled=training):
+                scores = model.train(training).extract_feat(clip, stage="head")
+            tensors = [leaf for leaf in tree_leaves(scores) if isinstance(leaf, torch.Tensor)]
+            assert {tensor.device.type for tensor in tensors} == {"cuda"}
+            assert dtype in computed
