@@ -128,7 +128,13 @@ def test_text_in_npz_is_refused(tmp_path: Path) -> None:
         load_checkpoint(tmp_path / "a.npz")
 
 
-@pytest.mark.parametrize("content", [b"", b"hello, not a checkpoint", b"cos\nsystem\n."])
+def test_an_empty_file(tmp_path: Path) -> None:
+    (tmp_path / "a.pth").touch()
+    with pytest.raises(ValueError, match="a.pth is damaged: it ends too early"):
+        load_checkpoint(tmp_path / "a.pth")
+
+
+@pytest.mark.parametrize("content", [b"hello, not a checkpoint", b"cos\nsystem\n."])
 def test_other_files_are_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.pth").write_bytes(content)
     with pytest.raises(ValueError, match="must be an npz, msgpack, safetensors or PyTorch file"):
