@@ -166,7 +166,7 @@ def faults_of(path: Path, video: Video, fps: int | None) -> list[str]:
     # Files do not state how long the last frame lasts, if others last unequally.
     slack = 1 + int(max(np.diff(video.times)) * FPS)
     rest = [{len(video.times) - 2}] * slack  # the last frame may be shown longer
-    for backend in ("decord", "pyav", "opencv"):
+    for backend in ("decord", "pyav"):
         reader = open_video(str(path), backend)
         if abs(len(reader) - len(expected)) > (fps is not None and slack):
             faults.append(f"{backend}: {len(reader)} frames instead of {len(expected)}")

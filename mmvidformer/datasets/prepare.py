@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 from mmvidformer.datasets.decoding.check_files import (
@@ -57,10 +56,7 @@ def prepare_dataset(
     Raises:
         ValueError: If an annotation file cannot be prepared, or ``out`` has other settings.
         FileExistsError: If ``out`` has other files.
-        ImportError: If PyAV is missing.
     """
-    if find_spec("av") is None:
-        raise ImportError("preparing videos needs PyAV: pip install 'mmvidformer[prepare]'")
     out = Path(out)
     lists = {Path(file): _plan(Path(file), out, encoding, root, columns) for file in ann_files}
     names = [file.stem for file in lists]

@@ -139,19 +139,12 @@ def test_wrong_arguments_are_refused(videos, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_without_pyav(videos, tmp_path, monkeypatch):
-    monkeypatch.setattr(prepare, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"mmvidformer\[prepare\]"):
-        run(videos / "train.txt", out=tmp_path / "out", root=videos)
-
-
 def test_tool(videos, tmp_path, main_of, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     main = main_of("data/prepare_videos")
     (videos / "good.txt").write_text("a.mp4 0\n")
     options = ["--root", str(videos), "--short-side", "32", "--workers", "1"]
     assert main([str(videos / "good.txt"), "--out", "good", *options]) == 0
-    assert main([str(videos / "train.txt"), "--out", "bad", *options, "--no-rotate"]) == 1
+    assert main([str(videos / "train.txt"), "--out", "bad", *options]) == 1
     assert os.path.getsize("good/a.mp4") > 0 and os.path.exists("bad/x/b.avi.mp4")
     assert '"short_side": 32' in (tmp_path / "bad" / "prepared.json").read_text()
-    assert '"rotate": false' in (tmp_path / "bad" / "prepared.json").read_text()

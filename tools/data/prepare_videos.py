@@ -28,9 +28,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         ("crf", 20, "quality, from 0 (lossless) to 51"),
     ):
         parser.add_argument(f"--{name}", type=int, default=default, help=f"{text} ({default})")
-    parser.add_argument(
-        "--no-rotate", dest="rotate", action="store_false", help="do not turn videos upright"
-    )
     parser.add_argument("--estimate", action="store_true", help="stop after the estimate")
     add_list_arguments(parser, time_limit=3600)
     args = vars(parser.parse_args(argv))

@@ -27,8 +27,8 @@ COLOR_TAGS = ("color_range", "colorspace", "color_primaries", "color_trc")
 class Encoding:
     """How videos are re-encoded: as H.264 in mp4, without sound.
 
-    Videos keep their aspect ratio in stored pixels. Sample aspect ratios are ignored, as they are
-    by the decoders of training.
+    Videos keep their aspect ratio in stored pixels, and are turned upright by their rotation tags.
+    Sample aspect ratios are ignored. Both are what the decoders of training do.
 
     Attributes:
         short_side: Short side in pixels. Smaller videos keep their size. Both sides are even.
@@ -36,8 +36,6 @@ class Encoding:
         crf: Quality of x264, from 0 (lossless) to 51.
         fps: Frames per second; frame k is what the original shows at k / fps seconds. None to keep
             each frame with its time.
-        rotate: Whether to turn videos upright by their rotation tags. The decoders of training
-            ignore these tags.
 
     Raises:
         ValueError: If a value is out of range.
@@ -47,7 +45,6 @@ class Encoding:
     key_frames: int = 16
     crf: int = 20
     fps: int | None = None
-    rotate: bool = True
 
     def __post_init__(self) -> None:
         rate = 1 if self.fps is None else self.fps
@@ -102,7 +99,7 @@ def _encode(source: str, target: Path, encoding: Encoding) -> None:
         sides = first[1].width, first[1].height
         shrink = min(1, encoding.short_side / min(sides))
         width, height = size = [max(2, round(side * shrink / 2) * 2) for side in sides]
-        turns = first[1].rotation // 90 % 4 if encoding.rotate else 0
+        turns = first[1].rotation // 90 % 4
         options = dict(width=width, height=height, interpolation="BICUBIC", threads=1)
         pixels = "yuv444p" if turns else "yuv420p"  # planes of one size can be turned
         scale = partial(VideoReformatter().reformat, format=pixels, **options)

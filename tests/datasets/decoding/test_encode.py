@@ -106,13 +106,12 @@ def test_uneven_times(tmp_path):
 def test_rotation_tags(tmp_path, turns):
     path = write(tmp_path / "a.mp4", turns=turns, count=3)
     assert encode(path)[0] == [0, 1, 2]
-    _, images, target = encode(path, rotate=False)
-    assert [number_in(np.rot90(image, turns)) for image in images] == [0, 1, 2]
+    target = encode(path)[2]
     with av.open(str(target)) as file:
         assert next(file.decode(video=0)).rotation == 0
 
 
-@pytest.mark.parametrize("backend", ["decord", "pyav", "opencv"])
+@pytest.mark.parametrize("backend", ["decord", "pyav"])
 @pytest.mark.parametrize("colorspace, color_range", [(1, 1), (5, 1), (1, 2), (5, 2)])
 def test_colors_stay(tmp_path, backend, colorspace, color_range):
     tags = dict(colorspace=colorspace, color_range=color_range)
@@ -129,7 +128,7 @@ def test_colors_of_turned_videos_stay(tmp_path, colorspace, color_range):
     path = write(tmp_path / "a.mp4", size=(96, 64), count=2, turns=1, **tags)
     (old,) = open_video(str(path), "pyav").get_batch([0])
     new = encode(path, crf=5)[1][0]
-    assert np.abs(np.rot90(old).astype(int) - new).mean() < 1
+    assert np.abs(old.astype(int) - new).mean() < 1
 
 
 @pytest.mark.parametrize(
