@@ -203,7 +203,7 @@ def run(
             done = [path for path in out.rglob("*.mp4") if not path.name.startswith(".")]
             if kill < kills and len(done) >= limit:
                 process.kill()
-                complete |= {path: path.stat().st_mtime for path in done}
+                complete = {path: path.stat().st_mtime for path in done} | complete
             time.sleep(0.02)
     return process.returncode, complete
 
