@@ -177,7 +177,7 @@ class _PyAVReader(VideoReader):
                     yield self._numbers[frame.pts], frame
 
     def _image(self, frame: Any) -> np.ndarray:
-        image = self._converter.reformat(frame, format="rgb24").to_ndarray()
+        image = self._converter.reformat(frame, format="rgb24", threads=1).to_ndarray()
         return np.ascontiguousarray(np.rot90(image, round(frame.rotation / 90)))
 
 
