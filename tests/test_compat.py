@@ -160,7 +160,7 @@ def test_configs_are_found_by_name(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(f"_base_ = 'mmvidformer::{name}'\nmarker = 1\n")
     cfg = Config.fromfile(tmp_path / "mine.py")
     assert cfg.marker == 1
-    assert cfg.model == Config.fromfile(config_names.config_folder() / name).model
+    assert cfg.model.type == Config.fromfile(config_names.config_folder() / name).model.type
 
     (tmp_path / "typo.py").write_text("_base_ = 'mmvidformer::vivit_fe_k401.py'\n")
     with pytest.raises(FileNotFoundError, match="vivit_fe_k401"):
