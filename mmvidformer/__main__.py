@@ -24,7 +24,6 @@ SCRIPTS = {
         "check": "data/check_videos.py",
         "prepare": "data/prepare_videos.py",
         "generate": "data/make_motion_dataset.py",
-        "benchmark": "benchmark_data.py",
     },
     "plot": {
         "confusion": "visualizations/confusion.py",

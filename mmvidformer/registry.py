@@ -46,9 +46,24 @@ TRANSFORMS = _child(
     "transform",
     _mmaction.TRANSFORMS,
     "mmaction.datasets.transforms",
-    "mmvidformer.datasets.transforms",
+    "mmvidformer.datasets.transforms.augment",
+    "mmvidformer.datasets.transforms.auto_augment",
+    "mmvidformer.datasets.transforms.lmdb_decode",
+    "mmvidformer.datasets.transforms.observe",
+    "mmvidformer.datasets.transforms.rand_augment",
+    "mmvidformer.datasets.transforms.sampling",
+    "mmvidformer.datasets.transforms.scale",
+    "mmvidformer.datasets.transforms.video_decode",
 )
-METRICS = _child("metric", _mmaction.METRICS, "mmaction.evaluation", "mmvidformer.evaluation")
+METRICS = _child(
+    "metric",
+    _mmaction.METRICS,
+    "mmaction.evaluation",
+    "mmvidformer.evaluation.anticipation",
+    "mmvidformer.evaluation.challenge_json",
+    "mmvidformer.evaluation.multi_task",
+    "mmvidformer.evaluation.save_scores",
+)
 OPTIMIZERS = _child(
     "optimizer", _mmaction.OPTIMIZERS, "mmaction.engine", "mmvidformer.engine.optim.optimizers"
 )

@@ -1,10 +1,9 @@
 """The policy for bad videos in a run."""
 
 import csv
-from math import ceil
 from pathlib import Path
 
-from mmengine.dist import all_gather_object, get_world_size, is_main_process
+from mmengine.dist import all_gather_object, is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch.utils.data import DataLoader
@@ -53,12 +52,11 @@ class BadVideoHook(Hook):
         self.policy = on_bad_video, max_bad_share, time_limit, helper
 
     def _before_epoch(self, runner: Runner, mode: str = "train") -> None:
-        """Wrap the dataset and the evaluator if they are not, and start to count bad samples."""
+        """Wrap the dataset and the evaluator if they are not."""
         loop = getattr(runner, f"{mode}_loop")
         loader = loop.dataloader
-        endless = hasattr(loop, "dataloader_iterator")
         if not _guarded(loader):
-            if endless:
+            if hasattr(loop, "dataloader_iterator"):
                 raise ValueError(
                     "BadVideoHook cannot wrap the dataset of an IterBasedTrainLoop, whose "
                     "dataloader workers run already. Write train_dataloader.dataset=dict(type="
@@ -71,9 +69,7 @@ class BadVideoHook(Hook):
         if hasattr(loop, "evaluator") and not isinstance(loop.evaluator, BadVideoEvaluator):
             loop.evaluator = BadVideoEvaluator(loop.evaluator)
         for dataset in _guarded(loader):
-            # A rank may see all of an endless epoch, and of a dataset inside another one.
-            all_seen = endless or dataset is not loader.dataset
-            dataset.start_epoch(ceil(len(dataset) / (1 if all_seen else get_world_size())))
+            dataset.is_hooked = True
 
     def _after_epoch(self, runner: Runner, mode: str = "train") -> None:
         """Share what ranks found, list it, and check its share."""
@@ -93,7 +89,7 @@ class BadVideoHook(Hook):
             message = f"{len(found)} of {len(loader.dataset)} samples in {mode} are bad so far"
             runner.logger.warning(f"{message}; see {path}")
         for dataset in _guarded(loader):
-            dataset.check_share(len(dataset.bad_samples.known()), len(dataset))
+            dataset.check_share()
 
 
 def _guarded(loader: DataLoader) -> list[SafeDataset]:

@@ -217,7 +217,10 @@ def test_features_of_an_lmdb(kitchen: Path, frames: Frames) -> None:
 
 
 def test_bad_frames_of_an_lmdb(kitchen: Path, frames: Frames) -> None:
-    with pytest.raises(ValueError, match=r"frame_0000000024\.jpg' has \d+ bytes.* 96"):
+    with pytest.raises(
+        ValueError,
+        match=r"cannot reshape array of size \d+ into shape \(24,1,1\)|multiple of element size",
+    ):
         over_lmdb(kitchen, {"feature_shape": (24,)})[0]
     lmdb_decode._open.cache_clear()
     frames.put(31, b"\0" * 96)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmvidformer.evaluation import AnticipationMetric
+from mmvidformer.evaluation.anticipation import AnticipationMetric
 from mmvidformer.evaluation.multi_task import mean_topk_recall
 
 TASKS = ("verb", "noun", "action")

@@ -2,7 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from mmvidformer.evaluation import AnticipationMetric, ChallengeJson, MultiTaskAccuracy, SaveScores
+from mmvidformer.evaluation.anticipation import AnticipationMetric
+from mmvidformer.evaluation.challenge_json import ChallengeJson
+from mmvidformer.evaluation.multi_task import MultiTaskAccuracy
+from mmvidformer.evaluation.save_scores import SaveScores
 
 
 def evaluate(scores: dict, labels: torch.Tensor, **kwargs) -> dict[str, float]:

@@ -11,7 +11,6 @@ from tqdm import tqdm
 from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_frames, path_of
 from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.datasets.decoding.safe_dataset import ReadingInterrupted, SafeDataset
-from mmvidformer.datasets.epic_kitchens import COLUMNS, SOURCES
 
 
 class _Files(Dataset):
@@ -71,11 +70,6 @@ def add_list_arguments(parser: ArgumentParser, time_limit: float) -> None:
         "--time-limit", type=float, default=time_limit, help="seconds for one file (%(default)g)"
     )
     parser.add_argument("--delimiter", default=" ", help="delimiter of the columns of a list")
-    parser.add_argument(
-        "--name",
-        default=SOURCES["video"],
-        help="path of a video, a template of the columns of a csv file (default: %(default)s)",
-    )
 
 
 def find_faults(outcomes: Iterator[tuple[Mapping, object]], total: int) -> dict[str, str]:
@@ -113,25 +107,17 @@ def read_entries(
     root: str | Path = "",
     delimiter: str = " ",
     filename_tmpl: str = "img_{:05}.jpg",
-    name: str = SOURCES["video"],
-) -> list[tuple[str, dict | None]]:
-    """Read a list of videos, of folders of frames, or the csv file of EPIC-Kitchens-100.
-
-    Lines are ``PATH LABEL`` or ``FOLDER FRAMES LABEL``, as in MMAction2, unless there is the header
-    of EPIC-Kitchens. ``name`` is a template of its columns.
+) -> list[tuple[str, dict]]:
+    """Read a list of videos, ``PATH LABEL``, or of folders of frames, ``FOLDER FRAMES LABEL``.
 
     Returns:
-        Each line, with the argument of ``read_to_end``, or None for a header.
+        Each line, with the argument of ``read_to_end``.
 
     Raises:
         ValueError: If a line has another form. The message names file and line.
     """
-    lines = Path(ann_file).read_text(encoding="utf-8").splitlines(keepends=True)
-    if lines and set(COLUMNS) <= set(next(csv.reader(lines[:1]))):
-        rows = csv.DictReader(lines)  # no field has a line break in it
-        infos = [None, *({"filename": str(Path(root) / name.format(**row))} for row in rows)]
-        return list(zip(lines, infos, strict=True))
     entries = []
+    lines = Path(ann_file).read_text(encoding="utf-8").splitlines(keepends=True)
     for number, text in enumerate(lines, start=1):
         columns = text.strip().split(delimiter)
         path = str(Path(root) / columns[0])
@@ -152,7 +138,7 @@ def read_entries(
 def write_report(
     ann_file: str | Path,
     out_dir: str | Path,
-    entries: Sequence[tuple[str, Mapping | None]],
+    entries: Sequence[tuple[str, Mapping]],
     faults: Mapping[str, str],
     ending: str = "_clean",
 ) -> tuple[Path, Path]:
@@ -166,7 +152,7 @@ def write_report(
     clean = out_dir / f"{name.stem}{ending}{name.suffix}"
     rows, kept = [("line", "path", "reason")], []
     for number, (text, info) in enumerate(entries, start=1):
-        path = info and path_of(info)
+        path = path_of(info)
         if path in faults:
             rows.append((number, path, faults[path]))
         else:

@@ -4,7 +4,6 @@ import logging
 import random
 import signal
 import threading
-from math import sqrt
 
 import numpy as np
 import torch
@@ -60,9 +59,8 @@ class SafeDataset:
     Args:
         dataset: The dataset, which may be a wrapper such as ``RepeatDataset``, or its config.
         on_bad_video: ``'raise'`` or ``'resample'``.
-        max_bad_share: Largest allowed share of bad samples with ``'resample'``. ``BadVideoHook``
-            checks it over all ranks at the end of each epoch. A rank that reads part of the
-            dataset stops within the epoch at three standard deviations above this share.
+        max_bad_share: Largest allowed share of bad samples with ``'resample'``, of all samples in
+            the dataset. After each epoch ``BadVideoHook`` counts those that other ranks found too.
         time_limit: Seconds for one sample. None for no limit and no helper process.
         helper: Whether to use helper processes with a time limit; None for only if needed.
 
@@ -93,7 +91,7 @@ class SafeDataset:
         self.max_bad_share = max_bad_share
         self.time_limit = time_limit
         self.bad_samples = BadSamples()
-        self._due: int | None = None  # samples of this process in an epoch; set by the hook
+        self.is_hooked = False  # whether metrics use the flags; set by the hook
         needed = _may_crash(self.dataset) if helper is None else helper
         self._helper = HelperProcess(self._answer, time_limit) if time_limit and needed else None
 
@@ -111,21 +109,13 @@ class SafeDataset:
         """Whether the dataset is for validation or test."""
         return any(getattr(one, "test_mode", False) for one in with_inner(self.dataset))
 
-    def start_epoch(self, samples: int) -> None:
-        """Start to count bad samples again, among the ``samples`` that this process reads."""
-        self.bad_samples.start_epoch()
-        self._due = samples
-
-    def check_share(self, bad: int, samples: int) -> None:
-        """Raise if too many samples are bad, in the dataset or in the part of this process."""
-        allowed = self.max_bad_share * samples
-        if samples < len(self):  # by chance a part may be worse than the whole
-            allowed += 3 * sqrt(allowed)
-        if bad > allowed:
-            last = [*self.bad_samples.known().values()][-1]
+    def check_share(self) -> None:
+        """Raise if too many samples are bad."""
+        known = [*self.bad_samples.known().values()]
+        if len(known) > self.max_bad_share * len(self):
             raise TooManyBadVideos(
-                f"{bad} of {samples} samples are bad, too many for max_bad_share="
-                f"{self.max_bad_share:g}; one is {last.path}: {last.reason}. {REMEDY}"
+                f"{len(known)} of {len(self)} samples are bad, too many for max_bad_share="
+                f"{self.max_bad_share:g}; one is {known[-1].path}: {known[-1].reason}. {REMEDY}"
             )
 
     def __getitem__(self, idx: int) -> dict:
@@ -135,14 +125,14 @@ class SafeDataset:
         except BadVideo as error:
             if self.on_bad_video == "raise":
                 raise
-            if self.test_mode and self._due is None:
+            if self.test_mode and not self.is_hooked:
                 reason = (
                     f"{error.reason}. In test mode on_bad_video='resample' needs the hook "
                     "mmvidformer.BadVideoHook, which makes metrics treat bad videos apart"
                 )
                 raise BadVideo(error.path, reason) from error
             fault = error
-        self._add(idx, fault, in_epoch=True)
+        self._add(idx, fault)
         other = idx
         for _ in range(MOST_REPLACEMENTS):
             other = (other + 1) % len(self) if self.test_mode else np.random.randint(len(self))
@@ -222,12 +212,12 @@ class SafeDataset:
         known = hasattr(self.dataset, "get_data_info")  # not all datasets of PyTorch
         return self.dataset.get_data_info(idx) if known else {"sample_idx": idx}
 
-    def _add(self, idx: int, fault: BadVideo, in_epoch: bool = False) -> None:
+    def _add(self, idx: int, fault: BadVideo) -> None:
         known = self.bad_samples.known().values()
         if all((fault.path, fault.reason) != (one.path, one.reason) for one in known):
             _warn(f"bad video: {fault}")
-        self.bad_samples.add(BadSample(int(idx), fault.path, fault.reason), in_epoch)
-        self.check_share(self.bad_samples.in_epoch(), self._due or len(self))
+        self.bad_samples.add(BadSample(int(idx), fault.path, fault.reason))
+        self.check_share()
 
     def _flagged(self, filler: dict, idx: int, fault: BadVideo) -> dict:
         """The clip of another sample with the label and metainfo of a bad one."""

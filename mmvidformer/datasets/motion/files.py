@@ -7,11 +7,11 @@ encoded on its own holds what was drawn and nothing else.
 """
 
 import csv
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from pathlib import Path
 
+import av
 import cv2
 import numpy as np
 
@@ -24,33 +24,17 @@ EPIC_COLUMNS = (
 )  # fmt: skip
 
 
-def write_video(path: Path, frames: np.ndarray, fps: float) -> None:
+def write_video(path: Path, frames: np.ndarray, fps: int) -> None:
     """Write RGB frames (T, H, W, 3), uint8, to a Motion JPEG mp4."""
-    # OpenCV's own encoder adapts its quality to earlier frames, so it gets finished JPEGs.
-    codec = cv2.VideoWriter_fourcc(*"MJPG")
-    size = (frames.shape[2], frames.shape[1])
-    raw = [cv2.VIDEOWRITER_PROP_RAW_VIDEO, 1]
-    with _muted_stderr():
-        writer = cv2.VideoWriter(str(path), cv2.CAP_FFMPEG, codec, fps, size, raw)
-    if not writer.isOpened():
-        raise RuntimeError(f"OpenCV {cv2.__version__} cannot write {path} as Motion JPEG")
-    for frame in frames:
-        _, jpeg = cv2.imencode(".jpg", frame[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
-        writer.write(jpeg.reshape(1, -1))
-    writer.release()
-
-
-@contextmanager
-def _muted_stderr() -> Iterator[None]:
-    """Discard the line that FFmpeg prints for each file about mp4's tag for this codec."""
-    saved, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 2)
-    try:
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
-        os.close(null)
+    with av.open(str(path), "w") as file:
+        stream = file.add_stream("mjpeg", rate=fps)
+        stream.height, stream.width, stream.pix_fmt = *frames.shape[1:3], "yuvj420p"
+        for number, frame in enumerate(frames):
+            _, jpeg = cv2.imencode(".jpg", frame[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
+            packet = av.Packet(jpeg.tobytes())
+            packet.stream, packet.time_base = stream, Fraction(1, fps)
+            packet.pts, packet.dts, packet.is_keyframe = number, number, True
+            file.mux(packet)
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence]) -> None:

@@ -5,16 +5,16 @@ from collections.abc import Mapping, Sequence
 import torch
 from einops import rearrange
 from mmaction.datasets.transforms import MultiScaleCrop
+from mmcv.transforms import BaseTransform
 from torch import Tensor, nn
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as F
 
-from mmvidformer.datasets.transforms.base import ClipTransform
 from mmvidformer.registry import TRANSFORMS
 
 
 @TRANSFORMS.register_module()
-class ClipAugment(ClipTransform):
+class ClipAugment(BaseTransform):
     """Augment a packed sample, all of its frames and views in the same way.
 
     ``VideoDataPreprocessor(augment=...)`` applies it on the device. In a pipeline it goes after

@@ -1,15 +1,18 @@
 """Random changes of the size of frames, in dataloader workers."""
 
+from dataclasses import dataclass
+
 import mmcv
 import numpy as np
 from mmaction.datasets.transforms import RandomRescale, Resize
+from mmcv.transforms import BaseTransform
 
-from mmvidformer.datasets.transforms.base import ClipTransform
 from mmvidformer.registry import TRANSFORMS
 
 
 @TRANSFORMS.register_module()
-class ScaleJitter(ClipTransform):
+@dataclass
+class ScaleJitter(BaseTransform):
     """Resize frames to a short side, and stretch height and width by independent random factors.
 
     ViViT's scale jitter (supplementary, Table 7: U[0.9, 1.33]). As in its official code, the aspect
@@ -22,9 +25,8 @@ class ScaleJitter(ClipTransform):
         ratio_range: Smallest and largest factor.
     """
 
-    def __init__(self, short_side: int, ratio_range: tuple[float, float] = (0.9, 1.33)) -> None:
-        self.short_side = short_side
-        self.ratio_range = ratio_range
+    short_side: int
+    ratio_range: tuple[float, float] = (0.9, 1.33)
 
     def transform(self, results: dict) -> dict:
         """Resize ``results['imgs']``; sizes are rounded down to whole pixels."""

@@ -13,24 +13,11 @@ def test_each_sample_is_in_the_record_once():
     record = BadSamples()
     other = GONE._replace(index=5)  # the same file
     for _ in range(2):
-        record.add(GONE, in_epoch=True)
-        record.add(other, in_epoch=True)
+        record.add(GONE)
+        record.add(other)
     assert record.known() == {3: GONE, 5: other}
-    assert record.in_epoch() == 2
     with open(record.file) as file:
         assert len(file.readlines()) == 2
-
-
-def test_only_what_is_due_counts_for_an_epoch():
-    record = BadSamples()
-    record.add(GONE, in_epoch=True)
-    record.start_epoch()
-    assert record.in_epoch() == 0 and record.known() == {3: GONE}
-    record.add(GONE)
-    record.add(BadSample(4, "b.mp4", "cut"))
-    assert record.in_epoch() == 0 and len(record.known()) == 2
-    record.add(GONE, in_epoch=True)
-    assert record.in_epoch() == 1
 
 
 def test_copies_and_forks_share_the_record():
@@ -38,15 +25,13 @@ def test_copies_and_forks_share_the_record():
     copy = pickle.loads(pickle.dumps(record))
     child = os.fork()
     if child == 0:
-        record.add(GONE, in_epoch=True)
+        record.add(GONE)
         del record, copy
         gc.collect()
         os._exit(0)
     os.waitpid(child, 0)
     copy.add(BadSample(4, "b.mp4", "cut"))
     assert list(record.known()) == list(copy.known()) == [3, 4]
-    copy.start_epoch()
-    assert record.in_epoch() == 0
 
 
 def test_the_file_is_removed_with_the_record():

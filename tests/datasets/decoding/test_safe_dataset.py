@@ -293,35 +293,15 @@ def test_a_missing_package_is_not_a_bad_video(tmp_path):
             data[0]
 
 
-@pytest.mark.parametrize(
-    ("share", "bad", "ends"), [(0.05, 5, False), (0.05, 11, False), (0.05, 12, True), (0, 1, True)]
-)
-def test_a_rank_stops_when_its_part_is_worse_than_chance(share, bad, ends):
-    """100 of 800 samples, of which 5 may be bad, and 3 * sqrt(5) = 6.7 more by chance."""
-    data = SafeDataset(Fails(800, range(bad)), "resample", share)
-    data.start_epoch(100)
-    for idx in range(bad - 1):
-        data[idx]
-    if ends:
-        with pytest.raises(RuntimeError, match=f"{bad} of 100 samples are bad, .*share={share}"):
-            data[bad - 1]
-    else:
-        data[bad - 1]
-        data.start_epoch(100)  # another part
-        data[bad - 1]
-        assert data.bad_samples.in_epoch() == 1
-        data.check_share(40, 800)
-
-
-def test_the_share_of_a_whole_dataset_is_exact():
+def test_the_share_is_that_of_all_samples_of_all_epochs():
     data = SafeDataset(Fails(800, range(41)), "resample")
-    data.start_epoch(800)
-    for idx in range(40):
+    for idx in (*range(40), *range(40)):
         data[idx]
+    assert len(data.bad_samples.known()) == 40
     with pytest.raises(RuntimeError, match="41 of 800 samples are bad"):
         data[40]
     with pytest.raises(RuntimeError, match="41 of 800 samples are bad"):
-        data.check_share(41, 800)
+        data.check_share()
 
 
 def test_testing_flags_a_bad_sample_under_its_own_label(tmp_path):
@@ -330,7 +310,7 @@ def test_testing_flags_a_bad_sample_under_its_own_label(tmp_path):
     data = videos(tmp_path, names, test_mode=True, on_bad_video="resample", max_bad_share=1.0)
     with pytest.raises(BadVideo, match=r"gone\.mp4: there is no such file.*BadVideoHook"):
         data[1]
-    data.start_epoch(4)
+    data.is_hooked = True
     samples = [data[i] for i in range(4)]
     assert [int(s["data_samples"].gt_label) for s in samples] == [0, 1, 2, 3]
     flags = [s["data_samples"].get("bad_path") for s in samples]
@@ -362,7 +342,7 @@ def test_hangs_and_crashes_cost_their_own_sample_alone(tmp_path, persistent):
         max_bad_share=0.5,
         time_limit=2,
     )
-    data.start_epoch(8)
+    data.is_hooked = True
     loader = DataLoader(
         data, num_workers=2, collate_fn=pseudo_collate, persistent_workers=persistent
     )
@@ -395,7 +375,7 @@ def test_a_safe_backend_needs_no_helper(tmp_path, workers):
         max_bad_share=0.5,
         time_limit=1,
     )
-    data.start_epoch(8)
+    data.is_hooked = True
     assert data._helper is None
     before = signal.getsignal(signal.SIGPROF)
     loader = DataLoader(data, num_workers=workers, collate_fn=pseudo_collate)

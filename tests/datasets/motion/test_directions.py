@@ -132,14 +132,12 @@ def test_same_spec_gives_the_same_files_and_is_written_once(made: Path, tmp_path
         assert (made / SMALL.path(clip)).read_bytes() == (tmp_path / SMALL.path(clip)).read_bytes()
 
 
-def test_another_spec_needs_force(tmp_path: Path) -> None:
+def test_another_spec_needs_another_folder(tmp_path: Path) -> None:
     SMALL.write(tmp_path)
-    other = replace(SMALL, seed=1, train=2)
     with pytest.raises(FileExistsError, match="other arguments"):
-        other.write(tmp_path)
-    assert other.write(tmp_path, force=True)
-    assert json.loads((tmp_path / "motion.json").read_text())["spec"]["seed"] == 1
-    assert len(list((tmp_path / "train").iterdir())) == 2
+        replace(SMALL, seed=1, train=2).write(tmp_path)
+    assert json.loads((tmp_path / "motion.json").read_text())["spec"]["seed"] == 0
+    assert len(list((tmp_path / "train").iterdir())) == 8
 
 
 def test_class_folders_hold_the_same_clips(made: Path, tmp_path: Path) -> None:
@@ -154,8 +152,6 @@ def test_class_folders_hold_the_same_clips(made: Path, tmp_path: Path) -> None:
     assert not folders.write(tmp_path)
     with pytest.raises(FileExistsError):
         SMALL.write(tmp_path)
-    SMALL.write(tmp_path, force=True)
-    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"test", "train", "val"}
 
 
 def test_an_interrupted_run_is_repeated(tmp_path: Path) -> None:
