@@ -13,7 +13,6 @@ from pathlib import Path
 from mmvidformer.datasets.decoding.check_files import (
     find_faults,
     read_entries,
-    read_files,
     write_report,
 )
 from mmvidformer.datasets.decoding.encode import Encoding, encode_video
@@ -70,8 +69,8 @@ def prepare_dataset(
     print(f"{len(infos)} videos, {len(infos) - len(todo)} of them already prepared")
 
     def encode(targets: Sequence[str]) -> dict[str, str]:
-        some, read = [infos[one] for one in targets], partial(encode_video, encoding=encoding)
-        return find_faults(read_files(read, some, workers, time_limit), len(some))
+        read = partial(encode_video, encoding=encoding)
+        return find_faults(read, [infos[one] for one in targets], workers, time_limit)
 
     every, start = max(1, len(todo) // (SAMPLE * max(1, workers))), time.monotonic()
     sample = todo[every // 2 :: every]

@@ -490,8 +490,8 @@ def test_anticipation(tmp_path, text, message):
     [
         ("7\n0\n5\n", r"list\.txt, entry 3: label must be in 0 to 1 .*, got 2"),
         ("7\n9\n", r"list\.txt has no videos of the classes \[9\] of .*classes\.txt"),
-        ("7\n7\n", r"classes\.txt, line 2: class '7' is listed twice"),
-        ("run\n", r"classes\.txt, line 1: 'run' is not a number; give label_map"),
+        ("7\n7\n", r"classes\.txt lists the class '7' twice"),
+        ("run\n", r"classes\.txt: 'run' is no number and no name in metainfo"),
         (None, r"classes\.txt: No such file"),
         ("0\n5\n", None),
         ("6\n", r"entry 1: 1 of 1 files are missing"),

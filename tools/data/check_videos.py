@@ -14,7 +14,6 @@ from mmvidformer.datasets.decoding.check_files import (
     add_list_arguments,
     find_faults,
     read_entries,
-    read_files,
     read_to_end,
     write_report,
 )
@@ -32,8 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     entries = read_entries(args.ann_file, args.root, args.delimiter, args.filename_tmpl)
     infos = {path_of(info): info for _, info in entries}
-    outcomes = read_files(read_to_end, list(infos.values()), args.workers, args.time_limit)
-    faults = find_faults(outcomes, len(infos))
+    faults = find_faults(read_to_end, list(infos.values()), args.workers, args.time_limit)
     out_dir = args.out_dir or Path(args.ann_file).parent
     bad, clean = write_report(args.ann_file, out_dir, entries, faults)
     print(f"{len(faults)} of {len(infos)} files are bad: see {bad}, and {clean} without them")

@@ -2,7 +2,7 @@
 
 import csv
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from torch.utils.data import DataLoader, Dataset
@@ -27,21 +27,22 @@ class _Files(Dataset):
         return self.infos[index]
 
 
-class _Outcomes(SafeDataset):
-    def __getitem__(self, idx: int) -> tuple[int, object]:
+class _Faults(SafeDataset):
+    def __getitem__(self, idx: int) -> tuple[int, str | None]:
         try:
-            return idx, super().__getitem__(idx)
+            super().__getitem__(idx)
         except (BadVideo, ReadingInterrupted) as error:
-            return idx, error
+            return idx, getattr(error, "reason", str(error))
+        return idx, None
 
 
-def read_files(
+def find_faults(
     read: Callable[[Mapping], object],
     infos: Sequence[Mapping],
     workers: int = 4,
     time_limit: float = 60.0,
-) -> Iterator[tuple[Mapping, object]]:
-    """Read files in parallel processes. Those that hang or crash are replaced.
+) -> dict[str, str]:
+    """Read files in parallel processes, with a progress bar. Those that hang or crash are replaced.
 
     Args:
         read: Function that reads a file, such as ``read_to_end``.
@@ -49,17 +50,21 @@ def read_files(
         workers: Number of processes.
         time_limit: Seconds for one file.
 
-    Yields:
-        The argument of each file, as files are done, and what ``read`` returned or the exception of
-        a bad file.
+    Returns:
+        The fault of each bad file by its path.
     """
-    files = _Outcomes(_Files(read, infos), time_limit=time_limit)
+    files = _Faults(_Files(read, infos), time_limit=time_limit)
     workers = min(workers, len(infos))
     # Without prefetching, no file waits behind one that hangs.
     options = dict(in_order=False, prefetch_factor=1 if workers else None)
     loader = DataLoader(files, batch_size=None, num_workers=workers, **options)
-    for index, outcome in loader:
-        yield infos[index], outcome
+    faults: dict[str, str] = {}
+    bar = tqdm(loader, unit="file", disable=None)
+    for index, fault in bar:
+        if fault is not None:
+            faults[path_of(infos[index])] = fault
+            bar.set_postfix(bad=len(faults))
+    return faults
 
 
 def add_list_arguments(parser: ArgumentParser, time_limit: float) -> None:
@@ -70,21 +75,6 @@ def add_list_arguments(parser: ArgumentParser, time_limit: float) -> None:
         "--time-limit", type=float, default=time_limit, help="seconds for one file (%(default)g)"
     )
     parser.add_argument("--delimiter", default=" ", help="delimiter of the columns of a list")
-
-
-def find_faults(outcomes: Iterator[tuple[Mapping, object]], total: int) -> dict[str, str]:
-    """Collect what is wrong with the bad files of ``read_files``, with a progress bar.
-
-    Returns:
-        The fault of each bad file by its path.
-    """
-    faults: dict[str, str] = {}
-    bar = tqdm(outcomes, total=total, unit="file", disable=None)
-    for info, outcome in bar:
-        if isinstance(outcome, Exception):
-            faults[path_of(info)] = getattr(outcome, "reason", str(outcome))
-            bar.set_postfix(bad=len(faults))
-    return faults
 
 
 def read_to_end(info: Mapping, first_only: bool = False) -> None:

@@ -3,10 +3,9 @@
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
+import av
 import mmcv
 import numpy as np
 
@@ -25,8 +24,8 @@ class VideoReader:
     Frames are upright: a rotation tag is applied. ``open_video`` opens one.
     """
 
-    # Subclasses have these and ``_open``, and decode frames in ``_batch``.
-    name = module = needs = ""
+    # Subclasses have a name and ``_open``, and decode frames in ``_batch``.
+    name = ""
     # Whether it crashed and hung on none of the files of stress.damaged_videos.
     safe = True
 
@@ -40,27 +39,12 @@ class VideoReader:
     ) -> None:
         self._path, self._source, self._num_threads = path, source, num_threads
         self._short_side, self._device = short_side, device
-        library = self.library()
         try:
-            self._open(library)
+            self._open()
+        except ImportError:
+            raise
         except Exception as error:  # libraries raise several kinds
             raise self._bad("open", error) from error
-
-    @classmethod
-    def library(cls) -> ModuleType:
-        """Import the library of this backend.
-
-        Raises:
-            ImportError: If it is not installed. The message names what to install.
-        """
-        try:
-            library = import_module(cls.module)
-        except ImportError:
-            library = None
-        # TorchCodec can be imported without FFmpeg.
-        if library is None or getattr(library, "ffmpeg_major_version", "") is None:
-            raise ImportError(f"to decode videos with {cls.name} install {cls.needs}")
-        return library
 
     def __len__(self) -> int:
         return self._length
@@ -102,12 +86,12 @@ class _PyAVReader(VideoReader):
     are wanted, for codecs whose decoders know them.
     """
 
-    name, module, needs = "PyAV", "av", "av"
+    name = "PyAV"
     # Not HEVC, in which other temporal layers may refer to such frames.
     _SKIPPING = ("h264", "mpeg4", "mpeg2video")
 
-    def _open(self, library: ModuleType) -> None:
-        self._library, self._converter = library, library.video.reformatter.VideoReformatter()
+    def _open(self) -> None:
+        self._converter = av.video.reformatter.VideoReformatter()
         self._restart()
         # Key frames at which decoding can start, and time stamps of all frames if they number them.
         self._keys, self._times = np.zeros(1, int), None
@@ -148,7 +132,7 @@ class _PyAVReader(VideoReader):
         self._close()
         if not isinstance(self._source, str):
             self._source.seek(0)
-        self._container = self._library.open(self._source)
+        self._container = av.open(self._source)
         if not self._container.streams.video:
             raise ValueError("no video stream")
         self._stream = self._container.streams.video[0]
@@ -187,13 +171,21 @@ class _TorchCodecReader(VideoReader):
     With ``device="cuda"`` NVDEC decodes, and frames are copied to the CPU.
     """
 
-    name, module = "TorchCodec", "torchcodec"
-    needs = "torchcodec and FFmpeg 4 to 9 (such as: apt install ffmpeg)"
+    name = "TorchCodec"
 
-    def _open(self, library: ModuleType) -> None:
+    def _open(self) -> None:
+        try:
+            import torchcodec
+        except ImportError:
+            torchcodec = None
+        if torchcodec is None or torchcodec.ffmpeg_major_version is None:
+            raise ImportError(
+                "to decode videos with TorchCodec install torchcodec and FFmpeg 4 to 9 (such as: "
+                "apt install ffmpeg)"
+            )
         source = self._source if isinstance(self._source, str) else self._source.getvalue()
         threads, device = self._num_threads, self._device
-        self._decoder = library.decoders.VideoDecoder(
+        self._decoder = torchcodec.decoders.VideoDecoder(
             source, dimension_order="NHWC", num_ffmpeg_threads=threads, device=device
         )
         self._length, self._fps = len(self._decoder), self._decoder.metadata.average_fps or 0.0
@@ -205,11 +197,12 @@ class _TorchCodecReader(VideoReader):
 class _DecordReader(VideoReader):
     """It crashes on damaged files, and cannot read videos with a rotation tag."""
 
-    name, module, needs = "decord", "decord", "decord (or decord2)"
-    safe = False
+    name, safe = "decord", False
 
-    def _open(self, library: ModuleType) -> None:
-        self._reader = library.VideoReader(self._source, num_threads=self._num_threads)
+    def _open(self) -> None:
+        import decord
+
+        self._reader = decord.VideoReader(self._source, num_threads=self._num_threads)
         self._length, self._fps = len(self._reader), self._reader.get_avg_fps()
 
     def _batch(self, indices: Sequence[int]) -> np.ndarray:

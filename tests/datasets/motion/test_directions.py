@@ -1,4 +1,3 @@
-import csv
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer.datasets.motion import PRESETS
 from mmvidformer.datasets.motion.directions import ClassFoldersSpec, DirectionsSpec
-from mmvidformer.datasets.motion.files import EPIC_COLUMNS, write_video
+from mmvidformer.datasets.motion.files import write_video
 from mmvidformer.datasets.motion.render import DIRECTIONS, SHAPES, Look, trajectory
 
 SMALL = DirectionsSpec(train=8, val=4, test=4, look=Look(frames=10))
@@ -108,18 +107,10 @@ def test_plain_clips_are_white_on_black() -> None:
     assert (frames[inside] == 255).mean() > 0.7  # the rest is the smoothed edge
 
 
-def test_lists_and_csv_files_agree(made: Path) -> None:
+def test_lists(made: Path) -> None:
     lines = [line.split() for line in (made / "train.txt").read_text().splitlines()]
-    with open(made / "train.csv", newline="") as file:
-        reader = csv.DictReader(file)
-        rows = list(reader)
-    assert tuple(reader.fieldnames) == EPIC_COLUMNS
-    assert [int(label) for _, label in lines] == [int(row["verb_class"]) for row in rows]
-    assert [Path(path).stem for path, _ in lines] == [row["video_id"] for row in rows]
-    assert {row["stop_frame"] for row in rows} == {"10"}
-    for row in rows:
-        assert SMALL.class_names[int(row["verb_class"])] == row["verb"]
-        assert SHAPES[int(row["noun_class"])] == row["noun"]
+    clips = SMALL.clips("train")
+    assert [(path, int(label)) for path, label in lines] == [(SMALL.path(c), c.verb) for c in clips]
     assert (made / "classes.txt").read_text().split("\n")[:4] == SMALL.class_names
 
 
@@ -158,12 +149,6 @@ def test_an_interrupted_run_is_repeated(tmp_path: Path) -> None:
     SMALL.write(tmp_path)
     (tmp_path / "motion.json").unlink()  # written last
     assert SMALL.write(tmp_path)
-
-
-def test_long_clips_have_valid_timestamps(tmp_path: Path) -> None:
-    DirectionsSpec(train=1, val=1, test=1, fps=1, look=Look(frames=75)).write(tmp_path)
-    with open(tmp_path / "train.csv", newline="") as file:
-        assert next(csv.DictReader(file))["stop_timestamp"] == "00:01:15.00"
 
 
 @pytest.fixture(scope="module")

@@ -60,6 +60,11 @@ def test_verbs_turn_clockwise_or_stay() -> None:
     assert next_verb((3, 0)) == 0
 
 
+def test_long_videos_have_valid_timestamps(tmp_path: Path) -> None:
+    SequencesSpec(train=1, val=0, test=0, actions=60).annotate(tmp_path)
+    assert read(tmp_path / "train.csv")[-1]["stop_timestamp"].startswith("00:01:")
+
+
 def test_segments_cover_the_video(made: Path) -> None:
     info = {row["video_id"]: row for row in read(made / "video_info.csv")}
     assert len(info) == 5
