@@ -34,10 +34,7 @@ SCRIPTS = {
         "tsne": "visualizations/tsne.py",
         "views": "visualizations/views.py",
     },
-    "count": {
-        "macs": "analysis/complexity.py",
-        "memory": "analysis/memory.py",
-    },
+    "count": "analysis/complexity.py",
 }
 
 

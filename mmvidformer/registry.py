@@ -60,9 +60,8 @@ METRICS = _child(
     _mmaction.METRICS,
     "mmaction.evaluation",
     "mmvidformer.evaluation.anticipation",
-    "mmvidformer.evaluation.challenge_json",
+    "mmvidformer.evaluation.files",
     "mmvidformer.evaluation.multi_task",
-    "mmvidformer.evaluation.save_scores",
 )
 OPTIMIZERS = _child(
     "optimizer", _mmaction.OPTIMIZERS, "mmaction.engine", "mmvidformer.engine.optim.optimizers"

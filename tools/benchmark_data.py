@@ -17,7 +17,6 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import load_config
 from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.engine.launch import add_model_arguments, run_tool
@@ -35,6 +34,7 @@ from benchmarks.data_cost import (
     worker_cost,
 )
 from benchmarks.mmaction_pipeline import use_mmaction_classes
+from mmvidformer.analysis.tables import print_table
 
 
 def rows_of(parts: Sequence[Part]) -> list[list[str]]:

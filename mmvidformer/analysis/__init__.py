@@ -1,1 +1,1 @@
-"""Size and memory of the models in configs."""
+"""Size of the models in configs."""

@@ -1,14 +1,23 @@
-"""EPIC-Kitchens-55 and -100 for action anticipation."""
+"""EPIC-Kitchens-55 and -100 for action anticipation, from their public csv files.
 
-import logging
+Segments come in two forms. The official files have a header and times. RULSTM's lists
+(github.com/fpv-iplab/rulstm, ``training.csv`` etc.) have no header, count frames at 30 per second,
+and number the actions. Both give the same segments: RULSTM's first frame is ``floor(30 seconds)``
+in double precision, but at least 1.
+"""
+
+from pathlib import Path
 
 import numpy as np
-from mmengine.logging import print_log
+from mmengine.logging import MMLogger
 
-from mmvidformer.datasets.epic_csv import FPS, read_actions, read_frame_rates, read_segments
+from mmvidformer.datasets.csv_rows import read_number, read_rows
 from mmvidformer.datasets.epic_kitchens import SegmentDataset
 from mmvidformer.datasets.transforms.observe import ObserveBefore
 from mmvidformer.registry import DATASETS
+
+FPS = 30  # of the frames that segments are counted in
+LIST_COLUMNS = ("narration_id", "video_id", "start", "stop", "verb", "noun", "action")
 
 
 @DATASETS.register_module()
@@ -50,7 +59,7 @@ class AnticipationDataset(SegmentDataset):
 
     def __init__(self, *args, action_file: str, fps: float | str = 30.0, **kwargs: object) -> None:
         self.action_file = action_file
-        self.fps = read_frame_rates(fps) if isinstance(fps, str) else fps
+        self.fps = _read_frame_rates(fps) if isinstance(fps, str) else fps
         super().__init__(*args, **kwargs)
 
     def load_data_list(self) -> list[dict]:
@@ -58,10 +67,10 @@ class AnticipationDataset(SegmentDataset):
         observers = [t for t in self.pipeline.transforms if isinstance(t, ObserveBefore)]
         if not observers:
             raise ValueError("the pipeline of an AnticipationDataset must have an ObserveBefore")
-        pairs = read_actions(self.action_file)
+        pairs = _read_actions(self.action_file)
         ids = {pair: action for action, pair in enumerate(pairs)}
         kept, discarded = [], []
-        for segment in read_segments(self.ann_file):
+        for segment in _read_segments(self.ann_file):
             label = self._label(segment.pop("label"), segment["where"], ids)
             if observers[0].frames(segment["action_start"], FPS)[-1] < 1:
                 discarded.append({"narration_id": segment["narration_id"], "gt_label": label})
@@ -70,15 +79,16 @@ class AnticipationDataset(SegmentDataset):
             if label is not None:
                 segment["label"] = label
             if self.source != "video":
-                segment["avg_fps"] = self._frame_rate(segment["video_id"], segment["where"])
+                video, where = segment["video_id"], segment["where"]
+                segment["avg_fps"] = self.fps.get(video) if isinstance(self.fps, dict) else self.fps
+                if segment["avg_fps"] is None:
+                    raise ValueError(f"{where}: no frame rate of video {video}")
             kept.append(segment)
         if not kept:
             raise ValueError(f"{self.ann_file}: no frame precedes any segment")
-        print_log(
+        MMLogger.get_current_instance().info(
             f"{self.ann_file}: {len(kept)} segments; skipped {len(discarded)} that no frame "
-            "precedes",
-            logger="current",
-            level=logging.INFO,
+            "precedes"
         )
         self._metainfo.update(actions=pairs, discarded=discarded)
         return kept
@@ -94,8 +104,52 @@ class AnticipationDataset(SegmentDataset):
             )
         return self.label((*pair, action), where)
 
-    def _frame_rate(self, video: str, where: str) -> float:
-        rate = self.fps.get(video) if isinstance(self.fps, dict) else self.fps
-        if rate is None:
-            raise ValueError(f"{where}: no frame rate of video {video}")
-        return rate
+
+def _read_segments(path: str | Path) -> list[dict]:
+    """Read an official csv file or a list of RULSTM's."""
+    with open(path, encoding="utf-8") as file:
+        official = "start_timestamp" in file.readline()
+    columns, header = (("video_id", "start_timestamp"), None) if official else ((), LIST_COLUMNS)
+    return [_segment(row, where) for row, where in read_rows(path, *columns, header=header)]
+
+
+def _segment(row: dict[str, str], where: str) -> dict:
+    name, video = row.get("narration_id") or row.get("uid"), row["video_id"]  # or EPIC-Kitchens-55
+    if not name or not video:
+        raise ValueError(f"{where}: no narration_id (or uid) or no video_id in {row}")
+    if "start" in row:
+        frame, classes = read_number(row, "start", where), LIST_COLUMNS[4:]
+    else:
+        time, classes = row["start_timestamp"], ("verb_class", "noun_class")
+        try:
+            hours, minutes, seconds = time.split(":")
+            frame = int((int(hours) * 3600 + int(minutes) * 60 + float(seconds)) * FPS)
+        except (AttributeError, ValueError) as error:
+            raise ValueError(f"{where}: start_timestamp is {time!r}, not HH:MM:SS.SS") from error
+    labeled = row.get(classes[0]) is not None
+    return {  # the label may have the action too; it is empty in test sets
+        # Only RULSTM's lists of EPIC-Kitchens-55 have leading zeros.
+        "narration_id": str(int(name)) if name.isdigit() else name,
+        "video_id": video,
+        "participant_id": video.split("_")[0],
+        "action_start": max(frame, 1) / FPS,
+        "label": tuple(read_number(row, c, where) for c in classes) if labeled else (),
+        "where": where,
+    }
+
+
+def _read_actions(path: str | Path) -> list[tuple[int, int]]:
+    """Read verb and noun of each action from RULSTM's ``actions.csv``, whose ids count from 0."""
+    pairs: list[tuple[int, int]] = []
+    for row, where in read_rows(path, "id", "verb", "noun"):
+        number, verb, noun = (read_number(row, name, where) for name in ("id", "verb", "noun"))
+        if number != len(pairs):
+            raise ValueError(f"{where}: id is {number}, expected {len(pairs)}")
+        pairs.append((verb, noun))
+    return pairs
+
+
+def _read_frame_rates(path: str | Path) -> dict[str, float]:
+    """Read the frames per second of each video from the official ``EPIC_100_video_info.csv``."""
+    rows = read_rows(path, "fps")
+    return {row.get("video_id") or row["video"]: float(row["fps"]) for row, _ in rows}

@@ -1,10 +1,9 @@
 """Some classes of a dataset of videos, such as Something-Something's 41 of early recognition."""
 
-import logging
 from pathlib import Path
 
 from mmaction.datasets import VideoDataset
-from mmengine.logging import print_log
+from mmengine.logging import MMLogger
 
 from mmvidformer.registry import DATASETS
 
@@ -59,9 +58,7 @@ class ClassSubsetDataset(VideoDataset):
         if len(names) > max(labels):
             self._metainfo["classes"] = [names[old] for old in labels]
         kept = [{**v, "label": labels[v["label"]]} for v in videos if v["label"] in labels]
-        print_log(
-            f"{self.ann_file}: {len(kept)} clips of the {len(labels)} classes in {self.class_file}",
-            logger="current",
-            level=logging.INFO,
+        MMLogger.get_current_instance().info(
+            f"{self.ann_file}: {len(kept)} clips of the {len(labels)} classes in {self.class_file}"
         )
         return kept

@@ -8,9 +8,8 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch.utils.data import DataLoader
 
-from mmvidformer.datasets.decoding.bad_samples import BadSample
-from mmvidformer.datasets.decoding.safe_dataset import SafeDataset
-from mmvidformer.datasets.wrapped import with_inner
+from mmvidformer.datasets.decoding.errors import BadSample
+from mmvidformer.datasets.decoding.safe_dataset import SafeDataset, with_inner
 from mmvidformer.evaluation.bad_videos import BadVideoEvaluator
 from mmvidformer.registry import HOOKS
 
@@ -34,8 +33,6 @@ class BadVideoHook(Hook):
         helper: Whether to read in helper processes, as in ``SafeDataset``; None for only if needed.
 
     Raises:
-        ValueError: Before training, if the loop is an ``IterBasedTrainLoop`` and its dataset is not
-            a ``SafeDataset`` already.
         TooManyBadVideos: After an epoch, on all ranks, if too many samples are bad.
     """
 
@@ -56,16 +53,12 @@ class BadVideoHook(Hook):
         loop = getattr(runner, f"{mode}_loop")
         loader = loop.dataloader
         if not _guarded(loader):
-            if hasattr(loop, "dataloader_iterator"):
-                raise ValueError(
-                    "BadVideoHook cannot wrap the dataset of an IterBasedTrainLoop, whose "
-                    "dataloader workers run already. Write train_dataloader.dataset=dict(type="
-                    "'mmvidformer.SafeDataset', dataset=...), or default_hooks.bad_videos=None"
-                )
             # DataLoader refuses to assign a dataset, since its sampler was made for the old one.
             # The new one has the same samples. Persistent workers would keep the old one.
             safe = SafeDataset(loader.dataset, *self.policy)
             vars(loader).update(dataset=safe, _iterator=None)
+            if hasattr(loop, "dataloader_iterator"):  # IterBasedTrainLoop has started it
+                loop.dataloader_iterator = type(loop.dataloader_iterator)(loader)
         if hasattr(loop, "evaluator") and not isinstance(loop.evaluator, BadVideoEvaluator):
             loop.evaluator = BadVideoEvaluator(loop.evaluator)
         for dataset in _guarded(loader):

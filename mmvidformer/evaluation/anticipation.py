@@ -17,17 +17,9 @@ TASKS = ("verb", "noun", "action")
 
 
 def marginal_scores(action_scores: Tensor, classes: Tensor) -> Tensor:
-    """Sum the softmax of the actions over the actions of each verb (or noun).
+    """Sum the softmax of scores (A, actions) over the actions of each verb or noun (A, classes).
 
-    As RULSTM, whose model predicts only actions. A verb or noun without any action gets the
-    probability of action 0, as there.
-
-    Args:
-        action_scores: (A, actions), logits.
-        classes: (actions,), the verb or noun of each action.
-
-    Returns:
-        (A, classes), up to the highest class.
+    As in RULSTM, a verb or noun without any action gets the probability of action 0.
     """
     probabilities = action_scores.softmax(dim=1)
     count = int(classes.max()) + 1

@@ -43,21 +43,25 @@ def mean_topk_recall(
     return np.mean([(ranks[labels == c] < k).mean(axis=0) for c in present], axis=0)
 
 
+def _distribution(scores: Tensor) -> Tensor:
+    is_one = bool((scores >= 0).all()) and abs(float(scores.sum()) - 1) < 1e-3
+    return scores if is_one else scores.softmax(0)
+
+
 @METRICS.register_module()
 class MultiTaskAccuracy(BaseMetric):
     """Top-k and mean class accuracy of each task, and top-k accuracy of the action.
 
     The action is a pair of classes, whose score is the product of the two softmaxes, as in ViViT's
     official evaluation of EPIC-Kitchens-100: top-1 is right if both are. Data samples need a
-    dictionary of scores (``MultiTaskHead``) and labels in the order of the tasks.
+    dictionary of scores (``MultiTaskHead``) and labels in the order of the tasks. Scores that are
+    probabilities (of a head with ``average_clips='prob'``) get no softmax.
 
     Results are named ``action/top1``, ``verb/mean_class`` etc.
 
     Args:
         tasks: Names of the tasks, in the order of the labels.
         topk: The k's.
-        probabilities: Whether the scores are probabilities (a head with ``average_clips='prob'``)
-            instead of logits.
         **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
 
     Raises:
@@ -70,13 +74,11 @@ class MultiTaskAccuracy(BaseMetric):
         self,
         tasks: Sequence[str] = ("noun", "verb"),
         topk: Sequence[int] = (1, 5),
-        probabilities: bool = False,
         **kwargs: object,
     ) -> None:
         super().__init__(**kwargs)
         self.tasks = tuple(tasks)
         self.topk = tuple(topk)
-        self.probabilities = probabilities
 
     def process(self, data_batch: Sequence, data_samples: Sequence[Mapping]) -> None:
         """Store the labels, and the ranks of the right class of each task and of the action."""
@@ -92,9 +94,7 @@ class MultiTaskAccuracy(BaseMetric):
             ranks = [rank_of(*pair) for pair in zip(vectors, labels, strict=True)]
             if len(self.tasks) == 2:
                 # Products of confident softmaxes underflow to ties in single precision.
-                first, second = (
-                    v.double() if self.probabilities else v.double().softmax(0) for v in vectors
-                )
+                first, second = (_distribution(vector.double()) for vector in vectors)
                 pair = labels[0] * len(second) + labels[1]
                 ranks.append(rank_of(torch.outer(first, second).flatten(), pair))
             self.results.append((labels, ranks))

@@ -1,15 +1,16 @@
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from mmaction.registry import MODELS
+from mmengine.logging import MMLogger
 from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 
-from mmvidformer.datasets import class_subset
-from mmvidformer.datasets.motion.files import write_video
+from mmvidformer.datasets.motion.render import write_video
 from mmvidformer.registry import DATASETS
 
 
@@ -72,7 +73,8 @@ def test_classes_by_name(videos: Path) -> None:
 
 def test_counts_are_logged(videos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = []
-    monkeypatch.setattr(class_subset, "print_log", lambda text, **_: said.append(text))
+    logger = SimpleNamespace(info=said.append)
+    monkeypatch.setattr(MMLogger, "get_current_instance", lambda: logger)
     DATASETS.build(build(videos, "7\n5\n"))
     assert "train.txt: 4 clips of the 2 classes in " in said[0]
 

@@ -3,7 +3,8 @@
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import av
 import mmcv
@@ -16,6 +17,7 @@ from mmvidformer.lookup import look_up
 CHUNK = 32
 
 
+@dataclass(eq=False)
 class VideoReader:
     """An open video, with the part of ``decord.VideoReader`` that MMAction2's transforms use.
 
@@ -24,21 +26,18 @@ class VideoReader:
     Frames are upright: a rotation tag is applied. ``open_video`` opens one.
     """
 
-    # Subclasses have a name and ``_open``, and decode frames in ``_batch``.
-    name = ""
-    # Whether it crashed and hung on none of the files of stress.damaged_videos.
-    safe = True
+    path: str
+    source: str | io.BytesIO
+    num_threads: int = 1
+    short_side: int | None = None
+    device: str = "cpu"
 
-    def __init__(
-        self,
-        path: str,
-        source: str | io.BytesIO,
-        num_threads: int = 1,
-        short_side: int | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self._path, self._source, self._num_threads = path, source, num_threads
-        self._short_side, self._device = short_side, device
+    # Subclasses have a name and ``_open``, and decode frames in ``_batch``.
+    name: ClassVar[str]
+    # Whether it crashed and hung on none of the files of stress.damaged_videos.
+    safe: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
         try:
             self._open()
         except ImportError:
@@ -69,13 +68,13 @@ class VideoReader:
         return [self._resized(image) for chunk in chunks for image in self._batch(chunk)]
 
     def _resized(self, image: np.ndarray) -> np.ndarray:
-        if self._short_side is None:
+        if self.short_side is None:
             return image
-        return mmcv.imrescale(image, (np.inf, self._short_side))  # as MMAction2's Resize
+        return mmcv.imrescale(image, (np.inf, self.short_side))  # as MMAction2's Resize
 
     def _bad(self, action: str, error: Exception) -> BadVideo:
         reason = getattr(error, "strerror", None) or first_line(error)  # PyAV's has no path
-        return BadVideo(self._path, f"{self.name} cannot {action} it: {reason}")
+        return BadVideo(self.path, f"{self.name} cannot {action} it: {reason}")
 
 
 class _PyAVReader(VideoReader):
@@ -130,13 +129,13 @@ class _PyAVReader(VideoReader):
     def _restart(self) -> None:
         """Open the file; not all formats can seek to the beginning."""
         self._close()
-        if not isinstance(self._source, str):
-            self._source.seek(0)
-        self._container = av.open(self._source)
+        if not isinstance(self.source, str):
+            self.source.seek(0)
+        self._container = av.open(self.source)
         if not self._container.streams.video:
             raise ValueError("no video stream")
         self._stream = self._container.streams.video[0]
-        self._stream.codec_context.thread_count = self._num_threads
+        self._stream.codec_context.thread_count = self.num_threads
 
     def _close(self) -> None:
         # Streams refer to their container: without this, files stay open until the next collection.
@@ -183,8 +182,8 @@ class _TorchCodecReader(VideoReader):
                 "to decode videos with TorchCodec install torchcodec and FFmpeg 4 to 9 (such as: "
                 "apt install ffmpeg)"
             )
-        source = self._source if isinstance(self._source, str) else self._source.getvalue()
-        threads, device = self._num_threads, self._device
+        source = self.source if isinstance(self.source, str) else self.source.getvalue()
+        threads, device = self.num_threads, self.device
         self._decoder = torchcodec.decoders.VideoDecoder(
             source, dimension_order="NHWC", num_ffmpeg_threads=threads, device=device
         )
@@ -202,7 +201,7 @@ class _DecordReader(VideoReader):
     def _open(self) -> None:
         import decord
 
-        self._reader = decord.VideoReader(self._source, num_threads=self._num_threads)
+        self._reader = decord.VideoReader(self.source, num_threads=self.num_threads)
         self._length, self._fps = len(self._reader), self._reader.get_avg_fps()
 
     def _batch(self, indices: Sequence[int]) -> np.ndarray:

@@ -4,21 +4,27 @@ import logging
 import random
 import signal
 import threading
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 from mmengine.logging import print_log
 from torch.utils.data import Dataset
 
-from mmvidformer.datasets.decoding.bad_samples import BadSample, BadSamples
-from mmvidformer.datasets.decoding.errors import BadVideo, TooManyBadVideos, bad_video, path_of
+from mmvidformer.datasets.decoding.errors import (
+    BadSample,
+    BadSamples,
+    BadVideo,
+    TooManyBadVideos,
+    bad_video,
+    path_of,
+)
 from mmvidformer.datasets.decoding.helper_process import (
     HAS_FORK,
     CallFailed,
     CallInterrupted,
     HelperProcess,
 )
-from mmvidformer.datasets.wrapped import with_inner
 from mmvidformer.registry import DATASETS
 
 # Tries of a sample before it counts as bad, and before interruptions from outside end the run.
@@ -229,6 +235,18 @@ class SafeDataset:
         if "label" in info:
             sample.set_gt_label(info["label"])
         return {**filler, "data_samples": sample}
+
+
+def with_inner(dataset: object) -> Iterator[object]:
+    """Yield a dataset and all that it wraps, outermost first.
+
+    Wrappers have what they wrap as ``dataset`` (``SafeDataset``, and MMEngine's ``RepeatDataset``
+    and ``ClassBalancedDataset``) or ``datasets`` (``ConcatDataset``).
+    """
+    yield dataset
+    inner = getattr(dataset, "dataset", None)
+    for one in getattr(dataset, "datasets", ()) if inner is None else (inner,):
+        yield from with_inner(one)
 
 
 def _may_crash(dataset: object) -> bool:

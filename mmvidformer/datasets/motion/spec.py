@@ -10,8 +10,7 @@ import cv2
 import numpy as np
 from tqdm import tqdm
 
-from mmvidformer.datasets.motion.files import ENCODING, write_video
-from mmvidformer.datasets.motion.render import SHAPES, Look, render
+from mmvidformer.datasets.motion.render import ENCODING, SHAPES, Look, render, write_video
 
 SPLITS = ("train", "val", "test")
 

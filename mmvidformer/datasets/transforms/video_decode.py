@@ -62,9 +62,6 @@ class VideoInit(DecordInit):
         size = self.short_side
         return open_video(filename, self.backend, self.num_threads, content, size, self.device)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(backend={self.backend!r}, num_threads={self.num_threads})"
-
 
 @TRANSFORMS.register_module()
 class VideoDecode(DecordDecode):

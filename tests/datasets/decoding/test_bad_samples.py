@@ -4,7 +4,7 @@ import gc
 import os
 import pickle
 
-from mmvidformer.datasets.decoding.bad_samples import BadSample, BadSamples
+from mmvidformer.datasets.decoding.errors import BadSample, BadSamples
 
 GONE = BadSample(3, "a.mp4", "there is no such file")
 

@@ -12,8 +12,7 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer.datasets.motion import PRESETS
 from mmvidformer.datasets.motion.directions import ClassFoldersSpec, DirectionsSpec
-from mmvidformer.datasets.motion.files import write_video
-from mmvidformer.datasets.motion.render import DIRECTIONS, SHAPES, Look, trajectory
+from mmvidformer.datasets.motion.render import DIRECTIONS, SHAPES, Look, trajectory, write_video
 
 SMALL = DirectionsSpec(train=8, val=4, test=4, look=Look(frames=10))
 
