@@ -16,6 +16,7 @@ from mmvidformer.datasets.decoding.check_files import (
     write_report,
 )
 from mmvidformer.datasets.decoding.encode import Encoding, encode_video
+from mmvidformer.datasets.decoding.errors import with_suffix
 
 SETTINGS = "prepared.json"
 # Number of videos from which time and size are estimated, per process.
@@ -117,10 +118,8 @@ def _plan(
             )
         if not name.lower().endswith(".mp4"):
             name += ".mp4"
-            if not os.path.splitext(source)[1] and not os.path.exists(source):
-                source += ".mp4"  # as MMAction2 does for lists without suffixes
         text = text.replace(text.strip().split(delimiter)[0], name, 1)
-        entries.append((text, {"filename": source, "target": str(out / name)}))
+        entries.append((text, {"filename": with_suffix(source), "target": str(out / name)}))
     return entries
 
 

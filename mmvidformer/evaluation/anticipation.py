@@ -64,8 +64,7 @@ class AnticipationMetric(BaseMetric):
         **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
 
     Raises:
-        ValueError: If ``discarded`` is unknown, scores have other shapes, or a recall has no
-            sample.
+        ValueError: If ``discarded`` is unknown, or a recall has no sample.
     """
 
     default_prefix = ""
@@ -106,11 +105,6 @@ class AnticipationMetric(BaseMetric):
                 pairs = torch.tensor(self.dataset_meta["actions"])
                 for task, own in zip(TASKS, pairs.T, strict=False):
                     scores[task] = marginal_scores(scores["action"], own)
-            shapes = {task: tuple(scores[task].shape) for task in TASKS}
-            if any(len(s) != 2 or s[0] != shapes["verb"][0] for s in shapes.values()):
-                raise ValueError(
-                    f"expected scores (times, classes) with equal times for each task, got {shapes}"
-                )
             label = sample["gt_label"].tolist()
             ranks = [
                 [rank_of(row, number) for row in scores[task]]

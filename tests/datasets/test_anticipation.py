@@ -146,7 +146,7 @@ def test_segments_that_start_too_early_are_skipped(
     kitchen: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = []
-    logger = SimpleNamespace(info=said.append)
+    logger = SimpleNamespace(info=said.append, log=lambda *_: None)
     monkeypatch.setattr(MMLogger, "get_current_instance", lambda: logger)
     metainfo = build(kitchen).metainfo
     assert metainfo["actions"] == [(0, 1), (1, 1), (1, 0)]

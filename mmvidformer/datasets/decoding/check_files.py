@@ -8,7 +8,7 @@ from pathlib import Path
 from torch.utils.data import DataLoader, Dataset
 from tqdm import tqdm
 
-from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_frames, path_of
+from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_frames, path_of, with_suffix
 from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.datasets.decoding.safe_dataset import ReadingInterrupted, SafeDataset
 
@@ -88,7 +88,7 @@ def read_to_end(info: Mapping, first_only: bool = False) -> None:
         if fault is not None:
             raise BadVideo(info["frame_dir"], fault)
         return
-    reader = open_video(info["filename"], short_side=1)  # keeps a pixel of each frame
+    reader = open_video(with_suffix(info["filename"]), short_side=1)  # keeps a pixel of each frame
     reader.get_batch(range(1 if first_only else len(reader)))
 
 

@@ -57,10 +57,14 @@ def bad_video(info: Mapping, error: Exception) -> BadVideo:
     return BadVideo(path, reason)
 
 
+def with_suffix(path: str) -> str:
+    """Add ``.mp4`` to a path without suffix, as MMAction2 does."""
+    return path if os.path.splitext(path)[1] or os.path.exists(path) else f"{path}.mp4"
+
+
 def fault_of_file(path: str) -> str | None:
     """Return what is wrong with a file without decoding it: missing, a folder, or empty."""
-    if not os.path.splitext(path)[1] and not os.path.exists(path):
-        path += ".mp4"  # as MMAction2 does for lists without extensions
+    path = with_suffix(path)
     if not os.path.lexists(path):
         return "there is no such file"
     if os.path.isdir(path):

@@ -2,8 +2,8 @@
 
 In each video one action follows another without a pause. An object of some shape
 appears at a random place, moves in one direction for one to two seconds, and is replaced by the
-next one. Annotations are in EPIC-Kitchens-100's formats: segments (``train.csv``),
-``video_info.csv``, and ``actions.csv``, which numbers the pairs of verb and noun.
+next one. Annotations are in EPIC-Kitchens-100's formats: segments (``train.csv``), and
+``actions.csv``, which numbers the pairs of verb and noun.
 
 An action is a motion (verb) of a shape (noun), four of each.
 
@@ -147,7 +147,6 @@ class SequencesSpec(MotionSpec):
 
     def annotate(self, root: Path) -> None:
         """Write the csv files."""
-        info = []
         for split in SPLITS:
             rows = []
             for clip in self.clips(split):
@@ -160,10 +159,7 @@ class SequencesSpec(MotionSpec):
                     rows.append(
                         (*ids, *times, start + 1, stop, VERBS[verb], verb, NOUNS[noun], noun)
                     )
-                size = f"{self.look.size}x{self.look.size}"
-                info.append((name, f"{starts[-1] / self.fps:.6f}", self.fps, size))
             _write(root / f"{split}.csv", SEGMENT, rows)
-        _write(root / "video_info.csv", ("video_id", "duration", "fps", "resolution"), info)
         pairs = [(i, v, n, f"{VERBS[v]} {NOUNS[n]}") for i, (v, n) in enumerate(ACTIONS)]
         _write(root / "actions.csv", ("id", "verb", "noun", "action"), pairs)
 

@@ -1,6 +1,5 @@
 """Opening and decoding videos through a choice of libraries."""
 
-import os.path as osp
 import warnings
 
 import numpy as np
@@ -8,6 +7,7 @@ import torch
 from mmaction.datasets.transforms import DecordDecode, DecordInit
 from mmengine.fileio import get
 
+from mmvidformer.datasets.decoding.errors import with_suffix
 from mmvidformer.datasets.decoding.readers import READERS, VideoReader, open_video
 from mmvidformer.lookup import look_up
 from mmvidformer.registry import TRANSFORMS
@@ -55,8 +55,7 @@ class VideoInit(DecordInit):
             raise ValueError(f"device must be 'cpu' without a CUDA GPU, got {device!r}")
 
     def _get_video_reader(self, filename: str) -> VideoReader:
-        if not osp.splitext(filename)[1]:  # as MMAction2 does for lists without extensions
-            filename += ".mp4"
+        filename = with_suffix(filename)
         options = {"backend": self.io_backend, **self.kwargs}
         content = None if self.io_backend == "disk" else get(filename, options)
         size = self.short_side

@@ -46,6 +46,14 @@ def test_a_list_of_videos(tmp_path):
     assert rows[2] == f"3,{tmp_path / 'gone.mp4'},there is no such file"
 
 
+def test_names_without_suffix(tmp_path):
+    """MMAction2 reads them as .mp4 files."""
+    video(tmp_path / "a.mp4")
+    (tmp_path / "list.txt").write_text("a 0\nb 1\n")
+    found, _, clean = faults(tmp_path / "list.txt", tmp_path)
+    assert found == {"b": "there is no such file"} and clean.read_text() == "a 0\n"
+
+
 def test_folders_of_frames(tmp_path):
     for folder in ("a", "b", "c"):
         (tmp_path / folder).mkdir()

@@ -308,7 +308,7 @@ def test_testing_flags_a_bad_sample_under_its_own_label(tmp_path):
     names = ["good0.mp4", "gone.mp4", "lost.mp4", "good1.mp4"]
     some_good(tmp_path, 2)
     data = videos(tmp_path, names, test_mode=True, on_bad_video="resample", max_bad_share=1.0)
-    with pytest.raises(BadVideo, match=r"gone\.mp4: there is no such file.*BadVideoHook"):
+    with pytest.raises(BadVideo, match=r"gone\.mp4: there is no such file"):
         data[1]
     data.is_hooked = True
     samples = [data[i] for i in range(4)]

@@ -66,8 +66,6 @@ def test_long_videos_have_valid_timestamps(tmp_path: Path) -> None:
 
 
 def test_segments_cover_the_video(made: Path) -> None:
-    info = {row["video_id"]: row for row in read(made / "video_info.csv")}
-    assert len(info) == 5
     for video in SMALL.clips("train"):
         rows = [row for row in read(made / "train.csv") if row["video_id"] == SMALL.name(video)]
         actions, starts, _ = SMALL.script(video)
@@ -81,7 +79,6 @@ def test_segments_cover_the_video(made: Path) -> None:
                 row["verb"], row["noun"],
             )  # fmt: skip
         assert len(SMALL.draw(video)) == starts[-1]
-        assert float(info[SMALL.name(video)]["duration"]) == starts[-1] / 8
         assert set(np.diff(starts)) <= {8, 12, 16}
     pairs = [(int(row["verb"]), int(row["noun"])) for row in read(made / "actions.csv")]
     assert pairs == list(ACTIONS)
