@@ -194,7 +194,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 data = build(variants, folder, split, args)
                 for number, sample in enumerate(read(data, split)):
                     variant = variants[number]
-                    reasons = {s.index: s.reason for s in data.bad_samples.known().values()}
+                    reasons = {i: reason for i, (_, reason) in data.bad_samples.known().items()}
                     own = int(sample["data_samples"].gt_label) == number
                     flagged = "bad_video" in sample["data_samples"]
                     replaced = flagged if split == "test" else not own

@@ -8,7 +8,6 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch.utils.data import DataLoader
 
-from mmvidformer.datasets.decoding.errors import BadSample
 from mmvidformer.datasets.decoding.safe_dataset import SafeDataset, with_inner
 from mmvidformer.evaluation.bad_videos import BadVideoEvaluator
 from mmvidformer.registry import HOOKS
@@ -67,12 +66,12 @@ class BadVideoHook(Hook):
     def _after_epoch(self, runner: Runner, mode: str = "train") -> None:
         """Share what ranks found, list it, and check its share."""
         loader = getattr(runner, f"{mode}_loop").dataloader
-        found: list[BadSample] = []
+        found: list[tuple[int, str, str]] = []
         for dataset in _guarded(loader):
             for known in all_gather_object(dataset.bad_samples.known()):
-                for sample in known.values():
-                    dataset.bad_samples.add(sample)
-            found += dataset.bad_samples.known().values()
+                for index, fault in known.items():
+                    dataset.bad_samples.add(index, *fault)
+            found += [(index, *fault) for index, fault in dataset.bad_samples.known().items()]
         if found and is_main_process():
             path = Path(runner.work_dir) / f"bad_videos_{mode}.csv"
             with path.open("w", newline="", encoding="utf-8") as file:

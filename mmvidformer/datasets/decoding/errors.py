@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from multiprocessing.util import Finalize
 from pathlib import Path
 from traceback import walk_tb
-from typing import NamedTuple
 
 import cv2
 from mmcv.transforms import BaseTransform
@@ -97,14 +96,6 @@ def first_line(error: Exception) -> str:
     return next((line.strip() for line in lines if line.strip()), "no message")
 
 
-class BadSample(NamedTuple):
-    """A sample that could not be read: its index, its file, which others may share, and why."""
-
-    index: int
-    path: str
-    reason: str
-
-
 class BadSamples:
     """Record of bad samples in a temporary file, to which forked and spawned workers append.
 
@@ -115,12 +106,12 @@ class BadSamples:
     def __init__(self) -> None:
         handle, self.file = tempfile.mkstemp(prefix="bad_samples_", suffix=".jsonl")
         os.close(handle)
-        self._known: dict[int, BadSample] = {}
+        self._known: dict[int, tuple[str, str]] = {}
         self._offset = 0
         Finalize(self, Path(self.file).unlink, (True,), exitpriority=0)  # not in forks
 
-    def known(self) -> dict[int, BadSample]:
-        """Return all bad samples by index."""
+    def known(self) -> dict[int, tuple[str, str]]:
+        """Return path and reason of all bad samples by index."""
         if os.path.getsize(self.file) > self._offset:
             with open(self.file, "rb") as file:
                 file.seek(self._offset)
@@ -128,12 +119,12 @@ class BadSamples:
                     if not line.endswith(b"\n"):
                         break  # still being written
                     self._offset += len(line)
-                    sample = BadSample(*json.loads(line))
-                    self._known.setdefault(sample.index, sample)
+                    index, *fault = json.loads(line)
+                    self._known.setdefault(index, tuple(fault))
         return self._known
 
-    def add(self, sample: BadSample) -> None:
+    def add(self, index: int, path: str, reason: str) -> None:
         """Add a sample, unless the record has it."""
-        if sample.index not in self.known():
+        if index not in self.known():
             with open(self.file, "ab", buffering=0) as file:
-                file.write(f"{json.dumps(sample)}\n".encode())
+                file.write(f"{json.dumps((index, path, reason))}\n".encode())

@@ -12,7 +12,6 @@ from mmengine.logging import print_log
 from torch.utils.data import Dataset
 
 from mmvidformer.datasets.decoding.errors import (
-    BadSample,
     BadSamples,
     BadVideo,
     TooManyBadVideos,
@@ -117,11 +116,11 @@ class SafeDataset:
 
     def check_share(self) -> None:
         """Raise if too many samples are bad."""
-        known = [*self.bad_samples.known().values()]
+        known = self.bad_samples.known()
         if len(known) > self.max_bad_share * len(self):
             raise TooManyBadVideos(
                 f"{len(known)} of {len(self)} samples are bad, too many for max_bad_share="
-                f"{self.max_bad_share:g}; one is {known[-1].path}: {known[-1].reason}. {REMEDY}"
+                f"{self.max_bad_share:g}; one is {': '.join([*known.values()][-1])}. {REMEDY}"
             )
 
     def __getitem__(self, idx: int) -> dict:
@@ -150,7 +149,7 @@ class SafeDataset:
     def _read(self, idx: int) -> dict:
         known = self.bad_samples.known().get(idx)
         if known is not None:
-            raise BadVideo(known.path, known.reason)
+            raise BadVideo(*known)
         state = _random_state()
         tries = interruptions = 0
         while True:
@@ -213,10 +212,9 @@ class SafeDataset:
         return self.dataset.get_data_info(idx) if known else {"sample_idx": idx}
 
     def _add(self, idx: int, fault: BadVideo) -> None:
-        known = self.bad_samples.known().values()
-        if all((fault.path, fault.reason) != (one.path, one.reason) for one in known):
+        if (fault.path, fault.reason) not in self.bad_samples.known().values():
             _warn(f"bad video: {fault}")
-        self.bad_samples.add(BadSample(int(idx), fault.path, fault.reason))
+        self.bad_samples.add(int(idx), fault.path, fault.reason)
         self.check_share()
 
     def _flagged(self, filler: dict, idx: int, fault: BadVideo) -> dict:
