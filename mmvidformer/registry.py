@@ -36,7 +36,6 @@ DATASETS = _child(
     "dataset",
     _mmaction.DATASETS,
     "mmaction.datasets",
-    "mmvidformer.datasets.anticipation",
     "mmvidformer.datasets.class_subset",
     "mmvidformer.datasets.decoding.safe_dataset",
     "mmvidformer.datasets.epic_kitchens",
@@ -52,14 +51,12 @@ TRANSFORMS = _child(
     "mmvidformer.datasets.transforms.observe",
     "mmvidformer.datasets.transforms.rand_augment",
     "mmvidformer.datasets.transforms.sampling",
-    "mmvidformer.datasets.transforms.scale",
     "mmvidformer.datasets.transforms.video_decode",
 )
 METRICS = _child(
     "metric",
     _mmaction.METRICS,
     "mmaction.evaluation",
-    "mmvidformer.evaluation.anticipation",
     "mmvidformer.evaluation.files",
     "mmvidformer.evaluation.multi_task",
 )

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmvidformer.evaluation.anticipation import AnticipationMetric
-from mmvidformer.evaluation.multi_task import mean_topk_recall
+from mmvidformer.evaluation.multi_task import AnticipationMetric, mean_topk_recall
 
 TASKS = ("verb", "noun", "action")
 COUNTS = {"verb": 7, "noun": 12, "action": 30}

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from mmvidformer.evaluation.anticipation import AnticipationMetric
 from mmvidformer.evaluation.files import ChallengeJson, SaveScores
-from mmvidformer.evaluation.multi_task import MultiTaskAccuracy
+from mmvidformer.evaluation.multi_task import AnticipationMetric, MultiTaskAccuracy
 
 
 def evaluate(scores: dict, labels: torch.Tensor, **kwargs) -> dict[str, float]:

@@ -5,7 +5,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_frames, path_of, with_suffix
@@ -13,18 +13,15 @@ from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.datasets.decoding.safe_dataset import ReadingInterrupted, SafeDataset
 
 
-class _Files(Dataset):
+class _Files(list):
     def __init__(self, read: Callable[[Mapping], object], infos: Sequence[Mapping]) -> None:
-        self.read, self.infos = read, infos
-
-    def __len__(self) -> int:
-        return len(self.infos)
+        super().__init__(infos)
+        self.read = read
 
     def __getitem__(self, index: int) -> object:
-        return self.read(self.infos[index])
+        return self.read(self.get_data_info(index))
 
-    def get_data_info(self, index: int) -> Mapping:
-        return self.infos[index]
+    get_data_info = list.__getitem__
 
 
 class _Faults(SafeDataset):

@@ -75,9 +75,6 @@ class VideoDecode(DecordDecode):
         BadVideo: If a frame cannot be decoded (from ``transform``).
     """
 
-    def __init__(self) -> None:  # without the mode of DecordDecode
-        super().__init__()
-
     def transform(self, results: dict) -> dict:
         """Fill ``results['imgs']``."""
         reader, wanted = results["video_reader"], np.ravel(results["frame_inds"])
