@@ -19,7 +19,7 @@ from torch import distributed
 
 from mmvidformer.config import config_name, leaf_datasets
 from mmvidformer.datasets.decoding.readers import BACKENDS
-from mmvidformer.engine.decoding import set_video_backend
+from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.engine.process_group import LAUNCHERS, join_processes
 
 if TYPE_CHECKING:  # takes seconds to import, and few tools need it
