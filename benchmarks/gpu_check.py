@@ -2,9 +2,11 @@
 
 bash tools/gpu_check.sh --out docs/benchmark/gpu
 
-Runs one part after the other (benchmarks/gpu_parts.py), each in a process of its own with a time
-limit, so a part that fails or hangs does not stop the others. The parts that do not fit into
---minutes are skipped; without a GPU all are. Each part has a log and its own tables in the folder.
+Runs the parts in benchmarks/gpu_parts.py, each in a process of its own with a time limit, so a part
+that fails or hangs does not stop the others. Checks run side by side, what is timed runs alone
+after them. Parts that do not fit into --minutes are skipped; without a GPU all are.
+
+Each part has a log and its own tables in the folder.
 gpu_check.csv has a row per part, gpu_check.json all tables, gpu_check.png the TFLOP/s of models.
 The exit status is 1 if a part failed. --tiny runs tiny models on the CPU, to test this script.
 """
@@ -21,7 +23,9 @@ import time
 import xml.etree.ElementTree as ET
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from benchmarks.gpu_parts import PARTS, Part, peak_of
@@ -90,9 +94,11 @@ def run_part(part: Part, command: str, out: Path, seconds: float) -> Outcome:
         try:
             process.wait(seconds)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
             stopped = True
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
     outcome = Outcome(part.name, "ran", time.monotonic() - start, part.shows)
     outcome.rows, skipped = read_rows(path)
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
@@ -176,22 +182,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         "versions": versions(),
         "date": datetime.date.today().isoformat(),
     }
-    for part in PARTS:
-        if args.parts and part.name not in args.parts:
-            continue
+
+    def run(part: Part) -> Outcome:
         command, left = part.tiny if args.tiny else part.command, deadline - time.monotonic()
         reason = missing or ("this part needs a GPU" if command is None else "")
         if not reason and left < 10:
             reason = f"the {args.minutes:g} minutes are over"
         if reason:
-            outcome = Outcome(part.name, "skipped", 0.0, part.shows, reason)
-        else:
-            outcome = run_part(part, command, args.out.resolve(), min(60 * part.minutes, left))
-        if part.name in SPEED_PARTS:
-            add_speed(outcome.rows, peak)
-        outcomes.append(outcome)
-        print(f"{part.name:15}{outcome.status:9}{outcome.seconds:4.0f} s", flush=True)
-        write(args.out, about, outcomes)  # after each one, in case this process is stopped
+            return Outcome(part.name, "skipped", 0.0, part.shows, reason)
+        return run_part(part, command, args.out.resolve(), min(60 * part.minutes, left))
+
+    chosen = [part for part in PARTS if not args.parts or part.name in args.parts]
+    with ThreadPoolExecutor(max((os.cpu_count() or 1) // 2, 1)) as pool:
+        checks = pool.map(run, [part for part in chosen if not part.timed])
+        for outcome in chain(checks, map(run, [part for part in chosen if part.timed])):
+            if outcome.part in SPEED_PARTS:
+                add_speed(outcome.rows, peak)
+            outcomes.append(outcome)
+            print(f"{outcome.part:15}{outcome.status:9}{outcome.seconds:4.0f} s", flush=True)
+            write(args.out, about, outcomes)  # after each one, in case this process is stopped
     print(f"\n{about['machine']}")
     for o in outcomes:
         print(f"{o.part:15}{o.status:9}{o.seconds:4.0f} s  {describe(o)}")

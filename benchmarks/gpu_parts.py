@@ -1,4 +1,4 @@
-"""Parts of ``python -m benchmarks.gpu_check``, the most important first, and peaks of GPUs."""
+"""Parts of ``python -m benchmarks.gpu_check``, and peaks of GPUs."""
 
 import re
 import shlex
@@ -46,6 +46,7 @@ class Part:
         minutes: Longest time that it may take.
         command: Arguments of ``python -m``, without the output.
         tiny: The same for tiny models on a CPU; None if the part needs a GPU.
+        timed: Whether it must run alone.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Part:
     minutes: float
     command: str
     tiny: str | None = None
+    timed: bool = False
 
 
 PARTS = (
@@ -79,31 +81,6 @@ PARTS = (
         f"{TINY_STEPS} --modes fsdp --dtypes fp32",
     ),
     Part(
-        "speed",
-        "time, memory and share of the peak, next to MMAction2, HuggingFace and timm",
-        2.5,
-        "benchmarks.models timesformer_b_k400 timesformer_joint_k400 vivit_st_k400 vivit_fe_k400 "
-        f"vivit_fsa_k400 vivit_l_fe_k400 {SPEED}",
-        "benchmarks.models timesformer_motion --device cpu --threads 1 --repeats 1 --warmup 0 "
-        "--no-memory",
-    ),
-    Part(
-        "horst",
-        "time of HORST next to its straightforward form, with equal outputs",
-        0.5,
-        "benchmarks.horst --device cuda",
-        "benchmarks.horst --batch 1 --steps 4 --channels 8 --size 4 6 --order 2 --repeat 1",
-    ),
-    Part(
-        "fixation",
-        "time and memory of feature fixation next to plain linear and softmax attention",
-        0.7,
-        "benchmarks.attention --kernels fixation linear softmax --frames 16 32 --sizes 224 "
-        "--device cuda --dtype bfloat16",
-        "benchmarks.attention --kernels fixation linear --attention joint --frames 2 --sizes 32 "
-        "--arch 32,1,2 --repeats 1 --warmup 0 --device cpu",
-    ),
-    Part(
         "compiled",
         "compiled training steps of each family in bf16, fp32 and fp16 against the CPU's",
         3.0,
@@ -118,9 +95,38 @@ PARTS = (
         f"pytest -k nvdec {NVDEC_TESTS}",
     ),
     Part(
+        "speed",
+        "time, memory and share of the peak, next to MMAction2, HuggingFace and timm",
+        2.5,
+        "benchmarks.models timesformer_b_k400 timesformer_joint_k400 vivit_st_k400 vivit_fe_k400 "
+        f"vivit_fsa_k400 vivit_l_fe_k400 {SPEED}",
+        "benchmarks.models timesformer_motion --device cpu --threads 1 --repeats 1 --warmup 0 "
+        "--no-memory",
+        timed=True,
+    ),
+    Part(
+        "horst",
+        "time of HORST next to its straightforward form, with equal outputs",
+        0.5,
+        "benchmarks.horst --device cuda",
+        "benchmarks.horst --batch 1 --steps 4 --channels 8 --size 4 6 --order 2 --repeat 1",
+        timed=True,
+    ),
+    Part(
+        "fixation",
+        "time and memory of feature fixation next to plain linear and softmax attention",
+        0.7,
+        "benchmarks.attention --kernels fixation linear softmax --frames 16 32 --sizes 224 "
+        "--device cuda --dtype bfloat16",
+        "benchmarks.attention --kernels fixation linear --attention joint --frames 2 --sizes 32 "
+        "--arch 32,1,2 --repeats 1 --warmup 0 --device cpu",
+        timed=True,
+    ),
+    Part(
         "speed_compiled",
         "time, memory and share of the peak of compiled models",
         3.0,
         f"benchmarks.models timesformer_b_k400 vivit_fe_k400 --compile {SPEED}",
+        timed=True,
     ),
 )

@@ -145,7 +145,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             world_size=1,
         )
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    status = 0
+    exceeded = []
     with open(f"{args.out}.csv", "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
@@ -157,13 +157,15 @@ def main(argv: Sequence[str] | None = None) -> int:
                     fits = all(a <= b for a, b in zip(found[:2], limits, strict=True))
                     row = [name, mode, dtype, *(f"{x:.2e}" for x in found[:2]),
                            " ".join(f"{x:g}" for x in limits), f"{found[2]:.2f}"]  # fmt: skip
-                    print(*row, "" if fits else "EXCEEDED", sep="  ")
+                    print(*row, sep="  ", flush=True)
                     writer.writerow(row)
                     file.flush()  # what is measured stays if this process is stopped
-                    status |= not fits
+                    exceeded += [] if fits else [" ".join(row[:3])]
     if distributed.is_initialized():
         distributed.destroy_process_group()
-    return status
+    if exceeded:
+        print("gaps above the limits:", ", ".join(exceeded))
+    return int(bool(exceeded))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,9 @@ def test_distributed_modes_give_the_same_gradients(tmp_path: Path) -> None:
     assert all(float(row["gradient gap"]) < 1e-5 for row in rows)
 
 
-def test_a_wrong_gradient_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_gradient_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def wrong(model: nn.Module, _: str) -> nn.Module:
         model.recognizer.backbone.encoders[0].blocks[0].norm.bias.register_hook(torch.neg)
         return model
@@ -41,6 +43,8 @@ def test_a_wrong_gradient_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     status, (row,) = rows_of(tmp_path, "timesformer_motion", "--dtypes", "fp32")
     assert status == 1
     assert float(row["score gap"]) == 0 and float(row["gradient gap"]) > 1e-3
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "gaps above the limits: timesformer_motion eager fp32"
 
 
 def test_gaps_are_relative_and_tiny_gradients_count_less() -> None:
