@@ -25,6 +25,19 @@ from mmvidformer.convert.published import PREFIX
 PUBLISHED = "published"
 
 
+def find_model(
+    config: str | Path | Config, checkpoint: str | None = PUBLISHED
+) -> tuple[Config, str | None]:
+    """Find a config and the address of its weights; see ``Recognizer``."""
+    if is_address(config):
+        from mmvidformer.finetune.fitting import fit_config
+
+        return fit_config(config).cfg, str(config)
+    if checkpoint == PUBLISHED:
+        checkpoint = PREFIX + config_name(getattr(config, "filename", None) or str(config))
+    return config if isinstance(config, Config) else load_config(str(config)), checkpoint
+
+
 def load_named(
     config: str | Path | Config,
     checkpoint: str | None,
@@ -34,14 +47,7 @@ def load_named(
     """Load a config, its class names by task and its model; see ``Recognizer``."""
     from mmvidformer.engine.loading import load_recognizer  # loads MMAction2's models
 
-    if is_address(config):
-        from mmvidformer.finetune.fitting import fit_config
-
-        cfg, checkpoint = fit_config(config).cfg, str(config)
-    else:
-        if checkpoint == PUBLISHED:
-            checkpoint = PREFIX + config_name(getattr(config, "filename", None) or str(config))
-        cfg = config if isinstance(config, Config) else load_config(str(config))
+    cfg, checkpoint = find_model(config, checkpoint)
     tasks = class_tasks(cfg)
     given = class_names(tasks, names, cfg.get("class_names"))  # checked before the model is loaded
     model = load_recognizer(cfg, checkpoint, device)

@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--csv", type=Path, help="csv file to write the table to")
     args = parser.parse_args(argv)
-    names = args.configs or (list(PUBLISHED) if args.paper else mmvidformer.list_configs())
+    names = args.configs or (list(PUBLISHED) if args.paper else mmvidformer.list_models())
     if not args.configs:
         names = [name for name in names if not is_recurrent(load_config(name))]
     columns = ["config", "view", "M params", "G MACs"]
