@@ -50,8 +50,9 @@ def create_model(
         cfg.model.cls_head.in_channels = build_meta_model(cfg).backbone.embed_dims
     recognizer = load_recognizer(cfg, checkpoint_path or (published if pretrained else None))
     row = row_of(model_name) if is_address(model_name) else by_name().get(config_name(model_name))
-    description = {"architecture": config_name(model_name), **describe(cfg, recognizer, row)}
-    model = VideoClassifier(recognizer, cfg.model.cls_head, description)
+    architecture = row.config if row else config_name(model_name)
+    about = {"architecture": architecture, **describe(cfg, recognizer, row)}
+    model = VideoClassifier(recognizer, cfg.model.cls_head, about)
     if num_classes is not None:
         model.reset_classifier(num_classes)
     return model.train()
