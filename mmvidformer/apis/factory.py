@@ -25,8 +25,8 @@ def create_model(
     """Create a model as ``timm.create_model`` does: a plain module in training mode, on the CPU.
 
     Args:
-        model_name: Shipped config (``list_models``), config file, or address of a checkpoint
-            (``mmvidformer.schemes``), whose config is found or made.
+        model_name: Shipped config (``list_models``), config file, or HuggingFace folder or address
+            of a checkpoint (``mmvidformer.schemes``), whose config is found or made.
         pretrained: Whether to load the published weights, or those of the address. Otherwise the
             weights are random; those of ``init_from`` are not loaded.
         num_classes: Number of classes, by task if the head has tasks; the classifier is then new.

@@ -29,7 +29,7 @@ def find_model(
     config: str | Path | Config, checkpoint: str | None = PUBLISHED
 ) -> tuple[Config, str | None]:
     """Find a config and the address of its weights; see ``Recognizer``."""
-    if is_address(config):
+    if is_address(config) or (isinstance(config, str | Path) and Path(config).is_dir()):
         from mmvidformer.finetune.fitting import fit_config
 
         return fit_config(config).cfg, str(config)
@@ -66,8 +66,9 @@ class Recognizer:
     of ``tools/test.py``.
 
     Args:
-        config: A config, its file, or the name of a shipped config; or the address of a checkpoint
-            (``mmvidformer.schemes``), whose config is found or made (``finetune.fit_config``).
+        config: A config, its file, or the name of a shipped config; or a HuggingFace folder or the
+            address of a checkpoint (``mmvidformer.schemes``), whose config is found or made
+            (``finetune.fit_config``).
         checkpoint: File or address; None: initial weights; ``'published'`` (default): the published
             weights of a shipped config.
         device: Where the model runs, such as ``'cuda'``.

@@ -4,7 +4,6 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from mmvidformer.layers import pool_tokens
@@ -150,6 +149,8 @@ class VideoClassifier(nn.Module):
         Raises:
             ValueError: If ``num_classes`` is one number but the head has tasks, or the reverse.
         """
+        from mmengine.model import BaseModule  # slow to import
+
         if num_classes:
             if isinstance(num_classes, Mapping) != (self._count == "tasks"):
                 old = self._head[self._count]

@@ -88,6 +88,11 @@ def test_a_recognizer_in_one_line(source: str, shipped, tiny_videos) -> None:
     assert [p for _, _, p in top] == pytest.approx(expected.values.tolist(), abs=1e-4)
 
 
+def test_a_recognizer_of_a_folder(shipped, tiny_videos, tmp_path: Path) -> None:
+    video = tiny_videos.root / "val_0.mp4"
+    assert Recognizer(tmp_path / "hf")(video).top(5) == Recognizer(HUB)(video).top(5)
+
+
 @pytest.mark.parametrize("source", [NAME, HUB])
 def test_pretrained_modules(source: str, shipped, web) -> None:
     model = create_model(source, pretrained=True)

@@ -112,6 +112,8 @@ STATIC = [
     ("docs/visualization.md", "rollout(backbone.eval(), clip)"),
     ("docs/checkpoints.md", "read_model("),
     ("docs/checkpoints.md", "Recognizer("),
+    ("docs/checkpoints.md", "TimesformerForVideoClassification"),
+    ("docs/python.md", "pretrained=True"),
 ]
 # Models of full size: run on the meta device, which computes shapes alone.
 SHAPES = [
