@@ -27,7 +27,7 @@ def list_models(filter: str = "*", pretrained: bool = False) -> list[str]:
     """
     names = sorted(path.stem for path in config_folder().glob("*.py"))
     if pretrained:
-        from mmvidformer.convert.published import by_name  # loads PyTorch
+        from mmvidformer.convert.published import by_name  # loads all converters
 
         names = [name for name in names if name in by_name()]
     return fnmatch.filter(names, filter)

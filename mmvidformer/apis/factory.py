@@ -29,9 +29,9 @@ def create_model(
             of a checkpoint (``mmvidformer.schemes``), whose config is found or made.
         pretrained: Whether to load the published weights, or those of the address. Otherwise the
             weights are random; those of ``init_from`` are not loaded.
-        num_classes: Number of classes, by task if the head has tasks; the classifier is then new.
-            0: no classifier. Default: that of the config.
-        checkpoint_path: File or address of weights that fit the model, in any format.
+        num_classes: Number of classes, by task if the head has tasks. If it is not that of the
+            published weights, the classifier is new. 0: no classifier. Default: the config's.
+        checkpoint_path: File or address of weights of this model, in any format.
         **kwargs: Arguments of the backbone that replace those of the config, such as ``img_size``,
             ``clip_len``, ``drop_path_rate``, ``frozen_stages`` and ``with_cp``.
 
@@ -48,12 +48,15 @@ def create_model(
     cfg.model.backbone.update(kwargs)
     if "arch" in kwargs:
         cfg.model.cls_head.in_channels = build_meta_model(cfg).backbone.embed_dims
+    if checkpoint_path and num_classes:
+        head = cfg.model.cls_head
+        head["tasks" if "tasks" in head else "num_classes"] = num_classes
     recognizer = load_recognizer(cfg, checkpoint_path or (published if pretrained else None))
     row = row_of(model_name) if is_address(model_name) else by_name().get(config_name(model_name))
     architecture = row.config if row else config_name(model_name)
     about = {"architecture": architecture, **describe(cfg, recognizer, row)}
     model = VideoClassifier(recognizer, cfg.model.cls_head, about)
-    if num_classes is not None:
+    if num_classes not in (None, model.num_classes):
         model.reset_classifier(num_classes)
     return model.train()
 
@@ -65,24 +68,26 @@ def describe(cfg: Config, recognizer: nn.Module, row: Published | None = None) -
     and ``std`` are those of pixels from 0 to 1, whose order is ``channels``.
     """
     pixels, tasks = cfg.model.data_preprocessor, class_tasks(cfg)
-    names = known_names(cfg, recognizer) or (row and class_names(read_info({}, row)))
+    count = next(iter(tasks.values())) if len(tasks) == 1 else tasks
+    names = known_names(cfg, recognizer) or class_names(read_info({}, row))
     steps = [t for p in pipelines(cfg.test_dataloader.dataset) for t in p]
-    modules = recognizer.backbone.named_modules()
-    convs = (name for name, part in modules if isinstance(part, nn.Conv2d | nn.Conv3d))
+    convolutions = (
+        f"backbone.{name}"
+        for name, part in recognizer.backbone.named_modules()
+        if isinstance(part, nn.Conv2d | nn.Conv3d)
+    )
     address = row.address if row else ""
-    head = "fc_cls" if hasattr(recognizer.cls_head, "fc_cls") else "classifier"
     found = {
         "url": address if address.startswith("http") else None,
         "hf_hub_id": address.removeprefix("hf://") if address.startswith("hf://") else None,
         "license": row.license if row else None,
-        "num_classes": next(iter(tasks.values())) if len(tasks) == 1 else tasks,
-        "label_names": tuple(names) if names and len(tasks) == 1 else None,
+        "num_classes": count,
+        "label_names": tuple(names) if len(names) == count else None,
         "input_size": view_shape(cfg),
         "frame_interval": next((t.frame_interval for t in steps if "frame_interval" in t), None),
         "mean": tuple(value / 255 for value in pixels.mean),
         "std": tuple(value / 255 for value in pixels.std),
         "channels": "BGR" if pixels.get("to_rgb") else "RGB",
-        "first_conv": f"backbone.{next(convs, None)}",
-        "classifier": f"cls_head.{head}",
+        "first_conv": next(convolutions, None),
     }
     return {key: value for key, value in found.items() if value not in (None, "")}

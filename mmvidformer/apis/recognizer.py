@@ -29,7 +29,8 @@ def find_model(
     config: str | Path | Config, checkpoint: str | None = PUBLISHED
 ) -> tuple[Config, str | None]:
     """Find a config and the address of its weights; see ``Recognizer``."""
-    if is_address(config) or (isinstance(config, str | Path) and Path(config).is_dir()):
+    named = isinstance(config, str | Path)
+    if is_address(config) or (named and Path(config, "config.json").is_file()):
         from mmvidformer.finetune.fitting import fit_config
 
         return fit_config(config).cfg, str(config)

@@ -176,12 +176,7 @@ def huggingface_config(
 
 
 def processor_config(settings: Mapping, info: Mapping) -> dict:
-    """Make the ``preprocessor_config.json``; empty if the pixel statistics are unknown.
-
-    Args:
-        settings: As for ``huggingface_config``.
-        info: ``mean`` and ``std`` of pixels from 0 to 255 (``convert.info``).
-    """
+    """Make the ``preprocessor_config.json``; empty if ``info`` has no pixel statistics."""
     if "mean" not in info:
         return {}
     (height, width), vivit = settings["img_size"], "tubelet" in settings

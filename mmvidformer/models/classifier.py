@@ -43,10 +43,11 @@ class VideoClassifier(nn.Module):
         self.backbone, self.cls_head = recognizer.backbone, recognizer.cls_head
         self.neck = getattr(recognizer, "neck", None)
         self.recurrent = hasattr(recognizer, "stream")
-        self.pretrained_cfg = self.default_cfg = dict(pretrained_cfg or {})
         self._head = {key: value for key, value in head.items() if key != "type"}
         self._count = "tasks" if "tasks" in self._head else "num_classes"
         self._classifier = "fc_cls" if hasattr(self.cls_head, "fc_cls") else "classifier"
+        classifier = {"classifier": f"cls_head.{self._classifier}"}
+        self.pretrained_cfg = self.default_cfg = {**(pretrained_cfg or {}), **classifier}
         self.num_classes: int | Mapping[str, int] = self._head[self._count]
         self.num_features: int = self.cls_head.in_channels
         self.head_hidden_size = getattr(self.get_classifier(), "in_features", self.num_features)
@@ -55,16 +56,17 @@ class VideoClassifier(nn.Module):
         """Map normalized pixels (B, 3, T', H', W') to what ``forward_head`` returns."""
         return self.forward_head(self.forward_features(clip))
 
-    def forward_features(self, clip: Tensor) -> Features:
+    def forward_features(self, clip: Tensor, outputs: list | None = None) -> Features:
         """Encode a clip without pooling.
+
+        Args:
+            clip: Normalized pixels (B, 3, T', H', W').
+            outputs: List to which the output of each block, or layer of the neck, is appended.
 
         Returns:
             Normalized grid (B, T, H, W, D) and class token (B, 1, D), or None. With a neck, the
             ``HorstOutput`` of all time steps.
         """
-        return self._encode(clip)
-
-    def _encode(self, clip: Tensor, outputs: list | None = None) -> Features:
         if self.neck is None:
             return self.backbone.forward_features(clip, outputs)
         frames = clip.transpose(1, 2)
@@ -119,7 +121,7 @@ class VideoClassifier(nn.Module):
             Result of ``forward_features``, and grids (B, T, H, W, D).
         """
         outputs: list = []
-        features = self._encode(clip, outputs)
+        features = self.forward_features(clip, outputs)
         if self.neck is not None:
             outputs = [(y.movedim(2, -1), None) for y in outputs]
         elif norm:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from mmvidformer.convert.image_vit import init_from_image
 from mmvidformer.layers import INITS, Encoder, TubeletEmbedding, pool_tokens
-from mmvidformer.layers.encoder import After, Tokens
+from mmvidformer.layers.encoder import Outputs, Tokens
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
 from mmvidformer.models.compose import ANY, Block, arch_sizes, build_encoder, check_cls
@@ -192,12 +192,12 @@ class VideoTransformer(nn.Module):
         options = {"source": options} if isinstance(options, str) else options
         init_from_image(self, **{"temporal": self.temporal_init, **options})
 
-    def forward_features(self, clip: Tensor, after: After = None) -> Tokens:
+    def forward_features(self, clip: Tensor, outputs: Outputs = None) -> Tokens:
         """Encode a clip without pooling.
 
         Args:
             clip: Normalized pixels (B, 3, T', H', W').
-            after: See ``layers.Encoder.forward``.
+            outputs: See ``layers.Encoder.forward``.
 
         Returns:
             Normalized grid (B, T, H, W, D) and class token (B, 1, D), or None, of the last encoder.
@@ -206,7 +206,7 @@ class VideoTransformer(nn.Module):
         """
         grid, cls = self.embed(clip), None
         for encoder in self.encoders:
-            grid, cls = encoder(grid, None, after)
+            grid, cls = encoder(grid, None, outputs)
         return grid, cls
 
     def forward(self, clip: Tensor) -> Tensor | None:

@@ -76,10 +76,10 @@ def receptive_field(
             rows.append((name, encoder.cls_token))
     sizes = zip(grid, embed.stride, embed.tubelet, embed.padding, strict=True)
     clip = inputs.new_zeros(1, 3, *((n - 1) * s + k - 2 * p for n, s, k, p in sizes))
-    after: list[tuple] = []
-    model.forward_features(clip, after)
+    outputs: list[tuple] = []
+    model.forward_features(clip, outputs)
     fields = []
-    for (name, start), (out, token_cls) in zip(rows, after, strict=True):
+    for (name, start), (out, token_cls) in zip(rows, outputs, strict=True):
         if cls and token_cls is not None:  # (B, 1, D), B frames or one clip
             chosen = token_cls[min(place[0], len(token_cls) - 1)]
         else:

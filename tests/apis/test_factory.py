@@ -107,6 +107,8 @@ def test_pretrained_modules(source: str, shipped, web) -> None:
         torch.testing.assert_close(
             other.forward_features(clip)[1], model.forward_features(clip)[1], rtol=0, atol=0
         )
+        same = create_model(source, pretrained=True, num_classes=400).eval()
+        torch.testing.assert_close(same(clip), expected, atol=1e-4, rtol=1e-4)
         small = create_model(source, pretrained=True, img_size=64, clip_len=4).eval()
         assert small(torch.randn(1, 3, 4, 64, 64)).shape == (1, 400)
     if source == HUB:
@@ -136,6 +138,10 @@ def test_weights_of_a_file(tmp_path: Path) -> None:
     for name, value in other.state_dict().items():
         assert torch.equal(value, model.state_dict()[name])
     assert other.num_classes == 3 and other.pretrained_cfg["architecture"] == "own"
+    assert "label_names" not in other.pretrained_cfg
+    other = create_model("vivit_fe_k400", num_classes=3, checkpoint_path=path, **SMALL)
+    assert torch.equal(other.get_classifier().weight, model.get_classifier().weight)
+    assert create_model("vivit_fe_k400", num_classes=0, **SMALL).num_classes == 0
 
 
 def test_a_config_builds_its_recognizer() -> None:

@@ -11,7 +11,7 @@ from mmengine.registry import DefaultScope
 from timm.optim import create_optimizer_v2
 from torch import Tensor, nn
 
-from mmvidformer import create_model, get_config, list_models
+from mmvidformer import create_model, get_config, list_models, optimize_for_inference
 from mmvidformer.apis.factory import describe
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.models.classifier import VideoClassifier
@@ -263,6 +263,15 @@ def test_input_size_is_one_that_the_model_takes(name: str) -> None:
         )
         assert cfg["first_conv"] == "backbone.stem.0.conv"
         assert {rows.shape[:2] for rows in logits.values()} == {(1, 8)}
+
+
+@torch.no_grad()
+def test_optimized_and_exported() -> None:
+    model, clip = made("timesformer_b_k400"), clip_of()
+    expected = model(clip)
+    torch.testing.assert_close(optimize_for_inference(model)(clip), expected, rtol=1e-4, atol=1e-4)
+    program = torch.export.export(model, (clip,))
+    torch.testing.assert_close(program.module()(clip), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_copies_share_nothing() -> None:
