@@ -67,10 +67,11 @@ def describe(cfg: Config, recognizer: nn.Module, row: Published | None = None) -
     ``input_size`` is (3, T, H, W), and ``frame_interval`` the distance of the T frames. ``mean``
     and ``std`` are those of pixels from 0 to 1, whose order is ``channels``.
     """
-    pixels, tasks = cfg.model.data_preprocessor, class_tasks(cfg)
+    pixels, tasks = cfg.model.get("data_preprocessor") or {}, class_tasks(cfg)
     count = next(iter(tasks.values())) if len(tasks) == 1 else tasks
     names = known_names(cfg, recognizer) or class_names(read_info({}, row))
-    steps = [t for p in pipelines(cfg.test_dataloader.dataset) for t in p]
+    used = pipelines((cfg.get("test_dataloader") or {}).get("dataset", {}))
+    intervals = (t.frame_interval for steps in used for t in steps if "frame_interval" in t)
     convolutions = (
         f"backbone.{name}"
         for name, part in recognizer.backbone.named_modules()
@@ -84,9 +85,8 @@ def describe(cfg: Config, recognizer: nn.Module, row: Published | None = None) -
         "num_classes": count,
         "label_names": tuple(names) if len(names) == count else None,
         "input_size": view_shape(cfg),
-        "frame_interval": next((t.frame_interval for t in steps if "frame_interval" in t), None),
-        "mean": tuple(value / 255 for value in pixels.mean),
-        "std": tuple(value / 255 for value in pixels.std),
+        "frame_interval": next(intervals, None),
+        **{key: tuple(x / 255 for x in pixels[key]) for key in ("mean", "std") if key in pixels},
         "channels": "BGR" if pixels.get("to_rgb") else "RGB",
         "first_conv": next(convolutions, None),
     }

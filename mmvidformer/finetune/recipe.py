@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from mmengine.config import Config
 
+from mmvidformer.config import type_name
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.optim.precision import use_amp
@@ -71,6 +72,8 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
     """
     notes = use_lists(cfg, lists)
     set_classes(cfg, lists.classes)
+    if type_name(cfg.model) == "Recognizer3D":  # it cannot limit the views of a batch
+        cfg.model.type = "mmvidformer.MultiViewRecognizer"
     if recipe.freeze:
         backbone = build_meta_model(cfg).backbone
         if not hasattr(backbone, "stages"):

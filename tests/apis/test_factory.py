@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from mmengine.config import Config
 from torch import nn
 from transformers import TimesformerConfig, TimesformerForVideoClassification
 
@@ -142,6 +143,16 @@ def test_weights_of_a_file(tmp_path: Path) -> None:
     other = create_model("vivit_fe_k400", num_classes=3, checkpoint_path=path, **SMALL)
     assert torch.equal(other.get_classifier().weight, model.get_classifier().weight)
     assert create_model("vivit_fe_k400", num_classes=0, **SMALL).num_classes == 0
+
+
+def test_own_configs_need_no_pipelines(tmp_path: Path) -> None:
+    head = dict(type="TimeSformerHead", num_classes=3, in_channels=16)
+    backbone = dict(type="mmvidformer.TimeSformer", **SMALL)
+    model = dict(type="Recognizer3D", backbone=backbone, cls_head=head)
+    Config(dict(model=model)).dump(tmp_path / "own.py")
+    about = create_model(str(tmp_path / "own.py")).pretrained_cfg
+    assert about["num_classes"] == 3 and about["input_size"] == (3, 4, 32, 32)
+    assert about.keys().isdisjoint({"mean", "frame_interval", "url", "license"})
 
 
 def test_a_config_builds_its_recognizer() -> None:

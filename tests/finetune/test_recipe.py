@@ -86,6 +86,7 @@ def test_batch_size_above_the_number_of_videos() -> None:
 
 def test_freezing_layer_decay_and_early_stopping() -> None:
     cfg, _ = made("timesformer_motion", freeze=True, patience=3, workers=0)
+    assert cfg.model.type == "mmvidformer.MultiViewRecognizer"
     assert cfg.model.backbone.frozen_stages == cfg.model.backbone.arch.depth
     assert cfg.train_dataloader.num_workers == 0
     assert cfg.train_dataloader.persistent_workers is False
