@@ -29,6 +29,8 @@ def rollout_clips(
         ValueError: If rollout is not defined for the model.
     """
     model, clips = recognizer.model, sample["inputs"]
+    if hasattr(model, "stream"):  # its backbone gives features of each frame
+        raise ValueError(f"rollout is not defined for a {type(model).__name__}")
     numbers = sample["data_samples"].frame_inds.reshape(len(clips), -1)
     # One clip at a time: a single long clip can fill the memory of a device.
     for i, clip in enumerate(clips):
