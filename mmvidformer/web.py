@@ -111,10 +111,10 @@ def build_page(
         with gr.Row():
             with gr.Column():
                 model = gr.Dropdown(list(models), label="Model")
-                video = gr.Video(label="Video", sources=["upload", "webcam"], height=360)
+                video = gr.Video(label="Video", sources=["upload", "webcam"], height=380)
                 button = gr.Button("Classify", variant="primary")
-                classes = gr.Label(label="Classes, mean over the windows")
             with gr.Column():
+                classes = gr.Label(label="Classes, mean over the windows")
                 timeline = gr.Plot(label="Timeline", show_label=False)
                 rollout = gr.Video(
                     label="Attention rollout", show_label=False, autoplay=True, loop=True
