@@ -64,7 +64,8 @@ def prepare(args: Namespace) -> Path:
     path = work_dir / "finetune" / "config.py"
     if path.exists() and not args.force:
         raise FileExistsError(
-            f"{path} exists; mmvidformer train {path} --resume resumes it, --force starts again"
+            f"{path} exists; mmvidformer train {path} --resume resumes that run, "
+            "--force starts again"
         )
     cfg, lists = load_config(args.config), read_lists(args.data)
     recipe = Recipe(**{field.name: getattr(args, field.name) for field in fields(Recipe)})
