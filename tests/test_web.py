@@ -15,7 +15,9 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
 from mmvidformer.apis import Prediction, Recognizer
+from mmvidformer.convert import published
 from mmvidformer.datasets.decoding.errors import BadVideo
+from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.registry import MODELS
 from mmvidformer.visualization.videos import VideoOutput
 from mmvidformer.web import check_video, classes_of
@@ -65,7 +67,10 @@ def test_mistakes_are_named_before_a_model_is_loaded(load, capsys, monkeypatch) 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory, tiny_videos, run) -> Iterator[tuple]:
-    """A served page with a tiny model; gives address, process, folder, config and weights."""
+    """A served page with a tiny model; gives its port, a folder, config and weights.
+
+    At the end nothing of its files may be left.
+    """
     pytest.importorskip("gradio")
     folder = tmp_path_factory.mktemp("web")
     cfg = Config.fromfile(Path(__file__).parent / "tools" / "tiny_vivit.py")
@@ -82,46 +87,61 @@ def served(tmp_path_factory, tiny_videos, run) -> Iterator[tuple]:
     command = [sys.executable, "-m", "mmvidformer", "web", "--config", config]
     command += ["--checkpoint", weights, "--port", port, "--max-seconds", 3, "--max-mb", 0.5]
     process = run(*command, TMPDIR=folder / "tmp")
-    url = f"http://127.0.0.1:{port}"
-    for _ in range(120):
+    for _ in range(240):
         try:
-            urlopen(url, timeout=10).close()
+            urlopen(f"http://127.0.0.1:{port}", timeout=10).close()
             break
         except OSError:
             assert process.poll() is None, process.stdout.read()
             time.sleep(0.5)
-    yield url, process, folder, str(config), str(weights)
-    process.kill()
-    process.wait()
+    yield port, folder, str(config), str(weights)
+    assert list((folder / "tmp").glob("mmvidformer_web_*"))
+    process.send_signal(signal.SIGTERM)
+    try:
+        printed, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert "Traceback" not in printed
+    assert not list((folder / "tmp").glob("mmvidformer_web_*"))
 
 
 @pytest.fixture(scope="module")
 def client(served):
     from gradio_client import Client
 
-    return Client(served[0], verbose=False, download_files=str(served[2] / "downloads"))
+    url, folder = f"http://127.0.0.1:{served[0]}", str(served[1] / "downloads")
+    return Client(url, verbose=False, download_files=folder)
 
 
 def submit(client, served, path: object) -> list:
     from gradio_client import handle_file
 
     given = path if isinstance(path, dict) else handle_file(path)
-    job = client.submit(served[4], given, api_name="/predict")
+    job = client.submit(served[3], given, api_name="/predict")
     job.result(timeout=60)
     return job.outputs()
+
+
+def test_published_models_can_be_chosen(client, served) -> None:
+    (choices,) = (
+        [value for _, value in part["props"]["choices"]]
+        for part in client.config["components"]
+        if part["type"] == "dropdown"
+    )
+    assert choices[0] == served[3]
+    assert "timesformer_b_k400 (CC-BY-NC-4.0)" in choices
+    assert len(choices) == 1 + sum(bool(row.config) for row in published.rows())
 
 
 def test_a_video_gets_classes_timeline_and_rollout(client, served, tiny_videos) -> None:
     video = tiny_videos.root / "val_0.mp4"
     first, last = submit(client, served, video)
-    (expected,) = Recognizer(*served[3:], clips=1).timeline(video)
+    (expected,) = Recognizer(*served[2:], clips=1).timeline(video)
     _, name, probability = expected.top(1)[0]
     assert first[0]["label"] == name
     assert first[0]["confidences"][0]["confidence"] == pytest.approx(probability, abs=1e-3)
     assert first[1]["plot"].startswith("data:image/")
     rollout = last[2]["video"] if isinstance(last[2], dict) else last[2]
-    from mmvidformer.datasets.decoding.readers import open_video
-
     reader = open_video(rollout)
     assert len(reader) == 4 and reader.get_avg_fps() == 4
     assert reader.get_batch([0])[0].shape[1] > 1000  # frame, heat map and classes
@@ -146,20 +166,13 @@ def test_neither_paths_nor_addresses_of_the_browser_are_opened(client, served, w
     from gradio_client.exceptions import AppError
 
     address = web.add("/video.mp4", b"x" * 100)
-    for path, message in ((address, "instead of giving an address"), (served[3], None)):
+    for path, message in ((address, "instead of giving an address"), (served[2], None)):
         with pytest.raises(AppError, match=message):
             submit(client, served, {"path": path, "meta": {"_type": "gradio.FileData"}})
     assert not web.fetched
 
 
-def test_nothing_is_left_and_only_this_machine_is_served(served) -> None:
-    """The last test: it ends the page."""
-    url, process, folder, *_ = served
-    port = int(url.rpartition(":")[2])
+def test_only_this_machine_is_served(served) -> None:
     with socket.socket() as other:
-        assert other.connect_ex(("127.0.0.2", port)) != 0  # reaches 0.0.0.0, but not 127.0.0.1
-    assert list((folder / "tmp").glob("mmvidformer_web_*"))
-    process.send_signal(signal.SIGTERM)
-    printed, _ = process.communicate(timeout=30)
-    assert "Traceback" not in printed
-    assert not list((folder / "tmp").glob("mmvidformer_web_*"))
+        # An address of this machine that reaches servers at 0.0.0.0, but not at 127.0.0.1.
+        assert other.connect_ex(("127.0.0.2", served[0])) != 0
