@@ -8,7 +8,10 @@ from setuptools.command.build_py import build_py
 
 SHIPPED = ("configs", "tools", "model-index.yml")
 # Scripts that need a checkout of the repository.
-DEVELOPMENT = ("quickstart.sh", "run_tests.sh", "setup_env.sh", "verify_published.py")
+DEVELOPMENT = (
+    *("benchmark_data.py", "memory.py", "verify_published.py"),
+    *("quickstart.sh", "run_tests.sh", "setup_env.sh"),
+)
 
 
 class BuildWithMim(build_py):

@@ -10,8 +10,8 @@ from itertools import takewhile
 
 from mmengine.config import Config
 
+from benchmarks.published import PUBLISHED
 from mmvidformer.analysis.complexity import count
-from mmvidformer.analysis.published import PUBLISHED
 from mmvidformer.config import clip_shape, frame_shape, is_recurrent
 from mmvidformer.convert import published
 

@@ -1,8 +1,8 @@
 # A composition of docs/compose.md, small, trained from scratch on the plain motion dataset: a token
-# for each frame, then causal attention over the frames.
+# for every two frames, then causal attention over these.
 # python tools/data/make_motion_dataset.py data/motion_plain --preset plain
 # tools/train.py configs/compose_causal_motion.py
-_base_ = "./timesformer_motion.py"
+_base_ = "./compose_linear_time_motion.py"
 
 model = dict(
     backbone=dict(
@@ -13,7 +13,8 @@ model = dict(
             dict(frames="pool", cls="mean", positions="space"),
             dict(depth=2, block=[dict(pattern="causal_time")], positions="time"),
         ],
+        stem=dict(tubelet=(2, 16, 16)),
         img_size=64,
-        clip_len=4,
+        clip_len=8,
     )
 )

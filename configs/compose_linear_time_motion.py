@@ -2,13 +2,18 @@
 # attention over space, linear attention with gates over time, a class token.
 # python tools/data/make_motion_dataset.py data/motion_plain --preset plain
 # tools/train.py configs/compose_linear_time_motion.py
-_base_ = "./timesformer_motion.py"
+_base_ = [
+    "./_base_/default_runtime.py",
+    "./_base_/datasets/motion_plain_8f.py",
+    "./_base_/schedules/motion_20e.py",
+]
 
 model = dict(
+    type="Recognizer3D",
     backbone=dict(
-        _delete_=True,
         type="mmvidformer.VideoTransformer",
         arch=dict(embed_dims=96, depth=4, num_heads=4),
+        stem=dict(tubelet=(2, 16, 16)),
         block=[
             dict(pattern="space"),
             dict(pattern="time", kernel="linear", fixation="qkv_shared"),
@@ -16,6 +21,10 @@ model = dict(
         cls="mean",
         positions="space_time",
         img_size=64,
-        clip_len=4,
-    )
+        clip_len=8,
+    ),
+    cls_head=dict(
+        type="TimeSformerHead", num_classes=4, in_channels=96, average_clips="score", topk=(1, 2)
+    ),
+    data_preprocessor=_base_.preprocessor,
 )

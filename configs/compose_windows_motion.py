@@ -2,7 +2,7 @@
 # of 2 x 2 x 2 tokens, shifted by half a window in every other block, without a class token.
 # python tools/data/make_motion_dataset.py data/motion_plain --preset plain
 # tools/train.py configs/compose_windows_motion.py
-_base_ = "./timesformer_motion.py"
+_base_ = "./compose_linear_time_motion.py"
 
 windows = [dict(type="window", size=(2, 2, 2), shift=(n, n, n)) for n in (0, 1)]
 model = dict(
@@ -12,7 +12,8 @@ model = dict(
         arch=dict(embed_dims=96, depth=6, num_heads=4),
         block=[[dict(pattern=window)] for window in windows],
         positions="space_time",
+        stem=dict(tubelet=(2, 16, 16)),
         img_size=64,
-        clip_len=4,
+        clip_len=8,
     )
 )

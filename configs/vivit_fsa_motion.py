@@ -2,7 +2,7 @@
 # dataset, for the comparison in docs/compose.md.
 # python tools/data/make_motion_dataset.py data/motion_plain --preset plain
 # tools/train.py configs/vivit_fsa_motion.py
-_base_ = "./timesformer_motion.py"
+_base_ = "./compose_linear_time_motion.py"
 
 model = dict(
     backbone=dict(
@@ -11,7 +11,7 @@ model = dict(
         arch=dict(embed_dims=96, depth=4, num_heads=4),
         scheme="factorized_self_attention",
         img_size=64,
-        clip_len=4,
-        tubelet=(1, 16, 16),
+        clip_len=8,
+        tubelet=(2, 16, 16),
     )
 )

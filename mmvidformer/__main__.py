@@ -25,7 +25,6 @@ SCRIPTS = {
         "check": "data/check_videos.py",
         "prepare": "data/prepare_videos.py",
         "generate": "data/make_motion_dataset.py",
-        "benchmark": "benchmark_data.py",
     },
     "plot": {
         "confusion": "visualizations/confusion.py",
@@ -36,10 +35,7 @@ SCRIPTS = {
         "tsne": "visualizations/tsne.py",
         "views": "visualizations/views.py",
     },
-    "count": {
-        "macs": "analysis/complexity.py",
-        "memory": "analysis/memory.py",
-    },
+    "count": "analysis/complexity.py",
 }
 
 

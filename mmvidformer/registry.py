@@ -36,7 +36,6 @@ DATASETS = _child(
     "dataset",
     _mmaction.DATASETS,
     "mmaction.datasets",
-    "mmvidformer.datasets.anticipation",
     "mmvidformer.datasets.class_subset",
     "mmvidformer.datasets.decoding.safe_dataset",
     "mmvidformer.datasets.epic_kitchens",
@@ -46,9 +45,21 @@ TRANSFORMS = _child(
     "transform",
     _mmaction.TRANSFORMS,
     "mmaction.datasets.transforms",
-    "mmvidformer.datasets.transforms",
+    "mmvidformer.datasets.transforms.augment",
+    "mmvidformer.datasets.transforms.auto_augment",
+    "mmvidformer.datasets.transforms.lmdb_decode",
+    "mmvidformer.datasets.transforms.observe",
+    "mmvidformer.datasets.transforms.rand_augment",
+    "mmvidformer.datasets.transforms.sampling",
+    "mmvidformer.datasets.transforms.video_decode",
 )
-METRICS = _child("metric", _mmaction.METRICS, "mmaction.evaluation", "mmvidformer.evaluation")
+METRICS = _child(
+    "metric",
+    _mmaction.METRICS,
+    "mmaction.evaluation",
+    "mmvidformer.evaluation.files",
+    "mmvidformer.evaluation.multi_task",
+)
 OPTIMIZERS = _child(
     "optimizer", _mmaction.OPTIMIZERS, "mmaction.engine", "mmvidformer.engine.optim.optimizers"
 )

@@ -33,7 +33,7 @@ from tqdm import tqdm
 from mmvidformer import get_config
 from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.datasets.decoding.safe_dataset import SafeDataset
-from mmvidformer.engine.decoding import set_video_backend
+from mmvidformer.engine.pipelines import set_video_backend
 
 CHUNK = 100
 CODECS = {"mp4v": ".mp4", "MJPG": ".avi", "XVID": ".avi", "VP80": ".webm"}
@@ -120,7 +120,7 @@ def build(variants: Sequence[Variant], folder: Path, split: str, args: Namespace
         time_limit=args.time_limit,
         helper=not args.no_helper,
     )
-    data.start_epoch(len(data))
+    data.is_hooked = True
     return data
 
 
@@ -194,7 +194,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 data = build(variants, folder, split, args)
                 for number, sample in enumerate(read(data, split)):
                     variant = variants[number]
-                    reasons = {s.index: s.reason for s in data.bad_samples.known().values()}
+                    reasons = {i: reason for i, (_, reason) in data.bad_samples.known().items()}
                     own = int(sample["data_samples"].gt_label) == number
                     flagged = "bad_video" in sample["data_samples"]
                     replaced = flagged if split == "test" else not own

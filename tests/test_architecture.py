@@ -24,7 +24,7 @@ ALLOWED = {
     "datasets": {"lookup", "registry"},
     "evaluation": {"datasets", "registry"},
     "engine": {"config", "registry", "datasets", "evaluation"},
-    "analysis": {"config", "datasets", "registry"},
+    "analysis": {"config", "registry"},
     "export": {"lookup", "models"},
     "finetune": {"config", "registry", "engine", "datasets", "convert"},
     "apis": {"config", "convert", "registry", "engine", "finetune", "models"},

@@ -27,8 +27,8 @@ from mmvidformer.convert.own import (
 )
 from mmvidformer.convert.scenic import from_scenic
 from mmvidformer.convert.timesformer import from_timesformer
-from mmvidformer.datasets.transforms import ObserveBefore
-from mmvidformer.evaluation.anticipation import AnticipationMetric, marginal_scores
+from mmvidformer.datasets.transforms.observe import ObserveBefore
+from mmvidformer.evaluation.multi_task import AnticipationMetric, marginal_scores
 from mmvidformer.models import FeatureFixationTransformer, Horst, TimeSformer, ViViT
 from mmvidformer.models.horst.classifiers import LinearClassifier, UnrollingClassifier
 from mmvidformer.models.horst.layer import HorstLayer

@@ -10,13 +10,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-# module, name: the rooms that import it, and what it needs it for
+# module, name: the rooms (or the files of benchmarks) that import it, and what it needs it for
 IMPORTED = {
     ("numpy._core", "multiarray"): ("compat", "loading checkpoints of MMEngine"),
-    ("torch._subclasses.fake_tensor", "FakeTensorMode"): ("analysis", "the memory estimate"),
-    ("torch.utils._python_dispatch", "TorchDispatchMode"): ("analysis", "the memory estimate"),
+    ("torch._subclasses.fake_tensor", "FakeTensorMode"): ("memory.py", "the memory estimate"),
+    ("torch.utils._python_dispatch", "TorchDispatchMode"): ("memory.py", "the memory estimate"),
     ("torch.utils._pytree", "tree_map"): ("models", "testing many views in parts"),
-    ("torch.utils._pytree", "tree_map_only"): ("analysis compat", "scores in float32"),
+    ("torch.utils._pytree", "tree_map_only"): ("compat memory.py", "scores in float32"),
 }
 # class, attribute: the file that uses it, and what it needs it for
 ATTRIBUTES = {

@@ -7,6 +7,7 @@ core. --out writes data.csv. With --model, which measures the model's step, --cl
 --tflops, the slower of dataloader and model is named and a number of workers suggested. Dataloader
 workers run the parts of process "worker", between two steps of the model the main process runs
 those of process "main". --compare measures MMAction2's own classes for the same recipe in turn.
+Needs a clone of the repository.
 """
 
 import copy
@@ -16,7 +17,13 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmvidformer.analysis.data_cost import (
+from mmvidformer.config import load_config
+from mmvidformer.datasets.decoding.readers import BACKENDS
+from mmvidformer.engine.launch import add_model_arguments, run_tool
+from mmvidformer.engine.pipelines import set_video_backend
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from benchmarks.data_cost import (
     UTILIZATION,
     Part,
     loading_rate,
@@ -26,12 +33,8 @@ from mmvidformer.analysis.data_cost import (
     suggest_workers,
     worker_cost,
 )
-from mmvidformer.analysis.mmaction_pipeline import use_mmaction_classes
+from benchmarks.mmaction_pipeline import use_mmaction_classes
 from mmvidformer.analysis.tables import print_table
-from mmvidformer.config import load_config
-from mmvidformer.datasets.decoding.readers import BACKENDS
-from mmvidformer.engine.decoding import set_video_backend
-from mmvidformer.engine.launch import add_model_arguments, run_tool
 
 
 def rows_of(parts: Sequence[Part]) -> list[list[str]]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from mmengine.config import Config
 
 from mmvidformer.config import load_config
-from mmvidformer.engine.augmentation import augment_in_workers
 from mmvidformer.engine.launch import (
     add_model_arguments,
     add_shared_arguments,
@@ -16,6 +15,7 @@ from mmvidformer.engine.launch import (
     run_tool,
 )
 from mmvidformer.engine.optim.precision import add_amp_argument, use_amp
+from mmvidformer.engine.pipelines import augment_in_workers
 from mmvidformer.engine.process_group import start_processes
 
 

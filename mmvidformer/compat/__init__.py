@@ -6,34 +6,18 @@ installed, ``needed()`` returns whether it is present. ``tests/test_compat.py`` 
 versions in ``constraints.txt`` no longer need a repair, so that it can be removed.
 """
 
-from mmvidformer.compat import (
-    checkpoints,
-    config_names,
-    drn,
-    half_scores,
-    mmcv_version,
-    multimodal,
-    noise,
-    numpy_2,
-    untrusted_checkpoints,
-)
+from importlib import import_module
 
 # In this order: first what MMEngine and MMAction2 need to be imported at all.
 REPAIRS = (
-    noise,
-    mmcv_version,
-    drn,
-    numpy_2,
-    multimodal,
-    checkpoints,
-    untrusted_checkpoints,
-    half_scores,
-    config_names,
+    *("noise", "mmcv_version", "drn", "numpy_2", "multimodal"),
+    *("checkpoints", "untrusted_checkpoints", "half_scores", "config_names"),
 )
 
 
 def apply() -> None:
     """Run every repair whose fault is present."""
-    for module in REPAIRS:
+    for name in REPAIRS:
+        module = import_module(f"{__name__}.{name}")
         if not hasattr(module, "needed") or module.needed():
             module.repair()

@@ -12,16 +12,6 @@ from types import ModuleType
 PACKAGE = "mmaction.models.localizers.drn"
 
 
-class DRN:
-    """Placeholder for the missing temporal grounding model."""
-
-    def __init__(self, *args, **kwargs) -> None:
-        raise ImportError(
-            "DRN is missing in MMAction2's wheel (open-mmlab/mmaction2#2714); "
-            "install MMAction2 from its git repository to use it"
-        )
-
-
 def needed() -> bool:
     """Whether the installed MMAction2 lacks the model."""
     root = Path(find_spec("mmaction").origin).parent
@@ -29,6 +19,6 @@ def needed() -> bool:
 
 
 def repair() -> None:
-    """Provide the missing modules, with a placeholder of the model."""
+    """Provide the missing modules, without the model."""
     for name in (PACKAGE, f"{PACKAGE}.drn"):
-        vars(sys.modules.setdefault(name, ModuleType(name)))["DRN"] = DRN
+        vars(sys.modules.setdefault(name, ModuleType(name)))["DRN"] = None

@@ -6,12 +6,14 @@ NumPy arrays, which have no such type. The repair converts half-precision scores
 a head's forward pass and its loss or prediction. Other scores are passed on as they are.
 """
 
+from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 
 import torch
 from torch.utils._pytree import tree_map_only
 
-from mmvidformer.compat.imports import after_import, read_source
+from mmvidformer.compat.imports import after_import
 
 
 def widen(scores: object) -> object:
@@ -34,8 +36,8 @@ def _change(base: ModuleType) -> None:
 
 def needed() -> bool:
     """Whether MMAction2's base head converts scores to NumPy without widening them."""
-    source = read_source("mmaction", "models/heads/base.py")
-    return "cls_scores.detach().cpu().numpy()" in source
+    source = Path(find_spec("mmaction").origin).with_name("models") / "heads" / "base.py"
+    return "cls_scores.detach().cpu().numpy()" in source.read_text(encoding="utf-8")
 
 
 def repair() -> None:

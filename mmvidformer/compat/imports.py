@@ -1,20 +1,10 @@
-"""Reading and changing modules of other packages as they are imported."""
+"""Changing modules of other packages as they are imported."""
 
 import importlib.abc
-import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
-from pathlib import Path
 from types import ModuleType
-
-
-def read_source(package: str, file: str) -> str:
-    """Return the text of a package's file without importing it, or ``""`` if it does not exist."""
-    spec = importlib.util.find_spec(package)
-    folders = (spec and spec.submodule_search_locations) or ()
-    paths = [Path(folder, file) for folder in folders]
-    return next((path.read_text(encoding="utf-8") for path in paths if path.is_file()), "")
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):

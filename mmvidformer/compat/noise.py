@@ -7,7 +7,6 @@ MMEngine also warns about its own use of its deprecated ``FileClient`` and of Py
 """
 
 import warnings
-from importlib.util import find_spec
 from logging import LogRecord
 from types import ModuleType
 
@@ -38,11 +37,6 @@ def _change(module: ModuleType) -> None:
         return not str(record.msg).startswith(LOG_LINES) and original(self, record)
 
     module.MMLogger.filter = without_noise
-
-
-def needed() -> bool:
-    """Whether MMEngine is installed."""
-    return find_spec("mmengine") is not None
 
 
 def repair() -> None:

@@ -8,7 +8,6 @@ negative. The repair gives the modules concerned a view of NumPy that has the na
 ``ColorJitter`` a hue step without overflow; NumPy itself is not changed.
 """
 
-from importlib.util import find_spec
 from types import ModuleType
 
 import numpy as np
@@ -32,15 +31,7 @@ class _NumPy(ModuleType):
 
 
 def adjust_hue(img: np.ndarray, factor: float) -> np.ndarray:
-    """Rotate the hue of an RGB image as MMAction2 intends: H + int(255 factor), modulo 180.
-
-    Args:
-        img: Image (H, W, 3) with values from 0 to 255.
-        factor: Rotation, in [-0.5, 0.5].
-
-    Returns:
-        Image (H, W, 3) as float32.
-    """
+    """Rotate the hue of an RGB image as MMAction2 intends: H + int(255 factor), modulo 180."""
     import cv2
 
     hsv = cv2.cvtColor(np.clip(img, 0, 255).astype(np.uint8), cv2.COLOR_RGB2HSV)
@@ -58,8 +49,8 @@ def _replace_hue_step(processing: ModuleType) -> None:
 
 
 def needed() -> bool:
-    """Whether MMAction2 is installed with a NumPy that has removed its old names."""
-    return find_spec("mmaction") is not None and not hasattr(np, "Inf")
+    """Whether NumPy has removed its old names."""
+    return not hasattr(np, "Inf")
 
 
 def repair() -> None:

@@ -1,15 +1,25 @@
-"""EPIC-Kitchens-100 for action recognition, from its public csv files."""
+"""EPIC-Kitchens for action recognition and anticipation, from its public csv files.
+
+Segments to anticipate come in two forms. The official files have a header and times. RULSTM's lists
+(github.com/fpv-iplab/rulstm, ``training.csv`` etc.) have no header, count frames at 30 per second,
+and number the actions. Both give the same segments: RULSTM's first frame is ``floor(30 seconds)``
+in double precision, but at least 1.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from mmaction.datasets.base import BaseActionDataset
+from mmengine.logging import MMLogger
 
 from mmvidformer.datasets.csv_rows import read_number, read_rows
+from mmvidformer.datasets.transforms.observe import ObserveBefore
 from mmvidformer.registry import DATASETS
 
 COLUMNS = ("narration_id", "video_id", "start_frame", "stop_frame", "noun_class", "verb_class")
+FPS = 30  # of the frames that segments are counted in
+LIST_COLUMNS = ("narration_id", "video_id", "start", "stop", "verb", "noun", "action")
 # Sources of frames, and where the official downloads keep a video.
 SOURCES = {
     "video": "{participant_id}/videos/{video_id}.MP4",
@@ -114,3 +124,138 @@ class EpicKitchensDataset(SegmentDataset):
         info = super().get_data_info(idx)
         info["start_index"] = 0 if self.source == "video" else info["segment"][0] + 1
         return info
+
+
+@DATASETS.register_module()
+class AnticipationDataset(SegmentDataset):
+    """Actions, each observed only through the frames before it.
+
+    An item is one segment of the annotation file; ``mmvidformer.ObserveBefore`` in the pipeline
+    chooses the frames. The label is (verb, noun, action); test sets have none. Segments that start
+    so early that no frame precedes them are skipped, by frames at 30 per second whatever the
+    source, as in RULSTM's code. Their number is logged, and ``metainfo`` lists them, since the
+    metrics of EPIC-Kitchens-100 count them as wrong.
+
+    Pipelines start with ``ObserveBefore, RawFrameDecode`` for folders of frames, ``ObserveBefore,
+    LmdbDecode`` for an LMDB, or ``VideoInit, ObserveBefore, VideoDecode`` for videos, and end
+    with ``PackActionInputs`` with ``meta_keys=('narration_id',)``.
+
+    ``metainfo`` has ``actions``, a list of (verb, noun), and ``discarded``, a list of
+    ``dict(narration_id=..., gt_label=...)`` with a label as above or None.
+
+    Args:
+        ann_file: RULSTM's list or an official csv file, of EPIC-Kitchens-55 or -100.
+        action_file: ``actions.csv`` of RULSTM's repository: id, verb and noun of each action.
+        pipeline: Transforms, with one ``ObserveBefore``.
+        data_prefix: ``dict(video=folder)``, ``dict(img=folder)`` or ``dict(lmdb=path)``.
+        name: As in ``EpicKitchensDataset``, with ``{video_id}`` and ``{participant_id}``.
+        filename_tmpl: As in ``EpicKitchensDataset``.
+        fps: Frames per second of folders of frames or of an LMDB, or the path of the official
+            ``EPIC_100_video_info.csv`` if they are the videos' own. Ignored for videos.
+        num_classes: Numbers of verbs, nouns and actions; larger labels raise an error. Default:
+            97, 300 and 3806.
+        test_mode: Whether the data are for validation or test.
+
+    Raises:
+        ValueError: If the pipeline has no ``ObserveBefore``, a label is out of range or
+            contradicts the list of actions, or no segment is left; names file, line and value.
+    """
+
+    tasks = {"verb": 97, "noun": 300, "action": 3806}
+
+    def __init__(self, *args, action_file: str, fps: float | str = 30.0, **kwargs: object) -> None:
+        self.action_file = action_file
+        self.fps = _read_frame_rates(fps) if isinstance(fps, str) else fps
+        super().__init__(*args, **kwargs)
+
+    def load_data_list(self) -> list[dict]:
+        """Read the csv files and skip what starts too early."""
+        observers = [t for t in self.pipeline.transforms if isinstance(t, ObserveBefore)]
+        if not observers:
+            raise ValueError("the pipeline of an AnticipationDataset must have an ObserveBefore")
+        pairs = _read_actions(self.action_file)
+        ids = {pair: action for action, pair in enumerate(pairs)}
+        kept, discarded = [], []
+        for segment in _read_segments(self.ann_file):
+            label = self._label(segment.pop("label"), segment["where"], ids)
+            if observers[0].frames(segment["action_start"], FPS)[-1] < 1:
+                discarded.append({"narration_id": segment["narration_id"], "gt_label": label})
+                continue
+            segment |= self.files(segment, segment["where"])
+            if label is not None:
+                segment["label"] = label
+            if self.source != "video":
+                video, where = segment["video_id"], segment["where"]
+                segment["avg_fps"] = self.fps.get(video) if isinstance(self.fps, dict) else self.fps
+                if segment["avg_fps"] is None:
+                    raise ValueError(f"{where}: no frame rate of video {video}")
+            kept.append(segment)
+        if not kept:
+            raise ValueError(f"{self.ann_file}: no frame precedes any segment")
+        MMLogger.get_current_instance().info(
+            f"{self.ann_file}: {len(kept)} segments; skipped {len(discarded)} that no frame "
+            "precedes"
+        )
+        self._metainfo.update(actions=pairs, discarded=discarded)
+        return kept
+
+    def _label(self, label: tuple[int, ...], where: str, ids: dict) -> np.ndarray | None:
+        if not label:
+            return None
+        pair, action = label[:2], ids.get(label[:2])
+        if action is None or label not in (pair, (*pair, action)):
+            raise ValueError(
+                f"{where}: {self.action_file} has another action for verb {pair[0]} and noun "
+                f"{pair[1]}, or none; is it the list of the other EPIC-Kitchens?"
+            )
+        return self.label((*pair, action), where)
+
+
+def _read_segments(path: str | Path) -> list[dict]:
+    """Read an official csv file or a list of RULSTM's."""
+    with open(path, encoding="utf-8") as file:
+        official = "start_timestamp" in file.readline()
+    columns, header = (("video_id", "start_timestamp"), None) if official else ((), LIST_COLUMNS)
+    return [_segment(row, where) for row, where in read_rows(path, *columns, header=header)]
+
+
+def _segment(row: dict[str, str], where: str) -> dict:
+    name, video = row.get("narration_id") or row.get("uid"), row["video_id"]  # or EPIC-Kitchens-55
+    if not name or not video:
+        raise ValueError(f"{where}: no narration_id (or uid) or no video_id in {row}")
+    if "start" in row:
+        frame, classes = read_number(row, "start", where), LIST_COLUMNS[4:]
+    else:
+        time, classes = row["start_timestamp"], ("verb_class", "noun_class")
+        try:
+            hours, minutes, seconds = time.split(":")
+            frame = int((int(hours) * 3600 + int(minutes) * 60 + float(seconds)) * FPS)
+        except (AttributeError, ValueError) as error:
+            raise ValueError(f"{where}: start_timestamp is {time!r}, not HH:MM:SS.SS") from error
+    labeled = row.get(classes[0]) is not None
+    return {  # the label may have the action too; it is empty in test sets
+        # Only RULSTM's lists of EPIC-Kitchens-55 have leading zeros.
+        "narration_id": str(int(name)) if name.isdigit() else name,
+        "video_id": video,
+        "participant_id": video.split("_")[0],
+        "action_start": max(frame, 1) / FPS,
+        "label": tuple(read_number(row, c, where) for c in classes) if labeled else (),
+        "where": where,
+    }
+
+
+def _read_actions(path: str | Path) -> list[tuple[int, int]]:
+    """Read verb and noun of each action from RULSTM's ``actions.csv``, whose ids count from 0."""
+    pairs: list[tuple[int, int]] = []
+    for row, where in read_rows(path, "id", "verb", "noun"):
+        number, verb, noun = (read_number(row, name, where) for name in ("id", "verb", "noun"))
+        if number != len(pairs):
+            raise ValueError(f"{where}: id is {number}, expected {len(pairs)}")
+        pairs.append((verb, noun))
+    return pairs
+
+
+def _read_frame_rates(path: str | Path) -> dict[str, float]:
+    """Read the frames per second of each video from the official ``EPIC_100_video_info.csv``."""
+    rows = read_rows(path, "fps")
+    return {row.get("video_id") or row["video"]: float(row["fps"]) for row, _ in rows}

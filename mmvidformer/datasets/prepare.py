@@ -13,10 +13,10 @@ from pathlib import Path
 from mmvidformer.datasets.decoding.check_files import (
     find_faults,
     read_entries,
-    read_files,
     write_report,
 )
 from mmvidformer.datasets.decoding.encode import Encoding, encode_video
+from mmvidformer.datasets.decoding.errors import with_suffix
 
 SETTINGS = "prepared.json"
 # Number of videos from which time and size are estimated, per process.
@@ -31,7 +31,7 @@ def prepare_dataset(
     workers: int = 4,
     time_limit: float = 3600.0,
     estimate: bool = False,
-    **columns: str,
+    delimiter: str = " ",
 ) -> int:
     """Re-encode the videos of annotation files, and write these files for the results.
 
@@ -39,7 +39,7 @@ def prepare_dataset(
     ``out`` are skipped, so a run may be repeated, and several machines may fill one folder.
 
     Args:
-        ann_files: Lists of videos, or csv files of EPIC-Kitchens-100.
+        ann_files: Lists of videos.
         out: Folder of the results. Videos have the paths there that they have below ``root``, and
             those of other formats end with ``.mp4`` in addition. Annotation files keep their names,
             without the lines of bad videos, which ``<name>_bad.csv`` lists.
@@ -48,7 +48,7 @@ def prepare_dataset(
         workers: Number of processes, with one thread each.
         time_limit: Seconds for one video.
         estimate: Whether to stop after the estimate.
-        **columns: Arguments of ``read_entries``.
+        delimiter: Delimiter of the columns of the lists.
 
     Returns:
         The number of bad videos.
@@ -58,11 +58,11 @@ def prepare_dataset(
         FileExistsError: If ``out`` has other files.
     """
     out = Path(out)
-    lists = {Path(file): _plan(Path(file), out, encoding, root, columns) for file in ann_files}
+    lists = {Path(file): _plan(Path(file), out, root, delimiter) for file in ann_files}
     names = [file.stem for file in lists]
     if len({*names}) < len(names):
         raise ValueError(f"annotation files must have different names, got {names}")
-    infos = {info["target"]: info for entries in lists.values() for _, info in entries if info}
+    infos = {info["target"]: info for entries in lists.values() for _, info in entries}
     _claim(out, {"root": os.path.abspath(root), **asdict(encoding)})
 
     sizes = {target: _size(info["filename"]) for target, info in infos.items()}
@@ -70,8 +70,8 @@ def prepare_dataset(
     print(f"{len(infos)} videos, {len(infos) - len(todo)} of them already prepared")
 
     def encode(targets: Sequence[str]) -> dict[str, str]:
-        some, read = [infos[one] for one in targets], partial(encode_video, encoding=encoding)
-        return find_faults(read_files(read, some, workers, time_limit), len(some))
+        read = partial(encode_video, encoding=encoding)
+        return find_faults(read, [infos[one] for one in targets], workers, time_limit)
 
     every, start = max(1, len(todo) // (SAMPLE * max(1, workers))), time.monotonic()
     sample = todo[every // 2 :: every]
@@ -103,19 +103,11 @@ def prepare_dataset(
 
 
 def _plan(
-    file: Path, out: Path, encoding: Encoding, root: str | Path, columns: Mapping[str, str]
-) -> list[tuple[str, dict[str, str] | None]]:
-    """Return the lines of an annotation file as they will be, and the argument of ``encode_video``.
-
-    Lists name their videos; csv files stay the same.
-    """
-    entries: list[tuple[str, dict[str, str] | None]] = []
-    for text, info in read_entries(file, root, **columns):
-        if info is None and encoding.fps is not None:
-            raise ValueError(f"{file} counts frames at the rate of its videos, which fps changes")
-        if info is None:
-            entries.append((text, None))
-            continue
+    file: Path, out: Path, root: str | Path, delimiter: str
+) -> list[tuple[str, dict[str, str]]]:
+    """Return the lines of a list as they will be, and the argument of ``encode_video``."""
+    entries: list[tuple[str, dict[str, str]]] = []
+    for text, info in read_entries(file, root, delimiter):
         if "frame_dir" in info:
             raise ValueError(f"{file} lists folders of frames; only videos can be prepared")
         source = info["filename"]
@@ -126,12 +118,8 @@ def _plan(
             )
         if not name.lower().endswith(".mp4"):
             name += ".mp4"
-            if not os.path.splitext(source)[1] and not os.path.exists(source):
-                source += ".mp4"  # as MMAction2 does for lists without suffixes
-        column = text.strip().split(columns.get("delimiter", " "))[0]
-        if str(Path(root) / column) == info["filename"]:
-            text = text.replace(column, name, 1)
-        entries.append((text, {"filename": source, "target": str(out / name)}))
+        text = text.replace(text.strip().split(delimiter)[0], name, 1)
+        entries.append((text, {"filename": with_suffix(source), "target": str(out / name)}))
     return entries
 
 

@@ -1,17 +1,14 @@
 """The policy for bad videos in a run."""
 
 import csv
-from math import ceil
 from pathlib import Path
 
-from mmengine.dist import all_gather_object, get_world_size, is_main_process
+from mmengine.dist import all_gather_object, is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch.utils.data import DataLoader
 
-from mmvidformer.datasets.decoding.bad_samples import BadSample
-from mmvidformer.datasets.decoding.safe_dataset import SafeDataset
-from mmvidformer.datasets.wrapped import with_inner
+from mmvidformer.datasets.decoding.safe_dataset import SafeDataset, with_inner
 from mmvidformer.evaluation.bad_videos import BadVideoEvaluator
 from mmvidformer.registry import HOOKS
 
@@ -35,8 +32,6 @@ class BadVideoHook(Hook):
         helper: Whether to read in helper processes, as in ``SafeDataset``; None for only if needed.
 
     Raises:
-        ValueError: Before training, if the loop is an ``IterBasedTrainLoop`` and its dataset is not
-            a ``SafeDataset`` already.
         TooManyBadVideos: After an epoch, on all ranks, if too many samples are bad.
     """
 
@@ -53,37 +48,30 @@ class BadVideoHook(Hook):
         self.policy = on_bad_video, max_bad_share, time_limit, helper
 
     def _before_epoch(self, runner: Runner, mode: str = "train") -> None:
-        """Wrap the dataset and the evaluator if they are not, and start to count bad samples."""
+        """Wrap the dataset and the evaluator if they are not."""
         loop = getattr(runner, f"{mode}_loop")
         loader = loop.dataloader
-        endless = hasattr(loop, "dataloader_iterator")
         if not _guarded(loader):
-            if endless:
-                raise ValueError(
-                    "BadVideoHook cannot wrap the dataset of an IterBasedTrainLoop, whose "
-                    "dataloader workers run already. Write train_dataloader.dataset=dict(type="
-                    "'mmvidformer.SafeDataset', dataset=...), or default_hooks.bad_videos=None"
-                )
             # DataLoader refuses to assign a dataset, since its sampler was made for the old one.
             # The new one has the same samples. Persistent workers would keep the old one.
             safe = SafeDataset(loader.dataset, *self.policy)
             vars(loader).update(dataset=safe, _iterator=None)
+            if hasattr(loop, "dataloader_iterator"):  # IterBasedTrainLoop has started it
+                loop.dataloader_iterator = type(loop.dataloader_iterator)(loader)
         if hasattr(loop, "evaluator") and not isinstance(loop.evaluator, BadVideoEvaluator):
             loop.evaluator = BadVideoEvaluator(loop.evaluator)
         for dataset in _guarded(loader):
-            # A rank may see all of an endless epoch, and of a dataset inside another one.
-            all_seen = endless or dataset is not loader.dataset
-            dataset.start_epoch(ceil(len(dataset) / (1 if all_seen else get_world_size())))
+            dataset.is_hooked = True
 
     def _after_epoch(self, runner: Runner, mode: str = "train") -> None:
         """Share what ranks found, list it, and check its share."""
         loader = getattr(runner, f"{mode}_loop").dataloader
-        found: list[BadSample] = []
+        found: list[tuple[int, str, str]] = []
         for dataset in _guarded(loader):
             for known in all_gather_object(dataset.bad_samples.known()):
-                for sample in known.values():
-                    dataset.bad_samples.add(sample)
-            found += dataset.bad_samples.known().values()
+                for index, fault in known.items():
+                    dataset.bad_samples.add(index, *fault)
+            found += [(index, *fault) for index, fault in dataset.bad_samples.known().items()]
         if found and is_main_process():
             path = Path(runner.work_dir) / f"bad_videos_{mode}.csv"
             with path.open("w", newline="", encoding="utf-8") as file:
@@ -93,7 +81,7 @@ class BadVideoHook(Hook):
             message = f"{len(found)} of {len(loader.dataset)} samples in {mode} are bad so far"
             runner.logger.warning(f"{message}; see {path}")
         for dataset in _guarded(loader):
-            dataset.check_share(len(dataset.bad_samples.known()), len(dataset))
+            dataset.check_share()
 
 
 def _guarded(loader: DataLoader) -> list[SafeDataset]:

@@ -1,20 +1,19 @@
 """Annotations that the processes of a node parse once and share in memory."""
 
 import io
-import os
 import pickle
 import shutil
-import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 from filelock import FileLock
 from mmengine.dataset import BaseDataset
-from mmengine.dist import all_gather_object, get_world_size
+from mmengine.dist import broadcast_object_list, get_world_size
 
 # Attributes of MMEngine's datasets that hold the samples.
 ARRAYS = ("data_bytes", "data_address")
@@ -31,26 +30,22 @@ def shared_annotations() -> Iterator[None]:
     if get_world_size() == 1:
         yield
         return
-    is_first = os.environ.get("LOCAL_RANK", "0") == "0"
-    own = tempfile.mkdtemp(prefix="mmvidformer_") if is_first else ""
-    node = socket.gethostname()
-    places = all_gather_object((node, own))
-    folders = [path for name, path in places if name == node and os.path.isdir(path)]
-    parse = BaseDataset.full_init
-    if folders:  # not if each process has a temporary folder of its own
-        BaseDataset.full_init = lambda self: _share(self, parse, Path(folders[0]))
+    names = [f"mmvidformer_{uuid4().hex}"]
+    broadcast_object_list(names)  # each node has a folder of this name
+    folder, parse = Path(tempfile.gettempdir(), names[0]), BaseDataset.full_init
+    folder.mkdir(mode=0o700, exist_ok=True)
+    BaseDataset.full_init = lambda self: _share(self, parse, folder)
     try:
         yield
     finally:
         BaseDataset.full_init = parse
-        if own:
-            shutil.rmtree(own, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _share(dataset: BaseDataset, parse: Callable[[BaseDataset], None], folder: Path) -> None:
     settings = _dump(dataset)
     shareable = not dataset._fully_initialized and dataset.serialize_data and settings
-    if not shareable or not folder.is_dir():  # gone once the process that made it has ended
+    if not shareable or not folder.is_dir():  # gone once another process has ended
         parse(dataset)
         return
     key = sha256(settings).hexdigest()
@@ -59,7 +54,7 @@ def _share(dataset: BaseDataset, parse: Callable[[BaseDataset], None], folder: P
         if not state.exists():
             parse(dataset)
             content = _dump(dataset)
-            with suppress(OSError):  # of a full disk; then each process parses for itself
+            with suppress(OSError):  # of a full disk, or without the folder
                 for name, path in zip(ARRAYS, arrays, strict=True):
                     with path.open("wb") as file:
                         np.save(file, getattr(dataset, name))

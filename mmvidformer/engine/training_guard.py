@@ -14,7 +14,7 @@ from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
 from torch import Tensor, distributed
 
-from mmvidformer.datasets.wrapped import with_inner
+from mmvidformer.datasets.decoding.safe_dataset import with_inner
 from mmvidformer.engine.checkpointing.hook import AtomicCheckpointHook
 from mmvidformer.registry import HOOKS
 
@@ -67,19 +67,13 @@ class TrainingGuardHook(Hook):
         self._handlers: dict = {}
 
     def before_train(self, runner: Runner) -> None:
-        """Listen for the signals, and keep the names of files in the samples.
-
-        Raises:
-            TypeError: If steps are to be skipped with several optimizers.
-        """
+        """Listen for the signals, and keep the names of files in the samples."""
         for dataset in with_inner(runner.train_dataloader.dataset):
             for step in getattr(getattr(dataset, "pipeline", None), "transforms", ()):
                 if hasattr(step, "meta_keys"):
                     step.meta_keys = tuple(dict.fromkeys((*step.meta_keys, *FILE_KEYS)))
         if self.skips:
-            wrapper = runner.optim_wrapper
-            if not isinstance(wrapper, OptimWrapper):
-                raise TypeError("TrainingGuardHook(non_finite='skip') needs a single optimizer")
+            wrapper = runner.optim_wrapper  # one optimizer; MMEngine's for several has no such step
             wrapper.update_params = partial(self._update, runner, wrapper, wrapper.update_params)
         # Python allows no handlers in other threads.
         main = threading.current_thread() is threading.main_thread()

@@ -1,17 +1,15 @@
 """Metrics when some videos could not be read."""
 
 import copy
-import logging
 from collections.abc import Sequence
 
 import torch
 from mmengine.dist import all_gather_object, get_dist_info
 from mmengine.evaluator import DumpResults, Evaluator
-from mmengine.logging import print_log
+from mmengine.logging import MMLogger
 from mmengine.structures import BaseDataElement
 
-from mmvidformer.evaluation.challenge_json import ChallengeJson
-from mmvidformer.evaluation.save_scores import SaveScores
+from mmvidformer.evaluation.files import ChallengeJson, SaveScores
 
 # Metrics that write a file, which a second evaluation would overwrite.
 WRITERS = (DumpResults, ChallengeJson, SaveScores)
@@ -71,11 +69,9 @@ class BadVideoEvaluator:
         metrics = self.evaluator.evaluate(size)
         if good == size:
             return metrics
-        print_log(
+        MMLogger.get_current_instance().warning(
             f"{size - good} of {size} samples could not be read. They count as wrong; metrics "
-            "named good_videos/... are without them",
-            logger="current",
-            level=logging.WARNING,
+            "named good_videos/... are without them"
         )
         metrics = {**metrics, "bad_videos": size - good}
         for metric in without:

@@ -1,14 +1,18 @@
-"""Accuracies of two tasks and of their pairs: EPIC-Kitchens' noun, verb and action."""
+"""Metrics of several tasks: EPIC-Kitchens' noun, verb and action, recognized or anticipated."""
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 from mmengine.evaluator import BaseMetric
 from torch import Tensor
 
+from mmvidformer.datasets.csv_rows import read_number, read_rows
 from mmvidformer.registry import METRICS
+
+TASKS = ("verb", "noun", "action")  # of anticipation
 
 
 def rank_of(scores: Tensor, label: int) -> float:
@@ -43,21 +47,25 @@ def mean_topk_recall(
     return np.mean([(ranks[labels == c] < k).mean(axis=0) for c in present], axis=0)
 
 
+def _distribution(scores: Tensor) -> Tensor:
+    is_one = bool((scores >= 0).all()) and abs(float(scores.sum()) - 1) < 1e-3
+    return scores if is_one else scores.softmax(0)
+
+
 @METRICS.register_module()
 class MultiTaskAccuracy(BaseMetric):
     """Top-k and mean class accuracy of each task, and top-k accuracy of the action.
 
     The action is a pair of classes, whose score is the product of the two softmaxes, as in ViViT's
     official evaluation of EPIC-Kitchens-100: top-1 is right if both are. Data samples need a
-    dictionary of scores (``MultiTaskHead``) and labels in the order of the tasks.
+    dictionary of scores (``MultiTaskHead``) and labels in the order of the tasks. Scores that are
+    probabilities (of a head with ``average_clips='prob'``) get no softmax.
 
     Results are named ``action/top1``, ``verb/mean_class`` etc.
 
     Args:
         tasks: Names of the tasks, in the order of the labels.
         topk: The k's.
-        probabilities: Whether the scores are probabilities (a head with ``average_clips='prob'``)
-            instead of logits.
         **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
 
     Raises:
@@ -70,13 +78,11 @@ class MultiTaskAccuracy(BaseMetric):
         self,
         tasks: Sequence[str] = ("noun", "verb"),
         topk: Sequence[int] = (1, 5),
-        probabilities: bool = False,
         **kwargs: object,
     ) -> None:
         super().__init__(**kwargs)
         self.tasks = tuple(tasks)
         self.topk = tuple(topk)
-        self.probabilities = probabilities
 
     def process(self, data_batch: Sequence, data_samples: Sequence[Mapping]) -> None:
         """Store the labels, and the ranks of the right class of each task and of the action."""
@@ -92,9 +98,7 @@ class MultiTaskAccuracy(BaseMetric):
             ranks = [rank_of(*pair) for pair in zip(vectors, labels, strict=True)]
             if len(self.tasks) == 2:
                 # Products of confident softmaxes underflow to ties in single precision.
-                first, second = (
-                    v.double() if self.probabilities else v.double().softmax(0) for v in vectors
-                )
+                first, second = (_distribution(vector.double()) for vector in vectors)
                 pair = labels[0] * len(second) + labels[1]
                 ranks.append(rank_of(torch.outer(first, second).flatten(), pair))
             self.results.append((labels, ranks))
@@ -110,3 +114,141 @@ class MultiTaskAccuracy(BaseMetric):
                 recall = mean_topk_recall(ranks[:, i], labels[:, i], k=1)
                 metrics[f"{name}/mean_class"] = float(recall)
         return metrics
+
+
+def marginal_scores(action_scores: Tensor, classes: Tensor) -> Tensor:
+    """Sum the softmax of scores (A, actions) over the actions of each verb or noun (A, classes).
+
+    As in RULSTM, a verb or noun without any action gets the probability of action 0.
+    """
+    probabilities = action_scores.softmax(dim=1)
+    count = int(classes.max()) + 1
+    sums = probabilities.new_zeros(len(probabilities), count).index_add_(1, classes, probabilities)
+    absent = torch.ones(count, dtype=torch.bool).index_fill_(0, classes, False)
+    return torch.where(absent, probabilities[:, :1], sums)
+
+
+@METRICS.register_module()
+class AnticipationMetric(BaseMetric):
+    """Top-k accuracy and mean top-k recall of verb, noun and action at each anticipation time.
+
+    Data samples need
+
+    - ``pred_score``: ``dict(verb=(A, Cv), noun=(A, Cn), action=(A, Ca))``, scores for each of A
+      anticipation times. Row i is ``(A - i) time_step`` seconds before the action, 2.0 to 0.25 s
+      for A = 8. Only the order of the scores matters.
+    - ``gt_label``: (verb, noun, action), as in ``mmvidformer.AnticipationDataset``.
+    - ``narration_id``, if there are ``subsets``.
+
+    Results are shares, such as ``action/top5_1.00s``, ``verb/recall5_0.25s``, and
+    ``noun/recall5_tail_1.00s`` for a subset ``tail``. Accuracies are over all samples, recalls are
+    means over classes. Ties and NaN are ranked as in ``MultiTaskAccuracy``.
+
+    EPIC-Kitchens-55: ``many_shot`` limits the recall to classes with many training samples; an
+    action is many-shot if its verb or its noun is. Segments that start too early do not count.
+    EPIC-Kitchens-100: the recall is over all classes with samples, overall, of unseen participants,
+    and of tail classes, with ``discarded='wrong'``.
+
+    Args:
+        topk: The k's of the accuracies.
+        recall_k: The k of the recall.
+        time_step: Seconds between anticipation times.
+        many_shot: ``dict(verb=..., noun=...)``, for each a list of classes or the path of
+            ``EPIC_many_shot_verbs.csv`` or ``..._nouns.csv``.
+        subsets: Files that list the narration ids of each subset by its name, one file or one per
+            task: ``dict(unseen=..., tail=dict(verb=..., noun=..., action=...))``; such as RULSTM's
+            ``validation_tail_verbs_ids.csv``.
+        discarded: ``'drop'``, or ``'wrong'`` to count the segments that the dataset skips as wrong
+            at any k. (RULSTM gives them equal scores, so that its sort decides.)
+        marginal: Whether to compute verbs and nouns from the scores of the actions, as RULSTM does.
+        **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
+
+    Raises:
+        ValueError: If ``discarded`` is unknown, or a recall has no sample.
+    """
+
+    default_prefix = ""
+
+    def __init__(
+        self,
+        topk: Sequence[int] = (1, 5),
+        recall_k: int = 5,
+        time_step: float = 0.25,
+        many_shot: Mapping[str, str | Sequence[int]] | None = None,
+        subsets: Mapping[str, str | Mapping[str, str]] | None = None,
+        discarded: str = "drop",
+        marginal: bool = False,
+        **kwargs: object,
+    ) -> None:
+        super().__init__(**kwargs)
+        if discarded not in ("drop", "wrong"):
+            raise ValueError(f"discarded must be 'drop' or 'wrong', got {discarded!r}")
+        self.topk = tuple(topk)
+        self.recall_k = recall_k
+        self.time_step = time_step
+        self.many_shot = many_shot and {
+            task: _read_classes(many_shot[task], f"{task}_class") for task in TASKS[:2]
+        }
+        self.subsets = {}
+        for name, files in (subsets or {}).items():
+            files = files if isinstance(files, Mapping) else dict.fromkeys(TASKS, files)
+            ids = {task: set(Path(files[task]).read_text("utf-8").split()) for task in TASKS}
+            self.subsets[name] = ids
+        self.discarded = discarded
+        self.marginal = marginal
+
+    def process(self, data_batch: Sequence, data_samples: Sequence[Mapping]) -> None:
+        """Store id, label and the ranks (3, A) of the right verb, noun and action."""
+        for sample in data_samples:
+            scores = {task: one.float().cpu() for task, one in sample["pred_score"].items()}
+            if self.marginal:
+                pairs = torch.tensor(self.dataset_meta["actions"])
+                for task, own in zip(TASKS, pairs.T, strict=False):
+                    scores[task] = marginal_scores(scores["action"], own)
+            label = sample["gt_label"].tolist()
+            ranks = [
+                [rank_of(row, number) for row in scores[task]]
+                for task, number in zip(TASKS, label, strict=True)
+            ]
+            name = sample["narration_id"] if self.subsets else None
+            self.results.append((name, label, ranks))
+
+    def compute_metrics(self, results: list[tuple]) -> dict[str, float]:
+        """Compute the shares over all samples and classes."""
+        if self.discarded == "wrong":
+            never = np.full_like(results[0][2], math.inf, dtype=float)
+            results = results + [
+                (segment["narration_id"], segment["gt_label"], never)
+                for segment in self.dataset_meta["discarded"]
+            ]
+        names, labels, ranks = zip(*results, strict=True)
+        labels, ranks = np.array(labels), np.array(ranks)  # (N, 3), (N, 3, A)
+        times = self.time_step * np.arange(ranks.shape[2], 0, -1)
+        metrics = {}
+        for task, own, rank in zip(TASKS, labels.T, ranks.transpose(1, 0, 2), strict=True):
+            shares = {f"top{k}": (rank < k).mean(axis=0) for k in self.topk}
+            recall = f"recall{self.recall_k}"
+            shares[recall] = mean_topk_recall(rank, own, self.recall_k, self._classes(task))
+            for name, ids in self.subsets.items():
+                part = np.isin(names, [*ids[task]])
+                if not part.any():
+                    raise ValueError(f"no sample is in the subset {name!r} of {task}s")
+                shares[f"{recall}_{name}"] = mean_topk_recall(rank[part], own[part], self.recall_k)
+            for name, values in shares.items():
+                for time, value in zip(times, values, strict=True):
+                    metrics[f"{task}/{name}_{time:.2f}s"] = float(value)
+        return metrics
+
+    def _classes(self, task: str) -> Sequence[int] | None:
+        """Classes that the recall is limited to."""
+        if not self.many_shot or task != "action":
+            return self.many_shot and self.many_shot[task]
+        verbs, nouns = set(self.many_shot["verb"]), set(self.many_shot["noun"])
+        pairs = enumerate(self.dataset_meta["actions"])
+        return [i for i, (verb, noun) in pairs if verb in verbs or noun in nouns]
+
+
+def _read_classes(source: str | Sequence[int], column: str) -> Sequence[int]:
+    if not isinstance(source, str):
+        return source
+    return [read_number(row, column, where) for row, where in read_rows(source, column)]

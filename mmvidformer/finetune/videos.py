@@ -7,9 +7,6 @@ from mmvidformer.config import config_scope, leaf_datasets, type_name
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.registry import DATASETS
 
-# Arguments of ClassSubsetDataset beyond VideoDataset's.
-SUBSET = ("class_file", "label_map", "expected_classes", "expected_clips")
-
 
 def use_lists(cfg: Config, lists: VideoLists) -> list[str]:
     """Let the dataloaders of a config read one's own lists, with their pipelines.
@@ -35,8 +32,7 @@ def use_lists(cfg: Config, lists: VideoLists) -> list[str]:
             continue
         if kind.__name__ == "ClassSubsetDataset":
             dataset.type = "VideoDataset"
-            for name in SUBSET:
-                dataset.pop(name, None)
+            del dataset["class_file"]
         dataset.ann_file = str(lists.root / f"{source}.txt")
         dataset.data_prefix = {"video": lists.prefix}
         dataset.delimiter = lists.delimiter

@@ -30,11 +30,5 @@ __all__ = [
 ]
 
 # The layers themselves are plain PyTorch; here they become available to configs.
-for _layer in (
-    layers.Attention,
-    layers.Mlp,
-    layers.PositionEmbedding,
-    layers.TransformerBlock,
-    layers.TubeletEmbedding,
-):
-    MODELS.register_module(module=_layer)
+for _name in ("Attention", "Mlp", "PositionEmbedding", "TransformerBlock", "TubeletEmbedding"):
+    MODELS.register_module(module=getattr(layers, _name))

@@ -109,11 +109,9 @@ class FeatureFixationTransformer(VideoTransformer):
         **options: Any,
     ) -> None:
         rows = look_up(SCHEMES, attention, "feature fixation attention")
-        sizes = (
-            look_up(STEMS, stem, "feature fixation stem")(patch_size)
-            if isinstance(stem, str)
-            else stem
-        )
+        sizes: Any = stem
+        if isinstance(stem, str):
+            sizes = look_up(STEMS, stem, "feature fixation stem")(patch_size)
         for key in shifts:
             look_up({"temporal", "spatial"}, key, "entry of shifts")
         super().__init__(

@@ -139,10 +139,6 @@ class MultiTaskHead(ZeroInitHead):
     ) -> dict[str, Tensor]:
         """Compute the mean of the tasks' losses, each task's loss, and accuracies for hard labels.
 
-        Args:
-            cls_scores: Logits (N, sum of classes).
-            data_samples: Samples with ``gt_label``.
-
         Returns:
             ``loss_cls``, and for each task ``<task>_ce`` and ``<task>_top<k>_acc``, whose names do
             not contain "loss", so that they are logged but not added to the loss.

@@ -28,7 +28,7 @@ class VideoDataPreprocessor(ActionDataPreprocessor):
     def __init__(self, augment: Sequence[dict] = (), **kwargs: object) -> None:
         super().__init__(**kwargs)
         # By its full name, which each default scope finds.
-        kind = "mmvidformer.datasets.transforms.ClipAugment"
+        kind = "mmvidformer.datasets.transforms.augment.ClipAugment"
         self.augment = TRANSFORMS.build(dict(type=kind, transforms=augment))
 
     def preprocess(

@@ -1,13 +1,10 @@
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from benchmarks.published import PUBLISHED, compare
 from mmvidformer import get_config, list_configs
-from mmvidformer.analysis import PUBLISHED, count
-
-ROOT = Path(__file__).parents[2]
+from mmvidformer.analysis.complexity import count
 
 
 def analytic(scheme: str, depth: int, dim: int, t: int, n: int, temporal: int = 0) -> int:
@@ -150,13 +147,12 @@ def test_counts_of_another_view_match_the_formula() -> None:
     assert size.macs == analytic("spacetime", 12, 768, 4, 7 * 6) + 768 * 400
 
 
-def test_exit_status_of_the_comparison_with_papers(tmp_path: Path) -> None:
-    def run(*arguments: str) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-W", "ignore", "tools/analysis/complexity.py", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
-
-    fits = run("vivit_fe_k400", "--paper", "--csv", str(tmp_path / "a.csv"))
-    assert fits.returncode == 0, fits.stderr
+def test_comparison_with_a_paper(main_of, tmp_path: Path) -> None:
+    name = "vivit_fe_k400"
+    main_of("analysis/complexity")([name, "--csv", str(tmp_path / "a.csv")])
     lines = (tmp_path / "a.csv").read_text().splitlines()
-    assert lines[1].startswith("vivit_fe_k400,32x224x224,115.063,283.34,115.1,-0.037,284.4,-0.37%")
-    assert run("vivit_fe_k400", "--paper", "--shape", "16", "224", "224").returncode == 1
+    assert lines[1] == f"{name},32x224x224,115.063,283.34"
+    columns, fits = compare(PUBLISHED[name], count(get_config(name)))
+    assert fits and columns[1:3] == ["115.1", "-0.037"] and columns[4:6] == ["284.4", "-0.37%"]
+    columns, fits = compare(PUBLISHED[name], count(get_config(name), (3, 16, 224, 224)))
+    assert not fits and columns[-1] == "NO"

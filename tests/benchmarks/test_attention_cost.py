@@ -18,7 +18,7 @@ from benchmarks.attention_cost import (
     measure,
     out_of_memory,
 )
-from mmvidformer.analysis import count
+from mmvidformer.analysis.complexity import count
 
 ARCH = {"embed_dims": 64, "depth": 2, "num_heads": 2}
 

@@ -1,15 +1,16 @@
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from mmaction.registry import MODELS
+from mmengine.logging import MMLogger
 from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 
-from mmvidformer.datasets import class_subset
-from mmvidformer.datasets.motion.files import write_video
+from mmvidformer.datasets.motion.render import write_video
 from mmvidformer.registry import DATASETS
 
 
@@ -64,40 +65,32 @@ def test_classes_are_numbered_in_the_order_of_the_file(videos: Path) -> None:
 
 def test_classes_by_name(videos: Path) -> None:
     (videos / "map.txt").write_text("".join(f"Doing [{i}] things\n" for i in range(9)))
-    config = build(videos, "Doing [2] things\n7\n", label_map=str(videos / "map.txt"))
-    assert pairs(DATASETS.build(config)) == [("1", 0), ("2", 1), ("4", 0), ("5", 1)]
+    metainfo = dict(classes=str(videos / "map.txt"))
+    dataset = DATASETS.build(build(videos, "Doing [2] things\n7\n", metainfo=metainfo))
+    assert pairs(dataset) == [("1", 0), ("2", 1), ("4", 0), ("5", 1)]
+    assert dataset.metainfo["classes"] == ["Doing [2] things", "Doing [7] things"]
 
 
-def test_other_counts_than_expected_give_a_warning(
-    videos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_counts_are_logged(videos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = []
-    monkeypatch.setattr(class_subset, "print_log", lambda text, **_: said.append(text))
-    DATASETS.build(build(videos, "7\n5\n", expected_classes=2, expected_clips=4))
-    assert not said
-    DATASETS.build(build(videos, "7\n5\n", expected_classes=41, expected_clips=56769))
-    assert "2 classes of" in said[0] and "published split has 41" in said[0]
-    assert "4 clips of" in said[1] and "published split has 56769" in said[1]
+    logger = SimpleNamespace(info=said.append, log=lambda *_: None)
+    monkeypatch.setattr(MMLogger, "get_current_instance", lambda: logger)
+    DATASETS.build(build(videos, "7\n5\n"))
+    assert "train.txt: 4 clips of the 2 classes in " in said[0]
 
 
 @pytest.mark.parametrize(
     ("classes", "match"),
     [
         ("", "classes.txt lists no classes"),
-        ("5\n7\n5\n", "classes.txt, line 3: class '5' is listed twice"),
-        ("5\nPushing\n", "line 2: 'Pushing' is not a number; give label_map"),
+        ("5\n7\n5\n", "classes.txt lists the class '5' twice"),
+        ("5\nPushing\n", "classes.txt: 'Pushing' is no number and no name in metainfo"),
         ("5\n6\n", r"train.txt has no videos of the classes \[6\] of .*classes.txt"),
     ],
 )
 def test_invalid_lists(videos: Path, classes: str, match: str) -> None:
     with pytest.raises(ValueError, match=match):
         DATASETS.build(build(videos, classes))
-
-
-def test_an_unknown_name_is_named(videos: Path) -> None:
-    (videos / "map.txt").write_text("Pulling\n")
-    with pytest.raises(ValueError, match=r"line 1: 'Pushing' is not in .*map\.txt"):
-        DATASETS.build(build(videos, "Pushing\n", label_map=str(videos / "map.txt")))
 
 
 def test_batches_are_padded_and_have_lengths(videos: Path) -> None:

@@ -95,16 +95,16 @@ def test_official_paths_are_the_default(kitchen: Path) -> None:
 
 
 def test_motion_dataset(tmp_path: Path) -> None:
-    from mmvidformer.datasets.motion.directions import DirectionsSpec
+    from mmvidformer.datasets.motion.sequences import SequencesSpec
 
-    spec = DirectionsSpec(train=4, val=1, test=1)
+    spec = SequencesSpec(train=1, val=1, test=1, actions=4)
     spec.write(tmp_path)
     dataset = over_videos(
         tmp_path, ann_file=str(tmp_path / "train.csv"), name="train/{video_id}.mp4",
         num_classes=(4, 4),
     )  # fmt: skip
     labels = [dataset[i]["data_samples"].gt_label.tolist() for i in range(4)]
-    assert labels == [[clip.noun, clip.verb] for clip in spec.clips("train")]
+    assert labels == [[noun, verb] for verb, noun in spec.script(spec.clips("train")[0])[0]]
 
 
 @pytest.mark.parametrize(

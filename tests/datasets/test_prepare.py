@@ -9,7 +9,6 @@ pytest.importorskip("av", minversion="17")
 
 from mmvidformer.datasets import prepare
 from mmvidformer.datasets.decoding.encode import Encoding
-from mmvidformer.datasets.epic_kitchens import COLUMNS
 from mmvidformer.datasets.prepare import prepare_dataset
 from tests.datasets.decoding.test_encode import write
 
@@ -73,25 +72,6 @@ def test_absolute_paths_become_relative(videos, tmp_path):
     (videos / "list.txt").write_text(f"{videos}/x/b.avi 4\n")
     assert run(videos / "list.txt", out=tmp_path / "out", root=videos) == 0
     assert (tmp_path / "out" / "list.txt").read_text() == "x/b.avi.mp4 4\n"
-
-
-def test_epic_kitchens(videos, tmp_path):
-    (videos / "P01" / "videos").mkdir(parents=True)
-    write(videos / "P01" / "videos" / "P01_01.MP4", count=3)
-    rows = [
-        dict.fromkeys(COLUMNS, "1") | {"participant_id": "P01", "video_id": video}
-        for video in ("P01_01", "P01_02", "P01_01")
-    ]
-    with (videos / "epic.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-    assert run(videos / "epic.csv", out=tmp_path / "out", root=videos) == 1
-    before, after = ((f / "epic.csv").read_text().splitlines() for f in (videos, tmp_path / "out"))
-    assert after == [before[0], before[1], before[3]]
-    assert (tmp_path / "out/P01/videos/P01_01.MP4").exists()
-    with pytest.raises(ValueError, match="counts frames"):
-        run(videos / "epic.csv", out=tmp_path / "25", root=videos, encoding=Encoding(fps=25))
 
 
 def test_the_estimate_comes_first(videos, tmp_path, capsys, monkeypatch):

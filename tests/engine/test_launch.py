@@ -2,7 +2,9 @@
 
 import os
 import pickle
+import platform
 import socket
+import subprocess
 import sys
 from argparse import ArgumentParser
 
@@ -229,3 +231,27 @@ def test_default_hooks_that_are_none_are_left_out(monkeypatch) -> None:
     hooks = dict(checkpoint=None, timer=dict(type="IterTimerHook"), bad_videos=None)
     built = launch.build_runner(Config(dict(launcher="none", default_hooks=hooks)))
     assert built.default_hooks == dict(checkpoint=None, timer=dict(type="IterTimerHook"))
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc only")
+def test_freed_memory_is_kept_on_a_cpu():
+    code = """
+import resource, sys, torch
+from mmvidformer.engine import launch
+launch.get_device = lambda: sys.argv[1]
+launch.os.sysconf = lambda name: 1 << 17  # a large machine
+launch.keep_freed_memory()
+def step():
+    torch.ones(1 << 24)  # 64 MiB
+for _ in range(25):
+    step()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+step()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("MALLOC_")}
+    faults = {
+        device: int(subprocess.check_output([sys.executable, "-c", code, device], env=env))
+        for device in ("cpu", "cuda")
+    }
+    assert 4 * faults["cpu"] < faults["cuda"], faults  # the latter as by default

@@ -9,7 +9,7 @@ from mmaction.structures import ActionDataSample
 from mmengine.evaluator import Evaluator
 from mmengine.registry import DefaultScope
 
-from mmvidformer.evaluation import BadVideoEvaluator
+from mmvidformer.evaluation.bad_videos import BadVideoEvaluator
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from mmvidformer.evaluation import AnticipationMetric, ChallengeJson, MultiTaskAccuracy, SaveScores
+from mmvidformer.evaluation.files import ChallengeJson, SaveScores
+from mmvidformer.evaluation.multi_task import AnticipationMetric, MultiTaskAccuracy
 
 
 def evaluate(scores: dict, labels: torch.Tensor, **kwargs) -> dict[str, float]:
@@ -39,10 +40,11 @@ def test_against_a_direct_evaluation_of_all_pairs() -> None:
 
 def test_probabilities_get_no_softmax() -> None:
     # The right pair (0, 0) against (1, 1): the sum of logits is smaller, the product larger.
-    scores = {"noun": torch.tensor([[0.5, 0.9]]), "verb": torch.tensor([[0.5, 0.15]])}
+    scores = {"noun": torch.tensor([[0.2, 0.8]]), "verb": torch.tensor([[0.5, 0.05, 0.45]])}
     labels = torch.tensor([[0, 0]])
-    as_logits, as_probabilities = (
-        evaluate(scores, labels, topk=(2,), probabilities=p)["action/top2"] for p in (False, True)
+    as_probabilities, as_logits = (
+        evaluate({task: s + c for task, s in scores.items()}, labels, topk=(3,))["action/top3"]
+        for c in (0, 1)
     )
     assert (as_logits, as_probabilities) == (0.0, 1.0)
 

@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from mmvidformer import get_config
-from mmvidformer.datasets.transforms import ClipAugment
+from mmvidformer.datasets.transforms.augment import ClipAugment
 from mmvidformer.models import preprocessor
 from mmvidformer.models.horst.recognizer import ClipPadding
 from mmvidformer.models.preprocessor import VideoDataPreprocessor, own_draws

@@ -5,8 +5,8 @@ import csv
 
 import pytest
 
-from mmvidformer.analysis import data_cost
-from mmvidformer.analysis.data_cost import measure_loading
+from benchmarks import data_cost
+from benchmarks.data_cost import measure_loading
 from mmvidformer.config import load_config
 
 

@@ -3,6 +3,7 @@
 Estimates the memory with and without activation checkpointing (model.backbone.with_cp) by running
 the operators of a step on fake tensors. The peak is beyond weights and input and includes the
 gradients, but not the optimizer states (once the weights for SGD with momentum, twice for AdamW).
+Needs a clone of the repository.
 """
 
 import argparse
@@ -13,10 +14,12 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from mmvidformer.analysis.complexity import PRECISIONS, estimate
-from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import clip_shape, load_config
 from mmvidformer.engine.launch import run_tool
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.memory import PRECISIONS, estimate
+from mmvidformer.analysis.tables import print_table
 
 COLUMNS = ("config", "view", "batch", "type", "with_cp", "weights GB", "estimated peak GB")
 

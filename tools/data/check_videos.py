@@ -1,9 +1,8 @@
 """Find bad videos: python tools/data/check_videos.py ANNOTATIONS --root FOLDER --workers 8.
 
-Reads every file that the annotation file names to its end. The annotation file is a list of videos
-or of folders of frames, or the csv file of EPIC-Kitchens-100. Writes <name>_bad.csv (line, path,
-reason) and <name>_clean.<extension>, the annotation file without the bad ones. The exit code is 0
-if all files are good, and 1 if some are bad.
+Reads every file of a list of videos or of folders of frames to its end. Writes <name>_bad.csv
+(line, path, reason) and <name>_clean.<extension>, the list without the bad ones. The exit code is
+0 if all files are good, and 1 if some are bad.
 """
 
 import sys
@@ -15,7 +14,6 @@ from mmvidformer.datasets.decoding.check_files import (
     add_list_arguments,
     find_faults,
     read_entries,
-    read_files,
     read_to_end,
     write_report,
 )
@@ -31,10 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out-dir", help="folder to write to; default: that of the annotations")
     parser.add_argument("--filename-tmpl", default="img_{:05}.jpg", help="template of frame names")
     args = parser.parse_args(argv)
-    entries = read_entries(args.ann_file, args.root, args.delimiter, args.filename_tmpl, args.name)
-    infos = {path_of(info): info for _, info in entries if info}
-    outcomes = read_files(read_to_end, list(infos.values()), args.workers, args.time_limit)
-    faults = find_faults(outcomes, len(infos))
+    entries = read_entries(args.ann_file, args.root, args.delimiter, args.filename_tmpl)
+    infos = {path_of(info): info for _, info in entries}
+    faults = find_faults(read_to_end, list(infos.values()), args.workers, args.time_limit)
     out_dir = args.out_dir or Path(args.ann_file).parent
     bad, clean = write_report(args.ann_file, out_dir, entries, faults)
     print(f"{len(faults)} of {len(infos)} files are bad: see {bad}, and {clean} without them")

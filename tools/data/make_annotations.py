@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from mmvidformer.datasets.decoding.check_files import find_faults, read_files, read_to_end
+from mmvidformer.datasets.decoding.check_files import find_faults, read_to_end
 from mmvidformer.datasets.own_videos import (
     FILES,
     SPLITS,
@@ -64,8 +64,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not args.no_check:
         infos = [{"filename": str(video.path)} for video in videos]
         workers = min(4, os.cpu_count() or 1)
-        read = read_files(partial(read_to_end, first_only=True), infos, workers)
-        faults = find_faults(read, len(infos))
+        faults = find_faults(partial(read_to_end, first_only=True), infos, workers)
         wrong = {v.path: faults[str(v.path)] for v in videos if str(v.path) in faults}
         skipped |= wrong
         videos = [video for video in videos if video.path not in wrong]

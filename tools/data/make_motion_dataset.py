@@ -39,7 +39,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__, parents=[first], formatter_class=formatter)
     parser.add_argument("folder", help="folder to write to")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="number of processes")
-    parser.add_argument("--force", action="store_true", help="replace another dataset")
     if isinstance(spec, DirectionsSpec):
         text = "write class/clip.mp4 for all splits, without lists"
         parser.add_argument("--class-folders", action="store_true", help=text)
@@ -56,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     spec = replace(spec, look=look)
     if getattr(args, "class_folders", False):
         spec = ClassFoldersSpec(**vars(spec))
-    written = spec.write(args.folder, args.workers, args.force)
+    written = spec.write(args.folder, args.workers)
     print(f"{args.folder}: " + ("written" if written else "already there, nothing to do"))
     print("  videos: " + ", ".join(f"{getattr(spec, split)} {split}" for split in SPLITS))
     if spec.class_names:

@@ -11,6 +11,7 @@ model = dict(
         block=[dict(pattern=dict(type="causal_time", past=8)), dict(pattern="space")],
         positions="space",
         pool=False,
+        init="flax",
     ),
     data_preprocessor=dict(
         type="mmvidformer.ClipPadding",

@@ -2,47 +2,44 @@
 
 import csv
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 from tqdm import tqdm
 
-from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_frames, path_of
+from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_frames, path_of, with_suffix
 from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.datasets.decoding.safe_dataset import ReadingInterrupted, SafeDataset
-from mmvidformer.datasets.epic_kitchens import COLUMNS, SOURCES
 
 
-class _Files(Dataset):
+class _Files(list):
     def __init__(self, read: Callable[[Mapping], object], infos: Sequence[Mapping]) -> None:
-        self.read, self.infos = read, infos
-
-    def __len__(self) -> int:
-        return len(self.infos)
+        super().__init__(infos)
+        self.read = read
 
     def __getitem__(self, index: int) -> object:
-        return self.read(self.infos[index])
+        return self.read(self.get_data_info(index))
 
-    def get_data_info(self, index: int) -> Mapping:
-        return self.infos[index]
+    get_data_info = list.__getitem__
 
 
-class _Outcomes(SafeDataset):
-    def __getitem__(self, idx: int) -> tuple[int, object]:
+class _Faults(SafeDataset):
+    def __getitem__(self, idx: int) -> tuple[int, str | None]:
         try:
-            return idx, super().__getitem__(idx)
+            super().__getitem__(idx)
         except (BadVideo, ReadingInterrupted) as error:
-            return idx, error
+            return idx, getattr(error, "reason", str(error))
+        return idx, None
 
 
-def read_files(
+def find_faults(
     read: Callable[[Mapping], object],
     infos: Sequence[Mapping],
     workers: int = 4,
     time_limit: float = 60.0,
-) -> Iterator[tuple[Mapping, object]]:
-    """Read files in parallel processes. Those that hang or crash are replaced.
+) -> dict[str, str]:
+    """Read files in parallel processes, with a progress bar. Those that hang or crash are replaced.
 
     Args:
         read: Function that reads a file, such as ``read_to_end``.
@@ -50,17 +47,21 @@ def read_files(
         workers: Number of processes.
         time_limit: Seconds for one file.
 
-    Yields:
-        The argument of each file, as files are done, and what ``read`` returned or the exception of
-        a bad file.
+    Returns:
+        The fault of each bad file by its path.
     """
-    files = _Outcomes(_Files(read, infos), time_limit=time_limit)
+    files = _Faults(_Files(read, infos), time_limit=time_limit)
     workers = min(workers, len(infos))
     # Without prefetching, no file waits behind one that hangs.
     options = dict(in_order=False, prefetch_factor=1 if workers else None)
     loader = DataLoader(files, batch_size=None, num_workers=workers, **options)
-    for index, outcome in loader:
-        yield infos[index], outcome
+    faults: dict[str, str] = {}
+    bar = tqdm(loader, unit="file", disable=None)
+    for index, fault in bar:
+        if fault is not None:
+            faults[path_of(infos[index])] = fault
+            bar.set_postfix(bad=len(faults))
+    return faults
 
 
 def add_list_arguments(parser: ArgumentParser, time_limit: float) -> None:
@@ -71,26 +72,6 @@ def add_list_arguments(parser: ArgumentParser, time_limit: float) -> None:
         "--time-limit", type=float, default=time_limit, help="seconds for one file (%(default)g)"
     )
     parser.add_argument("--delimiter", default=" ", help="delimiter of the columns of a list")
-    parser.add_argument(
-        "--name",
-        default=SOURCES["video"],
-        help="path of a video, a template of the columns of a csv file (default: %(default)s)",
-    )
-
-
-def find_faults(outcomes: Iterator[tuple[Mapping, object]], total: int) -> dict[str, str]:
-    """Collect what is wrong with the bad files of ``read_files``, with a progress bar.
-
-    Returns:
-        The fault of each bad file by its path.
-    """
-    faults: dict[str, str] = {}
-    bar = tqdm(outcomes, total=total, unit="file", disable=None)
-    for info, outcome in bar:
-        if isinstance(outcome, Exception):
-            faults[path_of(info)] = getattr(outcome, "reason", str(outcome))
-            bar.set_postfix(bad=len(faults))
-    return faults
 
 
 def read_to_end(info: Mapping, first_only: bool = False) -> None:
@@ -104,7 +85,7 @@ def read_to_end(info: Mapping, first_only: bool = False) -> None:
         if fault is not None:
             raise BadVideo(info["frame_dir"], fault)
         return
-    reader = open_video(info["filename"], short_side=1)  # keeps a pixel of each frame
+    reader = open_video(with_suffix(info["filename"]), short_side=1)  # keeps a pixel of each frame
     reader.get_batch(range(1 if first_only else len(reader)))
 
 
@@ -113,25 +94,17 @@ def read_entries(
     root: str | Path = "",
     delimiter: str = " ",
     filename_tmpl: str = "img_{:05}.jpg",
-    name: str = SOURCES["video"],
-) -> list[tuple[str, dict | None]]:
-    """Read a list of videos, of folders of frames, or the csv file of EPIC-Kitchens-100.
-
-    Lines are ``PATH LABEL`` or ``FOLDER FRAMES LABEL``, as in MMAction2, unless there is the header
-    of EPIC-Kitchens. ``name`` is a template of its columns.
+) -> list[tuple[str, dict]]:
+    """Read a list of videos, ``PATH LABEL``, or of folders of frames, ``FOLDER FRAMES LABEL``.
 
     Returns:
-        Each line, with the argument of ``read_to_end``, or None for a header.
+        Each line, with the argument of ``read_to_end``.
 
     Raises:
         ValueError: If a line has another form. The message names file and line.
     """
-    lines = Path(ann_file).read_text(encoding="utf-8").splitlines(keepends=True)
-    if lines and set(COLUMNS) <= set(next(csv.reader(lines[:1]))):
-        rows = csv.DictReader(lines)  # no field has a line break in it
-        infos = [None, *({"filename": str(Path(root) / name.format(**row))} for row in rows)]
-        return list(zip(lines, infos, strict=True))
     entries = []
+    lines = Path(ann_file).read_text(encoding="utf-8").splitlines(keepends=True)
     for number, text in enumerate(lines, start=1):
         columns = text.strip().split(delimiter)
         path = str(Path(root) / columns[0])
@@ -152,7 +125,7 @@ def read_entries(
 def write_report(
     ann_file: str | Path,
     out_dir: str | Path,
-    entries: Sequence[tuple[str, Mapping | None]],
+    entries: Sequence[tuple[str, Mapping]],
     faults: Mapping[str, str],
     ending: str = "_clean",
 ) -> tuple[Path, Path]:
@@ -166,7 +139,7 @@ def write_report(
     clean = out_dir / f"{name.stem}{ending}{name.suffix}"
     rows, kept = [("line", "path", "reason")], []
     for number, (text, info) in enumerate(entries, start=1):
-        path = info and path_of(info)
+        path = path_of(info)
         if path in faults:
             rows.append((number, path, faults[path]))
         else:

@@ -8,14 +8,12 @@ from functools import partial
 from itertools import chain
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import av
 import numpy as np
+from av import VideoFrame, VideoStream
 
 from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_file, first_line
-
-if TYPE_CHECKING:  # optional
-    from av import VideoFrame, VideoStream
 
 # Containers round the times of frames, so a frame may start this part of a frame late.
 TOLERANCE = Fraction(1, 4)
@@ -83,9 +81,6 @@ def encode_video(info: Mapping[str, str], encoding: Encoding) -> None:
 
 
 def _encode(source: str, target: Path, encoding: Encoding) -> None:
-    import av
-    from av.video.reformatter import VideoReformatter
-
     options = {"movflags": "faststart"}  # the index first, so that one read opens the file
     with av.open(source) as video, av.open(str(target), "w", "mp4", options) as output:
         if not video.streams.video:
@@ -102,7 +97,7 @@ def _encode(source: str, target: Path, encoding: Encoding) -> None:
         turns = first[1].rotation // 90 % 4
         options = dict(width=width, height=height, interpolation="BICUBIC", threads=1)
         pixels = "yuv444p" if turns else "yuv420p"  # planes of one size can be turned
-        scale = partial(VideoReformatter().reformat, format=pixels, **options)
+        scale = partial(av.video.reformatter.VideoReformatter().reformat, format=pixels, **options)
         # Without the loop filter and arithmetic coding, decoding takes a third less time.
         tuning = {"crf": str(encoding.crf), "tune": "fastdecode"}
         encoder = output.add_stream("libx264", encoding.fps or stream.average_rate or 25, tuning)
@@ -117,15 +112,13 @@ def _encode(source: str, target: Path, encoding: Encoding) -> None:
             image = scale(frame)
             if turns:
                 turned = np.ascontiguousarray(np.rot90(image.to_ndarray(), turns, (1, 2)))
-                image = av.VideoFrame.from_ndarray(turned, "yuv444p")
+                image = VideoFrame.from_ndarray(turned, "yuv444p")
             image.pts, image.time_base, image.pict_type = time, codec.time_base, 0
             output.mux(encoder.encode(image))
         output.mux(encoder.encode())
 
 
-def _timed_frames(
-    stream: "VideoStream", fps: int | None
-) -> Iterator[tuple[int, "VideoFrame | None"]]:
+def _timed_frames(stream: VideoStream, fps: int | None) -> Iterator[tuple[int, VideoFrame | None]]:
     """Yield frames in order of display with ascending times from 0, in units of stream or fps."""
     # AVI states no times of display, and FFmpeg makes up wrong ones.
     has_times = stream.container.format.name != "avi"

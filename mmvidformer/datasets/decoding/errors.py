@@ -1,8 +1,12 @@
-"""Bad videos: the exception, and what is known about a file that could not be read."""
+"""Bad videos: the exceptions, what is known about a file that could not be read, and a record."""
 
+import json
 import os
 import re
+import tempfile
 from collections.abc import Mapping
+from multiprocessing.util import Finalize
+from pathlib import Path
 from traceback import walk_tb
 
 import cv2
@@ -52,10 +56,14 @@ def bad_video(info: Mapping, error: Exception) -> BadVideo:
     return BadVideo(path, reason)
 
 
+def with_suffix(path: str) -> str:
+    """Add ``.mp4`` to a path without suffix, as MMAction2 does."""
+    return path if os.path.splitext(path)[1] or os.path.exists(path) else f"{path}.mp4"
+
+
 def fault_of_file(path: str) -> str | None:
     """Return what is wrong with a file without decoding it: missing, a folder, or empty."""
-    if not os.path.splitext(path)[1] and not os.path.exists(path):
-        path += ".mp4"  # as MMAction2 does for lists without extensions
+    path = with_suffix(path)
     if not os.path.lexists(path):
         return "there is no such file"
     if os.path.isdir(path):
@@ -86,3 +94,37 @@ def first_line(error: Exception) -> str:
     """Return the first line of an error message that is not empty."""
     lines = _SOURCE_PLACE.sub("", str(error)).splitlines()
     return next((line.strip() for line in lines if line.strip()), "no message")
+
+
+class BadSamples:
+    """Record of bad samples in a temporary file, to which forked and spawned workers append.
+
+    Lines are short and written at once, so writers need no lock. The process that made the record
+    removes the file.
+    """
+
+    def __init__(self) -> None:
+        handle, self.file = tempfile.mkstemp(prefix="bad_samples_", suffix=".jsonl")
+        os.close(handle)
+        self._known: dict[int, tuple[str, str]] = {}
+        self._offset = 0
+        Finalize(self, Path(self.file).unlink, (True,), exitpriority=0)  # not in forks
+
+    def known(self) -> dict[int, tuple[str, str]]:
+        """Return path and reason of all bad samples by index."""
+        if os.path.getsize(self.file) > self._offset:
+            with open(self.file, "rb") as file:
+                file.seek(self._offset)
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        break  # still being written
+                    self._offset += len(line)
+                    index, *fault = json.loads(line)
+                    self._known.setdefault(index, tuple(fault))
+        return self._known
+
+    def add(self, index: int, path: str, reason: str) -> None:
+        """Add a sample, unless the record has it."""
+        if index not in self.known():
+            with open(self.file, "ab", buffering=0) as file:
+                file.write(f"{json.dumps((index, path, reason))}\n".encode())

@@ -1,5 +1,6 @@
 """A process for calls that may hang or crash."""
 
+import copyreg
 import os
 import pickle
 import signal
@@ -9,7 +10,6 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from copyreg import dispatch_table
 from ctypes import CDLL
 from multiprocessing.connection import wait
 from multiprocessing.util import Finalize
@@ -126,16 +126,11 @@ def _ended(code: int | None) -> Exception:
     return CallInterrupted(f"its process was killed from outside ({name}{hint})")
 
 
-def _kill(pid: int, *files: object) -> int | None:
+def _kill(pid: int, *files: object) -> int:
     os.kill(pid, signal.SIGKILL)  # a helper that has ended keeps its own exit code
     for file in files:
         file.close()
-    for _ in range(500):
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.002)
-    return None  # it waits for a device and cannot be killed
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def _busy_seconds(pid: int) -> float:
@@ -147,14 +142,9 @@ def _busy_seconds(pid: int) -> float:
     return sum(spent) / 1e9 if spent else time.monotonic()
 
 
-class _Pickler(pickle.Pickler):
-    """Pickles the contents of tensors as bytes, which PyTorch's own way copies several times."""
-
-    dispatch_table = dispatch_table.copy()
-    dispatch_table[Tensor] = lambda x: (
-        _to_tensor,
-        (x.detach().reshape(-1).view(torch.uint8).numpy(), x.dtype, x.shape),
-    )
+def _reduce(x: Tensor) -> tuple:
+    """Pickle a tensor by its bytes, which PyTorch's own way copies several times."""
+    return _to_tensor, (x.detach().reshape(-1).view(torch.uint8).numpy(), x.dtype, x.shape)
 
 
 def _to_tensor(content: np.ndarray, dtype: torch.dtype, shape: torch.Size) -> Tensor:
@@ -173,7 +163,7 @@ def _serve(connection: socket.socket, function: Callable, owner: int) -> None:
                 answer = True, function(argument)
             except Exception:
                 answer = False, traceback.format_exc()
-            _Pickler(answers, protocol=5).dump(answer)
+            pickle.dump(answer, answers, protocol=5)
             answers.flush()
     except (EOFError, ConnectionError):
         code = 0  # the owner has ended
@@ -194,3 +184,4 @@ def _prepare(owner: int) -> None:
             raise EOFError
     torch.set_num_threads(1)  # thread pools do not survive a fork
     cv2.setNumThreads(0)
+    copyreg.pickle(Tensor, _reduce)

@@ -3,10 +3,10 @@
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from importlib import import_module
-from types import ModuleType
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
+import av
 import mmcv
 import numpy as np
 
@@ -17,6 +17,7 @@ from mmvidformer.lookup import look_up
 CHUNK = 32
 
 
+@dataclass(eq=False)
 class VideoReader:
     """An open video, with the part of ``decord.VideoReader`` that MMAction2's transforms use.
 
@@ -25,42 +26,24 @@ class VideoReader:
     Frames are upright: a rotation tag is applied. ``open_video`` opens one.
     """
 
-    # Subclasses have these and ``_open``, and decode frames in ``_batch``.
-    name = module = needs = ""
-    # Whether it crashed and hung on none of the files of stress.damaged_videos.
-    safe = True
+    path: str
+    source: str | io.BytesIO
+    num_threads: int = 1
+    short_side: int | None = None
+    device: str = "cpu"
 
-    def __init__(
-        self,
-        path: str,
-        source: str | io.BytesIO,
-        num_threads: int = 1,
-        short_side: int | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self._path, self._source, self._num_threads = path, source, num_threads
-        self._short_side, self._device = short_side, device
-        library = self.library()
+    # Subclasses have a name and ``_open``, and decode frames in ``_batch``.
+    name: ClassVar[str]
+    # Whether it crashed and hung on none of the files of stress.damaged_videos.
+    safe: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
         try:
-            self._open(library)
+            self._open()
+        except ImportError:
+            raise
         except Exception as error:  # libraries raise several kinds
             raise self._bad("open", error) from error
-
-    @classmethod
-    def library(cls) -> ModuleType:
-        """Import the library of this backend.
-
-        Raises:
-            ImportError: If it is not installed. The message names what to install.
-        """
-        try:
-            library = import_module(cls.module)
-        except ImportError:
-            library = None
-        # TorchCodec can be imported without FFmpeg.
-        if library is None or getattr(library, "ffmpeg_major_version", "") is None:
-            raise ImportError(f"to decode videos with {cls.name} install {cls.needs}")
-        return library
 
     def __len__(self) -> int:
         return self._length
@@ -85,13 +68,13 @@ class VideoReader:
         return [self._resized(image) for chunk in chunks for image in self._batch(chunk)]
 
     def _resized(self, image: np.ndarray) -> np.ndarray:
-        if self._short_side is None:
+        if self.short_side is None:
             return image
-        return mmcv.imrescale(image, (np.inf, self._short_side))  # as MMAction2's Resize
+        return mmcv.imrescale(image, (np.inf, self.short_side))  # as MMAction2's Resize
 
     def _bad(self, action: str, error: Exception) -> BadVideo:
         reason = getattr(error, "strerror", None) or first_line(error)  # PyAV's has no path
-        return BadVideo(self._path, f"{self.name} cannot {action} it: {reason}")
+        return BadVideo(self.path, f"{self.name} cannot {action} it: {reason}")
 
 
 class _PyAVReader(VideoReader):
@@ -102,12 +85,12 @@ class _PyAVReader(VideoReader):
     are wanted, for codecs whose decoders know them.
     """
 
-    name, module, needs = "PyAV", "av", "av"
+    name = "PyAV"
     # Not HEVC, in which other temporal layers may refer to such frames.
     _SKIPPING = ("h264", "mpeg4", "mpeg2video")
 
-    def _open(self, library: ModuleType) -> None:
-        self._library, self._converter = library, library.video.reformatter.VideoReformatter()
+    def _open(self) -> None:
+        self._converter = av.video.reformatter.VideoReformatter()
         self._restart()
         # Key frames at which decoding can start, and time stamps of all frames if they number them.
         self._keys, self._times = np.zeros(1, int), None
@@ -148,13 +131,13 @@ class _PyAVReader(VideoReader):
     def _restart(self) -> None:
         """Open the file; not all formats can seek to the beginning."""
         self._close()
-        if not isinstance(self._source, str):
-            self._source.seek(0)
-        self._container = self._library.open(self._source)
+        if not isinstance(self.source, str):
+            self.source.seek(0)
+        self._container = av.open(self.source)
         if not self._container.streams.video:
             raise ValueError("no video stream")
         self._stream = self._container.streams.video[0]
-        self._stream.codec_context.thread_count = self._num_threads
+        self._stream.codec_context.thread_count = self.num_threads
 
     def _close(self) -> None:
         # Streams refer to their container: without this, files stay open until the next collection.
@@ -189,13 +172,21 @@ class _TorchCodecReader(VideoReader):
     With ``device="cuda"`` NVDEC decodes, and frames are copied to the CPU.
     """
 
-    name, module = "TorchCodec", "torchcodec"
-    needs = "torchcodec and FFmpeg 4 to 9 (such as: apt install ffmpeg)"
+    name = "TorchCodec"
 
-    def _open(self, library: ModuleType) -> None:
-        source = self._source if isinstance(self._source, str) else self._source.getvalue()
-        threads, device = self._num_threads, self._device
-        self._decoder = library.decoders.VideoDecoder(
+    def _open(self) -> None:
+        try:
+            import torchcodec
+        except ImportError:
+            torchcodec = None
+        if torchcodec is None or torchcodec.ffmpeg_major_version is None:
+            raise ImportError(
+                "to decode videos with TorchCodec install torchcodec and FFmpeg 4 to 9 (such as: "
+                "apt install ffmpeg)"
+            )
+        source = self.source if isinstance(self.source, str) else self.source.getvalue()
+        threads, device = self.num_threads, self.device
+        self._decoder = torchcodec.decoders.VideoDecoder(
             source, dimension_order="NHWC", num_ffmpeg_threads=threads, device=device
         )
         self._length, self._fps = len(self._decoder), self._decoder.metadata.average_fps or 0.0
@@ -207,11 +198,12 @@ class _TorchCodecReader(VideoReader):
 class _DecordReader(VideoReader):
     """It crashes on damaged files, and cannot read videos with a rotation tag."""
 
-    name, module, needs = "decord", "decord", "decord (or decord2)"
-    safe = False
+    name, safe = "decord", False
 
-    def _open(self, library: ModuleType) -> None:
-        self._reader = library.VideoReader(self._source, num_threads=self._num_threads)
+    def _open(self) -> None:
+        import decord
+
+        self._reader = decord.VideoReader(self.source, num_threads=self.num_threads)
         self._length, self._fps = len(self._reader), self._reader.get_avg_fps()
 
     def _batch(self, indices: Sequence[int]) -> np.ndarray:

@@ -4,22 +4,26 @@ import logging
 import random
 import signal
 import threading
-from math import sqrt
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 from mmengine.logging import print_log
 from torch.utils.data import Dataset
 
-from mmvidformer.datasets.decoding.bad_samples import BadSample, BadSamples
-from mmvidformer.datasets.decoding.errors import BadVideo, TooManyBadVideos, bad_video, path_of
+from mmvidformer.datasets.decoding.errors import (
+    BadSamples,
+    BadVideo,
+    TooManyBadVideos,
+    bad_video,
+    path_of,
+)
 from mmvidformer.datasets.decoding.helper_process import (
     HAS_FORK,
     CallFailed,
     CallInterrupted,
     HelperProcess,
 )
-from mmvidformer.datasets.wrapped import with_inner
 from mmvidformer.registry import DATASETS
 
 # Tries of a sample before it counts as bad, and before interruptions from outside end the run.
@@ -60,9 +64,8 @@ class SafeDataset:
     Args:
         dataset: The dataset, which may be a wrapper such as ``RepeatDataset``, or its config.
         on_bad_video: ``'raise'`` or ``'resample'``.
-        max_bad_share: Largest allowed share of bad samples with ``'resample'``. ``BadVideoHook``
-            checks it over all ranks at the end of each epoch. A rank that reads part of the
-            dataset stops within the epoch at three standard deviations above this share.
+        max_bad_share: Largest allowed share of bad samples with ``'resample'``, of all samples in
+            the dataset. After each epoch ``BadVideoHook`` counts those that other ranks found too.
         time_limit: Seconds for one sample. None for no limit and no helper process.
         helper: Whether to use helper processes with a time limit; None for only if needed.
 
@@ -93,7 +96,7 @@ class SafeDataset:
         self.max_bad_share = max_bad_share
         self.time_limit = time_limit
         self.bad_samples = BadSamples()
-        self._due: int | None = None  # samples of this process in an epoch; set by the hook
+        self.is_hooked = False  # whether metrics use the flags; set by the hook
         needed = _may_crash(self.dataset) if helper is None else helper
         self._helper = HelperProcess(self._answer, time_limit) if time_limit and needed else None
 
@@ -111,21 +114,13 @@ class SafeDataset:
         """Whether the dataset is for validation or test."""
         return any(getattr(one, "test_mode", False) for one in with_inner(self.dataset))
 
-    def start_epoch(self, samples: int) -> None:
-        """Start to count bad samples again, among the ``samples`` that this process reads."""
-        self.bad_samples.start_epoch()
-        self._due = samples
-
-    def check_share(self, bad: int, samples: int) -> None:
-        """Raise if too many samples are bad, in the dataset or in the part of this process."""
-        allowed = self.max_bad_share * samples
-        if samples < len(self):  # by chance a part may be worse than the whole
-            allowed += 3 * sqrt(allowed)
-        if bad > allowed:
-            last = [*self.bad_samples.known().values()][-1]
+    def check_share(self) -> None:
+        """Raise if too many samples are bad."""
+        known = self.bad_samples.known()
+        if len(known) > self.max_bad_share * len(self):
             raise TooManyBadVideos(
-                f"{bad} of {samples} samples are bad, too many for max_bad_share="
-                f"{self.max_bad_share:g}; one is {last.path}: {last.reason}. {REMEDY}"
+                f"{len(known)} of {len(self)} samples are bad, too many for max_bad_share="
+                f"{self.max_bad_share:g}; one is {': '.join([*known.values()][-1])}. {REMEDY}"
             )
 
     def __getitem__(self, idx: int) -> dict:
@@ -133,16 +128,10 @@ class SafeDataset:
         try:
             return self._read(idx)
         except BadVideo as error:
-            if self.on_bad_video == "raise":
+            if self.on_bad_video == "raise" or (self.test_mode and not self.is_hooked):
                 raise
-            if self.test_mode and self._due is None:
-                reason = (
-                    f"{error.reason}. In test mode on_bad_video='resample' needs the hook "
-                    "mmvidformer.BadVideoHook, which makes metrics treat bad videos apart"
-                )
-                raise BadVideo(error.path, reason) from error
             fault = error
-        self._add(idx, fault, in_epoch=True)
+        self._add(idx, fault)
         other = idx
         for _ in range(MOST_REPLACEMENTS):
             other = (other + 1) % len(self) if self.test_mode else np.random.randint(len(self))
@@ -160,7 +149,7 @@ class SafeDataset:
     def _read(self, idx: int) -> dict:
         known = self.bad_samples.known().get(idx)
         if known is not None:
-            raise BadVideo(known.path, known.reason)
+            raise BadVideo(*known)
         state = _random_state()
         tries = interruptions = 0
         while True:
@@ -222,12 +211,11 @@ class SafeDataset:
         known = hasattr(self.dataset, "get_data_info")  # not all datasets of PyTorch
         return self.dataset.get_data_info(idx) if known else {"sample_idx": idx}
 
-    def _add(self, idx: int, fault: BadVideo, in_epoch: bool = False) -> None:
-        known = self.bad_samples.known().values()
-        if all((fault.path, fault.reason) != (one.path, one.reason) for one in known):
+    def _add(self, idx: int, fault: BadVideo) -> None:
+        if (fault.path, fault.reason) not in self.bad_samples.known().values():
             _warn(f"bad video: {fault}")
-        self.bad_samples.add(BadSample(int(idx), fault.path, fault.reason), in_epoch)
-        self.check_share(self.bad_samples.in_epoch(), self._due or len(self))
+        self.bad_samples.add(int(idx), fault.path, fault.reason)
+        self.check_share()
 
     def _flagged(self, filler: dict, idx: int, fault: BadVideo) -> dict:
         """The clip of another sample with the label and metainfo of a bad one."""
@@ -239,6 +227,18 @@ class SafeDataset:
         if "label" in info:
             sample.set_gt_label(info["label"])
         return {**filler, "data_samples": sample}
+
+
+def with_inner(dataset: object) -> Iterator[object]:
+    """Yield a dataset and all that it wraps, outermost first.
+
+    Wrappers have what they wrap as ``dataset`` (``SafeDataset``, and MMEngine's ``RepeatDataset``
+    and ``ClassBalancedDataset``) or ``datasets`` (``ConcatDataset``).
+    """
+    yield dataset
+    inner = getattr(dataset, "dataset", None)
+    for one in getattr(dataset, "datasets", ()) if inner is None else (inner,):
+        yield from with_inner(one)
 
 
 def _may_crash(dataset: object) -> bool:

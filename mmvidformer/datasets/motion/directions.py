@@ -1,8 +1,4 @@
-"""Clips whose class is the direction in which an object moves, or its directions in three phases.
-
-Beside the lists for ``VideoDataset``, a split of the former has a csv file in EPIC-Kitchens-100's
-format (``train.csv``), whose verb is the direction and whose noun is the shape of the object.
-"""
+"""Clips of an object, whose class is its direction, or its directions in three phases."""
 
 from dataclasses import dataclass, field
 from itertools import product
@@ -10,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mmvidformer.datasets.motion.files import EPIC_COLUMNS, epic_row, write_csv
-from mmvidformer.datasets.motion.render import DIRECTIONS, SHAPES, Look, trajectory
-from mmvidformer.datasets.motion.spec import SPLITS, Clip, MotionSpec
+from mmvidformer.datasets.motion.render import DIRECTIONS, Look, trajectory
+from mmvidformer.datasets.motion.spec import Clip, MotionSpec
 
 PHASES = (("right", "left"), ("down", "up"), ("right", "left"))
 CLASSES = tuple(product(*PHASES))
@@ -44,17 +39,6 @@ class DirectionsSpec(MotionSpec):
     def centers(self, clip: Clip, rng: np.random.Generator) -> np.ndarray:
         """Draw the path of a clip's object."""
         return trajectory(self.look, self.class_names[clip.verb], self.look.frames, rng)
-
-    def annotate(self, root: Path) -> None:
-        """Write lists, names of the classes and csv files."""
-        super().annotate(root)
-        for split in SPLITS:
-            rows = []
-            for clip in self.clips(split):
-                verb = clip.verb, self.class_names[clip.verb]
-                noun, span = (clip.noun, SHAPES[clip.noun]), (0, self.look.frames)
-                rows.append(epic_row(self.name(clip), "P00", 0, span, self.fps, verb, noun))
-            write_csv(root / f"{split}.csv", EPIC_COLUMNS, rows)
 
 
 class ClassFoldersSpec(DirectionsSpec):

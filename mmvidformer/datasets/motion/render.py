@@ -1,13 +1,21 @@
-"""Drawing: an object that moves over a textured background.
+"""Drawing an object that moves over a textured background, and encoding it.
 
 The frame is a torus: what leaves at one side enters at the other. As an object's start is uniform
 over the torus, single frames have the same distribution for all directions, and a model that sees
 single frames cannot beat chance.
+
+A codec that predicts frames from earlier ones leaves traces of the past in each of them. In clips
+encoded as MPEG-4 Part 2 at OpenCV's bit rate, hand-made features of the surroundings of the object
+identified one of four directions from a single decoded frame in 59% of cases. A frame that is
+encoded on its own holds what was drawn and nothing else.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
+from pathlib import Path
 
+import av
 import cv2
 import numpy as np
 
@@ -24,6 +32,8 @@ DIRECTIONS = {
 }
 SHAPES = ("circle", "square", "triangle", "star")
 
+QUALITY = 92
+ENCODING = f"Motion JPEG, quality {QUALITY}"
 _SHIFT = 4  # sub-pixel bits of OpenCV's drawing functions
 
 
@@ -118,3 +128,16 @@ def _outline(shape: str, angle: float) -> np.ndarray:
     angles = angle + np.arange(corners) * 2 * np.pi / corners
     radii = np.where(np.arange(corners) % 2, 0.45, 1.0) if shape == "star" else np.ones(corners)
     return radii[:, None] * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def write_video(path: Path, frames: np.ndarray, fps: int) -> None:
+    """Write RGB frames (T, H, W, 3), uint8, to a Motion JPEG mp4."""
+    with av.open(str(path), "w") as file:
+        stream = file.add_stream("mjpeg", rate=fps)
+        stream.height, stream.width, stream.pix_fmt = *frames.shape[1:3], "yuvj420p"
+        for number, frame in enumerate(frames):
+            _, jpeg = cv2.imencode(".jpg", frame[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
+            packet = av.Packet(jpeg.tobytes())
+            packet.stream, packet.time_base = stream, Fraction(1, fps)
+            packet.pts, packet.dts, packet.is_keyframe = number, number, True
+            file.mux(packet)

@@ -2,8 +2,8 @@
 
 In each video one action follows another without a pause. An object of some shape
 appears at a random place, moves in one direction for one to two seconds, and is replaced by the
-next one. Annotations are in EPIC-Kitchens-100's formats: segments (``train.csv``),
-``video_info.csv``, and ``actions.csv``, which numbers the pairs of verb and noun.
+next one. Annotations are in EPIC-Kitchens-100's formats: segments (``train.csv``), and
+``actions.csv``, which numbers the pairs of verb and noun.
 
 An action is a motion (verb) of a shape (noun), four of each.
 
@@ -16,13 +16,14 @@ The last noun alone leaves two candidates. Without any past all four are equally
 verbs, nouns and their pairs are equally frequent.
 """
 
+import csv
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 
-from mmvidformer.datasets.motion.files import EPIC_COLUMNS, epic_row, write_csv
 from mmvidformer.datasets.motion.render import (
     DIRECTIONS,
     SHAPES,
@@ -43,6 +44,11 @@ Action = tuple[int, int]  # verb, noun
 HALF_SECONDS = (2, 3, 4)  # lengths of actions: whole frames at 30 per second, EPIC's unit
 ACTIONS = tuple(product(range(COUNT), repeat=2))
 PARTICIPANTS = 8
+
+SEGMENT = (
+    *("narration_id", "participant_id", "video_id", "start_timestamp", "stop_timestamp"),
+    *("start_frame", "stop_frame", "verb", "verb_class", "noun", "noun_class"),
+)
 
 
 def next_verb(last: Action) -> int:
@@ -112,13 +118,10 @@ class SequencesSpec(MotionSpec):
         """List the videos of a split."""
         return [Clip(split, i) for i in range(getattr(self, split))]
 
-    def participant(self, clip: Clip) -> str:
-        """Return the id of a video's participant."""
-        return f"P{clip.number % PARTICIPANTS + 1:02}"
-
     def name(self, clip: Clip) -> str:
         """Return the id of a video in EPIC-Kitchens' form; no two splits share one."""
-        return f"{self.participant(clip)}_{SPLITS.index(clip.split) + 1}{clip.number:03}"
+        split = SPLITS.index(clip.split) + 1
+        return f"P{clip.number % PARTICIPANTS + 1:02}_{split}{clip.number:03}"
 
     def script(self, clip: Clip) -> tuple[list[Action], list[int], np.random.Generator]:
         """Draw the script of a video.
@@ -144,20 +147,28 @@ class SequencesSpec(MotionSpec):
 
     def annotate(self, root: Path) -> None:
         """Write the csv files."""
-        info = []
         for split in SPLITS:
             rows = []
             for clip in self.clips(split):
                 actions, starts, _ = self.script(clip)
-                spans = zip(starts, starts[1:], strict=False)
-                ids = self.name(clip), self.participant(clip)
-                rows += [
-                    epic_row(*ids, i, span, self.fps, (verb, VERBS[verb]), (noun, NOUNS[noun]))
-                    for i, ((verb, noun), span) in enumerate(zip(actions, spans, strict=True))
-                ]
-                size = f"{self.look.size}x{self.look.size}"
-                info.append((ids[0], f"{starts[-1] / self.fps:.6f}", self.fps, size))
-            write_csv(root / f"{split}.csv", EPIC_COLUMNS, rows)
-        write_csv(root / "video_info.csv", ("video_id", "duration", "fps", "resolution"), info)
+                name = self.name(clip)
+                for i, (verb, noun) in enumerate(actions):
+                    start, stop = starts[i : i + 2]
+                    times = _clock(start / self.fps), _clock(stop / self.fps)
+                    ids = f"{name}_{i}", name.partition("_")[0], name
+                    rows.append(
+                        (*ids, *times, start + 1, stop, VERBS[verb], verb, NOUNS[noun], noun)
+                    )
+            _write(root / f"{split}.csv", SEGMENT, rows)
         pairs = [(i, v, n, f"{VERBS[v]} {NOUNS[n]}") for i, (v, n) in enumerate(ACTIONS)]
-        write_csv(root / "actions.csv", ("id", "verb", "noun", "action"), pairs)
+        _write(root / "actions.csv", ("id", "verb", "noun", "action"), pairs)
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(seconds, 60)
+    return f"{int(minutes) // 60:02}:{int(minutes) % 60:02}:{seconds:05.2f}"
+
+
+def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence]) -> None:
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows([columns, *rows])

@@ -1,7 +1,6 @@
 """What the generated datasets have in common: their clips, lists and the folder of the files."""
 
 import json
-import shutil
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -11,8 +10,7 @@ import cv2
 import numpy as np
 from tqdm import tqdm
 
-from mmvidformer.datasets.motion.files import ENCODING, write_video
-from mmvidformer.datasets.motion.render import SHAPES, Look, render
+from mmvidformer.datasets.motion.render import ENCODING, SHAPES, Look, render, write_video
 
 SPLITS = ("train", "val", "test")
 
@@ -92,36 +90,29 @@ class MotionSpec:
             (root / f"{split}.txt").write_text("".join(lines))
         (root / "classes.txt").write_text("".join(f"{name}\n" for name in self.class_names))
 
-    def write(self, root: str | Path, workers: int = 1, force: bool = False) -> bool:
+    def write(self, root: str | Path, workers: int = 1) -> bool:
         """Write videos and annotations, unless they exist already.
 
         Args:
             root: Folder to write to.
             workers: Number of processes that draw and encode.
-            force: Whether to replace a dataset of another spec, whose videos are deleted.
 
         Returns:
             Whether the dataset was written; False if the folder held it already.
 
         Raises:
-            FileExistsError: If the folder holds a dataset of another spec, and not ``force``.
+            FileExistsError: If the folder holds a dataset of another spec.
         """
         root, clips = Path(root), [clip for split in SPLITS for clip in self.clips(split)]
-        folders = sorted({self.folder(clip) for clip in clips})
-        file, record = root / "motion.json", {**self.record(), "folders": folders}
+        file, record = root / "motion.json", self.record()
         if file.is_file():
-            found = json.loads(file.read_text())
-            if found == record:
+            if json.loads(file.read_text()) == record:
                 return False
-            if not force:
-                raise FileExistsError(
-                    f"{root} holds a motion dataset made with other arguments ({file}); choose "
-                    "another folder, or --force to replace it"
-                )
-            for name in found.get("folders", SPLITS):
-                shutil.rmtree(root / name, ignore_errors=True)
-            file.unlink()
-        for name in folders:
+            raise FileExistsError(
+                f"{root} holds a motion dataset made with other arguments ({file}); choose another "
+                "folder, or delete this one"
+            )
+        for name in {self.folder(clip) for clip in clips}:
             (root / name).mkdir(parents=True, exist_ok=True)
         write = partial(self._write_video, root)
         with ProcessPoolExecutor(workers) as pool:

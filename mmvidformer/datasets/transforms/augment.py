@@ -1,20 +1,23 @@
-"""Augmentation of clips as tensors, on the device or in dataloader workers."""
+"""Augmentation of clips: of their size in dataloader workers, and of tensors on any device."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+import mmcv
+import numpy as np
 import torch
 from einops import rearrange
-from mmaction.datasets.transforms import MultiScaleCrop
+from mmaction.datasets.transforms import MultiScaleCrop, RandomRescale, Resize
+from mmcv.transforms import BaseTransform
 from torch import Tensor, nn
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as F
 
-from mmvidformer.datasets.transforms.base import ClipTransform
 from mmvidformer.registry import TRANSFORMS
 
 
 @TRANSFORMS.register_module()
-class ClipAugment(ClipTransform):
+class ClipAugment(BaseTransform):
     """Augment a packed sample, all of its frames and views in the same way.
 
     ``VideoDataPreprocessor(augment=...)`` applies it on the device. In a pipeline it goes after
@@ -116,3 +119,48 @@ class ClipMultiScaleCrop(v2.Transform):
         left, top, right, bottom = self.crop({"img_shape": frames.shape[-2:]})["crop_bbox"].tolist()
         frames = frames[..., top:bottom, left:right]
         return F.resize(frames, [self.size, self.size], antialias=False)
+
+
+@TRANSFORMS.register_module()
+@dataclass
+class ScaleJitter(BaseTransform):
+    """Resize frames to a short side, and stretch height and width by independent random factors.
+
+    ViViT's scale jitter (supplementary, Table 7: U[0.9, 1.33]). As in its official code, the aspect
+    ratio changes; MMAction2's ``RandomRescale`` keeps it. Frames are interpolated once.
+
+    Required and changed keys: ``imgs``, ``img_shape``.
+
+    Args:
+        short_side: Short side in pixels that a factor of 1 gives.
+        ratio_range: Smallest and largest factor.
+    """
+
+    short_side: int
+    ratio_range: tuple[float, float] = (0.9, 1.33)
+
+    def transform(self, results: dict) -> dict:
+        """Resize ``results['imgs']``; sizes are rounded down to whole pixels."""
+        shape = results["img_shape"]
+        factors = np.random.uniform(*self.ratio_range, size=2) * self.short_side / min(shape)
+        height, width = (int(f * n) for f, n in zip(factors, shape, strict=True))
+        results["imgs"] = [mmcv.imresize(img, (width, height)) for img in results["imgs"]]
+        results["img_shape"] = (height, width)
+        return results
+
+
+@TRANSFORMS.register_module()
+class InverseRescale(RandomRescale):
+    """Resize to a random short side that is uniform in its inverse, which favors small sizes.
+
+    The short side is ``1 / U(1 / high, 1 / low)``, as in TimeSformer's official training on
+    Something-Something V2 (PySlowFast's ``inverse_uniform_sampling``). Keys and arguments are those
+    of MMAction2's ``RandomRescale``.
+    """
+
+    def transform(self, results: dict) -> dict:
+        """Resize ``results['imgs']``."""
+        low, high = self.scale_range
+        short = round(1 / np.random.uniform(1 / high, 1 / low))
+        resize = Resize((-1, short), keep_ratio=True, interpolation=self.interpolation)
+        return {**resize(results), "short_edge": short}

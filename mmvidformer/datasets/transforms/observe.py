@@ -1,13 +1,17 @@
 """Parts of a video: before an action, from its start, or a segment."""
 
-import numpy as np
+from dataclasses import dataclass
 
-from mmvidformer.datasets.transforms.base import ClipTransform, FrameSampler
+import numpy as np
+from mmcv.transforms import BaseTransform
+
+from mmvidformer.datasets.transforms.sampling import FrameSampler
 from mmvidformer.registry import TRANSFORMS
 
 
 @TRANSFORMS.register_module()
-class ObserveBefore(ClipTransform):
+@dataclass
+class ObserveBefore(BaseTransform):
     """Take frames at regular times before an action (HORST, section "Sampling").
 
     The last frame is ``time_step`` before the action, the first one ``num_steps`` times as long.
@@ -25,9 +29,8 @@ class ObserveBefore(ClipTransform):
         ValueError: If a video ends before the last frame.
     """
 
-    def __init__(self, time_step: float = 0.25, num_steps: int = 14) -> None:
-        self.time_step = time_step
-        self.num_steps = num_steps
+    time_step: float = 0.25
+    num_steps: int = 14
 
     def frames(self, start: float, fps: float) -> np.ndarray:
         """Compute the numbers of the observed frames, from 1, oldest first.
@@ -61,6 +64,7 @@ class ObserveBefore(ClipTransform):
 
 
 @TRANSFORMS.register_module()
+@dataclass
 class ObserveFirst(FrameSampler):
     """Take the frames of the first part of a video, however many there are (early recognition).
 
@@ -80,11 +84,12 @@ class ObserveFirst(FrameSampler):
         ValueError: If ``ratio`` is out of range.
     """
 
-    def __init__(self, ratio: float = 1.0, frame_interval: int = 1) -> None:
-        if not 0 < ratio <= 1:
-            raise ValueError(f"ratio must be above 0 and at most 1, got {ratio}")
-        self.ratio = ratio
-        self.frame_interval = frame_interval
+    ratio: float = 1.0
+    frame_interval: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.ratio <= 1:
+            raise ValueError(f"ratio must be above 0 and at most 1, got {self.ratio}")
 
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (1, length), and set ``results['length']``."""
@@ -96,7 +101,7 @@ class ObserveFirst(FrameSampler):
 
 
 @TRANSFORMS.register_module()
-class LimitToSegment(ClipTransform):
+class LimitToSegment(BaseTransform):
     """Limit the sampler that follows to a segment of the video.
 
     Goes between a decoder's ``...Init`` and ``SampleFrames``. Required keys: ``segment`` (first and

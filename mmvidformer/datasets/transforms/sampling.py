@@ -1,12 +1,41 @@
 """Samplers of frames that MMAction2 lacks."""
 
-import numpy as np
+from abc import abstractmethod
+from dataclasses import dataclass
 
-from mmvidformer.datasets.transforms.base import ClipTransform, FrameSampler
+import numpy as np
+from mmcv.transforms import BaseTransform
+
 from mmvidformer.registry import TRANSFORMS
 
 
+class FrameSampler(BaseTransform):
+    """A transform that chooses the frames of a video, in place of ``SampleFrames``.
+
+    Required keys: ``total_frames``, ``start_index``. Added keys: ``frame_inds``, ``clip_len``,
+    ``num_clips``, ``frame_interval`` (None if the frames have no fixed interval).
+
+    Raises:
+        ValueError: If a video has no frames.
+    """
+
+    @abstractmethod
+    def sample(self, total: int, results: dict) -> np.ndarray:
+        """Choose frames (num_clips, T) of ``total``, from 0."""
+
+    def transform(self, results: dict) -> dict:
+        """Set ``results['frame_inds']``."""
+        if results["total_frames"] < 1:
+            raise ValueError(f"{results.get('filename')} has no frames")
+        clips = self.sample(results["total_frames"], results)
+        results["frame_inds"] = clips.flatten() + results["start_index"]
+        results["num_clips"], results["clip_len"] = clips.shape
+        results["frame_interval"] = getattr(self, "frame_interval", None)
+        return results
+
+
 @TRANSFORMS.register_module()
+@dataclass
 class SpanFrames(FrameSampler):
     """Spread the frames of a clip evenly over a time span, including its last frame.
 
@@ -30,19 +59,11 @@ class SpanFrames(FrameSampler):
         test_mode: Whether clips are at fixed positions.
     """
 
-    def __init__(
-        self,
-        clip_len: int,
-        frame_interval: int,
-        num_clips: int = 1,
-        target_fps: float | None = 30,
-        test_mode: bool = False,
-    ) -> None:
-        self.clip_len = clip_len
-        self.frame_interval = frame_interval
-        self.num_clips = num_clips
-        self.target_fps = target_fps
-        self.test_mode = test_mode
+    clip_len: int
+    frame_interval: int
+    num_clips: int = 1
+    target_fps: float | None = 30
+    test_mode: bool = False
 
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (num_clips, T)."""
@@ -59,6 +80,7 @@ class SpanFrames(FrameSampler):
 
 
 @TRANSFORMS.register_module()
+@dataclass
 class SegmentFrames(FrameSampler):
     """Take a frame from each of T equal segments of the whole video.
 
@@ -79,12 +101,13 @@ class SegmentFrames(FrameSampler):
         ValueError: If ``num_clips`` is more than 3 in testing.
     """
 
-    def __init__(self, clip_len: int, num_clips: int = 1, test_mode: bool = False) -> None:
-        if test_mode and num_clips > 3:
-            raise ValueError(f"num_clips must be at most 3 in testing, got {num_clips}")
-        self.clip_len = clip_len
-        self.num_clips = num_clips
-        self.test_mode = test_mode
+    clip_len: int
+    num_clips: int = 1
+    test_mode: bool = False
+
+    def __post_init__(self) -> None:
+        if self.test_mode and self.num_clips > 3:
+            raise ValueError(f"num_clips must be at most 3 in testing, got {self.num_clips}")
 
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (num_clips, T)."""
@@ -97,6 +120,7 @@ class SegmentFrames(FrameSampler):
 
 
 @TRANSFORMS.register_module()
+@dataclass
 class TileFrames(FrameSampler):
     """Cover a video with consecutive clips, without overlap or gap.
 
@@ -113,9 +137,8 @@ class TileFrames(FrameSampler):
         frame_interval: Interval r between frames.
     """
 
-    def __init__(self, clip_len: int, frame_interval: int = 1) -> None:
-        self.clip_len = clip_len
-        self.frame_interval = frame_interval
+    clip_len: int
+    frame_interval: int = 1
 
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (num_clips, T)."""
@@ -125,7 +148,8 @@ class TileFrames(FrameSampler):
 
 
 @TRANSFORMS.register_module()
-class UniformFrames(ClipTransform):
+@dataclass
+class UniformFrames(BaseTransform):
     """Keep n evenly spread frames of each sampled clip (ViViT, section 3.2).
 
     The k-th of n frames is frame ``round(k F / (n + 1))`` of F, as in scenic; if n is F, all frames
@@ -140,8 +164,7 @@ class UniformFrames(ClipTransform):
         ValueError: If ``num_frames`` is more than the frames of a clip.
     """
 
-    def __init__(self, num_frames: int) -> None:
-        self.num_frames = num_frames
+    num_frames: int
 
     def transform(self, results: dict) -> dict:
         """Thin out ``results['frame_inds']``."""

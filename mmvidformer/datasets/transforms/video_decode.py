@@ -1,6 +1,5 @@
 """Opening and decoding videos through a choice of libraries."""
 
-import os.path as osp
 import warnings
 
 import numpy as np
@@ -8,6 +7,7 @@ import torch
 from mmaction.datasets.transforms import DecordDecode, DecordInit
 from mmengine.fileio import get
 
+from mmvidformer.datasets.decoding.errors import with_suffix
 from mmvidformer.datasets.decoding.readers import READERS, VideoReader, open_video
 from mmvidformer.lookup import look_up
 from mmvidformer.registry import TRANSFORMS
@@ -55,15 +55,11 @@ class VideoInit(DecordInit):
             raise ValueError(f"device must be 'cpu' without a CUDA GPU, got {device!r}")
 
     def _get_video_reader(self, filename: str) -> VideoReader:
-        if not osp.splitext(filename)[1]:  # as MMAction2 does for lists without extensions
-            filename += ".mp4"
+        filename = with_suffix(filename)
         options = {"backend": self.io_backend, **self.kwargs}
         content = None if self.io_backend == "disk" else get(filename, options)
         size = self.short_side
         return open_video(filename, self.backend, self.num_threads, content, size, self.device)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(backend={self.backend!r}, num_threads={self.num_threads})"
 
 
 @TRANSFORMS.register_module()
@@ -78,9 +74,6 @@ class VideoDecode(DecordDecode):
     Raises:
         BadVideo: If a frame cannot be decoded (from ``transform``).
     """
-
-    def __init__(self) -> None:  # without the mode of DecordDecode
-        super().__init__()
 
     def transform(self, results: dict) -> dict:
         """Fill ``results['imgs']``."""

@@ -62,13 +62,9 @@ class AtomicCheckpointHook(CheckpointHook):
             runner.train_loop.load_sampling_state(checkpoint["meta"].get("sampling"))
 
     def save_now(self, runner: Runner, iteration: int) -> str:
-        """Save the state between two training steps as ``interrupted.pth``, and return its path.
+        """Save the state after some steps as ``interrupted.pth``, and return its path.
 
         The next regular checkpoint of a resumed run replaces it.
-
-        Args:
-            runner: Runner whose training ends here.
-            iteration: Number of finished steps.
         """
         self.filename_tmpl, self.max_keep_ckpts = INTERRUPTED, -1
         meta = dict(epoch=runner.epoch, iter=iteration)

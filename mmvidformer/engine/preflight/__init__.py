@@ -74,7 +74,6 @@ def check(
             errors += annotations.wrong_labels(optional=split == "test")
             errors += annotations.missing(_allowed_share(cfg, loader["dataset"]))
             warnings += [*annotations.duplicates(), *annotations.outside()]
-            warnings += annotations.unlabeled() if split == "test" else ()
             if split == "train":
                 errors += wrong_batch(loader, annotations.size, world_size)
     # Validation and test often share a file.

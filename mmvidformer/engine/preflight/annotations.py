@@ -20,11 +20,7 @@ UNLABELED = -1  # MMAction2's label of a line that has none
 
 
 class Annotations:
-    """The samples of a dataset, read as a run reads them, but without opening a video.
-
-    Args:
-        cfg: Complete config.
-        dataset: Config of a dataset without wrappers.
+    """The samples of a dataset without wrappers, read as a run reads them, but without its videos.
 
     Raises:
         ValueError: If a line of a list is malformed (the message has file and line), there are no
@@ -121,12 +117,6 @@ class Annotations:
                     f"{label}{note}; {len(wrong)} of {len(values)} labels are wrong, they are "
                     f"{min(values)} to {max(values)}"
                 )
-
-    def unlabeled(self) -> Iterator[str]:
-        """Samples without label, which metrics count as wrong."""
-        items = [item for item, labels in enumerate(self.labels) if UNLABELED in labels]
-        if items:
-            yield f"{self.at(items[0])}: {len(items)} of {self.size} samples have no label"
 
     def duplicates(self) -> Iterator[str]:
         """Files of a list, or names of segments, that occur again with equal or other labels."""

@@ -49,7 +49,9 @@ class FeatureMap(nn.Module):
 
 
 def weighted_sums(q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
-    """Compute the sums of linear attention as ``(q k^T) v = q (k^T v)``.
+    """Compute the sums of linear attention, as ``q (k^T v)`` or, if that costs more, ``(q k^T) v``.
+
+    The latter is cheaper if there are fewer tokens than features, as along 16 frames.
 
     Args:
         q: Features of queries (..., S, m).
@@ -64,6 +66,10 @@ def weighted_sums(q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> tuple[Tensor, 
     if isinstance(mask, Causal):
         return causal_sums(q, k, v, mask.step)[:2]
     k = zero_masked(k, mask)
+    queries, keys, features, dim = q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]
+    if queries * keys * (features + dim) < (queries + keys) * features * dim:
+        scores = q @ k.transpose(-1, -2)
+        return scores @ v, scores.sum(dim=-1, keepdim=True)
     total = k.sum(dim=-2, keepdim=True).transpose(-1, -2)  # (..., m, 1)
     return q @ (k.transpose(-1, -2) @ v), q @ total
 

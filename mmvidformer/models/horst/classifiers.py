@@ -23,6 +23,7 @@ from mmvidformer.lookup import look_up
 
 FORMS = {"official", "paper"}
 Logits = dict[str, Tensor]
+Features = tuple[Tensor, Tensor, Tensor]
 
 
 class Classifier(nn.Module):
@@ -73,15 +74,17 @@ class Classifier(nn.Module):
         Raises:
             ValueError: If ``ahead`` does not have one positive number per time step.
         """
-        raise NotImplementedError
-
-    def _logits(self, action: Tensor, verb: Tensor, noun: Tensor) -> Logits:
+        action, verb, noun = self.features(y, e, statt, ahead)
         logits = {"action": self.action(action)}
         for task, chi in (("verb", verb), ("noun", noun)):
             classify, bias = getattr(self, task), getattr(self, f"action_to_{task}")
             biased = bias(logits["action"])
             logits[task] = classify(chi) + biased if self.outside else classify(chi + biased)
         return logits
+
+    def features(self, y: Tensor, e: Tensor, statt: Tensor, ahead: Sequence[int]) -> Features:
+        """Return what action, verb and noun are classified from, (B, T, width) each."""
+        raise NotImplementedError
 
 
 class LinearClassifier(Classifier):
@@ -90,9 +93,9 @@ class LinearClassifier(Classifier):
     def __init__(self, channels: int, num_classes: Mapping[str, int], form: str = "official"):
         super().__init__(3 * channels, channels, num_classes, form, outside=form == "official")
 
-    def forward(self, y: Tensor, e: Tensor, statt: Tensor, ahead: Sequence[int]) -> Logits:
-        """Classify T time steps; see ``Classifier.forward``. ``ahead`` is unused."""
-        return self._logits(torch.cat([y, e, statt], dim=-1), statt, e)
+    def features(self, y: Tensor, e: Tensor, statt: Tensor, ahead: Sequence[int]) -> Features:
+        """See ``Classifier``; ``ahead`` is unused."""
+        return torch.cat([y, e, statt], dim=-1), statt, e
 
 
 class OfficialStart(nn.Module):
@@ -155,8 +158,8 @@ class UnrollingClassifier(Classifier):
         self.xi_verb = nn.Linear(channels, channels)
         self.xi_noun = nn.Linear(channels, channels)
 
-    def forward(self, y: Tensor, e: Tensor, statt: Tensor, ahead: Sequence[int]) -> Logits:
-        """Classify T time steps; see ``Classifier.forward``. ``e`` is used in the paper's form."""
+    def features(self, y: Tensor, e: Tensor, statt: Tensor, ahead: Sequence[int]) -> Features:
+        """See ``Classifier``; ``e`` is used in the paper's form."""
         if len(ahead) != y.shape[1] or min(ahead) < 1:
             raise ValueError(
                 f"ahead must have one positive number for each of {y.shape[1]} time steps, "
@@ -165,7 +168,7 @@ class UnrollingClassifier(Classifier):
         source = e + statt if self.with_e else statt
         noun, verb = self.xi_noun(source).relu(), self.xi_verb(source).relu()
         hidden, memory = self.start(noun, verb)
-        return self._logits(self._unroll(y, hidden, memory, ahead), verb, noun)
+        return self._unroll(y, hidden, memory, ahead), verb, noun
 
     def _unroll(self, y: Tensor, hidden: Tensor, memory: Tensor, ahead: Sequence[int]) -> Tensor:
         """Unroll from all time steps at once; returns the last outputs (B, T, C)."""

@@ -127,11 +127,7 @@ class AnticipationHead(BaseHead):
     def loss_by_feat(
         self, cls_scores: Logits, data_samples: list[ActionDataSample]
     ) -> dict[str, Tensor]:
-        """Compute losses and accuracies.
-
-        Args:
-            cls_scores: Logits (B, times, classes) by task.
-            data_samples: Samples with ``gt_label``.
+        """Compute losses and accuracies of logits (B, times, classes) by task.
 
         Returns:
             ``loss_action``, ``loss_verb``, ``loss_noun``, and ``top<k>_acc`` of the action.

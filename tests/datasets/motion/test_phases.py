@@ -101,9 +101,7 @@ def test_files_and_lists(tmp_path: Path) -> None:
     assert np.abs(decoded.asnumpy().astype(int) - drawn).mean() < 8
 
 
-def test_another_kind_of_dataset_needs_force(tmp_path: Path) -> None:
+def test_another_kind_of_dataset_needs_another_folder(tmp_path: Path) -> None:
     DirectionsSpec(train=1, val=1, test=1, look=Look(frames=2)).write(tmp_path)
     with pytest.raises(FileExistsError, match="other arguments"):
         SMALL.write(tmp_path)
-    assert SMALL.write(tmp_path, force=True)
-    assert len(list((tmp_path / "train").iterdir())) == 8

@@ -9,7 +9,7 @@ from mmaction.structures import ActionDataSample
 from mmengine.registry import init_default_scope
 from torch import Tensor
 
-from mmvidformer.datasets.transforms import (
+from mmvidformer.datasets.transforms.augment import (
     ClipAugment,
     ClipColorJitter,
     ClipFlip,

@@ -10,8 +10,12 @@ from PIL import Image
 from timm.data import auto_augment as timm
 from torch import Tensor
 
-from mmvidformer.datasets.transforms import ClipAutoAugment
-from mmvidformer.datasets.transforms.auto_augment import MAPS, OPERATIONS, _on_tensors
+from mmvidformer.datasets.transforms.auto_augment import (
+    MAPS,
+    OPERATIONS,
+    ClipAutoAugment,
+    _on_tensors,
+)
 
 BOTH = (Image.Resampling.BILINEAR, Image.Resampling.BICUBIC)
 

@@ -3,8 +3,8 @@ import pytest
 import torch
 from torchvision.transforms.v2 import functional as F
 
-from mmvidformer.datasets.transforms import ClipRandAugment, rand_augment
-from mmvidformer.datasets.transforms.rand_augment import OPERATIONS
+from mmvidformer.datasets.transforms import rand_augment
+from mmvidformer.datasets.transforms.rand_augment import OPERATIONS, ClipRandAugment
 
 
 def noise(frames: int = 3, height: int = 16, width: int = 24) -> list[np.ndarray]:

@@ -9,7 +9,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmvidformer.datasets.transforms import SegmentFrames, SpanFrames, TileFrames, UniformFrames
+from mmvidformer.datasets.transforms.sampling import (
+    SegmentFrames,
+    SpanFrames,
+    TileFrames,
+    UniformFrames,
+)
 from mmvidformer.registry import TRANSFORMS
 
 check = settings(max_examples=100, deadline=None, derandomize=True)

@@ -8,8 +8,7 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from torch import nn
 
-from benchmarks.memory import peak_memory
-from mmvidformer.analysis.complexity import estimate, run_step
+from benchmarks.memory import estimate, peak_memory, run_step
 from mmvidformer.registry import MODELS
 
 CFG = Config(

@@ -1,6 +1,16 @@
-"""Published sizes of the models in the configs."""
+"""Published sizes of the models in the configs: python -m benchmarks.published compares them.
 
+The exit status is 1 if one of them is out of tolerance.
+"""
+
+import sys
 from typing import NamedTuple
+
+from tqdm import tqdm
+
+from mmvidformer.analysis.complexity import Complexity, count
+from mmvidformer.analysis.tables import print_table
+from mmvidformer.config import get_config
 
 
 class Published(NamedTuple):
@@ -57,3 +67,30 @@ PUBLISHED: dict[str, Published] = {
     "feature_fixation_baseline_cosformer_sthv2": _fixation(250.6, 51.7),
     "feature_fixation_baseline_linformer_sthv2": _fixation(294.2, 53.5),
 }
+
+
+def compare(row: Published, size: Complexity) -> tuple[list[str], bool]:
+    """Return the columns of the comparison with the paper, and whether all is within tolerance."""
+    columns, fits = [f"{size.parameters / 1e6:.3f}", "", "", f"{size.macs / 1e9:.2f}", "", ""], True
+    if row.parameters is not None:
+        off = size.parameters / 1e6 - row.parameters
+        fits &= abs(off) <= row.parameters_tolerance
+        columns[1:3] = f"{row.parameters}", f"{off:+.3f}"
+    if row.macs is not None:
+        off = size.macs / 1e9 / row.macs - 1
+        fits &= abs(off) <= row.macs_tolerance
+        columns[4:] = f"{row.macs:.1f}", f"{off:+.2%}"
+    return [*columns, row.source, "yes" if fits else "NO"], fits
+
+
+def main() -> int:
+    """Print the table and return the exit status."""
+    bar = tqdm(PUBLISHED.items(), unit="config", disable=None)
+    found = {name: compare(row, count(get_config(name))) for name, row in bar}
+    columns = ["config", "M params", "paper", "diff", "G MACs", "paper", "diff", "source", "within"]
+    print_table(columns, [[name, *columns] for name, (columns, _) in found.items()])
+    return 0 if all(fits for _, fits in found.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

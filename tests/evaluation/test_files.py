@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mmvidformer.evaluation import ChallengeJson
+from mmvidformer.evaluation.files import ChallengeJson
 
 PAIRS = [(v, n) for v in range(12) for n in range(10)]
 META = {"actions": PAIRS, "discarded": [{"narration_id": "P01_02_0", "gt_label": None}]}

@@ -1,0 +1,60 @@
+"""Pipelines of a config, with another decoder or with the augmentation of the device."""
+
+from collections.abc import Iterator
+
+from mmengine.config import Config
+
+from mmvidformer.config import leaf_datasets, type_name
+
+# Transforms that open a video, and those that decode it then.
+_OPEN = ("DecordInit", "OpenCVInit", "PyAVInit", "VideoInit")
+_DECODE = ("DecordDecode", "OpenCVDecode", "PyAVDecode", "VideoDecode")
+
+
+def set_video_backend(cfg: Config, backend: str) -> None:
+    """Let all pipelines of a config decode with ``mmvidformer.VideoInit`` and ``VideoDecode``.
+
+    Args:
+        cfg: Config; changed in place.
+        backend: Name in ``readers.BACKENDS``, such as ``'pyav'``.
+
+    Raises:
+        ValueError: If no pipeline opens videos.
+    """
+    steps = list(_dicts(cfg._cfg_dict))
+    opening = [step for step in steps if type_name(step) in _OPEN]
+    if not opening:
+        raise ValueError(
+            f"cannot use the video backend {backend!r}: no pipeline of the config opens videos "
+            f"(with {', '.join(_OPEN)})"
+        )
+    for step in opening:
+        step.update(type="mmvidformer.VideoInit", backend=backend)
+    for step in steps:
+        if type_name(step) in _DECODE:
+            step.clear()
+            step["type"] = "mmvidformer.VideoDecode"
+
+
+def _dicts(part: object) -> Iterator[dict]:
+    """Yield all dictionaries in a part of a config."""
+    if isinstance(part, dict):
+        yield part
+    if isinstance(part, dict | list | tuple):
+        for inner in part.values() if isinstance(part, dict) else part:
+            yield from _dicts(inner)
+
+
+def augment_in_workers(cfg: Config) -> None:
+    """Move the augmentation of a config from its data preprocessor into the training pipelines.
+
+    Raises:
+        ValueError: If the data preprocessor does not augment.
+    """
+    transforms = (cfg.model.get("data_preprocessor") or {}).pop("augment", None)
+    if not transforms:
+        raise ValueError("the config has no model.data_preprocessor.augment to run in workers")
+    step = dict(type="mmvidformer.ClipAugment", transforms=transforms)
+    for dataset in leaf_datasets(cfg.train_dataloader.dataset):
+        if step not in dataset["pipeline"]:  # of a dataset that is read twice
+            dataset["pipeline"] = [*dataset["pipeline"], step]
