@@ -15,7 +15,7 @@ ALLOWED = {
     "checkpoint_io": set(),
     "compat": {"checkpoint_io"},
     "registry": set(),
-    "config": {"compat", "lookup", "registry"},
+    "config": {"compat", "convert", "lookup", "registry"},
     "layers": {"lookup"},
     "labels": {"lookup"},
     "convert": {"checkpoint_io", "labels", "lookup", "layers"},
