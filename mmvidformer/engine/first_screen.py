@@ -9,7 +9,6 @@ from mmengine.device import get_device
 from mmengine.dist import get_world_size
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
-from mmengine.model import is_model_wrapper
 from mmengine.runner import BaseLoop, Runner
 
 
@@ -47,13 +46,12 @@ class FirstScreenHook(Hook):
         self._show(runner, test=runner.test_loop)
 
     def _show(self, runner: Runner, **loops: BaseLoop | None) -> None:
-        model = runner.model.module if is_model_wrapper(runner.model) else runner.model
+        model = getattr(runner.model, "module", runner.model)  # of several processes
         parts = [getattr(model, name, None) for name in ("backbone", "neck", "cls_head")]
         names = ", ".join(type(part).__name__ for part in parts if part is not None)
         millions = sum(p.numel() for p in model.parameters()) / 1e6
         data = [f"{split} {len(loop.dataloader.dataset)}" for split, loop in loops.items() if loop]
-        device = get_device()
-        device = torch.cuda.get_device_name() if device == "cuda" else device
+        device = torch.cuda.get_device_name() if get_device() == "cuda" else get_device()
         runner.logger.info(
             "start\n"
             f"  model    {type(model).__name__}({names}), {millions:.2f} M parameters\n"
