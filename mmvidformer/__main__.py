@@ -14,6 +14,7 @@ SCRIPTS = {
     "test": "test.py",
     "demo": "demo.py",
     "stream": "demo_stream.py",
+    "web": "web.py",
     "models": "list_models.py",
     "finetune": "finetune.py",
     "convert": "convert_checkpoint.py",

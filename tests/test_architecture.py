@@ -29,6 +29,7 @@ ALLOWED = {
     "finetune": {"config", "registry", "engine", "datasets", "convert"},
     "apis": {"config", "convert", "registry", "engine", "finetune", "models"},
     "visualization": {"apis", "layers", "lookup"},
+    "web": {"apis", "datasets", "engine", "visualization"},
     "__main__": {"compat", "lookup", "engine"},
 }
 PURE = {"layers": {"torch", "einops"}, "convert": {"torch", "numpy"}}

@@ -95,7 +95,7 @@ class Recognizer:
     ) -> None:
         cfg, self.names, self.model = load_named(config, checkpoint, device, names)
         if anticipates(self.model):
-            raise ValueError("the model predicts what comes next; use tools/demo_stream.py")
+            raise ValueError("the model predicts what comes next; use mmvidformer stream")
         self.pipeline = VideoPipeline(cfg, clips)
 
     def __call__(self, videos: Source | Iterable[Source]) -> Prediction | list[Prediction]:

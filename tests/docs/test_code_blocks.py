@@ -103,6 +103,7 @@ BLOCKS = {str(page.relative_to(ROOT)): read_blocks(page, ROOT) for page in PAGES
 
 # Blocks that need a file or variables that the page does not make: (page, text of the block).
 STATIC = [
+    ("README.md", "Recognizer("),
     ("docs/data_loading.md", "video.mp4"),
     ("docs/export.md", "onnxruntime.InferenceSession"),
     ("docs/export.md", "session.get_inputs"),
@@ -117,7 +118,6 @@ STATIC = [
 ]
 # Models of full size: run on the meta device, which computes shapes alone.
 SHAPES = [
-    ("README.md", 'ViViT("b"'),
     ("docs/timesformer.md", 'TimeSformer("b"'),
     ("docs/vivit.md", 'ViViT("b"'),
     ("docs/feature_fixation.md", "FeatureFixationTransformer("),
