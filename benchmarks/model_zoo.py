@@ -23,7 +23,7 @@ def build(recount: bool = False) -> tuple[str, str]:
     old = yaml.safe_load(file.read_text()) if file.exists() and not recount else {"Models": []}
     counts = {model["Name"]: model["Metadata"] for model in old["Models"]}
     entries = []
-    for name in tqdm(mmvidformer.list_configs(), disable=None, desc="configs"):
+    for name in tqdm(mmvidformer.list_models(), disable=None, desc="configs"):
         cfg = mmvidformer.get_config(name)
         text = (ROOT / "configs" / f"{name}.py").read_text()
         entries.append(zoo.read_entry(name, text, cfg, get_views(cfg)))

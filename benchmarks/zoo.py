@@ -12,12 +12,8 @@ from mmengine.config import Config
 
 from benchmarks.published import PUBLISHED
 from mmvidformer.analysis.complexity import count
-from mmvidformer.config import clip_shape, frame_shape, is_recurrent
+from mmvidformer.config import view_shape
 from mmvidformer.convert import published
-
-# Time steps that a recurrent config is counted for if its clips have no fixed length (the paper's
-# order).
-STEPS = 8
 
 # Name: prefixes of the configs, paper, its title (both empty without a paper), page.
 FAMILIES = {
@@ -158,17 +154,9 @@ def split_head(head: str) -> tuple[str, str]:
     return text[: source.start()].rstrip(". "), text[source.start() :].rstrip(". ")
 
 
-def counted_shape(cfg: Config) -> tuple[int, int, int, int]:
-    """Return the shape (3, T, H, W) that a config is counted for."""
-    if not is_recurrent(cfg):
-        return clip_shape(cfg)
-    channels, height, width = frame_shape(cfg)
-    return channels, cfg.model.cls_head.get("horizon", STEPS), height, width
-
-
 def metadata(cfg: Config) -> dict[str, object]:
     """Return the counts of a config for the metafile."""
-    size = count(cfg, counted_shape(cfg))
+    size = count(cfg, view_shape(cfg))
     view = "x".join(map(str, size.shape[1:]))
     return {"View": view, "Parameters": size.parameters, "MACs": size.macs}
 

@@ -5,12 +5,14 @@ Importing the package applies the fixes of ``mmvidformer.compat``, registers the
 look-up.
 """
 
+import importlib
+
 from mmvidformer import compat
 
 compat.apply()
 
 from mmvidformer import registry, schemes  # noqa: E402
-from mmvidformer.config import get_config, list_configs  # noqa: E402
+from mmvidformer.config import get_config, list_models  # noqa: E402
 from mmvidformer.version import __version__  # noqa: E402
 
 schemes.register()
@@ -18,17 +20,21 @@ schemes.register()
 __all__ = [
     "__version__",
     "compat",
+    "create_model",
     "get_config",
-    "list_configs",
+    "list_models",
     "optimize_for_inference",
     "registry",
 ]
 
+# Imported on demand, because they load the backbones.
+_LAZY = {
+    "create_model": "mmvidformer.apis",
+    "optimize_for_inference": "mmvidformer.models.inference",
+}
+
 
 def __getattr__(name: str) -> object:
-    # Imported on demand, because it loads the backbones.
-    if name == "optimize_for_inference":
-        from mmvidformer.models.inference import optimize_for_inference
-
-        return optimize_for_inference
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

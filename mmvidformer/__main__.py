@@ -14,6 +14,8 @@ SCRIPTS = {
     "test": "test.py",
     "demo": "demo.py",
     "stream": "demo_stream.py",
+    "web": "web.py",
+    "models": "list_models.py",
     "finetune": "finetune.py",
     "convert": "convert_checkpoint.py",
     "merge": "merge_shards.py",

@@ -1,5 +1,6 @@
 """Configs: finding and reading them, and what several packages need to know of one."""
 
+import fnmatch
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -17,9 +18,19 @@ from mmvidformer.registry import MODELS
 CONFIG_SUFFIXES = (".py", ".json", ".yaml", ".yml")
 
 
-def list_configs() -> list[str]:
-    """Names of the shipped configs, such as ``'vivit_fe_k400'``."""
-    return sorted(path.stem for path in config_folder().glob("*.py"))
+def list_models(filter: str = "*", pretrained: bool = False) -> list[str]:
+    """Names of the shipped configs, such as ``'vivit_fe_k400'``.
+
+    Args:
+        filter: Pattern of the names, with the wildcards of ``fnmatch``.
+        pretrained: Whether to list only configs with published weights.
+    """
+    names = sorted(path.stem for path in config_folder().glob("*.py"))
+    if pretrained:
+        from mmvidformer.convert.published import by_name  # loads all converters
+
+        names = [name for name in names if name in by_name()]
+    return fnmatch.filter(names, filter)
 
 
 def get_config(name: str) -> Config:
@@ -34,7 +45,7 @@ def get_config(name: str) -> Config:
     Raises:
         KeyError: If there is no such config. The message suggests similar names.
     """
-    stem = look_up(list_configs(), name.removesuffix(".py"), "shipped config")
+    stem = look_up(list_models(), name.removesuffix(".py"), "shipped config")
     return Config.fromfile(config_folder() / f"{stem}.py")
 
 
@@ -121,6 +132,14 @@ def clip_shape(cfg: Config) -> tuple[int, int, int, int]:
     frames, size = (backbone.get(k, defaults[k].default) for k in ("clip_len", "img_size"))
     height, width = (size, size) if isinstance(size, int) else size
     return 3, frames, height, width
+
+
+def view_shape(cfg: Config) -> tuple[int, int, int, int]:
+    """Shape (3, T, H, W) of a test clip; T is 8 if a recurrent config does not determine it."""
+    if not is_recurrent(cfg):
+        return clip_shape(cfg)
+    channels, height, width = frame_shape(cfg)
+    return channels, cfg.model.cls_head.get("horizon", 8), height, width
 
 
 def frame_shape(cfg: Config) -> tuple[int, int, int]:

@@ -15,7 +15,7 @@ ALLOWED = {
     "checkpoint_io": set(),
     "compat": {"checkpoint_io"},
     "registry": set(),
-    "config": {"compat", "lookup", "registry"},
+    "config": {"compat", "convert", "lookup", "registry"},
     "layers": {"lookup"},
     "labels": {"lookup"},
     "convert": {"checkpoint_io", "labels", "lookup", "layers"},
@@ -27,8 +27,9 @@ ALLOWED = {
     "analysis": {"config", "registry"},
     "export": {"lookup", "models"},
     "finetune": {"config", "registry", "engine", "datasets", "convert"},
-    "apis": {"config", "convert", "registry", "engine", "finetune", "models"},
+    "apis": {"config", "convert", "registry", "engine", "finetune", "models", "layers"},
     "visualization": {"apis", "layers", "lookup"},
+    "web": {"apis", "datasets", "engine", "visualization"},
     "__main__": {"compat", "lookup", "engine"},
 }
 PURE = {"layers": {"torch", "einops"}, "convert": {"torch", "numpy"}}

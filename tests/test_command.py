@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mmvidformer import list_models
 from mmvidformer.__main__ import SCRIPTS, main
 from mmvidformer.compat.config_names import config_folder
 
@@ -57,3 +58,20 @@ def test_a_script_runs_under_the_name_of_the_command(capsys, monkeypatch, tmp_pa
     with pytest.raises(SystemExit):
         main(["merge", "--help"])
     assert "usage: mmvidformer merge" in capsys.readouterr().out
+
+
+def test_models_are_listed_with_their_published_weights(capsys, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["mmvidformer"])
+    assert main(["models", "timesformer_*_k400", "--pretrained"]) == 0
+    rows = [line.split("│")[1:-1] for line in capsys.readouterr().out.splitlines()]
+    rows = [[cell.strip() for cell in row] for row in rows if row]
+    names = [row[0] for row in rows]
+    assert names == list_models("timesformer_*_k400", pretrained=True)
+    row = rows[names.index("timesformer_b_k400")]
+    assert row[1:] == [
+        "8x224x224", "121.6", "195.6", "top-1 77.9, top-5 93.2 with 1 x 3 views", "CC-BY-NC-4.0",
+    ]  # fmt: skip
+    assert main(["models", "axial"]) == 0
+    assert "timesformer_axial_k400" in capsys.readouterr().out
+    assert main(["models", "resnet"]) == 1
+    assert capsys.readouterr().err == "error: no name has 'resnet' in it\n"

@@ -15,7 +15,7 @@ from mmengine.dataset import Compose, pseudo_collate
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
 
-from mmvidformer import get_config, list_configs
+from mmvidformer import get_config, list_models
 from mmvidformer.compat.config_names import config_folder
 from mmvidformer.models.preprocessor import VideoDataPreprocessor
 from mmvidformer.registry import DATASETS, METRICS, MODELS
@@ -25,7 +25,7 @@ from mmvidformer.registry import DATASETS, METRICS, MODELS
 # test_configs_recurrent.
 NAMES = [
     name
-    for name in list_configs()
+    for name in list_models()
     if not name.endswith("_image") and not name.startswith(("horst_", "causal_"))
 ]
 SIDE, FRAMES = 32, 4
@@ -194,7 +194,7 @@ def test_parts_exist_and_fit(name: str) -> None:
     assert head.in_channels == backbone.embed_dims
 
 
-@pytest.mark.parametrize("name", [name for name in list_configs() if "_motion" not in name])
+@pytest.mark.parametrize("name", [name for name in list_models() if "_motion" not in name])
 def test_recipes_augment_in_the_preprocessor(name: str) -> None:
     """The list that comes with the dataset; a config that forgot it would train without."""
     cfg = get_config(name)
@@ -249,7 +249,7 @@ def test_schedule_rises_and_falls_as_the_recipe_says(name: str) -> None:
         assert rates[epochs * steps // 2] == pytest.approx(cosine, rel=0.02)
 
 
-@pytest.mark.parametrize("name", list_configs())
+@pytest.mark.parametrize("name", list_models())
 def test_leaf_is_short_and_says_whose_figures_it_quotes(name: str) -> None:
     lines = (config_folder() / f"{name}.py").read_text().splitlines()
     header = " ".join(line for line in lines if line.startswith("#"))

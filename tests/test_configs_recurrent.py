@@ -13,10 +13,10 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 
-from mmvidformer import get_config, list_configs
+from mmvidformer import get_config, list_models
 from mmvidformer.registry import MODELS
 
-NAMES = [name for name in list_configs() if name.startswith(("horst_", "causal_"))]
+NAMES = [name for name in list_models() if name.startswith(("horst_", "causal_"))]
 # BN-Inception halves maps of 8 x 8 and 4 x 4 places then.
 SIDE = 64
 

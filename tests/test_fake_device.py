@@ -7,7 +7,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_leaves
 
-from mmvidformer import get_config, list_configs
+from mmvidformer import get_config, list_models
 from mmvidformer.config import clip_shape, is_recurrent
 from mmvidformer.engine.loading import build_meta_model
 
@@ -18,7 +18,7 @@ PACKED = {"horst_unrolling_ek55", "horst_unrolling_ek100"}
 def distinct() -> list[str]:
     """Configs whose backbone, neck or head differ."""
     found: dict[str, str] = {}
-    for name in list_configs():
+    for name in list_models():
         model = get_config(name).model
         parts = [model.get(part) for part in ("type", "backbone", "neck", "cls_head")]
         found.setdefault(json.dumps(parts, default=str, sort_keys=True), name)

@@ -64,7 +64,8 @@ def prepare(args: Namespace) -> Path:
     path = work_dir / "finetune" / "config.py"
     if path.exists() and not args.force:
         raise FileExistsError(
-            f"{path} exists; tools/train.py {path} --resume resumes that run, --force starts again"
+            f"{path} exists; mmvidformer train {path} --resume resumes that run, "
+            "--force starts again"
         )
     cfg, lists = load_config(args.config), read_lists(args.data)
     recipe = Recipe(**{field.name: getattr(args, field.name) for field in fields(Recipe)})
@@ -108,8 +109,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     best = sorted(work_dir.glob("best_*.pth"), key=lambda file: file.stat().st_mtime)
     last = sorted(work_dir.glob("epoch_*.pth"), key=lambda file: file.stat().st_mtime)
     checkpoint = (best or last)[-1]
-    print(f"done; test:    python tools/test.py {path} {checkpoint}")
-    print(f"      predict: python tools/demo.py {path} {checkpoint} VIDEO")
+    print(f"done; test:    mmvidformer test {path} {checkpoint}")
+    print(f"      predict: mmvidformer demo {path} {checkpoint} VIDEO")
     return 0
 
 

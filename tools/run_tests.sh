@@ -8,4 +8,4 @@ PYTHON=python # from the environment
 export PATH PYTHON
 ruff check .
 ruff format --check .
-python -m pytest "$@"
+python -m pytest -n auto --maxprocesses 8 --dist loadfile "$@"

@@ -1,6 +1,7 @@
 """Predictions and features of videos, arrays and streams."""
 
 from mmvidformer.apis.capture import Capture
+from mmvidformer.apis.factory import create_model
 from mmvidformer.apis.features import backbone_features, build_split, split_features
 from mmvidformer.apis.pipeline import FramePipeline, StreamFrame, VideoPipeline, normalize
 from mmvidformer.apis.predictions import Prediction, class_names, class_tasks, known_names
@@ -19,6 +20,7 @@ __all__ = [
     "build_split",
     "class_names",
     "class_tasks",
+    "create_model",
     "known_names",
     "normalize",
     "split_features",

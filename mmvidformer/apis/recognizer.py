@@ -25,6 +25,20 @@ from mmvidformer.convert.published import PREFIX
 PUBLISHED = "published"
 
 
+def find_model(
+    config: str | Path | Config, checkpoint: str | None = PUBLISHED
+) -> tuple[Config, str | None]:
+    """Find a config and the address of its weights; see ``Recognizer``."""
+    named = isinstance(config, str | Path)
+    if is_address(config) or (named and Path(config, "config.json").is_file()):
+        from mmvidformer.finetune.fitting import fit_config
+
+        return fit_config(config).cfg, str(config)
+    if checkpoint == PUBLISHED:
+        checkpoint = PREFIX + config_name(getattr(config, "filename", None) or str(config))
+    return config if isinstance(config, Config) else load_config(str(config)), checkpoint
+
+
 def load_named(
     config: str | Path | Config,
     checkpoint: str | None,
@@ -34,14 +48,7 @@ def load_named(
     """Load a config, its class names by task and its model; see ``Recognizer``."""
     from mmvidformer.engine.loading import load_recognizer  # loads MMAction2's models
 
-    if is_address(config):
-        from mmvidformer.finetune.fitting import fit_config
-
-        cfg, checkpoint = fit_config(config).cfg, str(config)
-    else:
-        if checkpoint == PUBLISHED:
-            checkpoint = PREFIX + config_name(getattr(config, "filename", None) or str(config))
-        cfg = config if isinstance(config, Config) else load_config(str(config))
+    cfg, checkpoint = find_model(config, checkpoint)
     tasks = class_tasks(cfg)
     given = class_names(tasks, names, cfg.get("class_names"))  # checked before the model is loaded
     model = load_recognizer(cfg, checkpoint, device)
@@ -60,8 +67,9 @@ class Recognizer:
     of ``tools/test.py``.
 
     Args:
-        config: A config, its file, or the name of a shipped config; or the address of a checkpoint
-            (``mmvidformer.schemes``), whose config is found or made (``finetune.fit_config``).
+        config: A config, its file, or the name of a shipped config; or a HuggingFace folder or the
+            address of a checkpoint (``mmvidformer.schemes``), whose config is found or made
+            (``finetune.fit_config``).
         checkpoint: File or address; None: initial weights; ``'published'`` (default): the published
             weights of a shipped config.
         device: Where the model runs, such as ``'cuda'``.
@@ -87,7 +95,7 @@ class Recognizer:
     ) -> None:
         cfg, self.names, self.model = load_named(config, checkpoint, device, names)
         if anticipates(self.model):
-            raise ValueError("the model predicts what comes next; use tools/demo_stream.py")
+            raise ValueError("the model predicts what comes next; use mmvidformer stream")
         self.pipeline = VideoPipeline(cfg, clips)
 
     def __call__(self, videos: Source | Iterable[Source]) -> Prediction | list[Prediction]:

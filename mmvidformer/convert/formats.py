@@ -10,7 +10,12 @@ from mmvidformer.convert.bn_inception import from_bn_inception, is_bn_inception
 from mmvidformer.convert.feature_fixation import from_feature_fixation, is_official
 from mmvidformer.convert.fetch import fetch
 from mmvidformer.convert.horst import from_horst, is_horst
-from mmvidformer.convert.huggingface import from_huggingface, huggingface_config, to_huggingface
+from mmvidformer.convert.huggingface import (
+    from_huggingface,
+    huggingface_config,
+    processor_config,
+    to_huggingface,
+)
 from mmvidformer.convert.image_formats import from_google_npz, from_timm
 from mmvidformer.convert.info import class_names, read_info
 from mmvidformer.convert.io import (
@@ -195,7 +200,8 @@ def convert_file(
     if to == "huggingface":
         state = _for_huggingface(result, settings, f"{source} ({FORMATS[name].title})")
         classes = len(result.state[CLASSIFIER]) if CLASSIFIER in result.state else None
-        save_huggingface(target, state, huggingface_config(settings, classes, names))
+        config = huggingface_config(settings, classes, names)
+        save_huggingface(target, state, config, processor_config(settings, result.info))
     else:
         save_checkpoint(target, result.state, meta_of(name, result))
     if "arch" in settings and result.num_heads is None:

@@ -173,3 +173,19 @@ def huggingface_config(
         attention_type=settings["attention"],
         hidden_act="gelu",
     )
+
+
+def processor_config(settings: Mapping, info: Mapping) -> dict:
+    """Make the ``preprocessor_config.json``; empty if ``info`` has no pixel statistics."""
+    if "mean" not in info:
+        return {}
+    (height, width), vivit = settings["img_size"], "tubelet" in settings
+    return dict(
+        image_processor_type="VivitImageProcessor" if vivit else "VideoMAEImageProcessor",
+        size={"shortest_edge": max(height, width) * 8 // 7 if vivit else height},
+        crop_size={"height": height, "width": width},
+        rescale_factor=1 / 255,
+        offset=False,
+        image_mean=[value / 255 for value in info["mean"]],
+        image_std=[value / 255 for value in info["std"]],
+    )

@@ -197,12 +197,16 @@ def save_checkpoint(path: str | Path, state: Mapping[str, Tensor], meta: Mapping
     torch.save({"state_dict": dict(state), "meta": dict(meta)}, path)
 
 
-def save_huggingface(path: str | Path, state: Mapping[str, Tensor], config: Mapping) -> None:
+def save_huggingface(
+    path: str | Path, state: Mapping[str, Tensor], config: Mapping, processor: Mapping
+) -> None:
     """Write a HuggingFace folder, or only its weights if ``path`` ends in ``.safetensors``."""
     path = Path(path)
     if path.suffix != ".safetensors":
         path.mkdir(parents=True, exist_ok=True)
-        (path / "config.json").write_text(json.dumps(dict(config), indent=2) + "\n")
+        for name, content in (("config", config), ("preprocessor_config", processor)):
+            if content:
+                (path / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
         path /= "model.safetensors"
     path.parent.mkdir(parents=True, exist_ok=True)
     save_file(dict(state), path, metadata={"format": "pt"})

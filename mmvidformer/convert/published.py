@@ -35,13 +35,19 @@ def rows() -> tuple[Published, ...]:
     return tuple(Published(**row) for row in yaml.safe_load(TABLE.read_text(encoding="utf-8")))
 
 
+def by_name() -> dict[str, Published]:
+    """Rows by name. The name of a config stands for its first row too."""
+    configs = {row.config: row for row in reversed(rows()) if row.config}
+    return configs | {row.name: row for row in rows()}
+
+
 def find(name: str) -> Published:
     """Return the row of a name.
 
     Raises:
         KeyError: If there is none. The message suggests similar names.
     """
-    return look_up({row.name: row for row in rows()}, name, "published checkpoint")
+    return look_up(by_name(), name, "published checkpoint")
 
 
 def row_of(source: str | Path) -> Published | None:

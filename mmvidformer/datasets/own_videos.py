@@ -200,7 +200,7 @@ def read_lists(folder: str | Path) -> VideoLists:
     for name in ("train.txt", CLASSES):
         if not (root / name).is_file():
             raise FileNotFoundError(
-                f"{root / name} does not exist; tools/data/make_annotations.py writes the lists"
+                f"{root / name} does not exist; mmvidformer data list writes the lists"
             )
     texts = [(root / name).read_text("utf-8") if (root / name).is_file() else "" for name in FILES]
     *lists, classes = (text.splitlines() for text in texts)

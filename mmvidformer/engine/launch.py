@@ -264,6 +264,7 @@ def launched(cfg: Config, checks: Sequence[str], resume: str | None = None) -> I
         WrongSetup: If the checks find errors.
     """
     from mmvidformer.engine.checkpointing.resume import latest_checkpoint
+    from mmvidformer.engine.first_screen import FirstScreenHook, quiet_setup
     from mmvidformer.engine.preflight import check_run
     from mmvidformer.engine.preflight.hook import PreflightHook
     from mmvidformer.engine.shared_annotations import shared_annotations
@@ -279,7 +280,9 @@ def launched(cfg: Config, checks: Sequence[str], resume: str | None = None) -> I
                 hint = "nothing was started or written; --no-preflight skips the checks"
                 for warning in check_run(cfg, checks, hint):
                     print(f"warning: {warning}", file=sys.stderr)
-            runner = build_runner(cfg)
+            with quiet_setup():
+                runner = build_runner(cfg)
+            runner.register_hook(FirstScreenHook())
             hook = next((one for one in runner.hooks if isinstance(one, PreflightHook)), None)
             if hook is None:
                 runner.register_hook(hook := PreflightHook())

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import torch
 from mmengine.config import Config
-from mmengine.logging import print_log
+from mmengine.logging import MMLogger, print_log
 from mmengine.runner import CheckpointLoader
 from torch import Tensor, nn
 from torch.distributions import Distribution
@@ -102,7 +102,13 @@ def load_recognizer(
         model = MODELS.build(cfg.model)
     model.dataset_meta = {}
     if checkpoint is None:
-        model.init_weights()
+        logger = MMLogger.get_current_instance()
+        level = logger.level
+        logger.setLevel(logging.WARNING)  # MMEngine logs a line for each weight
+        try:
+            model.init_weights()
+        finally:
+            logger.setLevel(level)
     else:
         content = read_checkpoint(checkpoint)
         load_weights(model, content).check(checkpoint, "evaluation" if head else "features")

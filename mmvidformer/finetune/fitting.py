@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from mmengine.config import Config
 
-from mmvidformer.config import clip_shape, get_config, list_configs, pipelines, type_name
+from mmvidformer.config import clip_shape, get_config, list_models, pipelines, type_name
 from mmvidformer.convert import read_model
 from mmvidformer.convert.formats import CLASSIFIER
 from mmvidformer.convert.info import class_names
@@ -83,7 +83,7 @@ def _search(result: Conversion, settings: dict, source: str | Path) -> Fitted:
     prefix, scheme = FAMILIES[kind]
     default = signature(MODELS.get(f"mmvidformer.{kind}")).parameters[scheme].default
     bases = {}
-    for name in sorted((name for name in list_configs() if name.startswith(prefix)), key=len):
+    for name in sorted((name for name in list_models() if name.startswith(prefix)), key=len):
         cfg = get_config(name)
         own = cfg.model.backbone.get(scheme, default)
         if type_name(cfg.model.backbone) == kind and settings.get(scheme, own) == own:

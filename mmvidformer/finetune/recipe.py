@@ -9,8 +9,8 @@ from mmengine.config import Config
 
 from mmvidformer.config import type_name
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
+from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.optim.precision import use_amp
-from mmvidformer.engine.views import LIMITED
 from mmvidformer.finetune.videos import set_classes, use_lists
 
 # Settings of a learning rate scheduler that count epochs.
@@ -72,10 +72,13 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
     """
     notes = use_lists(cfg, lists)
     set_classes(cfg, lists.classes)
+    if type_name(cfg.model) == "Recognizer3D":  # it cannot limit the views of a batch
+        cfg.model.type = "mmvidformer.MultiViewRecognizer"
     if recipe.freeze:
-        if type_name(cfg.model) not in LIMITED:
-            raise ValueError(f"freeze needs a {' or '.join(LIMITED)}, got {cfg.model.type}")
-        cfg.model.type = "mmvidformer.FrozenRecognizer"
+        backbone = build_meta_model(cfg).backbone
+        if not hasattr(backbone, "stages"):
+            raise ValueError(f"freeze needs a VideoTransformer, got {type(backbone).__name__}")
+        cfg.model.backbone.frozen_stages = len(backbone.stages()) - 2  # all blocks
         notes.append("the backbone is frozen: only the head is trained")
     if recipe.layer_decay is not None:
         if cfg.model.get("neck") is not None:

@@ -44,7 +44,7 @@ def use_lists(cfg: Config, lists: VideoLists) -> list[str]:
             notes.append("no test: test.txt is empty too")
             cfg.test_cfg = cfg.test_dataloader = cfg.test_evaluator = None
     elif not lists.counts["test"]:
-        notes.append("test.txt is empty: tools/test.py will read val.txt")
+        notes.append("test.txt is empty: mmvidformer test will read val.txt")
     steps = (cfg.model.get("data_preprocessor") or {}).get("augment") or ()
     if any([step.pop("label_map", None) for step in steps]):
         notes.append("flips no longer swap the classes of the config's own data")

@@ -15,6 +15,7 @@ from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
 
 Tokens = tuple[Tensor | None, Tensor | None]  # grid and class token
+Outputs = list[Tokens] | None  # tokens after each block, if they are wanted
 
 
 class Encoder(nn.Module):
@@ -84,22 +85,30 @@ class Encoder(nn.Module):
         self.norm = build_norm(norm, dim)
         self.obstacles = list(self._find_obstacles())
 
-    def forward(self, grid: Tensor, state: StreamState | None = None) -> Tokens:
+    def forward(
+        self, grid: Tensor, state: StreamState | None = None, outputs: Outputs = None
+    ) -> Tokens:
         """Encode and normalize.
 
         Args:
             grid: Tokens (B, T, H, W, D').
             state: State of a stream that the grid is a part of.
+            outputs: List to which the tokens after each block are appended, not normalized. Single
+                frames are clips of their own.
 
         Returns:
             Normalized grid (None with ``cls_only``) and class token (B, 1, D) or None. The grid is
             (B, T, H, W, D); of single frames it is (B, T, 1, 1, D) if they are pooled, and
             (B, 1, H, W, D) if they are averaged.
         """
-        return self.encode(self, self.proj(grid), state)
+        return self.encode(self, self.proj(grid), state, outputs)
 
     def run_blocks(
-        self, grid: Tensor, clip_rows: int = 1, state: StreamState | None = None
+        self,
+        grid: Tensor,
+        clip_rows: int = 1,
+        state: StreamState | None = None,
+        outputs: Outputs = None,
     ) -> Tokens:
         """Encode without the final norm.
 
@@ -107,6 +116,7 @@ class Encoder(nn.Module):
             grid: Tokens (B, T, H, W, D).
             clip_rows: Number of batch rows that share a stochastic-depth draw (see ``DropPath``).
             state: State of a stream that the grid is a part of.
+            outputs: See ``forward``.
 
         Returns:
             Grid and class token, in the shapes of ``forward``.
@@ -121,6 +131,8 @@ class Encoder(nn.Module):
                 grid, cls = checkpoint(block, grid, cls, clip_rows, cls_only, use_reentrant=False)
             else:
                 grid, cls = block(grid, cls, clip_rows, cls_only, state)
+            if outputs is not None:
+                outputs.append((grid, cls))
         return grid, cls
 
     def _find_obstacles(self) -> Iterator[str]:
@@ -148,20 +160,26 @@ def pool_tokens(grid: Tensor | None, cls: Tensor | None) -> Tensor:
     return grid.mean(dim=(1, 2, 3))
 
 
-def _together(encoder: Encoder, grid: Tensor, state: StreamState | None) -> Tokens:
-    return encoder.normalize(encoder.run_blocks(grid, state=state))
+def _together(
+    encoder: Encoder, grid: Tensor, state: StreamState | None, outputs: Outputs
+) -> Tokens:
+    return encoder.normalize(encoder.run_blocks(grid, 1, state, outputs))
 
 
-def _pool_frames(encoder: Encoder, grid: Tensor, state: StreamState | None) -> Tokens:
+def _pool_frames(
+    encoder: Encoder, grid: Tensor, state: StreamState | None, outputs: Outputs
+) -> Tokens:
     batch, frames = grid.shape[:2]
-    tokens = encoder.run_blocks(grid.flatten(0, 1)[:, None], clip_rows=frames)
+    tokens = encoder.run_blocks(grid.flatten(0, 1)[:, None], frames, None, outputs)
     pooled = pool_tokens(*encoder.normalize(tokens))
     return pooled.reshape(batch, frames, 1, 1, -1), None
 
 
-def _average_frames(encoder: Encoder, grid: Tensor, state: StreamState | None) -> Tokens:
+def _average_frames(
+    encoder: Encoder, grid: Tensor, state: StreamState | None, outputs: Outputs
+) -> Tokens:
     frames = grid.shape[:2]
-    tokens = encoder.run_blocks(grid.flatten(0, 1)[:, None])
+    tokens = encoder.run_blocks(grid.flatten(0, 1)[:, None], outputs=outputs)
     out, cls = (None if x is None else x.unflatten(0, frames).mean(1) for x in tokens)
     return encoder.normalize((out, cls))
 

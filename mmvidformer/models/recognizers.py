@@ -35,22 +35,3 @@ class MultiViewRecognizer(Recognizer3D):
         ]
         features, arguments = zip(*parts, strict=True)
         return tree_map(lambda *tensors: torch.cat(tensors), *features), arguments[0]
-
-
-@MODELS.register_module()
-class FrozenRecognizer(MultiViewRecognizer):
-    """A ``MultiViewRecognizer`` that does not train its backbone, for linear probes.
-
-    The parameters of the backbone require no gradient, and it is always in evaluation mode, without
-    stochastic depth. Arguments and names of the weights are those of ``Recognizer3D``.
-    """
-
-    def __init__(self, *args, **kwargs) -> None:
-        super().__init__(*args, **kwargs)
-        self.backbone.requires_grad_(False)
-
-    def train(self, mode: bool = True) -> "FrozenRecognizer":
-        """Set the mode of all parts but the backbone."""
-        super().train(mode)
-        self.backbone.eval()
-        return self

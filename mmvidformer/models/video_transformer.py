@@ -1,11 +1,13 @@
 """A video transformer that is composed in a config; the papers' models are presets of it."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from torch import Tensor, nn
 
 from mmvidformer.convert.image_vit import init_from_image
 from mmvidformer.layers import INITS, Encoder, TubeletEmbedding, pool_tokens
+from mmvidformer.layers.encoder import Outputs, Tokens
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
 from mmvidformer.models.compose import ANY, Block, arch_sizes, build_encoder, check_cls
@@ -58,6 +60,9 @@ class VideoTransformer(nn.Module):
         init: Initialization, ``'timm'`` or ``'flax'`` (``layers.init``).
         init_from: Image model that ``init_weights`` loads: a source (``'timm:NAME'`` or a file),
             or a dictionary of the arguments of ``convert.image_vit.init_from_image``.
+        frozen_stages: Number of blocks that are not trained and are always in evaluation mode, with
+            everything before them; with all blocks, also the last norm. 0: the embedding, the
+            positions and the class token. -1 (default): nothing.
 
     Attributes:
         embed_dims: Width D of the features.
@@ -96,9 +101,10 @@ class VideoTransformer(nn.Module):
         pool: bool = True,
         init: str = "timm",
         init_from: str | Mapping | None = None,
+        frozen_stages: int = -1,
     ) -> None:
         super().__init__()
-        self.init_from, self.pool = init_from, pool
+        self.init_from, self.pool, self.frozen_stages = init_from, pool, frozen_stages
         shared = dict(
             arch_sizes(arch),
             block=block,
@@ -145,6 +151,38 @@ class VideoTransformer(nn.Module):
             self.obstacles.append("the output is a mean over time; use pool=False")
         self.encoders = nn.ModuleList(built)
         self.apply(look_up(INITS, init, "init"))
+        for stage in self._frozen():
+            stage.requires_grad_(False)
+
+    def stages(self) -> list[nn.ModuleList]:
+        """Parts by depth, for freezing and for learning rates that decay with it.
+
+        Embedding, positions and class token; each block of each encoder; the last norm. What lies
+        between two encoders belongs to the last block of the first.
+        """
+        stages = [nn.ModuleList([self.embed])]
+        encoder: Any
+        for encoder in self.encoders:
+            cls = [] if encoder.cls_token is None else [encoder.cls_token]
+            start = (encoder.proj, encoder.pos_embed, encoder.pos_drop, nn.ParameterList(cls))
+            stages[-1].extend(start)
+            stages += [nn.ModuleList([block]) for block in encoder.blocks]
+            stages[-1].append(encoder.norm)
+        return [*stages[:-1], stages[-1][:-1], stages[-1][-1:]]
+
+    def _frozen(self) -> list[nn.ModuleList]:
+        stages = self.stages()
+        depth = len(stages) - 2
+        if not -1 <= self.frozen_stages <= depth:
+            raise ValueError(f"frozen_stages must be -1 to {depth}, got {self.frozen_stages}")
+        return stages if self.frozen_stages == depth else stages[: self.frozen_stages + 1]
+
+    def train(self, mode: bool = True) -> "VideoTransformer":
+        """Set the mode; frozen parts stay in evaluation mode."""
+        super().train(mode)
+        for stage in self._frozen():
+            stage.eval()
+        return self
 
     def init_weights(self) -> None:
         """Load the image model ``init_from``, if any; MMEngine calls it once before training."""
@@ -154,11 +192,12 @@ class VideoTransformer(nn.Module):
         options = {"source": options} if isinstance(options, str) else options
         init_from_image(self, **{"temporal": self.temporal_init, **options})
 
-    def forward_features(self, clip: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    def forward_features(self, clip: Tensor, outputs: Outputs = None) -> Tokens:
         """Encode a clip without pooling.
 
         Args:
             clip: Normalized pixels (B, 3, T', H', W').
+            outputs: See ``layers.Encoder.forward``.
 
         Returns:
             Normalized grid (B, T, H, W, D) and class token (B, 1, D), or None, of the last encoder.
@@ -167,7 +206,7 @@ class VideoTransformer(nn.Module):
         """
         grid, cls = self.embed(clip), None
         for encoder in self.encoders:
-            grid, cls = encoder(grid)
+            grid, cls = encoder(grid, None, outputs)
         return grid, cls
 
     def forward(self, clip: Tensor) -> Tensor | None:

@@ -60,28 +60,26 @@ def receptive_field(
         raise ValueError(f"the token must be inside the grid {tuple(grid)}, got {place}")
     if cls and backbone.encoders[0].cls_token is None:
         raise ValueError(f"{type(backbone).__name__} has no class token to follow")
-    model = copy.deepcopy(backbone).double().eval()
+    model = copy.deepcopy(backbone).double().eval().requires_grad_()
     random = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for weight in model.parameters():
             weight += 0.02 * torch.randn(weight.shape, generator=random, dtype=weight.dtype)
-    embed, found = model.embed, []
+    embed, rows = model.embed, []
     inputs = torch.randn(1, *grid, embed.proj.out_channels, generator=random, dtype=torch.float64)
     inputs.requires_grad_()
     embed.register_forward_hook(lambda *_: inputs)
     for i, encoder in enumerate(model.encoders, start=1):
         encoder.with_cp = False
-        for j, block in enumerate(encoder.blocks, start=1):
+        for j in range(1, len(encoder.blocks) + 1):
             name = f"block {j}" if len(model.encoders) == 1 else f"encoder {i}, block {j}"
-            block.register_forward_hook(
-                lambda _, __, out, name=name, start=encoder.cls_token: found.append(
-                    (name, start, *out)
-                )
-            )
+            rows.append((name, encoder.cls_token))
     sizes = zip(grid, embed.stride, embed.tubelet, embed.padding, strict=True)
-    model(inputs.new_zeros(1, 3, *((n - 1) * s + k - 2 * p for n, s, k, p in sizes)))
+    clip = inputs.new_zeros(1, 3, *((n - 1) * s + k - 2 * p for n, s, k, p in sizes))
+    outputs: list[tuple] = []
+    model.forward_features(clip, outputs)
     fields = []
-    for name, start, out, token_cls in found:
+    for (name, start), (out, token_cls) in zip(rows, outputs, strict=True):
         if cls and token_cls is not None:  # (B, 1, D), B frames or one clip
             chosen = token_cls[min(place[0], len(token_cls) - 1)]
         else:

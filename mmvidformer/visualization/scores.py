@@ -20,7 +20,7 @@ def read_scores(
         ValueError: If it is not such a file, has no such task, or the views are not averaged.
     """
     if Path(path).suffix != ".npz":
-        raise ValueError(f"scores must be an .npz of tools/test.py --dump FILE.npz, got {path}")
+        raise ValueError(f"scores must be an .npz of mmvidformer test --dump FILE.npz, got {path}")
     name = "scores" if task is None else f"scores_{task}"
     with np.load(path, allow_pickle=False) as file:
         arrays = dict(file)

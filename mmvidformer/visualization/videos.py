@@ -4,8 +4,10 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 
+import av
 import cv2
 import numpy as np
 
@@ -37,7 +39,7 @@ def picture_paths(videos: Sequence[Path], folder: Path, ending: str) -> list[Pat
 
 
 class VideoOutput:
-    """An MPEG-4 file, a window, or both, to which pages are added; a context manager.
+    """An H.264 file, which browsers play, a window, or both; a context manager.
 
     Args:
         path: The .mp4 file; None: no file. Its folder is created.
@@ -52,7 +54,7 @@ class VideoOutput:
         self, path: str | Path | None = None, fps: float = 30.0, title: str | None = None
     ) -> None:
         self.path, self.fps, self.title = path, fps, title
-        self._writer, self._start = None, None
+        self._file, self._start = None, None
         if path is not None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         if title is not None:
@@ -73,30 +75,36 @@ class VideoOutput:
             Whether to continue: False if q or Esc was pressed in the window.
 
         Raises:
-            OSError: If OpenCV cannot write the file.
+            OSError: If the file cannot be written.
         """
-        pixels = cv2.cvtColor(page, cv2.COLOR_RGB2BGR)
         if self.path is not None:
-            if self._writer is None:
-                code = cv2.VideoWriter_fourcc(*"mp4v")
-                size = pixels.shape[1::-1]
-                self._writer = cv2.VideoWriter(str(self.path), code, self.fps, size)
-                if not self._writer.isOpened():
-                    raise OSError(f"OpenCV cannot write {self.path} as MPEG-4")
-            self._writer.write(pixels)
+            if self._file is None:
+                self._file = av.open(str(self.path), "w", "mp4", {"movflags": "faststart"})
+                self._stream = self._file.add_stream("h264", Fraction(self.fps).limit_denominator())
+                self._stream.height, self._stream.width = page.shape[:2]
+                self._stream.pix_fmt = "yuv420p"
+            self._encode(av.VideoFrame.from_ndarray(np.ascontiguousarray(page), "rgb24"))
         if self.title is None:
             return True
         now = time.perf_counter()
         self._start = now if self._start is None else self._start
         early = 0.0 if seconds is None else seconds - (now - self._start)
-        cv2.imshow(self.title, pixels)
+        cv2.imshow(self.title, cv2.cvtColor(page, cv2.COLOR_RGB2BGR))
         return cv2.waitKey(max(1, round(1000 * early))) & 0xFF not in (ord("q"), 27)
 
     def __enter__(self) -> "VideoOutput":
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._writer is not None:
-            self._writer.release()
+        if self._file is not None:
+            with self._file:
+                if error[0] is None:
+                    self._encode(None)
         if self.title is not None:
             cv2.destroyWindow(self.title)
+
+    def _encode(self, frame: av.VideoFrame | None) -> None:
+        try:
+            self._file.mux(self._stream.encode(frame))
+        except av.FFmpegError as error:
+            raise OSError(f"cannot write {self.path}: {error.strerror}") from error

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.published import PUBLISHED, compare
-from mmvidformer import get_config, list_configs
+from mmvidformer import get_config, list_models
 from mmvidformer.analysis.complexity import count
 
 
@@ -129,7 +129,7 @@ def test_view_of_the_backbones_default_size() -> None:
 def test_every_config_can_be_counted() -> None:
     """HORST is refused, since its cost depends on the length of the clip."""
     sizes = {}
-    for name in list_configs():
+    for name in list_models():
         cfg = get_config(name)
         if name.startswith("horst_"):
             with pytest.raises(ValueError, match="is recurrent"):

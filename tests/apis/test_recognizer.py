@@ -138,7 +138,7 @@ def test_recurrent_models(small, build, tmp_path, prediction_data) -> None:
     video = next((prediction_data / "data" / "motion_phases" / "test").glob("*.mp4"))
     early = Recognizer(small("horst_early_motion"), str(tmp_path / "horst_early_motion.pth"))
     assert early([video, video])[1].probabilities["class"].sum() == pytest.approx(1)
-    with pytest.raises(ValueError, match="use tools/demo_stream.py"):
+    with pytest.raises(ValueError, match="use mmvidformer stream"):
         cfg = small("horst_anticipation_motion")
         cfg.test_dataloader = small("horst_early_motion").test_dataloader
         Recognizer(cfg, str(tmp_path / "horst_anticipation_motion.pth"))

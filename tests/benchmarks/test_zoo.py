@@ -19,7 +19,7 @@ def counts() -> dict[str, dict]:
 
 def test_files_are_up_to_date(counts) -> None:
     """If this fails, run python -m benchmarks.model_zoo."""
-    assert sorted(counts) == mmvidformer.list_configs()
+    assert sorted(counts) == mmvidformer.list_models()
     build = model_zoo.build
     metafile, page = build()
     assert metafile == (ROOT / "configs" / "metafile.yml").read_text()
@@ -36,7 +36,7 @@ def test_counts_of_the_metafile(name: str, counts) -> None:
 
 @pytest.mark.slow
 def test_all_counts_of_the_metafile(counts) -> None:
-    for name in mmvidformer.list_configs():
+    for name in mmvidformer.list_models():
         assert zoo.metadata(mmvidformer.get_config(name)) == counts[name], name
 
 

@@ -2,9 +2,15 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from transformers import VivitConfig, VivitForVideoClassification
+from transformers import (
+    AutoImageProcessor,
+    VivitConfig,
+    VivitForVideoClassification,
+    VivitImageProcessor,
+)
 
 from mmvidformer.convert import convert_file, read_model
 from mmvidformer.convert.huggingface import from_huggingface, to_huggingface
@@ -106,12 +112,35 @@ def test_written_folder_loads_in_transformers(
     theirs.save_pretrained(tmp_path / "theirs")
     convert_file(tmp_path / "theirs", tmp_path / "ours.pth")
     convert_file(tmp_path / "ours.pth", tmp_path / "back", to="huggingface")
+    assert not (tmp_path / "back" / "preprocessor_config.json").exists()  # pixels are unknown
     back, info = VivitForVideoClassification.from_pretrained(
         tmp_path / "back", output_loading_info=True
     )
     assert not info["missing_keys"] and not info["unexpected_keys"]
     assert back.config.num_labels == 5 and back.config.intermediate_size == 40
     torch.testing.assert_close(hf_logits(back.eval(), clip), hf_logits(theirs, clip))
+
+
+@pytest.mark.parametrize("offset", [True, False])
+def test_written_folder_normalizes_as_the_source(
+    theirs: VivitForVideoClassification, offset: bool, tmp_path: Path
+) -> None:
+    """With the offset as Google's ViViT, whose pixels are -1 to 1 without normalization."""
+    theirs.save_pretrained(tmp_path / "theirs")
+    options = dict(image_mean=[0.4, 0.5, 0.6], image_std=[0.2, 0.3, 0.4], rescale_factor=1 / 255)
+    options = dict(do_normalize=False) if offset else options
+    source = VivitImageProcessor(
+        offset=offset, size={"shortest_edge": 27}, crop_size=dict(height=24, width=24), **options
+    )
+    source.save_pretrained(tmp_path / "theirs")
+    convert_file(tmp_path / "theirs", tmp_path / "ours.pth")
+    convert_file(tmp_path / "ours.pth", tmp_path / "back", to="huggingface")
+    back = AutoImageProcessor.from_pretrained(tmp_path / "back")
+    assert type(back) is VivitImageProcessor
+    frames = list(np.random.default_rng(0).integers(0, 256, (8, 30, 40, 3), dtype=np.uint8))
+    expected, found = (one(frames, return_tensors="pt")["pixel_values"] for one in (source, back))
+    assert found.shape == (1, 8, 3, 24, 24)
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
 
 
 def test_bare_model_has_no_classifier(theirs: VivitForVideoClassification) -> None:

@@ -42,10 +42,10 @@ def test_own_checkpoint_has_weights_and_meta_only(tmp_path: Path) -> None:
 
 
 def test_huggingface_folder(tmp_path: Path) -> None:
-    save_huggingface(tmp_path / "hf", WEIGHTS, {"num_frames": 32})
+    save_huggingface(tmp_path / "hf", WEIGHTS, {"num_frames": 32}, {})
     loaded = load_checkpoint(tmp_path / "hf")
     assert loaded.meta == {"num_frames": 32} and loaded.state.keys() == WEIGHTS.keys()
-    save_huggingface(tmp_path / "only.safetensors", WEIGHTS, {})
+    save_huggingface(tmp_path / "only.safetensors", WEIGHTS, {}, {})
     assert load_checkpoint(tmp_path / "only.safetensors").state.keys() == WEIGHTS.keys()
 
 
@@ -164,7 +164,7 @@ def test_missing_files(tmp_path: Path) -> None:
 
 
 def test_damaged_config_of_a_folder(tmp_path: Path) -> None:
-    save_huggingface(tmp_path / "hf", WEIGHTS, {"num_frames": 32})
+    save_huggingface(tmp_path / "hf", WEIGHTS, {"num_frames": 32}, {})
     (tmp_path / "hf" / "config.json").write_text("{")
     with pytest.raises(ValueError, match="hf is damaged: Expecting"):
         load_checkpoint(tmp_path / "hf")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from mmvidformer import get_config, list_configs
+from mmvidformer import get_config, list_models
 from mmvidformer.convert import FORMATS, published
 from mmvidformer.convert.fetch import SCHEMES
 from mmvidformer.labels import read_labels
@@ -23,7 +23,7 @@ def test_rows_fit_what_is_shipped(row: published.Published) -> None:
     assert row.address.startswith((*SCHEMES, "timm:"))
     assert re.fullmatch(r"[0-9a-f]*", row.sha256)
     assert bool(row.check) <= {"input", "logits"}.issubset(row.check)
-    assert row.name not in list_configs() or row.name == row.config
+    assert row.name not in list_models() or row.name == row.config
     if row.config:
         cfg = get_config(row.config)
         if row.classes:

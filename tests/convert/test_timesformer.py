@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from mmengine.registry import DefaultScope
@@ -179,13 +180,14 @@ def test_trained_checkpoints_need_their_scheme_for_huggingface(tmp_path: Path) -
 
 
 def test_official_file_becomes_a_huggingface_folder(tmp_path: Path) -> None:
-    from transformers import TimesformerForVideoClassification
+    from transformers import AutoImageProcessor, TimesformerForVideoClassification
 
     theirs = shake(ours("divided_space_time", img_size=16))
     state = {f"backbone.{name}": value for name, value in theirs.state_dict().items()}
     state |= {"cls_head.fc_cls.weight": torch.randn(5, 16), "cls_head.fc_cls.bias": torch.zeros(5)}
     official = to_timesformer(state, "divided_space_time")
-    torch.save({"model_state": official, "epoch": 3}, tmp_path / "a.pyth")
+    pixels = "DATA: {MEAN: [0.4, 0.45, 0.5], STD: [0.2, 0.25, 0.3], SAMPLING_RATE: 8}"
+    torch.save({"model_state": official, "epoch": 3, "cfg": pixels}, tmp_path / "a.pyth")
 
     report = convert_file(tmp_path / "a.pyth", tmp_path / "b.pth")
     assert "note: the source does not contain num_heads; add it to arch" in report
@@ -205,6 +207,11 @@ def test_official_file_becomes_a_huggingface_folder(tmp_path: Path) -> None:
         torch.testing.assert_close(converted["state_dict"][name], value, atol=0, rtol=0)
 
     convert_file(tmp_path / "b.pth", tmp_path / "hf", to="huggingface")
+    processor = AutoImageProcessor.from_pretrained(tmp_path / "hf")
+    frame = np.random.default_rng(0).integers(0, 256, (16, 24, 3), dtype=np.uint8)
+    found = processor([frame] * 3, return_tensors="pt")["pixel_values"]
+    expected = (frame[:, 4:20] / 255 - [0.4, 0.45, 0.5]) / [0.2, 0.25, 0.3]
+    np.testing.assert_allclose(found[0, 1].permute(1, 2, 0), expected, atol=1e-3)
     loaded = TimesformerForVideoClassification.from_pretrained(tmp_path / "hf").eval()
     clip = torch.randn(1, 3, 3, 16, 16)
     with torch.no_grad():

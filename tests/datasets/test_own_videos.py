@@ -127,7 +127,7 @@ def test_invalid_lists(tmp_path) -> None:
         write_lists([LabeledVideo(tmp_path / "a\tb.mp4", "run", "train")], tmp_path)
     with pytest.raises(ValueError, match="no video is for training"):
         write_lists([LabeledVideo(tmp_path / "a.mp4", "run", "val")], tmp_path)
-    with pytest.raises(FileNotFoundError, match="make_annotations.py"):
+    with pytest.raises(FileNotFoundError, match="mmvidformer data list writes"):
         read_lists(tmp_path)
     (tmp_path / "classes.txt").write_text("run\n")
     (tmp_path / "train.txt").write_text("a.mp4 0\nb.mp4 1\n")

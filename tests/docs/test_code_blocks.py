@@ -103,6 +103,7 @@ BLOCKS = {str(page.relative_to(ROOT)): read_blocks(page, ROOT) for page in PAGES
 
 # Blocks that need a file or variables that the page does not make: (page, text of the block).
 STATIC = [
+    ("README.md", "Recognizer("),
     ("docs/data_loading.md", "video.mp4"),
     ("docs/export.md", "onnxruntime.InferenceSession"),
     ("docs/export.md", "session.get_inputs"),
@@ -112,10 +113,11 @@ STATIC = [
     ("docs/visualization.md", "rollout(backbone.eval(), clip)"),
     ("docs/checkpoints.md", "read_model("),
     ("docs/checkpoints.md", "Recognizer("),
+    ("docs/checkpoints.md", "TimesformerForVideoClassification"),
+    ("docs/python.md", "pretrained=True"),
 ]
 # Models of full size: run on the meta device, which computes shapes alone.
 SHAPES = [
-    ("README.md", 'ViViT("b"'),
     ("docs/timesformer.md", 'TimeSformer("b"'),
     ("docs/vivit.md", 'ViViT("b"'),
     ("docs/feature_fixation.md", "FeatureFixationTransformer("),
@@ -245,14 +247,14 @@ def check_command(block: Block, words: list[str]) -> None:
         if re.fullmatch(r"configs/\w+\.py", word) and "CONFIG" not in word:
             assert (ROOT / word).is_file(), f"{block}: {word} does not exist"
         elif re.match(r"(vivit|timesformer|horst|feature_fixation)_\w+$", word):
-            assert word in mmvidformer.list_configs(), f"{block}: no config {word}"
+            assert word in mmvidformer.list_models(), f"{block}: no config {word}"
     check_settings(block, words)
 
 
 def check_settings(block: Block, words: list[str]) -> None:
     """Settings behind ``--cfg-options`` go to dictionaries that the named config has."""
     stems = [Path(word).stem for word in words[1:] if "=" not in word]
-    named = [stem for stem in stems if stem in mmvidformer.list_configs()]
+    named = [stem for stem in stems if stem in mmvidformer.list_models()]
     if not named:
         return
     cfg = mmvidformer.get_config(named[0])

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from mmvidformer.version import __version__
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -23,6 +25,15 @@ def test_issue_forms_are_whole(name: str) -> None:
     assert {"name", "description", "body"} <= set(form)
     assert all({"type", "attributes"} <= set(part) for part in form["body"])
     assert len({part["id"] for part in form["body"]}) == len(form["body"])
+
+
+def test_citation_has_the_version_and_a_paper_of_each_family() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert cited["version"] == __version__
+    assert {"cff-version", "message", "title", "authors", "license"} <= set(cited)
+    readme = (ROOT / "README.md").read_text()
+    assert len(cited["references"]) == 4
+    assert all(paper["url"] in readme for paper in cited["references"])
 
 
 def test_types_of_the_public_api(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from mmvidformer import get_config, list_configs
+from mmvidformer import get_config, list_models
 from mmvidformer.datasets.decoding.safe_dataset import SafeDataset
 from mmvidformer.engine.bad_videos import BadVideoHook
 
@@ -115,7 +115,7 @@ def test_how_the_dataset_of_a_loader_is_replaced():
     assert list(loader.dataset.bad_samples.known()) == [3]
 
 
-@pytest.mark.parametrize("name", list_configs()[::12])
+@pytest.mark.parametrize("name", list_models()[::12])
 def test_shipped_configs_have_the_hook_and_few_processes(name):
     """Each worker has a helper: workers of training must end before those of validation start."""
     cfg = get_config(name)

@@ -1,8 +1,10 @@
+import logging
 from pathlib import Path
 
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.logging import MMLogger
 from mmengine.registry import DefaultScope
 
 from mmvidformer.engine.loading import load_recognizer
@@ -50,3 +52,17 @@ def test_a_checkpoint_that_does_not_fit_is_refused(cfg, model, checkpoint) -> No
         load_recognizer(cfg, checkpoint)
     with pytest.raises(FileNotFoundError, match="no.pth"):
         load_recognizer(cfg, "no.pth")
+
+
+def test_initial_weights_are_not_reported_one_by_one(cfg) -> None:
+    """MMEngine logs a line for each; other lines, and the level, stay."""
+    logger, seen = MMLogger.get_current_instance(), []
+    handler = logging.Handler(logging.INFO)
+    handler.emit = seen.append
+    logger.addHandler(handler)
+    before = logger.level
+    try:
+        load_recognizer(cfg, None)
+    finally:
+        logger.removeHandler(handler)
+    assert seen == [] and logger.level == before

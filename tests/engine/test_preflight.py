@@ -104,7 +104,7 @@ LINES = {
     "negative": ("a.mp4 0\nb.mp4 -2\n", "line 2: label must be in 0 to 1 .* got -2"),
     "missing": (
         "a.mp4 0\nx.mp4 0\ny.mp4 1\n",
-        r"line 2: 2 of 3 files are missing .*, the first is .*x\.mp4; .*check_videos",
+        r"line 2: 2 of 3 files are missing .*, the first is .*x\.mp4; .*data check",
     ),
     "extension": ("a.avi 0\n", r"1 of 1 files are missing.*a\.avi, but .*a\.mp4 exists"),
     "folder": ("train/a.mp4 0\n", r"train/a\.mp4, but .*a\.mp4 exists"),

@@ -53,7 +53,7 @@ def test_shipped_config(name: str, tmp_path: Path) -> None:
 
 def test_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shipped = ["timesformer_b_k400", "timesformer_joint_k400", "timesformer_motion"]
-    monkeypatch.setattr(fitting, "list_configs", lambda: shipped)
+    monkeypatch.setattr(fitting, "list_models", lambda: shipped)
     changes = {
         "model.backbone.arch": dict(_delete_=True, embed_dims=32, depth=2, num_heads=2),
         "model.backbone.clip_len": 4,

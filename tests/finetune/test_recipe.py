@@ -86,7 +86,8 @@ def test_batch_size_above_the_number_of_videos() -> None:
 
 def test_freezing_layer_decay_and_early_stopping() -> None:
     cfg, _ = made("timesformer_motion", freeze=True, patience=3, workers=0)
-    assert cfg.model.type == "mmvidformer.FrozenRecognizer"
+    assert cfg.model.type == "mmvidformer.MultiViewRecognizer"
+    assert cfg.model.backbone.frozen_stages == cfg.model.backbone.arch.depth
     assert cfg.train_dataloader.num_workers == 0
     assert cfg.train_dataloader.persistent_workers is False
     (stop,) = cfg.custom_hooks
@@ -97,7 +98,7 @@ def test_freezing_layer_decay_and_early_stopping() -> None:
     assert "pos_embed.t" in cfg.optim_wrapper.paramwise_cfg.custom_keys
     for name, recipe, message in (
         ("timesformer_motion", dict(freeze=True, layer_decay=0.5), "exclude each other"),
-        ("horst_early_motion", dict(freeze=True), "got mmvidformer.RecurrentRecognizer"),
+        ("horst_early_motion", dict(freeze=True), "needs a VideoTransformer, got ConvStem"),
         (
             "horst_early_motion",
             dict(layer_decay=0.5),

@@ -371,3 +371,36 @@ def test_compositions_are_explained_and_counted(name: str) -> None:
     torch.testing.assert_close(total, torch.ones(2), atol=1e-5, rtol=0)
     tokens, width = 4 * 2 * 2, 16
     assert count_macs(model, clip[:1]) > tokens * width * 3 * 64  # more than the stem's
+
+
+def test_frozen_stages() -> None:
+    """Two encoders: 2 + 1 blocks. What lies between them belongs to the last block of the first."""
+    parts = {
+        0: ("embed.", "encoders.0.pos_embed.", "encoders.0.cls_token"),
+        1: ("encoders.0.blocks.0.",),
+        2: ("encoders.0.blocks.1.", "encoders.0.norm.", "encoders.1.pos_embed.",
+            "encoders.1.cls_token"),
+        3: ("encoders.1.",),
+    }  # fmt: skip
+    small = dict(arch=dict(embed_dims=8, depth=2, num_heads=2), img_size=32, clip_len=4)
+    for stages in range(-1, 4):
+        model = ViViT(**small, temporal_depth=1, drop_path_rate=0.5, frozen_stages=stages).train()
+        frozen = {name for name, p in model.named_parameters() if not p.requires_grad}
+        prefixes = tuple(p for stage in range(stages + 1) for p in parts[stage])
+        assert frozen == {name for name, _ in model.named_parameters() if name.startswith(prefixes)}
+        blocks = [block for encoder in model.encoders for block in encoder.blocks]
+        modes = [any(part.training for part in block.modules()) for block in blocks]
+        assert modes == [i > stages for i in range(1, 4)]
+        assert model.embed.training is (stages < 0) and model.training
+        assert not any(part.training for part in model.eval().modules())
+    for wrong in (-2, 4):
+        with pytest.raises(ValueError, match=f"frozen_stages must be -1 to 3, got {wrong}"):
+            ViViT(**small, temporal_depth=1, frozen_stages=wrong)
+
+
+def test_training_with_all_blocks_frozen_changes_the_head_only() -> None:
+    arch = dict(embed_dims=8, depth=1, num_heads=2)
+    model = TimeSformer(arch, img_size=32, frozen_stages=1, drop_path_rate=0.5).train()
+    assert not any(p.requires_grad for p in model.parameters())
+    clip = torch.randn(2, 3, 8, 32, 32)
+    assert torch.equal(model(clip), model(clip))  # no stochastic depth

@@ -12,6 +12,7 @@ import pytest
 import torch
 import yaml
 from mmaction.apis import init_recognizer
+from mmaction.apis.inferencers import MMAction2Inferencer
 from mmengine.config import Config
 from mmengine.fileio import list_from_file
 from mmengine.model import PretrainedInit
@@ -211,6 +212,15 @@ def test_logits_are_those_of_the_reference(case: Case, tiny_videos, tmp_path, ma
     test([str(case.config), case.address, "--work-dir", str(work_dir), "--dump", str(dump)])
     with np.load(dump) as arrays:
         np.testing.assert_allclose(arrays["scores"][0], expected[0], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("case", ["huggingface"], indirect=True)
+def test_inferencer_of_mmaction2(case: Case, tiny_videos) -> None:
+    video = str(tiny_videos.root / "val_0.mp4")
+    inferencer = MMAction2Inferencer(rec=str(case.config), rec_weights=case.address, device="cpu")
+    (found,) = inferencer(video, print_result=False)["predictions"]
+    expected = Recognizer(str(case.config), case.address)(video).scores["class"]
+    np.testing.assert_allclose(found["rec_scores"][0], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("case", ["huggingface"], indirect=True)

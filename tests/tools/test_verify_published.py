@@ -69,7 +69,7 @@ def table(web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     ]
     (tmp_path / "published.yml").write_text("# Table\n" + yaml.safe_dump(rows, sort_keys=False))
     monkeypatch.setattr(published, "TABLE", tmp_path / "published.yml")
-    monkeypatch.setattr(fitting, "list_configs", lambda: ["timesformer_b_k400"])
+    monkeypatch.setattr(fitting, "list_models", lambda: ["timesformer_b_k400"])
     published.rows.cache_clear()
     yield tmp_path
     published.rows.cache_clear()

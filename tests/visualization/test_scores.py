@@ -85,7 +85,9 @@ def test_only_saved_scores_are_read(tmp_path) -> None:
     np.savez(path, scores=np.array([print], dtype=object), labels=np.array([0]))
     with pytest.raises(ValueError, match="allow_pickle=False"):
         read_scores(path)
-    with pytest.raises(ValueError, match=r"an .npz of tools/test.py --dump FILE.npz, got .*s.pkl"):
+    with pytest.raises(
+        ValueError, match=r"an .npz of mmvidformer test --dump FILE.npz, got .*s.pkl"
+    ):
         read_scores(tmp_path / "s.pkl")
 
 

@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--csv", type=Path, help="csv file to write the table to")
     args = parser.parse_args(argv)
     names = args.configs or [
-        name for name in mmvidformer.list_configs() if not is_recurrent(load_config(name))
+        name for name in mmvidformer.list_models() if not is_recurrent(load_config(name))
     ]
     rows = []
     for name in tqdm(names, unit="config", disable=None):

@@ -98,6 +98,8 @@ class _PyAVReader(VideoReader):
         packets = [(p.pts, p.is_keyframe) for p in packets if p.size and not p.is_discard]
         self._length, self._fps = len(packets), float(self._stream.average_rate or 0)
         times = sorted({time for time, _ in packets if time is not None})
+        if not self._fps and len(times) > 1:  # browsers record cameras without a rate
+            self._fps = float((len(times) - 1) / (times[-1] - times[0]) / self._stream.time_base)
         self._numbers = {time: number for number, time in enumerate(times)}
         keys = [self._numbers[time] for time, is_key in packets if is_key and time is not None]
         # AVI states no times of display, and frames do not have those that FFmpeg makes up.

@@ -31,7 +31,7 @@ TRIES = 2
 MOST_INTERRUPTIONS = 3
 # Samples that are tried in place of a bad one before the run ends.
 MOST_REPLACEMENTS = 50
-REMEDY = "tools/data/check_videos.py lists bad videos and writes annotations without them"
+REMEDY = "mmvidformer data check lists bad videos and writes annotations without them"
 
 
 class ReadingInterrupted(RuntimeError):

@@ -23,7 +23,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
 
     Raises:
         ValueError: If ``layer_decay`` is missing or out of range.
-        TypeError: If the backbone has no encoders of blocks.
+        TypeError: If the backbone is not a ``VideoTransformer``.
     """
 
     def add_params(self, params: list[dict], module: nn.Module, prefix: str = "", **kwargs) -> None:
@@ -34,40 +34,15 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         decay = self.paramwise_cfg.get("layer_decay")
         if decay is None or not 0 < decay <= 1:
             raise ValueError(f"paramwise_cfg.layer_decay must be in (0, 1], got {decay}")
-        depths = _encoder_depths(module)
-        names = {id(parameter): name for name, parameter in module.named_parameters()}
+        backbone = getattr(module, "backbone", None)
+        if not hasattr(backbone, "stages"):
+            raise TypeError(
+                "layer decay needs a VideoTransformer (such as ViViT, TimeSformer, "
+                f"FeatureFixationTransformer) as the backbone, got {type(backbone).__name__}"
+            )
+        stages = backbone.stages()
+        depth = len(stages) - 1
+        layers = {id(p): i for i, stage in enumerate(stages) for p in stage.parameters()}
         for group in params:
-            layer = _layer_of(names[id(group["params"][0])], depths)
-            scale = decay ** (sum(depths) + 1 - layer)
-            group["lr"] = group.get("lr", self.base_lr) * scale
-
-
-def _encoder_depths(model: nn.Module) -> list[int]:
-    """Count the blocks of each encoder of the backbone.
-
-    Raises:
-        TypeError: If the backbone has no encoders of blocks.
-    """
-    backbone = getattr(model, "backbone", None)
-    if not hasattr(backbone, "encoders"):
-        raise TypeError(
-            "layer decay needs a VideoTransformer (such as ViViT, TimeSformer, "
-            f"FeatureFixationTransformer) as the backbone, got {type(backbone).__name__}"
-        )
-    return [len(encoder.blocks) for encoder in backbone.encoders]
-
-
-def _layer_of(name: str, depths: list[int]) -> int:
-    """Return the layer of a recognizer's parameter, from 0 (embedding) to L + 1 (head)."""
-    part, *rest = name.removeprefix("backbone.").split(".")
-    if not name.startswith("backbone.") or part not in ("embed", "encoders"):
-        return sum(depths) + 1
-    if part == "embed":
-        return 0
-    number, inside = int(rest[0]), rest[1]
-    before = sum(depths[:number])
-    if inside == "blocks":
-        return before + int(rest[2]) + 1
-    if inside == "norm":
-        return before + depths[number] + (number == len(depths) - 1)
-    return before  # positions and class token
+            layer = layers.get(id(group["params"][0]), depth)  # the head is as deep as the norm
+            group["lr"] = group.get("lr", self.base_lr) * decay ** (depth - layer)

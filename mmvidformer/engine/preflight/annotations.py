@@ -179,7 +179,7 @@ class Annotations:
         hint = next((f", but {other} exists" for other in near if other.exists()), "")
         yield (
             f"{self.at(missing[0])}: {len(missing)} of {self.size} files are missing or have no "
-            f"frames, the first is {path}{hint}; tools/data/check_videos.py lists bad files"
+            f"frames, the first is {path}{hint}; mmvidformer data check lists bad files"
         )
 
 

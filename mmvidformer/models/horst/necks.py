@@ -61,10 +61,12 @@ class Horst(Recurrent):
         lengths: Tensor | None = None,
         states: Sequence[State] | None = None,
         count: Tensor | None = None,
+        outputs: list[Tensor] | None = None,
     ) -> tuple[HorstOutput, tuple[State, ...]]:
         """Process a clip; returns the outputs of the last layer and the states of all.
 
-        See ``Recurrent`` and, for ``count``, ``HorstLayer.forward``.
+        See ``Recurrent`` and, for ``count``, ``HorstLayer.forward``. The output y of each layer is
+        appended to ``outputs``.
         """
         after = []
         for layer, state in zip(self.layers, states or [()] * len(self.layers), strict=True):
@@ -74,6 +76,8 @@ class Horst(Recurrent):
                 output, state = layer(clip, lengths, state, count)
             clip = output.y
             after.append(state)
+            if outputs is not None:
+                outputs.append(output.y)
         return output, tuple(after)
 
 
@@ -104,14 +108,20 @@ class RunningMean(Recurrent):
         self.out_channels = channels[-1]
 
     def forward(
-        self, clip: Tensor, lengths: Tensor | None = None, state: tuple[Tensor, int] | None = None
+        self,
+        clip: Tensor,
+        lengths: Tensor | None = None,
+        state: tuple[Tensor, int] | None = None,
+        outputs: list[Tensor] | None = None,
     ) -> tuple[HorstOutput, tuple[Tensor, int]]:
-        """Process a clip; see ``Recurrent``. The state is the sum and number of the maps so far."""
+        """Process a clip; see ``Horst``. The state is the sum and number of the maps so far."""
         e = self.layers(clip.flatten(0, 1)).unflatten(0, clip.shape[:2])
         before, count = state or (torch.zeros_like(e[:, 0]), 0)
         sums = before[:, None] + e.cumsum(1)
         counts = torch.arange(count + 1, count + 1 + e.shape[1], device=e.device)
         y = sums / counts[:, None, None, None]
+        if outputs is not None:
+            outputs.append(y)
         return zero_padding(HorstOutput(y, e, y), lengths), (sums[:, -1], count + e.shape[1])
 
 

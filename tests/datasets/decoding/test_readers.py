@@ -62,6 +62,18 @@ def write(path, codec: str, times=range(FRAMES), movflags: str = "", **options: 
     return str(path)
 
 
+def test_a_camera_recorded_by_a_browser_has_a_rate(tmp_path: Path) -> None:
+    """Its frames come when they can, and the file states no rate."""
+    path = write(tmp_path / "camera.webm", "libvpx", times=[i + i // 3 for i in range(FRAMES)])
+    content = Path(path).read_bytes()
+    void = content.replace(b"\x23\xe3\x83\x84", b"\xec\x86\x00\x00")  # the duration of a frame
+    assert void != content
+    Path(path).write_bytes(void)
+    with av.open(path) as container:
+        assert container.streams.video[0].average_rate is None
+    assert open_video(path).get_avg_fps() == pytest.approx((FRAMES - 1) / ((39 + 13) / 25))
+
+
 def write_all(root: Path) -> dict[str, str]:
     """A short and a long distance of key frames, B-frames, uneven times, no times, no header."""
     uneven = np.cumsum([0] + [1, 1, 3, 1, 2] * 8)[:FRAMES].tolist()

@@ -1,0 +1,126 @@
+"""A page in the browser: the classes of a video, a timeline of them, and attention rollout."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mmvidformer.apis import Prediction, Recognizer
+from mmvidformer.apis.recognizer import list_windows
+from mmvidformer.datasets.decoding.errors import BadVideo
+from mmvidformer.datasets.decoding.readers import open_video
+from mmvidformer.engine.launch import MISTAKES, describe
+from mmvidformer.visualization.plots import draw_timeline
+from mmvidformer.visualization.rollout_clips import rollout_clips
+from mmvidformer.visualization.videos import VideoOutput
+
+if TYPE_CHECKING:  # optional
+    from gradio import Blocks
+
+WINDOW, MOST = 2.0, 8  # seconds of a window, and most windows without overlap
+KEPT = 600  # seconds for which files of the page are kept
+MAX_PIXELS = 4096 * 2304  # decoded frames of a small file can be huge
+
+
+def check_video(path: str, max_mb: float, max_seconds: float) -> tuple[int, float]:
+    """Return the number of frames of a video, and its frames per second.
+
+    Raises:
+        BadVideo: If the file cannot be read as a video.
+        ValueError: If the file is too large, or the video too long or of too many pixels.
+    """
+    size = os.path.getsize(path) / 1e6
+    if size > max_mb:
+        raise ValueError(f"a file must have at most {max_mb:g} MB, got {size:.1f} MB")
+    reader = open_video(path)
+    height, width = reader.get_batch([0])[0].shape[:2]
+    if width * height > MAX_PIXELS:
+        raise ValueError(f"frames must have at most {MAX_PIXELS} pixels, got {width}x{height}")
+    frames, fps = len(reader), reader.get_avg_fps()
+    seconds = frames / fps if fps else float("inf")
+    if seconds > max_seconds:
+        raise ValueError(f"a video must have at most {max_seconds:g} s, got {seconds:.1f} s")
+    return frames, fps
+
+
+def classes_of(predictions: list[Prediction], k: int = 5) -> dict[str, float]:
+    """Mean probabilities of the k most likely classes of each task, by name."""
+    found = {}
+    for task, names in predictions[0].names.items():
+        mean = np.mean([one.probabilities[task] for one in predictions], axis=0)
+        prefix = "" if len(predictions[0].names) == 1 else f"{task}: "
+        found |= {prefix + names[i]: float(mean[i]) for i in np.argsort(-mean)[:k]}
+    return found
+
+
+def build_page(
+    models: Mapping[str, Callable[[], Recognizer]], max_mb: float = 100.0, max_seconds: float = 60.0
+) -> "Blocks":
+    """Build the page.
+
+    Args:
+        models: Functions that load the models, by name; the first is the default.
+        max_mb: Largest size of a video in megabytes.
+        max_seconds: Longest duration of a video.
+    """
+    import gradio as gr
+
+    def predict(name: str, video: str | None, progress=gr.Progress()) -> Iterator[tuple]:  # noqa: B008
+        try:
+            if video is None:
+                raise ValueError("choose a video, or record one")
+            frames, fps = check_video(video, max_mb, max_seconds)
+            progress(0, "loading the model")
+            recognizer = models[name]()
+            window = max(WINDOW, frames / fps / MOST)
+            parts = list_windows(frames, fps, window)
+            timeline = recognizer.timeline(video, window)
+            found = list(progress.tqdm(timeline, total=len(parts), desc="windows"))
+            yield classes_of(found), draw_timeline(found, Path(video).name), None
+            progress(0, "attention rollout")
+            surest = max(range(len(found)), key=lambda i: found[i].top(1)[0][2])
+            sample = recognizer.pipeline.read(recognizer.pipeline.open(video), parts[surest])
+            with TemporaryDirectory() as folder:
+                path = Path(folder, "rollout.mp4")
+                try:
+                    ((_, pages),) = rollout_clips(recognizer, sample, Path(video).name)
+                except ValueError as error:  # not defined for the model
+                    gr.Warning(describe(error))
+                    return
+                with VideoOutput(path, fps=4) as output:
+                    for page in pages:
+                        output.add(page)
+                yield gr.skip(), gr.skip(), str(path)
+        except (*MISTAKES, BadVideo) as error:
+            text = describe(error).replace(f"{Path(video or '').parent}{os.sep}", "")
+            raise gr.Error(text, print_exception=False) from error
+
+    async def refuse_addresses(path: str) -> str:
+        if not Path(path).is_file():
+            raise gr.Error("upload a video instead of giving an address", print_exception=False)
+        return await move(path)
+
+    with gr.Blocks(title="mmvidformer", analytics_enabled=False, delete_cache=(60, KEPT)) as page:
+        gr.Markdown(
+            f"# mmvidformer\nVideos of at most {max_seconds:g} s and {max_mb:g} MB. "
+            f"They are deleted after {KEPT // 60} minutes."
+        )
+        with gr.Row():
+            with gr.Column():
+                model = gr.Dropdown(list(models), label="Model")
+                video = gr.Video(label="Video", sources=["upload", "webcam"], height=380)
+                button = gr.Button("Classify", variant="primary")
+            with gr.Column():
+                classes = gr.Label(label="Classes, mean over the windows")
+                timeline = gr.Plot(label="Timeline", show_label=False)
+                rollout = gr.Video(
+                    label="Attention rollout", show_label=False, autoplay=True, loop=True
+                )
+        move = video.async_move_resource_to_block_cache
+        video.async_move_resource_to_block_cache = refuse_addresses
+        outputs = [classes, timeline, rollout]
+        button.click(predict, [model, video], outputs, api_name="predict", concurrency_limit=1)
+    return page.queue(max_size=8)

@@ -1,0 +1,16 @@
+"""Rollout of the clips of a video; tests/tools covers what it draws."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from mmvidformer.visualization.rollout_clips import rollout_clips
+
+
+def test_recurrent_recognizers_are_refused() -> None:
+    class RecurrentRecognizer:
+        def stream(self) -> None: ...
+
+    recognizer = SimpleNamespace(model=RecurrentRecognizer())
+    with pytest.raises(ValueError, match="not defined for a RecurrentRecognizer"):
+        next(rollout_clips(recognizer, {"inputs": []}, "video"))

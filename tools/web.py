@@ -1,0 +1,70 @@
+"""Classify videos on a page in the browser: python tools/web.py [--config C --checkpoint FILE].
+
+Needs pip install "mmvidformer[web]".
+"""
+
+import os
+import signal
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from importlib.util import find_spec
+from tempfile import TemporaryDirectory
+
+from mmvidformer.apis import Recognizer
+from mmvidformer.apis.predictions import add_classes_argument
+from mmvidformer.config import load_config
+from mmvidformer.convert import published
+from mmvidformer.engine.launch import add_overrides, run_tool
+from mmvidformer.engine.pipelines import set_video_backend
+from mmvidformer.web import build_page
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the tool."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("--config", help="config file, or name of a shipped config, of your model")
+    parser.add_argument("--checkpoint", help="checkpoint of your model")
+    add_overrides(parser)
+    add_classes_argument(parser)
+    parser.add_argument("--device", default="cpu", help="such as cuda (default: cpu)")
+    parser.add_argument("--host", default="127.0.0.1", help="address (default: this machine only)")
+    parser.add_argument("--port", type=int, help="port (default: the first free one from 7860)")
+    parser.add_argument("--max-mb", type=float, default=100, help="size of a file (default: 100)")
+    parser.add_argument("--max-seconds", type=float, default=60, help="duration (default: 60)")
+    args = parser.parse_args(argv)
+    if (args.config is None) != (args.checkpoint is None):
+        parser.error("--config and --checkpoint go together")
+    if find_spec("gradio") is None:
+        raise ImportError('the page needs Gradio: pip install "mmvidformer[web]"')
+
+    @lru_cache(maxsize=1)
+    def load(address: str) -> Recognizer:
+        return Recognizer(address, device=args.device, clips=1)
+
+    models = {}
+    if args.config:
+        cfg = load_config(args.config, args.cfg_options)
+        set_video_backend(cfg, "pyav")  # which no damaged file crashes
+        clips = None if "Recurrent" in cfg.model.type else 1
+        own = Recognizer(cfg, args.checkpoint, args.device, args.classes, clips)
+        models[args.checkpoint] = lambda: own
+    for row in published.rows():
+        if row.config:
+            title = f"{row.name} ({row.license or 'license unknown'})"
+            models[title] = partial(load, published.PREFIX + row.name)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # to delete the files
+    with TemporaryDirectory(prefix="mmvidformer_web_") as folder:
+        os.environ.update(GRADIO_TEMP_DIR=folder, GRADIO_RUN_HISTORY="False")
+        build_page(models, args.max_mb, args.max_seconds).launch(
+            server_name=args.host,
+            server_port=args.port,
+            share=False,
+            max_file_size=int(args.max_mb * 1e6),
+            ssr_mode=False,
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(run_tool(main))
