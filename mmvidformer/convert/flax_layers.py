@@ -1,5 +1,7 @@
 """Rows of key maps for the layers of Flax checkpoints (scenic, Google's ViT)."""
 
+from collections.abc import Mapping
+
 import torch
 
 from mmvidformer.convert.keymap import KEEP, Op, Rule
@@ -36,4 +38,28 @@ def layer_rules(source: str, target: str, layer: str, optional: bool = False) ->
     return [
         Rule(tuple(f"{source}/{part}" for part in parts), (f"{target}.{name}",), op, optional)
         for parts, name, op in LAYERS[layer]
+    ]
+
+
+def block_rules(
+    source: str, target: str, sublayers: Mapping[str, tuple[str, str]], norm: str, mlp: str
+) -> list[Rule]:
+    """Return the rows for all blocks of an encoder.
+
+    Args:
+        source: Path of a block in the Flax tree, with ``{i}``.
+        target: Name of a block in this package, with ``{i}``.
+        sublayers: Norm and attention in the source, by sub-layer.
+        norm: Norm of the MLP.
+        mlp: MLP.
+    """
+    parts = [(norm, "norm", "norm")]
+    parts += [(f"{mlp}/Dense_{i}", f"mlp.fc{i + 1}", "dense") for i in range(2)]
+    for name, (before, attention) in sublayers.items():
+        parts.append((before, f"sublayers.{name}.norm", "norm"))
+        parts.append((attention, f"sublayers.{name}.attn", "attention"))
+    return [
+        rule
+        for theirs, ours, layer in parts
+        for rule in layer_rules(f"{source}/{theirs}", f"{target}.{ours}", layer)
     ]

@@ -62,9 +62,7 @@ class ClipGraph(_Graph):
         KeyError: If ``pixels`` is unknown.
     """
 
-    def __init__(self, model: nn.Module, size: Sequence[int], pixels: str | None = None) -> None:
-        super().__init__(model, size, pixels)
-        self.input_names, self.output_names = ["clip"], ["logits"]
+    input_names, output_names = ("clip",), ("logits",)
 
     def forward(self, clip: Tensor) -> Tensor:
         """Map clips (B, 3, T, H, W) to logits (B, classes)."""
