@@ -6,6 +6,13 @@ import torch
 
 from mmvidformer.convert.keymap import KEEP, Op, Rule
 
+PREFIXES = ("optimizer/target/", "opt/target/", "params/")
+# Other parts of a train state.
+TRAIN_STATE = (
+    r"(opt|optimizer|opt_state|model_state)(/.*)?",
+    r"global_step|rng|accum_train_time|step",
+)
+
 TRANSPOSE = Op(lambda kernel: (kernel.T,))
 # Convolution kernels (t, h, w, C, D), or (h, w, C, D) of single frames.
 CONV = Op(lambda k: ((k if k.dim() == 5 else k[None]).permute(4, 3, 0, 1, 2),))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from mmvidformer.convert.flax_layers import block_rules, layer_rules
+from mmvidformer.convert.flax_layers import PREFIXES, TRAIN_STATE, block_rules, layer_rules
 from mmvidformer.convert.keymap import (
     ADD_TIME,
     Conversion,
@@ -16,18 +16,8 @@ from mmvidformer.convert.keymap import (
 )
 from mmvidformer.convert.positions import Grid, frame_grid, position_rule
 
-PREFIXES = ("optimizer/target/", "opt/target/", "params/")
-
 # Classifiers, the hidden layer before them, and optimizer states.
-IGNORED = (
-    r"(head|pre_logits|output_projection|MAPHead_0)/.*",
-    r"(opt|opt_state|optimizer|model_state)/.*",
-    r"global_step|rng|accum_train_time|step",
-)
-
-# Suffixes of attention, second norm and MLP. flax.nn numbered all parts of a block together,
-# flax.linen numbers each kind separately.
-SUFFIXES = {"original": (1, 2, 3), "big_vision": (0, 1, 0)}
+IGNORED = (r"(head|pre_logits|output_projection|MAPHead_0)/.*", *TRAIN_STATE)
 
 
 def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
@@ -39,7 +29,9 @@ def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Co
     """
     state = _unstack(strip_prefixes(state, PREFIXES))
     original = any("MultiHeadDotProductAttention_1/" in name for name in state)
-    attention, norm, mlp = SUFFIXES["original" if original else "big_vision"]
+    # Suffixes: flax.nn numbered all parts of a block together, flax.linen numbers each kind
+    # separately.
+    attention, norm, mlp = (1, 2, 3) if original else (0, 1, 0)
     rules = layer_rules("embedding", "backbone.embed.proj", "conv")
     rules.append(Rule(("cls",), ("backbone.encoders.0.cls_token",), optional=True))
     table = "pos_embedding"

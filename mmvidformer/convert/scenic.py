@@ -4,19 +4,9 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from mmvidformer.convert.flax_layers import block_rules, layer_rules
+from mmvidformer.convert.flax_layers import PREFIXES, TRAIN_STATE, block_rules, layer_rules
 from mmvidformer.convert.keymap import Conversion, Rule, apply_rules, strip_prefixes
 from mmvidformer.convert.positions import Grid, clip_grid, frame_grid, position_rule
-
-PREFIXES = ("optimizer/target/", "params/")
-
-# Other parts of a train state.
-IGNORED = (
-    r"optimizer/state/.*",
-    r"opt_state(/.*)?",
-    r"model_state(/.*)?",
-    r"global_step|rng|accum_train_time|step",
-)
 
 # Norm and attention of each sub-layer in a block with divided attention.
 DIVIDED = {
@@ -69,7 +59,7 @@ def from_scenic(
     for source, cls, target in ENCODERS:
         if any(name.startswith(f"{source}/") for name in state):
             rules += _encoder_rules(state, source, cls, f"backbone.{target}", grid, scheme)
-    result = apply_rules(state, rules, IGNORED)
+    result = apply_rules(state, rules, TRAIN_STATE)
     result.notes += notes
     result.scheme = scheme
     query = next((k for k in state if k.endswith("/query/kernel")), None)
