@@ -27,7 +27,7 @@ ALLOWED = {
     "analysis": {"config", "registry"},
     "export": {"lookup", "models"},
     "finetune": {"config", "registry", "engine", "datasets", "convert"},
-    "apis": {"config", "convert", "registry", "engine", "finetune", "models"},
+    "apis": {"config", "convert", "registry", "engine", "finetune", "models", "layers"},
     "visualization": {"apis", "layers", "lookup"},
     "web": {"apis", "datasets", "engine", "visualization"},
     "__main__": {"compat", "lookup", "engine"},

@@ -12,9 +12,9 @@ from timm.optim import create_optimizer_v2
 from torch import Tensor, nn
 
 from mmvidformer import create_model, get_config, list_models, optimize_for_inference
+from mmvidformer.apis.classifier import VideoClassifier
 from mmvidformer.apis.factory import describe
 from mmvidformer.engine.loading import build_meta_model
-from mmvidformer.models.classifier import VideoClassifier
 from mmvidformer.registry import MODELS
 
 ARCH = dict(embed_dims=16, depth=2, num_heads=2, mlp_ratio=2)
