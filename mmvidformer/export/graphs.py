@@ -37,7 +37,7 @@ class _Graph(nn.Module):
     output_names: Sequence[str]
     calls = 1  # number of successive calls that export compares
 
-    def __init__(self, model: nn.Module, size: Sequence[int], pixels: str | None) -> None:
+    def __init__(self, model: nn.Module, size: Sequence[int], pixels: str | None = None) -> None:
         super().__init__()
         self.size = tuple(size)
         self.normalize = Normalize(model.data_preprocessor) if pixels else nn.Identity()
