@@ -94,11 +94,7 @@ def build_entries(model: Mapping, optimize: bool = True) -> Iterator[Entry]:
     parts = {part: dict(model[part]) for part in ("backbone", "cls_head")}
     with DefaultScope.overwrite_default_scope("mmaction"):
         ours = nn.Sequential(OrderedDict({k: MODELS.build(cfg) for k, cfg in parts.items()}))
-        with torch.no_grad():
-            for parameter in ours.parameters():
-                if not parameter.any():
-                    parameter.normal_(std=0.02)
-        _deterministic(ours)
+    fill_zeros(remove_noise(ours))
     yield Entry(OURS, ours, _unchanged)
     if optimize:
         yield Entry(OPTIMIZED, optimize_for_inference(ours), _unchanged, trains=False)
@@ -106,7 +102,17 @@ def build_entries(model: Mapping, optimize: bool = True) -> Iterator[Entry]:
     yield from _baselines(ours, parts["backbone"].get("attention", "divided_space_time"), shape)
 
 
-def _deterministic(model: nn.Module) -> nn.Module:
+@torch.no_grad()
+def fill_zeros(model: nn.Module) -> nn.Module:
+    """Give parameters that start at zero, which would mask differences, random values."""
+    for parameter in model.parameters():
+        if not parameter.any():
+            parameter.normal_(std=0.02)
+    return model
+
+
+def remove_noise(model: nn.Module) -> nn.Module:
+    """Turn off dropout and stochastic depth."""
     for part in model.modules():
         for name in ("drop_prob", "rate"):  # MMCV's, timm's and our stochastic depth
             if hasattr(part, name):
@@ -145,7 +151,7 @@ def _baselines(ours: nn.Module, attention: str, shape: tuple[int, ...]) -> Itera
             attention_type=attention,
         )
         theirs.load_state_dict(to_timesformer(state, attention, "mmaction"))
-        yield Entry("MMAction2", _deterministic(theirs), _unchanged)
+        yield Entry("MMAction2", remove_noise(theirs), _unchanged)
     settings = dict(
         hidden_size=dim,
         num_hidden_layers=len(blocks),
@@ -177,7 +183,7 @@ def _baselines(ours: nn.Module, attention: str, shape: tuple[int, ...]) -> Itera
             )
             theirs.load_state_dict(to_huggingface(state, "modules"))
         if theirs is not None:
-            yield Entry("HuggingFace", _deterministic(_Logits(theirs)), _frames_first)
+            yield Entry("HuggingFace", remove_noise(_Logits(theirs)), _frames_first)
     if find_spec("timm"):
         yield _timm(dim, len(blocks), heads, hidden // dim, height, tubelet, classes)
 

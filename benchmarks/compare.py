@@ -33,7 +33,7 @@ class Settings:
         optimize: Whether to include the optimized model.
         repeats: Number of timed rounds; each round runs all models once.
         warmup: Number of rounds before them.
-        memory: Whether to measure peak memory, each model in a process of its own.
+        memory: Whether to measure peak memory, on a CPU each model in a process of its own.
     """
 
     device: str = "cpu"
@@ -96,7 +96,7 @@ def compare(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
     shape = clip_shape(Config({"model": dict(model)}))
     clip = torch.randn(settings.batch, *shape)
     entries = list(build_entries(model, settings.optimize))
-    check_equal(entries, clip)
+    check_equal(entries, clip[:1])
     macs = {entry.name: entry.macs(shape) for entry in entries}
     # Some baselines have operators that cannot be counted, but compute the same function.
     macs |= {e.name: macs[OURS] for e in entries if e.comparable and not e.name.startswith(OURS)}
@@ -104,7 +104,8 @@ def compare(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
     results = []
     for kind in passes:
         active = [entry for entry in entries if entry.trains or kind == "inference"]
-        rounds = _rounds(active, clip, kind, settings)
+        calls = {entry.name: _call(entry, clip, kind, settings) for entry in active}
+        rounds = _rounds(calls, settings)
         ours = rounds.get(OPTIMIZED, rounds[OURS])
         for name, times in rounds.items():
             entry = next(e for e in entries if e.name == name)
@@ -113,6 +114,11 @@ def compare(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
             work = (1 if kind == "inference" else 3) * settings.batch * macs[name]
             traffic = (1 if kind == "inference" else 3) * size
             seconds, cpu_seconds = (median(column) for column in zip(*times, strict=True))
+            peak = None
+            if settings.memory and settings.device == "cuda":
+                peak = _peak_of_call(calls[name], settings)
+            elif settings.memory:
+                peak = _peak_in_process(model, name, kind, settings)
             ratios = [
                 [mine / first for mine, first in zip(row, reference, strict=True)]
                 for row, reference in zip(times, ours, strict=True)
@@ -125,7 +131,7 @@ def compare(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
                     cpu_seconds,
                     *(median(column) for column in zip(*ratios, strict=True)),
                     settings.batch / seconds,
-                    _peak_in_process(model, name, kind, settings) if settings.memory else None,
+                    peak,
                     macs[name],
                     work / rates[0],
                     traffic / rates[1],
@@ -156,9 +162,8 @@ def check_equal(entries: Sequence[Entry], clip: Tensor) -> None:
 
 
 def _rounds(
-    entries: Sequence[Entry], clip: Tensor, kind: str, settings: Settings
+    calls: Mapping[str, Callable[[], object]], settings: Settings
 ) -> dict[str, list[tuple[float, float]]]:
-    calls = {entry.name: _call(entry, clip, kind, settings) for entry in entries}
     for _ in range(settings.warmup):
         for call in calls.values():
             call()
@@ -209,6 +214,10 @@ def measure_peak(model: Mapping, name: str, kind: str, settings: Settings) -> in
     # Compiling needs memory, and the first pass on a GPU allocates workspaces.
     if settings.compiled or settings.device == "cuda":
         call()
+    return _peak_of_call(call, settings)
+
+
+def _peak_of_call(call: Callable[[], object], settings: Settings) -> int:
     return peak_memory(lambda _: call(), torch.empty(0, device=settings.device))
 
 

@@ -4,13 +4,15 @@ python -m benchmarks.horst [--batch 8 --steps 14 --channels 512 --size 8 14 --or
 
 The straightforward form projects the keys and values of all remembered states at each time step, as
 the official code does. The outputs of both, and of the streamed form, are compared; the exit status
-is 1 if they differ.
+is 1 if they differ. --out PATH writes PATH.csv.
 """
 
 import argparse
+import csv
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -18,6 +20,7 @@ from torch import Tensor
 from mmvidformer.models.horst.layer import HorstLayer
 
 TOLERANCE = 1e-4
+COLUMNS = ("form", "s", "times faster", "largest difference")
 
 
 def straightforward(layer: HorstLayer, clip: Tensor) -> Tensor:
@@ -84,6 +87,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--order", type=int, default=8, help="number of remembered states S")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--device", type=torch.device, default=torch.device("cpu"))
+    parser.add_argument("--out", type=Path, help="path of the table, without suffix")
     return parser.parse_args(argv)
 
 
@@ -91,18 +95,24 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, and return the exit status."""
     args = parse_args(argv)
+    torch.backends.cudnn.allow_tf32 = False  # the forms must compute the same
     torch.manual_seed(0)
     layer = HorstLayer(args.channels, args.channels, order=args.order).eval().to(args.device)
     shape = (args.batch, args.steps, args.channels, *args.size)
     clip = torch.randn(shape, device=args.device)
-    worst, first, expected = 0.0, None, None
+    worst, first, expected, rows = 0.0, None, None, [COLUMNS]
     for name, form in FORMS.items():
         seconds, output = measure(lambda form=form: form(layer, clip), args.repeat, args.device)
         if first is None:
             first, expected = seconds, output
         worst = max(worst, difference := (output - expected).abs().max().item())
         ratio = first / seconds
+        rows.append((name, f"{seconds:.6f}", f"{ratio:.2f}", f"{difference:.1e}"))
         print(f"{name:15} {seconds:8.3f} s {ratio:6.2f} x   largest difference {difference:.1e}")
+    if args.out:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        with open(f"{args.out}.csv", "w", newline="") as file:
+            csv.writer(file).writerows(rows)
     return int(worst > TOLERANCE)
 
 

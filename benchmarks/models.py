@@ -6,7 +6,7 @@ All models that compute the same function get the same weights, and must compute
 (1e-4) before anything is measured. The models take turns in rounds, in inference and in training
 steps. "ms" is the median over the rounds, "time / ours" the median of the time relative to
 mmvidformer's model in the same round (the optimized one if there is one); above 1 is slower.
-Peak memory is that of a pass beyond weights and input, measured in a process per model. The floors
+Peak memory is that of a pass beyond weights and input, on a CPU in a process per model. The floors
 are the time of a large matmul with as many multiply-accumulates, and of a copy of as many bytes as
 weights and input; three times as many for a training step.
 
@@ -21,7 +21,6 @@ import shlex
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # read once, when torch is imported
@@ -32,19 +31,11 @@ from rich.progress import track
 from benchmarks.compare import PASSES, Result, Settings, compare
 from benchmarks.page import COLUMNS, fill_page, row_of, write_results
 from benchmarks.plots import draw_bars
+from benchmarks.versions import versions
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import load_config
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-VERSIONS = ("torch", "mmaction2", "mmengine", "transformers", "timm")
-
-
-def version_of(name: str) -> str:
-    """Return name and version of a package."""
-    try:
-        return f"{name} {version(name)}"
-    except PackageNotFoundError:
-        return f"{name} not installed"
 
 
 def machine(device: str, threads: int) -> str:
@@ -111,22 +102,23 @@ def measure(args: object, command: Sequence[str]) -> None:
         warmup=args.warmup,
         memory=not args.no_memory,
     )
-    results = {
-        Path(name).stem: compare(load_config(name).model, settings, args.passes)
-        for name in track(args.configs, "measuring")
-    }
-    rows = [row_of(config, result) for config, found in results.items() for result in found]
-    print_table(COLUMNS, rows, f"{args.device}, {args.dtype}, batch {args.batch}")
     compiled = "compiled" if args.compile else "eager"
     about = {
         "machine": machine(args.device, args.threads),
         "settings": f"{args.dtype}, batch {args.batch}, {compiled}, "
         f"median of {args.repeats} rounds after {args.warmup}",
-        "versions": ", ".join([f"Python {platform.python_version()}", *map(version_of, VERSIONS)]),
+        "versions": versions(),
         "date": datetime.date.today().isoformat(),
         "command": shlex.join(["python", "-m", "benchmarks.models", *command]),
     }
-    write_results(args.out, rows, about)
+    results: dict[str, list[Result]] = {}
+    rows: list[list[str]] = []
+    for name in track(args.configs, "measuring"):
+        config = Path(name).stem
+        results[config] = compare(load_config(name).model, settings, args.passes)
+        rows += [row_of(config, result) for result in results[config]]
+        write_results(args.out, rows, about)  # after each one, in case this process is stopped
+    print_table(COLUMNS, rows, f"{args.device}, {args.dtype}, batch {args.batch}")
     draw_bars(panels_of(results), "ms").savefig(f"{args.out}.png")
     print(f"{args.out}.csv, {args.out}.json, {args.out}.png")
 

@@ -10,6 +10,10 @@ The tool writes the blocks between these marks. Names are paths relative to the 
     <!-- baselines: benchmark/cpu benchmark/cpu_training -->
     time and memory of the baselines relative to mmvidformer
     <!-- end of benchmark -->
+
+    <!-- gpu: benchmark/gpu -->
+    results of tools/gpu_check.sh in this folder, or that there are none
+    <!-- end of benchmark -->
 """
 
 import csv
@@ -25,7 +29,7 @@ COLUMNS = ("config", "pass", "model", "ms", "CPU ms", "time / ours", "CPU time /
            "peak MiB", "G MACs", "floor ms, matmul", "floor ms, copy",
            "fraction of peak matmul")  # fmt: skip
 BLOCK = re.compile(
-    r"(<!-- (benchmark|baselines): ([^>]+) -->\n).*?(<!-- end of benchmark -->)", re.DOTALL
+    r"(<!-- (benchmark|baselines|gpu): ([^>]+) -->\n).*?(<!-- end of benchmark -->)", re.DOTALL
 )
 
 
@@ -105,6 +109,29 @@ def baselines_block(folder: Path, names: Sequence[str]) -> str:
     return "\n".join([*_table(rows), ""])
 
 
+def gpu_block(folder: Path, name: str) -> str:
+    """Return the results of ``benchmarks.gpu_check`` in a folder, as Markdown."""
+    file = folder / name / "gpu_check.json"
+    if not file.is_file():
+        return "Nothing has been measured on a GPU yet.\n"
+    about = json.loads(file.read_text())
+    parts = about.pop("parts")
+    lines = [f"- {key}: {value}" for key, value in about.items()]
+    rows = [["part", "status", "s", "shows", "reason"]]
+    rows += [
+        [p["part"], p["status"], f"{p['seconds']:.0f}", p["shows"], p["reason"].replace("|", "/")]
+        for p in parts
+    ]
+    lines += ["", *_table(rows)]
+    for part in parts:
+        if part["rows"]:
+            table = [list(part["rows"][0]), *(list(row.values()) for row in part["rows"])]
+            lines += ["", f"{part['part']}:", "", *_table(table)]
+    if (folder / name / "gpu_check.png").is_file():
+        lines += ["", f"![TFLOP/s]({name}/gpu_check.png)"]
+    return "\n".join([*lines, ""])
+
+
 def _relative(baseline: Mapping[str, str], ours: Mapping[str, str]) -> str:
     text = f"{float(baseline['time / ours']):.2f} x time"
     if "not measured" in (baseline["peak MiB"], ours["peak MiB"]):
@@ -140,8 +167,10 @@ def fill_page(page: str, folder: Path) -> str:
 
     def fill(mark: re.Match) -> str:
         names = mark[3].split()
-        full = mark[2] == "benchmark"
-        text = block_of(folder, *names) if full else baselines_block(folder, names)
+        if mark[2] == "baselines":
+            text = baselines_block(folder, names)
+        else:
+            text = {"benchmark": block_of, "gpu": gpu_block}[mark[2]](folder, *names)
         return mark[1] + text + mark[4]
 
     return BLOCK.sub(fill, page)

@@ -64,12 +64,15 @@ def draw_minutes(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
     return figure
 
 
-def draw_bars(panels: Mapping[str, Mapping[str, tuple[float, float]]], unit: str) -> Figure:
-    """Draw a bar per model with a mark at its lower bound, two panels per row.
+def draw_bars(
+    panels: Mapping[str, Mapping[str, tuple[float, float]]], unit: str, mark: str = "floor"
+) -> Figure:
+    """Draw a bar per model with a mark at its bound, two panels per row.
 
     Args:
-        panels: By title, the value and the lower bound of each model.
+        panels: By title, the value and the bound of each model.
         unit: Unit of the values.
+        mark: Name of the bound in the legend.
     """
     columns = min(max(len(panels), 1), 2)
     rows = max(-(-len(panels) // columns), 1)
@@ -79,9 +82,9 @@ def draw_bars(panels: Mapping[str, Mapping[str, tuple[float, float]]], unit: str
         axes.remove()
     for axes, (title, bars) in zip(grid.flat, panels.items(), strict=False):
         names = list(bars)
-        values, floors = zip(*bars.values(), strict=True)
+        values, bounds = zip(*bars.values(), strict=True)
         axes.barh(names, values, color="tab:blue", alpha=0.7)
-        axes.scatter(floors, names, marker="|", s=300, color="tab:red", zorder=3, label="floor")
+        axes.scatter(bounds, names, marker="|", s=300, color="tab:red", zorder=3, label=mark)
         axes.invert_yaxis()
         axes.set(title=title, xlabel=unit, xlim=(0, None))
         axes.legend(fontsize=8, loc="lower right")

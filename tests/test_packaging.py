@@ -12,8 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SHIPPED = ("configs", "tools")
-SCRIPTS = ("analysis/memory.py", "benchmark_data.py", "quickstart.sh", "run_tests.sh",
-           "setup_env.sh", "verify_published.py")  # fmt: skip
+SCRIPTS = ("analysis/memory.py", "benchmark_data.py", "gpu_check.sh", "quickstart.sh",
+           "run_tests.sh", "setup_env.sh", "verify_published.py")  # fmt: skip
 DEVELOPMENT = {f"mmvidformer/.mim/tools/{name}" for name in SCRIPTS}
 SOURCES = ("mmvidformer", *SHIPPED)
 FILES = ("setup.cfg", "setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE",

@@ -1,7 +1,9 @@
 """Several processes against one, through the shell scripts, on CPU."""
 
 import json
+import os
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,18 +46,18 @@ def whole_batch(processes: int) -> dict:
     return dict(batch_size=8 // processes)
 
 
+# With a rate of 1 and no momentum the first step is the gradient.
+ONE_STEP = dict(
+    train_cfg=dict(max_epochs=1),
+    optim_wrapper=dict(_delete_=True, optimizer=dict(type="SGD", lr=1.0), accumulative_counts=1),
+    param_scheduler=None,
+)
+
+
 def test_two_nodes_give_the_gradients_of_one_process(
     start, make_config, train, run, tools, weights, tmp_path
 ):
-    # With a rate of 1 and no momentum the first step is the gradient.
-    changes = dict(
-        load_from=str(start),
-        train_cfg=dict(max_epochs=1),
-        optim_wrapper=dict(
-            _delete_=True, optimizer=dict(type="SGD", lr=1.0), accumulative_counts=1
-        ),
-        param_scheduler=None,
-    )
+    changes = dict(load_from=str(start), **ONE_STEP)
     pair = make_config("pair", train_dataloader=whole_batch(2), **changes)
     port = free_port()
     nodes = [
@@ -76,6 +78,35 @@ def test_two_nodes_give_the_gradients_of_one_process(
     ]
     torch.testing.assert_close(gradients[1], gradients[0], rtol=0, atol=1e-5)
     assert max(gradient.abs().max() for gradient in gradients[0].values()) > 1e-2
+
+
+@pytest.mark.gpu
+def test_a_launched_process_on_a_gpu_gives_the_gradients_of_a_plain_one(
+    start, make_config, run, tools, weights, tmp_path
+):
+    config = make_config("one", train_dataloader=whole_batch(1), load_from=str(start), **ONE_STEP)
+    runs = {
+        "plain": [],
+        "nccl": ["--procs", 1],
+        "fsdp": ["--procs", 1, "--strategy", "fsdp"],
+        "bf16": ["--amp", "bf16"],
+        "fp16": ["--amp", "fp16", "--cfg-options", "optim_wrapper.loss_scale=256.0"],
+    }
+    device = {"CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "0")}
+    for name, options in runs.items():
+        command = [sys.executable, tools / "train.py", config, "--work-dir", tmp_path / name]
+        finish(run(*command, "--seed", 0, *options, **device))
+    before = weights(start)
+    moved = {
+        name: torch.cat([(before[k] - v).flatten() for k, v in found.items()])
+        for name in runs
+        for found in [weights(tmp_path / name / "epoch_1.pth")]
+    }
+    norm = moved["plain"].norm()
+    assert norm > 1e-2
+    limits = {"nccl": 1e-3, "fsdp": 1e-3, "bf16": 5e-2, "fp16": 1e-2}
+    gaps = {name: float((moved[name] - moved["plain"]).norm() / norm) for name in limits}
+    assert all(gaps[name] < limit for name, limit in limits.items()), gaps
 
 
 @pytest.mark.parametrize(

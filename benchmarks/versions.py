@@ -1,0 +1,17 @@
+"""Versions of the packages that a result depends on."""
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+PACKAGES = ("torch", "mmaction2", "mmengine", "transformers", "timm")
+
+
+def versions() -> str:
+    """Return the versions of Python and ``PACKAGES``."""
+    found = [f"Python {platform.python_version()}"]
+    for name in PACKAGES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            found.append(f"{name} not installed")
+    return ", ".join(found)
