@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from mmvidformer.analysis.complexity import count_macs
 from mmvidformer.config import clip_shape, type_name
 from mmvidformer.convert.huggingface import to_huggingface
-from mmvidformer.convert.timesformer import SPATIAL, to_timesformer
+from mmvidformer.convert.timesformer import ATTENTIONS, to_timesformer
 from mmvidformer.models import TimeSformer, ViViT
 from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.registry import MODELS
@@ -195,7 +195,7 @@ def _vivit_model_1(backbone: nn.Module) -> bool:
 
 def _plain_timesformer(backbone: nn.Module, attention: str) -> bool:
     """Return whether attention, order and positions are those of the official code."""
-    if not isinstance(backbone, TimeSformer) or attention not in SPATIAL:
+    if not isinstance(backbone, TimeSformer) or attention not in ATTENTIONS:
         return False
     sublayers, tables = (
         backbone.encoders[0].blocks[0].sublayers,

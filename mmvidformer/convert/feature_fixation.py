@@ -1,4 +1,4 @@
-"""The official linear video transformer with feature fixation to this package's, and back."""
+"""The official linear video transformer with feature fixation to this package's."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,6 @@ from mmvidformer.convert.keymap import (
     Conversion,
     Op,
     Rule,
-    State,
     apply_rules,
     linear,
     strip_prefixes,
@@ -38,7 +37,8 @@ OFFICIAL_GATES = {
 }
 
 
-def _rules(attention: str, fixation: str | None) -> list[Rule]:
+def key_map(attention: str, fixation: str | None) -> list[Rule]:
+    """Return the rows of a model, given keys of ``SUBLAYERS`` and ``OFFICIAL_GATES``."""
     ours = "backbone.encoders.0"
     rules = [
         Rule(("patch_embed.proj.weight",), ("backbone.embed.proj.weight",), ADD_TIME),
@@ -81,7 +81,7 @@ def from_feature_fixation(state: Mapping[str, Tensor]) -> Conversion:
     attention = "time_space" if any(".temporal_attn." in name for name in state) else "joint"
     layers = {part for name in state for part in name.split(".")}
     fixation = next((name for name, own in OFFICIAL_GATES.items() if layers & set(own)), None)
-    result = apply_rules(state, _rules(attention, fixation), UNUSED)
+    result = apply_rules(state, key_map(attention, fixation), UNUSED)
     result.scheme = attention
     head_dims = [len(x) for name, x in result.state.items() if GATES in name]
     if head_dims:
@@ -92,27 +92,6 @@ def from_feature_fixation(state: Mapping[str, Tensor]) -> Conversion:
         "dict(type='temporal', divisor=8, segment=8)"
     )
     return result
-
-
-def to_feature_fixation(state: Mapping[str, Tensor], attention: str = "time_space") -> State:
-    """Convert back to the names of the complete official model without its unused layers.
-
-    Args:
-        state: Weights as returned by ``from_feature_fixation``.
-        attention: Key of ``SUBLAYERS``.
-
-    Raises:
-        ValueError: If names are missing or unknown, or the official code has no such fixation.
-    """
-    fixation = own_fixation(state)
-    if fixation not in OFFICIAL_GATES:
-        raise ValueError(f"the official code has no fixation {fixation!r}")
-    rules = [rule.reversed() for rule in _rules(attention, fixation)]
-    converted = apply_rules(state, rules).state
-    return {
-        name if name.startswith(HEAD) else f"base_model.{name}": value
-        for name, value in converted.items()
-    }
 
 
 def own_fixation(state: Mapping[str, Tensor]) -> str | None:

@@ -1,8 +1,17 @@
 """Rows of key maps for the layers of Flax checkpoints (scenic, Google's ViT)."""
 
+from collections.abc import Mapping
+
 import torch
 
 from mmvidformer.convert.keymap import KEEP, Op, Rule
+
+PREFIXES = ("optimizer/target/", "opt/target/", "params/")
+# Other parts of a train state.
+TRAIN_STATE = (
+    r"(opt|optimizer|opt_state|model_state)(/.*)?",
+    r"global_step|rng|accum_train_time|step",
+)
 
 TRANSPOSE = Op(lambda kernel: (kernel.T,))
 # Convolution kernels (t, h, w, C, D), or (h, w, C, D) of single frames.
@@ -36,4 +45,28 @@ def layer_rules(source: str, target: str, layer: str, optional: bool = False) ->
     return [
         Rule(tuple(f"{source}/{part}" for part in parts), (f"{target}.{name}",), op, optional)
         for parts, name, op in LAYERS[layer]
+    ]
+
+
+def block_rules(
+    source: str, target: str, sublayers: Mapping[str, tuple[str, str]], norm: str, mlp: str
+) -> list[Rule]:
+    """Return the rows for all blocks of an encoder.
+
+    Args:
+        source: Path of a block in the Flax tree, with ``{i}``.
+        target: Name of a block in this package, with ``{i}``.
+        sublayers: Norm and attention in the source, by sub-layer.
+        norm: Norm of the MLP.
+        mlp: MLP.
+    """
+    parts = [(norm, "norm", "norm")]
+    parts += [(f"{mlp}/Dense_{i}", f"mlp.fc{i + 1}", "dense") for i in range(2)]
+    for name, (before, attention) in sublayers.items():
+        parts.append((before, f"sublayers.{name}.norm", "norm"))
+        parts.append((attention, f"sublayers.{name}.attn", "attention"))
+    return [
+        rule
+        for theirs, ours, layer in parts
+        for rule in layer_rules(f"{source}/{theirs}", f"{target}.{ours}", layer)
     ]

@@ -29,7 +29,7 @@ from mmvidformer.convert.own import from_own, is_own, settings_of
 from mmvidformer.convert.positions import Grid
 from mmvidformer.convert.published import row_of
 from mmvidformer.convert.scenic import from_scenic
-from mmvidformer.convert.timesformer import DIALECTS, SPATIAL, from_timesformer, to_timesformer
+from mmvidformer.convert.timesformer import ATTENTIONS, CLS, from_timesformer, to_timesformer
 
 OUTPUTS = ("mmvidformer", "huggingface")
 CLASSIFIER = "cls_head.fc_cls.bias"
@@ -80,7 +80,7 @@ FORMATS: dict[str, Format] = {
     ),
     "timesformer": Format(
         "TimeSformer (official, HuggingFace or MMAction2)",
-        lambda state: any(names.tables[0] in state for names in DIALECTS.values()),
+        lambda state: any(name in state for name in CLS),
         from_timesformer,
         ("grid", "meta"),
     ),
@@ -216,10 +216,12 @@ def _for_huggingface(result: Conversion, settings: Mapping, source: str) -> Stat
     vivit, timesformer = "tubelet" in settings, settings.keys() >= {"attention", "img_size"}
     if vivit and result.scheme in (None, "spacetime"):
         return to_huggingface(result.state)
-    if timesformer and result.scheme in SPATIAL:
+    if timesformer and result.scheme in ATTENTIONS:
         return to_timesformer(result.state, result.scheme, "huggingface")
     if timesformer and result.scheme is None:
-        raise ValueError(f"{source} does not contain its scheme; give one of {', '.join(SPATIAL)}")
+        raise ValueError(
+            f"{source} does not contain its scheme; give one of {', '.join(ATTENTIONS)}"
+        )
     scheme = "" if result.scheme is None else f" with scheme {result.scheme!r}"
     raise ValueError(f"HuggingFace has no model like {source}{scheme}")
 

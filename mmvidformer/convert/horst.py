@@ -100,11 +100,8 @@ def from_horst(state: Mapping[str, Tensor]) -> Conversion:
         state = {f"layers.0.{k}" if k.startswith(parts) else k: v for k, v in state.items()}
     found = {match for name in state for match in re.findall(r"^layers\.b(\d+)l(\d+)\.", name)}
     for number, (block, layer) in enumerate(sorted(found, key=lambda ids: [*map(int, ids)])):
-        stem = f"layers.b{block}l{layer}."
-        state = {
-            f"layers.{number}.{name.removeprefix(stem)}" if name.startswith(stem) else name: value
-            for name, value in state.items()
-        }
+        stem = re.compile(rf"^layers\.b{block}l{layer}\.")
+        state = {stem.sub(f"layers.{number}.", name): value for name, value in state.items()}
     rules = layer_rules() if any(name.startswith("layers.") for name in state) else []
     if "c_a2n.weight" in state:
         unrolling = any(name.startswith("c_a.unrolling.") for name in state)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from mmvidformer.convert.flax_layers import layer_rules
+from mmvidformer.convert.flax_layers import PREFIXES, TRAIN_STATE, block_rules, layer_rules
 from mmvidformer.convert.keymap import (
     ADD_TIME,
     Conversion,
@@ -16,18 +16,8 @@ from mmvidformer.convert.keymap import (
 )
 from mmvidformer.convert.positions import Grid, frame_grid, position_rule
 
-PREFIXES = ("optimizer/target/", "opt/target/", "params/")
-
 # Classifiers, the hidden layer before them, and optimizer states.
-IGNORED = (
-    r"(head|pre_logits|output_projection|MAPHead_0)/.*",
-    r"(opt|opt_state|optimizer|model_state)/.*",
-    r"global_step|rng|accum_train_time|step",
-)
-
-# Suffixes of attention, second norm and MLP. flax.nn numbered all parts of a block together,
-# flax.linen numbers each kind separately.
-SUFFIXES = {"original": (1, 2, 3), "big_vision": (0, 1, 0)}
+IGNORED = (r"(head|pre_logits|output_projection|MAPHead_0)/.*", *TRAIN_STATE)
 
 
 def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
@@ -39,31 +29,24 @@ def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Co
     """
     state = _unstack(strip_prefixes(state, PREFIXES))
     original = any("MultiHeadDotProductAttention_1/" in name for name in state)
-    attention, norm, mlp = SUFFIXES["original" if original else "big_vision"]
-    block = (
-        ("LayerNorm_0", "sublayers.joint.norm", "norm"),
-        (f"MultiHeadDotProductAttention_{attention}", "sublayers.joint.attn", "attention"),
-        (f"LayerNorm_{norm}", "norm", "norm"),
-        (f"MlpBlock_{mlp}/Dense_0", "mlp.fc1", "dense"),
-        (f"MlpBlock_{mlp}/Dense_1", "mlp.fc2", "dense"),
-    )
+    # Suffixes: flax.nn numbered all parts of a block together, flax.linen numbers each kind
+    # separately.
+    attention, norm, mlp = (1, 2, 3) if original else (0, 1, 0)
     rules = layer_rules("embedding", "backbone.embed.proj", "conv")
     rules.append(Rule(("cls",), ("backbone.encoders.0.cls_token",), optional=True))
     table = "pos_embedding"
     table = table if table in state else f"Transformer/posembed_input/{table}"
-    if table in state:
-        cls = "cls" in state
-        slot = cls and original  # big_vision has no position for the class token
-        size = frame_grid(state[table].shape[1] - slot, grid)
-        rules.append(position_rule(table, "backbone.encoders.0.pos_embed", size, cls, slot))
-    else:
-        rules.append(Rule((table,), ("backbone.encoders.0.pos_embed.thw",)))  # reported as missing
-    for source, target, layer in block:
-        rules += layer_rules(
-            f"Transformer/encoderblock_{{i}}/{source}",
-            f"backbone.encoders.0.blocks.{{i}}.{target}",
-            layer,
-        )
+    cls = "cls" in state
+    slot = cls and original  # big_vision has no position for the class token
+    size = frame_grid(state[table].shape[1] - slot, grid) if table in state else (1, 1, 1)
+    rules.append(position_rule(table, "backbone.encoders.0.pos_embed", size, cls, slot))
+    rules += block_rules(
+        "Transformer/encoderblock_{i}",
+        "backbone.encoders.0.blocks.{i}",
+        {"joint": ("LayerNorm_0", f"MultiHeadDotProductAttention_{attention}")},
+        f"LayerNorm_{norm}",
+        f"MlpBlock_{mlp}",
+    )
     rules += layer_rules("Transformer/encoder_norm", "backbone.encoders.0.norm", "norm")
     result = apply_rules(state, rules, IGNORED)
     query = f"Transformer/encoderblock_0/MultiHeadDotProductAttention_{attention}/query/kernel"
@@ -95,19 +78,6 @@ TIMM_BLOCK = (
 )
 
 
-def _timm_rules(grid: Grid, cls: bool) -> list[Rule]:
-    ours = "backbone.encoders.0"
-    rules = [
-        Rule(("patch_embed.proj.weight",), ("backbone.embed.proj.weight",), ADD_TIME),
-        Rule(("patch_embed.proj.bias",), ("backbone.embed.proj.bias",)),
-        Rule(("cls_token",), (f"{ours}.cls_token",), optional=not cls),
-        position_rule("pos_embed", f"{ours}.pos_embed", grid, cls, slot=cls),
-    ]
-    for source, target in TIMM_BLOCK:
-        rules += linear(f"blocks.{{i}}.{source}", f"{ours}.blocks.{{i}}.{target}")
-    return rules + linear("norm", f"{ours}.norm")
-
-
 def from_timm(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
     """Convert an image ViT without its classifier.
 
@@ -115,8 +85,16 @@ def from_timm(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversi
         state: State dict of ``timm.models.VisionTransformer``.
         grid: Tokens (1, H, W) of the position table. Default: square.
     """
-    cls = "cls_token" in state
-    size = (1, 1, 1)
+    ours, cls, size = "backbone.encoders.0", "cls_token" in state, (1, 1, 1)
     if "pos_embed" in state:
         size = frame_grid(state["pos_embed"].shape[1] - cls, grid)
-    return apply_rules(state, _timm_rules(size, cls), TIMM_IGNORED)
+    rules = [
+        Rule(("patch_embed.proj.weight",), ("backbone.embed.proj.weight",), ADD_TIME),
+        Rule(("patch_embed.proj.bias",), ("backbone.embed.proj.bias",)),
+        Rule(("cls_token",), (f"{ours}.cls_token",), optional=not cls),
+        position_rule("pos_embed", f"{ours}.pos_embed", size, cls, slot=cls),
+        *linear("norm", f"{ours}.norm"),
+    ]
+    for source, target in TIMM_BLOCK:
+        rules += linear(f"blocks.{{i}}.{source}", f"{ours}.blocks.{{i}}.{target}")
+    return apply_rules(state, rules, TIMM_IGNORED)

@@ -45,13 +45,8 @@ class Rule:
     optional: bool = False
 
     def reversed(self) -> "Rule":
-        """Return the row from the targets to the sources.
-
-        Raises:
-            ValueError: If the operation has no inverse.
-        """
-        if self.op.backward is None:
-            raise ValueError(f"the map of {self.sources} works in one direction only")
+        """Return the row from the targets to the sources; the operation must have an inverse."""
+        assert self.op.backward is not None, self.sources
         return Rule(
             self.targets, self.sources, Op(self.op.backward, self.op.forward), self.optional
         )

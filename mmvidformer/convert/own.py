@@ -72,7 +72,7 @@ def settings_of(result: Conversion) -> tuple[str, dict]:
     options = {"norm": "rms"} if rms else {}
     for sign, describe in (
         ("neck.layers.0.encode.conv.weight", horst_settings),
-        ("cls_head.classifier.action.weight", classifier_settings),
+        ("cls_head.classifier.action.weight", lambda _: {}),
         ("backbone.blocks.5b.branches.1x1.conv.weight", lambda _: {}),
         ("backbone.embed.norm.weight", feature_fixation_settings),
         ("backbone.encoders.0.pos_embed.hw", timesformer_settings),
@@ -116,24 +116,6 @@ def horst_settings(result: Conversion) -> dict:
         variant="official" if official else "paper",
         attention=attention,
         key_value=both if parts == 2 else "e|h",
-    )
-
-
-def classifier_settings(result: Conversion) -> dict:
-    """Infer the arguments of ``AnticipationHead``; tasks are in the order of RULSTM's labels."""
-    stem = "cls_head.classifier"
-    unrolling = f"{stem}.unroll.weight_ih_l0" in result.state
-    official = f"{stem}.start.fc.weight" in result.state
-    if not unrolling:
-        verbs = len(result.state[f"{stem}.verb.weight"])
-        official = len(result.state[f"{stem}.action_to_verb.weight"]) == verbs
-    return dict(
-        tasks={
-            task: len(result.state[f"{stem}.{task}.weight"]) for task in ("verb", "noun", "action")
-        },
-        in_channels=result.state[f"{stem}.noun.weight"].shape[1],
-        classifier="unrolling" if unrolling else "linear",
-        form="official" if official else "paper",
     )
 
 

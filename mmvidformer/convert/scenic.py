@@ -4,36 +4,15 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from mmvidformer.convert.flax_layers import layer_rules
+from mmvidformer.convert.flax_layers import PREFIXES, TRAIN_STATE, block_rules, layer_rules
 from mmvidformer.convert.keymap import Conversion, Rule, apply_rules, strip_prefixes
 from mmvidformer.convert.positions import Grid, clip_grid, frame_grid, position_rule
 
-PREFIXES = ("optimizer/target/", "params/")
-
-# Other parts of a train state.
-IGNORED = (
-    r"optimizer/state/.*",
-    r"opt_state(/.*)?",
-    r"model_state(/.*)?",
-    r"global_step|rng|accum_train_time|step",
-)
-
-PLAIN_BLOCK = (
-    ("LayerNorm_0", "sublayers.{sublayer}.norm", "norm"),
-    ("MultiHeadDotProductAttention_0", "sublayers.{sublayer}.attn", "attention"),
-    ("LayerNorm_1", "norm", "norm"),
-    ("MlpBlock_0/Dense_0", "mlp.fc1", "dense"),
-    ("MlpBlock_0/Dense_1", "mlp.fc2", "dense"),
-)
-DIVIDED_BLOCK = (
-    ("LayerNorm_space", "sublayers.space.norm", "norm"),
-    ("MultiHeadDotProductAttention_space", "sublayers.space.attn", "attention"),
-    ("LayerNorm_time", "sublayers.time.norm", "norm"),
-    ("MultiHeadDotProductAttention_time", "sublayers.time.attn", "attention"),
-    ("LayerNorm_mlp", "norm", "norm"),
-    ("MlpBlock/Dense_0", "mlp.fc1", "dense"),
-    ("MlpBlock/Dense_1", "mlp.fc2", "dense"),
-)
+# Norm and attention of each sub-layer in a block with divided attention.
+DIVIDED = {
+    axis: (f"LayerNorm_{axis}", f"MultiHeadDotProductAttention_{axis}")
+    for axis in ("space", "time")
+}
 
 # Encoder in the source, its class token, encoder in this package.
 ENCODERS = (
@@ -80,7 +59,7 @@ def from_scenic(
     for source, cls, target in ENCODERS:
         if any(name.startswith(f"{source}/") for name in state):
             rules += _encoder_rules(state, source, cls, f"backbone.{target}", grid, scheme)
-    result = apply_rules(state, rules, IGNORED)
+    result = apply_rules(state, rules, TRAIN_STATE)
     result.notes += notes
     result.scheme = scheme
     query = next((k for k in state if k.endswith("/query/kernel")), None)
@@ -107,24 +86,22 @@ def _encoder_rules(
     table = f"{source}/posembed_input/pos_embedding"
     cls = cls_name in state
     rules = [Rule((cls_name,), (f"{target}.cls_token",))] if cls else []
+    count = state[table].shape[1] - cls if table in state else 1
+    size = (count, 1, 1)
     if table in state and "embedding/kernel" in state:
-        length = state[table].shape[1]
-        size = _grid(source, length, cls, tuple(state["embedding/kernel"].shape[:-2]), grid)
-        rules.append(position_rule(table, f"{target}.pos_embed", size, cls, slot=cls))
+        size = _grid(source, count, tuple(state["embedding/kernel"].shape[:-2]), grid)
+    rules.append(position_rule(table, f"{target}.pos_embed", size, cls, slot=cls))
+    blocks = f"{source}/encoderblock_{{i}}", f"{target}.blocks.{{i}}"
+    if scheme.startswith("factorized_self_attention"):
+        rules += block_rules(*blocks, DIVIDED, "LayerNorm_mlp", "MlpBlock")
     else:
-        rules.append(Rule((table,), (f"{target}.pos_embed.thw",)))  # reported as missing
-    divided = scheme.startswith("factorized_self_attention")
-    sublayer = "time_space" if scheme == "factorized_dot_product" else "joint"
-    for name, ours, layer in DIVIDED_BLOCK if divided else PLAIN_BLOCK:
-        ours = ours.replace("{sublayer}", sublayer)
-        rules += layer_rules(
-            f"{source}/encoderblock_{{i}}/{name}", f"{target}.blocks.{{i}}.{ours}", layer
-        )
+        sublayer = "time_space" if scheme == "factorized_dot_product" else "joint"
+        joint = {sublayer: ("LayerNorm_0", "MultiHeadDotProductAttention_0")}
+        rules += block_rules(*blocks, joint, "LayerNorm_1", "MlpBlock_0")
     return rules + layer_rules(f"{source}/encoder_norm", f"{target}.norm", "norm")
 
 
-def _grid(source: str, length: int, cls: bool, patch: tuple[int, ...], given: Grid | None) -> Grid:
-    count = length - cls
+def _grid(source: str, count: int, patch: tuple[int, ...], given: Grid | None) -> Grid:
     if source == "SpatialTransformer":
         return frame_grid(count, given)
     if source == "TemporalTransformer":

@@ -37,7 +37,7 @@ class _Graph(nn.Module):
     output_names: Sequence[str]
     calls = 1  # number of successive calls that export compares
 
-    def __init__(self, model: nn.Module, size: Sequence[int], pixels: str | None) -> None:
+    def __init__(self, model: nn.Module, size: Sequence[int], pixels: str | None = None) -> None:
         super().__init__()
         self.size = tuple(size)
         self.normalize = Normalize(model.data_preprocessor) if pixels else nn.Identity()
@@ -62,9 +62,7 @@ class ClipGraph(_Graph):
         KeyError: If ``pixels`` is unknown.
     """
 
-    def __init__(self, model: nn.Module, size: Sequence[int], pixels: str | None = None) -> None:
-        super().__init__(model, size, pixels)
-        self.input_names, self.output_names = ["clip"], ["logits"]
+    input_names, output_names = ("clip",), ("logits",)
 
     def forward(self, clip: Tensor) -> Tensor:
         """Map clips (B, 3, T, H, W) to logits (B, classes)."""

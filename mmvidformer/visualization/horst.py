@@ -62,11 +62,8 @@ def watch_states(neck: nn.Module, layer: int = -1) -> Iterator[deque[StateWeight
         maps = module.attention_maps(clip[:, 0], state) if state else None
         latest.append(maps and StateWeights(*(x[0].float().cpu() for x in maps)))
 
-    hook = layers[layer].register_forward_pre_hook(record)
-    try:
+    with layers[layer].register_forward_pre_hook(record):
         yield latest
-    finally:
-        hook.remove()
 
 
 @dataclass(frozen=True)

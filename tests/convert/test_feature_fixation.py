@@ -7,7 +7,8 @@ from timm.models import VisionTransformer
 from torch import nn
 
 from mmvidformer.convert import convert_file, init_from_image, recognize
-from mmvidformer.convert.feature_fixation import from_feature_fixation, to_feature_fixation
+from mmvidformer.convert.feature_fixation import HEAD, from_feature_fixation, key_map
+from mmvidformer.convert.keymap import State, apply_rules
 from mmvidformer.models import FeatureFixationTransformer
 from mmvidformer.models.heads import TokenMlpHead
 
@@ -22,6 +23,15 @@ def recognizer(**kwargs) -> nn.ModuleDict:
     for parameter in model.parameters():
         nn.init.normal_(parameter)
     return model.eval()
+
+
+def official(
+    state: State, attention: str = "time_space", fixation: str | None = "qkv_shared"
+) -> State:
+    """Rename weights as the official code does."""
+    rules = [rule.reversed() for rule in key_map(attention, fixation)]
+    converted = apply_rules(state, rules).state
+    return {k if k.startswith(HEAD) else f"base_model.{k}": v for k, v in converted.items()}
 
 
 def test_initialized_from_a_timm_vit(
@@ -44,7 +54,7 @@ def test_initialized_from_a_timm_vit(
 @pytest.mark.parametrize("fixation", ["qkv_shared", "qkv", None])
 def test_round_trip(attention: str, fixation: str | None) -> None:
     state = recognizer(attention=attention, fixation=fixation).state_dict()
-    theirs = to_feature_fixation(state, attention)
+    theirs = official(state, attention, fixation)
     assert theirs["base_model.temp_embed"].shape == (1, 3, 1, 16)
     assert theirs["base_model.patch_embed.proj.weight"].shape == (16, 3, 16, 16)
     assert theirs["consensus.mlp_head.4.weight"].shape == (5, 12)
@@ -60,7 +70,7 @@ def test_round_trip(attention: str, fixation: str | None) -> None:
 def test_official_names_of_the_sublayers() -> None:
     """``attn`` and ``norm1`` are those over space."""
     state = recognizer().state_dict()
-    theirs = to_feature_fixation(state)
+    theirs = official(state)
     block = "backbone.encoders.0.blocks.1.sublayers"
     for name, ours in {
         "attn.qkv.weight": f"{block}.space.attn.qkv.weight",
@@ -72,7 +82,7 @@ def test_official_names_of_the_sublayers() -> None:
 
 
 def test_unused_missing_and_unknown_names_are_listed() -> None:
-    theirs = to_feature_fixation(recognizer().state_dict())
+    theirs = official(recognizer().state_dict())
     theirs |= {"new_fc.weight": torch.zeros(5, 16), "new_fc.bias": torch.zeros(5)}
     assert from_feature_fixation(theirs).ignored == ["new_fc.weight", "new_fc.bias"]
     theirs["base_model.extra"] = theirs.pop("base_model.blocks.1.attn.pgate.bias")
@@ -80,15 +90,9 @@ def test_unused_missing_and_unknown_names_are_listed() -> None:
         from_feature_fixation(theirs)
 
 
-@pytest.mark.parametrize("fixation", ["qk", "separate", {"scheme": "qkv_shared", "combine": "add"}])
-def test_fixation_without_an_official_counterpart(fixation: object) -> None:
-    with pytest.raises(ValueError, match="fixation"):
-        to_feature_fixation(recognizer(fixation=fixation).state_dict())
-
-
 def test_converted_file_gives_the_same_logits(tmp_path: Path) -> None:
     model = recognizer()
-    theirs = {f"module.{k}": v for k, v in to_feature_fixation(model.state_dict()).items()}
+    theirs = {f"module.{k}": v for k, v in official(model.state_dict()).items()}
     torch.save({"model_state": theirs, "epoch": 3}, tmp_path / "a.pyth")
     report = convert_file(tmp_path / "a.pyth", tmp_path / "b.pth")
     assert "format: linear video transformer" in report
