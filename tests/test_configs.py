@@ -17,6 +17,7 @@ from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
 
 from mmvidformer import get_config, list_models
 from mmvidformer.compat.config_names import config_folder
+from mmvidformer.config import leaf_datasets
 from mmvidformer.models.preprocessor import VideoDataPreprocessor
 from mmvidformer.registry import DATASETS, METRICS, MODELS
 
@@ -365,3 +366,16 @@ def test_channel_order_is_an_option(videos: list[Path]) -> None:
     swapped = MODELS.build(cfg.model.data_preprocessor)(batch)["inputs"]
     assert not torch.equal(plain, swapped)
     torch.testing.assert_close(plain.flip(2), swapped)
+
+
+@pytest.mark.parametrize("name", list_models())
+def test_names_of_classes_belong_to_the_annotations(name):
+    """All splits have the same names, and a file of names lies beside the annotations."""
+    cfg = get_config(name)
+    loaders = [cfg.get(f"{split}_dataloader") for split in ("train", "val", "test")]
+    datasets = [leaf for loader in loaders if loader for leaf in leaf_datasets(loader.dataset)]
+    names = {(leaf.get("metainfo") or {}).get("classes") for leaf in datasets}
+    assert len(names) == 1
+    (classes,) = names
+    if classes and not classes.startswith("labels://"):
+        assert {Path(leaf.ann_file).parent for leaf in datasets} == {Path(classes).parent}

@@ -11,9 +11,13 @@ for pipeline in (train_pipeline, val_pipeline, test_pipeline):
 
 
 def videos(split, pipeline):
-    prefix = dict(video=data_root)
     return dict(
-        dataset=dict(ann_file=f"{data_root}/{split}.txt", data_prefix=prefix, pipeline=pipeline)
+        dataset=dict(
+            ann_file=f"{data_root}/{split}.txt",
+            data_prefix=dict(video=data_root),
+            metainfo=dict(classes=f"{data_root}/classes.txt"),
+            pipeline=pipeline,
+        )
     )
 
 
