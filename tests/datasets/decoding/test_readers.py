@@ -62,18 +62,6 @@ def write(path, codec: str, times=range(FRAMES), movflags: str = "", **options: 
     return str(path)
 
 
-def test_a_camera_recorded_by_a_browser_has_a_rate(tmp_path: Path) -> None:
-    """Its frames come when they can, and the file states no rate."""
-    path = write(tmp_path / "camera.webm", "libvpx", times=[i + i // 3 for i in range(FRAMES)])
-    content = Path(path).read_bytes()
-    void = content.replace(b"\x23\xe3\x83\x84", b"\xec\x86\x00\x00")  # the duration of a frame
-    assert void != content
-    Path(path).write_bytes(void)
-    with av.open(path) as container:
-        assert container.streams.video[0].average_rate is None
-    assert open_video(path).get_avg_fps() == pytest.approx((FRAMES - 1) / ((39 + 13) / 25))
-
-
 def write_all(root: Path) -> dict[str, str]:
     """A short and a long distance of key frames, B-frames, uneven times, no times, no header."""
     uneven = np.cumsum([0] + [1, 1, 3, 1, 2] * 8)[:FRAMES].tolist()
@@ -84,6 +72,7 @@ def write_all(root: Path) -> dict[str, str]:
         "uneven": write(root / "uneven.mp4", "libx264", uneven, g="8", bf="2", crf="8"),
         "mpeg4.avi": write(root / "m.avi", "mpeg4", g="12", bf="2", qmin="2", qmax="2"),
         "vp9.webm": write(root / "v.webm", "libvpx-vp9", g="12", crf="10", b="0"),
+        "camera": write(root / "camera.webm", "libvpx", [i + i // 3 for i in range(FRAMES)]),
         "stream.ts": write(root / "s.ts", "libx264", g="12", bf="2", crf="8"),
         "stream.mpg": write(root / "s.mpg", "mpeg2video", g="12", bf="2", qmin="2", qmax="2"),
     }
@@ -95,6 +84,18 @@ def videos(tmp_path_factory) -> dict[str, str]:
     command = [sys.executable, __file__, str(tmp_path_factory.mktemp("decode"))]
     written = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(written.stdout.splitlines()[-1])
+
+
+def test_a_camera_recorded_by_a_browser_has_a_rate(videos, tmp_path: Path) -> None:
+    """Its frames come when they can, and the file states no rate."""
+    content = Path(videos["camera"]).read_bytes()
+    void = content.replace(b"\x23\xe3\x83\x84", b"\xec\x86\x00\x00")  # the duration of a frame
+    assert void != content
+    path = tmp_path / "camera.webm"
+    path.write_bytes(void)
+    with av.open(str(path)) as container:
+        assert container.streams.video[0].average_rate is None
+    assert open_video(str(path)).get_avg_fps() == pytest.approx((FRAMES - 1) / ((39 + 13) / 25))
 
 
 @pytest.mark.parametrize("backend", ALL)
