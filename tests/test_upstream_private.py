@@ -15,7 +15,10 @@ IMPORTED = {
     ("numpy._core", "multiarray"): ("compat", "loading checkpoints of MMEngine"),
     ("torch._subclasses.fake_tensor", "FakeTensorMode"): ("memory.py", "the memory estimate"),
     ("torch.utils._python_dispatch", "TorchDispatchMode"): ("memory.py", "the memory estimate"),
-    ("torch.utils._pytree", "tree_leaves"): ("steps.py", "finding scores among the outputs of a head"),
+    ("torch.utils._pytree", "tree_leaves"): (
+        "steps.py",
+        "finding scores among the outputs of a head",
+    ),
     ("torch.utils._pytree", "tree_map"): ("models", "testing many views in parts"),
     ("torch.utils._pytree", "tree_map_only"): ("compat memory.py", "scores in float32"),
 }
