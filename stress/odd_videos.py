@@ -154,7 +154,6 @@ def write_setup(folder: Path) -> tuple[Path, Path]:
         loader.dataset.pipeline = PIPELINE
         loader.batch_size = 1
         loader.dataset.test_mode = split == "test"
-    cfg.default_hooks.checkpoint.interval = 100
     cfg.log_level = "INFO"
     cfg.dump(config)
     videos = folder / "videos"

@@ -24,8 +24,9 @@ def shared_annotations() -> Iterator[None]:
     """Let the processes of a node share the samples of the datasets that they build.
 
     The first process that builds a dataset parses its annotations and writes the samples to a
-    temporary folder. The others wait, and all map the samples into memory. The folder goes with the
-    context, so each run parses annotations anew. All processes of a run enter together.
+    temporary folder. The others wait, and all map the samples into memory. The folder is removed
+    when the context ends, so each run parses annotations anew. All processes of a run enter
+    together.
     """
     if get_world_size() == 1:
         yield

@@ -51,7 +51,8 @@ class FeatureMap(nn.Module):
 def weighted_sums(q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
     """Compute the sums of linear attention, as ``q (k^T v)`` or, if that costs more, ``(q k^T) v``.
 
-    The latter is cheaper if there are fewer tokens than features, as along 16 frames.
+    The latter is cheaper if there are fewer tokens than features, as along 16 frames. On the meta
+    device, where operations are counted, the former is computed, as the papers count it.
 
     Args:
         q: Features of queries (..., S, m).
@@ -68,7 +69,7 @@ def weighted_sums(q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> tuple[Tensor, 
     k = zero_masked(k, mask)
     queries, keys, features, dim = q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]
     cheaper = queries * keys * (features + dim) < (queries + keys) * features * dim
-    if cheaper and not q.is_meta:  # operations are counted on meta tensors, and as published
+    if cheaper and not q.is_meta:
         scores = q @ k.transpose(-1, -2)
         return scores @ v, scores.sum(dim=-1, keepdim=True)
     total = k.sum(dim=-2, keepdim=True).transpose(-1, -2)  # (..., m, 1)
