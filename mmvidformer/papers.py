@@ -118,6 +118,12 @@ def list_papers() -> list[str]:
     return sorted(path.stem for path in (config_folder() / "papers").glob("*.yml"))
 
 
+def list_rows() -> list[Row]:
+    """Rows of all papers."""
+    tables = (table for name in list_papers() for table in read_paper(name).tables.values())
+    return [row for table in tables for row in table.rows.values()]
+
+
 @cache
 def read_paper(name: str) -> Paper:
     """Read the rows of a paper.

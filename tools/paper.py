@@ -8,7 +8,6 @@
 A row's name, such as vivit/table2/model_3, works wherever a config's name does.
 """
 
-import shlex
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
