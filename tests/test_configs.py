@@ -19,6 +19,7 @@ from mmvidformer import get_config, list_models
 from mmvidformer.compat.config_names import config_folder
 from mmvidformer.config import leaf_datasets
 from mmvidformer.models.preprocessor import VideoDataPreprocessor
+from mmvidformer.papers import list_rows
 from mmvidformer.registry import DATASETS, METRICS, MODELS
 
 # Recognizers of views of a video. feature_fixation_image has a test of its own, in
@@ -29,6 +30,9 @@ NAMES = [
     for name in list_models()
     if not name.endswith("_image") and not name.startswith(("horst_", "causal_"))
 ]
+ROWS = [row for row in list_rows() if row.config in NAMES and row.options and not row.missing]
+ROWS = {repr((row.config, row.options)): row.name for row in ROWS}.values()  # none twice
+NAMES_AND_ROWS = [*NAMES, *(pytest.param(name, marks=pytest.mark.slow) for name in ROWS)]
 SIDE, FRAMES = 32, 4
 
 
@@ -66,7 +70,7 @@ def shrink(cfg: Config) -> Config:
     cfg = copy.deepcopy(cfg)
     backbone = cfg.model.backbone
     crop = backbone.img_size
-    names = [transform.type for transform in cfg.train_pipeline]
+    names = [transform.type for transform in cfg.train_dataloader.dataset.pipeline]
     backbone.clip_len = FRAMES // 2 if "mmvidformer.UniformFrames" in names else FRAMES
     backbone.update(img_size=SIDE, init_from=None)
     backbone.arch = dict(embed_dims=16, depth=1, num_heads=2)
@@ -74,8 +78,9 @@ def shrink(cfg: Config) -> Config:
         backbone.tubelet = (backbone.tubelet[0], 16, 16)
         backbone.temporal_depth = min(backbone.get("temporal_depth", 1), 1)
     cfg.model.cls_head.in_channels = 16
-    for key in ("train_pipeline", "val_pipeline", "test_pipeline"):
-        cfg[key] = [shrink_transform(transform, crop) for transform in cfg[key]]
+    for split in ("train", "val", "test"):
+        pipeline = cfg[f"{split}_dataloader"].dataset.pipeline
+        cfg[f"{split}_pipeline"] = [shrink_transform(transform, crop) for transform in pipeline]
     augment = cfg.model.data_preprocessor.get("augment") or ()
     cfg.model.data_preprocessor.augment = [shrink_transform(one, crop) for one in augment]
     return cfg
@@ -112,7 +117,7 @@ def videos(tiny_videos) -> list[Path]:
     return found
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES_AND_ROWS)
 def test_training_step_reaches_every_parameter(name: str, videos: list[Path]) -> None:
     torch.manual_seed(0)
     np.random.seed(0)
@@ -140,7 +145,7 @@ def test_training_step_reaches_every_parameter(name: str, videos: list[Path]) ->
     assert still == set()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES_AND_ROWS)
 def test_test_step_fuses_the_views(name: str, videos: list[Path]) -> None:
     torch.manual_seed(0)
     cfg = shrink(get_config(name))
@@ -162,7 +167,7 @@ def test_test_step_fuses_the_views(name: str, videos: list[Path]) -> None:
         )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES_AND_ROWS)
 def test_validation_gives_one_view_like_the_training_clips(name: str, videos: list[Path]) -> None:
     cfg = shrink(get_config(name))
     preprocess = MODELS.build({**cfg.model.data_preprocessor, "blending": None})

@@ -14,9 +14,13 @@ from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 
 from mmvidformer import get_config, list_models
+from mmvidformer.papers import list_rows
 from mmvidformer.registry import MODELS
 
 NAMES = [name for name in list_models() if name.startswith(("horst_", "causal_"))]
+ROWS = [row for row in list_rows() if row.config in NAMES and row.options and not row.missing]
+ROWS = {repr((row.config, row.options)): row.name for row in ROWS}.values()  # none twice
+NAMES_AND_ROWS = [*NAMES, *(pytest.param(name, marks=pytest.mark.slow) for name in ROWS)]
 # BN-Inception halves maps of 8 x 8 and 4 x 4 places then.
 SIDE = 64
 
@@ -57,7 +61,7 @@ def shrink(cfg: Config) -> Config:
     return cfg
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES_AND_ROWS)
 def test_training_step_reaches_every_parameter(name: str) -> None:
     torch.manual_seed(0)
     np.random.seed(0)
@@ -92,7 +96,7 @@ def test_training_step_reaches_every_parameter(name: str) -> None:
         assert all(torch.equal(after[k], before[k]) for k in after if k.startswith("backbone."))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES_AND_ROWS)
 def test_metric_takes_what_a_test_step_gives(name: str) -> None:
     torch.manual_seed(0)
     cfg = shrink(get_config(name))

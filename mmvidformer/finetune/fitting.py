@@ -82,23 +82,21 @@ def _search(result: Conversion, settings: dict, source: str | Path) -> Fitted:
         kind = "FeatureFixationTransformer"
     prefix, scheme = FAMILIES[kind]
     default = signature(MODELS.get(f"mmvidformer.{kind}")).parameters[scheme].default
-    bases = {}
-    for name in sorted((name for name in list_models() if name.startswith(prefix)), key=len):
+    names = sorted((name for name in list_models() if name.startswith(prefix)), key=len)
+    for name in names:
         cfg = get_config(name)
         own = cfg.model.backbone.get(scheme, default)
         if type_name(cfg.model.backbone) == kind and settings.get(scheme, own) == own:
             if _fits(cfg, result, settings):
                 return Fitted(cfg, name)
-            bases[name] = cfg
-    base = next((name for name in bases if "motion" not in name), None)
-    if base is None:
-        raise ValueError(f"no shipped config has the {scheme} of {source}: {settings}")
+    base = next(name for name in names if "motion" not in name)
     if result.num_heads is None:
         raise ValueError(f"{source} does not contain the number of heads; give num_heads")
-    _adapt(bases[base], result, settings)
-    if not _fits(bases[base], result, settings):
+    cfg = get_config(base)
+    _adapt(cfg, result, settings)
+    if not _fits(cfg, result, settings):
         raise ValueError(f"{source} does not determine its model; change {base} by hand")
-    return Fitted(bases[base], base, " with another model (--config-out writes it)")
+    return Fitted(cfg, base, " with another model (--config-out writes it)")
 
 
 def _fits(cfg: Config, result: Conversion, settings: dict) -> bool:
