@@ -10,19 +10,21 @@ from torch.utils._pytree import tree_leaves
 from mmvidformer import get_config, list_models
 from mmvidformer.config import clip_shape, is_recurrent
 from mmvidformer.engine.loading import build_meta_model
-
-# PyTorch cannot compute the shapes of packed sequences without their values.
-PACKED = {"horst_unrolling_ek55", "horst_unrolling_ek100"}
+from mmvidformer.papers import list_rows
 
 
-def distinct() -> list[str]:
-    """Configs whose backbone, neck or head differ."""
+def distinct() -> list:
+    """Configs whose backbone, neck or head differ; rows of papers in the slow tests."""
     found: dict[str, str] = {}
-    for name in list_models():
+    rows = [row.name for row in list_rows() if row.config and not row.missing]
+    for name in [*list_models(), *rows]:
         model = get_config(name).model
-        parts = [model.get(part) for part in ("type", "backbone", "neck", "cls_head")]
-        found.setdefault(json.dumps(parts, default=str, sort_keys=True), name)
-    return sorted(set(found.values()) - PACKED)
+        # PyTorch cannot compute the shapes of packed sequences without their values.
+        if model.cls_head.get("classifier") != "unrolling":
+            parts = [model.get(part) for part in ("type", "backbone", "neck", "cls_head")]
+            found.setdefault(json.dumps(parts, default=str, sort_keys=True), name)
+    names = sorted(found.values())
+    return [pytest.param(n, marks=pytest.mark.slow) if "/" in n else n for n in names]
 
 
 @pytest.mark.parametrize("name", distinct())
