@@ -12,8 +12,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SHIPPED = ("configs", "tools")
-SCRIPTS = ("analysis/memory.py", "benchmark_data.py", "gpu_check.sh", "quickstart.sh",
-           "run_tests.sh", "setup_env.sh", "verify_published.py")  # fmt: skip
+SCRIPTS = (
+    *("analysis/memory.py", "benchmark_data.py", "check_install.sh", "gpu_check.sh"),
+    *("quickstart.sh", "run_tests.sh", "setup_env.sh", "verify_published.py"),
+)
 DEVELOPMENT = {f"mmvidformer/.mim/tools/{name}" for name in SCRIPTS}
 SOURCES = ("mmvidformer", *SHIPPED)
 FILES = ("setup.cfg", "setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE",
@@ -100,32 +102,15 @@ def test_configs_resolve_from_the_installed_wheel(wheel: Path, tmp_path: Path) -
     assert result.stdout.strip().startswith(site)
 
 
-# A path from generated videos to an exported model, as in docs/own_data.md.
-STORY = """
-data generate data/motion --train 16 --val 4 --test 4
-train vivit_fe_motion --work-dir start --cfg-options train_cfg.max_epochs=1
-test vivit_fe_motion start/epoch_1.pth --work-dir start --views 1x1
-demo vivit_fe_motion start/epoch_1.pth data/motion/test --json start/demo.json
-data generate data/mine --class-folders --classes 3 --train 15 --val 0 --test 0
-data list data/mine
-finetune --config vivit_fe_motion --data data/mine --weights start/epoch_1.pth --batch 4 \
-    --epochs 1 --workers 0 --work-dir mine
-convert mine/epoch_1.pth converted.pth
-export mine/finetune/config.py converted.pth --out mine/model.pt2
-"""
-WRITTEN = ["start/test_1x1_score.json", "start/demo.json", "mine/model.pt2"]
-
-
 @pytest.mark.slow
 def test_each_step_runs_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     zipfile.ZipFile(wheel).extractall(site)
-    env = {**os.environ, "PYTHONPATH": str(site), "OMP_NUM_THREADS": "1"}
-    for line in STORY.strip().splitlines():
-        command = [sys.executable, "-m", "mmvidformer", *line.split()]
-        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
-        assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
-    for name in WRITTEN:
+    env = {**os.environ, "PYTHONPATH": str(site), "OMP_NUM_THREADS": "1", "PYTHON": sys.executable}
+    command = ["bash", str(ROOT / "tools" / "check_install.sh"), str(tmp_path)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
+    for name in ("start/test_1x1_score.json", "start/demo.json", "mine/model.pt2"):
         assert (tmp_path / name).is_file()
 
 

@@ -102,7 +102,10 @@ def _receive(url: str, part: Path) -> None:
     request = Request(url, headers={"User-Agent": "mmvidformer"})
     for left in reversed(range(ATTEMPTS)):
         try:
-            with urlopen(request, timeout=TIMEOUT) as response, part.open("wb") as file:
+            with (
+                urlopen(request, timeout=TIMEOUT) as response,  # nosec B310
+                part.open("wb") as file,
+            ):
                 total = int(response.headers.get("Content-Length") or 0)
                 with tqdm.wrapattr(file, "write", total=total or None, disable=None) as out:
                     shutil.copyfileobj(response, out, CHUNK)

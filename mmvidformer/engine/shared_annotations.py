@@ -64,7 +64,8 @@ def _share(dataset: BaseDataset, parse: Callable[[BaseDataset], None], folder: P
                 if content:
                     part.rename(state)
     if state.exists():
-        vars(dataset).update(pickle.loads(state.read_bytes())[1])
+        # A process of this run wrote it, in a folder that only its user can read.
+        vars(dataset).update(pickle.loads(state.read_bytes())[1])  # nosec B301
         for name, path in zip(ARRAYS, arrays, strict=True):
             setattr(dataset, name, np.asarray(np.load(path, mmap_mode="r")))
 

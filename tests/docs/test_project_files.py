@@ -41,3 +41,16 @@ def test_types_of_the_public_api(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=550)
     assert done.returncode == 0, done.stdout
+
+
+def test_workflows_run_scripts_that_exist() -> None:
+    """The steps of a job name scripts of the repository, and Python versions of setup.cfg."""
+    lowest = re.search(r"python_requires = >=(\S+)", (ROOT / "setup.cfg").read_text())[1]
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        for job in yaml.safe_load(path.read_text())["jobs"].values():
+            assert 0 < job["timeout-minutes"] <= 120
+            versions = job.get("strategy", {}).get("matrix", {}).get("python", [lowest])
+            assert lowest in versions or path.name == "nightly.yml"
+            for step in job["steps"]:
+                for script in re.findall(r"tools/\S+\.sh|\.ci/run", step.get("run", "")):
+                    assert (ROOT / script).is_file()

@@ -74,7 +74,7 @@ class HelperProcess:
             if not wait([self._socket], half):
                 before = _busy_seconds(self._pid)
             # The answer comes from a fork of this process, so that its pickle is safe.
-            returned, answer = pickle.load(self._answers)
+            returned, answer = pickle.load(self._answers)  # nosec B301
         except TimeoutError:
             busy = _busy_seconds(self._pid) - before
             self.stop()
@@ -158,7 +158,7 @@ def _serve(connection: socket.socket, function: Callable, owner: int) -> None:
         _prepare(owner)
         calls, answers = connection.makefile("rb"), connection.makefile("wb")
         while True:
-            argument = pickle.load(calls)
+            argument = pickle.load(calls)  # nosec B301
             try:
                 answer = True, function(argument)
             except Exception:
