@@ -156,6 +156,31 @@ def test_files_cut_short_are_a_clear_error(name: str, keep: float, tmp_path: Pat
         load_checkpoint(path)
 
 
+@pytest.mark.parametrize("damage", ["cut", "flipped"])
+@pytest.mark.parametrize("name", ["a.npz", "a.safetensors", "a.pyth", "legacy.bin", "a.msgpack"])
+def test_damaged_files_are_read_or_named(name: str, damage: str, tmp_path: Path) -> None:
+    """Flipped bits of a weight cannot be noticed: the formats have no checksums that are read."""
+    path, rng = tmp_path / name, np.random.default_rng(0)
+    if path.suffix == ".msgpack":
+        tree = {name: flax_array(value.numpy()) for name, value in WEIGHTS.items()}
+        path.write_bytes(msgpack.packb(tree))
+    else:
+        write(path)
+    content = path.read_bytes()
+    named = 0
+    for length in range(0, len(content), len(content) // 150 + 1):
+        changed = bytearray(content[:length] if damage == "cut" else content)
+        if damage == "flipped":
+            changed[length] ^= 1 << rng.integers(8)
+        path.write_bytes(changed)
+        try:
+            load_checkpoint(path)
+        except ValueError as error:
+            assert str(path) in str(error)
+            named += 1
+    assert named > 0
+
+
 def test_missing_files(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
         load_checkpoint(tmp_path / "none.npz")
