@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
-from mmvidformer.datasets.csv_rows import read_rows
+from mmvidformer.datasets.csv_rows import read_rows, read_text
 
 SPLITS = ("train", "val", "test")
 CLASSES = "classes.txt"
@@ -202,7 +202,7 @@ def read_lists(folder: str | Path) -> VideoLists:
             raise FileNotFoundError(
                 f"{root / name} does not exist; mmvidformer data list writes the lists"
             )
-    texts = [(root / name).read_text("utf-8") if (root / name).is_file() else "" for name in FILES]
+    texts = [read_text(root / name) if (root / name).is_file() else "" for name in FILES]
     *lists, classes = (text.splitlines() for text in texts)
     delimiter, prefix = "\t" if "\t" in "".join(texts[:-1]) else " ", ""
     for split, entries in zip(SPLITS, lists, strict=True):
@@ -214,7 +214,7 @@ def read_lists(folder: str | Path) -> VideoLists:
                 raise ValueError(
                     f"{root / split}.txt, line {number}: expected a path, "
                     f"{'a blank' if delimiter == ' ' else 'a tab'} and a class from 0 to "
-                    f"{len(classes) - 1}, got {line!r}"
+                    f"{len(classes) - 1}, got {line[:100]!r}"
                 )
     counts = dict(zip(SPLITS, map(len, lists), strict=True))
     return VideoLists(root, tuple(classes), counts, delimiter, prefix)
