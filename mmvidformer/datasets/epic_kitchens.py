@@ -83,7 +83,8 @@ class EpicKitchensDataset(SegmentDataset):
     Reads ``EPIC_100_train.csv`` and ``EPIC_100_validation.csv`` as published, with a header, and
     frames numbered from 1 at the video's own frame rate. The label is (noun, verb), the order of
     the outputs of ViViT's published head. For videos, put ``mmvidformer.LimitToSegment`` after
-    ``VideoInit``; for extracted frames use ``RawFrameDecode`` or ``mmvidformer.LmdbDecode``.
+    ``VideoInit``; for extracted frames, which must be at the videos' own rates, use
+    ``RawFrameDecode`` or ``mmvidformer.LmdbDecode``.
 
     Args:
         ann_file: The csv file.
@@ -115,6 +116,7 @@ class EpicKitchensDataset(SegmentDataset):
             "label": self.label([read_number(row, name, where) for name in self.tasks], where),
             "where": where,
             "segment": (start - 1, stop - 1),
+            "stop_seconds": "stop_timestamp" in row and _read_seconds(row, "stop_timestamp", where),
             "total_frames": stop - start + 1,
             **self.files(row, where),
         }
@@ -151,21 +153,24 @@ class AnticipationDataset(SegmentDataset):
         name: As in ``EpicKitchensDataset``, with ``{video_id}`` and ``{participant_id}``.
         filename_tmpl: As in ``EpicKitchensDataset``.
         fps: Frames per second of folders of frames or of an LMDB, or the path of the official
-            ``EPIC_100_video_info.csv`` if they are the videos' own. Ignored for videos.
+            ``EPIC_100_video_info.csv`` if they are the videos' own. Default: 30; if most folders
+            have far more frames than that takes up to the last action, the rates of the video info
+            beside ``ann_file``. Ignored for videos.
         num_classes: Numbers of verbs, nouns and actions; larger labels raise an error. Default:
             97, 300 and 3806.
         test_mode: Whether the data are for validation or test.
 
     Raises:
         ValueError: If the pipeline has no ``ObserveBefore``, a label is out of range or
-            contradicts the list of actions, or no segment is left; names file, line and value.
+            contradicts the list of actions, no segment is left, or a frame rate is unknown; names
+            file, line and value.
     """
 
     tasks = {"verb": 97, "noun": 300, "action": 3806}
 
-    def __init__(self, *args, action_file: str, fps: float | str = 30.0, **kwargs: object) -> None:
+    def __init__(self, *args, action_file: str, fps: float | str | None = None, **kwargs) -> None:
         self.action_file = action_file
-        self.fps = _read_frame_rates(fps) if isinstance(fps, str) else fps
+        self.fps = fps
         super().__init__(*args, **kwargs)
 
     def load_data_list(self) -> list[dict]:
@@ -184,11 +189,6 @@ class AnticipationDataset(SegmentDataset):
             segment |= self.files(segment, segment["where"])
             if label is not None:
                 segment["label"] = label
-            if self.source != "video":
-                video, where = segment["video_id"], segment["where"]
-                segment["avg_fps"] = self.fps.get(video) if isinstance(self.fps, dict) else self.fps
-                if segment["avg_fps"] is None:
-                    raise ValueError(f"{where}: no frame rate of video {video}")
             kept.append(segment)
         if not kept:
             raise ValueError(f"{self.ann_file}: no frame precedes any segment")
@@ -197,7 +197,32 @@ class AnticipationDataset(SegmentDataset):
             "precedes"
         )
         self._metainfo.update(actions=pairs, discarded=discarded)
+        rates = {} if self.source == "video" else self._read_rates(kept)
+        for segment in kept if rates else ():
+            video, where = segment["video_id"], segment["where"]
+            if video not in rates:
+                raise ValueError(f"{where}: no frame rate of video {video}")
+            segment["avg_fps"] = rates[video]
         return kept
+
+    def _read_rates(self, segments: list[dict]) -> Mapping[str, float]:
+        """Read the frames per second of each video's folder of frames, or of an LMDB."""
+        fps = self.fps
+        if fps is None:  # 30, or the videos' own: 50 or 60; they end soon after the last action
+            last = {s.get("frame_dir", ""): 1.5 * s["action_start"] + 15 for s in segments}
+            name = self.filename_tmpl.format
+            far = [Path(folder, name(int(FPS * t))).exists() for folder, t in last.items()]
+            infos = sorted(Path(self.ann_file).parent.glob("EPIC_*video_info.csv"))
+            fps = FPS if 2 * sum(far) <= len(far) else next(map(str, infos), None)
+        if fps is None:
+            raise ValueError(
+                f"frames in {self.data_prefix['img']} are not at {FPS} per second; put the "
+                f"official EPIC_100_video_info.csv beside {self.ann_file}, or set fps"
+            )
+        if not isinstance(fps, str):
+            return {segment["video_id"]: fps for segment in segments}
+        rows = read_rows(fps, "fps")
+        return {row.get("video_id") or row["video"]: float(row["fps"]) for row, _ in rows}
 
     def _label(self, label: tuple[int, ...], where: str, ids: dict) -> np.ndarray | None:
         if not label:
@@ -226,12 +251,8 @@ def _segment(row: dict[str, str], where: str) -> dict:
     if "start" in row:
         frame, classes = read_number(row, "start", where), LIST_COLUMNS[4:]
     else:
-        time, classes = row["start_timestamp"], ("verb_class", "noun_class")
-        try:
-            hours, minutes, seconds = time.split(":")
-            frame = int((int(hours) * 3600 + int(minutes) * 60 + float(seconds)) * FPS)
-        except (AttributeError, ValueError) as error:
-            raise ValueError(f"{where}: start_timestamp is {time!r}, not HH:MM:SS.SS") from error
+        classes = ("verb_class", "noun_class")
+        frame = int(_read_seconds(row, "start_timestamp", where) * FPS)
     labeled = row.get(classes[0]) is not None
     return {  # the label may have the action too; it is empty in test sets
         # Only RULSTM's lists of EPIC-Kitchens-55 have leading zeros.
@@ -244,6 +265,14 @@ def _segment(row: dict[str, str], where: str) -> dict:
     }
 
 
+def _read_seconds(row: Mapping[str, str], column: str, where: str) -> float:
+    try:
+        hours, minutes, seconds = row[column].split(":")
+        return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+    except (AttributeError, ValueError) as error:
+        raise ValueError(f"{where}: {column} is {row[column]!r}, not HH:MM:SS.SS") from error
+
+
 def _read_actions(path: str | Path) -> list[tuple[int, int]]:
     """Read verb and noun of each action from RULSTM's ``actions.csv``, whose ids count from 0."""
     pairs: list[tuple[int, int]] = []
@@ -253,9 +282,3 @@ def _read_actions(path: str | Path) -> list[tuple[int, int]]:
             raise ValueError(f"{where}: id is {number}, expected {len(pairs)}")
         pairs.append((verb, noun))
     return pairs
-
-
-def _read_frame_rates(path: str | Path) -> dict[str, float]:
-    """Read the frames per second of each video from the official ``EPIC_100_video_info.csv``."""
-    rows = read_rows(path, "fps")
-    return {row.get("video_id") or row["video"]: float(row["fps"]) for row, _ in rows}

@@ -201,6 +201,28 @@ def test_frames_at_the_videos_own_rate(kitchen: Path, tmp_path: Path) -> None:
         build(kitchen, fps=str(info))
 
 
+def test_frames_at_another_rate_are_noticed(kitchen: Path, tmp_path: Path) -> None:
+    """Most folders have frames far beyond the last action: they are at the videos' own rates."""
+    lines, far = "", (1.5 * 2 + 15) * 30
+    for i in range(3):
+        lines += f"{2 * i},P0{i}_01,54,60,1,0,2\n{2 * i + 1},P0{i}_01,60,70,1,0,2\n"
+        (tmp_path / f"P0{i}_01").mkdir()
+        (tmp_path / f"P0{i}_01" / f"frame_{int(far) - 1:010}.jpg").touch()
+    (tmp_path / "a.csv").write_text(lines)
+    options = dict(ann_file=str(tmp_path / "a.csv"), data_prefix={"img": str(tmp_path)})
+    assert {build(kitchen, **options).get_data_info(i)["avg_fps"] for i in range(6)} == {30}
+    for i in range(2):
+        (tmp_path / f"P0{i}_01" / f"frame_{int(far):010}.jpg").touch()
+    with pytest.raises(ValueError, match=r"not at 30 per second; put .*_info\.csv beside .*a\.csv"):
+        build(kitchen, **options)
+    assert build(kitchen, fps=30, **options).get_data_info(0)["avg_fps"] == 30
+    rows = "".join(f"P0{i}_01,60,{50 + i},64x64\n" for i in range(3))
+    info = "video_id,duration,fps,resolution\n" + rows
+    (tmp_path / "EPIC_100_video_info.csv").write_text(info)
+    dataset = build(kitchen, **options)
+    assert [dataset.get_data_info(i)["avg_fps"] for i in range(6)] == [50, 50, 51, 51, 52, 52]
+
+
 def test_official_paths_are_the_default(kitchen: Path) -> None:
     info = build(kitchen, name=None).get_data_info(0)
     assert info["frame_dir"] == str(kitchen / "P01" / "rgb_frames" / "P01_01")
@@ -210,21 +232,23 @@ def test_features_of_an_lmdb(kitchen: Path, frames: Frames) -> None:
     features = np.random.default_rng(0).normal(size=(61, 3, 2, 4)).astype(np.float32)
     for i in range(1, 61):
         frames.put(i, features[i].tobytes())
-    for shape, expected in (((3, 2, 4), (3, 4, 2, 4)), ((24,), (24, 4, 1, 1))):
-        read = [OBSERVE, {"type": "mmvidformer.LmdbDecode", "feature_shape": shape}, PACK[1]]
-        inputs = over_lmdb(kitchen, pipeline=read)[0]["inputs"]
-        assert inputs.shape == (1, *expected)
-        seen = inputs[0].transpose(0, 1).flatten(1).numpy()
-        np.testing.assert_array_equal(seen, features[SEEN].reshape(4, 24))
+    read = [OBSERVE, {"type": "mmvidformer.LmdbDecode", "feature_shape": (3, 2, 4)}, PACK[1]]
+    inputs = over_lmdb(kitchen, pipeline=read)[0]["inputs"]
+    assert inputs.shape == (1, 3, 4, 2, 4)
+    np.testing.assert_array_equal(inputs[0].transpose(0, 1), features[SEEN])
+
+
+def test_pooled_vectors_of_an_lmdb_are_refused(kitchen: Path, frames: Frames) -> None:
+    with pytest.raises(ValueError, match=r"must be \(C, H, W\), got \(1024,\); HORST needs maps"):
+        over_lmdb(kitchen, {"feature_shape": (1024,)})
+    for number in SEEN:
+        frames.put(number, bytes(4 * 1024))
+    match = r"24\.jpg' has 1024 float32 numbers, not \(1024, 8, 14\); RULSTM's are pooled vectors"
+    with pytest.raises(ValueError, match=match):
+        over_lmdb(kitchen, {"feature_shape": (1024, 8, 14)})[0]
 
 
 def test_bad_frames_of_an_lmdb(kitchen: Path, frames: Frames) -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"cannot reshape array of size \d+ into shape \(24,1,1\)|multiple of element size",
-    ):
-        over_lmdb(kitchen, {"feature_shape": (24,)})[0]
-    lmdb_decode._open.cache_clear()
     frames.put(31, b"\0" * 96)
     with pytest.raises(ValueError, match=r"frame_0000000031\.jpg' is no image"):
         over_lmdb(kitchen)[0]

@@ -114,7 +114,9 @@ class LimitToSegment(BaseTransform):
 
     Goes between a decoder's ``...Init`` and ``SampleFrames``. Required keys: ``segment`` (first and
     last frame, from 0, both included), ``total_frames``. Changed keys: ``start_index``,
-    ``total_frames``. A segment that ends after the video is cut there.
+    ``total_frames``. A segment that ends after the video is cut there. Frames are
+    rescaled if ``stop_seconds``, the end of the segment, and ``avg_fps`` show that the file has
+    another frame rate than its annotation.
 
     Raises:
         ValueError: If the segment starts after the end of the video.
@@ -124,10 +126,14 @@ class LimitToSegment(BaseTransform):
         """Set the range of frames to sample from."""
         first, last = results["segment"]
         total = results["total_frames"]
+        if results.get("stop_seconds"):
+            rescaled = results["stop_seconds"] * results["avg_fps"] / (last + 1)
+            if abs(rescaled - 1) > 0.05:  # else the last digit of the seconds
+                first, last = int(first * rescaled), int(last * rescaled)
         if first >= total:
             raise ValueError(
                 f"segment {first} to {last} of {results.get('filename')} starts after the "
-                f"video's {total} frames; is it the right video, at its original frame rate?"
+                f"video's {total} frames; is it the right video?"
             )
         results["start_index"] = first
         results["total_frames"] = min(last, total - 1) - first + 1
