@@ -5,7 +5,7 @@ r"""Train and test variants of one config with the same budget, and tabulate the
         --row "axial" model.backbone.attention=axial \
         --out work_dirs/ablation.md
 
-A row may name a config of its own, as in ``--row "axial" configs/timesformer_axial_k400.py a.b=1``.
+A row may name a config of its own, as in ``--row "axial" timesformer/table1/axial_k400 a.b=1``.
 Finished runs are not repeated, so the same command resumes after a stop. ``--out`` writes the table
 as Markdown, and all numbers to a csv file of the same name.
 """

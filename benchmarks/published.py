@@ -47,17 +47,6 @@ PUBLISHED: dict[str, Published] = {
     "vivit_l_st_320_k400": Published("ViViT Table 4", 3992),
     "vivit_l_fe_k400": Published("ViViT section 4.2", 995.3),
     "vivit_l_fe_128f_k400": Published("ViViT section 4.2", 3980.4),
-    # Counted on the official code, which projects each copy of the class token. Times three crops
-    # they are the 0.59, 5.11 and 7.14 x 10^12 of the paper's Table 5.
-    "timesformer_b_k400": Published("TimeSformer code", 195.83, macs_tolerance=0.005),
-    "timesformer_hr_k400": Published("TimeSformer code", 1702.69, macs_tolerance=0.005),
-    "timesformer_l_k400": Published("TimeSformer code", 2379.86, macs_tolerance=0.005),
-    # Table 1 only matches with the 174 classes of Something-Something.
-    "timesformer_space_only_sthv2": Published("TimeSformer Table 1", parameters=85.9),
-    "timesformer_joint_sthv2": Published("TimeSformer Table 1", parameters=85.9),
-    "timesformer_b_sthv2": Published("TimeSformer Table 1", parameters=121.4),
-    "timesformer_local_global_sthv2": Published("TimeSformer Table 1", parameters=121.4),
-    "timesformer_axial_sthv2": Published("TimeSformer Table 1", parameters=156.8),
     # The paper counts a layer of the official code that is never used (0.09M), and 5 D operations
     # per token and norm (0.2%). Its 52.2M and 257.8 with gates match no model that it describes
     # (docs/feature_fixation.md).

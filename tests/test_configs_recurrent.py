@@ -152,7 +152,7 @@ def test_parts_fit(name: str) -> None:
             assert observe.num_steps == head.horizon == 14
         elif dataset.type.endswith("ClassSubsetDataset"):
             assert head.num_classes == 41
-            assert observe.ratio == cfg.ratio == (0.5 if "early50" in name else 0.25)
+            assert (observe.ratio, observe.target_fps) == (0.25, 24)
     if neck is None:
         return
     optimizer = cfg.optim_wrapper.optimizer
@@ -166,12 +166,11 @@ def test_parts_fit(name: str) -> None:
     if name.endswith("_motion"):
         return
     assert (optimizer.lr, optimizer.weight_decay, epochs) == (2e-3, 1e-3, 50)
-    assert cfg.auto_scale_lr.base_batch_size == (32 if anticipates(cfg) else 8)
     (augment,) = cfg.model.data_preprocessor.augment
     assert augment == dict(type="mmvidformer.ClipRandAugment", num_layers=2, magnitude=9)
     if anticipates(cfg):
         assert neck.channels == ([1024] * 2 if name.endswith("ek55") else [512] * 2)
-        assert head.classifier == ("unrolling" if "unrolling" in name else "linear")
+        assert head.classifier == "linear"
         assert cfg.model.data_preprocessor.mean == [104.0, 117.0, 128.0]  # of B, G, R
         assert cfg.model.data_preprocessor.to_rgb
     else:
