@@ -29,6 +29,15 @@ NAMES = [
     for name in list_models()
     if not name.endswith("_image") and not name.startswith(("horst_", "causal_"))
 ]
+# Rows of other attention schemes, positions, orders and samplers.
+ROWS = [
+    *(
+        f"timesformer/table1/{scheme}_k400"
+        for scheme in ("space", "joint", "local_global", "axial")
+    ),
+    *(f"timesformer/table4/{positions}_sthv2" for positions in ("none", "space")),
+    *(f"timesformer/section4_7/{row}_k400" for row in ("patch32", "space_time", "parallel")),
+]
 SIDE, FRAMES = 32, 4
 
 
@@ -112,7 +121,7 @@ def videos(tiny_videos) -> list[Path]:
     return found
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES + ROWS)
 def test_training_step_reaches_every_parameter(name: str, videos: list[Path]) -> None:
     torch.manual_seed(0)
     np.random.seed(0)
@@ -140,7 +149,7 @@ def test_training_step_reaches_every_parameter(name: str, videos: list[Path]) ->
     assert still == set()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES + ROWS)
 def test_test_step_fuses_the_views(name: str, videos: list[Path]) -> None:
     torch.manual_seed(0)
     cfg = shrink(get_config(name))

@@ -17,6 +17,18 @@ from mmvidformer import get_config, list_models
 from mmvidformer.registry import MODELS
 
 NAMES = [name for name in list_models() if name.startswith(("horst_", "causal_"))]
+# Rows of other layers and heads.
+ROWS = [
+    "horst/table1/equations_25",
+    "horst/table1/horst_50",
+    "horst/table2/joint_2",
+    "horst/table2/spatial_4",
+    "horst/table2/temporal_4",
+    "horst/table3/order_1",
+    "horst/table4/separate",
+    "horst/table5/horst_url",
+    "horst/table7/horst_url",
+]
 # BN-Inception halves maps of 8 x 8 and 4 x 4 places then.
 SIDE = 64
 
@@ -57,7 +69,7 @@ def shrink(cfg: Config) -> Config:
     return cfg
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES + ROWS)
 def test_training_step_reaches_every_parameter(name: str) -> None:
     torch.manual_seed(0)
     np.random.seed(0)
@@ -92,7 +104,7 @@ def test_training_step_reaches_every_parameter(name: str) -> None:
         assert all(torch.equal(after[k], before[k]) for k in after if k.startswith("backbone."))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES + ROWS)
 def test_metric_takes_what_a_test_step_gives(name: str) -> None:
     torch.manual_seed(0)
     cfg = shrink(get_config(name))

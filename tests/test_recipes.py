@@ -1,10 +1,13 @@
 """Recipes of the shipped configs against a table of their sources, so that no key drifts."""
 
+import re
 from typing import NamedTuple
 
 import pytest
+import timm
 
 from mmvidformer import get_config, list_models
+from mmvidformer.compat.config_names import config_folder
 from mmvidformer.config import leaf_datasets, type_name
 from mmvidformer.engine.views import get_views
 
@@ -122,6 +125,13 @@ def test_clips_are_sampled_alike_in_training_and_testing(name: str) -> None:
     assert frames(cfg.test_pipeline) == frames(cfg.val_pipeline if "val_pipeline" in cfg
                                                else cfg.test_pipeline)  # fmt: skip
     assert frames(cfg.test_pipeline) == frames(cfg.train_pipeline)
+
+
+def test_image_models_exist() -> None:
+    """Configs and rows name weights that timm has."""
+    files = config_folder().rglob("*.[py][ym]*")
+    names = {n for file in files for n in re.findall(r"timm:([\w.]+)", file.read_text())}
+    assert names and names <= set(timm.list_pretrained())
 
 
 def test_every_recipe_has_a_source() -> None:
