@@ -17,8 +17,12 @@ from mmvidformer.datasets.csv_rows import read_number, read_rows
 from mmvidformer.datasets.transforms.observe import ObserveBefore
 from mmvidformer.registry import DATASETS
 
+TIMES = ("start_timestamp", "stop_timestamp")
 COLUMNS = ("narration_id", "video_id", "start_frame", "stop_frame", "noun_class", "verb_class")
 FPS = 30  # of the frames that segments are counted in
+# Frames per second of the official frames, by the length of a video's name. Those of
+# EPIC-Kitchens-55, such as P01_01, have 60, and those of its extension, such as P01_101, 50.
+OFFICIAL_FPS = {6: 60, 7: 50}
 LIST_COLUMNS = ("narration_id", "video_id", "start", "stop", "verb", "noun", "action")
 # Sources of frames, and where the official downloads keep a video.
 SOURCES = {
@@ -80,10 +84,10 @@ class SegmentDataset(BaseActionDataset):
 class EpicKitchensDataset(SegmentDataset):
     """Action segments with a noun and a verb.
 
-    Reads ``EPIC_100_train.csv`` and ``EPIC_100_validation.csv`` as published, with a header, and
-    frames numbered from 1 at the video's own frame rate. The label is (noun, verb), the order of
-    the outputs of ViViT's published head. For videos, put ``mmvidformer.LimitToSegment`` after
-    ``VideoInit``; for extracted frames, which must be at the videos' own rates, use
+    Reads ``EPIC_100_train.csv`` and ``EPIC_100_validation.csv`` as published, with a header. The
+    label is (noun, verb), the order of the outputs of ViViT's published head. For videos, put
+    ``mmvidformer.LimitToSegment`` after ``VideoInit``: it uses the times of a segment. For the
+    official frames, which are numbered from 1, at other rates than some of the videos, use
     ``RawFrameDecode`` or ``mmvidformer.LmdbDecode``.
 
     Args:
@@ -116,7 +120,7 @@ class EpicKitchensDataset(SegmentDataset):
             "label": self.label([read_number(row, name, where) for name in self.tasks], where),
             "where": where,
             "segment": (start - 1, stop - 1),
-            "stop_seconds": "stop_timestamp" in row and _read_seconds(row, "stop_timestamp", where),
+            "segment_seconds": [_read_seconds(row, name, where) for name in TIMES if name in row],
             "total_frames": stop - start + 1,
             **self.files(row, where),
         }
@@ -153,9 +157,9 @@ class AnticipationDataset(SegmentDataset):
         name: As in ``EpicKitchensDataset``, with ``{video_id}`` and ``{participant_id}``.
         filename_tmpl: As in ``EpicKitchensDataset``.
         fps: Frames per second of folders of frames or of an LMDB, or the path of the official
-            ``EPIC_100_video_info.csv`` if they are the videos' own. Default: 30; if most folders
-            have far more frames than that takes up to the last action, the rates of the video info
-            beside ``ann_file``. Ignored for videos.
+            ``EPIC_100_video_info.csv`` if they are the videos' own. Default: 30, or the rates of
+            the official frames, 60 and 50, if most folders have far more frames than 30 per second
+            up to the last action. Ignored for videos.
         num_classes: Numbers of verbs, nouns and actions; larger labels raise an error. Default:
             97, 300 and 3806.
         test_mode: Whether the data are for validation or test.
@@ -197,32 +201,27 @@ class AnticipationDataset(SegmentDataset):
             "precedes"
         )
         self._metainfo.update(actions=pairs, discarded=discarded)
-        rates = {} if self.source == "video" else self._read_rates(kept)
-        for segment in kept if rates else ():
-            video, where = segment["video_id"], segment["where"]
-            if video not in rates:
-                raise ValueError(f"{where}: no frame rate of video {video}")
-            segment["avg_fps"] = rates[video]
+        if self.source != "video":
+            rates = self._find_rates(kept)
+            for segment in kept:
+                segment["avg_fps"] = rates.get(segment["video_id"])
+                if segment["avg_fps"] is None:
+                    where, video = segment["where"], segment["video_id"]
+                    raise ValueError(f"{where}: no frame rate of video {video}; set fps")
         return kept
 
-    def _read_rates(self, segments: list[dict]) -> Mapping[str, float]:
-        """Read the frames per second of each video's folder of frames, or of an LMDB."""
-        fps = self.fps
-        if fps is None:  # 30, or the videos' own: 50 or 60; they end soon after the last action
-            last = {s.get("frame_dir", ""): 1.5 * s["action_start"] + 15 for s in segments}
-            name = self.filename_tmpl.format
-            far = [Path(folder, name(int(FPS * t))).exists() for folder, t in last.items()]
-            infos = sorted(Path(self.ann_file).parent.glob("EPIC_*video_info.csv"))
-            fps = FPS if 2 * sum(far) <= len(far) else next(map(str, infos), None)
-        if fps is None:
-            raise ValueError(
-                f"frames in {self.data_prefix['img']} are not at {FPS} per second; put the "
-                f"official EPIC_100_video_info.csv beside {self.ann_file}, or set fps"
-            )
-        if not isinstance(fps, str):
-            return {segment["video_id"]: fps for segment in segments}
-        rows = read_rows(fps, "fps")
-        return {row.get("video_id") or row["video"]: float(row["fps"]) for row, _ in rows}
+    def _find_rates(self, segments: list[dict]) -> Mapping[str, float | None]:
+        """Return the frames per second of each video's folder of frames, or of an LMDB."""
+        if isinstance(self.fps, str):
+            rows = read_rows(self.fps, "fps")
+            return {row.get("video_id") or row["video"]: float(row["fps"]) for row, _ in rows}
+        segments = sorted(segments, key=lambda segment: segment["action_start"])
+        last = {s.get("frame_dir", ""): 1.5 * s["action_start"] + 15 for s in segments}
+        name = self.filename_tmpl.format
+        far = sum(Path(folder, name(int(FPS * t))).exists() for folder, t in last.items())
+        official = self.fps is None and 2 * far > len(last)  # videos end soon after that
+        videos = {segment["video_id"] for segment in segments}
+        return {v: OFFICIAL_FPS.get(len(v)) if official else self.fps or FPS for v in videos}
 
     def _label(self, label: tuple[int, ...], where: str, ids: dict) -> np.ndarray | None:
         if not label:
@@ -252,7 +251,7 @@ def _segment(row: dict[str, str], where: str) -> dict:
         frame, classes = read_number(row, "start", where), LIST_COLUMNS[4:]
     else:
         classes = ("verb_class", "noun_class")
-        frame = int(_read_seconds(row, "start_timestamp", where) * FPS)
+        frame = int(_read_seconds(row, TIMES[0], where) * FPS)
     labeled = row.get(classes[0]) is not None
     return {  # the label may have the action too; it is empty in test sets
         # Only RULSTM's lists of EPIC-Kitchens-55 have leading zeros.

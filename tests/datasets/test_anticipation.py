@@ -201,26 +201,28 @@ def test_frames_at_the_videos_own_rate(kitchen: Path, tmp_path: Path) -> None:
         build(kitchen, fps=str(info))
 
 
-def test_frames_at_another_rate_are_noticed(kitchen: Path, tmp_path: Path) -> None:
-    """Most folders have frames far beyond the last action: they are at the videos' own rates."""
+def test_official_frames_are_noticed(kitchen: Path, tmp_path: Path) -> None:
+    """Most folders have frames far beyond the last action; the lists are not in order."""
     lines, far = "", (1.5 * 2 + 15) * 30
-    for i in range(3):
-        lines += f"{2 * i},P0{i}_01,54,60,1,0,2\n{2 * i + 1},P0{i}_01,60,70,1,0,2\n"
-        (tmp_path / f"P0{i}_01").mkdir()
-        (tmp_path / f"P0{i}_01" / f"frame_{int(far) - 1:010}.jpg").touch()
+    for i, video in enumerate(("P01_01", "P01_02", "P01_101")):
+        lines += f"{2 * i},{video},60,70,1,0,2\n{2 * i + 1},{video},54,60,1,0,2\n"
+        (tmp_path / video).mkdir()
+        (tmp_path / video / f"frame_{int(far) - 1:010}.jpg").touch()
     (tmp_path / "a.csv").write_text(lines)
-    options = dict(ann_file=str(tmp_path / "a.csv"), data_prefix={"img": str(tmp_path)})
-    assert {build(kitchen, **options).get_data_info(i)["avg_fps"] for i in range(6)} == {30}
-    for i in range(2):
-        (tmp_path / f"P0{i}_01" / f"frame_{int(far):010}.jpg").touch()
-    with pytest.raises(ValueError, match=r"not at 30 per second; put .*_info\.csv beside .*a\.csv"):
-        build(kitchen, **options)
-    assert build(kitchen, fps=30, **options).get_data_info(0)["avg_fps"] == 30
-    rows = "".join(f"P0{i}_01,60,{50 + i},64x64\n" for i in range(3))
-    info = "video_id,duration,fps,resolution\n" + rows
-    (tmp_path / "EPIC_100_video_info.csv").write_text(info)
-    dataset = build(kitchen, **options)
-    assert [dataset.get_data_info(i)["avg_fps"] for i in range(6)] == [50, 50, 51, 51, 52, 52]
+
+    def rates(**options: object) -> list[float]:
+        folder = {"img": str(tmp_path)}
+        dataset = build(kitchen, ann_file=str(tmp_path / "a.csv"), data_prefix=folder, **options)
+        return [dataset.get_data_info(i)["avg_fps"] for i in range(6)]
+
+    assert rates() == [30] * 6
+    for video in ("P01_01", "P01_101"):
+        (tmp_path / video / f"frame_{int(far):010}.jpg").touch()
+    assert rates() == [60, 60, 60, 60, 50, 50]
+    assert rates(fps=30) == [30] * 6
+    (tmp_path / "a.csv").write_text(lines.replace("P01_02", "video"))
+    with pytest.raises(ValueError, match="line 3: no frame rate of video video; set fps"):
+        rates()
 
 
 def test_official_paths_are_the_default(kitchen: Path) -> None:

@@ -1,9 +1,8 @@
 # EPIC-Kitchens-100 for anticipation. data_root holds the CSV files of RULSTM
 # (github.com/fpv-iplab/rulstm, RULSTM/data/ek100) and frames in the folders of the official
-# downloads, P01/rgb_frames/P01_01/frame_0000000001.jpg: at 30 frames per second, or at the videos'
-# own rates with the official EPIC_100_video_info.csv beside the lists. 14 frames, 0.25 s apart,
-# before each action. The official EPIC_100_train.csv and EPIC_100_validation.csv give the same
-# segments.
+# downloads, P01/rgb_frames/P01_01/frame_0000000001.jpg: at 30 frames per second as RULSTM's, or the
+# official ones. 14 frames, 0.25 s apart, before each action. The official EPIC_100_train.csv and
+# EPIC_100_validation.csv give the same segments.
 _base_ = "../loaders.py"
 
 data_root = "data/epic_kitchens100"

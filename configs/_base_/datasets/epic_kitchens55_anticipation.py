@@ -1,8 +1,7 @@
 # EPIC-Kitchens-55 for anticipation. data_root holds the split and CSV files of RULSTM
-# (github.com/fpv-iplab/rulstm, RULSTM/data/ek55) and frames as
-# P01/rgb_frames/P01_01/frame_0000000001.jpg: at 30 frames per second, or at the videos' own rates
-# with the official EPIC_video_info.csv beside the lists. 14 frames, 0.25 s apart, before each
-# action.
+# (github.com/fpv-iplab/rulstm, RULSTM/data/ek55) and frames in the folders of the official
+# downloads, P01/rgb_frames/P01_01/frame_0000000001.jpg: at 30 frames per second as RULSTM's, or the
+# official ones. 14 frames, 0.25 s apart, before each action.
 _base_ = "../loaders.py"
 
 data_root = "data/epic_kitchens55"

@@ -114,9 +114,9 @@ class LimitToSegment(BaseTransform):
 
     Goes between a decoder's ``...Init`` and ``SampleFrames``. Required keys: ``segment`` (first and
     last frame, from 0, both included), ``total_frames``. Changed keys: ``start_index``,
-    ``total_frames``. A segment that ends after the video is cut there. Frames are
-    rescaled if ``stop_seconds``, the end of the segment, and ``avg_fps`` show that the file has
-    another frame rate than its annotation.
+    ``total_frames``. A segment that ends after the video is cut there. If there are
+    ``segment_seconds`` (start and end), they and ``avg_fps`` take the place of ``segment``, because
+    the official frames of EPIC-Kitchens have other rates than some of its videos.
 
     Raises:
         ValueError: If the segment starts after the end of the video.
@@ -126,10 +126,9 @@ class LimitToSegment(BaseTransform):
         """Set the range of frames to sample from."""
         first, last = results["segment"]
         total = results["total_frames"]
-        if results.get("stop_seconds"):
-            rescaled = results["stop_seconds"] * results["avg_fps"] / (last + 1)
-            if abs(rescaled - 1) > 0.05:  # else the last digit of the seconds
-                first, last = int(first * rescaled), int(last * rescaled)
+        if results.get("segment_seconds"):
+            times = results["segment_seconds"]
+            first, last = (max(int(t * results["avg_fps"] + 1e-6) - 1, 0) for t in times)
         if first >= total:
             raise ValueError(
                 f"segment {first} to {last} of {results.get('filename')} starts after the "
