@@ -98,8 +98,8 @@ PARTS = (
         "speed",
         "time, memory and share of the peak, next to MMAction2, HuggingFace and timm",
         2.5,
-        "benchmarks.models timesformer_b_k400 timesformer_joint_k400 vivit_st_k400 vivit_fe_k400 "
-        f"vivit_fsa_k400 vivit_l_fe_k400 {SPEED}",
+        "benchmarks.models timesformer_b_k400 timesformer/table1/joint_k400 vivit_st_k400 "
+        f"vivit_fe_k400 vivit_fsa_k400 vivit_l_fe_k400 {SPEED}",
         "benchmarks.models timesformer_motion --device cpu --threads 1 --repeats 1 --warmup 0 "
         "--no-memory",
         timed=True,

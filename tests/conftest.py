@@ -108,7 +108,7 @@ def prediction_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _write_kitchen(root: Path) -> None:
     """Three actions in a video of 30 frames, one of them too early."""
-    frames = root / "rgb_frames" / "P01_01"
+    frames = root / "P01" / "rgb_frames" / "P01_01"
     frames.mkdir(parents=True)
     for i in range(1, 31):
         cv2.imwrite(str(frames / f"frame_{i:010}.jpg"), np.full((25, 45, 3), 8 * i, np.uint8))

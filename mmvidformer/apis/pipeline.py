@@ -163,7 +163,8 @@ class FramePipeline:
     """The part of a test pipeline that follows decoding, for one frame at a time.
 
     How often a frame is taken is ``time_step`` of ``ObserveBefore``, or ``frame_interval`` of
-    ``ObserveFirst`` or ``SampleFrames``. An observed part (``ratio``) is ignored.
+    ``ObserveFirst`` or ``SampleFrames``, at their ``target_fps`` if they have one. An observed part
+    (``ratio``) is ignored.
 
     Args:
         cfg: A recognition config.
@@ -192,6 +193,8 @@ class FramePipeline:
             )
         self.frame_interval = sampler.get("frame_interval") or 1
         self.time_step = sampler.get("time_step")
+        if sampler.get("target_fps"):
+            self.time_step = self.frame_interval / sampler["target_fps"]
         transforms[-1].meta_keys = ()  # they describe clips
         self._transforms = Compose(transforms[start:])
 
@@ -224,7 +227,7 @@ class FramePipeline:
             ValueError: If a file has fewer frames per second than the model has steps.
         """
         rate = self.rate(source.fps)
-        if not source.is_camera and rate > source.fps + 1e-6:
+        if not source.is_camera and rate > 1.01 * source.fps:  # 23.976 will do for 24
             have = f"{source.source} has {source.fps:g} frames per second"
             raise ValueError(f"{have}, but the config takes {rate:g}")
         for number, seconds, pixels in source.frames(self.frame_interval, self.time_step):

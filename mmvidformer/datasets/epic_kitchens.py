@@ -17,8 +17,12 @@ from mmvidformer.datasets.csv_rows import read_number, read_rows
 from mmvidformer.datasets.transforms.observe import ObserveBefore
 from mmvidformer.registry import DATASETS
 
+TIMES = ("start_timestamp", "stop_timestamp")
 COLUMNS = ("narration_id", "video_id", "start_frame", "stop_frame", "noun_class", "verb_class")
 FPS = 30  # of the frames that segments are counted in
+# Frames per second of the official frames, by the length of a video's name. Those of
+# EPIC-Kitchens-55, such as P01_01, have 60, and those of its extension, such as P01_101, 50.
+OFFICIAL_FPS = {6: 60, 7: 50}
 LIST_COLUMNS = ("narration_id", "video_id", "start", "stop", "verb", "noun", "action")
 # Sources of frames, and where the official downloads keep a video.
 SOURCES = {
@@ -80,10 +84,11 @@ class SegmentDataset(BaseActionDataset):
 class EpicKitchensDataset(SegmentDataset):
     """Action segments with a noun and a verb.
 
-    Reads ``EPIC_100_train.csv`` and ``EPIC_100_validation.csv`` as published, with a header, and
-    frames numbered from 1 at the video's own frame rate. The label is (noun, verb), the order of
-    the outputs of ViViT's published head. For videos, put ``mmvidformer.LimitToSegment`` after
-    ``VideoInit``; for extracted frames use ``RawFrameDecode`` or ``mmvidformer.LmdbDecode``.
+    Reads ``EPIC_100_train.csv`` and ``EPIC_100_validation.csv`` as published, with a header. The
+    label is (noun, verb), the order of the outputs of ViViT's published head. For videos, put
+    ``mmvidformer.LimitToSegment`` after ``VideoInit``: it uses the times of a segment. For the
+    official frames, which are numbered from 1, at other rates than some of the videos, use
+    ``RawFrameDecode`` or ``mmvidformer.LmdbDecode``.
 
     Args:
         ann_file: The csv file.
@@ -115,6 +120,7 @@ class EpicKitchensDataset(SegmentDataset):
             "label": self.label([read_number(row, name, where) for name in self.tasks], where),
             "where": where,
             "segment": (start - 1, stop - 1),
+            "segment_seconds": [_read_seconds(row, name, where) for name in TIMES if name in row],
             "total_frames": stop - start + 1,
             **self.files(row, where),
         }
@@ -151,21 +157,24 @@ class AnticipationDataset(SegmentDataset):
         name: As in ``EpicKitchensDataset``, with ``{video_id}`` and ``{participant_id}``.
         filename_tmpl: As in ``EpicKitchensDataset``.
         fps: Frames per second of folders of frames or of an LMDB, or the path of the official
-            ``EPIC_100_video_info.csv`` if they are the videos' own. Ignored for videos.
+            ``EPIC_100_video_info.csv`` if they are the videos' own. Default: 30, or the rates of
+            the official frames, 60 and 50, if most folders have far more frames than 30 per second
+            up to the last action. Ignored for videos.
         num_classes: Numbers of verbs, nouns and actions; larger labels raise an error. Default:
             97, 300 and 3806.
         test_mode: Whether the data are for validation or test.
 
     Raises:
         ValueError: If the pipeline has no ``ObserveBefore``, a label is out of range or
-            contradicts the list of actions, or no segment is left; names file, line and value.
+            contradicts the list of actions, no segment is left, or a frame rate is unknown; names
+            file, line and value.
     """
 
     tasks = {"verb": 97, "noun": 300, "action": 3806}
 
-    def __init__(self, *args, action_file: str, fps: float | str = 30.0, **kwargs: object) -> None:
+    def __init__(self, *args, action_file: str, fps: float | str | None = None, **kwargs) -> None:
         self.action_file = action_file
-        self.fps = _read_frame_rates(fps) if isinstance(fps, str) else fps
+        self.fps = fps
         super().__init__(*args, **kwargs)
 
     def load_data_list(self) -> list[dict]:
@@ -184,11 +193,6 @@ class AnticipationDataset(SegmentDataset):
             segment |= self.files(segment, segment["where"])
             if label is not None:
                 segment["label"] = label
-            if self.source != "video":
-                video, where = segment["video_id"], segment["where"]
-                segment["avg_fps"] = self.fps.get(video) if isinstance(self.fps, dict) else self.fps
-                if segment["avg_fps"] is None:
-                    raise ValueError(f"{where}: no frame rate of video {video}")
             kept.append(segment)
         if not kept:
             raise ValueError(f"{self.ann_file}: no frame precedes any segment")
@@ -197,7 +201,27 @@ class AnticipationDataset(SegmentDataset):
             "precedes"
         )
         self._metainfo.update(actions=pairs, discarded=discarded)
+        if self.source != "video":
+            rates = self._find_rates(kept)
+            for segment in kept:
+                segment["avg_fps"] = rates.get(segment["video_id"])
+                if segment["avg_fps"] is None:
+                    where, video = segment["where"], segment["video_id"]
+                    raise ValueError(f"{where}: no frame rate of video {video}; set fps")
         return kept
+
+    def _find_rates(self, segments: list[dict]) -> Mapping[str, float | None]:
+        """Return the frames per second of each video's folder of frames, or of an LMDB."""
+        if isinstance(self.fps, str):
+            rows = read_rows(self.fps, "fps")
+            return {row.get("video_id") or row["video"]: float(row["fps"]) for row, _ in rows}
+        segments = sorted(segments, key=lambda segment: segment["action_start"])
+        last = {s.get("frame_dir", ""): 1.5 * s["action_start"] + 15 for s in segments}
+        name = self.filename_tmpl.format
+        far = sum(Path(folder, name(int(FPS * t))).exists() for folder, t in last.items())
+        official = self.fps is None and 2 * far > len(last)  # videos end soon after that
+        videos = {segment["video_id"] for segment in segments}
+        return {v: OFFICIAL_FPS.get(len(v)) if official else self.fps or FPS for v in videos}
 
     def _label(self, label: tuple[int, ...], where: str, ids: dict) -> np.ndarray | None:
         if not label:
@@ -226,12 +250,8 @@ def _segment(row: dict[str, str], where: str) -> dict:
     if "start" in row:
         frame, classes = read_number(row, "start", where), LIST_COLUMNS[4:]
     else:
-        time, classes = row["start_timestamp"], ("verb_class", "noun_class")
-        try:
-            hours, minutes, seconds = time.split(":")
-            frame = int((int(hours) * 3600 + int(minutes) * 60 + float(seconds)) * FPS)
-        except (AttributeError, ValueError) as error:
-            raise ValueError(f"{where}: start_timestamp is {time!r}, not HH:MM:SS.SS") from error
+        classes = ("verb_class", "noun_class")
+        frame = int(_read_seconds(row, TIMES[0], where) * FPS)
     labeled = row.get(classes[0]) is not None
     return {  # the label may have the action too; it is empty in test sets
         # Only RULSTM's lists of EPIC-Kitchens-55 have leading zeros.
@@ -244,6 +264,14 @@ def _segment(row: dict[str, str], where: str) -> dict:
     }
 
 
+def _read_seconds(row: Mapping[str, str], column: str, where: str) -> float:
+    try:
+        hours, minutes, seconds = row[column].split(":")
+        return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+    except (AttributeError, ValueError) as error:
+        raise ValueError(f"{where}: {column} is {row[column]!r}, not HH:MM:SS.SS") from error
+
+
 def _read_actions(path: str | Path) -> list[tuple[int, int]]:
     """Read verb and noun of each action from RULSTM's ``actions.csv``, whose ids count from 0."""
     pairs: list[tuple[int, int]] = []
@@ -253,9 +281,3 @@ def _read_actions(path: str | Path) -> list[tuple[int, int]]:
             raise ValueError(f"{where}: id is {number}, expected {len(pairs)}")
         pairs.append((verb, noun))
     return pairs
-
-
-def _read_frame_rates(path: str | Path) -> dict[str, float]:
-    """Read the frames per second of each video from the official ``EPIC_100_video_info.csv``."""
-    rows = read_rows(path, "fps")
-    return {row.get("video_id") or row["video"]: float(row["fps"]) for row, _ in rows}

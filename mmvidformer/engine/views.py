@@ -67,9 +67,9 @@ def set_views(cfg: Config, clips: int, crops: int) -> None:
 
 
 def get_views(cfg: Config) -> tuple[int, int]:
-    """Number of clips and of crops in the test pipeline of ``cfg``."""
+    """Clips (1 if their number depends on the video) and crops in the test pipeline of ``cfg``."""
     sampler, crop = _find(next(_test_pipelines(cfg), []))
-    return (sampler or {}).get("num_clips", 1), CROPS[type_name(crop)] if crop else 1
+    return (sampler or {}).get("num_clips") or 1, CROPS[type_name(crop)] if crop else 1
 
 
 def may_limit_views(cfg: Config) -> bool:

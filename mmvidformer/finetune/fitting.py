@@ -70,7 +70,7 @@ def fit_config(source: str | Path, num_heads: int | None = None) -> Fitted:
         wanted = result.info.get(key)
         if wanted and list(given[key]) != wanted:
             given[key] = wanted
-            if not fitted.changes:
+            if "--config-out" not in changes:
                 changes = changes or " --cfg-options"
                 changes += f" model.data_preprocessor.{key}={str(wanted).replace(' ', '')}"
     return fitted._replace(changes=changes)
@@ -82,13 +82,21 @@ def _search(result: Conversion, settings: dict, source: str | Path) -> Fitted:
         kind = "FeatureFixationTransformer"
     prefix, scheme = FAMILIES[kind]
     default = signature(MODELS.get(f"mmvidformer.{kind}")).parameters[scheme].default
-    names = sorted((name for name in list_models() if name.startswith(prefix)), key=len)
+    found = {name: get_config(name) for name in list_models() if name.startswith(prefix)}
+    bases = {name: cfg for name, cfg in found.items() if type_name(cfg.model.backbone) == kind}
+
+    def differs(name: str) -> bool:
+        own = bases[name].model.backbone.get(scheme, default)
+        return settings.get(scheme, own) != own
+
+    names = sorted(bases, key=lambda name: (differs(name), len(name)))
     for name in names:
-        cfg = get_config(name)
-        own = cfg.model.backbone.get(scheme, default)
-        if type_name(cfg.model.backbone) == kind and settings.get(scheme, own) == own:
-            if _fits(cfg, result, settings):
-                return Fitted(cfg, name)
+        changes = ""
+        if differs(name):
+            bases[name].model.backbone[scheme] = settings[scheme]
+            changes = f" --cfg-options model.backbone.{scheme}={settings[scheme]}"
+        if _fits(bases[name], result, settings):
+            return Fitted(bases[name], name, changes)
     base = next(name for name in names if "motion" not in name)
     if result.num_heads is None:
         raise ValueError(f"{source} does not contain the number of heads; give num_heads")

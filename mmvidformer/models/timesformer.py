@@ -60,7 +60,7 @@ class TimeSformer(VideoTransformer):
         patch_size: Side of a patch in pixels.
         order: Order of the sub-layers: ``'forward'`` as in the table, ``'reverse'`` (space before
             time in the divided scheme), or ``'parallel'`` (all read the block's input); compared in
-            section 4.3. In the last two the class token takes part in the attention over time
+            section 4.7. In the last two the class token takes part in the attention over time
             (eq. 11). Otherwise the attention over time in the last block could not reach the head,
             which reads the class token alone.
         positions: A name in ``compose.POSITIONS``; Table 4 has ``'none'``, ``'space'`` and

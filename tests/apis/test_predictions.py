@@ -113,7 +113,7 @@ def test_names_of_checkpoint_config_and_dataset(cfg: Config, tmp_path: Path) -> 
         ("feature_fixation_k600", "zumba"),
         ("vivit_l_fe_sthv2", "Wiping something off of something"),
         ("vivit_l_fe_mit", "typing"),
-        ("timesformer_l_diving48", "Reverse+Dive+NoTwis+TUCK"),
+        ("timesformer/table7/l_diving48", "Reverse+Dive+NoTwis+TUCK"),
     ],
 )
 def test_shipped_configs_name_their_classes(name: str, last: str) -> None:

@@ -84,6 +84,15 @@ def test_only_the_segment_is_decoded(kitchen: Path, make) -> None:
     assert first["data_samples"].gt_label.tolist() == [7, 3]
 
 
+@pytest.mark.parametrize("frames", ["27,34", "11,14"])
+def test_segments_of_videos_are_found_by_their_times(kitchen: Path, frames: str) -> None:
+    """The file has 25 frames per second; the official frames of the annotation 60, or 25."""
+    header = HEADER.replace("start_frame", "start_timestamp,stop_timestamp,start_frame")
+    times = "00:00:00.44,00:00:00.56"
+    (kitchen / "a.csv").write_text(f"{header}\nx,P01,P01_01,{times},{frames},3,7\n")
+    assert levels(over_videos(kitchen)[0]["inputs"]) == [10, 11, 12, 13]
+
+
 def test_segments_are_cut_at_the_end_of_the_video(kitchen: Path) -> None:
     shown = levels(over_videos(kitchen)[1]["inputs"])
     assert shown == [28, 29, 30, 31]  # the middle of frames 20 to 39

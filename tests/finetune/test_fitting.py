@@ -32,8 +32,8 @@ def save(path: Path, name: str, meta: dict | None = None, **changes: object) -> 
     "name",
     [
         "timesformer_motion",
-        pytest.param("timesformer_joint_sthv2", marks=pytest.mark.slow),
-        pytest.param("timesformer_space_only_k400", marks=pytest.mark.slow),
+        pytest.param("timesformer_b_sthv2", marks=pytest.mark.slow),
+        pytest.param("timesformer_l_k400", marks=pytest.mark.slow),
     ],
 )
 def test_shipped_config(name: str, tmp_path: Path) -> None:
@@ -51,8 +51,23 @@ def test_shipped_config(name: str, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ["joint_sthv2", "space_k400"])
+def test_another_scheme_of_a_shipped_config(row: str, tmp_path: Path) -> None:
+    cfg = save(tmp_path / "a.pyth", f"timesformer/table1/{row}")
+    found = fit_config(tmp_path / "a.pyth")
+    assert found.name == ("timesformer_b_sthv2" if "sthv2" in row else "timesformer_b_k400")
+    scheme = cfg.model.backbone.attention
+    assert found.changes == f" --cfg-options model.backbone.attention={scheme}"
+    assert found.cfg.model == cfg.model
+    data = "{'DATA': {'MEAN': [0.4, 0.4, 0.4], 'STD': [0.225, 0.225, 0.225], 'SAMPLING_RATE': 8}}"
+    save(tmp_path / "b.pyth", f"timesformer/table1/{row}", {"cfg": data})
+    changes = fit_config(tmp_path / "b.pyth").changes
+    assert changes == f"{found.changes} model.data_preprocessor.mean=[102.0,102.0,102.0]"
+
+
 def test_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shipped = ["timesformer_b_k400", "timesformer_joint_k400", "timesformer_motion"]
+    shipped = ["timesformer_b_k400", "timesformer_motion"]
     monkeypatch.setattr(fitting, "list_models", lambda: shipped)
     changes = {
         "model.backbone.arch": dict(_delete_=True, embed_dims=32, depth=2, num_heads=2),
@@ -71,8 +86,8 @@ def test_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert clip_shape(cfg) == (3, 4, 112, 112)
     for pipeline in (cfg.test_pipeline, cfg.test_dataloader.dataset.pipeline):
         by_type = {step.type: step for step in pipeline}
-        assert by_type["SampleFrames"].clip_len == 4
-        assert by_type["SampleFrames"].frame_interval == 8
+        assert by_type["mmvidformer.SpanFrames"].clip_len == 4
+        assert by_type["mmvidformer.SpanFrames"].frame_interval == 8
         assert by_type["Resize"].scale == (-1, 112) and by_type["ThreeCrop"].crop_size == 112
     assert cfg.model.data_preprocessor.std == [51.0] * 3
     assert cfg.train_pipeline[3].scale_range == (128, 160)

@@ -1,7 +1,8 @@
 # EPIC-Kitchens-100 for anticipation. data_root holds the CSV files of RULSTM
-# (github.com/fpv-iplab/rulstm, RULSTM/data/ek100) and frames at 30 frames per second as
-# rgb_frames/P01_01/frame_0000000001.jpg. 14 frames, 0.25 s apart, before each action. The official
-# EPIC_100_train.csv and EPIC_100_validation.csv give the same segments.
+# (github.com/fpv-iplab/rulstm, RULSTM/data/ek100) and frames in the folders of the official
+# downloads, P01/rgb_frames/P01_01/frame_0000000001.jpg: at 30 frames per second as RULSTM's, or the
+# official ones. 14 frames, 0.25 s apart, before each action. The official EPIC_100_train.csv and
+# EPIC_100_validation.csv give the same segments.
 _base_ = "../loaders.py"
 
 data_root = "data/epic_kitchens100"
@@ -20,12 +21,12 @@ train_pipeline = test_pipeline = [*read, *pack]
 augment = [dict(type="mmvidformer.ClipRandAugment", num_layers=2, magnitude=9)]
 
 train_dataloader = dict(
+    batch_size=4,  # x 8 processes
     dataset=dict(
         type="mmvidformer.AnticipationDataset",
         ann_file=f"{data_root}/training.csv",
         action_file=f"{data_root}/actions.csv",
-        data_prefix=dict(img=f"{data_root}/rgb_frames"),
-        name="{video_id}",
+        data_prefix=dict(img=data_root),
         num_classes=(97, 300, 3806),
         pipeline=train_pipeline,
     ),
@@ -35,8 +36,7 @@ val_dataloader = dict(
         type="mmvidformer.AnticipationDataset",
         ann_file=f"{data_root}/validation.csv",
         action_file=f"{data_root}/actions.csv",
-        data_prefix=dict(img=f"{data_root}/rgb_frames"),
-        name="{video_id}",
+        data_prefix=dict(img=data_root),
         num_classes=(97, 300, 3806),
         pipeline=test_pipeline,
         test_mode=True,

@@ -1,8 +1,9 @@
-# Something-Something V2 for TimeSformer: one frame from each of 8 equal parts of the video, the
-# middle frame in testing; no flips. The short side is sampled as 1 / U(1/320, 1/256).
+# Something-Something V2 as the official TimeSformer reads it: one frame from each of 8 equal parts
+# of the video, the middle frame in testing; 1 x 3 test views; no flips. The short side is sampled
+# as 1 / U(1/320, 1/256).
 _base_ = "./sthv2.py"
 
-sample = dict(type="UniformSample", clip_len=8, num_clips=1)
+sample = dict(type="mmvidformer.SegmentFrames", clip_len=8)
 pack = [
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
@@ -32,6 +33,6 @@ test_pipeline = [
     dict(type="ThreeCrop", crop_size=224),
     *pack,
 ]
-train_dataloader = dict(batch_size=2, dataset=dict(pipeline=train_pipeline))  # x 8 processes
+train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
 val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

@@ -1,7 +1,7 @@
 # HORST's recipe (section "Training"): 50 epochs of AdaBelief with Lookahead, a constant learning
-# rate of 0.002 followed by a cosine to 0 in the last quarter, and batch size 8 (early recognition)
-# or 32 (anticipation). The training code was never released: betas, epsilon, decoupled weight decay
-# and rectification are AdaBelief's defaults, and k is timm's.
+# rate of 0.002 followed by a cosine to 0 in the last quarter, and a batch size of 8 (early
+# recognition) or 32 (anticipation) on four GPUs. The training code was never released: betas,
+# epsilon, decoupled weight decay and rectification are AdaBelief's defaults, and k is timm's.
 train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=50, val_interval=1)
 val_cfg = dict(type="ValLoop")
 test_cfg = dict(type="TestLoop")

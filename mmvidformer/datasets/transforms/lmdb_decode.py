@@ -25,16 +25,21 @@ class LmdbDecode(BaseTransform):
     ``'NCTHW'``, and go to ``PackActionInputs`` as they are.
 
     Args:
-        feature_shape: Shape of the features of a frame, (C, H, W), or (C,) for a vector, stored as
-            plain float32. None if encoded images are stored.
+        feature_shape: Shape (C, H, W) of the features of a frame, stored as plain float32. None if
+            encoded images are stored.
 
     Raises:
         KeyError: If a frame is missing.
-        ValueError: If the features of a frame have another size, or an image cannot be decoded.
+        ValueError: If ``feature_shape`` is not that of a map, the features of a frame have another
+            size, or an image cannot be decoded.
     """
 
     def __init__(self, feature_shape: Sequence[int] | None = None) -> None:
-        self.feature_shape = feature_shape and (*feature_shape, 1, 1)[:3]
+        if feature_shape and len(feature_shape) != 3:
+            raise ValueError(
+                f"feature_shape must be (C, H, W), got {feature_shape}; HORST needs maps"
+            )
+        self.feature_shape = feature_shape
 
     def transform(self, results: dict) -> dict:
         """Fill ``results['imgs']``."""
@@ -56,6 +61,9 @@ class LmdbDecode(BaseTransform):
             if image is None:
                 raise ValueError(f"{path}: {key!r} is no image; for features give feature_shape")
             return mmcv.bgr2rgb(image)
+        if len(value) != 4 * np.prod(self.feature_shape):
+            size = f"{len(value) / 4:g} float32 numbers, not {self.feature_shape}"
+            raise ValueError(f"{path}: {key!r} has {size}; RULSTM's are pooled vectors, not maps")
         return np.frombuffer(value, np.float32).reshape(self.feature_shape)
 
 

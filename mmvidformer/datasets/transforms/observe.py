@@ -1,5 +1,6 @@
 """Parts of a video: before an action, from its start, or a segment."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,12 +74,15 @@ class ObserveFirst(FrameSampler):
     ``RecurrentRecognizer`` the number of frames of each clip:
     ``dict(type="PackActionInputs", meta_keys=("length",))``. ``ClipPadding`` sets it by itself.
 
-    Keys are those of ``FrameSampler``, and ``length``, which equals ``clip_len``.
+    Keys are those of ``FrameSampler``, ``avg_fps`` if ``target_fps`` is set, and ``length``, which
+    equals ``clip_len``.
 
     Args:
         ratio: Observed share of the video, above 0 and at most 1, rounded down to whole frames, but
             at least one.
-        frame_interval: Interval between frames; 1 takes all, as in the HORST paper.
+        frame_interval: Interval between frames at ``target_fps``; 1 takes all.
+        target_fps: Frame rate to which the video is resampled; at a higher rate than its own,
+            frames are repeated. None for that of the file.
 
     Raises:
         ValueError: If ``ratio`` is out of range.
@@ -86,6 +90,7 @@ class ObserveFirst(FrameSampler):
 
     ratio: float = 1.0
     frame_interval: int = 1
+    target_fps: float | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.ratio <= 1:
@@ -95,7 +100,10 @@ class ObserveFirst(FrameSampler):
         """Choose frames (1, length), and set ``results['length']``."""
         # 0.29 of 100 frames is 28.999999999999996 in floating point.
         observed = max(1, int(self.ratio * total + 1e-6))
-        frames = np.arange(0, observed, self.frame_interval)
+        step = self.frame_interval
+        if self.target_fps is not None:
+            step *= results["avg_fps"] / self.target_fps
+        frames = (np.arange(math.ceil(observed / step - 1e-6)) * step + 1e-6).astype(int)
         results["length"] = len(frames)
         return frames[None]
 
@@ -106,7 +114,9 @@ class LimitToSegment(BaseTransform):
 
     Goes between a decoder's ``...Init`` and ``SampleFrames``. Required keys: ``segment`` (first and
     last frame, from 0, both included), ``total_frames``. Changed keys: ``start_index``,
-    ``total_frames``. A segment that ends after the video is cut there.
+    ``total_frames``. A segment that ends after the video is cut there. If there are
+    ``segment_seconds`` (start and end), they and ``avg_fps`` take the place of ``segment``, because
+    the official frames of EPIC-Kitchens have other rates than some of its videos.
 
     Raises:
         ValueError: If the segment starts after the end of the video.
@@ -116,10 +126,13 @@ class LimitToSegment(BaseTransform):
         """Set the range of frames to sample from."""
         first, last = results["segment"]
         total = results["total_frames"]
+        if results.get("segment_seconds"):
+            times = results["segment_seconds"]
+            first, last = (max(int(t * results["avg_fps"] + 1e-6) - 1, 0) for t in times)
         if first >= total:
             raise ValueError(
                 f"segment {first} to {last} of {results.get('filename')} starts after the "
-                f"video's {total} frames; is it the right video, at its original frame rate?"
+                f"video's {total} frames; is it the right video?"
             )
         results["start_index"] = first
         results["total_frames"] = min(last, total - 1) - first + 1

@@ -49,19 +49,24 @@ class SpanFrames(FrameSampler):
     ``k / K`` of them, so that a single clip starts with the video. (The TimeSformer paper takes it
     from the middle, as ``SampleFrames`` does.)
 
+    If ``num_clips`` is None, consecutive clips cover the whole video, as in TimeSformer's test on
+    HowTo100M (section 4.6). A remainder gets a clip if it is at least half of one, so that 410
+    seconds have 48 clips of 8.5 seconds. ``model.test_cfg.max_testing_views`` limits how many of
+    them go through the model at once.
+
     Keys are those of ``FrameSampler``; ``avg_fps`` is required too unless ``target_fps`` is None.
 
     Args:
         clip_len: Number of frames T per clip.
         frame_interval: Interval r at ``target_fps``.
-        num_clips: Number of clips K per video.
+        num_clips: Number of clips K per video. None for as many as cover it.
         target_fps: Frame rate that the interval refers to. None for that of the file.
         test_mode: Whether clips are at fixed positions.
     """
 
     clip_len: int
     frame_interval: int
-    num_clips: int = 1
+    num_clips: int | None = 1
     target_fps: float | None = 30
     test_mode: bool = False
 
@@ -71,7 +76,9 @@ class SpanFrames(FrameSampler):
         if self.target_fps is not None:
             span *= results["avg_fps"] / self.target_fps
         free = max(total - span, 0)
-        if self.test_mode:
+        if self.num_clips is None:
+            starts = span * np.arange(max(1, int(total / span + 0.5)))
+        elif self.test_mode:
             starts = free * np.arange(self.num_clips) / self.num_clips
         else:
             starts = np.random.uniform(0, free, self.num_clips)
@@ -87,8 +94,8 @@ class SegmentFrames(FrameSampler):
     Segment i consists of frames ``round(i s)`` to ``round((i + 1) s)``, both included, with
     ``s = (frames - 1) / T``. In training a frame is drawn from each, as in MMAction2's
     ``UniformSample``. In testing the first clip takes their middle frames (rounded down), the
-    second their first and the third their last frames, as the official code of feature fixation
-    does on Something-Something V2.
+    second their first and the third their last frames, as the official code of TimeSformer (one
+    clip) and of feature fixation does on Something-Something V2.
 
     Keys are those of ``FrameSampler``.
 
@@ -117,34 +124,6 @@ class SegmentFrames(FrameSampler):
         if self.test_mode:
             return np.stack([(start + end) // 2, start, end][: self.num_clips])
         return np.stack([np.random.randint(start, end + 1) for _ in range(self.num_clips)])
-
-
-@TRANSFORMS.register_module()
-@dataclass
-class TileFrames(FrameSampler):
-    """Cover a video with consecutive clips, without overlap or gap.
-
-    TimeSformer's test on HowTo100M (section 4.6), which averages the scores of the clips. The k-th
-    clip starts at frame ``k T r``. A remainder gets a clip if it is at least half of one, so that
-    410 seconds have 48 clips of 8.5 seconds. There, frames beyond the end are replaced by the last
-    frame. A sample holds all clips of a video; ``model.test_cfg.max_testing_views`` limits how many
-    of them go through the model at once.
-
-    Keys are those of ``FrameSampler``.
-
-    Args:
-        clip_len: Number of frames T per clip.
-        frame_interval: Interval r between frames.
-    """
-
-    clip_len: int
-    frame_interval: int = 1
-
-    def sample(self, total: int, results: dict) -> np.ndarray:
-        """Choose frames (num_clips, T)."""
-        count = max(1, int(total / (self.clip_len * self.frame_interval) + 0.5))
-        steps = np.arange(count * self.clip_len) * self.frame_interval
-        return np.minimum(steps, total - 1).reshape(count, self.clip_len)
 
 
 @TRANSFORMS.register_module()

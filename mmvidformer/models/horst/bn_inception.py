@@ -1,5 +1,6 @@
 """BN-Inception (Ioffe and Szegedy 2015) as in the public Caffe and PyTorch weights."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,6 +121,9 @@ class BNInception(FrameBackbone):
         """Load the checkpoint ``init_from``, if any; MMEngine calls it once before training."""
         if self.init_from is not None:
             self.load_state_dict(load_bn_inception(self.init_from))
+        elif self.frozen:
+            what = "the frozen BNInception is random, unless a checkpoint is loaded; set init_from"
+            logging.getLogger("mmvidformer").warning(what)
 
     def features(self, frames: Tensor) -> Tensor:
         """Map frames (N, 3, H, W) to maps (N, 1024, h, w).

@@ -97,6 +97,38 @@ def test_first_frames(ratio: float, interval: int, total: int, expected: list[in
     assert found["num_clips"] == 1
 
 
+@pytest.mark.parametrize(
+    ("fps", "interval", "total", "expected"),
+    [
+        (12, 1, 12, [0, 0, 1, 1, 2, 2]),  # a quarter is 3 frames
+        (12, 3, 12, [0, 1]),
+        (24, 1, 12, [0, 1, 2]),
+        (30, 1, 40, [0, 1, 2, 3, 5, 6, 7, 8]),
+        (48, 1, 24, [0, 2, 4]),
+        (1, 1, 1, [0] * 24),
+    ],
+)
+def test_first_frames_at_another_rate(
+    fps: float, interval: int, total: int, expected: list[int]
+) -> None:
+    observe = ObserveFirst(ratio=0.25, frame_interval=interval, target_fps=24)
+    found = observe({"total_frames": total, "start_index": 1, "avg_fps": fps})
+    assert found["frame_inds"].tolist() == [i + 1 for i in expected]
+
+
+@check
+@given(totals, rates, rates)
+def test_resampled_frames_are_those_that_a_player_shows(total, fps, target) -> None:
+    results = dict(total_frames=total, start_index=0, avg_fps=fps)
+    found = ObserveFirst(1.0, target_fps=target)(results)["frame_inds"].tolist()
+    step = Fraction(fps) / Fraction(target)
+    places = [k * step for k in range(len(found) + 1)]
+    for frame, place in zip(found, places, strict=False):
+        assert 0 <= frame < total
+        assert float(place) - 1 - 1e-5 < frame <= float(place) + 1e-5
+    assert places[-1] > total - 1e-4 and places[-2] < total
+
+
 def test_whole_shares_are_not_rounded_down() -> None:
     for total in range(100, 4100, 100):
         for percent in range(1, 101):

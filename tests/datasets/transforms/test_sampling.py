@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from mmvidformer.datasets.transforms.sampling import (
     SegmentFrames,
     SpanFrames,
-    TileFrames,
     UniformFrames,
 )
 from mmvidformer.registry import TRANSFORMS
@@ -72,16 +71,19 @@ def test_segments(total, length, clips, start, test_mode) -> None:
 
 
 @check
-@given(totals, lengths, intervals, starts)
-def test_tiles(total, length, interval, start) -> None:
-    found = sampled(TileFrames(length, interval), total, start)
-    span = length * interval
-    left = total % span
-    count = max(1, total // span + (2 * left >= span))
-    expected = [
-        [min(k * span + i * interval, total - 1) for i in range(length)] for k in range(count)
-    ]
-    assert found.tolist() == expected
+@given(totals, lengths, intervals, rates, starts, st.booleans())
+def test_tiles(total, length, interval, fps, start, test_mode) -> None:
+    transform = SpanFrames(length, interval, num_clips=None, test_mode=test_mode)
+    found = sampled(transform, total, start, avg_fps=fps)
+    span = length * interval * fps / 30
+    whole, left = divmod(total, span)
+    if abs(2 * left - span) > 1e-6:
+        assert len(found) == max(1, whole + (2 * left >= span))
+    step = (span - 1) / (length - 1) if length > 1 else 0
+    for k, clip in enumerate(found):
+        for i, frame in enumerate(clip):
+            place = min(max(k * span + i * step, 0), total - 1)
+            assert frame in {math.floor(place - 1e-9), math.floor(place + 1e-9)}
 
 
 @check
@@ -131,19 +133,22 @@ def test_spans_in_training_start_wherever_they_fit() -> None:
 
 
 def test_tiles_follow_each_other() -> None:
-    tile = {"type": "TileFrames", "clip_len": 3, "frame_interval": 4}
+    tile = {"type": "SpanFrames", "clip_len": 4, "frame_interval": 1, "num_clips": None}
     found = sample(36, **tile)
-    np.testing.assert_array_equal(found.flatten(), np.arange(0, 36, 4))
+    np.testing.assert_array_equal(found.flatten(), np.arange(36))
     # A remainder of at least half a clip gets one, a shorter one does not.
-    np.testing.assert_array_equal(sample(42, **tile)[3], [36, 40, 41])
-    assert len(sample(41, **tile)) == 3
-    np.testing.assert_array_equal(sample(2, start_index=1, **tile), [[1, 2, 2]])
+    np.testing.assert_array_equal(sample(38, **tile)[9], [36, 37, 37, 37])
+    assert len(sample(37, **tile)) == 9
+    np.testing.assert_array_equal(sample(1, start_index=1, **tile), [[1, 1, 1, 1]])
+    # At 60 frames per second, a clip of 4 frames at 30 spans 8.
+    np.testing.assert_array_equal(sample(16, fps=60, **tile), [[0, 2, 4, 7], [8, 10, 12, 15]])
 
 
-def test_tiles_of_the_paper() -> None:
-    """TimeSformer, Table 8: clips that cover 410 seconds at 30 frames per second."""
-    tile = {"type": "TileFrames", "frame_interval": 32}
-    counts = [len(sample(410 * 30, clip_len=frames, **tile)) for frames in (8, 32, 64, 96)]
+@pytest.mark.parametrize("fps", [25, 29.97, 30, 60])
+def test_tiles_of_the_paper(fps: float) -> None:
+    """TimeSformer, Table 8: clips that cover 410 seconds at any frame rate."""
+    tile = {"type": "SpanFrames", "frame_interval": 32, "num_clips": None, "fps": fps}
+    counts = [len(sample(int(410 * fps), clip_len=n, **tile)) for n in (8, 32, 64, 96)]
     assert counts == [48, 12, 6, 4]
 
 
@@ -192,7 +197,7 @@ def test_uniform_frames_can_keep_all() -> None:
 
 @pytest.mark.parametrize(
     "transform",
-    [SpanFrames(4, 2), SpanFrames(4, 2, test_mode=True), SegmentFrames(4), TileFrames(4, 2)],
+    [SpanFrames(4, 2), SpanFrames(4, 2, test_mode=True), SegmentFrames(4)],
     ids=repr,
 )
 def test_a_video_without_frames_is_named(transform) -> None:
@@ -201,4 +206,4 @@ def test_a_video_without_frames_is_named(transform) -> None:
 
 
 def test_settings_are_shown() -> None:
-    assert repr(TileFrames(4)) == "TileFrames(clip_len=4, frame_interval=1)"
+    assert repr(UniformFrames(4)) == "UniformFrames(num_frames=4)"

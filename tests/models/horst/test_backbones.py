@@ -1,5 +1,7 @@
 """Frame backbones: freezing, and sizes of frames."""
 
+import logging
+
 import pytest
 import torch
 from torch import nn
@@ -20,6 +22,16 @@ def test_bn_inception_accepts_454_columns_and_not_456() -> None:
         assert net(torch.zeros(1, 3, 256, 454)).shape == (1, 1024, 8, 14)
         with pytest.raises(ValueError, match=r"maps of 32 x 57; .*256 x 454"):
             net(torch.zeros(1, 3, 256, 456))
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_random_frozen_networks_are_reported(
+    frozen: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("mmvidformer"), "propagate", True)
+    with torch.device("meta"):
+        BNInception(frozen).init_weights()
+    assert ("the frozen BNInception is random" in caplog.text) == frozen
 
 
 @pytest.mark.parametrize("frozen", [True, False])

@@ -1,5 +1,0 @@
-# TimeSformer-B/16, no position embedding, Something-Something V2. Paper Table 4: top-1 45.8
-# (not measured here).
-_base_ = "./timesformer_b_sthv2.py"
-
-model = dict(backbone=dict(positions="none"))
