@@ -25,6 +25,7 @@ def _scale_jitter(step: Mapping) -> list[dict]:
     return [
         dict(type="Resize", scale=(-1, short)),
         dict(type="RandomRescale", scale_range=scales),
+        dict(type="RandomCrop", size=step["crop_size"]),
     ]
 
 

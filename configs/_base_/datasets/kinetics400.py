@@ -13,8 +13,7 @@ train_pipeline = [
     *read,
     dict(type="SampleFrames", clip_len=32, frame_interval=2, num_clips=1),
     dict(type="mmvidformer.VideoDecode"),
-    dict(type="mmvidformer.ScaleJitter", short_side=256, ratio_range=(0.9, 1.33)),
-    dict(type="RandomCrop", size=224),
+    dict(type="mmvidformer.ScaleJitter", short_side=256, crop_size=224, ratio_range=(0.9, 1.33)),
     *pack,
 ]
 jitter = dict(brightness=0.125, contrast=0.4, saturation=0.4, hue=0.2)

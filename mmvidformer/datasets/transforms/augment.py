@@ -124,28 +124,35 @@ class ClipMultiScaleCrop(v2.Transform):
 @TRANSFORMS.register_module()
 @dataclass
 class ScaleJitter(BaseTransform):
-    """Resize frames to a short side, and stretch height and width by independent random factors.
+    """Crop frames at random after stretching height and width by independent random factors.
 
-    ViViT's scale jitter (supplementary, Table 7: U[0.9, 1.33]). As in its official code, the aspect
-    ratio changes; MMAction2's ``RandomRescale`` keeps it. Frames are interpolated once.
+    ViViT's scale jitter (supplementary, Table 7: U[0.9, 1.33]) with its random crop. As in the
+    official code, the aspect ratio changes; MMAction2's ``RandomRescale`` keeps it. Only the region
+    that the crop shows is resized: the region is rounded to whole pixels of the frame, and its
+    place is uniform among all of them.
 
     Required and changed keys: ``imgs``, ``img_shape``.
 
     Args:
         short_side: Short side in pixels that a factor of 1 gives.
+        crop_size: Side of the square crop in pixels. An axis that a factor makes shorter than this
+            is stretched to this size instead.
         ratio_range: Smallest and largest factor.
     """
 
     short_side: int
+    crop_size: int
     ratio_range: tuple[float, float] = (0.9, 1.33)
 
     def transform(self, results: dict) -> dict:
-        """Resize ``results['imgs']``; sizes are rounded down to whole pixels."""
+        """Crop and resize ``results['imgs']``."""
         shape = results["img_shape"]
         factors = np.random.uniform(*self.ratio_range, size=2) * self.short_side / min(shape)
-        height, width = (int(f * n) for f, n in zip(factors, shape, strict=True))
-        results["imgs"] = [mmcv.imresize(img, (width, height)) for img in results["imgs"]]
-        results["img_shape"] = (height, width)
+        height, width = np.minimum(np.rint(self.crop_size / factors).astype(int), shape)
+        top, left = np.random.randint(0, (shape[0] - height + 1, shape[1] - width + 1))
+        region, size = np.s_[top : top + height, left : left + width], (self.crop_size,) * 2
+        results["imgs"] = [mmcv.imresize(img[region], size) for img in results["imgs"]]
+        results["img_shape"] = size
         return results
 
 
