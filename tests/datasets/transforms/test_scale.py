@@ -1,4 +1,4 @@
-"""Random changes of the size of frames."""
+"""Random changes of the size of frames, and crops."""
 
 import numpy as np
 import pytest
@@ -99,3 +99,22 @@ def test_inverse_rescale_is_uniform_in_the_inverse() -> None:
     # Quarters of 1/40 to 1/20, up to rounding to whole pixels.
     np.testing.assert_allclose(counts / 1500, 0.25, atol=0.05)
     assert np.mean(shorts) < 28.5  # 27.7 expected; 30 if short sides were uniform
+
+
+@pytest.mark.parametrize(
+    "shape, places",
+    [
+        ((16, 31), [(2, 0), (2, 18), (2, 9)]),
+        ((31, 16), [(0, 2), (18, 2), (9, 2)]),
+        ((16, 16), [(2, 0), (2, 4), (2, 2)]),
+        ((12, 20), [(0, 0), (0, 8), (0, 4)]),
+    ],
+)
+def test_three_crops_lie_along_the_longer_side(shape, places) -> None:
+    """As scenic cuts them, but for an odd rest; MMAction2's need a short side of the crop's."""
+    image = np.stack([*np.mgrid[: shape[0], : shape[1]], np.zeros(shape)], -1).astype(np.uint8)
+    crop = TRANSFORMS.build({"type": "mmvidformer.ThreeCrop", "crop_size": 12})
+    results = crop({"imgs": [image, image], "img_shape": shape})
+    assert results["img_shape"] == (12, 12)
+    assert {crop.shape for crop in results["imgs"]} == {(12, 12, 3)}
+    assert [tuple(crop[0, 0, :2]) for crop in results["imgs"][::2]] == places
