@@ -18,7 +18,7 @@
             title: Title of the row
             config: Another shipped config
             options: {"{train,val}_dataloader.batch_size": 8}    # braces expand as in a shell
-            miniature: {dotted.key: value}       # in place of options, or why there is none
+            miniature: {dotted.key: value}       # in place of options; or a text, why there is none
             published: {top1: 77.4, params: 117.3, macs: 372.3}  # percent, 10^6, 10^9 of a view
             note: Remark on the row
             missing: Why the row cannot be run
@@ -118,6 +118,12 @@ def list_papers() -> list[str]:
     return sorted(path.stem for path in (config_folder() / "papers").glob("*.yml"))
 
 
+def list_rows() -> list[Row]:
+    """Rows of all papers."""
+    tables = (table for name in list_papers() for table in read_paper(name).tables.values())
+    return [row for table in tables for row in table.rows.values()]
+
+
 @cache
 def read_paper(name: str) -> Paper:
     """Read the rows of a paper.
@@ -153,7 +159,7 @@ def _read_table(name: str, table: dict) -> Table:
         own = entry.get("options", {})
         entry["options"] = expand({**options, **own})
         if small is not None:
-            other = entry.get("miniature", own)
+            other = entry.get("miniature", entry.get("missing") or own)
             entry["miniature"] = other if isinstance(other, str) else expand(other)
         rows[key] = Row(f"{name}/{key}", **entry)
     if small is not None:

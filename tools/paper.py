@@ -8,7 +8,6 @@
 A row's name, such as vivit/table2/model_3, works wherever a config's name does.
 """
 
-import shlex
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from mmvidformer.analysis.papers import generate, measure, results, tabulate
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.engine.launch import add_overrides, run_tool
 from mmvidformer.lookup import look_up
-from mmvidformer.papers import METRICS, Table, list_papers, read_paper
+from mmvidformer.papers import Row, Table, list_papers, read_paper
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -38,7 +37,12 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         one.add_argument(
             "--miniature", action="store_true", help="a small model on generated videos"
         )
-        one.add_argument("--work-dir", type=Path, default="work_dirs/papers")
+        one.add_argument(
+            "--work-dir",
+            type=Path,
+            default="work_dirs/papers",
+            help="folder of the runs (default: %(default)s)",
+        )
     run.add_argument("--procs", type=int, default=1, help="processes of a run")
     run.add_argument("--seeds", type=int, nargs="+", default=[0], help="random seeds")
     add_overrides(run)
@@ -58,53 +62,59 @@ def list_tables(names: Sequence[str]) -> None:
 
 
 def run_rows(args: Namespace, table: Table) -> None:
-    """Train and test what is missing.
+    """Train and test what is missing; rows that cannot be run are skipped unless they are named.
 
     Raises:
-        ValueError: If no row can be run, or the one that was asked for.
+        ValueError: If no row can be run, or one that was named cannot.
     """
-    jobs, reasons = [], []
-    for name, row in table.rows.items():
+    jobs = []
+    for row in rows_of(args, table):
         try:
             table.recipe(row, args.miniature)
-            jobs += [(row, seed) for seed in args.seeds if not args.row or name in args.row]
+            jobs += [(seed, row) for seed in args.seeds]
         except ValueError as error:
-            reasons.append(str(error))
-            if name in (args.row or ()):
+            if args.row:
                 raise
+            print(f"skipped: {error}")
     if not jobs:
-        raise ValueError("\n".join(reasons))
-    print("\n".join(f"skipped: {reason}" for reason in reasons))
+        raise ValueError(f"no row of {table.name} can be run")
     if args.miniature:
         generate(table)
     settings = dict(miniature=args.miniature, procs=args.procs, common=args.cfg_options or {})
-    jobs.sort(key=lambda job: job[1])  # all rows of a seed first
-    for row, seed in (bar := tqdm(jobs, unit="run", disable=None)):
+    jobs.sort(key=lambda job: args.seeds.index(job[0]))  # all rows of a seed, then the next seed
+    for seed, row in (bar := tqdm(jobs, unit="run", disable=None)):
         bar.set_postfix_str(f"{row.name}, seed {seed}")
         measure(table, row, seed, folder_of(args, row.name) / f"seed_{seed}", **settings)
 
 
+def rows_of(args: Namespace, table: Table) -> list[Row]:
+    """Rows that were named, or all."""
+    names = [name.replace(" ", "_") for name in args.row or table.rows]
+    return [look_up(table.rows, name, f"row of {table.name}") for name in names]
+
+
 def folder_of(args: Namespace, name: str) -> Path:
     """Folder of a row's runs, or of a table."""
-    return args.work_dir / ("miniature" if args.miniature else "full") / name
+    return Path(args.work_dir) / ("miniature" if args.miniature else "full") / name
 
 
-def show(args: Namespace, table: Table, shown: bool) -> None:
-    """Print a table with what was measured, and write it as csv and Markdown if anything was."""
-    rows = [row for name, row in table.rows.items() if not args.row or name in args.row]
-    measured = {}
+def show(args: Namespace, table: Table) -> None:
+    """Print a table; if something was measured, write it to ``table.csv`` and ``table.md``, too."""
+    rows, measured, small = rows_of(args, table), {}, args.miniature
     for row in rows:
         folders = sorted(folder_of(args, row.name).glob("seed_*"))
         measured[row.name] = [found for folder in folders if (found := results(folder))]
-    metrics = table.metrics
-    if args.miniature and table.miniature is not None:
-        metrics = table.miniature.metrics
-    columns, lines = tabulate(rows, measured, metrics, sizes=not args.miniature)
-    folder = folder_of(args, table.name)
-    print_table(columns, lines, f"{table.name}: {table.title}", folder / "table.csv")
-    for name, text in [("", table.note), *((row.name, row.note or row.missing) for row in rows)]:
-        if text:
-            print(f"{name}: {text}" if name else text)
+    metrics = table.miniature.metrics if small and table.miniature else table.metrics
+    columns, lines = tabulate(rows, measured, metrics, sizes=not small)
+    file = folder_of(args, table.name) / "table.csv" if any(measured.values()) else None
+    print_table(columns, lines, f"{table.name}: {table.title}", file)
+    remarks = [(table.name, table.note), *((row.name, row.missing or row.note) for row in rows)]
+    print("\n".join(f"{name}: {text}" for name, text in remarks if text))
+    if file is not None:
+        cells = [columns, ["---"] * len(columns), *lines]
+        text = "\n".join(f"| {' | '.join(line)} |" for line in cells)
+        file.with_suffix(".md").write_text(text + "\n", encoding="utf-8")
+        print(f"saved in {file} and table.md")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -113,8 +123,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.action == "list":
         return list_tables(args.paper)
     table = look_up(read_paper(args.paper).tables, args.table, f"table of {args.paper}")
-    for name in args.row or ():
-        look_up(table.rows, name, f"row of {table.name}")
     if args.action == "run":
         run_rows(args, table)
     show(args, table)

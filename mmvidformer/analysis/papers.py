@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import statistics
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,8 @@ from tqdm import tqdm
 from mmvidformer.analysis.complexity import Complexity, count
 from mmvidformer.config import load_config, view_shape
 from mmvidformer.papers import Options, Row, Table
+
+SIZES = ("params", "macs")
 
 
 def measure(
@@ -76,13 +79,18 @@ def generate(table: Table) -> None:
 def _run(log: Path, *arguments: object) -> None:
     """Run a command of ``mmvidformer`` with its output in a file, and show how far it has come."""
     command = [sys.executable, "-m", "mmvidformer", *map(str, arguments)]
-    with open(log, "w") as out, tqdm(desc=str(log), bar_format="{desc} {postfix}", leave=False) as bar:
+    with (
+        open(log, "w") as out,
+        tqdm(desc=str(log), bar_format="{desc} {postfix}", leave=False, disable=None) as bar,
+    ):
         with subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as process:
             try:
                 while process.poll() is None:
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         process.wait(2)
-                    steps = re.findall(r"Epoch\(\w+\)\s+(?:\[ *\d+\])?\[[ \d]+/\d+\]", log.read_text())
+                    steps = re.findall(
+                        r"Epoch\(\w+\)\s+(?:\[ *\d+\])?\[[ \d]+/\d+\]", log.read_text()
+                    )
                     bar.set_postfix_str(steps[-1] if steps else "")
             finally:
                 process.terminate()
@@ -93,16 +101,14 @@ def _run(log: Path, *arguments: object) -> None:
 
 def interval(values: Sequence[float]) -> str:
     """Mean of a metric over seeds in percent, and half of its 95% interval (Student's t)."""
-    values = [100 * value for value in values]
-    mean, number = sum(values) / len(values), len(values)
-    if number == 1:
-        return f"{mean:.1f}"
-    deviation = (sum((value - mean) ** 2 for value in values) / (number - 1)) ** 0.5
-    return f"{mean:.1f} ± {student.ppf(0.975, number - 1) * deviation / number**0.5:.1f}"
+    number = len(values)
+    if number < 2:
+        return "".join(f"{100 * value:.1f}" for value in values)
+    half = student.ppf(0.975, number - 1) * statistics.stdev(values) / number**0.5
+    return f"{100 * statistics.mean(values):.1f} ± {100 * half:.1f}"
 
 
 def tabulate(
-    table: Table,
     rows: Sequence[Row],
     measured: Mapping[str, Sequence[Mapping[str, float]]],
     metrics: Mapping[str, str],
@@ -111,8 +117,7 @@ def tabulate(
     """Columns and rows of a table.
 
     Args:
-        table: The table.
-        rows: Its rows to show.
+        rows: Rows to show.
         measured: Metrics of each seed, by the name of the row.
         metrics: Metric of each column of the measured values.
         sizes: Whether to count parameters and MACs.
@@ -131,12 +136,9 @@ def tabulate(
         line = [row.name.rpartition("/")[2], row.title]
         line += [f"{row.published[k]:g}" if k in row.published else "" for k in published]
         values = measured.get(row.name) or []
-        line += [interval([one[m] for one in values]) if values else "" for m in metrics.values()]
+        line += [interval([one[m] for one in values if m in one]) for m in metrics.values()]
         lines.append(line + (size_cells(row) if sizes else []))
     return columns, lines
-
-
-SIZES = ("params", "macs")
 
 
 def size_of(row: Row) -> Complexity | None:
