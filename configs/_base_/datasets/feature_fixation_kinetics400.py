@@ -44,6 +44,6 @@ test_pipeline = [
     dict(type="ThreeCrop", crop_size=224),
     *pack,
 ]
-train_dataloader = dict(batch_size=8, dataset=dict(pipeline=train_pipeline))  # x 8 processes
+train_dataloader = dict(batch_size=4, dataset=dict(pipeline=train_pipeline))  # x 8 processes
 val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
