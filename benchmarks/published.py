@@ -20,8 +20,7 @@ class Published(NamedTuple):
         source: Paper and table.
         macs: Multiply-accumulates of one view in 10^9 (the papers write FLOPs), if given.
         parameters: Number of parameters in 10^6, if given.
-        macs_tolerance: Allowed relative difference. ViViT's numbers were counted by XLA, which
-            includes norms and softmax.
+        macs_tolerance: Allowed relative difference.
         parameters_tolerance: Allowed difference in 10^6. The papers truncate to one decimal.
     """
 
@@ -32,21 +31,7 @@ class Published(NamedTuple):
     parameters_tolerance: float = 0.06
 
 
-def _fixation(macs: float, parameters: float) -> Published:
-    return Published("feature fixation Table 1", macs, parameters, 0.005, 0.1)
-
-
 PUBLISHED: dict[str, Published] = {
-    "vivit_st_k400": Published("ViViT Table 2", 455.2, 88.9),
-    "vivit_fe_k400": Published("ViViT Table 2", 284.4, 115.1),
-    "vivit_fsa_k400": Published("ViViT Table 2", 372.3, 117.3),
-    "vivit_fdp_k400": Published("ViViT Table 2", 277.1, 88.9),
-    "vivit_avgpool_k400": Published("ViViT Table 2", 283.9, 86.7),
-    "vivit_l_st_k400": Published("ViViT Table 4", 1446),
-    "vivit_l_st_288_k400": Published("ViViT Table 4", 2919),
-    "vivit_l_st_320_k400": Published("ViViT Table 4", 3992),
-    "vivit_l_fe_k400": Published("ViViT section 4.2", 995.3),
-    "vivit_l_fe_128f_k400": Published("ViViT section 4.2", 3980.4),
     # Counted on the official code, which projects each copy of the class token. Times three crops
     # they are the 0.59, 5.11 and 7.14 x 10^12 of the paper's Table 5.
     "timesformer_b_k400": Published("TimeSformer code", 195.83, macs_tolerance=0.005),
@@ -58,14 +43,6 @@ PUBLISHED: dict[str, Published] = {
     "timesformer_b_sthv2": Published("TimeSformer Table 1", parameters=121.4),
     "timesformer_local_global_sthv2": Published("TimeSformer Table 1", parameters=121.4),
     "timesformer_axial_sthv2": Published("TimeSformer Table 1", parameters=156.8),
-    # The paper counts a layer of the official code that is never used (0.09M), and 5 D operations
-    # per token and norm (0.2%). Its 52.2M and 257.8 with gates match no model that it describes
-    # (docs/feature_fixation.md).
-    "feature_fixation_linear_sthv2": _fixation(243.3, 51.7),
-    "feature_fixation_baseline_linear_elu_sthv2": _fixation(243.3, 51.7),
-    "feature_fixation_baseline_performer_sthv2": _fixation(250.6, 51.7),
-    "feature_fixation_baseline_cosformer_sthv2": _fixation(250.6, 51.7),
-    "feature_fixation_baseline_linformer_sthv2": _fixation(294.2, 53.5),
 }
 
 
