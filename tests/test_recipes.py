@@ -1,0 +1,135 @@
+"""Recipes of the shipped configs against a table of their sources, so that no key drifts."""
+
+from typing import NamedTuple
+
+import pytest
+from mmengine.config import Config
+
+from mmvidformer import get_config, list_models
+from mmvidformer.config import leaf_datasets, type_name
+from mmvidformer.engine.views import get_views
+
+Channels = tuple[float, ...]
+
+
+class Recipe(NamedTuple):
+    """What a source gives.
+
+    Attributes:
+        batch: Clips of all 8 processes.
+        lr: Base learning rate.
+        epochs: Number of epochs.
+        frames: Clip length x frame interval ("8x32"), or segments, seconds or share of the video.
+        fps: Rate to which videos are resampled; None for their own.
+        mean: Mean of each channel.
+        std: Standard deviation of each channel.
+        views: Test clips x crops.
+        source: Paper and table, or file of the official code.
+    """
+
+    batch: int
+    lr: float
+    epochs: int
+    frames: str
+    fps: float | None
+    mean: Channels
+    std: Channels
+    views: str
+    source: str
+
+
+FACEBOOK = (114.75,) * 3, (57.375,) * 3  # 0.45 and 0.225, times 255
+IMAGENET = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
+BN_INCEPTION = (104.0, 117.0, 128.0), (1.0,) * 3  # B, G, R
+
+
+def timesformer(frames: str, fps: float | None, source: str, views: str = "1x3") -> Recipe:
+    return Recipe(64, 0.005, 15, frames, fps, *FACEBOOK, views, source)
+
+
+KINETICS = "TimeSformer code, configs/Kinetics/TimeSformer_divST_{}.yaml"
+SSV2 = "TimeSformer code, configs/SSv2/TimeSformer_divST_{}.yaml"
+RECIPES_TIMESFORMER = {
+    "timesformer_b_k400": timesformer("8x32", 30, KINETICS.format("8x32_224")),
+    "timesformer_hr_k400": timesformer("16x16", 30, KINETICS.format("16x16_448")),
+    "timesformer_l_k400": timesformer("96x4", 30, KINETICS.format("96x4_224")),
+    "timesformer_b_k600": timesformer("8x32", 30, "as on Kinetics-400; zoo of the official code"),
+    "timesformer_hr_k600": timesformer("16x16", 30, "as on Kinetics-400; zoo"),
+    "timesformer_l_k600": timesformer("96x4", 30, "as on Kinetics-400; zoo"),
+    "timesformer_b_sthv2": timesformer("8 segments", None, SSV2.format("8_224")),
+    "timesformer_hr_sthv2": timesformer("16 segments", None, SSV2.format("16_448")),
+    "timesformer_l_sthv2": timesformer("64 segments", None, SSV2.format("64_224")),
+    "timesformer_b_diving48": timesformer("8x32", 30, "paper, Table 7; sampled as on Kinetics"),
+    "timesformer_b_howto100m": timesformer("8x32", 30, "paper, section 4.6", "allx1"),
+}
+RECIPES_HORST = {
+    "horst_early25_sthv2": Recipe(
+        8, 2e-3, 50, "0.25 of the video", 24, *IMAGENET, "1x1",
+        "HORST paper, sections Training and Early Action Recognition; no statistics in it",
+    ),
+    "horst_ek55": Recipe(
+        32, 2e-3, 50, "14x0.25s", None, *BN_INCEPTION, "1x1",
+        "HORST paper, sections Training and Action Anticipation; RULSTM",
+    ),
+    "horst_ek100": Recipe(
+        32, 2e-3, 50, "14x0.25s", None, *BN_INCEPTION, "1x1",
+        "HORST paper, sections Training and Action Anticipation; RULSTM",
+    ),
+}  # fmt: skip
+RECIPES = {**RECIPES_TIMESFORMER, **RECIPES_HORST}
+FAMILIES = ("timesformer_", "horst_")
+
+
+def frames(pipeline: list) -> tuple[str, float | None]:
+    """The frames that a pipeline takes, and the rate to which it resamples."""
+    fps = next((step.target_fps for step in pipeline if step.get("target_fps")), None)
+    for step in pipeline:
+        kind = type_name(step)
+        if kind == "ObserveBefore":
+            return f"{step.num_steps}x{step.time_step}s", fps
+        if kind == "ObserveFirst":
+            return f"{step.ratio} of the video", fps
+        if kind == "SegmentFrames":
+            return f"{step.clip_len} segments", fps
+        if "clip_len" in step:
+            return f"{step.clip_len}x{step.frame_interval}", fps
+    return "image", fps
+
+
+def views(cfg: Config) -> str:
+    clips, crops = get_views(cfg)
+    return f"{clips or 'all'}x{crops}"
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_config_follows_its_source(name: str) -> None:
+    cfg, recipe = get_config(name), RECIPES[name]
+    optimizer, loader = cfg.optim_wrapper.optimizer, cfg.train_dataloader
+    sampled = {frames(data.pipeline) for data in leaf_datasets(loader.dataset)}
+    preprocessor = cfg.model.data_preprocessor
+    found = Recipe(
+        8 * loader.batch_size * cfg.optim_wrapper.get("accumulative_counts", 1),
+        optimizer.lr,
+        cfg.train_cfg.max_epochs,
+        *sampled.pop(),
+        tuple(preprocessor.mean),
+        tuple(preprocessor.std),
+        views(cfg),
+        recipe.source,
+    )
+    assert not sampled
+    assert found == recipe
+    assert cfg.auto_scale_lr.base_batch_size == recipe.batch
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_clips_are_sampled_alike_in_training_and_testing(name: str) -> None:
+    cfg = get_config(name)
+    assert frames(cfg.test_pipeline) == frames(cfg.val_pipeline if "val_pipeline" in cfg
+                                               else cfg.test_pipeline)  # fmt: skip
+    assert frames(cfg.test_pipeline) == frames(cfg.train_pipeline)
+
+
+def test_every_recipe_has_a_source() -> None:
+    names = {n for n in list_models() if n.startswith(FAMILIES) and not n.endswith("_motion")}
+    assert names == set(RECIPES)
