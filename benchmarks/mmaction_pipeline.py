@@ -25,6 +25,7 @@ def _scale_jitter(step: Mapping) -> list[dict]:
     return [
         dict(type="Resize", scale=(-1, short)),
         dict(type="RandomRescale", scale_range=scales),
+        dict(type="RandomCrop", size=step["crop_size"]),
     ]
 
 
@@ -35,7 +36,11 @@ SUBSTITUTES: dict[str, Callable[[Mapping], list[dict]]] = {
     "VideoDecode": lambda s: [dict(type="DecordDecode")],
     "ScaleJitter": _scale_jitter,
     "ClipFlip": lambda s: [dict(type="Flip", flip_ratio=s.get("p", 0.5))],
-    "ClipColorJitter": lambda s: _at_times(s, 1.0, _torchvision("ColorJitter", **_without(s, "p"))),
+    "ClipColorJitter": lambda s: _at_times(
+        s,
+        1.0,
+        _torchvision("ColorJitter", **{"brightness": 0.125, **_without(s, "p", "shift")}),
+    ),
     "RandomGrayscale": lambda s: _at_times(
         s, 0.1, _torchvision("Grayscale", num_output_channels=3)
     ),

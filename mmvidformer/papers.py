@@ -34,6 +34,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -184,11 +185,22 @@ def is_row(name: str) -> bool:
 
 
 def expand(options: Options) -> dict[str, object]:
-    """Expand the braces in keys, as ``{train,val}_dataloader.batch_size``."""
+    """Expand the braces in keys, as ``{train,val}_dataloader.batch_size``.
+
+    Lists of numbers become tuples, which transforms require.
+    """
     expanded = {}
-    for key, value in options.items():
+    for key, value in _with_tuples(options).items():
         parts = re.split(r"\{([^{}]*)\}", key)
         parts[1::2] = [part.split(",") for part in parts[1::2]]
         parts[::2] = [[part] for part in parts[::2]]
         expanded |= {"".join(chosen): value for chosen in product(*parts)}
     return expanded
+
+
+def _with_tuples(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _with_tuples(one) for key, one in value.items()}
+    if not isinstance(value, list):
+        return value
+    return (tuple if {*map(type, value)} <= {int, float} else list)(map(_with_tuples, value))

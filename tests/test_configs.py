@@ -30,8 +30,14 @@ NAMES = [
     for name in list_models()
     if not name.endswith("_image") and not name.startswith(("horst_", "causal_"))
 ]
-# Rows of other attention schemes, positions, orders and samplers; all others are slow tests.
+# Rows of other attention schemes, kernels, gates, shifts and samplers; all others are slow tests.
 FAST = {
+    *(f"feature_fixation/table1/{name}" for name in ("linformer", "performer", "linear_trans")),
+    *(f"feature_fixation/table1/{name}" for name in ("cosformer", "lara", "orthoformer")),
+    *(f"feature_fixation/table4/{name}" for name in ("none", "separate", "qk", "qk_shared")),
+    *(f"feature_fixation/table6/{name}" for name in ("joint", "windowed")),
+    *(f"feature_fixation/section5_3/{name}" for name in ("gates_first", "add", "multiply")),
+    *("feature_fixation/table1/ours_text", "feature_fixation/table11/square_2"),
     *(f"timesformer/table1/{name}_k400" for name in ("space", "joint", "local_global", "axial")),
     *(f"timesformer/table4/{name}_sthv2" for name in ("none", "space")),
     *(f"timesformer/section4_7/{name}_k400" for name in ("patch32", "space_time", "parallel")),
@@ -67,8 +73,6 @@ def shrink_transform(transform: dict, crop: int) -> dict:
         transform["clip_len"] = FRAMES
     if "frame_interval" in transform:
         transform["frame_interval"] = 1
-    if "num_frames" in transform:
-        transform["num_frames"] = FRAMES // 2
     return transform
 
 
@@ -77,9 +81,7 @@ def shrink(cfg: Config) -> Config:
     cfg = copy.deepcopy(cfg)
     backbone = cfg.model.backbone
     crop = backbone.img_size
-    names = [transform.type for transform in cfg.train_dataloader.dataset.pipeline]
-    backbone.clip_len = FRAMES // 2 if "mmvidformer.UniformFrames" in names else FRAMES
-    backbone.update(img_size=SIDE, init_from=None)
+    backbone.update(clip_len=FRAMES, img_size=SIDE, init_from=None)
     backbone.arch = dict(embed_dims=16, depth=1, num_heads=2)
     if "tubelet" in backbone:
         backbone.tubelet = (backbone.tubelet[0], 16, 16)
@@ -198,8 +200,7 @@ def test_parts_exist_and_fit(name: str) -> None:
     assert cfg.test_dataloader.dataset.pipeline == cfg.test_pipeline
     assert cfg.train_dataloader.dataset.pipeline == cfg.train_pipeline
     for pipeline in (cfg.train_pipeline, cfg.val_pipeline, cfg.test_pipeline):
-        uniform = [t.num_frames for t in pipeline if t.type.endswith("UniformFrames")]
-        assert [*uniform, sampler(pipeline).clip_len][0] == cfg.model.backbone.clip_len
+        assert sampler(pipeline).clip_len == cfg.model.backbone.clip_len
     crops = [t.crop_size for t in cfg.test_pipeline if "crop_size" in t]
     assert crops in ([], [cfg.model.backbone.img_size])
     with torch.device("meta"):
@@ -278,7 +279,7 @@ def test_recipes_of_the_table() -> None:
         "vivit_st_k400": (0.1, 30, 0.0, 0.0, None),
         "vivit_fe_k400": (0.05, 30, 0.0, 0.0, None),
         "vivit_l_fe_k400": (0.1, 30, 0.0, 0.0, None),
-        "vivit_l_fe_128f_k400": (0.1, 30, 0.0, 0.0, None),
+        "vivit/table5a/l_fe_1x3": (0.1, 30, 0.0, 0.0, None),
         "vivit_l_st_k400": (0.1, 30, 0.0, 0.0, None),
         "vivit_l_fe_k600": (0.05, 30, 0.0, 0.0, None),
         "vivit_l_fe_mit": (0.25, 10, 0.0, 0.0, None),
@@ -303,14 +304,6 @@ def test_recipes_of_the_table() -> None:
         transforms = get_config(f"vivit_l_fe_{dataset}").model.data_preprocessor.augment
         found = [t for t in transforms if t.type.endswith("ClipRandAugment")]
         assert [(t.num_layers, t.magnitude) for t in found] == [expected]
-
-
-def test_uniform_frames_are_those_of_the_papers_row() -> None:
-    """Section 4.2: 8 frames of 32, as many tokens as with tubelets of 4 frames."""
-    cfg = get_config("vivit_st_uniform_k400")
-    clip, kept = cfg.train_pipeline[1], cfg.train_pipeline[2]
-    assert (clip.clip_len, kept.num_frames) == (32, 8)
-    assert cfg.model.backbone.clip_len // cfg.model.backbone.tubelet[0] == 32 // 4
 
 
 @pytest.mark.parametrize("name", ["vivit_l_fe_ek100", "vivit_l_fe_sthv2"])

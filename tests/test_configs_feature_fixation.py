@@ -1,4 +1,4 @@
-"""The configs of feature fixation are the rows of its paper's tables."""
+"""The configs and rows of feature fixation are those of its paper's tables."""
 
 from collections.abc import Iterator
 
@@ -26,15 +26,17 @@ def test_feature_fixation_recipes() -> None:
     """The released settings, and Table 10 where it differs."""
     rows = {  # rate, decay, epochs, batch, Nesterov, smoothing, mixup, divisor, distance
         "sthv2": (0.03, 1e-4, 35, 32, True, 0.0, None, 4, 1),
-        "k400": (0.035, 1e-5, 40, 64, True, 0.3, 0.4, 8, 1),
-        "k600": (0.035, 1e-5, 40, 64, True, 0.3, 0.4, 8, 1),
+        "k400": (0.035, 1e-5, 40, 32, True, 0.3, 0.4, 8, 1),
+        "k600": (0.035, 1e-5, 40, 32, True, 0.3, 0.4, 8, 1),
         "paper_sthv2": (0.035, 4e-4, 35, 32, False, 0.0, None, 4, 1),
         "paper_k400": (0.035, 4e-4, 35, 32, False, 0.0, None, 8, 4),
+        "paper_k600": (0.035, 4e-4, 35, 32, False, 0.0, None, 8, 4),
     }
     classes = {"sthv2": 174, "k400": 400, "k600": 600}
     for name, (rate, decay, epochs, batch, nesterov, smoothing, mixup, *shifts) in rows.items():
-        cfg = get_config(f"feature_fixation_{name}")
         dataset = name.removeprefix("paper_")
+        row = f"feature_fixation/table10/{dataset}"
+        cfg = get_config(row if dataset != name else f"feature_fixation_{name}")
         optimizer = cfg.optim_wrapper.optimizer
         assert (optimizer.type, optimizer.lr, optimizer.momentum) == ("SGD", rate, 0.9), name
         assert (optimizer.weight_decay, optimizer.nesterov) == (decay, nesterov), name
@@ -60,54 +62,66 @@ def test_feature_fixation_recipes() -> None:
         kind = "SegmentFrames" if dataset == "sthv2" else "SpanFrames"
         assert sampler(cfg.train_pipeline).type == f"mmvidformer.{kind}"
     for variant, frames, size in (("s", 8, 224), ("h", 32, 224), ("hr", 16, 336)):
-        backbone = get_config(f"feature_fixation_{variant}_sthv2").model.backbone
+        backbone = get_config(f"feature_fixation/table7/{variant}").model.backbone
         assert (backbone.clip_len, backbone.img_size) == (frames, size)
 
 
 # Rows of the paper's tables 3 to 6, 9 and 11: patterns, kernel, gates, shifts.
+DEFAULT, BOTH = "qkv_shared, concat", ("spatial", "temporal")
 FIXATION_ROWS = {
-    "linear": ("time space", "LinearKernel", None, ()),
-    "spatial_shift": ("time space", "LinearKernel", None, ("spatial",)),
-    "temporal_shift": ("time space", "LinearKernel", None, ("temporal",)),
-    "shifts": ("time space", "LinearKernel", None, ("spatial", "temporal")),
-    "gates": ("time space", "LinearKernel", "qkv_shared, concat", ()),
-    "separate": ("time space", "LinearKernel", "separate, concat", ("spatial", "temporal")),
-    "qk": ("time space", "LinearKernel", "qk, concat", ("spatial", "temporal")),
-    "qk_shared": ("time space", "LinearKernel", "qk_shared, concat", ("spatial", "temporal")),
-    "qkv": ("time space", "LinearKernel", "qkv, concat", ("spatial", "temporal")),
-    "add": ("time space", "LinearKernel", "qkv_shared, add", ("spatial", "temporal")),
-    "multiply": ("time space", "LinearKernel", "qkv_shared, multiply", ("spatial", "temporal")),
-    "gates_first": ("time space", "LinearKernel", "qkv_shared, concat", ("spatial", "temporal")),
-    "joint": ("joint", "LinearKernel", "qkv_shared, concat", ("spatial", "temporal")),
-    "windowed": ("space", "LinearKernel", "qkv_shared, concat", ("spatial", "temporal")),
-    "text": ("space time", "LinearKernel", "qkv_shared, concat", ("temporal", "spatial")),
-    "baseline_softmax": ("time space", "SoftmaxKernel", None, ()),
-    "baseline_linformer": ("time space", "LinformerKernel", None, ()),
-    "baseline_orthoformer": ("time space", "OrthoformerKernel", None, ()),
-    "baseline_lara": ("time space", "LaraKernel", None, ()),
-    "baseline_performer": ("time space", "PerformerKernel", None, ()),
-    "baseline_cosformer": ("time space", "CosformerKernel", None, ()),
-    "on_performer": (
+    "table3/linear": ("time space", "LinearKernel", None, ()),
+    "table3/ss": ("time space", "LinearKernel", None, ("spatial",)),
+    "table3/ts": ("time space", "LinearKernel", None, ("temporal",)),
+    "table3/ss_ts": ("time space", "LinearKernel", None, BOTH),
+    "table3/ff": ("time space", "LinearKernel", DEFAULT, ()),
+    "table4/separate": ("time space", "LinearKernel", "separate, concat", BOTH),
+    "table4/qk": ("time space", "LinearKernel", "qk, concat", BOTH),
+    "table4/qk_shared": (
         "time space",
-        "PerformerKernel",
-        "qkv_shared, concat",
-        ("spatial", "temporal"),
+        "LinearKernel",
+        "qk_shared, concat",
+        BOTH,
     ),
-    "on_cosformer": (
+    "table4/qkv": ("time space", "LinearKernel", "qkv, concat", BOTH),
+    "section5_3/add": ("time space", "LinearKernel", "qkv_shared, add", BOTH),
+    "section5_3/multiply": (
         "time space",
-        "CosformerKernel",
-        "qkv_shared, concat",
-        ("spatial", "temporal"),
+        "LinearKernel",
+        "qkv_shared, multiply",
+        BOTH,
     ),
-    "baseline_xvit": ("space", "SoftmaxKernel", None, ("temporal",)),
-    "on_xvit": ("space", "SoftmaxKernel", "qkv_shared, concat", ("spatial", "temporal")),
+    "section5_3/gates_first": ("time space", "LinearKernel", DEFAULT, BOTH),
+    "table6/joint": ("joint", "LinearKernel", DEFAULT, BOTH),
+    "table6/windowed": ("space", "LinearKernel", DEFAULT, BOTH),
+    "table1/ours_text": (
+        "space time",
+        "LinearKernel",
+        DEFAULT,
+        ("temporal", "spatial"),
+    ),
+    "table8/softmax": ("time space", "SoftmaxKernel", None, ()),
+    "table1/linformer": ("time space", "LinformerKernel", None, ()),
+    "table1/orthoformer": ("time space", "OrthoformerKernel", None, ()),
+    "table1/lara": ("time space", "LaraKernel", None, ()),
+    "table1/performer": ("time space", "PerformerKernel", None, ()),
+    "table1/cosformer": ("time space", "CosformerKernel", None, ()),
+    "table9/performer_na_ff": ("time space", "PerformerKernel", DEFAULT, BOTH),
+    "table9/cosformer_na_ff": ("time space", "CosformerKernel", DEFAULT, BOTH),
+    "table9/xvit": ("space", "SoftmaxKernel", None, ("temporal",)),
+    "table9/xvit_ff": ("space", "SoftmaxKernel", DEFAULT, ("temporal",)),
+    "table9/performer_na": ("time space", "PerformerKernel", None, BOTH),
+    "table9/performer_ff": ("time space", "PerformerKernel", DEFAULT, ()),
+    "table9/linear_trans_na": ("time space", "LinearKernel", None, BOTH),
+    "table9/linear_trans_ff": ("time space", "LinearKernel", DEFAULT, ()),
+    "table9/cosformer_na": ("time space", "CosformerKernel", None, BOTH),
+    "table9/cosformer_ff": ("time space", "CosformerKernel", DEFAULT, ()),
 }
 
 
 @pytest.mark.parametrize("name", FIXATION_ROWS)
 def test_ablations_of_feature_fixation_are_the_rows_of_the_tables(name: str) -> None:
     with torch.device("meta"):
-        model = MODELS.build(get_config(f"feature_fixation_{name}_sthv2").model.backbone)
+        model = MODELS.build(get_config(f"feature_fixation/{name}").model.backbone)
     sublayers = model.encoders[0].blocks[0].sublayers
     attentions = [sublayer.attn for sublayer in sublayers.values()]
     kernel = {type(attention.kernel).__name__ for attention in attentions}
@@ -126,23 +140,30 @@ def test_ablations_of_feature_fixation_are_the_rows_of_the_tables(name: str) -> 
 
 @pytest.mark.parametrize(
     ("name", "temporal", "spatial"),
-    [("window", 2, 4), ("window2", 2, 8), ("square", 2, 8), ("square2", 2, 24), ("text", 2, 4)],
+    [
+        ("table11/cross_1", 2, 4),
+        ("table11/cross_2", 2, 8),
+        ("table11/square_1", 2, 8),
+        ("table11/square_2", 2, 24),
+        ("table1/ours_text", 2, 4),
+    ],
 )
 def test_windows_of_table_11(name: str, temporal: int, spatial: int) -> None:
     """Folds of each shift: 2 tau frames; 4 xi places, or all others of the square."""
     with torch.device("meta"):
-        model = MODELS.build(get_config(f"feature_fixation_{name}_sthv2").model.backbone)
+        model = MODELS.build(get_config(f"feature_fixation/{name}").model.backbone)
     sublayers = model.encoders[0].blocks[0].sublayers
     assert len(sublayers["space"].attn.prepare["shift0"].moves) == temporal
     assert len(sublayers["time"].attn.prepare["shift0"].moves) == spatial
 
 
 def test_feature_maps_and_order_of_feature_fixation() -> None:
-    for name, feature in (("elu", "elu"), ("baseline_linear_elu", "elu"), ("sigmoid", "sigmoid")):
-        kernel = get_config(f"feature_fixation_{name}_sthv2").model.backbone.kernel
+    for row, feature in (("table5/elu", "elu"), ("table1/linear_trans", "elu"),
+                         ("table5/sigmoid", "sigmoid")):  # fmt: skip
+        kernel = get_config(f"feature_fixation/{row}").model.backbone.kernel
         assert (kernel.type, kernel.feature) == ("linear", feature)
     with torch.device("meta"):
-        model = MODELS.build(get_config("feature_fixation_gates_first_sthv2").model.backbone)
+        model = MODELS.build(get_config("feature_fixation/section5_3/gates_first").model.backbone)
     assert list(model.encoders[0].blocks[0].sublayers["time"].attn.prepare)[-1] == "shift0"
 
 

@@ -78,8 +78,64 @@ RECIPES_HORST = {
         "HORST paper, sections Training and Action Anticipation; RULSTM",
     ),
 }  # fmt: skip
-RECIPES = {**RECIPES_TIMESFORMER, **RECIPES_HORST}
-FAMILIES = ("timesformer_", "horst_")
+UNIT = (127.5,) * 3, (127.5,) * 3
+SCENIC = "scenic, projects/vivit/configs/{}"
+TABLE7 = "ViViT supplementary, Table 7"
+
+
+def vivit(
+    lr: float, epochs: int, frames: str, fps: float | None, source: str, views: str
+) -> Recipe:
+    return Recipe(64, lr, epochs, frames, fps, *UNIT, views, source)
+
+
+RECIPES_VIVIT = {
+    "vivit_fe_k400": vivit(
+        0.05, 30, "32x2", 25, SCENIC.format("kinetics400/vivit_base_factorised_encoder.py"), "4x3"
+    ),
+    "vivit_st_k400": vivit(
+        0.1, 30, "32x2", 25, SCENIC.format("kinetics400/vivit_base_k400.py"), "4x3"
+    ),
+    "vivit_fsa_k400": vivit(0.1, 30, "32x2", 25, TABLE7, "4x3"),
+    "vivit_fdp_k400": vivit(0.1, 30, "32x2", 25, TABLE7, "4x3"),
+    "vivit_l_fe_k400": vivit(
+        0.1, 30, "32x2", 25, SCENIC.format("kinetics400/vivit_large_factorised_encoder.py"), "4x3"
+    ),
+    "vivit_l_st_k400": vivit(0.1, 30, "32x2", 25, TABLE7, "4x3"),
+    "vivit_h_st_k400": vivit(0.1, 30, "32x2", 25, TABLE7 + "; views of Table 5a", "4x3"),
+    "vivit_l_fe_k600": vivit(
+        0.05, 30, "32x2", 25, SCENIC.format("kinetics600/vivit_large_factorised_encoder.py"), "4x3"
+    ),
+    "vivit_l_fe_mit": vivit(0.25, 10, "32x2", 25, TABLE7 + "; frame rate as on Kinetics", "4x3"),
+    "vivit_l_fe_ek100": vivit(
+        0.5, 50, "32x1", None,
+        SCENIC.format("epic_kitchens/vivit_large_factorised_encoder.py; views of the zoo"), "4x1",
+    ),
+    "vivit_l_fe_sthv2": vivit(
+        0.5, 35, "32x1", None,
+        TABLE7 + "; " + SCENIC.format("something_something_v2/..., whose rate is 0.4"), "4x3",
+    ),
+}  # fmt: skip
+RELEASED = "Linear_VideoTransformer, configs/{} and {}"
+RECIPES_FIXATION = {
+    "feature_fixation_sthv2": Recipe(
+        32, 0.03, 35, "16 segments", None, *UNIT, "2x3",
+        RELEASED.format("SSv2/lxvitv2_B16_16x16.yaml", "train_ssv2_linear.sh"),
+    ),
+    "feature_fixation_k400": Recipe(
+        32, 0.035, 40, "16x16", 30, *UNIT, "4x3",
+        RELEASED.format("Kinetics/lxvitv2_B16_16x16_k400_21k_cgate_...", "train_k400_linear.sh"),
+    ),
+    "feature_fixation_k600": Recipe(
+        32, 0.035, 40, "16x16", 30, *UNIT, "4x3",
+        RELEASED.format("Kinetics/lxvitv2_B16_16x16_k600_21k_cgate_...", "train_k600_linear.sh"),
+    ),
+    "feature_fixation_image": Recipe(
+        1024, 1e-3, 300, "image", None, *UNIT, "1x1", "DeiT paper, Table 9; main.py of its code"
+    ),
+}  # fmt: skip
+RECIPES = {**RECIPES_TIMESFORMER, **RECIPES_HORST, **RECIPES_VIVIT, **RECIPES_FIXATION}
+FAMILIES = ("timesformer_", "horst_", "vivit_", "feature_fixation_")
 
 
 def frames(pipeline: list) -> tuple[str, float | None]:

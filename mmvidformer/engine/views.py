@@ -35,9 +35,7 @@ def parse_views(text: str) -> tuple[int, int]:
 def set_views(cfg: Config, clips: int, crops: int) -> None:
     """Set the views of the test pipelines of ``cfg``, in place.
 
-    Changes the sampler's ``num_clips`` and the crop transform. Three crops lie along the longer
-    side of a frame whose shorter side is as long as the crop, so the ``Resize`` before them is set
-    to that length if it keeps the aspect ratio.
+    Changes the sampler's ``num_clips`` and the crop transform.
 
     Args:
         cfg: Complete config.
@@ -59,11 +57,8 @@ def set_views(cfg: Config, clips: int, crops: int) -> None:
             continue
         size = crop["crop_size"]
         crop.clear()
-        crop.update(type={n: name for name, n in CROPS.items()}[crops], crop_size=size)
-        before = pipeline[: pipeline.index(crop)]
-        resize = next((step for step in reversed(before) if type_name(step) == "Resize"), {})
-        if crops == 3 and resize.get("keep_ratio", True):
-            resize["scale"] = (-1, size if isinstance(size, int) else min(size))
+        name = next(name for name, number in CROPS.items() if number == crops)
+        crop.update(type=f"mmvidformer.{name}" if crops == 3 else name, crop_size=size)
 
 
 def get_views(cfg: Config) -> tuple[int, int]:

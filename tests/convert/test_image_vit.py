@@ -5,12 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import timm
 import torch
 from torch import Tensor, nn
 
+from mmvidformer import get_config
 from mmvidformer.convert import init_from_image
 from mmvidformer.layers import resize_positions
 from mmvidformer.models import ViViT
+from mmvidformer.registry import MODELS
 
 ARCH = dict(embed_dims=32, depth=2, num_heads=4)
 
@@ -242,6 +245,29 @@ def test_timm_by_name(
     assert "initialized ViViT from timm:vit_tiny.some_tag" in caplog.text
     kernel = image_model.patch_embed.proj.weight / 2
     assert torch.equal(model.embed.proj.weight[:, :, 0], kernel)
+
+
+@pytest.mark.parametrize("name", ["vivit_fe_k400", "vivit_l_fe_k400", "vivit_h_st_k400"])
+def test_image_models_of_the_configs_fit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The original ImageNet-21K models: all weights are used, norms have the same epsilon."""
+    created, create = [], timm.create_model
+
+    def without_download(model: str, pretrained: bool, **kwargs: object) -> nn.Module:
+        created.append(create(model, pretrained=False, **kwargs))
+        return created[-1]
+
+    monkeypatch.setattr(timm, "create_model", without_download)
+    cfg = get_config(name).model.backbone
+    source = cfg.pop("init_from")["source"]
+    assert source.endswith(".orig_in21k")
+    with torch.device("meta"):
+        model = MODELS.build(cfg)
+        summary = init_from_image(model, source)
+    image = created[0]
+    assert "cls_token" in image.state_dict() and summary.ignored == ()
+    assert all(name.startswith("encoders.1.") for name in summary.random)
+    norms = [*image.modules(), *model.modules()]
+    assert {norm.eps for norm in norms if isinstance(norm, nn.LayerNorm)} == {1e-6}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from mmvidformer.models.preprocessor import VideoDataPreprocessor, own_draws
 # One recipe for each list of augmentations.
 RECIPES = [
     *("vivit_fe_k400", "vivit_l_fe_sthv2", "vivit_l_fe_ek100", "timesformer_b_k400"),
-    *("feature_fixation_sthv2", "feature_fixation_k400", "feature_fixation_paper_k400"),
+    *("feature_fixation_sthv2", "feature_fixation_k400", "feature_fixation/table10/k400"),
     *("feature_fixation_image", "horst_early25_sthv2", "horst_ek55"),
 ]
 JITTER = [

@@ -34,7 +34,8 @@ def small(cfg: Config, images: Path) -> Config:
     """The shipped config with a tiny model and images of 32 pixels, trained for 2 epochs."""
     cfg.model.backbone.update(arch=ARCH, img_size=32)
     cfg.model.cls_head.update(num_classes=3, in_channels=32, topk=(1,))
-    cfg.model.data_preprocessor.blending.num_classes = 3
+    for blending in cfg.model.data_preprocessor.blending.augments:
+        blending.num_classes = 3
     for part in ("train", "val", "test"):
         loader = cfg[f"{part}_dataloader"]
         loader.update(num_workers=0, persistent_workers=False, timeout=0, batch_size=4)

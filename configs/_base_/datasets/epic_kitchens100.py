@@ -12,8 +12,7 @@ train_pipeline = [
     *read,
     dict(type="SampleFrames", clip_len=32, frame_interval=1, num_clips=1),
     dict(type="mmvidformer.VideoDecode"),
-    dict(type="mmvidformer.ScaleJitter", short_side=256, ratio_range=(0.9, 1.33)),
-    dict(type="RandomCrop", size=224),
+    dict(type="mmvidformer.ScaleJitter", short_side=256, crop_size=224, ratio_range=(0.9, 1.33)),
     *pack,
 ]
 augment = [  # for the data preprocessor

@@ -5,7 +5,7 @@
 # released settings give a scale jitter of 256 to 320, but the code ignores it on Kinetics.)
 _base_ = "./kinetics400.py"
 
-sample = dict(type="mmvidformer.SpanFrames", clip_len=16, frame_interval=16)
+sample = dict(type="mmvidformer.SpanFrames", clip_len=16, frame_interval=16, target_fps=30)
 pack = [
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
@@ -44,6 +44,6 @@ test_pipeline = [
     dict(type="ThreeCrop", crop_size=224),
     *pack,
 ]
-train_dataloader = dict(batch_size=8, dataset=dict(pipeline=train_pipeline))  # x 8 processes
+train_dataloader = dict(batch_size=4, dataset=dict(pipeline=train_pipeline))  # x 8 processes
 val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

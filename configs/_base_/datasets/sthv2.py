@@ -9,8 +9,7 @@ train_pipeline = [
     dict(type="mmvidformer.VideoInit"),
     dict(type="SampleFrames", clip_len=32, frame_interval=1, num_clips=1),
     dict(type="mmvidformer.VideoDecode"),
-    dict(type="mmvidformer.ScaleJitter", short_side=256, ratio_range=(0.9, 1.33)),
-    dict(type="RandomCrop", size=224),
+    dict(type="mmvidformer.ScaleJitter", short_side=256, crop_size=224, ratio_range=(0.9, 1.33)),
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
 ]
@@ -31,8 +30,8 @@ test_pipeline = [
     dict(type="mmvidformer.VideoInit"),
     dict(type="SampleFrames", clip_len=32, frame_interval=1, num_clips=4, test_mode=True),
     dict(type="mmvidformer.VideoDecode"),
-    dict(type="Resize", scale=(-1, 224)),
-    dict(type="ThreeCrop", crop_size=224),
+    dict(type="Resize", scale=(-1, 256)),
+    dict(type="mmvidformer.ThreeCrop", crop_size=224),
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
 ]

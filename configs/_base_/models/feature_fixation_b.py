@@ -1,6 +1,7 @@
 # Linear video transformer with feature fixation, 16 frames, with the architecture of the official
-# code. The original was initialized from ImageNet-21K weights that are not available. To train such
-# weights on a folder of images, use feature_fixation_image.py; to start from them, set
+# code. The original starts from an image model, pretrained on ImageNet-21K and then fine-tuned on
+# ImageNet-1K (lvit_v2_base_patch16_224_in21k_finetune1k), that is not available. To train one on a
+# folder of images, use feature_fixation_image.py; to start from it, set
 # model.backbone.init_from=CHECKPOINT.
 model = dict(
     type="Recognizer3D",

@@ -1,5 +1,5 @@
-# ViViT-B/16x2, factorized encoder (model 2), initialized from an image model as in the paper's
-# ablations.
+# ViViT-B/16x2, factorized encoder (model 2). It starts from the ImageNet-21K model of the original
+# ViT paper, which ViViT cites.
 model = dict(
     type="mmvidformer.MultiViewRecognizer",
     backbone=dict(
@@ -10,7 +10,7 @@ model = dict(
         clip_len=32,
         tubelet=(2, 16, 16),
         temporal_depth=4,
-        init_from=dict(source="timm:vit_base_patch16_224.augreg_in21k", embed="central_frame"),
+        init_from=dict(source="timm:vit_base_patch16_224.orig_in21k", embed="central_frame"),
     ),
     cls_head=dict(
         type="mmvidformer.ZeroInitHead",

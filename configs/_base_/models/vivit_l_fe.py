@@ -6,7 +6,7 @@ model = dict(
     backbone=dict(
         arch="l",
         temporal_depth=24,
-        init_from=dict(source="timm:vit_large_patch16_224.augreg_in21k"),
+        init_from=dict(source="timm:vit_large_patch16_224.orig_in21k"),
     ),
     cls_head=dict(in_channels=1024),
     test_cfg=dict(max_testing_views=1),

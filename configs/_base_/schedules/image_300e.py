@@ -9,6 +9,13 @@ optim_wrapper = dict(
 )
 param_scheduler = [
     dict(type="LinearLR", start_factor=1e-3, end=5, convert_to_iter_based=True),
-    dict(type="CosineAnnealingLR", begin=5, end=300, T_max=295, convert_to_iter_based=True),
+    dict(
+        type="CosineAnnealingLR",
+        begin=5,
+        end=300,
+        T_max=295,
+        eta_min=1e-5,
+        convert_to_iter_based=True,
+    ),
 ]
 auto_scale_lr = dict(enable=False, base_batch_size=1024)

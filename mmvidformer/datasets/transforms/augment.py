@@ -7,7 +7,8 @@ import mmcv
 import numpy as np
 import torch
 from einops import rearrange
-from mmaction.datasets.transforms import MultiScaleCrop, RandomRescale, Resize
+from mmaction.datasets.transforms import CenterCrop, MultiScaleCrop, RandomRescale, Resize
+from mmaction.datasets.transforms import ThreeCrop as CropThree
 from mmcv.transforms import BaseTransform
 from torch import Tensor, nn
 from torchvision.transforms import v2
@@ -84,7 +85,7 @@ class ClipFlip(v2.RandomHorizontalFlip):
 
 
 @TRANSFORMS.register_module()
-class ClipColorJitter(v2.RandomApply):
+class ClipColorJitter(v2.ColorJitter):
     """Change brightness, contrast, saturation and hue by torchvision's ``v2.ColorJitter``.
 
     From the same draws, frames equal those of MMAction2's ``TorchVisionWrapper(op='ColorJitter')``
@@ -92,12 +93,41 @@ class ClipColorJitter(v2.RandomApply):
 
     Args:
         p: Probability.
+        shift: Largest number of levels that is added to all values, or subtracted, before the
+            other changes (TensorFlow's ``random_brightness``; 32 in ViViT's official code).
         **kwargs: Arguments of ``v2.ColorJitter``: ``brightness``, ``contrast``, ``saturation`` and
             ``hue``, largest changes or ranges.
     """
 
-    def __init__(self, p: float = 1.0, **kwargs: float | tuple[float, float]) -> None:
-        super().__init__([v2.ColorJitter(**kwargs)], p)
+    def __init__(
+        self, p: float = 1.0, shift: float = 0.0, **kwargs: float | tuple[float, float]
+    ) -> None:
+        super().__init__(**kwargs)
+        self.p, self.shift = p, shift
+
+    def transform(self, frames: Tensor, params: dict) -> Tensor:
+        """Change frames (N, 3, H, W), uint8."""
+        if torch.rand(1) >= self.p:
+            return frames
+        if self.shift:
+            change = torch.empty(1).uniform_(-self.shift, self.shift).item()
+            frames = (frames + change).round().clamp(0, 255).byte()
+        return super().transform(frames, params)
+
+
+@TRANSFORMS.register_module()
+class ClipErasing(v2.RandomErasing):
+    """Torchvision's ``RandomErasing`` with noise for uint8 frames if ``value='random'``.
+
+    Values are drawn per pixel, with ImageNet's mean and deviation over all channels. So does timm's
+    mode ``'pixel'``, which erases normalized images.
+    """
+
+    def transform(self, frames: Tensor, params: dict) -> Tensor:
+        """Erase the same region of frames (N, 3, H, W)."""
+        if self.value is None and params["v"] is not None:
+            params["v"] = (params["v"] * 57.5 + 115).clamp(0, 255)
+        return super().transform(frames, params)
 
 
 @TRANSFORMS.register_module()
@@ -124,29 +154,52 @@ class ClipMultiScaleCrop(v2.Transform):
 @TRANSFORMS.register_module()
 @dataclass
 class ScaleJitter(BaseTransform):
-    """Resize frames to a short side, and stretch height and width by independent random factors.
+    """Crop frames at random after stretching height and width by independent random factors.
 
-    ViViT's scale jitter (supplementary, Table 7: U[0.9, 1.33]). As in its official code, the aspect
-    ratio changes; MMAction2's ``RandomRescale`` keeps it. Frames are interpolated once.
+    ViViT's scale jitter (supplementary, Table 7: U[0.9, 1.33]) with its random crop. As in the
+    official code, the aspect ratio changes; MMAction2's ``RandomRescale`` keeps it. Only the region
+    that the crop shows is resized: the region is rounded to whole pixels of the frame, and its
+    place is uniform among all of them.
 
     Required and changed keys: ``imgs``, ``img_shape``.
 
     Args:
         short_side: Short side in pixels that a factor of 1 gives.
+        crop_size: Side of the square crop in pixels. An axis that a factor makes shorter than this
+            is stretched to this size instead.
         ratio_range: Smallest and largest factor.
     """
 
     short_side: int
+    crop_size: int
     ratio_range: tuple[float, float] = (0.9, 1.33)
 
     def transform(self, results: dict) -> dict:
-        """Resize ``results['imgs']``; sizes are rounded down to whole pixels."""
+        """Crop and resize ``results['imgs']``."""
         shape = results["img_shape"]
         factors = np.random.uniform(*self.ratio_range, size=2) * self.short_side / min(shape)
-        height, width = (int(f * n) for f, n in zip(factors, shape, strict=True))
-        results["imgs"] = [mmcv.imresize(img, (width, height)) for img in results["imgs"]]
-        results["img_shape"] = (height, width)
+        height, width = np.minimum(np.rint(self.crop_size / factors).astype(int), shape)
+        top, left = np.random.randint(0, (shape[0] - height + 1, shape[1] - width + 1))
+        region, size = np.s_[top : top + height, left : left + width], (self.crop_size,) * 2
+        results["imgs"] = [mmcv.imresize(img[region], size) for img in results["imgs"]]
+        results["img_shape"] = size
         return results
+
+
+@TRANSFORMS.register_module()
+class ThreeCrop(CropThree):
+    """Cut three crops along the longer side of frames, centered along the shorter side.
+
+    MMAction2's ``ThreeCrop`` requires that the shorter side is as long as the crop. The official
+    code of ViViT cuts 224 x 224 from a short side of 256. Keys and arguments are those of
+    MMAction2.
+    """
+
+    def transform(self, results: dict) -> dict:
+        """Crop ``results['imgs']``."""
+        (height, width), (crop_width, crop_height) = results["img_shape"], self.crop_size
+        strip = (width, crop_height) if width >= height else (crop_width, height)
+        return super().transform(CenterCrop(strip)(results))
 
 
 @TRANSFORMS.register_module()

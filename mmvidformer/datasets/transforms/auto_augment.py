@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 from PIL.Image import Resampling
-from timm.data.auto_augment import AutoAugment, auto_augment_policy
+from timm.data.auto_augment import auto_augment_policy, rand_augment_transform
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 from torchvision.transforms import v2
@@ -73,12 +73,14 @@ MAPS: dict[str, Callable[[int, int, float], Sequence[float]]] = {
     "rotate": _rotation,
     "shear_x": lambda height, width, v: (1, v, 0, 0, 1, 0),
     "shear_y": lambda height, width, v: (1, 0, 0, v, 1, 0),
+    "translate_x_rel": lambda height, width, v: (1, 0, v * width, 0, 1, 0),
     "translate_y_rel": lambda height, width, v: (1, 0, 0, 0, 1, v * height),
 }
 
 # Operations on frames x (T, 3, H, W), uint8, with a strength; each frame has its own statistics.
 OPERATIONS: dict[str, Callable[..., Tensor]] = {
     "auto_contrast": F.autocontrast,
+    "brightness": lambda x, v: _blend(torch.zeros_like(x), x, v),
     "color": lambda x, v: _blend(_gray(x), x, v),
     "contrast": _contrast,
     "equalize": F.equalize,
@@ -105,16 +107,18 @@ def _on_tensors(name: str) -> Callable[..., Tensor]:
 
 @TRANSFORMS.register_module()
 class ClipAutoAugment(v2.Transform):
-    """Apply an AutoAugment policy, drawn once per clip.
+    """Apply an AutoAugment policy or RandAugment, drawn once per clip.
 
-    AutoAugment (Cubuk et al. 2019) with timm's policies, strengths and draws. ``'v0'`` is the
-    policy of the official code of feature fixation on Kinetics and Something-Something. Rotation,
-    shear and translation fill with gray (128) and interpolate linearly or cubically. From the same
-    draws, each operation equals timm's on Pillow images to within one of 255 levels.
+    AutoAugment (Cubuk et al. 2019) and RandAugment (Cubuk et al. 2020) with timm's policies,
+    strengths and draws. ``'v0'`` is the policy of the official code of feature fixation on Kinetics
+    and Something-Something. Rotation, shear and translation fill with gray (128) and interpolate
+    linearly or cubically. From the same draws, each operation equals timm's on Pillow images to
+    within one of 255 levels.
 
     Args:
         policy: A policy of timm: ``'v0'`` (of the EfficientNet code for TPUs), ``'original'`` (of
-            the paper), or one of these with ``r`` appended, which posterizes otherwise.
+            the paper), one of these with ``r`` appended, which posterizes otherwise, or a string
+            such as ``'rand-m9-mstd0.5-inc1'`` (DeiT's).
 
     Raises:
         KeyError: If the policy has other operations.
@@ -122,12 +126,18 @@ class ClipAutoAugment(v2.Transform):
 
     def __init__(self, policy: str = "v0") -> None:
         super().__init__()
-        self.policy = policy
-        rows = auto_augment_policy(policy)
-        for operation in (operation for row in rows for operation in row):
+        self.policy, self.layers = policy, 1
+        if policy.startswith("rand"):
+            drawn = rand_augment_transform(policy)
+            self._rows, self.layers = [[operation] for operation in drawn.ops], drawn.num_layers
+        else:
+            self._rows = auto_augment_policy(policy)
+        for operation in (operation for row in self._rows for operation in row):
             operation.aug_fn = _on_tensors(operation.aug_fn.__name__)
-        self._augment = AutoAugment(rows)
 
     def transform(self, frames: Tensor, params: dict) -> Tensor:
         """Change frames (T, 3, H, W), uint8."""
-        return self._augment(frames)
+        for _ in range(self.layers):
+            for operation in random.choice(self._rows):
+                frames = operation(frames)
+        return frames

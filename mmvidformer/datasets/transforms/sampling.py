@@ -124,36 +124,3 @@ class SegmentFrames(FrameSampler):
         if self.test_mode:
             return np.stack([(start + end) // 2, start, end][: self.num_clips])
         return np.stack([np.random.randint(start, end + 1) for _ in range(self.num_clips)])
-
-
-@TRANSFORMS.register_module()
-@dataclass
-class UniformFrames(BaseTransform):
-    """Keep n evenly spread frames of each sampled clip (ViViT, section 3.2).
-
-    The k-th of n frames is frame ``round(k F / (n + 1))`` of F, as in scenic; if n is F, all frames
-    are kept. For tubelets of one frame. Goes between ``SampleFrames`` and decoding.
-
-    Required and changed keys: ``frame_inds``, ``clip_len``.
-
-    Args:
-        num_frames: Number of frames n to keep.
-
-    Raises:
-        ValueError: If ``num_frames`` is more than the frames of a clip.
-    """
-
-    num_frames: int
-
-    def transform(self, results: dict) -> dict:
-        """Thin out ``results['frame_inds']``."""
-        length = results["clip_len"]
-        if self.num_frames > length:
-            raise ValueError(f"num_frames must be at most {length}, got {self.num_frames}")
-        if self.num_frames < length:
-            k = np.arange(1, self.num_frames + 1)
-            kept = np.round(k * length / (self.num_frames + 1)).astype(int)
-            clips = results["frame_inds"].reshape(-1, length)
-            results["frame_inds"] = clips[:, kept].flatten()
-        results["clip_len"] = self.num_frames
-        return results

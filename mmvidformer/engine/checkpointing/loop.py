@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import torch
 from mmengine.dataset import DefaultSampler
 from mmengine.runner import EpochBasedTrainLoop
 from torch import nn
@@ -11,14 +12,28 @@ from mmvidformer.registry import DATA_SAMPLERS, LOOPS
 
 @DATA_SAMPLERS.register_module()
 class ResumableSampler(DefaultSampler):
-    """MMEngine's ``DefaultSampler``, whose next pass skips the first ``skip`` samples of a rank."""
+    """MMEngine's ``DefaultSampler``, whose next pass skips the first ``skip`` samples of a rank.
+
+    Args:
+        repeats: How often each sample comes in a row, over all ranks. Epochs keep their length, so
+            that only ``1 / repeats`` of the dataset is seen in each (DeiT's repeated augmentation).
+        **kwargs: Arguments of ``DefaultSampler``.
+    """
 
     skip: int = 0
+
+    def __init__(self, *args: object, repeats: int = 1, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)
+        self.repeats = repeats
 
     def __iter__(self) -> Iterator[int]:
         """Yield the indices of this rank's samples."""
         skip, self.skip = self.skip, 0
-        return iter([*super().__iter__()][skip:])
+        generator = torch.Generator().manual_seed(self.seed + self.epoch)
+        count = len(self.dataset)
+        order = torch.randperm(count, generator=generator) if self.shuffle else torch.arange(count)
+        places = torch.arange(self.rank, self.total_size, self.world_size)[skip:]
+        return iter(order[places // self.repeats % count].tolist())
 
 
 @LOOPS.register_module()

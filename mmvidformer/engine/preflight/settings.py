@@ -27,7 +27,6 @@ def compare_clips(cfg: Config, dataset: Mapping, model: nn.Module) -> Iterator[t
     if not dataset.get("test_mode"):  # the data preprocessor may crop
         pipeline += (cfg.model.get("data_preprocessor") or {}).get("augment") or ()
     frames = [step["clip_len"] for step in pipeline if step.get("clip_len") is not None]
-    frames += [step["num_frames"] for step in pipeline if type_name(step) == "UniformFrames"]
     frame, (_, *wanted) = [*(frame_size(pipeline) or ())], clip_shape(cfg)
     overlap = tuple(embed.stride) != tuple(embed.tubelet)
     for unit, size, tubelet, made_for in (

@@ -12,6 +12,7 @@ from torch import Tensor
 from mmvidformer.datasets.transforms.augment import (
     ClipAugment,
     ClipColorJitter,
+    ClipErasing,
     ClipFlip,
     ClipMultiScaleCrop,
 )
@@ -103,7 +104,6 @@ def test_color_jitter_equals_mmaction_s_wrapper(changes, seed) -> None:
     frames = ramp_and_noise()
     jitter = ClipColorJitter(**changes)
     torch.manual_seed(seed)
-    torch.rand(1)  # whether to apply it, which ClipColorJitter draws first
     theirs = np.stack(wrapper(dict(imgs=list(frames)))["imgs"]).astype(int)
     torch.manual_seed(seed)
     ours = jitter(torch.from_numpy(frames).permute(0, 3, 1, 2)).permute(0, 2, 3, 1).numpy()
@@ -117,6 +117,36 @@ def test_color_jitter_has_a_probability() -> None:
     jitter = ClipColorJitter(p=0.8, brightness=0.5)
     changed = sum(not torch.equal(jitter(clip()), clip()) for _ in range(200))
     assert 140 < changed < 180
+
+
+def test_color_jitter_shifts_brightness() -> None:
+    """As TensorFlow's ``random_brightness``: all values by the same amount, up to the limits."""
+    torch.manual_seed(0)
+    jitter, frames = ClipColorJitter(shift=32), torch.arange(256).byte().view(1, 1, 16, 16)
+    frames = frames.expand(2, 3, 16, 16)
+    found = []
+    for _ in range(200):
+        changed = jitter(frames).int()
+        found.append(changed[0, 0, 8, 0].item() - 128)
+        torch.testing.assert_close(changed, (frames.int() + found[-1]).clamp(0, 255))
+    assert (min(found), max(found)) in {(a, b) for a in (-32, -31) for b in (31, 32)}
+    assert abs(np.mean(found)) < 4
+
+
+def test_erasing_with_noise() -> None:
+    """N(115, 57.5), drawn per pixel and channel, the same in all frames."""
+    torch.manual_seed(0)
+    erase = ClipErasing(p=1.0, scale=(0.3, 0.3), ratio=(1.0, 1.0), value="random")
+    found = erase(torch.full((2, 3, 100, 100), 7, dtype=torch.uint8))
+    assert found.dtype == torch.uint8
+    torch.testing.assert_close(found[0], found[1])
+    inside = found[0, 0] != 7
+    rows, columns = inside.any(1), inside.any(0)
+    assert (rows.sum(), columns.sum()) == (55, 55)
+    noise = found[0][:, rows][:, :, columns].double()
+    assert noise.mean() == pytest.approx(115, abs=3)
+    assert noise.std() == pytest.approx(57, abs=3)
+    assert torch.corrcoef(noise.flatten(1))[0, 1].abs() < 0.1
 
 
 def test_multi_scale_crop_equals_mmaction_s() -> None:

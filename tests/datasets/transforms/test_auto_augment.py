@@ -37,6 +37,7 @@ def difference(found: Tensor, expected: list) -> int:
 
 
 STRENGTHS = {
+    "brightness": (0.1, 1.72),
     "color": (0.1, 1.72),
     "contrast": (0.3, 1.5),
     "posterize": (1, 3, 8),
@@ -46,6 +47,7 @@ STRENGTHS = {
     "rotate": (0.0, 24.0, -27.0),
     "shear_x": (0.0, 0.27, -0.27),
     "shear_y": (0.12, -0.21),
+    "translate_x_rel": (0.405, -0.405),
     "translate_y_rel": (0.405, -0.405),
 }
 
@@ -84,6 +86,23 @@ def test_draws_are_timm_s(policy: str) -> None:
         assert (gap > 1).mean() < 0.02 and gap.max() <= 16
         changed += (found != tensor(image)).any().item()
     assert changed > 30
+
+
+def test_rand_augment_draws_timm_s_operations() -> None:
+    """DeiT's: 2 of 15 operations with replacement, each with probability 0.5."""
+    policy = "rand-m9-mstd0.5-inc1"
+    reference, ours = timm.rand_augment_transform(policy), ClipAutoAugment(policy)
+    image, same = frames()[:1], 0
+    for seed in range(60):
+        random.seed(seed)
+        drawn = Image.fromarray(image[0])
+        for _ in range(reference.num_layers):
+            drawn = random.choice(reference.ops)(drawn)
+        random.seed(seed)
+        found = ours(tensor(image))
+        same += np.mean(found[0].permute(1, 2, 0).numpy() != np.array(drawn)) < 0.05
+    assert same >= 50  # the rest interpolates, and is off by one level
+    assert (reference.num_layers, len(reference.ops)) == (2, 15)
 
 
 def test_posterizing_to_no_bits_gives_black() -> None:

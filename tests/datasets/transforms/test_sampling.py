@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from mmvidformer.datasets.transforms.sampling import (
     SegmentFrames,
     SpanFrames,
-    UniformFrames,
 )
 from mmvidformer.registry import TRANSFORMS
 
@@ -84,20 +83,6 @@ def test_tiles(total, length, interval, fps, start, test_mode) -> None:
         for i, frame in enumerate(clip):
             place = min(max(k * span + i * step, 0), total - 1)
             assert frame in {math.floor(place - 1e-9), math.floor(place + 1e-9)}
-
-
-@check
-@given(lengths, st.data(), st.integers(1, 4))
-def test_uniform_frames_of_random_clips(length, data, clips) -> None:
-    kept = data.draw(st.integers(1, length))
-    inds = np.arange(clips * length) * 3
-    results = UniformFrames(kept)(dict(frame_inds=inds.copy(), clip_len=length))
-    found = results["frame_inds"].reshape(clips, kept)
-    assert results["clip_len"] == kept
-    for number, clip in enumerate(found):
-        places = [round(Fraction(k * length, kept + 1)) for k in range(1, kept + 1)]
-        places = list(range(length)) if kept == length else places
-        assert clip.tolist() == [3 * (number * length + place) for place in places]
 
 
 def sample(total: int, fps: float = 30, start_index: int = 0, **transform) -> np.ndarray:
@@ -176,25 +161,6 @@ def test_segments_in_training_are_drawn_from_all_frames() -> None:
     assert [set(column) for column in found.T] == ranges
 
 
-def test_uniform_frames_of_each_clip() -> None:
-    uniform = TRANSFORMS.build({"type": "UniformFrames", "num_frames": 3})
-    inds = np.concatenate([100 + 2 * np.arange(8), 200 + 2 * np.arange(8)])
-    out = uniform({"frame_inds": inds, "clip_len": 8})
-    # round(k 8 / 4) = 2, 4, 6
-    assert out["frame_inds"].tolist() == [104, 108, 112, 204, 208, 212]
-    assert out["clip_len"] == 3
-    with pytest.raises(ValueError, match="num_frames must be at most 8, got 9"):
-        TRANSFORMS.build({"type": "UniformFrames", "num_frames": 9})(
-            {"frame_inds": inds, "clip_len": 8}
-        )
-
-
-def test_uniform_frames_can_keep_all() -> None:
-    uniform = TRANSFORMS.build({"type": "UniformFrames", "num_frames": 4})
-    out = uniform({"frame_inds": np.array([3, 5, 7, 9]), "clip_len": 4})
-    assert out["frame_inds"].tolist() == [3, 5, 7, 9]
-
-
 @pytest.mark.parametrize(
     "transform",
     [SpanFrames(4, 2), SpanFrames(4, 2, test_mode=True), SegmentFrames(4)],
@@ -206,4 +172,4 @@ def test_a_video_without_frames_is_named(transform) -> None:
 
 
 def test_settings_are_shown() -> None:
-    assert repr(UniformFrames(4)) == "UniformFrames(num_frames=4)"
+    assert repr(SegmentFrames(4)) == "SegmentFrames(clip_len=4, num_clips=1, test_mode=False)"

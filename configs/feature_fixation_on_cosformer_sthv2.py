@@ -1,4 +1,0 @@
-# cosFormer with shifts and gates (NA + FF). Paper Table 9: top-1 64.97 (not measured here).
-_base_ = "./feature_fixation_sthv2.py"
-
-model = dict(backbone=dict(kernel=dict(type="cosformer")))

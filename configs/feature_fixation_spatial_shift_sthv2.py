@@ -1,4 +1,0 @@
-# Linear attention with the spatial shift only (SS). Paper Table 3: top-1 61.99 (not measured here).
-_base_ = "./feature_fixation_sthv2.py"
-
-model = dict(backbone=dict(fixation=None, shifts=dict(temporal=None)))
