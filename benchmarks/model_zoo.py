@@ -259,7 +259,7 @@ def build(recount: bool = False) -> tuple[str, str]:
             counts[name] = metadata(cfg)
     meta = metafile(entries, counts)
     measured = measured_rows((ROOT / "docs" / "motion_dataset.md").read_text())
-    header = "# Written by python -m benchmarks.model_\n"
+    header = "# Written by python -m benchmarks.model_zoo.\n"
     return header + yaml.safe_dump(meta, sort_keys=False), page(entries, meta, measured)
 
 
@@ -271,7 +271,7 @@ def main() -> int:
         "--check", action="store_true", help="write nothing; exit status 1 if a file is out of date"
     )
     args = parser.parse_args()
-    targets = (ROOT / "configs" / "metafile.yml", ROOT / "docs" / "model_md")
+    targets = (ROOT / "configs" / "metafile.yml", ROOT / "docs" / "model_zoo.md")
     status = 0
     for path, text in zip(targets, build(args.recount), strict=True):
         if path.exists() and path.read_text() == text:
