@@ -115,7 +115,10 @@ def read_entry(name: str, text: str, cfg: Config) -> Entry:
     if family is None:
         prefixes = ", ".join(prefix for row in FAMILIES.values() for prefix in row[0])
         raise ValueError(f"names of configs must start with {prefixes}; got {name!r}")
-    comment = " ".join(line[1:].strip() for line in takewhile(is_comment, text.splitlines()))
+    lines = [line[1:].strip() for line in takewhile(is_comment, text.splitlines())]
+    comment = " ".join(
+        line for line in lines if not line.startswith(("tools/", "bash ", "python "))
+    )
     if not comment:
         raise ValueError(f"config {name!r} must start with a comment that describes it")
     rows = [row for row in list_rows() if (row.config, row.options) == (name, {})]

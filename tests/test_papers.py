@@ -157,7 +157,6 @@ def test_each_miniature_resolves(table: Table, row: Row) -> None:
 
 def test_all_papers_have_rows() -> None:
     assert set(list_papers()) == {"feature_fixation", "horst", "timesformer", "vivit"}
-    assert all(row.published or row.config for row in list_rows())
 
 
 def distinct(rows: Sequence[Row]) -> list[Row]:

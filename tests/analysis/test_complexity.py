@@ -90,7 +90,7 @@ PLAIN = {f"model.backbone.{key}": None for key in ("fixation", "shifts.temporal"
 
 
 @pytest.mark.parametrize(
-    ("row", "kernel_macs"),
+    ("kernel", "kernel_macs"),
     [  # per token and head with d = 64: two matmuls of d^2; twice as wide; two projections; a rank
         ("linear", 2 * 64**2),
         ("cosformer", 4 * 64**2),
