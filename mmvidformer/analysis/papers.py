@@ -158,14 +158,3 @@ def size_cells(row: Row) -> list[str]:
         paper = f"({row.published[key]:g})" if key in row.published else ""
         cells.append(f"{cell} {paper}".strip())
     return cells
-
-
-def misfits(row: Row, size: Complexity) -> list[str]:
-    """Counts of a row's model that are not the published ones."""
-    found, published = [], row.published
-    counted = size.parameters / 1e6, size.macs / 1e9
-    tolerances = row.params_tolerance, row.macs_tolerance * published.get("macs", 0)
-    for key, value, tolerance in zip(SIZES, counted, tolerances, strict=True):
-        if key in published and abs(value - published[key]) > tolerance:
-            found.append(f"{row.name}: {key} {value:.2f}, published {published[key]:g}")
-    return found

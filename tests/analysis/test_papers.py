@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from mmvidformer.analysis import papers
-from mmvidformer.analysis.complexity import Complexity
-from mmvidformer.analysis.papers import interval, measure, misfits, size_cells, tabulate
+from mmvidformer.analysis.papers import interval, measure, size_cells, tabulate
 from mmvidformer.papers import Miniature, Row, Table
 
 ROWS = {
@@ -92,12 +91,3 @@ def test_sizes_beside_the_published() -> None:
     cells = size_cells(ROWS["a"])
     assert cells[0] == "0.82 (0.8)" and cells[1] == "0.08"
     assert size_cells(ROWS["b"]) == ["", ""]
-
-
-@pytest.mark.parametrize(
-    "parameters, macs, number", [(88_900_000, 455, 0), (88_980_000, 455, 1), (88_980_000, 460, 2)]
-)
-def test_misfits(parameters: int, macs: float, number: int) -> None:
-    row = Row("p/t/a", "A", "x", published={"params": 88.9, "macs": 455})
-    found = misfits(row, Complexity(parameters, int(macs * 1e9), (3, 1, 1, 1)))
-    assert len(found) == number
