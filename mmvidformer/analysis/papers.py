@@ -1,13 +1,15 @@
 """Training and testing the rows of a paper's table, and what was measured beside the published."""
 
 import contextlib
+import ctypes
 import json
 import re
+import signal
 import statistics
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from subprocess import STDOUT, Popen, TimeoutExpired
 
 from scipy.stats import t as student
 from tqdm import tqdm
@@ -17,6 +19,7 @@ from mmvidformer.config import load_config, view_shape
 from mmvidformer.papers import Options, Row, Table
 
 SIZES = ("params", "macs")
+STEP = re.compile(r"Epoch\(\w+\)\s+(?:\[ *\d+\])?\[[ \d]+/\d+\]")  # in a line of MMEngine's log
 
 
 def measure(
@@ -38,7 +41,7 @@ def measure(
 
     Raises:
         ValueError: If the row cannot be run, or the folder has a run with other settings.
-        RuntimeError: If training or testing fails.
+        ChildProcessError: If training or testing fails.
     """
     name, options = table.recipe(row, miniature)
     cfg = load_config(name, {**options, **common})
@@ -68,7 +71,7 @@ def generate(table: Table) -> None:
     """Generate the videos of a table's miniature, unless they are there.
 
     Raises:
-        RuntimeError: If that fails.
+        ChildProcessError: If that fails.
     """
     if table.miniature is not None:
         folder, *options = table.miniature.data.split()
@@ -79,24 +82,25 @@ def generate(table: Table) -> None:
 def _run(log: Path, *arguments: object) -> None:
     """Run a command of ``mmvidformer`` with its output in a file, and show how far it has come."""
     command = [sys.executable, "-m", "mmvidformer", *map(str, arguments)]
-    with (
-        open(log, "w") as out,
-        tqdm(desc=str(log), bar_format="{desc} {postfix}", leave=False, disable=None) as bar,
-    ):
-        with subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as process:
+    start = _end_with_parent if sys.platform == "linux" else None
+    show = dict(desc=str(log), bar_format="{desc} {postfix}", leave=False, disable=None)
+    with open(log, "a") as out, tqdm(**show) as bar:
+        with Popen(command, stdout=out, stderr=STDOUT, preexec_fn=start) as process:
             try:
                 while process.poll() is None:
-                    with contextlib.suppress(subprocess.TimeoutExpired):
+                    with contextlib.suppress(TimeoutExpired):
                         process.wait(2)
-                    steps = re.findall(
-                        r"Epoch\(\w+\)\s+(?:\[ *\d+\])?\[[ \d]+/\d+\]", log.read_text()
-                    )
-                    bar.set_postfix_str(steps[-1] if steps else "")
+                    bar.set_postfix_str((STEP.findall(log.read_text()) or [""])[-1])
             finally:
                 process.terminate()
     if process.returncode:
         end = log.read_text().strip().splitlines()[-1:] or [""]
-        raise RuntimeError(f"{' '.join(map(str, arguments[:2]))} failed: {end[0]} (see {log})")
+        raise ChildProcessError(f"{' '.join(map(str, arguments[:2]))} failed: {end[0]} (see {log})")
+
+
+def _end_with_parent() -> None:
+    """Let the system end this process if its parent is killed, or a second run would meet it."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 def interval(values: Sequence[float]) -> str:

@@ -1,6 +1,10 @@
 """Running the rows of a table, and the table of results."""
 
 import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -68,7 +72,9 @@ def test_a_folder_with_other_settings_is_refused(commands, tmp_path: Path) -> No
 
 
 def test_a_command_that_fails_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match=r"train nothing failed: error: no shipped config.*log"):
+    with pytest.raises(
+        ChildProcessError, match=r"train nothing failed: error: no shipped config.*log"
+    ):
         papers._run(tmp_path / "x.log", "train", "nothing")
 
 
@@ -91,3 +97,29 @@ def test_sizes_beside_the_published() -> None:
     cells = size_cells(ROWS["a"])
     assert cells[0] == "0.82 (0.8)" and cells[1] == "0.08"
     assert size_cells(ROWS["b"]) == ["", ""]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not end it")
+def test_a_command_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    script = tmp_path / "sleep.sh"
+    script.write_text("#!/bin/sh\necho $$ > pid\nexec sleep 60\n")
+    script.chmod(0o700)
+    code = (
+        "import sys; from pathlib import Path; from mmvidformer.analysis import papers\n"
+        f"sys.executable = {str(script)!r}; papers._run(Path('log'), 'train')"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) as parent:
+        pid = tmp_path / "pid"
+        wait_for(lambda: pid.exists() and pid.read_text())
+        parent.kill()
+    child = Path("/proc", pid.read_text().strip(), "stat")
+    wait_for(lambda: not child.exists() or child.read_text().split()[2] == "Z")
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    """Wait for at most two minutes."""
+    for _ in range(1200):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise TimeoutError
