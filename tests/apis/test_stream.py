@@ -180,7 +180,7 @@ def test_pipelines_that_do_not_fit_are_reported(small: Callable, gray_video: Cal
     steps[1] = dict(type="UniformSample", clip_len=4)
     with pytest.raises(ValueError, match="must have ObserveFirst, .* got VideoInit, UniformSample"):
         FramePipeline(cfg)
-    steps[2] = dict(type="mmvidformer.LmdbDecode", feature_shape=(4,))
+    steps[2] = dict(type="mmvidformer.LmdbDecode", feature_shape=(4, 2, 2))
     with pytest.raises(ValueError, match="does not decode images"):
         FramePipeline(cfg)
 
