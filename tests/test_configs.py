@@ -17,7 +17,7 @@ from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
 
 from mmvidformer import get_config, list_models
 from mmvidformer.compat.config_names import config_folder
-from mmvidformer.config import leaf_datasets
+from mmvidformer.config import frame_size, leaf_datasets
 from mmvidformer.models.preprocessor import VideoDataPreprocessor
 from mmvidformer.registry import DATASETS, METRICS, MODELS
 
@@ -183,6 +183,8 @@ def test_parts_exist_and_fit(name: str) -> None:
     assert cfg.train_dataloader.dataset.pipeline == cfg.train_pipeline
     for pipeline in (cfg.train_pipeline, cfg.val_pipeline, cfg.test_pipeline):
         assert sampler(pipeline).clip_len == cfg.model.backbone.clip_len
+    augment = cfg.model.data_preprocessor.get("augment") or ()
+    assert frame_size([*cfg.train_pipeline, *augment]) == (cfg.model.backbone.img_size,) * 2
     crops = [t.crop_size for t in cfg.test_pipeline if "crop_size" in t]
     assert crops in ([], [cfg.model.backbone.img_size])
     with torch.device("meta"):
