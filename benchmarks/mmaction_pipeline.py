@@ -53,6 +53,7 @@ SUBSTITUTES: dict[str, Callable[[Mapping], list[dict]]] = {
         dict(type="Resize", scale=(s["size"], s["size"]), keep_ratio=False),
     ],
     "RandomCrop": lambda s: [dict(type="RandomCrop", size=s["size"])],
+    "ClipErasing": lambda s: [dict(type="RandomErasing", erase_prob=s["p"], mode="rand")],
     "RandomErasing": lambda s: [dict(type="RandomErasing", erase_prob=s.get("p", 0.5))],
 }
 

@@ -290,6 +290,17 @@ def test_recipes_of_the_table() -> None:
         assert [(t.num_layers, t.magnitude) for t in found] == [expected]
 
 
+@pytest.mark.parametrize("fps", [25, 30, 50])
+def test_vivit_s_clips_are_of_25_frames_per_second(fps: int) -> None:
+    """Section 4.1 and Figure 7: 4 views of 2.56 s see the whole of 10 s, 128 frames at once."""
+    video = dict(total_frames=10 * fps, avg_fps=fps, start_index=0)
+    for name, views, seconds in (("vivit_fe_k400", 4, 2.56), ("vivit/figure7/frames_128", 1, 10)):
+        pipeline = get_config(name).test_dataloader.dataset.pipeline
+        clips = Compose(pipeline[1:2])(dict(video))["frame_inds"].reshape(views, -1) / fps
+        assert clips[0, 0] < 0.1 and clips[-1].max() > 9.8
+        np.testing.assert_allclose(np.ptp(clips, axis=1), seconds, atol=0.1)
+
+
 @pytest.mark.parametrize("name", ["vivit_l_fe_ek100", "vivit_l_fe_sthv2"])
 def test_starts_from_kinetics_as_its_header_says(name: str, tmp_path: Path) -> None:
     source, target = get_config("vivit_l_fe_k400"), get_config(name)
