@@ -39,7 +39,9 @@ SUBSTITUTES: dict[str, Callable[[Mapping], list[dict]]] = {
     "ClipColorJitter": lambda s: _at_times(
         s,
         1.0,
-        _torchvision("ColorJitter", **{"brightness": 0.125, **_without(s, "p", "shift")}),
+        _torchvision(
+            "ColorJitter", **{"brightness": s.get("shift", 0) / 255, **_without(s, "p", "shift")}
+        ),
     ),
     "RandomGrayscale": lambda s: _at_times(
         s, 0.1, _torchvision("Grayscale", num_output_channels=3)
