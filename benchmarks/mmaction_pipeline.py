@@ -39,7 +39,9 @@ SUBSTITUTES: dict[str, Callable[[Mapping], list[dict]]] = {
     "ClipColorJitter": lambda s: _at_times(
         s,
         1.0,
-        _torchvision("ColorJitter", **{"brightness": 0.125, **_without(s, "p", "shift")}),
+        _torchvision(
+            "ColorJitter", **{"brightness": s.get("shift", 0) / 255, **_without(s, "p", "shift")}
+        ),
     ),
     "RandomGrayscale": lambda s: _at_times(
         s, 0.1, _torchvision("Grayscale", num_output_channels=3)
@@ -53,6 +55,7 @@ SUBSTITUTES: dict[str, Callable[[Mapping], list[dict]]] = {
         dict(type="Resize", scale=(s["size"], s["size"]), keep_ratio=False),
     ],
     "RandomCrop": lambda s: [dict(type="RandomCrop", size=s["size"])],
+    "ClipErasing": lambda s: [dict(type="RandomErasing", erase_prob=s["p"], mode="rand")],
     "RandomErasing": lambda s: [dict(type="RandomErasing", erase_prob=s.get("p", 0.5))],
 }
 

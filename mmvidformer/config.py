@@ -165,7 +165,7 @@ def frame_size(pipeline: Sequence[Mapping]) -> tuple | None:
     for transform in reversed(pipeline):
         name = type_name(transform)
         crop = transform.get("crop_size", transform.get("size"))
-        if name.endswith("Crop") and crop is not None:
+        if name.endswith(("Crop", "ScaleJitter")) and crop is not None:
             return tuple(reversed(crop)) if isinstance(crop, Sequence) else (crop, crop)
         if name in ("Resize", "RandomRescale", "RandomResizedCrop", "MultiScaleCrop"):
             scale = transform.get("scale")

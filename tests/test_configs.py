@@ -17,7 +17,7 @@ from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
 
 from mmvidformer import get_config, list_models
 from mmvidformer.compat.config_names import config_folder
-from mmvidformer.config import leaf_datasets
+from mmvidformer.config import frame_size, leaf_datasets
 from mmvidformer.models.preprocessor import VideoDataPreprocessor
 from mmvidformer.papers import list_rows
 from mmvidformer.registry import DATASETS, METRICS, MODELS
@@ -201,6 +201,8 @@ def test_parts_exist_and_fit(name: str) -> None:
     assert cfg.train_dataloader.dataset.pipeline == cfg.train_pipeline
     for pipeline in (cfg.train_pipeline, cfg.val_pipeline, cfg.test_pipeline):
         assert sampler(pipeline).clip_len == cfg.model.backbone.clip_len
+    augment = cfg.model.data_preprocessor.get("augment") or ()
+    assert frame_size([*cfg.train_pipeline, *augment]) == (cfg.model.backbone.img_size,) * 2
     crops = [t.crop_size for t in cfg.test_pipeline if "crop_size" in t]
     assert crops in ([], [cfg.model.backbone.img_size])
     with torch.device("meta"):
@@ -304,6 +306,17 @@ def test_recipes_of_the_table() -> None:
         transforms = get_config(f"vivit_l_fe_{dataset}").model.data_preprocessor.augment
         found = [t for t in transforms if t.type.endswith("ClipRandAugment")]
         assert [(t.num_layers, t.magnitude) for t in found] == [expected]
+
+
+@pytest.mark.parametrize("fps", [25, 30, 50])
+def test_vivit_s_clips_are_of_25_frames_per_second(fps: int) -> None:
+    """Section 4.1 and Figure 7: 4 views of 2.56 s see the whole of 10 s, 128 frames at once."""
+    video = dict(total_frames=10 * fps, avg_fps=fps, start_index=0)
+    for name, views, seconds in (("vivit_fe_k400", 4, 2.56), ("vivit/figure7/frames_128", 1, 10)):
+        pipeline = get_config(name).test_dataloader.dataset.pipeline
+        clips = Compose(pipeline[1:2])(dict(video))["frame_inds"].reshape(views, -1) / fps
+        assert clips[0, 0] < 0.1 and clips[-1].max() > 9.8
+        np.testing.assert_allclose(np.ptp(clips, axis=1), seconds, atol=0.1)
 
 
 @pytest.mark.parametrize("name", ["vivit_l_fe_ek100", "vivit_l_fe_sthv2"])

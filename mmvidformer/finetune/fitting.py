@@ -136,14 +136,13 @@ def _adapt(cfg: Config, result: Conversion, settings: dict) -> None:
     used = chain.from_iterable(pipelines(loader.get("dataset") or {}) for loader in loaders)
     spare = (cfg.get(f"{split}_pipeline") or () for split in ("train", "val", "test"))
     for step in chain.from_iterable([*used, *spare]):
-        for key in ("clip_len", "num_frames"):
-            if step.get(key) is not None:
-                step[key] = settings.get("clip_len", step[key])
+        if step.get("clip_len") is not None:
+            step.clip_len = settings.get("clip_len", step.clip_len)
         if result.info.get("frame_interval") and step.get("frame_interval") is not None:
             step.frame_interval = result.info["frame_interval"]
-        for key in ("crop_size", "size", "scale", "scale_range") if size else ():
+        for key in ("crop_size", "size", "scale", "scale_range", "short_side") if size else ():
             if isinstance(step.get(key), int):
-                step[key] = size[0]
+                step[key] = round(step[key] * size[0] / side)
             elif step.get(key) is not None:
                 step[key] = tuple(v if v < 0 else round(v * size[0] / side) for v in step[key])
 

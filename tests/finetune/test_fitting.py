@@ -99,6 +99,21 @@ def test_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         MODELS.build(Config.fromfile(tmp_path / "made.py").model)
 
 
+def test_sizes_of_a_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Crops and what is resized before them keep their proportions."""
+    monkeypatch.setattr(fitting, "list_models", lambda: ["vivit_st_k400"])
+    cfg = get_config("vivit_st_k400")
+    cfg.model.backbone.update(arch=dict(embed_dims=32, depth=1, num_heads=2), img_size=112)
+    cfg.model.cls_head.in_channels = 32
+    state = build_meta_model(cfg).state_dict()
+    state = {name: torch.empty_like(value, device="cpu") for name, value in state.items()}
+    torch.save({"state_dict": state}, tmp_path / "a.pth")
+    cfg = fit_config(tmp_path / "a.pth", num_heads=2).cfg
+    jitter, resize, crop = cfg.train_pipeline[3], *cfg.test_pipeline[3:5]
+    assert (jitter.short_side, jitter.crop_size) == (128, 112)
+    assert (resize.scale, crop.crop_size) == ((-1, 128), 112)
+
+
 def test_models_without_a_config(tmp_path: Path) -> None:
     state = {"backbone.encoders.0.blocks.0.sublayers.joint.norm.bias": torch.zeros(1)}
     torch.save(state, tmp_path / "a.pth")

@@ -112,8 +112,8 @@ class ClipAutoAugment(v2.Transform):
     AutoAugment (Cubuk et al. 2019) and RandAugment (Cubuk et al. 2020) with timm's policies,
     strengths and draws. ``'v0'`` is the policy of the official code of feature fixation on Kinetics
     and Something-Something. Rotation, shear and translation fill with gray (128) and interpolate
-    linearly or cubically. From the same draws, each operation equals timm's on Pillow images to
-    within one of 255 levels.
+    cubically, or in AutoAugment linearly or cubically. From the same draws, each operation equals
+    timm's on Pillow images to within one of 255 levels.
 
     Args:
         policy: A policy of timm: ``'v0'`` (of the EfficientNet code for TPUs), ``'original'`` (of
@@ -128,7 +128,7 @@ class ClipAutoAugment(v2.Transform):
         super().__init__()
         self.policy, self.layers = policy, 1
         if policy.startswith("rand"):
-            drawn = rand_augment_transform(policy)
+            drawn = rand_augment_transform(policy, {"interpolation": (Resampling.BICUBIC,)})
             self._rows, self.layers = [[operation] for operation in drawn.ops], drawn.num_layers
         else:
             self._rows = auto_augment_policy(policy)
