@@ -156,10 +156,8 @@ class AnticipationDataset(SegmentDataset):
         data_prefix: ``dict(video=folder)``, ``dict(img=folder)`` or ``dict(lmdb=path)``.
         name: As in ``EpicKitchensDataset``, with ``{video_id}`` and ``{participant_id}``.
         filename_tmpl: As in ``EpicKitchensDataset``.
-        fps: Frames per second of folders of frames or of an LMDB, or the path of the official
-            ``EPIC_100_video_info.csv`` if they are the videos' own. Default: 30, or the rates of
-            the official frames, 60 and 50, if most folders have far more frames than 30 per second
-            up to the last action. Ignored for videos.
+        fps: Frames per second of folders of frames or of an LMDB. Default: 30, or those of the
+            official frames if folders have so many. Ignored for videos.
         num_classes: Numbers of verbs, nouns and actions; larger labels raise an error. Default:
             97, 300 and 3806.
         test_mode: Whether the data are for validation or test.
@@ -172,7 +170,7 @@ class AnticipationDataset(SegmentDataset):
 
     tasks = {"verb": 97, "noun": 300, "action": 3806}
 
-    def __init__(self, *args, action_file: str, fps: float | str | None = None, **kwargs) -> None:
+    def __init__(self, *args, action_file: str, fps: float | None = None, **kwargs: object) -> None:
         self.action_file = action_file
         self.fps = fps
         super().__init__(*args, **kwargs)
@@ -202,26 +200,23 @@ class AnticipationDataset(SegmentDataset):
         )
         self._metainfo.update(actions=pairs, discarded=discarded)
         if self.source != "video":
-            rates = self._find_rates(kept)
+            official = self.fps is None and self._has_official_frames(kept)
             for segment in kept:
-                segment["avg_fps"] = rates.get(segment["video_id"])
-                if segment["avg_fps"] is None:
-                    where, video = segment["where"], segment["video_id"]
-                    raise ValueError(f"{where}: no frame rate of video {video}; set fps")
+                fps = OFFICIAL_FPS.get(len(segment["video_id"])) if official else self.fps or FPS
+                if fps is None:
+                    raise ValueError(
+                        f"{segment['where']}: the rate of the frames is unknown; set fps"
+                    )
+                segment["avg_fps"] = fps
         return kept
 
-    def _find_rates(self, segments: list[dict]) -> Mapping[str, float | None]:
-        """Return the frames per second of each video's folder of frames, or of an LMDB."""
-        if isinstance(self.fps, str):
-            rows = read_rows(self.fps, "fps")
-            return {row.get("video_id") or row["video"]: float(row["fps"]) for row, _ in rows}
+    def _has_official_frames(self, segments: list[dict]) -> bool:
+        """Whether most folders have far more frames than 30 per second up to the last action."""
         segments = sorted(segments, key=lambda segment: segment["action_start"])
         last = {s.get("frame_dir", ""): 1.5 * s["action_start"] + 15 for s in segments}
         name = self.filename_tmpl.format
         far = sum(Path(folder, name(int(FPS * t))).exists() for folder, t in last.items())
-        official = self.fps is None and 2 * far > len(last)  # videos end soon after that
-        videos = {segment["video_id"] for segment in segments}
-        return {v: OFFICIAL_FPS.get(len(v)) if official else self.fps or FPS for v in videos}
+        return 2 * far > len(last)  # videos end soon after the last action
 
     def _label(self, label: tuple[int, ...], where: str, ids: dict) -> np.ndarray | None:
         if not label:

@@ -84,15 +84,13 @@ def _search(result: Conversion, settings: dict, source: str | Path) -> Fitted:
     default = signature(MODELS.get(f"mmvidformer.{kind}")).parameters[scheme].default
     found = {name: get_config(name) for name in list_models() if name.startswith(prefix)}
     bases = {name: cfg for name, cfg in found.items() if type_name(cfg.model.backbone) == kind}
-
-    def differs(name: str) -> bool:
-        own = bases[name].model.backbone.get(scheme, default)
-        return settings.get(scheme, own) != own
-
-    names = sorted(bases, key=lambda name: (differs(name), len(name)))
+    wanted = settings.get(scheme)
+    own = {name: cfg.model.backbone.get(scheme, default) for name, cfg in bases.items()}
+    other = {name for name in bases if wanted and own[name] != wanted}
+    names = sorted(bases, key=lambda name: (name in other, len(name)))
     for name in names:
         changes = ""
-        if differs(name):
+        if name in other:
             bases[name].model.backbone[scheme] = settings[scheme]
             changes = f" --cfg-options model.backbone.{scheme}={settings[scheme]}"
         if _fits(bases[name], result, settings):

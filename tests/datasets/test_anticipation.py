@@ -188,17 +188,9 @@ def test_test_sets_have_no_labels(kitchen: Path, tmp_path: Path) -> None:
     assert dataset.metainfo["discarded"] == [{"narration_id": "8", "gt_label": None}]
 
 
-def test_frames_at_the_videos_own_rate(kitchen: Path, tmp_path: Path) -> None:
-    info = tmp_path / "info.csv"
-    info.write_text("video_id,duration,fps,resolution\nP01_01,4,15,64x64\n")
-    dataset = build(kitchen, fps=str(info))
+def test_frames_at_another_rate(kitchen: Path) -> None:
+    dataset = build(kitchen, fps=15)
     assert levels(dataset[0]["inputs"]) == [12, 15, 19, 23]  # floor((1.8 - m / 4) * 15)
-    info.write_text("video_id,duration,fps,resolution\nP09_01,4,15,64x64\n")
-    with pytest.raises(ValueError, match=r"listed\.csv, line 1: no frame rate of video P01_01"):
-        build(kitchen, fps=str(info))
-    info.write_text("video_id,duration,fps,resolution\nP01_01,4,?,64x64\n")
-    with pytest.raises(ValueError, match="could not convert string to float: '\\?'"):
-        build(kitchen, fps=str(info))
 
 
 def test_official_frames_are_noticed(kitchen: Path, tmp_path: Path) -> None:
@@ -221,7 +213,7 @@ def test_official_frames_are_noticed(kitchen: Path, tmp_path: Path) -> None:
     assert rates() == [60, 60, 60, 60, 50, 50]
     assert rates(fps=30) == [30] * 6
     (tmp_path / "a.csv").write_text(lines.replace("P01_02", "video"))
-    with pytest.raises(ValueError, match="line 3: no frame rate of video video; set fps"):
+    with pytest.raises(ValueError, match="line 3: the rate of the frames is unknown; set fps"):
         rates()
 
 
@@ -241,7 +233,7 @@ def test_features_of_an_lmdb(kitchen: Path, frames: Frames) -> None:
 
 
 def test_pooled_vectors_of_an_lmdb_are_refused(kitchen: Path, frames: Frames) -> None:
-    with pytest.raises(ValueError, match=r"must be \(C, H, W\), got \(1024,\); HORST needs maps"):
+    with pytest.raises(ValueError, match=r"must be \(C, H, W\), got \(1024,\)"):
         over_lmdb(kitchen, {"feature_shape": (1024,)})
     for number in SEEN:
         frames.put(number, bytes(4 * 1024))

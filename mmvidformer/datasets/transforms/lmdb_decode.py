@@ -36,9 +36,7 @@ class LmdbDecode(BaseTransform):
 
     def __init__(self, feature_shape: Sequence[int] | None = None) -> None:
         if feature_shape and len(feature_shape) != 3:
-            raise ValueError(
-                f"feature_shape must be (C, H, W), got {feature_shape}; HORST needs maps"
-            )
+            raise ValueError(f"feature_shape must be (C, H, W), got {feature_shape}")
         self.feature_shape = feature_shape
 
     def transform(self, results: dict) -> dict:

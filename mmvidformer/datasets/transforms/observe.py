@@ -100,9 +100,8 @@ class ObserveFirst(FrameSampler):
         """Choose frames (1, length), and set ``results['length']``."""
         # 0.29 of 100 frames is 28.999999999999996 in floating point.
         observed = max(1, int(self.ratio * total + 1e-6))
-        step = self.frame_interval
-        if self.target_fps is not None:
-            step *= results["avg_fps"] / self.target_fps
+        rate = results["avg_fps"] / self.target_fps if self.target_fps else 1
+        step = self.frame_interval * rate
         frames = (np.arange(math.ceil(observed / step - 1e-6)) * step + 1e-6).astype(int)
         results["length"] = len(frames)
         return frames[None]

@@ -122,8 +122,7 @@ class BNInception(FrameBackbone):
         if self.init_from is not None:
             self.load_state_dict(load_bn_inception(self.init_from))
         elif self.frozen:
-            what = "the frozen BNInception is random, unless a checkpoint is loaded; set init_from"
-            logging.getLogger("mmvidformer").warning(what)
+            logging.getLogger("mmvidformer").warning("frozen BNInception is random; set init_from")
 
     def features(self, frames: Tensor) -> Tensor:
         """Map frames (N, 3, H, W) to maps (N, 1024, h, w).

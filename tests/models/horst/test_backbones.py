@@ -31,7 +31,7 @@ def test_random_frozen_networks_are_reported(
     monkeypatch.setattr(logging.getLogger("mmvidformer"), "propagate", True)
     with torch.device("meta"):
         BNInception(frozen).init_weights()
-    assert ("the frozen BNInception is random" in caplog.text) == frozen
+    assert ("frozen BNInception is random" in caplog.text) == frozen
 
 
 @pytest.mark.parametrize("frozen", [True, False])
