@@ -54,12 +54,12 @@ def fit_config(source: str | Path, num_heads: int | None = None) -> Fitted:
     row = row_of(source)
     _, result = read_model(source)
     result.num_heads = result.num_heads or num_heads
-    part, settings = settings_of(result)
+    settings = settings_of(result)
     # What averages frames has no weights that depend on their number.
     if settings.get("attention") == "space_only" or settings.get("scheme") == "factorized_encoder":
         if "backbone.encoders.1.pos_embed.thw" not in result.state:
             settings.pop("clip_len", None)
-    if part != "backbone" or CLASSIFIER not in result.state or "arch" not in settings:
+    if CLASSIFIER not in result.state or not settings:
         raise ValueError(f"{source} has no backbone and classifier that determine a config")
     if row and row.config:
         fitted = Fitted(get_config(row.config), row.config)
