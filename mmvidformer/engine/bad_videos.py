@@ -19,7 +19,7 @@ class BadVideoHook(Hook):
 
     Wraps the dataset of each dataloader in ``mmvidformer.SafeDataset`` when it is first used, so
     that the config keeps its schema. Dataloaders whose config has a ``SafeDataset`` keep that.
-    Metrics count bad videos as wrong, and are also given without them (``BadVideoEvaluator``).
+    Metrics count bad videos as wrong (``BadVideoEvaluator``).
 
     After each epoch ranks share what they found. Bad samples are listed in
     ``bad_videos_{train,val,test}.csv`` in the work dir, and if there are more than

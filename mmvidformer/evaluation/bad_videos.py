@@ -1,27 +1,20 @@
 """Metrics when some videos could not be read."""
 
-import copy
 from collections.abc import Sequence
 
 import torch
 from mmengine.dist import all_gather_object, get_dist_info
-from mmengine.evaluator import DumpResults, Evaluator
+from mmengine.evaluator import Evaluator
 from mmengine.logging import MMLogger
 from mmengine.structures import BaseDataElement
 
-from mmvidformer.evaluation.files import ChallengeJson, SaveScores
-
-# Metrics that write a file, which a second evaluation would overwrite.
-WRITERS = (DumpResults, ChallengeJson, SaveScores)
-
 
 class BadVideoEvaluator:
-    """An evaluator that counts bad videos as wrong, and also evaluates without them.
+    """An evaluator that counts bad videos as wrong.
 
     ``mmvidformer.SafeDataset`` flags bad samples in test mode. Their scores come from another video
     and are replaced: the true class gets the lowest score. If there are bad samples, the results
-    have their number as ``bad_videos``, and each metric a second time as ``good_videos/...``, over
-    the good samples alone, unless it does not keep one result per sample.
+    have their number as ``bad_videos``.
 
     Ranks must have every n-th sample, the last ones repeated ones, as with MMEngine's
     ``DefaultSampler`` and ``collect_results``.
@@ -50,34 +43,21 @@ class BadVideoEvaluator:
         self.evaluator.process(data_samples=samples, data_batch=data_batch)
 
     def evaluate(self, size: int) -> dict:
-        """Evaluate with and without the bad samples.
+        """Evaluate, and count the bad samples.
 
         Args:
             size: Number of samples in the dataset.
         """
         rank, ranks = get_dist_info()
-        bad = self._bad[: -(-(size - rank) // ranks)]  # without the repeated ones
+        own = self._bad[: -(-(size - rank) // ranks)]  # without the repeated ones
         self._bad = []
-        good = size - sum(all_gather_object(sum(bad)))
-        without = []
-        for metric in self.evaluator.metrics if 0 < good < size else ():
-            if not isinstance(metric, WRITERS) and len(metric.results) >= len(bad):
-                twin = copy.copy(metric)
-                pairs = zip(metric.results, bad, strict=False)
-                twin.results = [result for result, is_bad in pairs if not is_bad]
-                without.append(twin)
+        bad = sum(all_gather_object(sum(own)))
         metrics = self.evaluator.evaluate(size)
-        if good == size:
+        if not bad:
             return metrics
-        MMLogger.get_current_instance().warning(
-            f"{size - good} of {size} samples could not be read. They count as wrong; metrics "
-            "named good_videos/... are without them"
-        )
-        metrics = {**metrics, "bad_videos": size - good}
-        for metric in without:
-            for name, value in metric.evaluate(good).items():
-                metrics[f"good_videos/{name}"] = value
-        return metrics
+        what = f"{bad} of {size} samples could not be read and count as wrong"
+        MMLogger.get_current_instance().warning(what)
+        return {**metrics, "bad_videos": bad}
 
 
 def _with_worst_scores(sample: BaseDataElement) -> BaseDataElement:
