@@ -168,7 +168,7 @@ def convert_file(
 
     Args:
         source: File, HuggingFace folder or address in any of ``FORMATS``.
-        target: ``.pth`` file; for HuggingFace a folder or ``.safetensors`` file.
+        target: ``.pth`` file; for HuggingFace a folder.
         to: ``'mmvidformer'`` or ``'huggingface'`` (ViViT's model 1 with class token, or
             TimeSformer with one of the three published schemes).
         grid: Tokens (T, H, W) of the source's position table, if its length is ambiguous.

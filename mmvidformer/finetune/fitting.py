@@ -15,7 +15,7 @@ from mmvidformer.convert.keymap import Conversion
 from mmvidformer.convert.own import settings_of
 from mmvidformer.convert.published import row_of
 from mmvidformer.engine.loading import build_meta_model, compare_weights
-from mmvidformer.finetune.videos import set_classes
+from mmvidformer.finetune.recipe import set_classes
 from mmvidformer.registry import MODELS
 
 # Backbones whose arguments can be inferred: prefix of their configs, and their scheme's argument.

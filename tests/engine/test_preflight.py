@@ -593,7 +593,9 @@ def test_the_hook_checks_the_data_of_each_loop(tmp_path, caplog):
     assert "line 2: " in caplog.text and "with the same label" in caplog.text
     with pytest.raises(WrongSetup, match="got 9.*\n.*default_hooks.preflight=None"):
         PreflightHook().before_test(runner(cfg))
-    PreflightHook(data=False).before_test(runner(cfg))
+    hook = PreflightHook()
+    hook.data = False
+    hook.before_test(runner(cfg))
     cfg.test_dataloader = cfg.train_dataloader
     cfg.load_from = "weights to start training from, which is over"
     PreflightHook().before_test(runner(cfg))
@@ -611,7 +613,8 @@ def test_the_hook_compares_loaded_weights(tmp_path, weights, caplog):
             hook.after_load_checkpoint(runner(cfg, **kind), {"state_dict": dict(weights)})
     with pytest.raises(WrongWeights, match="a.pth does not fit"):
         hook.after_load_checkpoint(runner(cfg), {"state_dict": {"a": torch.zeros(1)}})
-    PreflightHook(weights=False).after_load_checkpoint(runner(cfg, training=False), loaded)
+    hook.weights = False
+    hook.after_load_checkpoint(runner(cfg, training=False), loaded)
 
 
 def test_the_hook_lets_features_do_without_the_head(tmp_path, weights):
