@@ -9,7 +9,7 @@ from mmaction.structures import ActionDataSample
 from mmengine.evaluator import Evaluator
 from mmengine.registry import DefaultScope
 
-from mmvidformer.evaluation.bad_videos import BadVideoEvaluator
+from mmvidformer.engine.bad_videos import BadVideoEvaluator
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +81,7 @@ def test_processes_agree_whoever_has_the_bad_ones(monkeypatch, world, bad):
 
     from mmengine.evaluator import metric as module
 
-    from mmvidformer.evaluation import bad_videos
+    from mmvidformer.engine import bad_videos
 
     size = 7
     labels = [number % 3 for number in range(size)]
