@@ -24,7 +24,7 @@ ALLOWED = {
     "models": {"lookup", "layers", "registry", "convert"},
     "datasets": {"lookup", "registry"},
     "evaluation": {"datasets", "registry"},
-    "engine": {"config", "registry", "datasets", "evaluation"},
+    "engine": {"config", "registry", "datasets"},
     "analysis": {"config", "papers", "registry"},
     "export": {"lookup", "models"},
     "finetune": {"config", "registry", "engine", "datasets", "convert"},

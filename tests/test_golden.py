@@ -17,14 +17,8 @@ from torch import Tensor, nn
 
 from mmvidformer.convert import read_model
 from mmvidformer.convert.feature_fixation import from_feature_fixation
-from mmvidformer.convert.horst import from_horst, layer_rules
 from mmvidformer.convert.keymap import apply_rules
-from mmvidformer.convert.own import (
-    count_blocks,
-    feature_fixation_settings,
-    horst_settings,
-    vivit_settings,
-)
+from mmvidformer.convert.own import count_blocks, feature_fixation_settings, vivit_settings
 from mmvidformer.convert.scenic import from_scenic
 from mmvidformer.convert.timesformer import from_timesformer
 from mmvidformer.datasets.transforms.observe import ObserveBefore
@@ -32,6 +26,7 @@ from mmvidformer.evaluation.multi_task import AnticipationMetric, marginal_score
 from mmvidformer.models import FeatureFixationTransformer, Horst, TimeSformer, ViViT
 from mmvidformer.models.horst.classifiers import LinearClassifier, UnrollingClassifier
 from mmvidformer.models.horst.layer import HorstLayer
+from tests.official_horst import from_horst, layer_rules
 
 DEFAULT = Path(__file__).parent / "golden"
 FOLDER = Path(os.environ.get("MMVIDFORMER_GOLDEN_DIR") or DEFAULT)
@@ -167,14 +162,13 @@ def _check_statt(arrays: dict[str, np.ndarray], meta: dict) -> None:
 def _check_horst_layers(arrays: dict[str, np.ndarray], meta: dict) -> None:
     assert meta["input"] == "N T C H W", meta
     clip = torch.from_numpy(arrays["input"])
-    result = from_horst(_params(arrays))
-    settings = horst_settings(result)
-    assert settings["variant"] == "official" and settings["key_value"] == "e+h"
     outer = arrays["y"] if "y" in arrays else arrays["output"]
     strides = arrays.get("strides", [clip.shape[-1] // outer.shape[-1]])
-    assert settings["channels"] == [*arrays.get("hidden", outer.shape[2:3])]
-    model = Horst(**settings, strides=[*map(int, strides)], order=int(arrays["steps"]))
-    model.load_state_dict({k.removeprefix("neck."): v for k, v in result.state.items()})
+    channels = arrays.get("hidden", outer.shape[2:3])
+    sizes = [[*map(int, values)] for values in (channels, strides)]
+    model = Horst(clip.shape[2], *sizes, order=int(arrays["steps"]))
+    state = from_horst(_params(arrays)).state
+    model.load_state_dict({k.removeprefix("neck."): v for k, v in state.items()})
     with torch.no_grad():
         output = model(clip)[0]
         for name, value in {"y": output.y, "e": output.e, "statt": output.statt}.items():

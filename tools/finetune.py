@@ -1,7 +1,7 @@
 """Fine-tune on videos of your own: python tools/finetune.py --config NAME --data FOLDER.
 
 FOLDER has the lists that tools/data/make_annotations.py writes. The work dir gets the complete
-config (finetune/config.py), with which all other tools work, and the start weights (start.pth).
+config (finetune/config.py), with which all other tools work.
 """
 
 import os
@@ -16,8 +16,9 @@ from pathlib import Path
 from mmvidformer.config import config_name, load_config, merge_overrides
 from mmvidformer.datasets.own_videos import read_lists
 from mmvidformer.engine.launch import add_overrides, run_tool
+from mmvidformer.engine.loading import build_meta_model, compare_weights, read_checkpoint
 from mmvidformer.engine.preflight import WrongSetup, check
-from mmvidformer.finetune import Recipe, apply_recipe, start_from
+from mmvidformer.finetune import Recipe, apply_recipe
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -27,8 +28,8 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--data", required=True, help="folder of the lists")
     parser.add_argument(
         "--weights",
-        help="checkpoint to start from, of this project or any that tools/convert_checkpoint.py "
-        "reads (default: as in the config)",
+        help="checkpoint or address to start from, of this project or any that "
+        "tools/convert_checkpoint.py reads (default: as in the config)",
     )
     parser.add_argument(
         "--work-dir", type=Path, help="default: work_dirs/<name of the config>_finetune"
@@ -58,7 +59,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
 
 
 def prepare(args: Namespace) -> Path:
-    """Check the setup, write config and weights into the work dir, and print what they are."""
+    """Check the setup, write the config into the work dir, and print what was changed."""
     work_dir = args.work_dir or Path("work_dirs") / f"{config_name(args.config)}_finetune"
     # Not in the work dir itself, where every run writes its own, also a test with other views.
     path = work_dir / "finetune" / "config.py"
@@ -79,7 +80,12 @@ def prepare(args: Namespace) -> Path:
         raise WrongSetup(errors, "nothing was written")
     notes += [f"warning: {warning}" for warning in warnings]
     if args.weights:
-        notes += start_from(cfg, args.weights, work_dir / "start.pth")
+        fit = compare_weights(build_meta_model(cfg), read_checkpoint(args.weights, "meta"))
+        fit.check(args.weights, "features")
+        notes.append(f"starts from {args.weights}; starts anew: {str(fit) or 'nothing'}")
+        cfg.merge_from_dict(dict(load_from=args.weights, resume=False))
+        if "init_from" in cfg.model.backbone:
+            cfg.model.backbone.init_from = None
     else:
         start = cfg.model.get("backbone", {}).get("init_from")
         notes.append(f"no --weights: the backbone starts from {start or 'random weights'}")

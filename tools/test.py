@@ -112,7 +112,7 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
     fuse = getattr(getattr(model, "cls_head", None), "average_clips", None)
     for name, value in metrics.items():
         if name == "bad_videos":
-            print(f"bad videos: {value}, counted as wrong; good_videos/... are without them")
+            print(f"bad videos: {value}, counted as wrong")
         elif np.ndim(value) == 0:  # not a confusion matrix
             called = name.replace("acc/top", "top-").replace("acc/mean1", "mean class accuracy")
             print(f"{called}: {100 * value:.2f}%")

@@ -72,11 +72,6 @@ def describe(cfg: Config, recognizer: nn.Module, row: Published | None = None) -
     names = known_names(cfg, recognizer) or class_names(read_info({}, row))
     used = pipelines((cfg.get("test_dataloader") or {}).get("dataset", {}))
     intervals = (t.frame_interval for steps in used for t in steps if "frame_interval" in t)
-    convolutions = (
-        f"backbone.{name}"
-        for name, part in recognizer.backbone.named_modules()
-        if isinstance(part, nn.Conv2d | nn.Conv3d)
-    )
     address = row.address if row else ""
     found = {
         "url": address if address.startswith("http") else None,
@@ -88,6 +83,5 @@ def describe(cfg: Config, recognizer: nn.Module, row: Published | None = None) -
         "frame_interval": next(intervals, None),
         **{key: tuple(x / 255 for x in pixels[key]) for key in ("mean", "std") if key in pixels},
         "channels": "BGR" if pixels.get("to_rgb") else "RGB",
-        "first_conv": next(convolutions, None),
     }
     return {key: value for key, value in found.items() if value not in (None, "")}

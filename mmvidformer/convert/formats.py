@@ -9,7 +9,6 @@ from torch import Tensor
 from mmvidformer.convert.bn_inception import from_bn_inception, is_bn_inception
 from mmvidformer.convert.feature_fixation import from_feature_fixation, is_official
 from mmvidformer.convert.fetch import fetch
-from mmvidformer.convert.horst import from_horst, is_horst
 from mmvidformer.convert.huggingface import (
     from_huggingface,
     huggingface_config,
@@ -89,7 +88,6 @@ FORMATS: dict[str, Format] = {
         is_official,
         from_feature_fixation,
     ),
-    "horst": Format("HORST (official)", is_horst, from_horst),
     "bn_inception": Format(
         "BN-Inception (ImageNet, or TSN of RULSTM)", is_bn_inception, from_bn_inception
     ),
@@ -155,8 +153,7 @@ def convert_checkpoint(
 
 def meta_of(name: str, result: Conversion) -> dict:
     """Return ``meta`` of a converted checkpoint: its format, the model's arguments, the data."""
-    part, settings = settings_of(result)
-    return {"converted_from": name, part: settings, **result.info}
+    return {"converted_from": name, "backbone": settings_of(result), **result.info}
 
 
 def convert_file(
@@ -171,7 +168,7 @@ def convert_file(
 
     Args:
         source: File, HuggingFace folder or address in any of ``FORMATS``.
-        target: ``.pth`` file; for HuggingFace a folder or ``.safetensors`` file.
+        target: ``.pth`` file; for HuggingFace a folder.
         to: ``'mmvidformer'`` or ``'huggingface'`` (ViViT's model 1 with class token, or
             TimeSformer with one of the three published schemes).
         grid: Tokens (T, H, W) of the source's position table, if its length is ambiguous.
@@ -195,7 +192,7 @@ def convert_file(
     if num_heads is not None and result.num_heads not in (None, num_heads):
         raise ValueError(f"{source} has {result.num_heads} heads, not {num_heads}")
     result.num_heads = num_heads or result.num_heads
-    part, settings = settings_of(result)
+    settings = settings_of(result)
     names = class_names(result.info)
     if to == "huggingface":
         state = _for_huggingface(result, settings, f"{source} ({FORMATS[name].title})")
@@ -206,7 +203,7 @@ def convert_file(
         save_checkpoint(target, result.state, meta_of(name, result))
     if "arch" in settings and result.num_heads is None:
         result.notes.append("the source does not contain num_heads; add it to arch")
-    lines = [f"format: {FORMATS[name].title}", *_report(result), f"{part}: {settings}"]
+    lines = [f"format: {FORMATS[name].title}", *_report(result), f"backbone: {settings}"]
     lines += [f"classes: {', '.join(names[:3])}, ..."] if names else []
     lines += [f"{key}: {result.info[key]}" for key in ("mean", "std") if key in result.info]
     return "\n".join([*lines, f"wrote {len(result.state)} tensors to {target} ({to})"])

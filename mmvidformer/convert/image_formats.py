@@ -9,7 +9,6 @@ from mmvidformer.convert.keymap import (
     ADD_TIME,
     Conversion,
     Rule,
-    State,
     apply_rules,
     linear,
     strip_prefixes,
@@ -24,10 +23,10 @@ def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Co
     """Convert an image ViT without its classifier.
 
     Args:
-        state: Flax tree, flattened with ``/``; blocks may be stacked under ``encoderblock``.
+        state: Flax tree, flattened with ``/``.
         grid: Tokens (1, H, W) of the position table. Default: square.
     """
-    state = _unstack(strip_prefixes(state, PREFIXES))
+    state = strip_prefixes(state, PREFIXES)
     original = any("MultiHeadDotProductAttention_1/" in name for name in state)
     # Suffixes: flax.nn numbered all parts of a block together, flax.linen numbers each kind
     # separately.
@@ -52,18 +51,6 @@ def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Co
     query = f"Transformer/encoderblock_0/MultiHeadDotProductAttention_{attention}/query/kernel"
     result.num_heads = state[query].shape[1]
     return result
-
-
-def _unstack(state: State) -> State:
-    stem = "Transformer/encoderblock/"
-    out: State = {}
-    for name, value in state.items():
-        if not name.startswith(stem):
-            out[name] = value
-            continue
-        for i, part in enumerate(value):
-            out[f"Transformer/encoderblock_{i}/{name.removeprefix(stem)}"] = part
-    return out
 
 
 TIMM_IGNORED = (r"(head|head_dist|pre_logits\.fc)\.(weight|bias)",)

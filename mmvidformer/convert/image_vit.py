@@ -6,7 +6,6 @@ This works on names only, for any ``VideoTransformer``.
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from torch import Tensor, nn
 
@@ -45,27 +44,13 @@ TEMPORAL: dict[str, tuple[str, ...]] = {
 IMAGE_SUBLAYERS = ("joint", "space", "time_space")
 
 
-class ImageInit(NamedTuple):
-    """Summary of an initialization.
-
-    Attributes:
-        mapped: Names of the model that got weights.
-        ignored: Names of the source that were not used.
-        random: Names of the model that kept their weights.
-    """
-
-    mapped: tuple[str, ...]
-    ignored: tuple[str, ...]
-    random: tuple[str, ...]
-
-
 def init_from_image(
     model: nn.Module,
     source: str | Path,
     embed: str = "central_frame",
     positions: str = "tile",
     temporal: str = "zero",
-) -> ImageInit:
+) -> tuple[list[str], list[str], list[str]]:
     """Initialize a model from an image model, in place, and log what was mapped.
 
     Args:
@@ -86,7 +71,8 @@ def init_from_image(
             ``'copy_with_norm'``: its layer norm is copied too (official TimeSformer).
 
     Returns:
-        Names that were mapped, ignored and kept.
+        Names of the model that got weights, names of the source that were not used, and names of
+        the model that kept their weights.
 
     Raises:
         KeyError: If an option is unknown.
@@ -144,14 +130,11 @@ def init_from_image(
         used.add(key)
     model.load_state_dict(updates, strict=False)
     others = [name for name in found.state if not name.startswith("backbone.")]
-    summary = ImageInit(
-        tuple(updates),
-        (*(n for n in weights if n not in used), *found.ignored, *others),
-        tuple(n for n in wanted if n not in updates),
-    )
+    ignored = [*(n for n in weights if n not in used), *found.ignored, *others]
+    kept = [n for n in wanted if n not in updates]
     what = "initialized %s from %s: %d tensors mapped, ignored of the source: %s, kept: %s"
-    logger.info(what, type(model).__name__, source, len(updates), *summary[1:])
-    return summary
+    logger.info(what, type(model).__name__, source, len(updates), ignored, kept)
+    return list(updates), ignored, kept
 
 
 def _read(source: str | Path) -> Conversion:

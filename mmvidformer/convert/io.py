@@ -193,13 +193,10 @@ def save_checkpoint(path: str | Path, state: Mapping[str, Tensor], meta: Mapping
 def save_huggingface(
     path: str | Path, state: Mapping[str, Tensor], config: Mapping, processor: Mapping
 ) -> None:
-    """Write a HuggingFace folder, or only its weights if ``path`` ends in ``.safetensors``."""
+    """Write a HuggingFace folder."""
     path = Path(path)
-    if path.suffix != ".safetensors":
-        path.mkdir(parents=True, exist_ok=True)
-        for name, content in (("config", config), ("preprocessor_config", processor)):
-            if content:
-                (path / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
-        path /= "model.safetensors"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save_file(dict(state), path, metadata={"format": "pt"})
+    path.mkdir(parents=True, exist_ok=True)
+    for name, content in (("config", config), ("preprocessor_config", processor)):
+        if content:
+            (path / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
+    save_file(dict(state), path / "model.safetensors", metadata={"format": "pt"})

@@ -8,23 +8,22 @@ from torch import Tensor
 from mmvidformer.convert.feature_fixation import own_fixation
 from mmvidformer.convert.keymap import Conversion
 
-# Part of a weight's name that every backbone has, and the neck that can be trained on its own.
-SIGNS = ("encoders.0.blocks.0.sublayers.", "blocks.5b.branches.", "layers.0.encode.conv.")
+# Part of a weight's name that every backbone has, and the neck of HORST.
+SIGNS = ("encoders.0.blocks.0.sublayers.", "blocks.5b.branches.", "neck.layers.0.encode.conv.")
 BACKBONE = ("embed.", "encoders.", "stem.", "blocks.")
-NECK = ("layers.",)
 RECOGNIZER = ("backbone.", "neck.", "cls_head.")
 IGNORED = ("data_preprocessor.",)
 
 
 def is_own(state: Mapping[str, Tensor]) -> bool:
-    """Return whether the names are those of a recognizer, backbone or neck of this package."""
+    """Return whether the names are those of a recognizer or backbone of this package."""
     return any(sign in name for name in state for sign in SIGNS)
 
 
 def from_own(
     state: Mapping[str, Tensor], meta: Mapping | None = None, scheme: str | None = None
 ) -> Conversion:
-    """Take the weights of a recognizer, or of a backbone or neck alone.
+    """Take the weights of a recognizer, or of a backbone alone.
 
     Args:
         state: Its state dict.
@@ -40,8 +39,6 @@ def from_own(
             result.state[name] = value
         elif name.startswith(BACKBONE):
             result.state[f"backbone.{name}"] = value
-        elif name.startswith(NECK):
-            result.state[f"neck.{name}"] = value
         else:
             unknown.append(name)
     if unknown:
@@ -60,26 +57,23 @@ def count_blocks(state: Mapping[str, Tensor], encoder: str) -> int:
     return len({name.removeprefix(stem).split(".")[0] for name in state if name.startswith(stem)})
 
 
-def settings_of(result: Conversion) -> tuple[str, dict]:
-    """Infer the arguments that build the model of converted weights.
+def settings_of(result: Conversion) -> dict:
+    """Infer the arguments that build the backbone of converted weights.
 
     Returns:
-        The part of a recognizer (``'neck'`` if there is one, otherwise ``'backbone'`` or
-        ``'cls_head'``), and its arguments as far as the weights determine them.
+        The arguments as far as the weights determine them; empty if they do not belong to a
+        ``VideoTransformer``.
     """
+    if "backbone.embed.proj.weight" not in result.state:
+        return {}
     norm = "backbone.encoders.0.norm."
     rms = norm + "weight" in result.state and norm + "bias" not in result.state
     options = {"norm": "rms"} if rms else {}
-    for sign, describe in (
-        ("neck.layers.0.encode.conv.weight", horst_settings),
-        ("cls_head.classifier.action.weight", lambda _: {}),
-        ("backbone.blocks.5b.branches.1x1.conv.weight", lambda _: {}),
-        ("backbone.embed.norm.weight", feature_fixation_settings),
-        ("backbone.encoders.0.pos_embed.hw", timesformer_settings),
-    ):
-        if sign in result.state:
-            return sign.partition(".")[0], describe(result) | options
-    return "backbone", vivit_settings(result) | options
+    if "backbone.embed.norm.weight" in result.state:
+        return feature_fixation_settings(result) | options
+    if "backbone.encoders.0.pos_embed.hw" in result.state:
+        return timesformer_settings(result) | options
+    return vivit_settings(result) | options
 
 
 def _arch(result: Conversion) -> dict:
@@ -91,32 +85,6 @@ def _arch(result: Conversion) -> dict:
     heads = {} if result.num_heads is None else {"num_heads": result.num_heads}
     depth = count_blocks(result.state, "backbone.encoders.0")
     return dict(embed_dims=dim, depth=depth, mlp_ratio=ratio, **heads)
-
-
-def horst_settings(result: Conversion) -> dict:
-    """Infer the arguments of ``Horst`` except for strides and order.
-
-    ``'temporal'`` and ``'space_time'`` attention have the same weights, and so have ``'e+h'`` and
-    ``'q+h'``. ``'space_time'`` and the variant's own parts are assumed.
-    """
-    stem = "neck.layers.{}.{}"
-    count = len({name.split(".")[2] for name in result.state if name.startswith("neck.layers.")})
-    encoders = [result.state[stem.format(i, "encode.conv.weight")] for i in range(count)]
-    parts = result.state[stem.format(0, "key.conv.weight")].shape[1] // len(encoders[0])
-    official = stem.format(0, "readout.excite.fc1.weight") in result.state
-    attention = "space_time"
-    if stem.format(0, "attend.filter.conv.weight") not in result.state:
-        attention = "joint"
-    elif stem.format(0, "attend.states.filter.conv.weight") not in result.state:
-        attention = "spatial"
-    both = "e+h" if official else "q+h"
-    return dict(
-        in_channels=encoders[0].shape[1],
-        channels=[len(kernel) for kernel in encoders],
-        variant="official" if official else "paper",
-        attention=attention,
-        key_value=both if parts == 2 else "e|h",
-    )
 
 
 def feature_fixation_settings(result: Conversion) -> dict:

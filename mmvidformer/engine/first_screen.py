@@ -14,9 +14,10 @@ from mmengine.runner import BaseLoop, Runner
 
 @contextmanager
 def quiet_setup() -> Iterator[None]:
-    """Log only warnings to the terminal while a runner is built; its log file gets everything.
+    """Log only warnings to the terminal while a runner or a model is built.
 
-    A runner logs environment, config and hooks before its logger can be reached.
+    The log file gets everything. A runner logs environment, config and hooks before its logger can
+    be reached.
     """
 
     def call_handlers(logger: MMLogger, record: logging.LogRecord) -> None:

@@ -10,12 +10,13 @@ from typing import Literal
 import numpy as np
 import torch
 from mmengine.config import Config
-from mmengine.logging import MMLogger, print_log
+from mmengine.logging import print_log
 from mmengine.runner import CheckpointLoader
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from mmvidformer.config import CONFIG_SUFFIXES, config_scope
+from mmvidformer.engine.first_screen import quiet_setup
 from mmvidformer.registry import MODELS
 
 HEAD = "cls_head."
@@ -102,13 +103,8 @@ def load_recognizer(
         model = MODELS.build(cfg.model)
     model.dataset_meta = {}
     if checkpoint is None:
-        logger = MMLogger.get_current_instance()
-        level = logger.level
-        logger.setLevel(logging.WARNING)  # MMEngine logs a line for each weight
-        try:
+        with quiet_setup():  # MMEngine logs a line for each weight
             model.init_weights()
-        finally:
-            logger.setLevel(level)
     else:
         content = read_checkpoint(checkpoint)
         load_weights(model, content).check(checkpoint, "evaluation" if head else "features")

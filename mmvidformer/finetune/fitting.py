@@ -1,4 +1,4 @@
-"""Checkpoints and configs: the config of a checkpoint, and weights to start a config from."""
+"""The config of a checkpoint: a shipped one, or one made for it."""
 
 from inspect import signature
 from itertools import chain
@@ -8,14 +8,14 @@ from typing import NamedTuple
 from mmengine.config import Config
 
 from mmvidformer.config import clip_shape, get_config, list_models, pipelines, type_name
-from mmvidformer.convert import FORMATS, read_model, save_checkpoint
+from mmvidformer.convert import read_model
 from mmvidformer.convert.formats import CLASSIFIER
 from mmvidformer.convert.info import class_names
 from mmvidformer.convert.keymap import Conversion
 from mmvidformer.convert.own import settings_of
 from mmvidformer.convert.published import row_of
-from mmvidformer.engine.loading import HEAD, WrongWeights, build_meta_model, compare_weights
-from mmvidformer.finetune.videos import set_classes
+from mmvidformer.engine.loading import build_meta_model, compare_weights
+from mmvidformer.finetune.recipe import set_classes
 from mmvidformer.registry import MODELS
 
 # Backbones whose arguments can be inferred: prefix of their configs, and their scheme's argument.
@@ -54,12 +54,12 @@ def fit_config(source: str | Path, num_heads: int | None = None) -> Fitted:
     row = row_of(source)
     _, result = read_model(source)
     result.num_heads = result.num_heads or num_heads
-    part, settings = settings_of(result)
+    settings = settings_of(result)
     # What averages frames has no weights that depend on their number.
     if settings.get("attention") == "space_only" or settings.get("scheme") == "factorized_encoder":
         if "backbone.encoders.1.pos_embed.thw" not in result.state:
             settings.pop("clip_len", None)
-    if part != "backbone" or CLASSIFIER not in result.state or "arch" not in settings:
+    if CLASSIFIER not in result.state or not settings:
         raise ValueError(f"{source} has no backbone and classifier that determine a config")
     if row and row.config:
         fitted = Fitted(get_config(row.config), row.config)
@@ -143,41 +143,3 @@ def _adapt(cfg: Config, result: Conversion, settings: dict) -> None:
                 step[key] = round(step[key] * size[0] / side)
             elif step.get(key) is not None:
                 step[key] = tuple(v if v < 0 else round(v * size[0] / side) for v in step[key])
-
-
-def start_from(cfg: Config, weights: str | Path, target: str | Path) -> list[str]:
-    """Write the weights that fit the model of a config, and set its ``load_from`` to them.
-
-    Weights of the head with other shapes, such as those of another number of classes, are skipped,
-    and so is a part (backbone, neck, head) that the file does not have: they are initialized. All
-    other weights must fit. Position tables for other clips are resized when they are loaded.
-
-    Args:
-        cfg: Gets ``load_from``; its backbone no longer starts from an image model.
-        weights: Checkpoint of ours or of another project (``convert.FORMATS``).
-        target: File to write.
-
-    Returns:
-        Log lines of what was loaded and what was not.
-
-    Raises:
-        ValueError: If the format of the checkpoint is unknown, or it is of another model.
-    """
-    kind, found = read_model(weights)
-    if "init_from" in cfg.model.get("backbone", {}):
-        cfg.model.backbone.init_from = None
-    fit = compare_weights(build_meta_model(cfg), found.state)
-    parts = {name.split(".")[0] for name in found.state} - {HEAD.rstrip(".")}
-    if any(name.split(".")[0] in parts for name in fit.misfits()):
-        raise WrongWeights(
-            f"{weights} does not fit the model of the config: {fit}. (A backbone starts from an "
-            "image model with --cfg-options model.backbone.init_from=FILE.)"
-        )
-    state = {name: value for name, value in found.state.items() if name in fit.matched}
-    save_checkpoint(target, state, {"converted_from": kind})
-    cfg.load_from = str(target)
-    cfg.resume = False
-    return [
-        f"{weights} ({FORMATS[kind].title}): {len(state)} of {len(found.state)} tensors loaded",
-        f"starts anew: {str(fit) or 'nothing'}",
-    ]

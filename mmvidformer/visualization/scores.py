@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
 from matplotlib.figure import Figure
 
 
@@ -96,56 +95,15 @@ def draw_class_accuracy(
     return figure
 
 
-def accuracy_by_views(
-    scores: np.ndarray, labels: np.ndarray, clips: int, crops: int, average: str = "score"
-) -> dict[int, dict[int, float]]:
-    """Top-1 accuracy with fewer views, from the scores of one test with all views.
-
-    With MMAction2's ``SampleFrames`` the k clips of a test are among the K clips of another if
-    K - 1 is a multiple of k - 1 (for k = 1, if K is odd). Only these k are returned, so that each
-    value is that of a test with k clips, up to the rounding of a clip's first frame. One crop is
-    the center one of three, which may see more of a frame than a config's ``CenterCrop``.
-
-    Args:
-        scores: Logits (N, crops x clips, classes), crop by crop (left, right, center).
-        labels: Classes (N,).
-        clips: Number of clips K.
-        crops: 1 or 3.
-        average: ``'score'`` averages logits, ``'prob'`` probabilities.
-
-    Returns:
-        For 1 crop and for all crops, the accuracy by the number of clips.
-
-    Raises:
-        ValueError: If the views are not ``clips`` x ``crops``.
-    """
-    if crops not in (1, 3) or scores.ndim != 3 or scores.shape[1] != clips * crops:
-        raise ValueError(
-            f"scores must be (videos, {clips} clips x {crops} crops (1 or 3), classes), got "
-            f"{scores.shape}"
-        )
-    if average == "prob":
-        scores = torch.from_numpy(scores).softmax(dim=-1).numpy()
-    views = scores.reshape(len(scores), crops, clips, -1)
-    shared = [[clips // 2]] if clips % 2 else []
-    steps = [step for step in range(clips - 1, 0, -1) if (clips - 1) % step == 0]
-    shared += [range(0, clips, step) for step in steps]
-    found: dict[int, dict[int, float]] = {}
-    for count in dict.fromkeys((1, crops)):
-        means = (views[:, -count:, places].mean(axis=(1, 2)) for places in shared)
-        hits = (np.mean(mean.argmax(axis=-1) == labels) for mean in means)
-        found[count] = {len(places): float(hit) for places, hit in zip(shared, hits, strict=True)}
-    return found
-
-
-def draw_views(accuracy: Mapping[int, Mapping[int, float]], title: str = "") -> Figure:
-    """Draw the result of ``accuracy_by_views``, a curve for each number of crops."""
+def draw_views(
+    accuracy: Mapping[str, Mapping[int, float]], metric: str = "top-1 accuracy", title: str = ""
+) -> Figure:
+    """Draw accuracies, from 0 to 1, by the number of clips: a curve for each name."""
     figure = Figure(figsize=(6, 4), dpi=110, layout="constrained")
     axes = figure.add_subplot(title=title, xlabel="clips per video")
-    for crops, curve in accuracy.items():
-        label = f"{crops} crop{'s' if crops > 1 else ''}"
-        axes.plot(list(curve), [100 * value for value in curve.values()], marker="o", label=label)
-    axes.set(ylabel="top-1 accuracy in %", xticks=sorted({k for c in accuracy.values() for k in c}))
+    for name, curve in accuracy.items():
+        axes.plot(list(curve), [100 * value for value in curve.values()], marker="o", label=name)
+    axes.set(ylabel=f"{metric} in %", xticks=sorted({k for c in accuracy.values() for k in c}))
     axes.grid(alpha=0.3)
     axes.legend()
     return figure

@@ -41,12 +41,12 @@ def test_initialized_from_a_timm_vit(
     torch.save(image.state_dict(), tmp_path / "vit.pth")
     arch = {"embed_dims": 32, "depth": 2, "num_heads": 4}
     model = FeatureFixationTransformer(arch, img_size=32, clip_len=3, patch_size=8)
-    summary = init_from_image(model, tmp_path / "vit.pth", temporal="copy_with_norm")
+    _, _, kept = init_from_image(model, tmp_path / "vit.pth", temporal="copy_with_norm")
     assert torch.equal(model.embed.proj.weight[:, :, 0], image.patch_embed.proj.weight)
     for sublayer in model.encoders[0].blocks[1].sublayers.values():
         assert torch.equal(sublayer.attn.qkv.weight, image.blocks[1].attn.qkv.weight)
         assert torch.equal(sublayer.norm.bias, image.blocks[1].norm1.bias)
-    left = {name.split(".")[-2] for name in summary.random}
+    left = {name.split(".")[-2] for name in kept}
     assert left == {"norm", "qk", "conv", "pos_embed"}  # of the stem, gates, depthwise, over time
 
 

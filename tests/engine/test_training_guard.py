@@ -15,7 +15,7 @@ from torch import distributed
 from mmvidformer.engine.checkpointing.resume import INTERRUPTED, latest_checkpoint
 from mmvidformer.engine.training_guard import TrainingGuardHook, files_of
 from mmvidformer.registry import TRANSFORMS
-from tests.engine.toys import toy_runner
+from tests.engine.toys import BadAt, OnSecond, SignalAt, toy_runner
 
 GUARD = dict(type="mmvidformer.TrainingGuardHook")
 SKIP = dict(GUARD, non_finite="skip")
@@ -24,28 +24,6 @@ NAN = float("nan")
 
 def load(path: str | Path) -> dict:
     return torch.load(path, weights_only=True)
-
-
-class SignalAt(Hook):
-    """Sends its own process a signal in a step, as a cluster does."""
-
-    def __init__(self, step: int, number: int) -> None:
-        self.step, self.number = step, number
-
-    def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
-        if runner.iter + 1 == self.step:
-            os.kill(os.getpid(), self.number)
-
-
-class BadAt(Hook):
-    """Replaces the batch of a step."""
-
-    def __init__(self, step: int, value: float = NAN) -> None:
-        self.step, self.value = step, value
-
-    def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
-        if runner.iter + 1 == self.step:
-            data_batch["x"].fill_(self.value)
 
 
 @pytest.fixture(autouse=True)
@@ -237,17 +215,6 @@ def test_a_wrong_policy_is_named() -> None:
 
 
 # Two processes.
-
-
-class OnSecond(Hook):
-    """Runs a hook on the second rank only."""
-
-    def __init__(self, hook: Hook) -> None:
-        self.hook = hook
-
-    def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
-        if runner.rank == 1:
-            self.hook.before_train_iter(runner, batch_idx, data_batch)
 
 
 def train_in_pair(hooks: list, **changes) -> dict:

@@ -1,11 +1,13 @@
 """A run that is over in a moment, and groups of processes."""
 
+import math
 import multiprocessing
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
+from mmengine.hooks import Hook
 from mmengine.model import BaseModel
 from mmengine.runner import Runner
 from torch import Tensor, distributed
@@ -31,6 +33,39 @@ class Numbers(Dataset):
 
     def __getitem__(self, index: int) -> dict:
         return {"x": float(index)}
+
+
+class SignalAt(Hook):
+    """Sends its own process a signal in a step, as a cluster does."""
+
+    def __init__(self, step: int, number: int) -> None:
+        self.step, self.number = step, number
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
+        if runner.iter + 1 == self.step:
+            os.kill(os.getpid(), self.number)
+
+
+class BadAt(Hook):
+    """Replaces the batch of a step."""
+
+    def __init__(self, step: int, value: float = math.nan) -> None:
+        self.step, self.value = step, value
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
+        if runner.iter + 1 == self.step:
+            data_batch["x"].fill_(self.value)
+
+
+class OnSecond(Hook):
+    """Runs a hook on the second rank only."""
+
+    def __init__(self, hook: Hook) -> None:
+        self.hook = hook
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
+        if runner.rank == 1:
+            self.hook.before_train_iter(runner, batch_idx, data_batch)
 
 
 class Line(BaseModel):

@@ -114,8 +114,15 @@ def test_sizes_of_a_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert (resize.scale, crop.crop_size) == ((-1, 128), 112)
 
 
-def test_models_without_a_config(tmp_path: Path) -> None:
-    state = {"backbone.encoders.0.blocks.0.sublayers.joint.norm.bias": torch.zeros(1)}
-    torch.save(state, tmp_path / "a.pth")
-    with pytest.raises(ValueError, match="not those of a ViViT"):
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("backbone.embed.proj.weight", "not those of a ViViT: .*pos_embed.thw. is missing"),
+        ("neck.layers.0.encode.conv.weight", "no backbone and classifier that determine"),
+    ],
+)
+def test_models_without_a_config(name: str, message: str, tmp_path: Path) -> None:
+    block = "backbone.encoders.0.blocks.0.sublayers.joint.norm.bias"
+    torch.save({block: torch.zeros(1), name: torch.zeros(4, 3, 2, 8, 8)}, tmp_path / "a.pth")
+    with pytest.raises(ValueError, match=message):
         fit_config(tmp_path / "a.pth")

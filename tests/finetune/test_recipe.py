@@ -97,7 +97,6 @@ def test_freezing_layer_decay_and_early_stopping() -> None:
     assert cfg.optim_wrapper.paramwise_cfg.layer_decay == 0.75
     assert "pos_embed.t" in cfg.optim_wrapper.paramwise_cfg.custom_keys
     for name, recipe, message in (
-        ("timesformer_motion", dict(freeze=True, layer_decay=0.5), "exclude each other"),
         ("horst_early_motion", dict(freeze=True), "needs a VideoTransformer, got ConvStem"),
         (
             "horst_early_motion",

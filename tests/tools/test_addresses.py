@@ -29,7 +29,6 @@ from transformers import (
 from mmvidformer.apis import Recognizer
 from mmvidformer.convert import published
 from mmvidformer.convert.timesformer import from_timesformer, to_timesformer
-from mmvidformer.finetune import start_from
 from mmvidformer.registry import MODELS
 
 CLASSES = ["red", "green", "blue"]
@@ -288,12 +287,15 @@ def test_names_of_classes_as_a_text_file() -> None:
 
 
 @pytest.mark.parametrize("case", ["vivit", "huggingface"], indirect=True)
-def test_folders_and_the_start_of_a_fine_tuning(case: Case, tmp_path: Path, train) -> None:
+def test_folders_and_the_start_of_a_fine_tuning(
+    case: Case, tmp_path: Path, train, main_of, tiny_videos
+) -> None:
     """A HuggingFace folder in ``load_from``, and an address as start weights."""
     options = ["--cfg-options", f"load_from={tmp_path / 'hf'}", "optim_wrapper.optimizer.lr=0"]
     train([str(case.config), "--work-dir", str(tmp_path / "work"), *options])
     weights = torch.load(tmp_path / "work" / "epoch_3.pth", weights_only=True)["state_dict"]
     assert torch.equal(weights["cls_head.fc_cls.weight"], case.model.classifier.weight)
-    cfg = Config.fromfile(case.config)
-    (first, _) = start_from(cfg, case.address, tmp_path / "start.pth")
-    assert first.startswith(f"{case.address} (") and cfg.load_from == str(tmp_path / "start.pth")
+    (tiny_videos.root / "classes.txt").write_text("red\ngreen\nblue\n")
+    options = ["--config", str(case.config), "--data", str(tiny_videos.root), "--prepare"]
+    main_of("finetune")([*options, "--weights", case.address, "--work-dir", str(tmp_path / "own")])
+    assert Config.fromfile(tmp_path / "own/finetune/config.py").load_from == case.address

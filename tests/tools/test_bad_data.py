@@ -62,7 +62,7 @@ def test_training_continues_and_lists_the_bad_videos(run_dir):
     log = next(work_dir.glob("*/*.log")).read_text()
     assert log.count("bad video: ") == 3
     assert "1 of 8 samples in train are bad so far; see" in log
-    assert "2 of 7 samples could not be read. They count as wrong" in log
+    assert "2 of 7 samples could not be read and count as wrong" in log
 
 
 def test_the_saved_config_is_the_config(run_dir):
@@ -110,7 +110,7 @@ def test_another_video_backend(run_dir, test, tmp_path):
     assert scores["metrics"]["bad_videos"] == 2
 
 
-def test_testing_gives_both_figures_and_the_list(run_dir, test, tmp_path, capsys):
+def test_testing_counts_and_lists_them(run_dir, test, tmp_path, capsys):
     config, work_dir = run_dir
     test([str(config), str(work_dir / "epoch_2.pth"), "--work-dir", str(tmp_path)])
     saved = json.loads((tmp_path / "test_1x1_score.json").read_text())
@@ -120,7 +120,6 @@ def test_testing_gives_both_figures_and_the_list(run_dir, test, tmp_path, capsys
         reasons = {row["path"].rsplit("/")[-1]: row["reason"] for row in csv.DictReader(file)}
     assert set(reasons) == {"val_3.mp4", "val_5.mp4"}
     assert reasons["val_5.mp4"] == "there is no such file"
-    assert metrics["acc/top1"] * 7 == pytest.approx(metrics["good_videos/acc/top1"] * 5)
     assert "bad videos: 2, counted as wrong" in capsys.readouterr().out
 
 

@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
@@ -125,22 +126,29 @@ def test_confusions_of_a_saved_test(main_of, model_files, test, tmp_path: Path) 
         main_of("visualizations/confusion")([str(scores), *options])
 
 
-def test_accuracy_of_fewer_views_is_that_of_a_test(
-    main_of, model_files, test, tmp_path: Path, capsys
+def test_accuracy_by_views_is_that_of_the_tests(
+    main_of, model_files, test, tmp_path: Path, monkeypatch
 ) -> None:
-    out = tmp_path / "views.png"
-    options = ["--views", "3x3", "--work-dir", str(tmp_path)]
-    main_of("visualizations/views")([*model_files, "--out", str(out), *options])
-    assert cv2.imread(str(out)).std() > 5
-    printed = capsys.readouterr().out
-    saved = np.load(out.with_suffix(".npz"))["scores"].reshape(7, 3, 3, 3)  # crops, clips, classes
-    for views, seen in (("2x3", saved[:, :, ::2]), ("1x3", saved[:, :, 1:2])):
-        dump = tmp_path / f"{views}.npz"
-        test([*model_files, "--work-dir", str(tmp_path), "--views", views, "--dump", str(dump)])
-        expected = np.load(dump)["scores"]
-        np.testing.assert_allclose(seen.mean(axis=(1, 2)), expected, atol=1e-5)
-        right = (expected.argmax(axis=1) == np.load(dump)["labels"]).mean()
-        assert f"{views} views: {100 * right:.2f}%" in printed
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, path: drawn.append(figure.axes[0]))
+    main, options = main_of("visualizations/views"), [str(tmp_path), "--out", "views.png"]
+    with pytest.raises(ValueError, match="has no test_<views>_<fusion>.json with acc/top1"):
+        main(options)
+    for views in ("2x1", "1x1", "1x3"):
+        test([*model_files, "--work-dir", str(tmp_path), "--views", views])
+    test([*model_files, "--work-dir", str(tmp_path), "--views", "1x1", "--fuse", "prob"])
+    main(options)
+    saved = {
+        path.stem.removeprefix("test_"): 100 * json.loads(path.read_text())["metrics"]["acc/top1"]
+        for path in tmp_path.glob("test_*.json")
+    }
+    assert {line.get_label(): line.get_xydata().tolist() for line in drawn[0].lines} == {
+        "1 crop": [[1, saved["1x1_score"]], [2, saved["2x1_score"]]],
+        "1 crop, prob": [[1, saved["1x1_prob"]]],
+        "3 crops": [[1, saved["1x3_score"]]],
+    }
+    with pytest.raises(ValueError, match="with verb/top1"):
+        main([*options, "--metric", "verb/top1"])
 
 
 def test_training_curves_of_two_runs(main_of, tmp_path: Path, capsys) -> None:

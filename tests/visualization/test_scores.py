@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from mmvidformer.visualization.scores import (
-    accuracy_by_views,
     draw_class_accuracy,
     draw_confusion,
     draw_views,
@@ -32,40 +31,10 @@ def test_classes_are_drawn_from_the_worst() -> None:
     assert "mean of 2 classes, 37.5%" in axes.get_xlabel()
 
 
-@pytest.mark.parametrize("clips, expected", [(1, [1]), (4, [2, 4]), (7, [1, 2, 3, 4, 7])])
-def test_fewer_views_are_those_of_a_test_of_their_own(clips: int, expected: list) -> None:
-    """Scores equal to the clip's place: a test of k clips averages linspace(0, last, k)."""
-    place = np.linspace(0, 100, clips) if clips > 1 else np.array([50.0])
-    views = np.tile(place, 3).reshape(1, 3, clips)
-    views[0, :2] += 1000  # left and right crop
-
-    def seen(crops: int, k: int) -> float:
-        starts = np.linspace(0, 100, k) if k > 1 else np.array([50.0])
-        return starts.mean() + (0 if crops == 1 else 2000 / 3)
-
-    for crops in (1, 3):
-        for k in expected:
-            for margin, right in ((-1, 1.0), (1, 0.0)):
-                other = np.full_like(views, seen(crops, k) + margin)
-                scores = np.stack([views, other], axis=-1).reshape(1, 3 * clips, 2)
-                found = accuracy_by_views(scores, np.array([0]), clips, 3)
-                assert sorted(found) == [1, 3] and list(found[crops]) == expected
-                assert found[crops][k] == right
-
-
-def test_probabilities_may_give_another_class() -> None:
-    scores = np.array([[[9.0, 0.0], [0.0, 2.0], [0.0, 2.0]]])  # logits for 0, probabilities for 1
-    by_average = {
-        average: accuracy_by_views(scores, np.array([0]), 3, 1, average)[1][3]
-        for average in ("score", "prob")
-    }
-    assert by_average == {"score": 1.0, "prob": 0.0}
-    with pytest.raises(ValueError, match=r"got \(1, 3, 2\)"):
-        accuracy_by_views(scores, np.array([0]), 2, 3)
-
-
 def test_views_are_drawn_in_percent() -> None:
-    (axes,) = draw_views({1: {1: 0.5, 3: 0.625}, 3: {1: 0.75}}).axes
+    curves = {"1 crop": {1: 0.5, 3: 0.625}, "3 crops": {1: 0.75}}
+    (axes,) = draw_views(curves, "acc/top1").axes
+    assert axes.get_ylabel() == "acc/top1 in %" and list(axes.get_xticks()) == [1, 3]
     assert [(x.get_label(), x.get_xydata().tolist()) for x in axes.lines] == [
         ("1 crop", [[1, 50], [3, 62.5]]),
         ("3 crops", [[1, 75]]),

@@ -14,19 +14,15 @@ from mmvidformer.registry import HOOKS
 class PreflightHook(Hook):
     """Refuses a run with a wrong setup before its first step.
 
-    The tools check data before they build a runner, and leave only loaded weights to the hook.
-
-    Args:
-        data: Whether to check config and annotations (``check``).
-        weights: Whether loaded weights must fit the model. Testing and resuming need an exact
-            fit; training with ``load_from`` starts with what fits, if that is half of the backbone.
+    Loaded weights must fit the model. Testing and resuming need an exact fit; training with
+    ``load_from`` starts with what fits, if that is half of the backbone. The tools check data
+    before they build a runner, and leave only loaded weights to the hook.
     """
 
     priority = "VERY_HIGH"  # before other hooks use loaded weights
 
-    def __init__(self, data: bool = True, weights: bool = True) -> None:
-        self.data, self.weights = data, weights
-        self.started = False
+    data, weights = True, True  # what to check; set by the tools
+    started = False
 
     def before_train(self, runner: Runner) -> None:
         """Check the data of training and validation."""

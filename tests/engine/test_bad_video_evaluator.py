@@ -1,4 +1,4 @@
-"""Metrics with and without the videos that could not be read."""
+"""Metrics with videos that could not be read."""
 
 import pickle
 
@@ -9,7 +9,7 @@ from mmaction.structures import ActionDataSample
 from mmengine.evaluator import Evaluator
 from mmengine.registry import DefaultScope
 
-from mmvidformer.evaluation.bad_videos import BadVideoEvaluator
+from mmvidformer.engine.bad_videos import BadVideoEvaluator
 
 
 @pytest.fixture(autouse=True)
@@ -41,16 +41,12 @@ def evaluate(metrics, samples, size=None):
 ACCURACY = dict(type="AccMetric", metric_options=dict(top_k_accuracy=dict(topk=(1, 2))))
 
 
-def test_bad_videos_count_as_wrong_and_good_ones_are_given_apart():
+def test_bad_videos_count_as_wrong():
     samples = [right(0), right(1), sample(1, 5.0 * torch.eye(3)[2]), right(2, bad="b.mp4")]
     results = evaluate([ACCURACY], samples)
     assert results["bad_videos"] == 1
     assert results["acc/top1"] == pytest.approx(2 / 4)
     assert results["acc/mean1"] == pytest.approx((1 + 1 / 2 + 0) / 3)
-    assert results["good_videos/acc/top1"] == pytest.approx(2 / 3)
-    alone = Evaluator([ACCURACY])
-    alone.process(samples[:3])
-    assert {f"good_videos/{k}": v for k, v in alone.evaluate(3).items()}.items() <= results.items()
 
 
 def test_without_bad_videos_nothing_changes():
@@ -68,13 +64,13 @@ def test_several_tasks():
     metric = dict(type="mmvidformer.MultiTaskAccuracy", topk=(1, 3))
     results = evaluate([metric], [pair(), pair("x.mp4")])
     for name in ("noun/top1", "verb/top3", "action/top1"):
-        assert (results[name], results[f"good_videos/{name}"]) == (0.5, 1.0)
+        assert results[name] == 0.5
 
 
 def test_a_sample_that_fills_up_the_last_batch_is_not_counted():
     results = evaluate([ACCURACY], [right(0), right(1, "b.mp4"), right(0, "a.mp4")], size=2)
     assert results["bad_videos"] == 1
-    assert results["acc/top1"] == 0.5 and results["good_videos/acc/top1"] == 1
+    assert results["acc/top1"] == 0.5
 
 
 @pytest.mark.parametrize("world", [2, 3])
@@ -85,7 +81,7 @@ def test_processes_agree_whoever_has_the_bad_ones(monkeypatch, world, bad):
 
     from mmengine.evaluator import metric as module
 
-    from mmvidformer.evaluation import bad_videos
+    from mmvidformer.engine import bad_videos
 
     size = 7
     labels = [number % 3 for number in range(size)]
@@ -103,26 +99,23 @@ def test_processes_agree_whoever_has_the_bad_ones(monkeypatch, world, bad):
         evaluators[-1].process([one(number) for number in padded[rank::world]])
 
     dummy = {"pred": torch.eye(3)[0].numpy(), "label": 0}
-    gathered = []  # what each process hands to the others, in the order of the calls
+    gathered = []  # what each process hands to the others
     for rank, evaluator in enumerate(evaluators):
-        calls = []
-        gathered.append(calls)
         monkeypatch.setattr(bad_videos, "get_dist_info", lambda rank=rank: (rank, world))
-        monkeypatch.setattr(bad_videos, "all_gather_object", lambda own: [len(bad)])
+        counted: list[int] = []
+        monkeypatch.setattr(
+            bad_videos, "all_gather_object", lambda own, c=counted: c.append(own) or [9]
+        )
         monkeypatch.setattr(
             module,
             "collect_results",
-            lambda part, size, *a, calls=calls, **k: calls.append((list(part), size)) or [dummy],
+            lambda part, size, *a, **k: gathered.append(list(part)) or [dummy],
         )
-        evaluator.evaluate(size)
-    for call, expected in ((0, size), (1, size - len(bad))):
-        parts = [calls[call][0] for calls in gathered]
-        joined = [r for row in zip_longest(*parts) for r in row if r is not None]
-        assert {calls[call][1] for calls in gathered} == {expected}
-        kept = joined[:expected]
-        hits = sum(int(r["pred"].argmax() == r["label"]) for r in kept)
-        assert len(kept) == expected
-        assert hits == size - len(bad | wrong)
+        assert evaluator.evaluate(size)["bad_videos"] == 9
+        assert counted == [len(bad & {*range(rank, size, world)})]
+    joined = [r for row in zip_longest(*gathered) for r in row if r is not None]
+    hits = sum(int(r["pred"].argmax() == r["label"]) for r in joined[:size])
+    assert hits == size - len(bad | wrong)
 
 
 def test_the_dump_has_all_samples_and_their_flags(tmp_path):
@@ -134,7 +127,7 @@ def test_the_dump_has_all_samples_and_their_flags(tmp_path):
 
 
 def test_saved_scores_keep_bad_videos_apart(tmp_path):
-    """The file has a row for each sample, in order; evaluating without bad ones leaves it alone."""
+    """The file has a row for each sample, in order."""
     path = tmp_path / "scores.npz"
     save = dict(type="mmvidformer.SaveScores", path=str(path))
     evaluate([ACCURACY, save], [right(0), right(1, "b.mp4"), right(2)])

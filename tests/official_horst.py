@@ -1,7 +1,7 @@
-"""HORST's official code to this package's names.
+"""Weights of HORST's official classes under this package's names.
 
-There are no public checkpoints. The official classes can be saved alone or together: a layer, a
-stack of layers (``layers.b0l0`` is layer 0 of block 0), and two classifiers.
+There are no public checkpoints, so only the reference outputs need this: those of a layer, of a
+stack of layers (``layers.b0l0`` is layer 0 of block 0), and of two classifiers.
 """
 
 import re
@@ -79,21 +79,8 @@ def classifier_rules(kind: str) -> list[Rule]:
     return rules
 
 
-def is_horst(state: Mapping[str, Tensor]) -> bool:
-    """Return whether the names are those of an official layer, stack or classifier."""
-    return any(name.endswith(("mha.q_pre_f.0.weight", "c_a2n.weight")) for name in state)
-
-
 def from_horst(state: Mapping[str, Tensor]) -> Conversion:
-    """Convert a layer or a stack, a classifier, or both.
-
-    Args:
-        state: State dict of official objects.
-
-    Returns:
-        The weights as neck and head of a recognizer. Strides and order have no weights, which is
-        noted.
-    """
+    """Convert a layer, a stack or a classifier to the neck or the head of a recognizer."""
     state = strip_prefixes(state, PREFIXES)
     if "encoder.0.weight" in state:  # a single layer
         parts = ("encoder.", "out_t.", "mha.", "agg_f.")
@@ -106,6 +93,4 @@ def from_horst(state: Mapping[str, Tensor]) -> Conversion:
     if "c_a2n.weight" in state:
         unrolling = any(name.startswith("c_a.unrolling.") for name in state)
         rules += classifier_rules("unrolling" if unrolling else "linear")
-    result = apply_rules(state, rules, UNUSED)
-    result.notes.append("strides of the layers and their order S have no weights")
-    return result
+    return apply_rules(state, rules, UNUSED)
