@@ -12,7 +12,7 @@ exit status is 1 if the tokens differ. --out PATH writes PATH.csv.
 import argparse
 import csv
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from benchmarks.memory import peak_memory
 from benchmarks.timing import time_call
+from mmvidformer.engine.launch import keep_freed_memory
 from mmvidformer.layers import AttentionSubLayer, TransformerBlock
 from mmvidformer.layers.shift import Shift
 from mmvidformer.models import FeatureFixationTransformer
@@ -107,6 +108,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, and return the exit status."""
     args = parse_args(argv)
+    keep_freed_memory()
     torch.manual_seed(0)
     arch = dict(embed_dims=args.dim, depth=args.depth, num_heads=args.heads)
     model = FeatureFixationTransformer(arch).to(args.device)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -58,10 +59,8 @@ class AttentionSubLayer(nn.Module):
         num_heads: Number of attention heads.
         sublayer: Description of the attention.
         drop_path: Stochastic depth of the sub-layer.
-        attn_drop: Dropout rate of the attention weights.
-        proj_drop: Dropout rate of the output.
         norm: Norm (``layers.norm``).
-        recompute: See ``Attention``.
+        **options: ``attn_drop``, ``proj_drop`` and ``recompute`` of ``Attention``.
     """
 
     def __init__(
@@ -70,10 +69,8 @@ class AttentionSubLayer(nn.Module):
         num_heads: int,
         sublayer: SubLayer,
         drop_path: DropPath,
-        attn_drop: float = 0.0,
-        proj_drop: float = 0.0,
         norm: str | Mapping = "layer",
-        recompute: bool = True,
+        **options: Any,
     ) -> None:
         super().__init__()
         self.norm = build_norm(norm, dim)
@@ -86,9 +83,7 @@ class AttentionSubLayer(nn.Module):
             sublayer.fixation,
             sublayer.shifts,
             sublayer.shift_last,
-            attn_drop,
-            proj_drop,
-            recompute,
+            **options,
         )
         self.drop_path = drop_path
         self.fc = nn.Linear(dim, dim) if sublayer.fc else nn.Identity()
@@ -180,9 +175,9 @@ class TransformerBlock(nn.Module):
                 num_heads,
                 row,
                 DropPath(drop_path, **rule),
+                norm,
                 attn_drop=attn_drop,
                 proj_drop=drop,
-                norm=norm,
                 recompute=recompute,
             )
         self.norm = build_norm(norm, dim)

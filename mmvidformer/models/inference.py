@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from mmvidformer.layers import AttentionSubLayer, DropPath, Encoder, Mlp
 from mmvidformer.layers.kernels import LinearKernel, SoftmaxKernel
-from mmvidformer.models.image_maps import ImageMaps
 from mmvidformer.models.video_transformer import VideoTransformer
 
 logger = logging.getLogger("mmvidformer")
@@ -27,7 +26,7 @@ def optimize_for_inference(model: nn.Module) -> nn.Module:
       scale of softmax attention into the query projection.
     - If only the class token is read, the last block computes no queries, output projection and MLP
       of the grid, and ``forward_features`` of the copy returns None for it.
-    - The MLP's activation overwrites its input. Dropout and stochastic depth are removed.
+    - Dropout and stochastic depth are removed.
     - On a CPU, linear layers run in oneDNN, with the activation if it comes next. For bfloat16, a
       copy of the weights is kept.
 
@@ -51,12 +50,10 @@ def optimize_for_inference(model: nn.Module) -> nn.Module:
         )
         return model
     model = copy.deepcopy(model)
-    maps = [part.backbone for part in model.modules() if isinstance(part, ImageMaps)]
     summary = []
     for part in [part for part in model.modules() if isinstance(part, VideoTransformer)]:
         with torch.no_grad():
-            lines = _optimize(part, reads_grid=any(part is backbone for backbone in maps))
-            summary += [f"{type(part).__name__}: {line}" for line in lines]
+            summary += [f"{type(part).__name__}: {line}" for line in _optimize(part)]
         _forbid_training(part)
     if removed := _remove_dropout(model):
         summary.append(f"{name}: {removed} dropout layers removed")
@@ -80,7 +77,7 @@ def _refuse_training(model: nn.Module, mode: bool = True) -> nn.Module:
     return type(model).train(model, False)
 
 
-def _optimize(backbone: VideoTransformer, reads_grid: bool) -> Iterator[str]:
+def _optimize(backbone: VideoTransformer) -> Iterator[str]:
     """Change a backbone in place and describe each change."""
     folded = scaled = 0
     for sublayer in backbone.modules():
@@ -107,30 +104,18 @@ def _optimize(backbone: VideoTransformer, reads_grid: bool) -> Iterator[str]:
         if isinstance(part, Encoder):
             last = [m for m in part.blocks[-1].modules() if isinstance(m, AttentionSubLayer)]
             separate = all(isinstance(m.attn.kernel, SEPARATE_QUERIES) for m in last)
-            reads = reads_grid or part.passes_grid
-            if part.cls_token is not None and separate and not reads:
+            if part.cls_token is not None and separate and not part.passes_grid:
                 part.cls_only = True
                 yield "the last block computes the class token only"
         elif isinstance(part, DropPath):
             part.rate = 0.0
         elif isinstance(part, SoftmaxKernel):
             part.dropout = 0.0
-        elif isinstance(part, Mlp) and isinstance(part.act, nn.GELU):
-            part.act = _GeluInPlace(part.act.approximate)
-            if isinstance(part.depthwise, nn.Identity):
-                part.fc1, part.act = CpuLinear(part.fc1, part.act), nn.Identity()
+        elif isinstance(part, Mlp) and isinstance(part.depthwise, nn.Identity):
+            part.fc1, part.act = CpuLinear(part.fc1, part.act), nn.Identity()
     for name, part in list(backbone.named_modules()):
         if type(part) is nn.Linear:
             backbone.set_submodule(name, CpuLinear(part))
-
-
-class _GeluInPlace(nn.GELU):
-    """Saves the allocation of a tensor as large as the hidden layer."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        if torch.is_grad_enabled() and input.requires_grad:
-            return super().forward(input)
-        return torch.ops.aten.gelu_(input, approximate=self.approximate)
 
 
 class CpuLinear(nn.Linear):

@@ -11,7 +11,13 @@ from torch import nn
 import mmvidformer
 from mmvidformer.analysis.complexity import count_macs
 from mmvidformer.layers.kernels import SoftmaxKernel
-from mmvidformer.models import FeatureFixationTransformer, ImageMaps, TimeSformer, ViViT
+from mmvidformer.models import (
+    FeatureFixationTransformer,
+    ImageMaps,
+    TimeSformer,
+    VideoTransformer,
+    ViViT,
+)
 from mmvidformer.models.inference import CpuLinear, _onednn_types
 from mmvidformer.models.timesformer import SCHEMES as TIMESFORMER
 from mmvidformer.models.vivit import SCHEMES as VIVIT
@@ -145,6 +151,13 @@ def test_feature_maps_keep_the_grid() -> None:
         expected = shaken(maps)(images)
         found = mmvidformer.optimize_for_inference(maps)(images)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_grid_that_is_the_output_is_computed() -> None:
+    model = VideoTransformer(ARCH, img_size=32, clip_len=2, cls="mean", pool=False).eval()
+    clip = torch.randn(1, 3, 2, 32, 32)
+    with torch.no_grad():
+        torch.testing.assert_close(mmvidformer.optimize_for_inference(model)(clip), model(clip))
 
 
 def test_macs_saved_in_the_divided_scheme() -> None:
