@@ -16,6 +16,7 @@ SCRIPTS = {
     "stream": "demo_stream.py",
     "web": "web.py",
     "models": "list_models.py",
+    "paper": "paper.py",
     "finetune": "finetune.py",
     "convert": "convert_checkpoint.py",
     "merge": "merge_shards.py",

@@ -12,6 +12,7 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer.compat.config_names import config_folder
 from mmvidformer.lookup import look_up
+from mmvidformer.papers import find_row, is_row
 from mmvidformer.registry import MODELS
 
 # Files that MMEngine reads as configs.
@@ -37,28 +38,33 @@ def get_config(name: str) -> Config:
     """Read a shipped config.
 
     Args:
-        name: Name of the config, with or without ``.py``.
+        name: Name of the config, with or without ``.py``, or of a paper's row, such as
+            ``vivit/table2/model_3``.
 
     Returns:
         The config with its bases merged.
 
     Raises:
         KeyError: If there is no such config. The message suggests similar names.
+        ValueError: If the row cannot be run.
     """
+    if is_row(name):
+        return load_config(*find_row(name).recipe())
     stem = look_up(list_models(), name.removesuffix(".py"), "shipped config")
     return Config.fromfile(config_folder() / f"{stem}.py")
 
 
 def load_config(name: str, options: Mapping[str, object] | None = None) -> Config:
-    """Read a config file, or a shipped config by its name, such as ``vivit_fe_k400``.
+    """Read a config file, or a shipped config or a paper's row by its name.
 
     Args:
-        name: Path or name.
+        name: Path, or name such as ``vivit_fe_k400`` and ``vivit/table2/model_3``.
         options: Overrides by dotted key, as given to ``--cfg-options``.
 
     Raises:
         KeyError: If there is no such config. The message suggests similar names.
-        ValueError: If the file is not a config, or the overrides do not fit it.
+        ValueError: If the file is not a config, the overrides do not fit it, or the row cannot be
+            run.
     """
     if not Path(name).is_file():
         cfg = get_config(config_name(name))
@@ -88,8 +94,8 @@ def merge_overrides(cfg: Config, options: Mapping[str, object] | None) -> None:
 
 
 def config_name(name: str) -> str:
-    """Name of a config without scope, folder and suffix."""
-    return Path(name.removeprefix("mmvidformer::")).stem
+    """Name of a config without scope, folder and suffix; that of a row is unchanged."""
+    return name if is_row(name) else Path(name.removeprefix("mmvidformer::")).stem
 
 
 def type_name(part: object) -> str:

@@ -1,0 +1,103 @@
+"""Running the rows of a table, and the table of results."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mmvidformer.analysis import papers
+from mmvidformer.analysis.complexity import Complexity
+from mmvidformer.analysis.papers import interval, measure, misfits, size_cells, tabulate
+from mmvidformer.papers import Miniature, Row, Table
+
+ROWS = {
+    "a": Row("p/t/a", "A", "vivit_fe_motion", published={"top1": 70, "params": 0.8}, miniature={}),
+    "b": Row("p/t/b", "B", published={"top1": 60.5}, missing="no code"),
+}
+TABLE = Table("p/t", "Title", ROWS, miniature=Miniature("timesformer_motion", "data/motion_plain"))
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Commands that were run; they write what training and testing would."""
+    calls = []
+
+    def run(log: Path, *arguments: object) -> None:
+        calls.append([str(argument) for argument in arguments])
+        folder = log.parent
+        if arguments[0] == "train":
+            (folder / "last_checkpoint").write_text("epoch_9.pth")
+        else:
+            metrics = {"acc/top1": 0.75}
+            (folder / "test_1x1_score.json").write_text(json.dumps({"metrics": metrics}))
+
+    monkeypatch.setattr(papers, "_run", run)
+    return calls
+
+
+def start(folder: Path, miniature: bool = False, procs: int = 1, **common: object) -> dict:
+    return measure(
+        TABLE, ROWS["a"], 3, folder, miniature=miniature, procs=procs, common=common
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("procs", [1, 2])
+def test_a_row_is_trained_and_tested_once(commands, procs: int, tmp_path: Path) -> None:
+    assert start(tmp_path, procs=procs) == {"acc/top1": 0.75}
+    config = str(tmp_path / "config.py")
+    place = ["--work-dir", str(tmp_path), *(["--procs", "2"] if procs == 2 else [])]
+    assert commands == [
+        ["train", config, "--seed", "3", "--resume", *place],
+        ["test", config, "epoch_9.pth", *place],
+    ]
+    assert start(tmp_path, procs=procs) == {"acc/top1": 0.75}
+    assert len(commands) == 2
+
+
+def test_the_miniature_and_common_overrides(commands, tmp_path: Path) -> None:
+    start(tmp_path, miniature=True, randomness={"seed": 7})
+    text = (tmp_path / "config.py").read_text()
+    assert "TimeSformer" in text and "seed=7" in text
+
+
+def test_a_folder_with_other_settings_is_refused(commands, tmp_path: Path) -> None:
+    start(tmp_path)
+    before = (tmp_path / "config.py").read_text()
+    with pytest.raises(ValueError, match="has a run with other settings; use another --work-dir"):
+        start(tmp_path, randomness={"seed": 7})
+    assert (tmp_path / "config.py").read_text() == before
+
+
+def test_a_command_that_fails_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"train nothing failed: error: no shipped config.*log"):
+        papers._run(tmp_path / "x.log", "train", "nothing")
+
+
+@pytest.mark.parametrize(
+    "values, text", [([], ""), ([0.5], "50.0"), ([0.5, 0.6, 0.7], "60.0 ± 24.8")]
+)
+def test_interval(values: list[float], text: str) -> None:
+    """4.303 (t of two degrees of freedom) x 10 / sqrt(3)."""
+    assert interval(values) == text
+
+
+def test_the_table_has_what_was_measured_beside_the_published() -> None:
+    measured = {"p/t/a": [{"acc/top1": 0.5}], "p/t/b": []}
+    columns, lines = tabulate(list(ROWS.values()), measured, TABLE.metrics, sizes=False)
+    assert columns == ["row", "", "top1", "top1 (here)"]
+    assert lines == [["a", "A", "70", "50.0"], ["b", "B", "60.5", ""]]
+
+
+def test_sizes_beside_the_published() -> None:
+    cells = size_cells(ROWS["a"])
+    assert cells[0] == "0.82 (0.8)" and cells[1] == "0.08"
+    assert size_cells(ROWS["b"]) == ["", ""]
+
+
+@pytest.mark.parametrize(
+    "parameters, macs, number", [(88_900_000, 455, 0), (88_980_000, 455, 1), (88_980_000, 460, 2)]
+)
+def test_misfits(parameters: int, macs: float, number: int) -> None:
+    row = Row("p/t/a", "A", "x", published={"params": 88.9, "macs": 455})
+    found = misfits(row, Complexity(parameters, int(macs * 1e9), (3, 1, 1, 1)))
+    assert len(found) == number

@@ -1,0 +1,132 @@
+"""List, show and run the rows of the papers' tables: python tools/paper.py list|show|run ...
+
+    python tools/paper.py list
+    python tools/paper.py show vivit table2
+    python tools/paper.py run vivit table2 --row model_3 --procs 8 --seeds 0 1 2
+    python tools/paper.py run vivit table2 --miniature --procs 2
+
+A row's name, such as vivit/table2/model_3, works wherever a config's name does.
+"""
+
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tqdm import tqdm
+
+from mmvidformer.analysis.papers import generate, measure, results, tabulate
+from mmvidformer.analysis.tables import print_table
+from mmvidformer.engine.launch import add_overrides, run_tool
+from mmvidformer.lookup import look_up
+from mmvidformer.papers import Row, Table, list_papers, read_paper
+
+
+def parse_args(argv: Sequence[str] | None = None) -> Namespace:
+    """Read the command line."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    actions = parser.add_subparsers(dest="action", required=True)
+    listed = actions.add_parser("list", help="list the tables")
+    listed.add_argument("paper", nargs="*", help="papers (default: all)")
+    show = actions.add_parser("show", help="show published figures, sizes and what was measured")
+    run = actions.add_parser("run", help="train and test rows; resumes where it was stopped")
+    for one in (show, run):
+        one.add_argument("paper", help="name of a paper, or a file of rows")
+        one.add_argument("table", help="name of a table or figure")
+        one.add_argument("--row", nargs="+", metavar="ROW", help="names of rows (default: all)")
+        one.add_argument(
+            "--miniature", action="store_true", help="a small model on generated videos"
+        )
+        one.add_argument(
+            "--work-dir",
+            type=Path,
+            default="work_dirs/papers",
+            help="folder of the runs (default: %(default)s)",
+        )
+    run.add_argument("--procs", type=int, default=1, help="processes of a run")
+    run.add_argument("--seeds", type=int, nargs="+", default=[0], help="random seeds")
+    add_overrides(run)
+    return parser.parse_args(argv)
+
+
+def list_tables(names: Sequence[str]) -> None:
+    """Print a line for each table."""
+    lines = []
+    for name in names or list_papers():
+        for table in read_paper(name).tables.values():
+            run = [row for row in table.rows.values() if row.config and not row.missing]
+            small = [row for row in run if not isinstance(row.miniature, str)]
+            counts = (str(len(rows)) for rows in (table.rows, run, small))
+            lines.append((*table.name.split("/"), table.title, *counts))
+    print_table(("paper", "table", "title", "rows", "to run", "in miniature"), lines)
+
+
+def run_rows(args: Namespace, table: Table) -> None:
+    """Train and test what is missing; rows that cannot be run are skipped unless they are named.
+
+    Raises:
+        ValueError: If no row can be run, or one that was named cannot.
+    """
+    jobs = []
+    for row in rows_of(args, table):
+        try:
+            table.recipe(row, args.miniature)
+            jobs += [(seed, row) for seed in args.seeds]
+        except ValueError as error:
+            if args.row:
+                raise
+            print(f"skipped: {error}")
+    if not jobs:
+        raise ValueError(f"no row of {table.name} can be run")
+    if args.miniature:
+        generate(table)
+    settings = dict(miniature=args.miniature, procs=args.procs, common=args.cfg_options or {})
+    jobs.sort(key=lambda job: args.seeds.index(job[0]))  # all rows of a seed, then the next seed
+    for seed, row in (bar := tqdm(jobs, unit="run", disable=None)):
+        bar.set_postfix_str(f"{row.name}, seed {seed}")
+        measure(table, row, seed, folder_of(args, row.name) / f"seed_{seed}", **settings)
+
+
+def rows_of(args: Namespace, table: Table) -> list[Row]:
+    """Rows that were named, or all."""
+    names = [name.replace(" ", "_") for name in args.row or table.rows]
+    return [look_up(table.rows, name, f"row of {table.name}") for name in names]
+
+
+def folder_of(args: Namespace, name: str) -> Path:
+    """Folder of a row's runs, or of a table."""
+    return Path(args.work_dir) / ("miniature" if args.miniature else "full") / name
+
+
+def show(args: Namespace, table: Table) -> None:
+    """Print a table; if something was measured, write it to ``table.csv`` and ``table.md``, too."""
+    rows, measured, small = rows_of(args, table), {}, args.miniature
+    for row in rows:
+        folders = sorted(folder_of(args, row.name).glob("seed_*"))
+        measured[row.name] = [found for folder in folders if (found := results(folder))]
+    metrics = table.miniature.metrics if small and table.miniature else table.metrics
+    columns, lines = tabulate(rows, measured, metrics, sizes=not small)
+    file = folder_of(args, table.name) / "table.csv" if any(measured.values()) else None
+    print_table(columns, lines, f"{table.name}: {table.title}", file)
+    remarks = [(table.name, table.note), *((row.name, row.missing or row.note) for row in rows)]
+    print("\n".join(f"{name}: {text}" for name, text in remarks if text))
+    if file is not None:
+        cells = [columns, ["---"] * len(columns), *lines]
+        text = "\n".join(f"| {' | '.join(line)} |" for line in cells)
+        file.with_suffix(".md").write_text(text + "\n", encoding="utf-8")
+        print(f"saved in {file} and table.md")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    args = parse_args(argv)
+    if args.action == "list":
+        return list_tables(args.paper)
+    table = look_up(read_paper(args.paper).tables, args.table, f"table of {args.paper}")
+    if args.action == "run":
+        run_rows(args, table)
+    show(args, table)
+
+
+if __name__ == "__main__":
+    sys.exit(run_tool(main))
