@@ -112,7 +112,8 @@ def _optimize(backbone: VideoTransformer) -> Iterator[str]:
         elif isinstance(part, SoftmaxKernel):
             part.dropout = 0.0
         elif isinstance(part, Mlp) and isinstance(part.depthwise, nn.Identity):
-            part.fc1, part.act = CpuLinear(part.fc1, part.act), nn.Identity()
+            if isinstance(part.act, nn.GELU):  # not yet optimized
+                part.fc1, part.act = CpuLinear(part.fc1, part.act), nn.Identity()
     for name, part in list(backbone.named_modules()):
         if type(part) is nn.Linear:
             backbone.set_submodule(name, CpuLinear(part))
@@ -138,8 +139,10 @@ class CpuLinear(nn.Linear):
         """Map (..., in_features) to (..., out_features)."""
         autocast = torch.is_autocast_enabled("cpu")
         dtype = torch.get_autocast_dtype("cpu") if autocast else input.dtype
-        plain = input.device.type != "cpu" or torch.is_grad_enabled()
-        if plain or torch.compiler.is_compiling() or dtype not in _onednn_types():
+        known = {dtype, input.dtype, self.weight.dtype} <= _onednn_types()
+        known = known and (autocast or input.dtype == self.weight.dtype)
+        plain = input.device.type != "cpu" or torch.is_grad_enabled() or not known
+        if plain or torch.compiler.is_compiling():
             out = super().forward(input)
             return out if self.act is None else self.act(out)
         act = ("none", "") if self.act is None else ("gelu", self.act.approximate)

@@ -72,6 +72,8 @@ def test_outputs_are_the_same(name: str) -> None:
         expected = model(clip)
         fast = mmvidformer.optimize_for_inference(model)
         torch.testing.assert_close(fast(clip), expected, atol=1e-5, rtol=1e-5)
+        again = mmvidformer.optimize_for_inference(fast)
+        torch.testing.assert_close(again(clip), expected, atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(model(clip), expected, atol=0, rtol=0)
     assert macs(fast, clip) <= macs(model, clip)
     torch.testing.assert_close(model.state_dict(), before, atol=0, rtol=0)
@@ -141,6 +143,10 @@ def test_linear_layers_of_onednn(act: nn.GELU | None, monkeypatch) -> None:
                 )
                 fast.weight += 1  # the second time with other weights
     assert copy.deepcopy(fast)(x).requires_grad
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        assert fast.double()(x.double()).dtype == torch.float64
+    with torch.no_grad(), pytest.raises(RuntimeError, match="dtype"):
+        fast(x)
 
 
 def test_feature_maps_keep_the_grid() -> None:
