@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.layers.fixation import Fixation
-from mmvidformer.layers.kernels import KERNELS, build_kernel
+from mmvidformer.layers.kernels import KERNELS, build_kernel, check_masks
 from mmvidformer.layers.kernels.base import LinearCostKernel
-from mmvidformer.layers.masks import MASK_KINDS, Causal
+from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.patterns import Grid, Pattern, get_pattern, grid_size
 from mmvidformer.layers.shift import build_shift
 from mmvidformer.layers.stream import StreamState
@@ -49,8 +49,7 @@ class Attention(nn.Module):
         shift_last: Whether to shift after the gates instead of before.
         attn_drop: Dropout rate of the attention weights.
         proj_drop: Dropout rate of the output.
-        recompute: Whether the backward pass recomputes all between the two projections, if the
-            kernel has linear cost. Set it to False inside a checkpointed block.
+        recompute: Whether to recompute attention of linear cost in the backward pass (``Mlp``).
 
     Attributes:
         obstacles: What keeps the attention from running frame by frame, and what to use instead.
@@ -92,7 +91,7 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(dim, 3 * dim)
         head_dim = dim // num_heads
         self.kernel = build_kernel(kernel, head_dim=head_dim, dropout=attn_drop)
-        self.recompute = recompute and isinstance(self.kernel, LinearCostKernel)
+        self.recompute = recompute
         if cls == "global" and getattr(self.kernel, "needs_queries", False):
             raise ValueError(
                 f"{type(self.kernel).__name__} needs several queries, but with cls='global' the "
@@ -103,7 +102,7 @@ class Attention(nn.Module):
         reads_later = any(offset > 0 for offset in frames)
         self.obstacles: list[str] = []
         for pattern, row in zip(self.patterns, patterns, strict=True):
-            _check_masks(row, pattern.masks, self.kernel)
+            check_masks(row, pattern.masks, self.kernel)
             own_keys = pattern.own_keys and cls != "global"
             if getattr(self.kernel, "needs_own_keys", False) and not own_keys:
                 raise ValueError(
@@ -160,13 +159,14 @@ class Attention(nn.Module):
             Updates of the grid and the class token, in their shapes. The former is None with
             ``cls_only``, the latter if there is no class token or it is skipped.
         """
+        cls = None if self.cls == "skip" else cls
         if cls_only:
-            if cls is None or self.cls == "skip":
-                return None, None
-            return None, self._merge_copies(self._mix_cls(grid, cls), keep)
-        if self.recompute and state is None and torch.is_grad_enabled():
-            inputs = self.qkv(grid), None if self.cls == "skip" or cls is None else self.qkv(cls)
-            out, copies = checkpoint(self._mix_projected, *inputs, use_reentrant=False)
+            copies = None if cls is None else self._mix_cls(grid, cls)
+            return None, None if copies is None else self._merge_copies(copies, keep)
+        linear = isinstance(self.kernel, LinearCostKernel)
+        if linear and self.recompute and state is None and torch.is_grad_enabled():
+            inputs = self.qkv(grid), None if cls is None else self.qkv(cls)
+            out, copies = checkpoint(self._mix_raw, *inputs, use_reentrant=False)
         else:
             out, copies = self.mix(*self.project(grid, cls), state)
         out = self.proj_drop(self.proj(out))
@@ -214,11 +214,9 @@ class Attention(nn.Module):
                 copies.append(cls_out)
         return outs[0] if len(outs) == 1 else torch.cat(outs, dim=-1), copies or None
 
-    def _mix_projected(
-        self, qkv: Tensor, cls_qkv: Tensor | None
-    ) -> tuple[Tensor, list[Tensor] | None]:
-        cls_parts = None if cls_qkv is None else self._prepare(cls_qkv, is_grid=False)
-        return self.mix(self._prepare(qkv), cls_parts)
+    def _mix_raw(self, qkv: Tensor, cls: Tensor | None) -> tuple[Tensor, list[Tensor] | None]:
+        cls_qkv = None if cls is None else self._prepare(cls, is_grid=False)
+        return self.mix(self._prepare(qkv), cls_qkv)
 
     def _prepare(self, projected: Tensor, is_grid: bool = True) -> QKV:
         qkv = projected.unflatten(-1, (3, self.num_heads, -1)).unbind(-3)
@@ -289,8 +287,7 @@ def _with_cls(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """Let a copy of the class token join each group, in front of the keys and values.
 
-    Returns:
-        Queries of the copies (B*G, n, 1, d), keys and values (B*G, n, 1 + S', d), and the mask.
+    Returns queries of the copies (B*G, n, 1, d), keys and values (B*G, n, 1 + S', d), and the mask.
     """
     groups, mask = pattern.num_groups(grid_size(kv[0])), pattern.mask(kv[0])
     mask = F.pad(mask, (1, 0), value=True) if isinstance(mask, Tensor) else None
@@ -301,13 +298,3 @@ def _with_cls(
         for x_cls, x in zip((k_cls, v_cls), kv, strict=True)
     )
     return q_cls, keys, values, mask
-
-
-def _check_masks(row: str | Mapping, masks: frozenset[str], kernel: nn.Module) -> None:
-    """Raise a ValueError if a kernel does not support the masks of a pattern."""
-    if missing := masks - getattr(kernel, "masks", frozenset()):
-        able = [name for name, k in KERNELS.items() if masks <= getattr(k, "masks", frozenset())]
-        raise ValueError(
-            f"{type(kernel).__name__} cannot {' or '.join(MASK_KINDS[m] for m in sorted(missing))},"
-            f" as pattern {row!r} needs; use kernel {', '.join(able)}"
-        )
