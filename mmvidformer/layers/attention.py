@@ -12,10 +12,12 @@ from typing import Literal, get_args
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.layers.fixation import Fixation
-from mmvidformer.layers.kernels import KERNELS, build_kernel
-from mmvidformer.layers.masks import MASK_KINDS, Causal
+from mmvidformer.layers.kernels import KERNELS, build_kernel, check_masks
+from mmvidformer.layers.kernels.base import LinearCostKernel
+from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.patterns import Grid, Pattern, get_pattern, grid_size
 from mmvidformer.layers.shift import build_shift
 from mmvidformer.layers.stream import StreamState
@@ -47,6 +49,7 @@ class Attention(nn.Module):
         shift_last: Whether to shift after the gates instead of before.
         attn_drop: Dropout rate of the attention weights.
         proj_drop: Dropout rate of the output.
+        recompute: Whether to recompute attention of linear cost in the backward pass (``Mlp``).
 
     Attributes:
         obstacles: What keeps the attention from running frame by frame, and what to use instead.
@@ -70,6 +73,7 @@ class Attention(nn.Module):
         shift_last: bool = False,
         attn_drop: float = 0.0,
         proj_drop: float = 0.0,
+        recompute: bool = True,
     ) -> None:
         super().__init__()
         if dim % num_heads:
@@ -87,6 +91,7 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(dim, 3 * dim)
         head_dim = dim // num_heads
         self.kernel = build_kernel(kernel, head_dim=head_dim, dropout=attn_drop)
+        self.recompute = recompute
         if cls == "global" and getattr(self.kernel, "needs_queries", False):
             raise ValueError(
                 f"{type(self.kernel).__name__} needs several queries, but with cls='global' the "
@@ -97,7 +102,7 @@ class Attention(nn.Module):
         reads_later = any(offset > 0 for offset in frames)
         self.obstacles: list[str] = []
         for pattern, row in zip(self.patterns, patterns, strict=True):
-            _check_masks(row, pattern.masks, self.kernel)
+            check_masks(row, pattern.masks, self.kernel)
             own_keys = pattern.own_keys and cls != "global"
             if getattr(self.kernel, "needs_own_keys", False) and not own_keys:
                 raise ValueError(
@@ -154,11 +159,16 @@ class Attention(nn.Module):
             Updates of the grid and the class token, in their shapes. The former is None with
             ``cls_only``, the latter if there is no class token or it is skipped.
         """
+        cls = None if self.cls == "skip" else cls
         if cls_only:
-            if cls is None or self.cls == "skip":
-                return None, None
-            return None, self._merge_copies(self._mix_cls(grid, cls), keep)
-        out, copies = self.mix(*self.project(grid, cls), state)
+            copies = None if cls is None else self._mix_cls(grid, cls)
+            return None, None if copies is None else self._merge_copies(copies, keep)
+        linear = isinstance(self.kernel, LinearCostKernel)
+        if linear and self.recompute and state is None and torch.is_grad_enabled():
+            inputs = self.qkv(grid), None if cls is None else self.qkv(cls)
+            out, copies = checkpoint(self._mix_raw, *inputs, use_reentrant=False)
+        else:
+            out, copies = self.mix(*self.project(grid, cls), state)
         out = self.proj_drop(self.proj(out))
         if keep is not None:
             out = out * self.patterns[0].spread(keep, grid_size(grid))
@@ -176,8 +186,8 @@ class Attention(nn.Module):
             (B, 1, n, d) each, or None if there is no class token or it is skipped.
         """
         if cls is None or self.cls == "skip":
-            return self._project(grid), None
-        return self._project(grid), self._project(cls, is_grid=False)
+            return self._prepare(self.qkv(grid)), None
+        return self._prepare(self.qkv(grid)), self._prepare(self.qkv(cls), is_grid=False)
 
     def mix(
         self, qkv: QKV, cls_qkv: QKV | None, state: StreamState | None = None
@@ -204,8 +214,13 @@ class Attention(nn.Module):
                 copies.append(cls_out)
         return outs[0] if len(outs) == 1 else torch.cat(outs, dim=-1), copies or None
 
-    def _project(self, tokens: Tensor, is_grid: bool = True) -> QKV:
-        qkv = self.qkv(tokens).unflatten(-1, (3, self.num_heads, -1)).unbind(-3)
+    def _mix_raw(self, qkv: Tensor, cls: Tensor | None) -> tuple[Tensor, list[Tensor] | None]:
+        cls_qkv = None if cls is None else self._prepare(cls, is_grid=False)
+        return self.mix(self._prepare(qkv), cls_qkv)
+
+    def _prepare(self, projected: Tensor, is_grid: bool = True) -> QKV:
+        qkv = projected.unflatten(-1, (3, self.num_heads, -1)).unbind(-3)
+        del projected  # freed as soon as no stage needs its parts
         for stage in self.prepare.values():
             if is_grid or stage.per_token:
                 qkv = stage(*qkv)
@@ -218,12 +233,12 @@ class Attention(nn.Module):
     def _mix_cls(self, grid: Tensor, cls: Tensor) -> list[Tensor]:
         """Return the copies of the class token as ``mix`` does, without queries of the grid."""
         if self.prepare:
-            kv = self._project(grid)[1:]
+            kv = self._prepare(self.qkv(grid))[1:]
         else:
             dim = grid.shape[-1]
             projected = F.linear(grid, self.qkv.weight[dim:], self.qkv.bias[dim:])
             kv = projected.unflatten(-1, (2, self.num_heads, -1)).unbind(-3)
-        parts = self._split(kv), self._split(self._project(cls, is_grid=False))
+        parts = self._split(kv), self._split(self._prepare(self.qkv(cls), is_grid=False))
         return [self._attend_cls(*part) for part in zip(self.patterns, *parts, strict=True)]
 
     def _attend(
@@ -272,8 +287,7 @@ def _with_cls(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """Let a copy of the class token join each group, in front of the keys and values.
 
-    Returns:
-        Queries of the copies (B*G, n, 1, d), keys and values (B*G, n, 1 + S', d), and the mask.
+    Returns queries of the copies (B*G, n, 1, d), keys and values (B*G, n, 1 + S', d), and the mask.
     """
     groups, mask = pattern.num_groups(grid_size(kv[0])), pattern.mask(kv[0])
     mask = F.pad(mask, (1, 0), value=True) if isinstance(mask, Tensor) else None
@@ -284,13 +298,3 @@ def _with_cls(
         for x_cls, x in zip((k_cls, v_cls), kv, strict=True)
     )
     return q_cls, keys, values, mask
-
-
-def _check_masks(row: str | Mapping, masks: frozenset[str], kernel: nn.Module) -> None:
-    """Raise a ValueError if a kernel does not support the masks of a pattern."""
-    if missing := masks - getattr(kernel, "masks", frozenset()):
-        able = [name for name, k in KERNELS.items() if masks <= getattr(k, "masks", frozenset())]
-        raise ValueError(
-            f"{type(kernel).__name__} cannot {' or '.join(MASK_KINDS[m] for m in sorted(missing))},"
-            f" as pattern {row!r} needs; use kernel {', '.join(able)}"
-        )

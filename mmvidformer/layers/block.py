@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -58,9 +59,8 @@ class AttentionSubLayer(nn.Module):
         num_heads: Number of attention heads.
         sublayer: Description of the attention.
         drop_path: Stochastic depth of the sub-layer.
-        attn_drop: Dropout rate of the attention weights.
-        proj_drop: Dropout rate of the output.
         norm: Norm (``layers.norm``).
+        **options: ``attn_drop``, ``proj_drop`` and ``recompute`` of ``Attention``.
     """
 
     def __init__(
@@ -69,9 +69,8 @@ class AttentionSubLayer(nn.Module):
         num_heads: int,
         sublayer: SubLayer,
         drop_path: DropPath,
-        attn_drop: float = 0.0,
-        proj_drop: float = 0.0,
         norm: str | Mapping = "layer",
+        **options: Any,
     ) -> None:
         super().__init__()
         self.norm = build_norm(norm, dim)
@@ -84,8 +83,7 @@ class AttentionSubLayer(nn.Module):
             sublayer.fixation,
             sublayer.shifts,
             sublayer.shift_last,
-            attn_drop,
-            proj_drop,
+            **options,
         )
         self.drop_path = drop_path
         self.fc = nn.Linear(dim, dim) if sublayer.fc else nn.Identity()
@@ -137,7 +135,7 @@ class TransformerBlock(nn.Module):
             token.
         parallel: Whether all sub-layers read the block's input and their updates are summed,
             instead of each sub-layer reading the output of the one before it.
-        recompute_act: Whether the MLP recomputes its activation (see ``Mlp``).
+        recompute: Whether the backward pass recomputes cheap parts (see ``Attention``, ``Mlp``).
         norm: Norm of each sub-layer and of the MLP (``layers.norm``): a name, or a dictionary of
             ``type`` and ``eps``. Default: layer norm with epsilon 1e-6.
 
@@ -160,7 +158,7 @@ class TransformerBlock(nn.Module):
         drop_path_rule: str = "clip",
         depthwise: bool = False,
         parallel: bool = False,
-        recompute_act: bool = True,
+        recompute: bool = True,
         norm: str | Mapping = "layer",
     ) -> None:
         super().__init__()
@@ -177,12 +175,13 @@ class TransformerBlock(nn.Module):
                 num_heads,
                 row,
                 DropPath(drop_path, **rule),
+                norm,
                 attn_drop=attn_drop,
                 proj_drop=drop,
-                norm=norm,
+                recompute=recompute,
             )
         self.norm = build_norm(norm, dim)
-        self.mlp = Mlp(dim, int(dim * mlp_ratio), act, drop, depthwise, recompute_act)
+        self.mlp = Mlp(dim, int(dim * mlp_ratio), act, drop, depthwise, recompute)
         self.drop_path = DropPath(drop_path, **rule)
 
     def forward(

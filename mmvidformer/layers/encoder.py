@@ -76,7 +76,7 @@ class Encoder(nn.Module):
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if cls else None
         self.pos_embed = positions
         self.pos_drop = nn.Dropout(drop)
-        options = {"drop": drop, "norm": norm, "recompute_act": not with_cp, **(block or {})}
+        options = {"drop": drop, "norm": norm, "recompute": not with_cp, **(block or {})}
         rates = [drop_path * i / max(depth - 1, 1) for i in range(depth)]
         self.blocks = nn.ModuleList(
             TransformerBlock(dim, num_heads, blocks[i % len(blocks)], drop_path=rate, **options)

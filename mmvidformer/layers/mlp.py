@@ -50,7 +50,7 @@ class Mlp(nn.Module):
         depthwise: Whether to apply a 3 x 3 depthwise convolution to each frame before the
             activation (PVT v2, and the official code of feature fixation). The tokens must then be
             a grid.
-        recompute_act: Whether to recompute the activation in the backward pass, so that the hidden
+        recompute: Whether to recompute the activation in the backward pass, so that the hidden
             layer, the largest tensor of a block, is kept once instead of twice. Set it to False
             inside a checkpointed block, which is recomputed anyway.
 
@@ -65,7 +65,7 @@ class Mlp(nn.Module):
         act: str = "gelu",
         drop: float = 0.0,
         depthwise: bool = False,
-        recompute_act: bool = True,
+        recompute: bool = True,
     ) -> None:
         super().__init__()
         self.fc1 = nn.Linear(dim, hidden_dim)
@@ -73,12 +73,12 @@ class Mlp(nn.Module):
         self.act = look_up(ACTIVATIONS, act, "activation")()
         self.fc2 = nn.Linear(hidden_dim, dim)
         self.drop = nn.Dropout(drop)
-        self.recompute_act = recompute_act
+        self.recompute = recompute
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (..., D) to (..., D)."""
         hidden = self.depthwise(self.fc1(x))
-        if not (self.recompute_act and torch.is_grad_enabled() and hidden.requires_grad):
+        if not (self.recompute and torch.is_grad_enabled() and hidden.requires_grad):
             return self._second(hidden)
         # Early stopping ends the recomputation before fc2, so it costs one activation.
         random = self.training and self.drop.p > 0

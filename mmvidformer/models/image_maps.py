@@ -25,6 +25,7 @@ class ImageMaps(nn.Module):
         super().__init__()
         # Unscoped names would be looked up in the scope of the image project.
         self.backbone = MODELS.build({"_scope_": "mmvidformer", **backbone})
+        self.backbone.encoders[-1].passes_grid = True
         if self.backbone.encoders[0].out_grid((1, 2, 2)) != (1, 2, 2):
             raise ValueError(
                 "the backbone must keep a feature map, but its first encoder pools each frame, as "

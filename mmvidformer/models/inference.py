@@ -3,23 +3,20 @@
 import copy
 import logging
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 
 import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers import AttentionSubLayer, DropPath, Encoder, Mlp
 from mmvidformer.layers.kernels import LinearKernel, SoftmaxKernel
-from mmvidformer.models.image_maps import ImageMaps
 from mmvidformer.models.video_transformer import VideoTransformer
 
 logger = logging.getLogger("mmvidformer")
 
 # Kernels that treat each query on its own, so that some can be omitted.
 SEPARATE_QUERIES = (LinearKernel, SoftmaxKernel)
-# Number of keys up to which matmuls are faster than the fused operator: half its time at 8 keys,
-# the same at 24 (1568 tokens, 12 heads of width 64, AVX2).
-SHORT = 16
+ONEDNN = torch.ops.mkldnn
 
 
 def optimize_for_inference(model: nn.Module) -> nn.Module:
@@ -29,8 +26,9 @@ def optimize_for_inference(model: nn.Module) -> nn.Module:
       scale of softmax attention into the query projection.
     - If only the class token is read, the last block computes no queries, output projection and MLP
       of the grid, and ``forward_features`` of the copy returns None for it.
-    - The MLP's activation overwrites its input. Dropout and stochastic depth are removed.
-    - On a CPU, matmuls replace the fused attention operator for at most ``SHORT`` keys.
+    - Dropout and stochastic depth are removed.
+    - On a CPU, linear layers run in oneDNN, with the activation if it comes next. For bfloat16, a
+      copy of the weights is kept.
 
     Weights are folded in float64, so outputs change by rounding only. What was done is logged
     (logger ``mmvidformer``, level INFO). Names and values of the weights change: load checkpoints
@@ -52,12 +50,10 @@ def optimize_for_inference(model: nn.Module) -> nn.Module:
         )
         return model
     model = copy.deepcopy(model)
-    maps = [part.backbone for part in model.modules() if isinstance(part, ImageMaps)]
     summary = []
     for part in [part for part in model.modules() if isinstance(part, VideoTransformer)]:
         with torch.no_grad():
-            lines = _optimize(part, reads_grid=any(part is backbone for backbone in maps))
-            summary += [f"{type(part).__name__}: {line}" for line in lines]
+            summary += [f"{type(part).__name__}: {line}" for line in _optimize(part)]
         _forbid_training(part)
     if removed := _remove_dropout(model):
         summary.append(f"{name}: {removed} dropout layers removed")
@@ -81,7 +77,7 @@ def _refuse_training(model: nn.Module, mode: bool = True) -> nn.Module:
     return type(model).train(model, False)
 
 
-def _optimize(backbone: VideoTransformer, reads_grid: bool) -> Iterator[str]:
+def _optimize(backbone: VideoTransformer) -> Iterator[str]:
     """Change a backbone in place and describe each change."""
     folded = scaled = 0
     for sublayer in backbone.modules():
@@ -104,29 +100,77 @@ def _optimize(backbone: VideoTransformer, reads_grid: bool) -> Iterator[str]:
     if scaled:
         yield f"scale folded into the query projections of {scaled} attentions"
 
-    for part in backbone.modules():
+    for part in list(backbone.modules()):
         if isinstance(part, Encoder):
             last = [m for m in part.blocks[-1].modules() if isinstance(m, AttentionSubLayer)]
             separate = all(isinstance(m.attn.kernel, SEPARATE_QUERIES) for m in last)
-            reads = reads_grid or part.passes_grid
-            if part.cls_token is not None and separate and not reads:
+            if part.cls_token is not None and separate and not part.passes_grid:
                 part.cls_only = True
                 yield "the last block computes the class token only"
         elif isinstance(part, DropPath):
             part.rate = 0.0
         elif isinstance(part, SoftmaxKernel):
-            part.dropout, part.short = 0.0, SHORT
-        elif isinstance(part, Mlp) and isinstance(part.act, nn.GELU):
-            part.act = _GeluInPlace(part.act.approximate)
+            part.dropout = 0.0
+        elif isinstance(part, Mlp) and isinstance(part.depthwise, nn.Identity):
+            if isinstance(part.act, nn.GELU):  # not yet optimized
+                part.fc1, part.act = CpuLinear(part.fc1, part.act), nn.Identity()
+    for name, part in list(backbone.named_modules()):
+        if type(part) is nn.Linear:
+            backbone.set_submodule(name, CpuLinear(part))
 
 
-class _GeluInPlace(nn.GELU):
-    """Saves the allocation of a tensor as large as the hidden layer."""
+class CpuLinear(nn.Linear):
+    """A linear layer that runs in oneDNN on a CPU without gradients, together with a GELU after it.
+
+    PyTorch multiplies float32 matrices in MKL, which is slower on processors of AMD, and for
+    bfloat16 it casts and reorders the weights in each call.
+
+    Args:
+        linear: Layer whose parameters it takes over.
+        act: Activation after it.
+    """
+
+    def __init__(self, linear: nn.Linear, act: nn.GELU | None = None) -> None:
+        super().__init__(linear.in_features, linear.out_features, device="meta")
+        self.weight, self.bias, self.act = linear.weight, linear.bias, act
+        self._prepared: tuple | None = None  # version and type of the weights, and their copies
 
     def forward(self, input: Tensor) -> Tensor:
-        if torch.is_grad_enabled() and input.requires_grad:
-            return super().forward(input)
-        return torch.ops.aten.gelu_(input, approximate=self.approximate)
+        """Map (..., in_features) to (..., out_features)."""
+        autocast = torch.is_autocast_enabled("cpu")
+        dtype = torch.get_autocast_dtype("cpu") if autocast else input.dtype
+        known = {dtype, input.dtype, self.weight.dtype} <= _onednn_types()
+        known = known and (autocast or input.dtype == self.weight.dtype)
+        plain = input.device.type != "cpu" or torch.is_grad_enabled() or not known
+        if plain or torch.compiler.is_compiling():
+            out = super().forward(input)
+            return out if self.act is None else self.act(out)
+        act = ("none", "") if self.act is None else ("gelu", self.act.approximate)
+        weight, bias = self._weights(dtype)
+        return ONEDNN._linear_pointwise(input.to(dtype), weight, bias, act[0], [], act[1])
+
+    def _weights(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        if dtype == torch.float32:  # a copy would be as large as the weights and save little
+            return self.weight, self.bias
+        versions = (0 if x.is_inference() else x._version for x in (self.weight, self.bias))
+        key = (dtype, self.weight.data_ptr(), *versions)
+        if self._prepared is None or self._prepared[0] != key:
+            weight = ONEDNN._reorder_linear_weight(self.weight.to(dtype), None)
+            self._prepared = key, weight, self.bias.to(dtype)
+        return self._prepared[1:]
+
+    def __getstate__(self) -> dict:
+        # Tensors in oneDNN's layout cannot be copied or saved.
+        return {**self.__dict__, "_prepared": None}
+
+
+@cache
+def _onednn_types() -> frozenset[torch.dtype]:
+    """Return the types that oneDNN multiplies on this processor."""
+    if not (torch.backends.mkldnn.is_available() and hasattr(ONEDNN, "_linear_pointwise")):
+        return frozenset()
+    fast = ONEDNN._is_mkldnn_bf16_supported()
+    return frozenset({torch.float32, torch.bfloat16} if fast else {torch.float32})
 
 
 def _fold(first: nn.Linear, second: nn.Linear) -> nn.Linear:

@@ -141,7 +141,8 @@ class VideoTransformer(nn.Module):
         built: list[Encoder] = []
         for row in rows:
             encoder = build_encoder(row, dim, grid, axes)
-            encoder.passes_grid = len(built) + 1 < len(rows) and row["frames"] != "pool"
+            is_last = len(built) + 1 == len(rows)
+            encoder.passes_grid = not pool if is_last else row["frames"] != "pool"
             if row["cls"] is not None:
                 check_cls(encoder)
             self.obstacles += [f"encoders.{len(built)}: {text}" for text in encoder.obstacles]

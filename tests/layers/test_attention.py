@@ -152,3 +152,31 @@ def test_skipped_class_token_is_not_attended_to() -> None:
 def test_wrong_arguments_are_named(kwargs: dict, error: type, match: str) -> None:
     with pytest.raises(error, match=match):
         Attention(16, **kwargs)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "performer", "lara"])
+@pytest.mark.parametrize("cls", ["mean", "skip"])
+def test_linear_attention_is_recomputed(kernel: str, cls: str) -> None:
+    results, sizes = [], []
+    for recompute in (False, True):
+        torch.manual_seed(0)
+        options = {"kernel": kernel, "fixation": "qkv_shared", "shifts": ["spatial"]}
+        attn = Attention(32, 2, ("time",), cls, recompute=recompute, **options).train()
+        grid = torch.randn(1, 4, 4, 4, 32, requires_grad=True)
+        kept: dict[int, int] = {}
+
+        def keep(tensor: torch.Tensor, kept: dict[int, int] = kept) -> torch.Tensor:
+            storage = tensor.untyped_storage()
+            kept[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            outs = [x for x in attn(grid, torch.randn(1, 1, 32)) if x is not None]
+        loss = sum(x.square().sum() for x in outs)
+        leaves = [grid, *attn.parameters()]
+        results.append([*outs, *torch.autograd.grad(loss, leaves, allow_unused=True)])
+        sizes.append(sum(size == 4 * grid.numel() for size in kept.values()))
+    for recomputed, plain in zip(*results[::-1], strict=True):
+        torch.testing.assert_close(recomputed, plain)
+    # The input and that of the output projection; with a class token, the latter is a view.
+    assert sizes[1] <= 2 < sizes[0]

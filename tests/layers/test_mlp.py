@@ -37,13 +37,13 @@ def test_unknown_activation_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("drop", "recompute_act", "copies"), [(0.0, True, 1), (0.5, True, 1), (0.0, False, 2)]
+    ("drop", "recompute", "copies"), [(0.0, True, 1), (0.5, True, 1), (0.0, False, 2)]
 )
 def test_copies_of_the_hidden_layer_and_gradients(
-    drop: float, recompute_act: bool, copies: int
+    drop: float, recompute: bool, copies: int
 ) -> None:
     torch.manual_seed(0)
-    mlp = Mlp(8, 32, drop=drop, recompute_act=recompute_act).train()
+    mlp = Mlp(8, 32, drop=drop, recompute=recompute).train()
     x = torch.randn(2, 5, 8, requires_grad=True)
     kept: dict[int, int] = {}
 

@@ -11,7 +11,14 @@ from torch import nn
 import mmvidformer
 from mmvidformer.analysis.complexity import count_macs
 from mmvidformer.layers.kernels import SoftmaxKernel
-from mmvidformer.models import FeatureFixationTransformer, ImageMaps, TimeSformer, ViViT
+from mmvidformer.models import (
+    FeatureFixationTransformer,
+    ImageMaps,
+    TimeSformer,
+    VideoTransformer,
+    ViViT,
+)
+from mmvidformer.models.inference import CpuLinear, _onednn_types
 from mmvidformer.models.timesformer import SCHEMES as TIMESFORMER
 from mmvidformer.models.vivit import SCHEMES as VIVIT
 from mmvidformer.registry import MODELS
@@ -36,6 +43,7 @@ BACKBONES = {
         {"kernel": "softmax", "fixation": None, "shifts": {}, "attention": "joint", **PATCH},
     ),
 }  # fmt: skip
+ROUNDING = {torch.float32: 1e-5, torch.bfloat16: 2e-2}
 
 
 def shaken(model: nn.Module) -> nn.Module:
@@ -64,6 +72,8 @@ def test_outputs_are_the_same(name: str) -> None:
         expected = model(clip)
         fast = mmvidformer.optimize_for_inference(model)
         torch.testing.assert_close(fast(clip), expected, atol=1e-5, rtol=1e-5)
+        again = mmvidformer.optimize_for_inference(fast)
+        torch.testing.assert_close(again(clip), expected, atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(model(clip), expected, atol=0, rtol=0)
     assert macs(fast, clip) <= macs(model, clip)
     torch.testing.assert_close(model.state_dict(), before, atol=0, rtol=0)
@@ -97,22 +107,46 @@ def test_gradients_of_the_clip(name: str) -> None:
     torch.testing.assert_close(found[1] / scale, found[0] / scale, atol=1e-5, rtol=0)
 
 
-def test_short_sequences_without_gradients_only(monkeypatch) -> None:
+def test_bfloat16_is_attended_to_with_matmuls_without_gradients_only(monkeypatch) -> None:
     kernel = SoftmaxKernel(head_dim=8).eval()
-    kernel.short = 5
-    fused, lengths = torch.nn.functional.scaled_dot_product_attention, []
+    fused, types = torch.nn.functional.scaled_dot_product_attention, []
 
     def attend(q, k, v, **options):
-        lengths.append((k.shape[-2], torch.is_grad_enabled()))
+        types.append((q.dtype, torch.is_grad_enabled()))
         return fused(q, k, v, **options)
 
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", attend)
-    for length in (5, 6):
-        q, k, v = torch.randn(3, 2, 2, length, 8)
+    monkeypatch.setattr("mmvidformer.layers.kernels.softmax.SCORES", 24)  # runs of 4 queries
+    for dtype in (torch.float32, torch.bfloat16):
+        q, k, v = torch.randn(3, 2, 2, 6, 8).to(dtype)
         with torch.no_grad():
             found = kernel(q, k, v)
-        torch.testing.assert_close(found, kernel(q, k, v), atol=1e-6, rtol=0)
-    assert lengths == [(5, True), (6, False), (6, True)]
+        torch.testing.assert_close(
+            found, kernel(q, k, v), rtol=ROUNDING[dtype], atol=ROUNDING[dtype]
+        )
+    assert types == [(torch.float32, False), (torch.float32, True), (torch.bfloat16, True)]
+
+
+@pytest.mark.skipif(not _onednn_types(), reason="PyTorch was built without oneDNN")
+@pytest.mark.parametrize("act", [None, nn.GELU(), nn.GELU("tanh")])
+def test_linear_layers_of_onednn(act: nn.GELU | None, monkeypatch) -> None:
+    fast, x = CpuLinear(nn.Linear(8, 12), act), torch.randn(2, 3, 5, 8).transpose(1, 2)
+    for dtype in _onednn_types():
+        for _ in range(2):
+            mixed = torch.autocast("cpu", dtype, enabled=dtype != torch.float32)
+            with torch.no_grad(), mixed, monkeypatch.context() as patch:
+                expected = nn.functional.linear(x, fast.weight, fast.bias)
+                expected = expected if act is None else act(expected)
+                patch.delattr(nn.Linear, "forward")
+                torch.testing.assert_close(
+                    fast(x), expected, rtol=ROUNDING[dtype], atol=ROUNDING[dtype]
+                )
+                fast.weight += 1  # the second time with other weights
+    assert copy.deepcopy(fast)(x).requires_grad
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        assert fast.double()(x.double()).dtype == torch.float64
+    with torch.no_grad(), pytest.raises(RuntimeError, match="dtype"):
+        fast(x)
 
 
 def test_feature_maps_keep_the_grid() -> None:
@@ -123,6 +157,13 @@ def test_feature_maps_keep_the_grid() -> None:
         expected = shaken(maps)(images)
         found = mmvidformer.optimize_for_inference(maps)(images)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_grid_that_is_the_output_is_computed() -> None:
+    model = VideoTransformer(ARCH, img_size=32, clip_len=2, cls="mean", pool=False).eval()
+    clip = torch.randn(1, 3, 2, 32, 32)
+    with torch.no_grad():
+        torch.testing.assert_close(mmvidformer.optimize_for_inference(model)(clip), model(clip))
 
 
 def test_macs_saved_in_the_divided_scheme() -> None:

@@ -23,6 +23,7 @@ from mmvidformer.layers.kernels.linformer import LinformerKernel
 from mmvidformer.layers.kernels.orthoformer import OrthoformerKernel
 from mmvidformer.layers.kernels.performer import PerformerKernel
 from mmvidformer.layers.kernels.softmax import SoftmaxKernel
+from mmvidformer.layers.masks import MASK_KINDS
 from mmvidformer.lookup import build
 
 KERNELS: dict[str, Callable[..., nn.Module]] = {
@@ -49,3 +50,13 @@ def build_kernel(kernel: str | Mapping, head_dim: int, dropout: float = 0.0) -> 
         ValueError: If an option is unknown or out of range.
     """
     return build(KERNELS, kernel, "attention kernel", head_dim=head_dim, dropout=dropout)
+
+
+def check_masks(row: str | Mapping, masks: frozenset[str], kernel: nn.Module) -> None:
+    """Raise a ValueError if a kernel does not support the masks of a pattern."""
+    if missing := masks - getattr(kernel, "masks", frozenset()):
+        able = [name for name, k in KERNELS.items() if masks <= getattr(k, "masks", frozenset())]
+        raise ValueError(
+            f"{type(kernel).__name__} cannot {' or '.join(MASK_KINDS[m] for m in sorted(missing))},"
+            f" as pattern {row!r} needs; use kernel {', '.join(able)}"
+        )

@@ -7,16 +7,13 @@ from torch import Tensor, nn
 from mmvidformer.layers.masks import MASK_KINDS, Causal, Mask
 from mmvidformer.layers.stream import Past
 
+SCORES = 2**20  # scores of a head that are in memory at once if matmuls compute them
+
 
 class SoftmaxKernel(nn.Module):
     """Scaled dot-product attention, ``softmax(q k^T / sqrt(d)) v``, with the fused operator.
 
     Vaswani et al. 2017, eq. 1.
-
-    Attributes:
-        short: Number of keys up to which matmuls replace the fused operator, on a CPU and without
-            gradients only. The operator works on tiles that short sequences do not fill.
-            ``models.inference`` sets it; 0 means never.
 
     Args:
         head_dim: Width d of a head.
@@ -30,7 +27,6 @@ class SoftmaxKernel(nn.Module):
         self.scale = head_dim**-0.5
         self.dropout = dropout
         self.feature_map = None
-        self.short = 0
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = None) -> Tensor:
         """Attend.
@@ -73,14 +69,16 @@ class SoftmaxKernel(nn.Module):
         if isinstance(mask, Causal):
             causal = mask.step == 1 and q.shape[-2] == k.shape[-2] > 1
             mask = None if causal else mask.pairs(q.shape[-2], k.shape[-2], q.device)
-        if mask is None and not causal and self._is_short(q, k):
-            scores = q @ k.transpose(-1, -2)
-            return (scores if self.scale == 1.0 else self.scale * scores).softmax(dim=-1) @ v
         dropout = self.dropout if self.training else 0.0
+        if mask is None and not causal and not dropout and _matmuls_are_faster(q):
+            keys = k.transpose(-1, -2).contiguous()
+            rows = (q * self.scale).split(max(SCORES // k.shape[-2], 1), dim=-2)
+            return torch.cat([(part @ keys).softmax(dim=-1) @ v for part in rows], dim=-2)
         return F.scaled_dot_product_attention(
             q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=self.scale
         )
 
-    def _is_short(self, q: Tensor, k: Tensor) -> bool:
-        plain = not (self.training or torch.is_grad_enabled()) and q.device.type == "cpu"
-        return plain and 0 < self.short and k.shape[-2] <= self.short
+
+def _matmuls_are_faster(q: Tensor) -> bool:
+    """Return whether matmuls take less time than the fused operator, as with bfloat16 on a CPU."""
+    return q.dtype == torch.bfloat16 and q.device.type == "cpu" and not torch.is_grad_enabled()
