@@ -27,8 +27,8 @@ def measure(
 ) -> dict[str, float]:
     """Train and test a row with one seed, unless that is done, and return its metrics.
 
-    A training run that was stopped is resumed. ``folder`` gets the config, the logs ``train.log``
-    and ``test.log``, the checkpoints, and the metrics.
+    A training run that was stopped is resumed. ``folder`` gets the logs ``train.log`` and
+    ``test.log``, the checkpoints, and the metrics; the config lies beside it.
 
     Args:
         table: The row's table.
@@ -45,7 +45,7 @@ def measure(
     """
     name, options = table.recipe(row, miniature)
     cfg = load_config(name, {**options, **common})
-    config = folder / "config.py"
+    config = folder.with_suffix(".py")  # a run writes its own, changed one into the folder
     folder.mkdir(parents=True, exist_ok=True)
     old = config.read_text() if config.exists() else None
     cfg.dump(config)

@@ -29,6 +29,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         calls.append([str(argument) for argument in arguments])
         folder = log.parent
         if arguments[0] == "train":
+            (folder / Path(arguments[1]).name).write_text("# As a run writes it.")
             (folder / "last_checkpoint").write_text("epoch_9.pth")
         else:
             metrics = {"acc/top1": 0.75}
@@ -47,7 +48,7 @@ def start(folder: Path, miniature: bool = False, procs: int = 1, **common: objec
 @pytest.mark.parametrize("procs", [1, 2])
 def test_a_row_is_trained_and_tested_once(commands, procs: int, tmp_path: Path) -> None:
     assert start(tmp_path, procs=procs) == {"acc/top1": 0.75}
-    config = str(tmp_path / "config.py")
+    config = str(tmp_path.with_suffix(".py"))
     place = ["--work-dir", str(tmp_path), *(["--procs", "2"] if procs == 2 else [])]
     assert commands == [
         ["train", config, "--seed", "3", "--resume", *place],
@@ -59,16 +60,16 @@ def test_a_row_is_trained_and_tested_once(commands, procs: int, tmp_path: Path) 
 
 def test_the_miniature_and_common_overrides(commands, tmp_path: Path) -> None:
     start(tmp_path, miniature=True, randomness={"seed": 7})
-    text = (tmp_path / "config.py").read_text()
+    text = tmp_path.with_suffix(".py").read_text()
     assert "TimeSformer" in text and "seed=7" in text
 
 
 def test_a_folder_with_other_settings_is_refused(commands, tmp_path: Path) -> None:
     start(tmp_path)
-    before = (tmp_path / "config.py").read_text()
+    before = tmp_path.with_suffix(".py").read_text()
     with pytest.raises(ValueError, match="has a run with other settings; use another --work-dir"):
         start(tmp_path, randomness={"seed": 7})
-    assert (tmp_path / "config.py").read_text() == before
+    assert tmp_path.with_suffix(".py").read_text() == before
 
 
 def test_a_command_that_fails_is_named(tmp_path: Path) -> None:
