@@ -36,6 +36,7 @@ def test_citation_has_the_version_and_a_paper_of_each_family() -> None:
     assert all(paper["url"] in readme for paper in cited["references"])
 
 
+@pytest.mark.slow
 def test_types_of_the_public_api(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path)]

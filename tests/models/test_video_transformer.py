@@ -353,7 +353,10 @@ SAMPLE = {
 }
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize(
+    "name",
+    [name if name == "causal" else pytest.param(name, marks=pytest.mark.slow) for name in SAMPLE],
+)
 def test_compositions_compile_and_export(name: str) -> None:
     torch.manual_seed(0)
     model = VideoTransformer(**SIZE, stem=dict(tubelet=(1, 8, 8)), **SAMPLE[name])

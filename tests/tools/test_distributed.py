@@ -54,6 +54,7 @@ ONE_STEP = dict(
 )
 
 
+@pytest.mark.slow
 def test_two_nodes_give_the_gradients_of_one_process(
     start, make_config, train, run, tools, weights, tmp_path
 ):
@@ -109,16 +110,8 @@ def test_a_launched_process_on_a_gpu_gives_the_gradients_of_a_plain_one(
     assert all(gaps[name] < limit for name, limit in limits.items()), gaps
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        [],
-        pytest.param(
-            ["fsdp.sharded_checkpoints=True"],
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [[], ["fsdp.sharded_checkpoints=True"]])
 def test_sharded_training_resumes_and_equals_one_process(
     start, make_config, train, run, tools, weights, tmp_path, options
 ):
