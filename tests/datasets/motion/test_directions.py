@@ -10,6 +10,7 @@ from mmengine.config import Config
 from mmengine.dataset import Compose
 from mmengine.registry import DefaultScope
 
+from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.datasets.motion import PRESETS
 from mmvidformer.datasets.motion.directions import ClassFoldersSpec, DirectionsSpec
 from mmvidformer.datasets.motion.render import DIRECTIONS, SHAPES, Look, trajectory, write_video
@@ -34,6 +35,15 @@ def test_files_decode_to_what_was_drawn(made: Path) -> None:
         # The right frame is the nearest one: no frame is missing, doubled or moved.
         distance = [np.abs(decoded[5] - frame).mean() for frame in drawn.astype(int)]
         assert int(np.argmin(distance)) == 5
+
+
+@pytest.mark.parametrize("size", [31, 48, 80])
+def test_frames_of_any_size_are_read(tmp_path: Path, size: int) -> None:
+    spec = DirectionsSpec(train=1, val=0, test=0, look=Look(size=size, frames=3))
+    spec.write(tmp_path)
+    (clip,) = spec.clips("train")
+    decoded = np.stack(open_video(str(tmp_path / spec.path(clip))).get_batch(range(3)))
+    assert np.abs(decoded.astype(int) - spec.draw(clip)).mean() < 8
 
 
 def test_decoded_frames_do_not_depend_on_other_frames(tmp_path: Path) -> None:
