@@ -109,7 +109,7 @@ def own_fixation(state: Mapping[str, Tensor]) -> str | None:
         if GATES in name and name.endswith(".weight")
     }
     for scheme, gates in FIXATIONS.items():
-        if parts == {gate.weights: len(gate.reads) for gate in gates}:
+        if parts == {name: len(read) for name, read in gates.items()}:
             return scheme
     if parts:
         raise ValueError(f"no fixation scheme has gates with these numbers of inputs: {parts}")

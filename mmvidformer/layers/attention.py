@@ -128,7 +128,8 @@ class Attention(nn.Module):
         gates: dict[str, nn.Module]
         gates = {"features": features} if isinstance(features, nn.Module) else {}
         if fixation:
-            gates["fixation"] = Fixation.build(fixation, head_dim)
+            options = {"scheme": fixation} if isinstance(fixation, str) else fixation
+            gates["fixation"] = Fixation(head_dim, **options)
         self.prepare = nn.ModuleDict({**gates, **moves} if shift_last else {**moves, **gates})
         self.proj = nn.Linear(dim, dim)
         self.proj_drop = nn.Dropout(proj_drop)

@@ -7,12 +7,11 @@ from typing import Any
 from torch import Tensor, nn
 
 from mmvidformer.layers.attention import Attention, ClsPolicy
-from mmvidformer.layers.drop import DROP_PATHS, DropPath
+from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.mlp import Mlp
 from mmvidformer.layers.norm import build_norm
 from mmvidformer.layers.patterns import grid_size
 from mmvidformer.layers.stream import StreamState
-from mmvidformer.lookup import look_up
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,6 @@ class TransformerBlock(nn.Module):
     ) -> None:
         super().__init__()
         self.parallel = parallel
-        rule = look_up(DROP_PATHS, drop_path_rule, "drop_path")
         if not sublayers:
             raise ValueError("a block needs at least one sub-layer, got none")
         self.sublayers = nn.ModuleDict()
@@ -174,7 +172,7 @@ class TransformerBlock(nn.Module):
                 dim,
                 num_heads,
                 row,
-                DropPath(drop_path, **rule),
+                DropPath(drop_path, drop_path_rule),
                 norm,
                 attn_drop=attn_drop,
                 proj_drop=drop,
@@ -182,7 +180,7 @@ class TransformerBlock(nn.Module):
             )
         self.norm = build_norm(norm, dim)
         self.mlp = Mlp(dim, int(dim * mlp_ratio), act, drop, depthwise, recompute)
-        self.drop_path = DropPath(drop_path, **rule)
+        self.drop_path = DropPath(drop_path, drop_path_rule)
 
     def forward(
         self,

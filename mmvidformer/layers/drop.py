@@ -2,13 +2,7 @@
 
 from torch import Tensor, nn
 
-# Arguments of ``DropPath``: a draw for each clip; for each attention group (TimeSformer); for each
-# clip, and kept updates are not rescaled (scenic's ViViT).
-DROP_PATHS: dict[str, dict[str, bool]] = {
-    "clip": {},
-    "group": {"per_group": True},
-    "unscaled": {"rescale": False},
-}
+from mmvidformer.lookup import look_up
 
 
 class DropPath(nn.Module):
@@ -19,28 +13,28 @@ class DropPath(nn.Module):
 
     Args:
         rate: Probability that an update is dropped, in [0, 1).
-        rescale: Whether to divide kept updates by ``1 - rate`` (timm, TimeSformer). Scenic's ViViT
-            does not.
-        per_group: Whether to draw for each attention group (TimeSformer) instead of for each clip.
+        rule: ``'clip'``: a draw for each clip, and kept updates are divided by ``1 - rate`` (timm).
+            ``'group'``: likewise for each attention group (TimeSformer). ``'unscaled'``: a draw for
+            each clip, and kept updates are not divided (scenic's ViViT).
 
     Raises:
+        KeyError: If the rule is unknown.
         ValueError: If ``rate`` is outside [0, 1).
     """
 
-    def __init__(self, rate: float = 0.0, rescale: bool = True, per_group: bool = False) -> None:
+    def __init__(self, rate: float = 0.0, rule: str = "clip") -> None:
         super().__init__()
         if not 0.0 <= rate < 1.0:
             raise ValueError(f"the rate of DropPath must be in [0, 1), got {rate}")
         self.rate = rate
-        self.rescale = rescale
-        self.per_group = per_group
+        self.rule = look_up({"clip", "group", "unscaled"}, rule, "drop_path")
 
     def forward(self, tokens: Tensor, groups: int = 1, clip_rows: int = 1) -> Tensor | None:
         """Draw the factors.
 
         Args:
             tokens: Any tensor with the batch as its first axis; sets batch size, dtype and device.
-            groups: Number of attention groups per row; used with ``per_group`` only.
+            groups: Number of attention groups per row; used with ``'group'`` only.
             clip_rows: Number of consecutive batch rows that are frames of one clip and share a
                 draw.
 
@@ -49,13 +43,13 @@ class DropPath(nn.Module):
         """
         if not self.training or self.rate == 0.0:
             return None
-        columns = groups if self.per_group else 1
+        columns = groups if self.rule == "group" else 1
         keep = tokens.new_empty(tokens.shape[0] // clip_rows, columns)
         keep.bernoulli_(1.0 - self.rate)
-        if self.rescale:
+        if self.rule != "unscaled":
             keep.div_(1.0 - self.rate)
         return keep.repeat_interleave(clip_rows, dim=0) if clip_rows > 1 else keep
 
     def extra_repr(self) -> str:
         """Show the settings in the printed model."""
-        return f"rate={self.rate:.3f}, rescale={self.rescale}, per_group={self.per_group}"
+        return f"rate={self.rate:.3f}, rule={self.rule}"

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from mmvidformer.layers.patterns import Grid, grid_size
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.layers.stream import StreamState
+from mmvidformer.lookup import look_up
 
 logger = logging.getLogger("mmvidformer")
 
@@ -56,9 +57,17 @@ class TubeletEmbedding(nn.Module):
         return ["tubelets overlap in time; use a stride of as many frames, without padding"]
 
     def grid(self, size: Sequence[int]) -> Grid:
-        """Return the grid (T, H, W) of the tokens of a clip (T', H', W')."""
+        """Return the grid (T, H, W) of the tokens of a clip (T', H', W').
+
+        Raises:
+            ValueError: If the clip is smaller than a tubelet.
+        """
         axes = zip(size, self.padding, self.tubelet, self.stride, strict=True)
-        return _triple([(n + 2 * p - k) // s + 1 for n, p, k, s in axes])
+        grid = _triple([(n + 2 * p - k) // s + 1 for n, p, k, s in axes])
+        if min(grid) < 1:
+            sides = " x ".join(map(str, size))
+            raise ValueError(f"a clip of {sides} is smaller than a tubelet {self.tubelet}")
+        return grid
 
     def forward(self, clip: Tensor) -> Tensor:
         """Embed a clip.
@@ -79,11 +88,6 @@ class TubeletEmbedding(nn.Module):
                 f"got {tuple(clip.shape)}"
             )
         size = self.grid(clip.shape[2:])
-        if min(size) < 1:
-            raise ValueError(
-                f"a clip of (T, H, W) {tuple(clip.shape[2:])} is smaller than one tubelet "
-                f"{self.tubelet}"
-            )
         if self.stride != self.tubelet or any(self.padding):
             return self.norm(self.proj(clip).permute(0, 2, 3, 4, 1))
         # Without overlap the convolution is a linear layer, whose output has the width last
@@ -106,14 +110,14 @@ class PositionEmbedding(nn.Module):
     Args:
         dim: Token width D.
         size: Grid (T, H, W) of the tables.
-        tables: Names of the tables.
+        tables: Names of the tables: ``'t'``, ``'hw'`` or ``'thw'``.
         cls: Whether to add a vector for the class token.
         rule: Rule by which learned tables are resized (``layers.resize``).
         fixed: Whether the tables are fixed instead of learned; the vector of the class token is
             learned in any case.
 
     Raises:
-        ValueError: If the name of a table is not made of the letters t, h, w in this order.
+        KeyError: If the name of a table is unknown.
     """
 
     def __init__(
@@ -130,11 +134,7 @@ class PositionEmbedding(nn.Module):
         self.rule = rule
         self.fixed = fixed
         for name in self.tables:
-            if not name or name != "".join(axis for axis in "thw" if axis in name):
-                raise ValueError(
-                    f"the name of a position table must be made of t, h, w in this order, "
-                    f"got {name!r}"
-                )
+            look_up({"t", "hw", "thw"}, name, "position table")
             if not fixed:
                 table = nn.Parameter(torch.zeros(1, *_table_size(name, size), dim))
                 self.register_parameter(name, table)

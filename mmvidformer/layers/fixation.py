@@ -11,8 +11,7 @@ qkv_shared     one from (q, k, v) for both                       Q, K, V, Coo., 
 =============  ================================================  ==================
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import reduce
 
 import torch
@@ -20,26 +19,13 @@ from torch import Tensor, nn
 
 from mmvidformer.lookup import look_up
 
-
-@dataclass(frozen=True)
-class Gate:
-    """A gate.
-
-    Args:
-        reads: Letters of what the gate is computed from.
-        weights: Letters of what it is applied to.
-    """
-
-    reads: str
-    weights: str
-
-
-FIXATIONS: dict[str, tuple[Gate, ...]] = {
-    "separate": (Gate("q", "q"), Gate("k", "k")),
-    "qk": (Gate("qk", "q"), Gate("qk", "k")),
-    "qk_shared": (Gate("qk", "qk"),),
-    "qkv": (Gate("qkv", "q"), Gate("qkv", "k")),
-    "qkv_shared": (Gate("qkv", "qk"),),
+# For each gate, letters of what it is applied to: letters of what it is computed from.
+FIXATIONS: dict[str, dict[str, str]] = {
+    "separate": {"q": "q", "k": "k"},
+    "qk": {"q": "qk", "k": "qk"},
+    "qk_shared": {"qk": "qk"},
+    "qkv": {"q": "qkv", "k": "qkv"},
+    "qkv_shared": {"qk": "qkv"},
 }
 
 COMBINATIONS: dict[str, Callable[[list[Tensor]], Tensor]] = {
@@ -73,26 +59,20 @@ class Fixation(nn.Module):
         self.scheme = scheme
         self.combine = look_up(tuple(COMBINATIONS), combine, "combination")
         self.gates = nn.ModuleDict()
-        for gate in look_up(FIXATIONS, scheme, "fixation"):
-            parts = len(gate.reads) if combine == "concat" else 1
-            self.gates[gate.weights] = nn.Linear(parts * head_dim, head_dim)
-
-    @classmethod
-    def build(cls, fixation: str | Mapping, head_dim: int) -> "Fixation":
-        """Build from the name of a scheme, or a dictionary of ``scheme`` and ``combine``."""
-        options = {"scheme": fixation} if isinstance(fixation, str) else dict(fixation)
-        return cls(head_dim, **options)
+        for weighted, read in look_up(FIXATIONS, scheme, "fixation").items():
+            parts = len(read) if combine == "concat" else 1
+            self.gates[weighted] = nn.Linear(parts * head_dim, head_dim)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Gate queries and keys, (..., n, d) each; values pass unchanged."""
         tokens = {"q": q, "k": k, "v": v}
-        weighted = dict(tokens)
-        for gate in FIXATIONS[self.scheme]:
-            read = COMBINATIONS[self.combine]([tokens[letter] for letter in gate.reads])
-            ratio = self.gates[gate.weights](read).sigmoid()
-            for letter in gate.weights:
-                weighted[letter] = tokens[letter] * ratio
-        return weighted["q"], weighted["k"], weighted["v"]
+        gated = dict(tokens)
+        for weighted, read in FIXATIONS[self.scheme].items():
+            parts = COMBINATIONS[self.combine]([tokens[letter] for letter in read])
+            ratio = self.gates[weighted](parts).sigmoid()
+            for letter in weighted:
+                gated[letter] = tokens[letter] * ratio
+        return gated["q"], gated["k"], gated["v"]
 
     def extra_repr(self) -> str:
         """Show the settings in the printed model."""

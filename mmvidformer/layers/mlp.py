@@ -24,16 +24,7 @@ class DepthwiseConv(nn.Module):
         self.conv = nn.Conv2d(dim, dim, kernel_size=3, padding=1, groups=dim)
 
     def forward(self, grid: Tensor) -> Tensor:
-        """Convolve tokens (B, T, H, W, D).
-
-        Raises:
-            ValueError: If the tokens are not a grid; a class token is none.
-        """
-        if grid.dim() != 5:
-            raise ValueError(
-                "a depthwise convolution needs a grid of tokens (B, T, H, W, D), "
-                f"got {tuple(grid.shape)}"
-            )
+        """Convolve tokens (B, T, H, W, D)."""
         frames = self.conv(grid.flatten(0, 1).permute(0, 3, 1, 2))
         return frames.permute(0, 2, 3, 1).unflatten(0, grid.shape[:2])
 

@@ -49,18 +49,8 @@ def resize_positions(table: Tensor, size: Grid, rule: str = "linear") -> Tensor:
 
     Raises:
         KeyError: If the rule is unknown.
-        ValueError: If the table does not have this shape, or the size is not three positive
-            numbers.
     """
-    if table.dim() != 5:
-        raise ValueError(
-            f"a position table must have shape (1, T, H, W, D), got {tuple(table.shape)}"
-        )
     resize = look_up(RESIZE_RULES, rule, "resize rule")
-    if len(size) != 3 or min(size) < 1:
-        raise ValueError(
-            f"the size of a position table must be (T, H, W) of at least 1, got {size}"
-        )
     t, h, w = size
     if table.shape[1:4] == (t, h, w):
         return table

@@ -119,7 +119,7 @@ class MultiTaskHead(ZeroInitHead):
             must take soft labels; ``label_smooth_eps`` applies within each task, after mixing.
 
     Raises:
-        ValueError: If there are no tasks, or labels have neither of the two forms.
+        ValueError: If labels have neither of the two forms.
     """
 
     def __init__(
@@ -129,8 +129,6 @@ class MultiTaskHead(ZeroInitHead):
         average_clips: str | None = "score",
         **kwargs: object,
     ) -> None:
-        if not tasks:
-            raise ValueError("tasks must not be empty; use for example dict(noun=300, verb=97)")
         super().__init__(sum(tasks.values()), in_channels, average_clips=average_clips, **kwargs)
         self.tasks = dict(tasks)
 

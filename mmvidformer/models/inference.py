@@ -55,8 +55,11 @@ def optimize_for_inference(model: nn.Module) -> nn.Module:
         with torch.no_grad():
             summary += [f"{type(part).__name__}: {line}" for line in _optimize(part)]
         _forbid_training(part)
-    if removed := _remove_dropout(model):
-        summary.append(f"{name}: {removed} dropout layers removed")
+    dropouts = [path for path, part in model.named_modules() if isinstance(part, nn.Dropout)]
+    for path in dropouts:
+        model.set_submodule(path, nn.Identity())
+    if dropouts:
+        summary.append(f"{name}: {len(dropouts)} dropout layers removed")
     model.eval()
     _forbid_training(model)
     for line in summary or [f"{name}: nothing to save"]:
@@ -180,10 +183,3 @@ def _fold(first: nn.Linear, second: nn.Linear) -> nn.Linear:
     folded.weight.copy_(weight @ first.weight.double())
     folded.bias.copy_(weight @ first.bias.double() + second.bias.double())
     return folded
-
-
-def _remove_dropout(model: nn.Module) -> int:
-    names = [name for name, part in model.named_modules() if isinstance(part, nn.Dropout)]
-    for name in names:
-        model.set_submodule(name, nn.Identity())
-    return len(names)

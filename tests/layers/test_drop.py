@@ -4,11 +4,13 @@ import torch
 from mmvidformer.layers import DropPath
 
 
-@pytest.mark.parametrize(("rescale", "kept"), [(True, 1 / 0.6), (False, 1.0)])
-def test_fraction_and_value_of_kept_updates(rescale: bool, kept: float) -> None:
+@pytest.mark.parametrize(
+    ("rule", "columns", "kept"), [("clip", 1, 1 / 0.6), ("group", 8, 1 / 0.6), ("unscaled", 1, 1.0)]
+)
+def test_fraction_and_value_of_kept_updates(rule: str, columns: int, kept: float) -> None:
     torch.manual_seed(0)
-    keep = DropPath(0.4, rescale=rescale, per_group=True)(torch.zeros(500, 3), groups=8)
-    assert keep.shape == (500, 8)
+    keep = DropPath(0.4, rule)(torch.zeros(4000 // columns, 3), groups=8)
+    assert keep.shape == (4000 // columns, columns)
     assert keep.unique().tolist() == pytest.approx([0.0, kept])
     assert (keep > 0).float().mean().item() == pytest.approx(0.6, abs=0.03)
 

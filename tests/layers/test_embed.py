@@ -36,7 +36,11 @@ def test_overlapping_tubelets_use_a_convolution_and_a_norm() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "match"),
-    [((2, 3, 8, 8), "B, 3, T"), ((2, 4, 2, 8, 8), "2, 4, 2"), ((2, 3, 1, 8, 8), "one tubelet")],
+    [
+        ((2, 3, 8, 8), "B, 3, T"),
+        ((2, 4, 2, 8, 8), "2, 4, 2"),
+        ((2, 3, 1, 8, 8), "1 x 8 x 8 is smaller than a tubelet"),
+    ],
 )
 def test_wrong_clips_are_named(shape: tuple[int, ...], match: str) -> None:
     with pytest.raises(ValueError, match=match):
@@ -70,5 +74,5 @@ def test_loading_resizes_tables_with_a_warning(caplog: pytest.LogCaptureFixture)
 
 
 def test_wrong_table_name_is_named() -> None:
-    with pytest.raises(ValueError, match="'wh'"):
+    with pytest.raises(KeyError, match="'wh'.*hw, t, thw"):
         PositionEmbedding(4, (1, 2, 2), tables=("wh",))

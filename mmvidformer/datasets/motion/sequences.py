@@ -35,7 +35,7 @@ from mmvidformer.datasets.motion.render import (
 from mmvidformer.datasets.motion.spec import SPLITS, Clip, MotionSpec
 
 COUNT = 4
-VERBS = tuple(DIRECTIONS)[:COUNT]  # clockwise
+VERBS = tuple(DIRECTIONS)
 NOUNS = SHAPES
 STEPS = (1, 2)  # of the nouns
 

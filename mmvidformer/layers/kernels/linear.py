@@ -141,7 +141,7 @@ class LinearKernel(LinearCostKernel):
 
 
 class CosformerKernel(LinearCostKernel):
-    """cosFormer, ``y_i = sum_j w_ij v_j / max(sum_j w_ij, eps)``.
+    """cosFormer, ``y_i = sum_j w_ij v_j / max(sum_j w_ij, 1e-6)``.
 
     ``w_ij = relu(q_i).relu(k_j) cos(pi/2 (i - j) / M)`` with i, j = 1 ... M places in the
     sequence, which splits into features ``[x sin, x cos]`` of width 2d. Qin et al. 2022,
@@ -150,33 +150,23 @@ class CosformerKernel(LinearCostKernel):
     Args:
         head_dim: Width d of a head.
         dropout: Must be 0.
-        eps: Smallest value of the normalizer.
     """
 
     needs_own_keys = True
 
     masks = frozenset({"padding", "causal"})
 
-    def __init__(self, head_dim: int, dropout: float = 0.0, eps: float = 1e-6) -> None:
+    def __init__(self, head_dim: int, dropout: float = 0.0) -> None:
         super().__init__(head_dim, dropout)
         self.feature_map = FeatureMap("relu")
-        self.eps = eps
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
-        """Attend; see ``forward``.
-
-        Raises:
-            ValueError: If the numbers of queries and keys differ, as in the patterns ``local`` and
-                ``strided``; distances need places in one sequence.
-        """
+        """Attend; see ``forward``."""
         length = q.shape[-2]
-        if k.shape[-2] != length:
-            raise ValueError(
-                f"cosFormer needs as many keys as queries, got {length} queries and "
-                f"{k.shape[-2]} keys; use a pattern whose keys are its queries"
-            )
+        if (keys := k.shape[-2]) != length:
+            raise ValueError(f"cosFormer needs {length} keys, as many as queries, got {keys}")
         place = torch.arange(1, length + 1, device=q.device, dtype=q.dtype)
         angle = (math.pi / 2 / length * place)[:, None]
         q, k = (torch.cat([x * angle.sin(), x * angle.cos()], dim=-1) for x in (q, k))
         value, weight = weighted_sums(q, k, v, mask)
-        return value / weight.clamp_min(self.eps)
+        return value / weight.clamp_min(1e-6)

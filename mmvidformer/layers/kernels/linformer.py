@@ -26,22 +26,14 @@ class LinformerKernel(LinearCostKernel):
         length: Number of keys S' of a group that E and F are made for.
         rank: Number of projected keys and values. The paper on feature fixation counts 256, even
             for attention over time, where it is larger than the number of frames.
-
-    Raises:
-        ValueError: If ``length`` is missing.
     """
 
     needs_length = True
 
     def __init__(
-        self, head_dim: int, dropout: float = 0.0, length: int | None = None, rank: int = 256
+        self, head_dim: int, dropout: float = 0.0, *, length: int, rank: int = 256
     ) -> None:
         super().__init__(head_dim, dropout)
-        if not length:
-            raise ValueError(
-                "length of Linformer must be the number of keys of a group, as in "
-                f"dict(type='linformer', length=196), got {length}"
-            )
         self.keys = nn.Parameter(torch.randn(rank, length) * length**-0.5)
         self.values = nn.Parameter(torch.randn(rank, length) * length**-0.5)
 

@@ -70,9 +70,6 @@ class Classifier(nn.Module):
 
         Returns:
             Logits (B, T, classes) by task.
-
-        Raises:
-            ValueError: If ``ahead`` does not have one positive number per time step.
         """
         action, verb, noun = self.features(y, e, statt, ahead)
         logits = {"action": self.action(action)}
@@ -160,11 +157,6 @@ class UnrollingClassifier(Classifier):
 
     def features(self, y: Tensor, e: Tensor, statt: Tensor, ahead: Sequence[int]) -> Features:
         """See ``Classifier``; ``e`` is used in the paper's form."""
-        if len(ahead) != y.shape[1] or min(ahead) < 1:
-            raise ValueError(
-                f"ahead must have one positive number for each of {y.shape[1]} time steps, "
-                f"got {list(ahead)}"
-            )
         source = e + statt if self.with_e else statt
         noun, verb = self.xi_noun(source).relu(), self.xi_verb(source).relu()
         hidden, memory = self.start(noun, verb)

@@ -92,7 +92,10 @@ class RecurrentRecognizer(BaseRecognizer):
             maps = self.backbone(inputs.flatten(0, 1)).unflatten(0, inputs.shape[:2])
         else:
             maps = self.backbone(inputs.transpose(1, 2)).movedim(-1, 2)
-        lengths = _lengths(data_samples, views, maps.device)
+        found = [sample.metainfo.get(LENGTH) for sample in data_samples or ()]
+        lengths = None
+        if found and None not in found:
+            lengths = torch.tensor(found, device=maps.device).repeat_interleave(views)
         if stage == "backbone":
             return maps, {"lengths": lengths}
         outputs = self.neck(maps, lengths)[0] if self.with_neck else HorstOutput(maps, maps, maps)
@@ -123,12 +126,3 @@ class RecurrentRecognizer(BaseRecognizer):
             return HorstOutput(maps, maps, maps), states
         output, states = self.neck.step(self.backbone(frames), states)
         return HorstOutput(*(part[:, None] for part in output)), states
-
-
-def _lengths(
-    data_samples: Sequence[ActionDataSample] | None, views: int, device: torch.device
-) -> Tensor | None:
-    found = [sample.metainfo.get(LENGTH) for sample in data_samples or ()]
-    if not found or None in found:
-        return None
-    return torch.tensor(found, device=device).repeat_interleave(views)
