@@ -136,7 +136,7 @@ def tabulate(
     if sizes:
         columns += ["M params (paper)", "G MACs (paper)"]
     lines = []
-    for row in rows:
+    for row in tqdm(rows, unit="row", leave=False, disable=None):
         line = [row.name.rpartition("/")[2], row.title]
         line += [f"{row.published[k]:g}" if k in row.published else "" for k in published]
         values = measured.get(row.name) or []

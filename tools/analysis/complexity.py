@@ -10,7 +10,7 @@ from tqdm import tqdm
 import mmvidformer
 from mmvidformer.analysis.complexity import count
 from mmvidformer.analysis.tables import print_table
-from mmvidformer.config import is_recurrent, load_config
+from mmvidformer.config import config_name, is_recurrent, load_config
 from mmvidformer.engine.launch import run_tool
 
 
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     rows = []
     for name in tqdm(names, unit="config", disable=None):
         size = count(load_config(name), (3, *args.shape) if args.shape else None)
-        row = [Path(name).stem, "x".join(map(str, size.shape[1:]))]
+        row = [config_name(name), "x".join(map(str, size.shape[1:]))]
         rows.append([*row, f"{size.parameters / 1e6:.3f}", f"{size.macs / 1e9:.2f}"])
     print_table(["config", "view", "M params", "G MACs"], rows, file=args.csv)
 
