@@ -164,8 +164,10 @@ class Attention(nn.Module):
         if cls_only:
             copies = None if cls is None else self._mix_cls(grid, cls)
             return None, None if copies is None else self._merge_copies(copies, keep)
+        # A compiler chooses itself what to recompute, and cannot redraw random features.
+        eager = torch.is_grad_enabled() and not torch.compiler.is_compiling()
         linear = isinstance(self.kernel, LinearCostKernel)
-        if linear and self.recompute and state is None and torch.is_grad_enabled():
+        if linear and self.recompute and state is None and eager:
             inputs = self.qkv(grid), None if cls is None else self.qkv(cls)
             out, copies = checkpoint(self._mix_raw, *inputs, use_reentrant=False)
         else:
@@ -205,9 +207,7 @@ class Attention(nn.Module):
             (B, G, D / patterns), or None.
         """
         size, outs, copies = grid_size(qkv[0]), [], []
-        cls_parts: Sequence[QKV | None] = [None] * len(self.patterns)
-        if cls_qkv is not None:
-            cls_parts = self._split(cls_qkv)
+        cls_parts = self._split(cls_qkv) if cls_qkv else [None] * len(self.patterns)
         for pattern, part, cls_part in zip(self.patterns, self._split(qkv), cls_parts, strict=True):
             out, cls_out = self._attend(pattern, part, cls_part, state)
             outs.append(pattern.ungroup(out, size).flatten(4))
@@ -292,8 +292,7 @@ def _with_cls(
     """
     groups, mask = pattern.num_groups(grid_size(kv[0])), pattern.mask(kv[0])
     mask = F.pad(mask, (1, 0), value=True) if isinstance(mask, Tensor) else None
-    copies = (x.transpose(1, 2).repeat_interleave(groups, dim=0) for x in cls_qkv)
-    q_cls, k_cls, v_cls = copies  # (B*G, n, 1, d)
+    q_cls, k_cls, v_cls = (x.transpose(1, 2).repeat_interleave(groups, dim=0) for x in cls_qkv)
     keys, values = (
         torch.cat([x_cls, pattern.keys(x)], dim=2)
         for x_cls, x in zip((k_cls, v_cls), kv, strict=True)
