@@ -36,7 +36,7 @@ def measure(
         seed: Random seed.
         folder: Folder of this run.
         miniature: Whether to run the miniature.
-        procs: Number of processes.
+        procs: Number of processes. If the batch is then not the recipe's, a line is printed.
         common: Overrides of all rows.
 
     Raises:
@@ -45,6 +45,11 @@ def measure(
     """
     name, options = table.recipe(row, miniature)
     cfg = load_config(name, {**options, **common})
+    cfg.num_processes = procs  # not read by a run; another number is another batch
+    batch = procs * cfg.train_dataloader.batch_size
+    wanted = (cfg.get("auto_scale_lr") or {}).get("base_batch_size", batch)
+    if batch != wanted:
+        tqdm.write(f"{row.name}: the batch of {procs} processes is {batch}, the recipe's {wanted}")
     config = folder.with_suffix(".py")  # a run writes its own, changed one into the folder
     folder.mkdir(parents=True, exist_ok=True)
     old = config.read_text() if config.exists() else None

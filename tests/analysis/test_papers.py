@@ -64,11 +64,20 @@ def test_the_miniature_and_common_overrides(commands, tmp_path: Path) -> None:
     assert "TimeSformer" in text and "seed=7" in text
 
 
+@pytest.mark.parametrize("procs", [1, 2])
+def test_another_batch_than_the_recipe_s_is_printed(commands, procs: int, tmp_path, capsys) -> None:
+    start(tmp_path, procs=procs)
+    message = "p/t/a: the batch of 1 processes is 8, the recipe's 16\n"
+    assert capsys.readouterr().out == (message if procs == 1 else "")
+
+
 def test_a_folder_with_other_settings_is_refused(commands, tmp_path: Path) -> None:
     start(tmp_path)
     before = tmp_path.with_suffix(".py").read_text()
     with pytest.raises(ValueError, match="has a run with other settings; use another --work-dir"):
         start(tmp_path, randomness={"seed": 7})
+    with pytest.raises(ValueError, match="other settings"):
+        start(tmp_path, procs=2)
     assert tmp_path.with_suffix(".py").read_text() == before
 
 

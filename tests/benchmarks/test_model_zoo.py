@@ -26,18 +26,18 @@ def test_files_are_up_to_date(counts) -> None:
     assert page == (ROOT / "docs" / "model_zoo.md").read_text()
 
 
+FAST = {"vivit_fe_motion", "timesformer_b_k400", "feature_fixation_sthv2", "horst_early_motion"}
+
+
 @pytest.mark.parametrize(
     "name",
-    ["vivit_fe_motion", "timesformer_b_k400", "feature_fixation_sthv2", "horst_early_motion"],
+    [
+        pytest.param(name, marks=() if name in FAST else pytest.mark.slow)
+        for name in mmvidformer.list_models()
+    ],
 )
 def test_counts_of_the_metafile(name: str, counts) -> None:
     assert model_zoo.metadata(mmvidformer.get_config(name)) == counts[name]
-
-
-@pytest.mark.slow
-def test_all_counts_of_the_metafile(counts) -> None:
-    for name in mmvidformer.list_models():
-        assert model_zoo.metadata(mmvidformer.get_config(name)) == counts[name], name
 
 
 def test_the_first_sentence_describes_a_config() -> None:

@@ -22,6 +22,9 @@ def write(path: Path) -> None:
         save_file(WEIGHTS, path)
     elif path.stem == "legacy":
         torch.save(WEIGHTS, path, _use_new_zipfile_serialization=False)
+    elif path.suffix == ".msgpack":
+        tree = {name: flax_array(value.numpy()) for name, value in WEIGHTS.items()}
+        path.write_bytes(msgpack.packb(tree))
     else:
         torch.save({"model_state": WEIGHTS, "epoch": 3}, path)
 
@@ -145,11 +148,7 @@ def test_other_files_are_refused(content: bytes, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.npz", "a.safetensors", "a.pyth", "legacy.bin", "a.msgpack"])
 def test_files_cut_short_are_a_clear_error(name: str, keep: float, tmp_path: Path) -> None:
     path = tmp_path / name
-    if path.suffix == ".msgpack":
-        tree = {name: flax_array(value.numpy()) for name, value in WEIGHTS.items()}
-        path.write_bytes(msgpack.packb(tree))
-    else:
-        write(path)
+    write(path)
     content = path.read_bytes()
     path.write_bytes(content[: int(keep * len(content))])
     with pytest.raises(ValueError, match=name):
@@ -161,11 +160,7 @@ def test_files_cut_short_are_a_clear_error(name: str, keep: float, tmp_path: Pat
 def test_damaged_files_are_read_or_named(name: str, damage: str, tmp_path: Path) -> None:
     """Flipped bits of a weight cannot be noticed: the formats have no checksums that are read."""
     path, rng = tmp_path / name, np.random.default_rng(0)
-    if path.suffix == ".msgpack":
-        tree = {name: flax_array(value.numpy()) for name, value in WEIGHTS.items()}
-        path.write_bytes(msgpack.packb(tree))
-    else:
-        write(path)
+    write(path)
     content = path.read_bytes()
     named = 0
     for length in range(0, len(content), len(content) // 150 + 1):
