@@ -47,11 +47,9 @@ TRANSFORMS = _child(
     "mmaction.datasets.transforms",
     "mmvidformer.datasets.transforms.augment",
     "mmvidformer.datasets.transforms.auto_augment",
-    "mmvidformer.datasets.transforms.lmdb_decode",
-    "mmvidformer.datasets.transforms.observe",
+    "mmvidformer.datasets.transforms.decode",
     "mmvidformer.datasets.transforms.rand_augment",
     "mmvidformer.datasets.transforms.sampling",
-    "mmvidformer.datasets.transforms.video_decode",
 )
 METRICS = _child(
     "metric",

@@ -21,7 +21,7 @@ from mmvidformer.convert.keymap import apply_rules
 from mmvidformer.convert.own import count_blocks, settings_of
 from mmvidformer.convert.scenic import from_scenic
 from mmvidformer.convert.timesformer import from_timesformer
-from mmvidformer.datasets.transforms.observe import ObserveBefore
+from mmvidformer.datasets.transforms.sampling import ObserveBefore
 from mmvidformer.evaluation.multi_task import AnticipationMetric, marginal_scores
 from mmvidformer.models import FeatureFixationTransformer, Horst, TimeSformer, ViViT
 from mmvidformer.models.horst.classifiers import LinearClassifier, UnrollingClassifier
