@@ -36,10 +36,9 @@ DATASETS = _child(
     "dataset",
     _mmaction.DATASETS,
     "mmaction.datasets",
-    "mmvidformer.datasets.class_subset",
     "mmvidformer.datasets.decoding.safe_dataset",
     "mmvidformer.datasets.epic_kitchens",
-    "mmvidformer.datasets.image_folder",
+    "mmvidformer.datasets.single_class",
 )
 TRANSFORMS = _child(
     "transform",
@@ -48,7 +47,6 @@ TRANSFORMS = _child(
     "mmvidformer.datasets.transforms.augment",
     "mmvidformer.datasets.transforms.auto_augment",
     "mmvidformer.datasets.transforms.decode",
-    "mmvidformer.datasets.transforms.rand_augment",
     "mmvidformer.datasets.transforms.sampling",
 )
 METRICS = _child(
