@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
-from mmvidformer.apis import Prediction
+if TYPE_CHECKING:  # takes seconds to import
+    from mmvidformer.apis import Prediction
 
 
 def draw_classes(
@@ -32,7 +34,7 @@ def draw_classes(
     return figure
 
 
-def draw_timeline(predictions: Sequence[Prediction], title: str = "", most: int = 8) -> Figure:
+def draw_timeline(predictions: Sequence["Prediction"], title: str = "", most: int = 8) -> Figure:
     """Draw the class probabilities of a video's windows over time, for the first task.
 
     A point is at the middle of its window. Drawn are the ``most`` classes with the highest peaks.
