@@ -6,10 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file
-from torch import Tensor
-
 
 @contextmanager
 def refuse_code(name: str | Path) -> Iterator[None]:
@@ -37,15 +33,3 @@ def refuse_code(name: str | Path) -> Iterator[None]:
             "own, save only the weights: torch.save({'state_dict': model.state_dict()}, path), or "
             "a safetensors file"
         ) from None
-
-
-def load_safetensors(path: str | Path) -> dict[str, Tensor]:
-    """Read a safetensors file.
-
-    Raises:
-        ValueError: If the file is damaged.
-    """
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise ValueError(f"{path} is damaged: {error}") from error

@@ -36,10 +36,9 @@ DATASETS = _child(
     "dataset",
     _mmaction.DATASETS,
     "mmaction.datasets",
-    "mmvidformer.datasets.class_subset",
     "mmvidformer.datasets.decoding.safe_dataset",
     "mmvidformer.datasets.epic_kitchens",
-    "mmvidformer.datasets.image_folder",
+    "mmvidformer.datasets.single_class",
 )
 TRANSFORMS = _child(
     "transform",
@@ -47,11 +46,8 @@ TRANSFORMS = _child(
     "mmaction.datasets.transforms",
     "mmvidformer.datasets.transforms.augment",
     "mmvidformer.datasets.transforms.auto_augment",
-    "mmvidformer.datasets.transforms.lmdb_decode",
-    "mmvidformer.datasets.transforms.observe",
-    "mmvidformer.datasets.transforms.rand_augment",
+    "mmvidformer.datasets.transforms.decode",
     "mmvidformer.datasets.transforms.sampling",
-    "mmvidformer.datasets.transforms.video_decode",
 )
 METRICS = _child(
     "metric",

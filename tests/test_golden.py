@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from mmvidformer.convert import read_model
 from mmvidformer.convert.feature_fixation import from_feature_fixation
 from mmvidformer.convert.keymap import apply_rules
-from mmvidformer.convert.own import count_blocks, feature_fixation_settings, vivit_settings
+from mmvidformer.convert.own import count_blocks, settings_of
 from mmvidformer.convert.scenic import from_scenic
 from mmvidformer.convert.timesformer import from_timesformer
-from mmvidformer.datasets.transforms.observe import ObserveBefore
+from mmvidformer.datasets.transforms.sampling import ObserveBefore
 from mmvidformer.evaluation.multi_task import AnticipationMetric, marginal_scores
 from mmvidformer.models import FeatureFixationTransformer, Horst, TimeSformer, ViViT
 from mmvidformer.models.horst.classifiers import LinearClassifier, UnrollingClassifier
@@ -62,7 +62,7 @@ def _check_vivit(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
     else:
         result = from_scenic(_params(arrays), grid=grid, scheme=scheme)
     assert result.num_heads == meta["num_heads"]
-    settings = vivit_settings(result)
+    settings = settings_of(result)
     assert settings["tubelet"] == tubelet
 
     backbone = ViViT(**settings | {"clip_len": size[0]})
@@ -116,7 +116,7 @@ def _check_feature_fixation(path: Path, arrays: dict[str, np.ndarray], meta: dic
     result = from_feature_fixation(_params(arrays))
     assert result.num_heads in (None, meta["num_heads"])
     result.num_heads = meta["num_heads"]
-    settings = feature_fixation_settings(result)
+    settings = settings_of(result)
     assert settings["fixation"] == FIXATIONS[meta["gate"]]
     assert settings["patch_size"] == meta["patch_size"]
     assert settings["clip_len"] == frames

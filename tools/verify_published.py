@@ -151,7 +151,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all")
     parser.add_argument("--write", action="store_true", help="write hashes into the table")
     args = parser.parse_args(argv)
-    rows = [published.find(name) for name in args.names] or published.rows()
+    rows = [published.row_of(published.PREFIX + name) for name in args.names] or published.rows()
     results = [verify(row) for row in rows if not row.address.startswith("timm:")]
     print("\n".join(report(results)))
     if args.write:

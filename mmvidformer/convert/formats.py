@@ -17,12 +17,7 @@ from mmvidformer.convert.huggingface import (
 )
 from mmvidformer.convert.image_formats import from_google_npz, from_timm
 from mmvidformer.convert.info import class_names, read_info
-from mmvidformer.convert.io import (
-    Checkpoint,
-    load_checkpoint,
-    save_checkpoint,
-    save_huggingface,
-)
+from mmvidformer.convert.io import Checkpoint, load_checkpoint, save_checkpoint, save_huggingface
 from mmvidformer.convert.keymap import Conversion, State
 from mmvidformer.convert.own import from_own, is_own, settings_of
 from mmvidformer.convert.positions import Grid

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from mmvidformer.convert.formats import read_model
 from mmvidformer.convert.image_formats import from_timm
@@ -20,17 +21,11 @@ from mmvidformer.lookup import look_up
 logger = logging.getLogger("mmvidformer")
 
 
-def _central_frame(kernel: Tensor, frames: int) -> Tensor:
-    out = kernel.new_zeros(*kernel.shape[:2], frames, *kernel.shape[3:])
-    out[:, :, frames // 2] = kernel[:, :, 0]
-    return out
-
-
-# ViViT section 3.4, eqs. 8 and 9: from a kernel (D, C, 1, h, w) to one for several frames.
+# ViViT section 3.4, eqs. 8 and 9: from a kernel (D, C, 1, h, w) to one for n frames.
 EMBEDS: dict[str, Callable[[Tensor, int], Tensor] | None] = {
     "random": None,
-    "inflate": lambda kernel, frames: kernel.repeat(1, 1, frames, 1, 1) / frames,
-    "central_frame": _central_frame,
+    "inflate": lambda kernel, n: kernel.repeat(1, 1, n, 1, 1) / n,
+    "central_frame": lambda kernel, n: pad(kernel, (0, 0, 0, 0, n // 2, n - 1 - n // 2)),
 }
 # Rules of ``layers.resize`` for position tables; all repeat a table of one frame.
 POSITIONS: dict[str, str | None] = {"random": None, "tile": "linear", "bicubic": "bicubic"}

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgpack
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from mmvidformer.checkpoint_io import load_safetensors, refuse_code
+from mmvidformer.checkpoint_io import refuse_code
 from mmvidformer.convert.keymap import State
 
 # Extension codes of flax for arrays and scalars.
@@ -88,7 +88,7 @@ def _read_file(path: Path, device: str | torch.device | None) -> object:
         if not is_torch:
             return {"state_dict": _load_npz(path)}
     if head[8:] == b"{":
-        return {"state_dict": load_safetensors(path)}
+        return {"state_dict": load_file(path)}
     # Pickles of protocol 2 or later start with 0x80, which msgpack uses for an empty map.
     if is_torch or head[:1] == b"\x80":
         with refuse_code(path):

@@ -60,82 +60,54 @@ def count_blocks(state: Mapping[str, Tensor], encoder: str) -> int:
 def settings_of(result: Conversion) -> dict:
     """Infer the arguments that build the backbone of converted weights.
 
+    The weights of ``FeatureFixationTransformer`` do not determine the image size, the shifts and
+    the kernel, and those of a model that averages its frames not the clip length; one tubelet is
+    assumed. Image models get no ``scheme``.
+
     Returns:
         The arguments as far as the weights determine them; empty if they do not belong to a
         ``VideoTransformer``.
     """
-    if "backbone.embed.proj.weight" not in result.state:
+    state, first = result.state, "backbone.encoders.0"
+    if "backbone.embed.proj.weight" not in state:
         return {}
-    norm = "backbone.encoders.0.norm."
-    rms = norm + "weight" in result.state and norm + "bias" not in result.state
-    options = {"norm": "rms"} if rms else {}
-    if "backbone.embed.norm.weight" in result.state:
-        return feature_fixation_settings(result) | options
-    if "backbone.encoders.0.pos_embed.hw" in result.state:
-        return timesformer_settings(result) | options
-    return vivit_settings(result) | options
-
-
-def _arch(result: Conversion) -> dict:
-    dim = result.state["backbone.embed.proj.weight"].shape[0]
-    hidden = result.state["backbone.encoders.0.blocks.0.mlp.fc1.weight"].shape[0]
+    dim, _, *tubelet = state["backbone.embed.proj.weight"].shape
+    hidden = state[f"{first}.blocks.0.mlp.fc1.weight"].shape[0]
     ratio = hidden / dim
     if int(dim * ratio) != hidden:  # the quotient was rounded down
         ratio = math.nextafter(ratio, math.inf)
-    heads = {} if result.num_heads is None else {"num_heads": result.num_heads}
-    depth = count_blocks(result.state, "backbone.encoders.0")
-    return dict(embed_dims=dim, depth=depth, mlp_ratio=ratio, **heads)
-
-
-def feature_fixation_settings(result: Conversion) -> dict:
-    """Infer the arguments of ``FeatureFixationTransformer`` with the official stem.
-
-    The weights do not determine the image size, the shifts and the kernel.
-    """
-    return dict(
-        arch=_arch(result),
-        attention=result.scheme,
-        clip_len=result.state["backbone.encoders.0.pos_embed.t"].shape[1],
-        patch_size=result.state["backbone.embed.proj.weight"].shape[-1],
-        fixation=own_fixation(result.state),
-    )
-
-
-def timesformer_settings(result: Conversion) -> dict:
-    """Infer the arguments of ``TimeSformer``; ``clip_len`` is 1 without a table over time."""
-    patch = result.state["backbone.embed.proj.weight"].shape[-1]
-    rows, columns = result.state["backbone.encoders.0.pos_embed.hw"].shape[2:4]
-    times = result.state.get("backbone.encoders.0.pos_embed.t")
-    return dict(
-        arch=_arch(result),
-        attention=result.scheme,
-        img_size=(rows * patch, columns * patch),
-        clip_len=1 if times is None else times.shape[1],
-        patch_size=patch,
-    )
-
-
-def vivit_settings(result: Conversion) -> dict:
-    """Infer the arguments of ``ViViT``.
-
-    The weights of a model that averages its frames do not determine the clip length; one tubelet
-    is assumed. Image models get no ``scheme``.
-    """
-    state = result.state
-    try:
-        _, _, *tubelet = state["backbone.embed.proj.weight"].shape
-        frames, rows, columns = state["backbone.encoders.0.pos_embed.thw"].shape[1:4]
-    except KeyError as error:
-        raise ValueError(f"the weights are not those of a ViViT: {error} is missing") from error
+    arch = dict(embed_dims=dim, depth=count_blocks(state, first), mlp_ratio=ratio)
+    if result.num_heads is not None:
+        arch["num_heads"] = result.num_heads
+    settings: dict = {"arch": arch}
+    if f"{first}.norm.weight" in state and f"{first}.norm.bias" not in state:
+        settings["norm"] = "rms"
+    times = state.get(f"{first}.pos_embed.t")
+    if "backbone.embed.norm.weight" in state:
+        return settings | dict(
+            attention=result.scheme,
+            clip_len=state[f"{first}.pos_embed.t"].shape[1],
+            patch_size=tubelet[-1],
+            fixation=own_fixation(state),
+        )
+    if f"{first}.pos_embed.hw" in state:
+        rows, columns = state[f"{first}.pos_embed.hw"].shape[2:4]
+        return settings | dict(
+            attention=result.scheme,
+            img_size=(rows * tubelet[1], columns * tubelet[2]),
+            clip_len=1 if times is None else times.shape[1],
+            patch_size=tubelet[-1],
+        )
+    if f"{first}.pos_embed.thw" not in state:
+        raise ValueError(f"the weights are not those of a ViViT: {first}.pos_embed.thw is missing")
+    frames, rows, columns = state[f"{first}.pos_embed.thw"].shape[1:4]
     times = state.get("backbone.encoders.1.pos_embed.thw")
-    frames = frames if times is None else times.shape[1]
-    scheme = {} if result.scheme is None else {"scheme": result.scheme}
-    return dict(
-        arch=_arch(result),
-        **scheme,
+    if result.scheme is not None:
+        settings["scheme"] = result.scheme
+    return settings | dict(
         img_size=(rows * tubelet[1], columns * tubelet[2]),
-        clip_len=frames * tubelet[0],
+        clip_len=tubelet[0] * (frames if times is None else times.shape[1]),
         tubelet=tuple(tubelet),
         temporal_depth=count_blocks(state, "backbone.encoders.1"),
-        pool="cls" if "backbone.encoders.0.cls_token" in state else "mean",
+        pool="cls" if f"{first}.cls_token" in state else "mean",
     )

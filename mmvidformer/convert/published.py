@@ -41,22 +41,13 @@ def by_name() -> dict[str, Published]:
     return configs | {row.name: row for row in rows()}
 
 
-def find(name: str) -> Published:
-    """Return the row of a name.
-
-    Raises:
-        KeyError: If there is none. The message suggests similar names.
-    """
-    return look_up(by_name(), name, "published checkpoint")
-
-
 def row_of(source: str | Path) -> Published | None:
     """Return the row of ``published://NAME`` or of an address; None for all other sources.
 
     Raises:
-        KeyError: If there is no published checkpoint of that name.
+        KeyError: If there is no published checkpoint of that name. The message suggests others.
     """
     text = str(source)
     if text.startswith(PREFIX):
-        return find(text.removeprefix(PREFIX))
+        return look_up(by_name(), text.removeprefix(PREFIX), "published checkpoint")
     return next((row for row in rows() if row.address == text), None)

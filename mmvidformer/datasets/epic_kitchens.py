@@ -14,7 +14,7 @@ from mmaction.datasets.base import BaseActionDataset
 from mmengine.logging import MMLogger
 
 from mmvidformer.datasets.csv_rows import read_number, read_rows
-from mmvidformer.datasets.transforms.observe import ObserveBefore
+from mmvidformer.datasets.transforms.sampling import ObserveBefore
 from mmvidformer.registry import DATASETS
 
 TIMES = ("start_timestamp", "stop_timestamp")

@@ -10,11 +10,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from mmvidformer.datasets.decoding.check_files import (
-    find_faults,
-    read_entries,
-    write_report,
-)
+from mmvidformer.datasets.decoding.check_files import find_faults, read_entries, write_report
 from mmvidformer.datasets.decoding.encode import Encoding, encode_video
 from mmvidformer.datasets.decoding.errors import with_suffix
 

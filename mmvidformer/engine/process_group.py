@@ -1,7 +1,6 @@
 """Starting several processes, and joining those that a launcher started into a group."""
 
 import os
-import socket
 import subprocess
 from collections.abc import Sequence
 from datetime import timedelta
@@ -31,6 +30,7 @@ def start_processes(script: str, arguments: Sequence[str], count: int) -> None:
         arguments: Its arguments.
         count: Number of processes on this node.
     """
+    from torch.distributed.elastic.utils.distributed import get_free_port
     from torch.distributed.run import main as run
 
     env = os.environ
@@ -42,9 +42,7 @@ def start_processes(script: str, arguments: Sequence[str], count: int) -> None:
     env.setdefault("MKL_NUM_THREADS", threads)
     nodes, port = env.get("NNODES", "1"), env.get("PORT", "29500")
     if "PORT" not in env and nodes == "1":  # concurrent runs on a node need different ports
-        with socket.socket() as free:
-            free.bind(("", 0))
-            port = str(free.getsockname()[1])
+        port = str(get_free_port())
     place = ["--nnodes", nodes, "--node_rank", env.get("NODE_RANK", "0")]
     place += ["--master_addr", env.get("MASTER_ADDR", "127.0.0.1"), "--master_port", port]
     run([*place, "--nproc_per_node", str(count), script, *arguments, "--launcher", "pytorch"])

@@ -13,7 +13,7 @@ that of the attention itself.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -91,17 +91,13 @@ def rollout(backbone: nn.Module, clip: Tensor) -> Rollout:
 def _recorded(backbone: nn.Module, embed: TubeletEmbedding) -> Iterator[dict]:
     """Record the inputs of each attention (grid and class token) and the embedding's output."""
     seen: dict[nn.Module, Tensor | tuple] = {}
-    hooks = [embed.register_forward_hook(lambda module, _, out: seen.update({module: out}))]
-    for module in backbone.modules():
-        if isinstance(module, Attention):
-            hooks.append(
-                module.register_forward_pre_hook(lambda module, x: seen.update({module: x[:2]}))
-            )
-    try:
+    attentions = [module for module in backbone.modules() if isinstance(module, Attention)]
+    with ExitStack() as hooks:
+        hooks.enter_context(embed.register_forward_hook(lambda m, _, out: seen.update({m: out})))
+        for attn in attentions:
+            keep = attn.register_forward_pre_hook(lambda m, inputs: seen.update({m: inputs[:2]}))
+            hooks.enter_context(keep)
         yield seen
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 @contextmanager

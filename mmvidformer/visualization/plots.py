@@ -1,12 +1,15 @@
-"""Plots: points by class, probabilities over time."""
+"""Plots: points by class, probabilities over time, and the saved scores of a test."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
-from mmvidformer.apis import Prediction
+if TYPE_CHECKING:  # takes seconds to import
+    from mmvidformer.apis import Prediction
 
 
 def draw_classes(
@@ -31,7 +34,7 @@ def draw_classes(
     return figure
 
 
-def draw_timeline(predictions: Sequence[Prediction], title: str = "", most: int = 8) -> Figure:
+def draw_timeline(predictions: Sequence["Prediction"], title: str = "", most: int = 8) -> Figure:
     """Draw the class probabilities of a video's windows over time, for the first task.
 
     A point is at the middle of its window. Drawn are the ``most`` classes with the highest peaks.
@@ -48,4 +51,106 @@ def draw_timeline(predictions: Sequence[Prediction], title: str = "", most: int 
     axes.set(xlim=(times.min(), times.max()), ylim=(-0.02, 1.02))
     axes.grid(alpha=0.3)
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
+    return figure
+
+
+def read_scores(
+    path: str | Path, task: str | None = None
+) -> tuple[np.ndarray, np.ndarray, list[str] | None]:
+    """Read scores (N, classes), labels (N,) and class names of ``tools/test.py --dump FILE.npz``.
+
+    The names are None if the file has none for these classes. Videos that were bad are skipped. A
+    head of several tasks needs the name of one.
+
+    Raises:
+        ValueError: If it is not such a file, has no such task, or the views are not averaged.
+    """
+    if Path(path).suffix != ".npz":
+        raise ValueError(f"scores must be an .npz of mmvidformer test --dump FILE.npz, got {path}")
+    name = "scores" if task is None else f"scores_{task}"
+    with np.load(path, allow_pickle=False) as file:
+        arrays = dict(file)
+    tasks = [key for key in arrays if key.startswith("scores")]
+    if name not in tasks or "labels" not in arrays:
+        raise ValueError(f"{path} must have {name} and labels, got {', '.join(arrays)}")
+    # The scores of bad videos are those of the policy, not of the model.
+    good = ~arrays["bad_videos"] if "bad_videos" in arrays else slice(None)
+    values, labels = arrays[name][good], arrays["labels"][good]
+    labels = labels if labels.ndim == 1 else labels[:, tasks.index(name)]
+    if values.ndim != 2 or not len(labels) or values.shape[1] <= labels.max():
+        raise ValueError(
+            f"{path} must have scores (videos, classes) of readable videos and labels below the "
+            f"classes, got {values.shape} and labels up to {labels.max(initial=-1)}"
+        )
+    names = arrays["classes"].tolist() if "classes" in arrays and task is None else []
+    return values, labels, names if len(names) == values.shape[1] else None
+
+
+def draw_confusion(
+    counts: np.ndarray, names: Sequence[str], title: str = "", most: int = 30
+) -> Figure:
+    """Draw counts of videos by true class (rows) and predicted class (columns).
+
+    Colors are fractions of a row. Of more classes the ``most`` confused ones are drawn; a last
+    column then holds all other predictions.
+    """
+    wrong = counts - np.diag(counts.diagonal())
+    chosen = np.sort(np.argsort(-(wrong + wrong.T).sum(axis=1), kind="stable")[:most])
+    shown, labels = counts[np.ix_(chosen, chosen)], [names[i] for i in chosen]
+    columns = labels
+    if len(chosen) < len(counts):
+        rest = counts[chosen].sum(axis=1) - shown.sum(axis=1)
+        shown, columns = np.column_stack([shown, rest]), [*labels, "any other"]
+        title = f"{title}\n{len(chosen)} most confused of {len(counts)} classes".strip()
+    fractions = shown / np.maximum(counts[chosen].sum(axis=1, keepdims=True), 1)
+    side = min(max(4.5, 0.36 * len(columns) + 2.5), 18)
+    figure = Figure(figsize=(side + 1, side), dpi=110, layout="constrained")
+    axes = figure.add_subplot(title=title, xlabel="predicted class", ylabel="true class")
+    image = axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=8)
+    axes.set_yticks(range(len(labels)), labels, fontsize=8)
+    for (row, column), count in np.ndenumerate(shown):
+        if count and len(columns) <= 12:
+            color = "white" if fractions[row, column] > 0.5 else "black"
+            axes.text(column, row, count, ha="center", va="center", color=color, fontsize=9)
+    figure.colorbar(image, ax=axes, label="fraction of the true class", fraction=0.05, pad=0.02)
+    return figure
+
+
+def draw_class_accuracy(
+    counts: np.ndarray, names: Sequence[str], title: str = "", most: int = 30
+) -> Figure:
+    """Draw the accuracy of the ``most`` worst classes that have videos, the worst first.
+
+    Arguments are those of ``draw_confusion``.
+    """
+    videos = counts.sum(axis=1)
+    seen = np.flatnonzero(videos)
+    accuracy = 100 * counts.diagonal()[seen] / videos[seen]
+    worst = np.argsort(accuracy, kind="stable")[:most]
+    if len(worst) < len(seen):
+        title = f"{title}\n{len(worst)} worst of {len(seen)} classes".strip()
+    size = (7, max(2.5, 1.2 + 0.26 * len(worst)))
+    figure = Figure(figsize=size, dpi=110, layout="constrained")
+    axes = figure.add_subplot(title=title, xlim=(0, 125), xticks=range(0, 101, 20), ymargin=0.02)
+    axes.set_xlabel(f"accuracy in % (mean of {len(seen)} classes, {accuracy.mean():.1f}%)")
+    bars = axes.barh(range(len(worst)), accuracy[worst])
+    texts = [f"{accuracy[i]:.0f}% of {videos[seen[i]]}" for i in worst]
+    axes.bar_label(bars, texts, padding=3, fontsize=8)
+    axes.set_yticks(range(len(worst)), [names[seen[i]] for i in worst], fontsize=8)
+    axes.invert_yaxis()
+    return figure
+
+
+def draw_views(
+    accuracy: Mapping[str, Mapping[int, float]], metric: str = "top-1 accuracy", title: str = ""
+) -> Figure:
+    """Draw accuracies, from 0 to 1, by the number of clips: a curve for each name."""
+    figure = Figure(figsize=(6, 4), dpi=110, layout="constrained")
+    axes = figure.add_subplot(title=title, xlabel="clips per video")
+    for name, curve in accuracy.items():
+        axes.plot(list(curve), [100 * value for value in curve.values()], marker="o", label=name)
+    axes.set(ylabel=f"{metric} in %", xticks=sorted({k for c in accuracy.values() for k in c}))
+    axes.grid(alpha=0.3)
+    axes.legend()
     return figure

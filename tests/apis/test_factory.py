@@ -171,8 +171,8 @@ def test_names() -> None:
         "vivit_fe_k400", "vivit_l_fe_ek100", "vivit_l_fe_k400", "vivit_l_fe_k600", "vivit_st_k400",
     ]  # fmt: skip
     # MMAction2's weights belong to a config that the paper's authors published none for.
-    assert published.find("timesformer/mmaction2/joint").license == "Apache-2.0"
-    assert published.find(NAME).name == NAME
+    assert published.row_of("published://timesformer/mmaction2/joint").license == "Apache-2.0"
+    assert published.row_of(f"published://{NAME}").name == NAME
     assert mmvidformer.create_model is create_model
     with pytest.raises(KeyError, match="no shipped config named 'vivit_fe_k40'; did you mean"):
         create_model("vivit_fe_k40")

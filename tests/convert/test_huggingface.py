@@ -15,7 +15,7 @@ from transformers import (
 from mmvidformer.convert import convert_file, read_model
 from mmvidformer.convert.huggingface import from_huggingface, to_huggingface
 from mmvidformer.convert.keymap import Conversion
-from mmvidformer.convert.own import vivit_settings
+from mmvidformer.convert.own import settings_of
 from mmvidformer.models import ViViT
 
 GRID = (4, 3, 3)
@@ -54,7 +54,7 @@ def hf_logits(model: VivitForVideoClassification, clip: torch.Tensor) -> torch.T
 
 
 def our_logits(result: Conversion, clip: torch.Tensor) -> torch.Tensor:
-    backbone = ViViT(**vivit_settings(result)).eval()
+    backbone = ViViT(**settings_of(result)).eval()
     weights = result.state
     stem = "backbone."
     backbone.load_state_dict(

@@ -35,10 +35,9 @@ def test_rows_fit_what_is_shipped(row: published.Published) -> None:
 
 
 def test_rows_are_found_by_name_and_address() -> None:
-    row = published.find("timesformer_b_k400")
+    row = published.row_of("published://timesformer_b_k400")
     assert row.license == "CC-BY-NC-4.0" and row.address.endswith("K400.pyth?dl=1")
-    assert published.row_of("published://timesformer_b_k400") is row
     assert published.row_of(row.address) is row
     assert published.row_of("https://example.org/a.pth") is None
     with pytest.raises(KeyError, match="did you mean timesformer_b_k400"):
-        published.find("timesformer_b_k40")
+        published.row_of("published://timesformer_b_k40")

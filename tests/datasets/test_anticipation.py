@@ -13,7 +13,7 @@ from mmengine.registry import DefaultScope
 from torch import Tensor
 
 from mmvidformer.datasets.motion.render import write_video
-from mmvidformer.datasets.transforms import lmdb_decode
+from mmvidformer.datasets.transforms import decode
 from mmvidformer.registry import DATASETS
 
 ACTIONS = "id,verb,noun,action\n0,0,1,take cup\n1,1,1,wash cup\n2,1,0,wash pan\n"
@@ -124,7 +124,7 @@ def frames(kitchen: Path) -> Iterator[Frames]:
     for i in range(1, 61):
         frames.put(i, jpeg(frame(i)))
     yield frames
-    lmdb_decode._open.cache_clear()
+    decode._open.cache_clear()
 
 
 SEEN = [24, 31, 39, 46]  # floor((54 / 30 - m / 4) * 30) for m = 4 to 1
@@ -246,7 +246,7 @@ def test_bad_frames_of_an_lmdb(kitchen: Path, frames: Frames) -> None:
     frames.put(31, b"\0" * 96)
     with pytest.raises(ValueError, match=r"frame_0000000031\.jpg' is no image"):
         over_lmdb(kitchen)[0]
-    lmdb_decode._open.cache_clear()
+    decode._open.cache_clear()
     frames.delete(31)
     with pytest.raises(KeyError, match=r"rgb has no frame 'P01_01_frame_0000000031\.jpg'"):
         over_lmdb(kitchen)[0]

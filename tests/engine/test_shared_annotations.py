@@ -11,8 +11,8 @@ import pytest
 from mmaction.datasets import RawframeDataset, VideoDataset
 from mmengine.dataset import BaseDataset
 
-from mmvidformer.datasets.class_subset import ClassSubsetDataset
 from mmvidformer.datasets.epic_kitchens import COLUMNS, EpicKitchensDataset
+from mmvidformer.datasets.single_class import ClassSubsetDataset
 from mmvidformer.engine import shared_annotations as module
 from mmvidformer.engine.shared_annotations import shared_annotations
 

@@ -82,7 +82,7 @@ def test_differences_and_hashes(tool, table: Path, capsys: pytest.CaptureFixture
     (difference,) = re.findall(rf"right +(\S+) +224 +{sha256}$", printed, re.MULTILINE)
     assert float(difference) <= 1e-4
     assert [row.sha256 for row in published.rows()] == [sha256, "", ""]
-    assert published.find("right").license == "MIT"
+    assert published.row_of("published://right").license == "MIT"
     assert published.TABLE.read_text().startswith("# Table\n- address: hf://org/tiny")
 
     assert tool.main([]) == 1

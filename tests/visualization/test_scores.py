@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mmvidformer.visualization.scores import (
+from mmvidformer.visualization.plots import (
     draw_class_accuracy,
     draw_confusion,
     draw_views,

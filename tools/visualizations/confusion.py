@@ -17,7 +17,7 @@ from sklearn.metrics import confusion_matrix
 from mmvidformer.apis import class_names
 from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.engine.launch import run_tool
-from mmvidformer.visualization.scores import (
+from mmvidformer.visualization.plots import (
     draw_class_accuracy,
     draw_confusion,
     read_scores,

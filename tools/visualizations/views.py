@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.engine.launch import run_tool
-from mmvidformer.visualization.scores import draw_views
+from mmvidformer.visualization.plots import draw_views
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -20,7 +20,7 @@ from mmengine.dataset import Compose
 
 from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.datasets.decoding.readers import READERS, open_video
-from mmvidformer.datasets.transforms.video_decode import VideoDecode, VideoInit
+from mmvidformer.datasets.transforms.decode import VideoDecode, VideoInit
 
 FRAMES = 40
 

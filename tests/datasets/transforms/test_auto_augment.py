@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mmvidformer.datasets.transforms.auto_augment import (
     MAPS,
-    OPERATIONS,
+    TIMM_OPERATIONS,
     ClipAutoAugment,
     _on_tensors,
 )
@@ -53,7 +53,7 @@ STRENGTHS = {
 
 
 @pytest.mark.parametrize("size", [(20, 24), (33, 17)])
-@pytest.mark.parametrize("name", [*OPERATIONS, *MAPS])
+@pytest.mark.parametrize("name", [*TIMM_OPERATIONS, *MAPS])
 def test_operations_equal_pillow_s(name: str, size: tuple[int, int]) -> None:
     """Within one level, in each frame; bit for bit but for interpolation and sharpness."""
     images = frames(*size)

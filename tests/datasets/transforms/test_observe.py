@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmvidformer.datasets.transforms.observe import LimitToSegment, ObserveBefore, ObserveFirst
+from mmvidformer.datasets.transforms.sampling import LimitToSegment, ObserveBefore, ObserveFirst
 from mmvidformer.registry import TRANSFORMS
 
 check = settings(max_examples=100, deadline=None, derandomize=True)

@@ -3,8 +3,8 @@ import pytest
 import torch
 from torchvision.transforms.v2 import functional as F
 
-from mmvidformer.datasets.transforms import rand_augment
-from mmvidformer.datasets.transforms.rand_augment import OPERATIONS, ClipRandAugment
+from mmvidformer.datasets.transforms import auto_augment
+from mmvidformer.datasets.transforms.auto_augment import SCENIC_OPERATIONS, ClipRandAugment
 
 
 def noise(frames: int = 3, height: int = 16, width: int = 24) -> list[np.ndarray]:
@@ -19,7 +19,7 @@ def clip(imgs: list) -> torch.Tensor:
 def augment(name: str, imgs: list, magnitude: float = 5) -> np.ndarray:
     """Apply one operation, as ClipRandAugment does if it draws no other."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rand_augment, "OPERATIONS", {name: OPERATIONS[name]})
+        patch.setattr(auto_augment, "SCENIC_OPERATIONS", {name: SCENIC_OPERATIONS[name]})
         transform = ClipRandAugment(num_layers=1, magnitude=magnitude)
         return transform(clip(imgs)).permute(0, 2, 3, 1).numpy()
 
@@ -69,7 +69,7 @@ def test_cutout_is_one_box_in_all_frames() -> None:
     assert len(rows) <= 40 * 40
 
 
-@pytest.mark.parametrize("name", sorted(OPERATIONS))
+@pytest.mark.parametrize("name", sorted(SCENIC_OPERATIONS))
 @pytest.mark.parametrize("magnitude", [0, 9, 20])
 def test_equal_frames_stay_equal(name: str, magnitude: float) -> None:
     imgs = [noise(1)[0]] * 4
