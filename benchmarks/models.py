@@ -33,7 +33,8 @@ from benchmarks.page import COLUMNS, fill_page, row_of, write_results
 from benchmarks.plots import draw_bars
 from benchmarks.versions import versions
 from mmvidformer.analysis.tables import print_table
-from mmvidformer.config import load_config
+from mmvidformer.config import config_name, load_config
+from mmvidformer.engine.launch import keep_freed_memory
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -42,11 +43,12 @@ def machine(device: str, threads: int) -> str:
     """Return the name of the GPU, or name and threads of the CPU."""
     if device == "cuda":
         return torch.cuda.get_device_name()
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    info = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    names = [line.split(":", 1)[1].strip() for line in info.splitlines() if "model name" in line]
     name = names[0] if names else platform.processor() or platform.machine()
     best = torch.backends.cpu.get_cpu_capability()
-    return f"{name}, {os.cpu_count()} cores, {threads} threads, {best}"
+    found = [flag for flag in ("avx512_bf16", "avx512_vnni", "amx_bf16") if flag in info.split()]
+    return ", ".join([name, f"{os.cpu_count()} cores", f"{threads} threads", best, *found])
 
 
 def panels_of(results: dict[str, list[Result]]) -> dict[str, dict[str, tuple[float, float]]]:
@@ -91,6 +93,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def measure(args: object, command: Sequence[str]) -> None:
     """Measure the configs, print and write the results."""
+    keep_freed_memory()  # as all tools do
     settings = Settings(
         device=args.device,
         dtype=DTYPES[args.dtype],
@@ -114,7 +117,7 @@ def measure(args: object, command: Sequence[str]) -> None:
     results: dict[str, list[Result]] = {}
     rows: list[list[str]] = []
     for name in track(args.configs, "measuring"):
-        config = Path(name).stem
+        config = config_name(name)
         results[config] = compare(load_config(name).model, settings, args.passes)
         rows += [row_of(config, result) for result in results[config]]
         write_results(args.out, rows, about)  # after each one, in case this process is stopped

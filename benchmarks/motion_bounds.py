@@ -1,18 +1,21 @@
 """Bounds of the accuracies on a generated dataset: python -m benchmarks.motion_bounds FOLDER.
 
-FOLDER holds a dataset of ``tools/data/make_motion_dataset.py --preset phases`` or ``sequences``.
-Prints the chance level, which is the accuracy of the best constant prediction, and the best
-possible accuracy given what can be observed.
+FOLDER holds a dataset of ``tools/data/make_motion_dataset.py`` with the preset ``phases``,
+``sequences``, ``cues``, ``recall`` or ``images``. Prints the chance level, which is the accuracy of
+the best constant prediction, and the best possible accuracy given what can be observed.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 
+from mmvidformer.datasets.motion.cues import CuesSpec
 from mmvidformer.datasets.motion.directions import CLASSES, JITTER, PhasesSpec
 from mmvidformer.datasets.motion.render import Look
 from mmvidformer.datasets.motion.sequences import (
@@ -24,7 +27,7 @@ from mmvidformer.datasets.motion.sequences import (
 )
 from mmvidformer.datasets.motion.spec import SPLITS
 
-KINDS = {"PhasesSpec": PhasesSpec, "SequencesSpec": SequencesSpec}
+KINDS = {"CuesSpec": CuesSpec, "PhasesSpec": PhasesSpec, "SequencesSpec": SequencesSpec}
 RATIOS = (0.25, 0.5, 1.0)  # observed shares of a clip
 TIMES = (2.0, 1.5, 1.0, 0.5, 0.25)  # anticipation times in seconds
 
@@ -54,6 +57,21 @@ def best_of_phases(ratio: float) -> float:
         raise ValueError(f"at {ratio} of a clip a phase ends in some clips and not in others")
     phases = 1 + sum(ratio > end for end in ends)
     return len({c[:phases] for c in CLASSES}) / len(CLASSES)
+
+
+def best_of_cues(spec: CuesSpec, observe: Callable[[tuple[int, ...]], Sequence[Hashable]]) -> float:
+    """Compute the best possible top-1 accuracy from what is observed of a clip.
+
+    Args:
+        spec: The dataset.
+        observe: What may be observed of a clip with these shapes; all of it is equally likely.
+    """
+    counts: dict[Hashable, Counter[tuple[int, ...]]] = defaultdict(Counter)
+    for shapes in product(range(spec.kinds), repeat=spec.cues):
+        seen = observe(shapes)
+        for one in seen:
+            counts[one][shapes[: spec.asked]] += 1 / len(seen)
+    return sum(max(count.values()) for count in counts.values()) / spec.kinds**spec.cues
 
 
 def forecast(past: list[Action], ahead: int, certainty: float) -> np.ndarray:
@@ -124,7 +142,7 @@ def bounds(record: dict) -> Iterator[str]:
     fields = record["spec"]
     spec = KINDS[record["kind"]](**{**fields, "look": Look(**fields["look"])})
     for split in (name for name in SPLITS if getattr(spec, name)):
-        if isinstance(spec, PhasesSpec):
+        if not isinstance(spec, SequencesSpec):
             chance = best_constant([clip.verb for clip in spec.clips(split)])
             yield f"{split}: best constant prediction {chance:.1%}"
         else:
@@ -134,7 +152,18 @@ def bounds(record: dict) -> Iterator[str]:
                 f"{split}, {len(labels)} segments: best constant prediction of verb, noun, action "
                 f"{constant}; of five actions {best_constant(labels[:, 2], 5):.1%}"
             )
-    if isinstance(spec, PhasesSpec):
+    if isinstance(spec, CuesSpec):
+        yield f"best top-1 with all objects {best_of_cues(spec, lambda shapes: [shapes]):.1%}"
+        for first in range(1, spec.asked):
+            best = best_of_cues(spec, lambda shapes, first=first: [shapes[:first]])
+            yield f"best top-1 with the first {first} of {spec.cues} objects {best:.1%}"
+        if spec.asked < spec.cues:
+            best = best_of_cues(spec, lambda shapes: [shapes[spec.asked :]])
+            yield f"best top-1 without the first {spec.asked} of {spec.cues} objects {best:.1%}"
+        blind = best_of_cues(spec, lambda shapes: [tuple(sorted(shapes))])
+        yield f"best top-1 with all objects, but not their order {blind:.1%}"
+        yield f"best top-1 with one frame, but not its place {best_of_cues(spec, list):.1%}"
+    elif isinstance(spec, PhasesSpec):
         for ratio in RATIOS:
             yield f"best top-1 with {ratio:.0%} of each clip {best_of_phases(ratio):.1%}"
     elif spec.test:
@@ -154,7 +183,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     file = parser.parse_args(argv).folder / "motion.json"
     record = json.loads(file.read_text()) if file.is_file() else {}
     if record.get("kind") not in KINDS:
-        parser.error(f"{file} must be the record of a dataset of phases or sequences")
+        parser.error(f"{file} must be the record of a dataset of one of these presets")
     print(*bounds(record), sep="\n")
     return 0
 

@@ -1,32 +1,35 @@
-# Feature fixation, small, trained from scratch on the plain motion dataset
-# (docs/feature_fixation.md).
-# python tools/data/make_motion_dataset.py data/motion_plain --preset plain
-# tools/dist_train.sh configs/feature_fixation_motion.py 2
+# Feature fixation, small, on generated clips of objects that replace one another (docs/claims.md).
+# python tools/data/make_motion_dataset.py data/motion_cues --preset cues
+# tools/train.py configs/feature_fixation_motion.py
 _base_ = [
     "./_base_/default_runtime.py",
-    "./_base_/datasets/motion_plain.py",
-    "./_base_/schedules/motion_20e.py",
+    "./_base_/datasets/motion_cues.py",
+    "./_base_/schedules/motion_cues.py",
 ]
 
 model = dict(
     type="Recognizer3D",
     backbone=dict(
         type="mmvidformer.FeatureFixationTransformer",
-        arch=dict(embed_dims=96, depth=4, num_heads=4),
-        img_size=64,
-        clip_len=4,
+        arch=dict(embed_dims=64, depth=2, num_heads=4),
+        img_size=32,
+        patch_size=8,
+        clip_len=6,
         stem="patches",
         positions="space_time",
         shifts=dict(temporal="temporal", spatial="spatial"),
     ),
     cls_head=dict(
         type="mmvidformer.TokenMlpHead",
-        num_classes=4,
-        in_channels=96,
-        hidden_dim=96,
+        num_classes=8,
+        in_channels=64,
+        hidden_dim=64,
         dropout_ratio=0.0,
         average_clips="score",
         topk=(1, 2),
     ),
     data_preprocessor=_base_.preprocessor,
 )
+train_cfg = dict(max_epochs=4)
+param_scheduler = _base_.param_scheduler
+param_scheduler[1].update(end=4, T_max=3)

@@ -4,6 +4,7 @@ import fnmatch
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from copy import deepcopy
 from pathlib import Path
 from textwrap import shorten
 
@@ -87,7 +88,7 @@ def merge_overrides(cfg: Config, options: Mapping[str, object] | None) -> None:
         ValueError: If a key does not fit the config.
     """
     try:
-        cfg.merge_from_dict(dict(options or {}))
+        cfg.merge_from_dict(deepcopy(dict(options or {})))  # it would change the values
     except (KeyError, TypeError) as error:
         reason = shorten(str(error.args[0]), 150, placeholder=" ...")
         raise ValueError(f"overrides {', '.join(options or ())} do not fit: {reason}") from error

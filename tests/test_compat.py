@@ -24,7 +24,7 @@ from mmvidformer.compat import (
 )
 from mmvidformer.compat.imports import after_import
 
-# Repairs that the versions in constraints.txt need. If one of these tests fails after an update,
+# Repairs that the versions in constraints/ need. If one of these tests fails after an update,
 # remove the repair and its row.
 NEEDED_TODAY = ("drn", "multimodal", "numpy_2", "half_scores")
 

@@ -182,5 +182,5 @@ def test_ladder_on_motion_is_reached_by_options() -> None:
     assert sizes == [[3, 3], [2, 2], [1, 1]]
     cfg = get_config("feature_fixation_motion")
     wrapper = build_optim_wrapper(MODELS.build(cfg.model), cfg.optim_wrapper)
-    fast = [g for g in wrapper.optimizer.param_groups if g["lr"] == pytest.approx(20 * 1e-3)]
-    assert [tuple(p.shape) for g in fast for p in g["params"]] == [(1, 4, 1, 1, 96)]
+    fast = [g for g in wrapper.optimizer.param_groups if g["lr"] == pytest.approx(50 * 5e-4)]
+    assert [tuple(p.shape) for g in fast for p in g["params"]] == [(1, 6, 1, 1, 64)]

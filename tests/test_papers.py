@@ -138,6 +138,14 @@ def check_overrides(config: str, options: Mapping[str, object]) -> None:
     merge_overrides(cfg, options)
 
 
+def test_merging_does_not_change_the_options() -> None:
+    options = {"model.a": {"b": 1}, "model.a.c": 2}
+    cfg = Config()
+    merge_overrides(cfg, options)
+    assert cfg.model.a == {"b": 1, "c": 2}
+    assert options == {"model.a": {"b": 1}, "model.a.c": 2}
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_each_row_resolves(row: Row) -> None:
     assert row.missing or row.config, "a row has a config, or a reason"

@@ -3,7 +3,7 @@
 Each module is one repair. Its docstring describes what is broken upstream (project, version,
 symptom, reference). ``repair()`` fixes that fault and nothing else; if the fault depends on what is
 installed, ``needed()`` returns whether it is present. ``tests/test_compat.py`` fails when the
-versions in ``constraints.txt`` no longer need a repair, so that it can be removed.
+versions in ``constraints/`` no longer need a repair, so that it can be removed.
 """
 
 from importlib import import_module

@@ -9,11 +9,13 @@ import pytest
 from benchmarks.motion_bounds import (
     anticipated,
     best_constant,
+    best_of_cues,
     best_of_phases,
     best_of_sequences,
     forecast,
     main,
 )
+from mmvidformer.datasets.motion.cues import CuesSpec
 from mmvidformer.datasets.motion.directions import PhasesSpec
 from mmvidformer.datasets.motion.sequences import ACTIONS, SequencesSpec, distribution
 from mmvidformer.datasets.motion.spec import MotionSpec
@@ -46,6 +48,18 @@ def test_best_accuracy_of_phases() -> None:
         best_of_phases(0.3)
 
 
+def test_best_accuracy_of_cues() -> None:
+    spec = CuesSpec(cues=4, kinds=3, asked=2)
+    assert best_of_cues(spec, lambda shapes: [shapes[:2]]) == pytest.approx(1)
+    assert best_of_cues(spec, lambda shapes: [shapes[1:]]) == pytest.approx(1 / 3)
+    assert best_of_cues(spec, lambda shapes: [shapes[2:]]) == pytest.approx(1 / 9)
+    assert best_of_cues(spec, lambda shapes: [None]) == pytest.approx(1 / 9)
+    # Shapes of both objects without their order: 3 pairs of equal ones, 3 others in two orders.
+    both = CuesSpec(cues=2, kinds=3, asked=2)
+    assert best_of_cues(both, lambda shapes: [frozenset(shapes)]) == pytest.approx(6 / 9)
+    assert best_of_cues(both, list) == pytest.approx(3 / 9)
+
+
 def test_later_forecasts_are_better() -> None:
     spec = SequencesSpec(test=20)
     found = {time: best_of_sequences(spec, "test", time) for time in (2.0, 1.0, 0.25)}
@@ -73,6 +87,20 @@ def test_bounds_of_phases(tmp_path: Path, capsys: pytest.CaptureFixture) -> None
     ]
 
 
+def test_bounds_of_cues(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    spec = CuesSpec(train=8, val=0, test=0)
+    assert printed(spec, tmp_path, capsys) == [
+        "train: best constant prediction 12.5%",
+        "best top-1 with all objects 100.0%",
+        "best top-1 with the first 1 of 3 objects 25.0%",
+        "best top-1 with the first 2 of 3 objects 50.0%",
+        "best top-1 with all objects, but not their order 50.0%",
+        "best top-1 with one frame, but not its place 25.0%",
+    ]
+    spec = CuesSpec(train=8, val=0, test=0, cues=3, asked=1)
+    assert "best top-1 without the first 1 of 3 objects 50.0%" in printed(spec, tmp_path, capsys)
+
+
 def test_bounds_of_sequences(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     spec = SequencesSpec(train=1, val=0, test=2, actions=3)
     lines = printed(spec, tmp_path, capsys)
@@ -89,4 +117,4 @@ def test_bounds_of_sequences(tmp_path: Path, capsys: pytest.CaptureFixture) -> N
 def test_other_folders_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     with pytest.raises(SystemExit):
         main([str(tmp_path)])
-    assert "must be the record of a dataset of phases or sequences" in capsys.readouterr().err
+    assert "must be the record of a dataset of one of these presets" in capsys.readouterr().err

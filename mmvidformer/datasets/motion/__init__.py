@@ -1,12 +1,8 @@
-"""Generated videos whose class is a motion: small datasets of real video files, without a download.
+"""Generated videos: small datasets of real video files, without a download."""
 
-| preset | class | for |
-|---|---|---|
-| easy, plain | direction of an object | recognition |
-| phases | directions of an object in three phases | early recognition |
-| sequences | the next of a sequence of actions | anticipation |
-"""
+from dataclasses import replace
 
+from mmvidformer.datasets.motion.cues import CuesSpec
 from mmvidformer.datasets.motion.directions import DirectionsSpec, PhasesSpec
 from mmvidformer.datasets.motion.render import Look
 from mmvidformer.datasets.motion.sequences import SequencesSpec
@@ -16,5 +12,10 @@ PRESETS: dict[str, MotionSpec] = {
     "easy": DirectionsSpec(),
     "plain": DirectionsSpec(train=1600, look=Look(texture=0.0, colors="plain")),
     "phases": PhasesSpec(),
+    "cues": CuesSpec(),
+    "images": CuesSpec(
+        train=12000, cues=1, asked=1, kinds=4, look=replace(CuesSpec().look, frames=1)
+    ),
+    "recall": CuesSpec(cues=8, asked=1, kinds=4, look=replace(CuesSpec().look, frames=8)),
     "sequences": SequencesSpec(),
 }

@@ -10,6 +10,7 @@ identified one of four directions from a single decoded frame in 59% of cases. A
 encoded on its own holds what was drawn and nothing else.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -88,6 +89,24 @@ def render(
             points = np.round((outline + shift) * 2**_SHIFT).astype(np.int32)
             cv2.fillPoly(frame, [points], color, lineType=cv2.LINE_AA, shift=_SHIFT)
     return frames
+
+
+def draw_parts(
+    look: Look, parts: Iterable[tuple[str, str, int]], rng: np.random.Generator
+) -> np.ndarray:
+    """Draw objects that replace one another over a background: RGB frames (T, size, size, 3).
+
+    Args:
+        look: How they look and move.
+        parts: Shape, direction and number of frames of each object.
+        rng: Generator of everything else.
+    """
+    background = draw_background(look, rng)
+    drawn = [
+        render(look, shape, trajectory(look, direction, frames, rng), rng, background)
+        for shape, direction, frames in parts
+    ]
+    return np.concatenate(drawn)
 
 
 def draw_background(look: Look, rng: np.random.Generator) -> np.ndarray:

@@ -24,14 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmvidformer.datasets.motion.render import (
-    DIRECTIONS,
-    SHAPES,
-    Look,
-    draw_background,
-    render,
-    trajectory,
-)
+from mmvidformer.datasets.motion.render import DIRECTIONS, SHAPES, Look, draw_parts
 from mmvidformer.datasets.motion.spec import SPLITS, Clip, MotionSpec
 
 COUNT = 4
@@ -138,12 +131,11 @@ class SequencesSpec(MotionSpec):
     def draw(self, clip: Clip) -> np.ndarray:
         """Draw the RGB frames (T, size, size, 3) of a video."""
         actions, starts, rng = self.script(clip)
-        background = draw_background(self.look, rng)
-        parts = []
-        for (verb, noun), length in zip(actions, np.diff(starts), strict=True):
-            centers = trajectory(self.look, VERBS[verb], length, rng)
-            parts.append(render(self.look, NOUNS[noun], centers, rng, background))
-        return np.concatenate(parts)
+        parts = (
+            (NOUNS[noun], VERBS[verb], length)
+            for (verb, noun), length in zip(actions, np.diff(starts), strict=True)
+        )
+        return draw_parts(self.look, parts, rng)
 
     def annotate(self, root: Path) -> None:
         """Write the csv files."""
