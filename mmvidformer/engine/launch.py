@@ -41,9 +41,9 @@ MISTAKES = (OSError, ValueError, KeyError, ImportError, NotImplementedError, pic
 def run_tool(main: Callable[[], int | None]) -> int:
     """Run the ``main`` of a tool; print a user's mistake as ``error: ...`` without traceback.
 
-    Before a runner runs, mistakes are the errors in ``MISTAKES``. While it runs they are
-    ``FloatingPointError`` and errors with an attribute ``for_user``. All other errors have their
-    traceback, and with the environment variable ``MMVIDFORMER_DEBUG`` mistakes have theirs too.
+    Before a runner runs, mistakes are the errors in ``MISTAKES``, and all of what is built from a
+    config. While it runs they are ``FloatingPointError`` and errors with an attribute ``for_user``.
+    Other errors have their traceback, and with ``MMVIDFORMER_DEBUG`` set, mistakes have theirs too.
 
     Returns:
         The exit status: that of ``main``, 2 for a mistake, 1 for one while a runner runs.
@@ -75,9 +75,12 @@ def keep_freed_memory() -> None:
 def _print_mistake(error: Exception, running: bool = False) -> bool:
     mistake = isinstance(error, FloatingPointError if running else MISTAKES)
     mistake |= not running and "__init__()" in str(error)  # an argument that a config has wrong
+    text = describe(error)
+    if not (mistake or running) and "build_from_cfg" in "".join(traceback.format_exception(error)):
+        mistake, text = True, f"wrong value in the config? {type(error).__name__}: {text}"
     if not (mistake or hasattr(error, "for_user")) or "MMVIDFORMER_DEBUG" in os.environ:
         return False
-    print(f"error: {describe(error)}", file=sys.stderr)
+    print(f"error: {text}", file=sys.stderr)
     return True
 
 

@@ -46,6 +46,8 @@ class TubeletEmbedding(nn.Module):
         super().__init__()
         self.tubelet, self.padding = _triple(tubelet), _triple(padding)
         self.stride = self.tubelet if stride is None else _triple(stride)
+        if min(*self.tubelet, *self.stride) < 1:
+            raise ValueError(f"tubelet and stride must be positive, got {tubelet} and {stride}")
         self.proj = nn.Conv3d(in_channels, dim, self.tubelet, self.stride, self.padding)
         self.norm = nn.LayerNorm(dim) if norm else nn.Identity()
 

@@ -172,7 +172,7 @@ def _pool_frames(
     batch, frames = grid.shape[:2]
     tokens = encoder.run_blocks(grid.flatten(0, 1)[:, None], frames, None, outputs)
     pooled = pool_tokens(*encoder.normalize(tokens))
-    return pooled.reshape(batch, frames, 1, 1, -1), None
+    return pooled.unflatten(0, (batch, frames))[:, :, None, None], None
 
 
 def _average_frames(

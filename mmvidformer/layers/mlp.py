@@ -43,7 +43,7 @@ class Mlp(nn.Module):
             a grid.
         recompute: Whether to recompute the activation in the backward pass, so that the hidden
             layer, the largest tensor of a block, is kept once instead of twice. Set it to False
-            inside a checkpointed block, which is recomputed anyway.
+            inside a checkpointed block, which is recomputed anyway, and for ``torch.func.grad``.
 
     Raises:
         KeyError: If the activation is unknown.

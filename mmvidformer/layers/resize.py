@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -54,6 +55,6 @@ def resize_positions(table: Tensor, size: Grid, rule: str = "linear") -> Tensor:
     t, h, w = size
     if table.shape[1:4] == (t, h, w):
         return table
-    channels_first = table.permute(0, 4, 1, 2, 3).float()
-    resized = resize(channels_first, (t, h, w))
+    wide = table.to(torch.promote_types(table.dtype, torch.float32))
+    resized = resize(wide.permute(0, 4, 1, 2, 3), (t, h, w))
     return resized.permute(0, 2, 3, 4, 1).to(table.dtype).contiguous()

@@ -128,6 +128,9 @@ class VideoTransformer(nn.Module):
             for key in row:
                 look_up(shared, key, "option of an encoder")
             rows.append(shared | dict(row))
+            for key in ("embed_dims", "depth", "num_heads", "mlp_ratio"):
+                if rows[-1][key] <= 0:
+                    raise ValueError(f"{key} must be positive, got {rows[-1][key]}")
         self.embed_dims = rows[-1]["embed_dims"]
         self.embed = TubeletEmbedding(rows[0]["embed_dims"], **(stem or {"tubelet": (1, 16, 16)}))
         height, width = (img_size, img_size) if isinstance(img_size, int) else img_size

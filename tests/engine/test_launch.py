@@ -16,6 +16,7 @@ from torch import distributed
 from mmvidformer.engine import launch, process_group
 from mmvidformer.engine.launch import add_model_arguments, on_main_process, run_tool
 from mmvidformer.engine.process_group import join_processes
+from mmvidformer.registry import MODELS
 
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
@@ -127,6 +128,17 @@ def test_mistakes_of_a_user_end_in_one_line(error, printed, capsys, monkeypatch)
     monkeypatch.setenv("MMVIDFORMER_DEBUG", "1")
     with pytest.raises(type(error)):
         run_tool(fail(error, running=False))
+
+
+def test_wrong_values_of_a_config_end_in_one_line(capsys, monkeypatch):
+    """Whatever the constructor raises."""
+    wrong = dict(type="mmvidformer.models.ViViT", clip_len="x")
+    assert run_tool(lambda: MODELS.build(wrong)) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: wrong value in the config? TypeError: ") and err.count("\n") == 1
+    monkeypatch.setenv("MMVIDFORMER_DEBUG", "1")
+    with pytest.raises(TypeError):
+        run_tool(lambda: MODELS.build(wrong))
 
 
 @pytest.mark.parametrize(

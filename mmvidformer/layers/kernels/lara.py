@@ -46,8 +46,8 @@ class LaraKernel(LinearCostKernel):
         """Attend; see ``forward``."""
         scale = self.head_dim**-0.25
         count = min(self.num_samples, q.shape[-2], k.shape[-2])
-        query_mean = self.query_proposal(_pool(q, count))  # (..., R, d)
-        mean = (query_mean + self.key_proposal(_pool(k, count))) * scale
+        query_mean = _propose(self.query_proposal, q, count)  # (..., R, d)
+        mean = (query_mean + _propose(self.key_proposal, k, count)) * scale
         w = mean + torch.randn_like(mean) if self.training else mean
 
         log_q, log_k = (_log_xi(x * scale, w) for x in (q, k))  # (..., R, S), (..., R, S')
@@ -65,10 +65,11 @@ def _proposal(head_dim: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(head_dim, head_dim), nn.LayerNorm(head_dim))
 
 
-def _pool(x: Tensor, count: int) -> Tensor:
-    """Average x (..., S, d) over ``count`` runs of the sequence."""
+def _propose(proposal: nn.Sequential, x: Tensor, count: int) -> Tensor:
+    """Average x (..., S, d) over ``count`` runs of the sequence, and map the means."""
     flat = x.flatten(0, -3).transpose(-1, -2)  # (rows, d, S)
-    return F.adaptive_avg_pool1d(flat, count).transpose(-1, -2).unflatten(0, x.shape[:-2])
+    means = F.adaptive_avg_pool1d(flat, count).transpose(-1, -2).unflatten(0, x.shape[:-2])
+    return proposal(means.to(next(proposal.parameters()).dtype)).to(x.dtype)  # may be half
 
 
 def _log_xi(x: Tensor, w: Tensor) -> Tensor:

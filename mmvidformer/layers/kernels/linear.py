@@ -15,7 +15,7 @@ from mmvidformer.lookup import look_up
 # Non-negative maps of queries and keys.
 FEATURE_MAPS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
-    "elu": lambda x: F.elu(x) + 1,
+    "elu": lambda x: torch.where(x > 0, x + 1, x.clamp(max=1).exp()),  # F.elu(x) + 1 cancels
     "sigmoid": torch.sigmoid,
 }
 

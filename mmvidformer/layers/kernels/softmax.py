@@ -25,7 +25,7 @@ class SoftmaxKernel(nn.Module):
     def __init__(self, head_dim: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.scale = head_dim**-0.5
-        self.dropout = dropout
+        self.dropout = nn.Dropout(dropout).p  # checked
         self.feature_map = None
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = None) -> Tensor:

@@ -86,7 +86,7 @@ class OfficialReadout(nn.Module):
 
         super().__init__()
         self.out = FeedForward(in_channels + channels, channels, act)
-        self.excite = SqueezeExcitation(channels, channels // 4)
+        self.excite = SqueezeExcitation(channels, max(channels // 4, 1))
 
     def state(self, e: Tensor, statt: Tensor) -> Tensor:
         """Return the state h (B, C, h, w) to remember."""
