@@ -30,6 +30,3 @@ model = dict(
     ),
     data_preprocessor=_base_.preprocessor,
 )
-train_cfg = dict(max_epochs=4)
-param_scheduler = _base_.param_scheduler
-param_scheduler[1].update(end=4, T_max=3)

@@ -6,6 +6,7 @@ _base_ = "./timesformer_motion.py"
 data_root = "data/motion_images"
 pipeline = _base_.pipeline
 pipeline[1].update(clip_len=1)
+train_pipeline = val_pipeline = test_pipeline = pipeline
 
 
 def images(split):

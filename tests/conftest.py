@@ -95,12 +95,15 @@ def prediction_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in (55, 100):
         _write_kitchen(here / "data" / f"epic_kitchens{number}")
     _write_something(here / "data" / "sthv2")
+    from mmvidformer.datasets.motion.cues import CuesSpec
     from mmvidformer.datasets.motion.directions import PhasesSpec
     from mmvidformer.datasets.motion.render import Look
     from mmvidformer.datasets.motion.sequences import SequencesSpec
 
     phases = PhasesSpec(train=3, val=3, test=3, shortest=12, look=Look(frames=20))
     phases.write(here / "data" / "motion_phases")
+    recall = CuesSpec(train=3, val=3, test=3, cues=8, asked=1, kinds=4, look=Look(32, frames=8))
+    recall.write(here / "data" / "motion_recall")
     sequences = SequencesSpec(train=1, val=1, test=1, actions=4)
     sequences.write(here / "data" / "motion_sequences")
     return here

@@ -71,6 +71,9 @@ def settings_of(result: Conversion) -> dict:
     state, first = result.state, "backbone.encoders.0"
     if "backbone.embed.proj.weight" not in state:
         return {}
+    tables = [f"{first}.pos_embed.{axes}" for axes in ("thw", "hw", "t")]
+    if not any(table in state for table in tables):
+        raise ValueError(f"the weights are not those of a ViViT: {tables[0]!r} is missing")
     dim, _, *tubelet = state["backbone.embed.proj.weight"].shape
     hidden = state[f"{first}.blocks.0.mlp.fc1.weight"].shape[0]
     ratio = hidden / dim
@@ -98,8 +101,6 @@ def settings_of(result: Conversion) -> dict:
             clip_len=1 if times is None else times.shape[1],
             patch_size=tubelet[-1],
         )
-    if f"{first}.pos_embed.thw" not in state:
-        raise ValueError(f"the weights are not those of a ViViT: {first}.pos_embed.thw is missing")
     frames, rows, columns = state[f"{first}.pos_embed.thw"].shape[1:4]
     times = state.get("backbone.encoders.1.pos_embed.thw")
     if result.scheme is not None:

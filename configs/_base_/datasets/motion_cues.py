@@ -13,9 +13,11 @@ pipeline = [
     dict(type="mmvidformer.VideoInit"),
     dict(type="SampleFrames", clip_len=6, frame_interval=1, num_clips=1, test_mode=True),
     dict(type="mmvidformer.VideoDecode"),
+    dict(type="Resize", scale=(32, 32), keep_ratio=False),
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
 ]
+train_pipeline = val_pipeline = test_pipeline = pipeline
 
 
 def clips(split):
