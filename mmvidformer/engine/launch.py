@@ -41,8 +41,8 @@ MISTAKES = (OSError, ValueError, KeyError, ImportError, NotImplementedError, pic
 def run_tool(main: Callable[[], int | None]) -> int:
     """Run the ``main`` of a tool; print a user's mistake as ``error: ...`` without traceback.
 
-    Before a runner runs, mistakes are the errors in ``MISTAKES``, and all of what is built from a
-    config. While it runs they are ``FloatingPointError`` and errors with an attribute ``for_user``.
+    Before a runner runs, mistakes are the errors in ``MISTAKES``, and all errors of a part that is
+    built from a config. Then they are ``FloatingPointError`` and errors with ``for_user``.
     Other errors have their traceback, and with ``MMVIDFORMER_DEBUG`` set, mistakes have theirs too.
 
     Returns:

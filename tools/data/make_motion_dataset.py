@@ -1,6 +1,7 @@
 """Write a motion dataset: python tools/data/make_motion_dataset.py FOLDER [--preset NAME].
 
-Presets: easy and plain (recognition), phases (early recognition), sequences (anticipation).
+Presets: easy, plain and cues (recognition), images (single frames), phases (early recognition),
+recall (memory), sequences (anticipation).
 --preset NAME --help lists the settings of a preset.
 """
 
