@@ -18,6 +18,19 @@ def topk_accuracies(scores: Tensor, labels: Tensor, topk: Sequence[int]) -> dict
     return {f"top{k}_acc": scores.new_tensor(value) for k, value in zip(topk, values, strict=True)}
 
 
+def in_order(tasks: Mapping[str, int]) -> dict[str, int]:
+    """Return tasks and their numbers of classes; labels and outputs follow their order.
+
+    Raises:
+        ValueError: If the order is not alphabetical. MMEngine sorts the keys of a config that it
+            saves, so that another order would be lost.
+    """
+    if [*tasks] != sorted(tasks):
+        names, right = (", ".join(each) for each in (tasks, sorted(tasks)))
+        raise ValueError(f"tasks, and labels, must be in alphabetical order: {right}; got {names}")
+    return dict(tasks)
+
+
 def stack_labels(
     samples: Sequence[ActionDataSample], tasks: Mapping[str, int], mixed: bool = False
 ) -> Tensor:
@@ -111,7 +124,8 @@ class MultiTaskHead(ZeroInitHead):
     prediction is a dictionary of scores by task; metrics combine them to the 29,100 actions.
 
     Args:
-        tasks: Number of classes of each task by its name, in the order of the outputs.
+        tasks: Number of classes of each task by its name, in the order of the outputs, which must
+            be alphabetical.
         in_channels: Feature width D.
         average_clips: ``'score'`` averages the logits of the views (ViViT), ``'prob'`` their
             probabilities; None keeps the views.
@@ -119,7 +133,7 @@ class MultiTaskHead(ZeroInitHead):
             must take soft labels; ``label_smooth_eps`` applies within each task, after mixing.
 
     Raises:
-        ValueError: If labels have neither of the two forms.
+        ValueError: If the tasks are in another order, or labels have neither of the two forms.
     """
 
     def __init__(
@@ -130,7 +144,7 @@ class MultiTaskHead(ZeroInitHead):
         **kwargs: object,
     ) -> None:
         super().__init__(sum(tasks.values()), in_channels, average_clips=average_clips, **kwargs)
-        self.tasks = dict(tasks)
+        self.tasks = in_order(tasks)
 
     def loss_by_feat(
         self, cls_scores: Tensor, data_samples: list[ActionDataSample]

@@ -7,7 +7,7 @@ from mmaction.structures import ActionDataSample
 from torch import Tensor
 from torch.distributions import Beta
 
-from mmvidformer.models.heads import one_hot_tasks, stack_labels
+from mmvidformer.models.heads import in_order, one_hot_tasks, stack_labels
 from mmvidformer.registry import MODELS
 
 
@@ -25,13 +25,14 @@ class ReversedMixup(BaseMiniBatchBlending):
         alpha: Both parameters of the Beta distribution of the weight.
 
     Raises:
-        ValueError: If ``alpha`` is not positive.
+        ValueError: If ``alpha`` is not positive, or the tasks are not in alphabetical order.
     """
 
     def __init__(self, num_classes: int | Mapping[str, int], alpha: float = 0.3) -> None:
         if alpha <= 0:
             raise ValueError(f"alpha of mixup must be positive, got {alpha}")
-        self.tasks = {"class": num_classes} if isinstance(num_classes, int) else dict(num_classes)
+        single = isinstance(num_classes, int)
+        self.tasks = {"class": num_classes} if single else in_order(num_classes)
         super().__init__(sum(self.tasks.values()))
         self.beta = Beta(alpha, alpha)
 

@@ -2,6 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from mmaction.structures import ActionDataSample
+from mmengine.config import Config
 from mmengine.optim import OptimWrapper
 from mmengine.registry import DefaultScope
 
@@ -70,6 +71,18 @@ def test_views_are_averaged_for_each_task(fuse: str) -> None:
 def test_wrong_labels_are_named() -> None:
     with pytest.raises(ValueError, match=r"noun.*got \(1, 3\)"):
         multi_task_head().loss(torch.randn(1, 8), samples([0, 1, 2]))
+
+
+def test_tasks_are_in_the_order_of_a_saved_config() -> None:
+    tasks = dict(verb=3, noun=4)
+    saved = Config.fromstring(Config(dict(tasks=tasks)).pretty_text, ".py").tasks
+    assert [*saved] == ["noun", "verb"]  # MMEngine sorts keys
+    for build in (
+        lambda: multi_task_head(tasks=tasks),
+        lambda: MODELS.build({"type": "ReversedMixup", "num_classes": tasks}),
+    ):
+        with pytest.raises(ValueError, match="alphabetical order: noun, verb; got verb, noun"):
+            build()
 
 
 def test_heads_are_initialized_to_zero() -> None:

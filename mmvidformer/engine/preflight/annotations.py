@@ -12,6 +12,7 @@ from mmengine.config import Config
 
 from mmvidformer.config import config_scope, type_name
 from mmvidformer.datasets.decoding.errors import PATH_KEYS
+from mmvidformer.evaluation.multi_task import TASKS
 from mmvidformer.registry import DATASETS
 
 # Datasets of MMAction2's lists, which have a line per sample.
@@ -88,7 +89,10 @@ class Annotations:
     def wrong_labels(self, optional: bool) -> Iterator[str]:
         """Labels that the head does not have; samples may have none if labels are optional."""
         tasks = self.head.get("tasks")
-        classes = tasks.values() if isinstance(tasks, Mapping) else [self.head.get("num_classes")]
+        classes = [self.head.get("num_classes")]
+        if isinstance(tasks, Mapping):
+            anticipation = set(tasks) == set(TASKS)  # whose labels have this order
+            classes = [tasks[task] for task in (TASKS if anticipation else tasks)]
         classes = [count for count in classes if count is not None]
         single = len(classes) == 1
         if classes and not (single and self.dataset.get("multi_class", False)):

@@ -7,6 +7,7 @@ from mmaction.models.heads import BaseHead
 from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
 
+from mmvidformer.evaluation.multi_task import TASKS
 from mmvidformer.lookup import look_up
 from mmvidformer.models.heads import stack_labels, topk_accuracies
 from mmvidformer.models.horst.classifiers import CLASSIFIERS, Logits
@@ -56,14 +57,14 @@ class AnticipationHead(BaseHead):
     """Predict the next action, verb and noun at each time step.
 
     Time step t of ``horizon``, counted from 0, is ``(horizon - t) x 0.25`` s before the action
-    starts. The ``gt_label`` of a sample holds one class per task in the order of ``tasks``. The
+    starts. The ``gt_label`` of a sample holds one class per task, of verb, noun and action. The
     loss is the sum of the cross-entropies over tasks and anticipation times (paper, appendix A.2),
     averaged over the clips. The anticipation times are not published; by default they are the last
     8 time steps, as in RULSTM (2, 1.75, ..., 0.25 s). The prediction is a dictionary of logits by
     task for these times.
 
     Args:
-        tasks: Number of classes of ``action``, ``verb`` and ``noun``, in the order of the labels.
+        tasks: Number of classes of ``verb``, ``noun`` and ``action``.
         in_channels: Number of channels C of the last layer.
         classifier: ``'linear'`` or ``'unrolling'``.
         form: ``'official'`` or ``'paper'`` (``models.horst.classifiers``).
@@ -91,7 +92,7 @@ class AnticipationHead(BaseHead):
     ) -> None:
         net = look_up(CLASSIFIERS, classifier, "anticipation classifier")(in_channels, tasks, form)
         super().__init__(tasks["action"], in_channels, **kwargs)
-        self.tasks = dict(tasks)
+        self.tasks = {task: tasks[task] for task in TASKS}  # in the order of the labels
         self.horizon = horizon
         self.times = times or horizon
         self.logged_time = logged_time

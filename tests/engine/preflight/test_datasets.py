@@ -97,7 +97,7 @@ def test_anticipation(tmp_path, text, message):
         name="{video_id}.mp4",
         pipeline=[dict(type="mmvidformer.ObserveBefore", num_steps=4)],
     )
-    tasks = dict(verb=2, noun=2, action=1)
+    tasks = dict(action=1, noun=2, verb=2)  # as a saved config has them
     cfg.pop("model")  # which needs a recurrent neck
     cfg.model = dict(cls_head=dict(tasks=tasks))
     errors = [text for text in check(cfg)[0] if "list.txt" in text]

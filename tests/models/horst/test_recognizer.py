@@ -221,6 +221,18 @@ def test_anticipation_trains_every_parameter(classifier: str, form: str) -> None
     assert losses[-1] < 0.8 * losses[0]
 
 
+def test_labels_are_verb_noun_and_action_in_any_order_of_the_tasks() -> None:
+    samples = [ActionDataSample().set_gt_label(torch.tensor([2, 3, 5])) for _ in range(2)]
+    scores = {task: torch.randn(2, 8, count) for task, count in TASKS.items()}
+    losses = [
+        MODELS.build(
+            {"type": "AnticipationHead", "tasks": dict(tasks), "in_channels": 4}
+        ).loss_by_feat(scores, samples)
+        for tasks in (TASKS.items(), sorted(TASKS.items()))
+    ]
+    assert losses[0] == losses[1] and losses[0]["loss_verb"] > 0
+
+
 @pytest.mark.parametrize("times", [8, None])
 def test_loss_is_summed_over_tasks_and_times(times: int | None) -> None:
     model = build(anticipation(times=times)).eval()
