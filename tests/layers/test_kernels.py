@@ -328,6 +328,10 @@ def test_cost_is_linear_in_the_tokens(name: str) -> None:
         ({"type": "hard"}, KeyError, "hard.*cosformer.*softmax"),
         ({"type": "linear", "feature": "tanh"}, KeyError, "tanh.*relu"),
         ({"type": "linformer"}, TypeError, "'length'"),
+        ({"type": "linformer", "length": 9, "rank": 0}, ValueError, "rank of Linformer.* 1, got 0"),
+        ({"type": "performer", "num_features": 0}, ValueError, "num_features of .* 1, got 0"),
+        ({"type": "orthoformer", "num_landmarks": -1}, ValueError, "num_landmarks .* got -1"),
+        ({"type": "lara", "num_samples": 0}, ValueError, "num_samples of LaraKernel .* got 0"),
     ],
 )
 def test_wrong_options_are_named(options: dict, error: type, match: str) -> None:

@@ -31,9 +31,10 @@ class LinearCostKernel(nn.Module, ABC):
     Args:
         head_dim: Width d of a head.
         dropout: Must be 0, because there are no attention weights to drop.
+        **counts: Numbers of a kernel, such as ``rank``, which must be at least 1.
 
     Raises:
-        ValueError: If ``dropout`` is not 0.
+        ValueError: If ``dropout`` is not 0, or a number is below 1.
     """
 
     masks = frozenset({"keys", "padding"})
@@ -41,8 +42,12 @@ class LinearCostKernel(nn.Module, ABC):
     needs_queries = False
     needs_length = False
 
-    def __init__(self, head_dim: int, dropout: float = 0.0) -> None:
+    def __init__(self, head_dim: int, dropout: float = 0.0, **counts: int) -> None:
         super().__init__()
+        for name, count in counts.items():
+            if count < 1:
+                kernel = type(self).__name__
+                raise ValueError(f"{name} of {kernel} must be at least 1, got {count}")
         if dropout:
             raise ValueError(
                 f"{type(self).__name__} has no attention weights to drop: attention dropout must "

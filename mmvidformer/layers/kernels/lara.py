@@ -37,7 +37,7 @@ class LaraKernel(LinearCostKernel):
     masks = frozenset()
 
     def __init__(self, head_dim: int, dropout: float = 0.0, num_samples: int = 49) -> None:
-        super().__init__(head_dim, dropout)
+        super().__init__(head_dim, dropout, num_samples=num_samples)
         self.num_samples = num_samples
         self.query_proposal = _proposal(head_dim)
         self.key_proposal = _proposal(head_dim)

@@ -33,7 +33,7 @@ class LinformerKernel(LinearCostKernel):
     def __init__(
         self, head_dim: int, dropout: float = 0.0, *, length: int, rank: int = 256
     ) -> None:
-        super().__init__(head_dim, dropout)
+        super().__init__(head_dim, dropout, length=length, rank=rank)
         self.keys = nn.Parameter(torch.randn(rank, length) * length**-0.5)
         self.values = nn.Parameter(torch.randn(rank, length) * length**-0.5)
 

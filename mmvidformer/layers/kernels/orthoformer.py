@@ -57,7 +57,7 @@ class OrthoformerKernel(LinearCostKernel):
     masks = frozenset({"keys"})  # padding among the queries would be chosen as landmarks
 
     def __init__(self, head_dim: int, dropout: float = 0.0, num_landmarks: int = 64) -> None:
-        super().__init__(head_dim, dropout)
+        super().__init__(head_dim, dropout, num_landmarks=num_landmarks)
         self.num_landmarks = num_landmarks
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:

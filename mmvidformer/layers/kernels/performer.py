@@ -47,7 +47,7 @@ class PerformerKernel(LinearCostKernel):
     def __init__(
         self, head_dim: int, dropout: float = 0.0, num_features: int = 64, eps: float = 1e-6
     ) -> None:
-        super().__init__(head_dim, dropout)
+        super().__init__(head_dim, dropout, num_features=num_features)
         self.num_features = num_features
         self.eps = eps
         self.register_buffer("directions", orthogonal_gaussian(num_features, head_dim))
