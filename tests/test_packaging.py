@@ -121,17 +121,16 @@ def test_unknown_config_suggests_similar_names() -> None:
         get_config("vivit_fe_k40")
 
 
-@pytest.mark.parametrize("python", ["3.10", "3.11", "3.12", "3.13"])
-def test_pinned_versions_satisfy_the_declared_ranges(python: str) -> None:
+@pytest.mark.parametrize("stack", ["oldest", "3.10", "3.11", "3.12", "3.13"])
+def test_pinned_versions_satisfy_the_declared_ranges(stack: str) -> None:
     from configparser import ConfigParser
 
     from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
 
-    pins = dict(
-        line.split("==")
-        for line in (ROOT / "constraints" / f"{python}.txt").read_text().lower().splitlines()
-        if "==" in line
-    )
+    lines = (ROOT / "constraints" / f"{stack}.txt").read_text().splitlines()
+    pairs = [line.split("==") for line in lines if "==" in line]
+    pins = {canonicalize_name(name): version for name, version in pairs}
     parser = ConfigParser()
     parser.read(ROOT / "setup.cfg")
     blocks = [parser["options"]["install_requires"], *parser["options.extras_require"].values()]
@@ -139,10 +138,12 @@ def test_pinned_versions_satisfy_the_declared_ranges(python: str) -> None:
     for line in lines:
         requirement = Requirement(line)
         if requirement.marker is not None and not requirement.marker.evaluate(
-            {"python_version": python}
+            {"python_version": stack.replace("oldest", "3.10")}
         ):
             continue
         if requirement.name == "mmvidformer":  # one extra that includes others
             continue
-        pin = pins[requirement.name.lower()]
+        if (stack, requirement.name) == ("oldest", "torchcodec"):  # which needs a newer PyTorch
+            continue
+        pin = pins[canonicalize_name(requirement.name)]
         assert requirement.specifier.contains(pin), f"{requirement} excludes {pin}"

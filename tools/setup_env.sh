@@ -1,16 +1,21 @@
 #!/usr/bin/env bash
 # Create the environment .venv and install the package in it: tools/setup_env.sh [EXTRAS]
-# The versions are those in constraints/ for the version of Python; NEWEST=1 installs the newest that
-# setup.cfg allows. VENV sets another folder, PYTHON another interpreter.
+# The versions are those in constraints/ for the version of Python. STACK=oldest installs the oldest
+# that setup.cfg allows (on Python 3.10), STACK=newest the newest. VENV sets another folder, PYTHON
+# another interpreter.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 VENV=${VENV:-.venv}
 EXTRAS=${1:-lite}
 
 [ -x "$VENV/bin/python" ] || "${PYTHON:-python3}" -m venv "$VENV"
+case ${STACK:-} in
+    newest) FILE= ;;
+    oldest) FILE=constraints/oldest.txt ;;
+    *) FILE=constraints/$("$VENV/bin/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])').txt ;;
+esac
 VERSIONS=()
-FILE=constraints/$("$VENV/bin/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])').txt
-if [ -z "${NEWEST:-}" ] && [ -f "$FILE" ]; then
+if [ -f "$FILE" ]; then
     VERSIONS=(-c "$FILE")
 fi
 PIP=("$VENV/bin/python" -m pip install --quiet --disable-pip-version-check)
