@@ -29,6 +29,7 @@ from mmvidformer.datasets.motion.spec import SPLITS
 
 KINDS = {"CuesSpec": CuesSpec, "PhasesSpec": PhasesSpec, "SequencesSpec": SequencesSpec}
 RATIOS = (0.25, 0.5, 1.0)  # observed shares of a clip
+MOST_SEQUENCES = 10**6  # which need about a GB
 TIMES = (2.0, 1.5, 1.0, 0.5, 0.25)  # anticipation times in seconds
 
 
@@ -184,6 +185,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     record = json.loads(file.read_text()) if file.is_file() else {}
     if record.get("kind") not in KINDS:
         parser.error(f"{file} must be the record of a dataset of one of these presets")
+    sequences = record["spec"].get("kinds", 1) ** record["spec"].get("cues", 1)
+    if sequences > MOST_SEQUENCES:
+        parser.error(f"{sequences} sequences of shapes are too many; the most is {MOST_SEQUENCES}")
     print(*bounds(record), sep="\n")
     return 0
 

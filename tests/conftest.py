@@ -102,7 +102,7 @@ def prediction_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     phases = PhasesSpec(train=3, val=3, test=3, shortest=12, look=Look(frames=20))
     phases.write(here / "data" / "motion_phases")
-    recall = CuesSpec(train=3, val=3, test=3, cues=8, asked=1, kinds=4, look=Look(32, frames=8))
+    recall = CuesSpec(train=3, val=3, test=3, cues=12, asked=1, kinds=3, look=Look(32, frames=12))
     recall.write(here / "data" / "motion_recall")
     sequences = SequencesSpec(train=1, val=1, test=1, actions=4)
     sequences.write(here / "data" / "motion_sequences")

@@ -16,6 +16,6 @@ PRESETS: dict[str, MotionSpec] = {
     "images": CuesSpec(
         train=12000, cues=1, asked=1, kinds=4, look=replace(CuesSpec().look, frames=1)
     ),
-    "recall": CuesSpec(cues=8, asked=1, kinds=4, look=replace(CuesSpec().look, frames=8)),
+    "recall": CuesSpec(cues=12, asked=1, kinds=3, look=replace(CuesSpec().look, frames=12)),
     "sequences": SequencesSpec(),
 }
