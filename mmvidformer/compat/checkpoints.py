@@ -30,9 +30,10 @@ def narrow_getattr(owner: type, name: str) -> Callable:
 def repair() -> None:
     """Allow the harmless types that MMEngine writes."""
     from mmengine.logging import HistoryBuffer
-    from numpy._core import multiarray
 
-    functions = {"_reconstruct": multiarray._reconstruct, "scalar": multiarray.scalar}
+    # What pickle calls; the module that has them differs between NumPy 1 and 2.
+    values = {"_reconstruct": np.empty(0), "scalar": np.float64(0)}
+    functions = {name: value.__reduce__()[0] for name, value in values.items()}
     torch.serialization.add_safe_globals(
         [
             HistoryBuffer,
