@@ -24,6 +24,8 @@ from mmvidformer.compat import (
 )
 from mmvidformer.compat.imports import after_import
 
+# The oldest stack has other faults, and NumPy 1 still has the names that NumPy 2 removed.
+current = pytest.mark.skipif(np.__version__.startswith("1."), reason="of current versions")
 # Repairs that the versions in constraints/ need. If one of these tests fails after an update,
 # remove the repair and its row.
 NEEDED_TODAY = ("drn", "multimodal", "numpy_2", "half_scores")
@@ -55,6 +57,7 @@ def succeeds(code: str, hide: tuple[str, ...] = ()) -> str:
     return result.stdout.strip()
 
 
+@current
 @pytest.mark.parametrize("name", NEEDED_TODAY)
 def test_repair_is_still_needed(name: str) -> None:
     assert getattr(compat, name).needed(), f"compat/{name}.py is no longer needed"
@@ -96,6 +99,7 @@ def test_missing_drn_cannot_be_built() -> None:
         MODELS.build({"type": "DRN"})
 
 
+@current
 def test_multimodal_models_are_placeholders() -> None:
     from mmaction.registry import MODELS
     from mmaction.utils.dependency import WITH_MULTIMODAL
@@ -107,6 +111,7 @@ def test_multimodal_models_are_placeholders() -> None:
         MODELS.get("VindLUVQA")()
 
 
+@current
 def test_multimodal_models_of_mmpretrain_are_disabled(tmp_path: Path) -> None:
     package = tmp_path / "mmpretrain" / "utils"
     package.mkdir(parents=True)
@@ -215,6 +220,7 @@ def test_only_noise_is_suppressed() -> None:
     assert done.stdout.count("WARNING") + done.stderr.count("WARNING") == 1
 
 
+@current
 def test_suppressed_messages_still_exist_upstream() -> None:
     """If this fails after an update, remove the row of ``noise`` that is no longer needed."""
     sources = {
@@ -267,10 +273,12 @@ def test_pose_compact_crops_to_the_keypoints() -> None:
     assert compact({"img_shape": (64, 64), "keypoint": keypoint})["img_shape"] == (20, 20)
 
 
+@current
 def test_numpy_itself_is_not_changed() -> None:
     assert not any(hasattr(np, name) for name in numpy_2.NAMES)
 
 
+@current
 def test_all_modules_with_removed_names_are_repaired() -> None:
     root = Path(importlib.util.find_spec("mmaction").submodule_search_locations[0])
     used = {}
@@ -318,6 +326,7 @@ REPAIRED = {
 }
 
 
+@current
 @pytest.mark.parametrize("repair", REPAIRED)
 def test_repair_is_not_needed_if_upstream_fixes_the_fault(repair, tmp_path, monkeypatch) -> None:
     assert repair.needed()
