@@ -104,6 +104,7 @@ def prediction_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     phases.write(here / "data" / "motion_phases")
     recall = CuesSpec(train=3, val=3, test=3, cues=12, asked=1, kinds=3, look=Look(32, frames=12))
     recall.write(here / "data" / "motion_recall")
+    CuesSpec(train=3, val=3, test=3).write(here / "data" / "motion_cues")
     sequences = SequencesSpec(train=1, val=1, test=1, actions=4)
     sequences.write(here / "data" / "motion_sequences")
     return here

@@ -12,7 +12,7 @@ from torch import Tensor
 from mmvidformer.datasets.csv_rows import read_number, read_rows
 from mmvidformer.registry import METRICS
 
-TASKS = ("verb", "noun", "action")  # of anticipation, in the order of the labels
+TASKS = ("verb", "noun", "action")  # of anticipation
 
 
 def rank_of(scores: Tensor, label: int) -> float:

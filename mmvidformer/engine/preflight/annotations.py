@@ -12,7 +12,7 @@ from mmengine.config import Config
 
 from mmvidformer.config import config_scope, type_name
 from mmvidformer.datasets.decoding.errors import PATH_KEYS
-from mmvidformer.evaluation.multi_task import TASKS
+from mmvidformer.datasets.epic_kitchens import AnticipationDataset
 from mmvidformer.registry import DATASETS
 
 # Datasets of MMAction2's lists, which have a line per sample.
@@ -91,8 +91,8 @@ class Annotations:
         tasks = self.head.get("tasks")
         classes = [self.head.get("num_classes")]
         if isinstance(tasks, Mapping):
-            anticipation = set(tasks) == set(TASKS)  # whose labels have this order
-            classes = [tasks[task] for task in (TASKS if anticipation else tasks)]
+            order = AnticipationDataset.tasks  # of its labels, whatever that of the head
+            classes = [tasks[task] for task in (order if set(tasks) == set(order) else tasks)]
         classes = [count for count in classes if count is not None]
         single = len(classes) == 1
         if classes and not (single and self.dataset.get("multi_class", False)):

@@ -7,7 +7,6 @@ from mmaction.models.heads import BaseHead
 from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
 
-from mmvidformer.evaluation.multi_task import TASKS
 from mmvidformer.lookup import look_up
 from mmvidformer.models.heads import stack_labels, topk_accuracies
 from mmvidformer.models.horst.classifiers import CLASSIFIERS, Logits
@@ -92,7 +91,7 @@ class AnticipationHead(BaseHead):
     ) -> None:
         net = look_up(CLASSIFIERS, classifier, "anticipation classifier")(in_channels, tasks, form)
         super().__init__(tasks["action"], in_channels, **kwargs)
-        self.tasks = {task: tasks[task] for task in TASKS}  # in the order of the labels
+        self.tasks = {task: tasks[task] for task in ("verb", "noun", "action")}  # as in labels
         self.horizon = horizon
         self.times = times or horizon
         self.logged_time = logged_time
