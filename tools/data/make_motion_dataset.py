@@ -11,6 +11,7 @@ import sys
 from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
+from inspect import cleandoc
 
 from mmvidformer.datasets.motion import PRESETS
 from mmvidformer.datasets.motion.directions import ClassFoldersSpec, DirectionsSpec
@@ -22,8 +23,9 @@ from mmvidformer.engine.launch import run_tool
 def settings_of(spec: MotionSpec) -> Iterator[tuple[object, str, str]]:
     """Owner (the spec or its look), name and description (in the docstring) of each setting."""
     for owner in (spec, spec.look):
-        docs = "".join(cls.__doc__ or "" for cls in reversed(type(owner).__mro__))
-        described = dict(re.findall(r"^        (\w+): (.+)$", docs, re.MULTILINE))
+        # Python 3.13 takes away the indentation of docstrings.
+        docs = "\n".join(cleandoc(cls.__doc__ or "") for cls in reversed(type(owner).__mro__))
+        described = dict(re.findall(r"^    (\w+): (.+)$", docs, re.MULTILINE))
         for name in (field.name for field in fields(owner)):
             # Videos of actions are as long as the actions.
             if name != "look" and not (name == "frames" and isinstance(spec, SequencesSpec)):

@@ -94,7 +94,7 @@ def test_a_camera_recorded_by_a_browser_has_a_rate(videos, tmp_path: Path) -> No
     path = tmp_path / "camera.webm"
     path.write_bytes(void)
     with av.open(str(path)) as container:
-        assert container.streams.video[0].average_rate is None
+        assert not container.streams.video[0].average_rate  # None, or 0/0 from PyAV 19 on
     assert open_video(str(path)).get_avg_fps() == pytest.approx((FRAMES - 1) / ((39 + 13) / 25))
 
 
