@@ -118,3 +118,11 @@ def test_other_folders_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit):
         main([str(tmp_path)])
     assert "must be the record of a dataset of one of these presets" in capsys.readouterr().err
+
+
+def test_too_many_sequences_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    spec = {"kinds": 3, "cues": 16}
+    (tmp_path / "motion.json").write_text(json.dumps({"kind": "CuesSpec", "spec": spec}))
+    with pytest.raises(SystemExit):
+        main([str(tmp_path)])
+    assert "43046721 sequences of shapes are too many" in capsys.readouterr().err
