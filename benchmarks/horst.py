@@ -1,6 +1,6 @@
 """Measure a HORST layer on a clip against a straightforward form with the same weights.
 
-python -m benchmarks.horst [--batch 8 --steps 14 --channels 512 --size 8 14 --order 8]
+python -m benchmarks.horst [--batch 8 --steps 14 --channels 512 --size 8 14 --order 8 --training]
 
 The straightforward form projects the keys and values of all remembered states at each time step, as
 the official code does. The outputs of both, and of the streamed form, are compared; the exit status
@@ -12,6 +12,7 @@ import csv
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -85,13 +86,13 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--channels", type=int, default=512)
     parser.add_argument("--size", type=int, nargs=2, default=[8, 14], help="height and width")
     parser.add_argument("--order", type=int, default=8, help="number of remembered states S")
+    parser.add_argument("--training", action="store_true", help="with the backward pass")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--device", type=torch.device, default=torch.device("cpu"))
     parser.add_argument("--out", type=Path, help="path of the table, without suffix")
     return parser.parse_args(argv)
 
 
-@torch.no_grad()
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, and return the exit status."""
     args = parse_args(argv)
@@ -101,8 +102,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     shape = (args.batch, args.steps, args.channels, *args.size)
     clip = torch.randn(shape, device=args.device)
     worst, first, expected, rows = 0.0, None, None, [COLUMNS]
+
+    def run(form: Callable[[HorstLayer, Tensor], Tensor]) -> Tensor:
+        output = form(layer, clip)
+        if args.training:
+            layer.zero_grad()
+            output.square().mean().backward()
+        return output.detach()
+
     for name, form in FORMS.items():
-        seconds, output = measure(lambda form=form: form(layer, clip), args.repeat, args.device)
+        with torch.set_grad_enabled(args.training):
+            seconds, output = measure(partial(run, form), args.repeat, args.device)
         if first is None:
             first, expected = seconds, output
         worst = max(worst, difference := (output - expected).abs().max().item())
