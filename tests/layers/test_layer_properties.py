@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 import torch
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given, reject, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -69,9 +69,8 @@ def tokens(attn: nn.Module, x: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_attention(kernel: str) -> None:
-    built = 0
 
-    @examples(12)
+    @examples(6)
     @given(
         patterns=st.lists(st.sampled_from([*PATTERNS, *MORE_PATTERNS]), min_size=1, max_size=2),
         cls=st.sampled_from(["mean", "global", "skip"]),
@@ -83,20 +82,17 @@ def test_attention(kernel: str) -> None:
         grid=AXES,
     )
     def run(head_dim: int, batch: int, grid: tuple, **options: object) -> None:
-        nonlocal built
         try:
             attn = Attention(2 * head_dim, 2, kernel=SMALL.get(kernel, kernel), **options)
         except ValueError as error:  # such as a kernel without masks
             assert "\n" not in str(error)
-            return
+            reject()
         # Landmarks are chosen by comparison, and sums of few features can be near zero.
         half = kernel != "orthoformer" and head_dim > 1
         out = check_rows(attn, tokens, normal(batch, *grid, 2 * head_dim), half)
         assert out.shape[2] == 2 * head_dim
-        built += 1
 
     run()
-    assert built > 1
 
 
 def call(module: nn.Module, x: Tensor) -> Tensor:

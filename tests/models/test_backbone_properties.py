@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given, reject, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -96,9 +96,8 @@ def quiet() -> None:
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
 def test_backbone(family: Callable) -> None:
     """Also for one frame, one token, and clips of other sizes than those of the position tables."""
-    built = 0
 
-    @examples(7)
+    @examples(4)
     @given(
         options=st.fixed_dictionaries(
             {name: st.sampled_from(values) for name, values in FAMILIES[family].items()}
@@ -108,7 +107,6 @@ def test_backbone(family: Callable) -> None:
         with_cp=st.booleans(),
     )
     def run(options: dict, width: int, size: tuple, with_cp: bool) -> None:
-        nonlocal built
         clip = noise(2, 3, *size)
         arch = dict(embed_dims=width, depth=2, num_heads=2, mlp_ratio=1)
         try:
@@ -116,18 +114,18 @@ def test_backbone(family: Callable) -> None:
             model(clip[:1].float())
         except ValueError as error:  # such as a clip that is smaller than a tubelet
             assert "\n" not in str(error)
-            return
+            reject()
         out = check_rows(perturb(model), call, clip, half=width > 2)
         model.eval()
         with torch.no_grad():
-            close(optimize_for_inference(model)(clip), out, 1e-9)
+            # Not ``out``: training has drawn new directions for Performer.
+            close(optimize_for_inference(model)(clip), model(clip), 1e-9)
             assert model(clip[:0]).shape == (0, *out.shape[1:])
-        built += 1
 
     run()
-    assert built > 2
 
 
+@pytest.mark.skipif(torch.__version__ < "2.7", reason="PyTorch 2.6 has no group norm in vmap")
 @examples(10)
 @given(
     channels=st.lists(st.sampled_from([2, 3, 8]), min_size=1, max_size=2),
@@ -139,7 +137,7 @@ def test_backbone(family: Callable) -> None:
     size=st.tuples(*[st.sampled_from([1, 2, 5])] * 2),
 )
 def test_horst(channels: list[int], steps: int, size: tuple, **options: object) -> None:
-    """Also frame by frame."""
+    """Also frame by frame, and an empty batch."""
     model = perturb(Horst(3, channels, **options))
     maps = noise(2, steps, 3, *size)
     out = check_rows(model, lambda model, maps: torch.cat(model(maps)[0], 2), maps, half=False)
@@ -147,6 +145,7 @@ def test_horst(channels: list[int], steps: int, size: tuple, **options: object) 
     model.eval()
     states = None
     with torch.no_grad():
+        assert model(maps[:0])[0].y.shape == (0, steps, channels[-1], *size)
         for t in range(steps):
             found, states = model.step(maps[:, t], states)
             close(torch.cat(found, 1), out[:, t], 1e-9)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 import torch
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -115,10 +115,9 @@ COMPOSITIONS = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [25, pytest.param(250, marks=pytest.mark.slow)])
 def test_random_causal_compositions_stream_as_the_whole_clip(count: int) -> None:
     """In chunks, frame by frame, in both precisions; clips shorter and longer than the past."""
-    streamed = []
 
     @settings(
         max_examples=count,
@@ -133,7 +132,7 @@ def test_random_causal_compositions_stream_as_the_whole_clip(count: int) -> None
             model = build(seed, **options)
         except ValueError as error:  # such as a kernel that cannot ignore the padding of a window
             assert "\n" not in str(error)
-            return
+            reject()
         unit = model.embed.tubelet[0]
         for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 1e-5)):
             model.to(dtype)
@@ -146,10 +145,8 @@ def test_random_causal_compositions_stream_as_the_whole_clip(count: int) -> None
                 torch.testing.assert_close(out, whole, atol=tolerance, rtol=0)
                 assert states[-1].steps == FRAMES // unit
             torch.testing.assert_close(whole[:, : 6 // unit], part, atol=tolerance, rtol=0)
-        streamed.append(options)
 
     run()
-    assert len(streamed) > 0.6 * count
 
 
 def test_a_bounded_past_hides_older_frames() -> None:

@@ -300,7 +300,7 @@ def draw(count: int) -> list[dict]:
     return drawn
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [30, pytest.param(600, marks=pytest.mark.slow)])
 def test_random_compositions_are_built_or_refused(count: int) -> None:
     built = [check_composition(options) for options in draw(count)]
     assert len(built) == count

@@ -41,7 +41,7 @@ class SpanFrames(FrameSampler):
     """Spread the frames of a clip evenly over a time span, including its last frame.
 
     This is PySlowFast's sampling, which the published TimeSformer weights were trained with. A clip
-    of T frames at interval r spans ``r T`` frames at ``target_fps``, and its k-th frame is
+    of T frames at interval r spans ``r T`` frames at ``target_fps``, at least one, and frame k is
     ``floor(start + k (span - 1) / (T - 1))``. For 8 frames at interval 32 the step is 36.4 frames;
     MMAction2's ``SampleFrames`` takes every 32nd frame. Frames beyond the end are replaced by the
     last one.
@@ -75,7 +75,7 @@ class SpanFrames(FrameSampler):
         """Choose frames (num_clips, T)."""
         span = self.clip_len * self.frame_interval
         if self.target_fps is not None:
-            span *= results["avg_fps"] / self.target_fps
+            span = max(span * results["avg_fps"] / self.target_fps, 1.0)
         free = max(total - span, 0)
         if self.num_clips is None:
             starts = span * np.arange(max(1, int(total / span + 0.5)))

@@ -98,7 +98,7 @@ class StateSoftmax(nn.Module):
             keys: Filtered keys (B, S, C, h, w).
             filled: Which states exist, booleans (B, S). Default: all.
         """
-        size = q[0].numel() if self.scale_by_area else q.shape[1]
+        size = q.shape[1:].numel() if self.scale_by_area else q.shape[1]
         query = (q * self.filter(q)).flatten(1) * size**-0.5
         scores = torch.einsum("bd,bsd->bs", query, keys.flatten(2))[:, None, :, None]
         units = torch.eye(keys.shape[1], dtype=scores.dtype, device=scores.device)

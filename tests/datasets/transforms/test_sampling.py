@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mmvidformer.datasets.transforms.sampling import (
@@ -36,13 +36,14 @@ def sampled(transform, total: int, start: int = 0, **keys) -> np.ndarray:
 
 
 @check
+@example(2, 2, 1, 1, 1.0, 0, False)  # a span of less than a frame
 @given(totals, lengths, intervals, st.integers(1, 5), rates, starts, st.booleans())
 def test_span(total, length, interval, clips, fps, start, test_mode) -> None:
     transform = SpanFrames(length, interval, clips, target_fps=30, test_mode=test_mode)
     found = sampled(transform, total, start, avg_fps=fps)
     assert found.shape == (clips, length)
     assert (np.diff(found, axis=1) >= 0).all()
-    span = length * interval * fps / 30
+    span = max(length * interval * fps / 30, 1)
     if test_mode:
         for k, clip in enumerate(found):
             first = max(total - span, 0) * k / clips
@@ -74,7 +75,7 @@ def test_segments(total, length, clips, start, test_mode) -> None:
 def test_tiles(total, length, interval, fps, start, test_mode) -> None:
     transform = SpanFrames(length, interval, num_clips=None, test_mode=test_mode)
     found = sampled(transform, total, start, avg_fps=fps)
-    span = length * interval * fps / 30
+    span = max(length * interval * fps / 30, 1)
     whole, left = divmod(total, span)
     if abs(2 * left - span) > 1e-6:
         assert len(found) == max(1, whole + (2 * left >= span))
