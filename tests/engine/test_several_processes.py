@@ -21,6 +21,7 @@ from mmvidformer.engine.optim.compile import compile_parts
 from mmvidformer.registry import MODELS
 
 STEPS, BATCH = 3, 4
+fsdp = pytest.mark.skipif(torch.__version__ < "2.7", reason="FSDP of PyTorch 2.6 needs a GPU")
 
 
 def recognizer(with_cp: bool = False) -> nn.Module:
@@ -127,12 +128,12 @@ def alone() -> dict:
         (1, "single", 2),
         (2, "ddp", 1),
         (2, "ddp", 2),
-        (2, "fsdp", 1),
-        (2, "fsdp_with_cp", 2),
+        pytest.param(2, "fsdp", 1, marks=fsdp),
+        pytest.param(2, "fsdp_with_cp", 2, marks=fsdp),
         pytest.param(4, "ddp", 1, marks=pytest.mark.slow),
-        pytest.param(4, "fsdp", 1, marks=pytest.mark.slow),
+        pytest.param(4, "fsdp", 1, marks=[fsdp, pytest.mark.slow]),
         pytest.param(2, "ddp_compiled", 1, marks=pytest.mark.slow),
-        pytest.param(2, "fsdp_compiled", 1, marks=pytest.mark.slow),
+        pytest.param(2, "fsdp_compiled", 1, marks=[fsdp, pytest.mark.slow]),
     ],
 )
 def test_losses_and_weights_are_those_of_one_process(
@@ -205,7 +206,8 @@ def content(path: Path) -> dict:
     return merge_shards(path) if path.is_dir() else torch.load(path, weights_only=True)
 
 
-@pytest.mark.parametrize("optimizer", ["SGD", "AdamW"])
+@fsdp
+@pytest.mark.parametrize("optimizer", ["AdamW", pytest.param("SGD", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "first, in_shards, second",
     [
@@ -248,6 +250,7 @@ def train_in_bfloat16() -> dict:
     return dict(losses=losses, weights=weights(model))
 
 
+@fsdp
 def test_sharded_training_in_bfloat16_keeps_float32_weights(alone, in_processes):
     reached = in_processes(2, train_in_bfloat16)[0]
     assert {tensor.dtype for tensor in reached["weights"].values()} == {torch.float32}

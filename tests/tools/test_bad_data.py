@@ -80,7 +80,7 @@ def test_the_policy_can_be_switched_off(run_dir, train, tmp_path):
         train([str(run_dir[0]), "--work-dir", str(tmp_path), *options])
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [2, pytest.param(0, marks=pytest.mark.slow)])
 def test_the_guard_does_not_change_training(workers, train, make_config, weights, tmp_path):
     """Random clips, dropped paths and shuffling are those of a run without the hook."""
     changes = {

@@ -37,7 +37,11 @@ def losses(work_dir: Path) -> list[float]:
 
 @pytest.mark.parametrize(
     ("steps", "place"),
-    [(4, []), (4, ["--augment-in-workers"]), pytest.param(50, [], marks=pytest.mark.slow)],
+    [
+        (4, []),
+        pytest.param(4, ["--augment-in-workers"], marks=pytest.mark.slow),
+        pytest.param(50, [], marks=pytest.mark.slow),
+    ],
 )
 def test_a_seed_gives_the_same_losses_twice(steps, place, train, make_config, tmp_path) -> None:
     """With random frames, crops, augmentation and stochastic depth, in worker processes."""

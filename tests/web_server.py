@@ -1,0 +1,69 @@
+"""A server on this machine that also answers as the HuggingFace hub does."""
+
+import hashlib
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+
+class Web(ThreadingHTTPServer):
+    """The server.
+
+    Attributes:
+        files: Content by path.
+        cut: Number of downloads of a path that break off in the middle.
+        fetched: Number of downloads by path.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answers)
+        self.files: dict[str, bytes] = {}
+        self.cut: Counter = Counter()
+        self.fetched: Counter = Counter()
+
+    def url(self, path: str) -> str:
+        """Address of a path, such as ``'/a.pth'``."""
+        return f"http://127.0.0.1:{self.server_port}{path}"
+
+    def add(self, path: str, content: bytes) -> str:
+        """Add a file and return its address."""
+        self.files[path] = content
+        return self.url(path)
+
+    def add_repository(self, name: str, folder: Path, revision: str = "main") -> None:
+        """Add the files of a folder as a repository of the hub."""
+        for file in folder.iterdir():
+            self.files[f"/{name}/resolve/{revision}/{file.name}"] = file.read_bytes()
+
+
+class _Answers(BaseHTTPRequestHandler):
+    server: Web
+
+    def do_HEAD(self) -> None:
+        self._answer(body=False)
+
+    def do_GET(self) -> None:
+        self.server.fetched[self.path] += 1
+        self._answer(body=True)
+
+    def _answer(self, body: bool) -> None:
+        content = self.server.files.get(self.path)
+        if content is None:
+            self.send_response(404)
+            self.send_header("X-Error-Code", "EntryNotFound")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        digest = hashlib.sha256(content).hexdigest()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("ETag", f'"{digest}"')
+        self.send_header("X-Repo-Commit", "0" * 40)
+        self.end_headers()
+        if body:
+            broken = self.server.cut[self.path] > 0
+            self.server.cut[self.path] -= 1
+            self.wfile.write(content[: len(content) // 2] if broken else content)
+
+    def log_message(self, *args: object) -> None:
+        pass
