@@ -176,12 +176,13 @@ def _baselines(ours: nn.Module, attention: str, shape: tuple[int, ...]) -> Itera
             theirs = TimesformerForVideoClassification(config)
             theirs.load_state_dict(to_timesformer(state, attention, "huggingface"))
         elif _vivit_model_1(backbone):
-            from transformers import VivitConfig, VivitForVideoClassification
+            from transformers import VivitConfig, VivitForVideoClassification, __version__
 
             theirs = VivitForVideoClassification(
                 VivitConfig(**settings, tubelet_size=list(tubelet))
             )
-            theirs.load_state_dict(to_huggingface(state, "modules"))
+            names = "hub" if __version__ < "5" else "modules"
+            theirs.load_state_dict(to_huggingface(state, names))
         if theirs is not None:
             yield Entry("HuggingFace", remove_noise(_Logits(theirs)), _frames_first)
     if find_spec("timm"):

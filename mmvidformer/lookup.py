@@ -50,7 +50,7 @@ def build(table: Mapping[str, Any], choice: str | Mapping, what: str, **given: A
     name = options.pop("type", None)
     entry = look_up(table, name, what)
     known = dict(signature(entry).parameters) if callable(entry) else {}
-    unknown = ", ".join(sorted(options.keys() - (known.keys() - given.keys())))
+    unknown = ", ".join(sorted(one for one in options if one not in known or one in given))
     if unknown and all(one.kind is not Parameter.VAR_KEYWORD for one in known.values()):
         names = ", ".join(one for one in known if one not in given) or "none"
         raise ValueError(f"{what} {name} has no option {unknown}; its options are: {names}")

@@ -25,7 +25,7 @@ from mmvidformer.compat import (
 from mmvidformer.compat.imports import after_import
 
 # The oldest stack has other faults, and NumPy before 2.4 has some of the names that were removed.
-current = pytest.mark.skipif(np.__version__.startswith("1."), reason="of current versions")
+current = pytest.mark.skipif(np.__version__.startswith("1."), reason="faults of newer versions")
 without_names = pytest.mark.skipif(
     np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="NumPy has some of the names"
 )
@@ -74,7 +74,12 @@ def test_every_repair_documents_its_symptom() -> None:
 
 @pytest.mark.parametrize(
     "before",
-    ["", "import mmengine", "import mmaction", "import mmaction.registry, mmengine.runner"],
+    [
+        "",
+        "import mmaction.registry, mmengine.runner",
+        pytest.param("import mmengine", marks=pytest.mark.slow),
+        pytest.param("import mmaction", marks=pytest.mark.slow),
+    ],
 )
 def test_any_order_of_imports_works(before: str) -> None:
     code = f"""
@@ -230,6 +235,7 @@ def test_suppressed_messages_still_exist_upstream() -> None:
         "mmengine.fileio.file_client": noise.LOG_LINES,
         "mmcv.cnn.bricks.transformer": ["Fail to import ``MultiScaleDeformableAttention``"],
         "pkg_resources": ["pkg_resources is deprecated as an API"],
+        "timm.models.layers": ["Importing from {__name__} is deprecated"],
         "torch.nn.parallel.distributed": ["`broadcast_buffers` is deprecated"],
     }
     for module, lines in sources.items():

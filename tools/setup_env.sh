@@ -12,7 +12,8 @@ EXTRAS=${1:-lite}
 case ${STACK:-} in
     newest) FILE= ;;
     oldest) FILE=constraints/oldest.txt ;;
-    *) FILE=constraints/$("$VENV/bin/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])').txt ;;
+    "") FILE=constraints/$("$VENV/bin/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])').txt ;;
+    *) echo "STACK must be oldest or newest, got $STACK" >&2; exit 1 ;;
 esac
 VERSIONS=()
 if [ -f "$FILE" ]; then

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from mmengine.config import Config
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from mmvidformer.config import clip_shape, config_scope, is_recurrent
@@ -57,6 +58,7 @@ def count(cfg: Config, shape: tuple[int, int, int, int] | None = None) -> Comple
 
 def count_macs(module: nn.Module, *inputs: Tensor) -> int:
     """Count the multiply-accumulates of one call (see ``Complexity``)."""
-    with FlopCounterMode(display=False) as counter:
+    # Before PyTorch 2.15 the counter does not know fused attention on a CPU.
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         module(*inputs)
     return counter.get_total_flops() // 2

@@ -3,7 +3,8 @@
 Symptoms: each run starts with warnings about ``pkg_resources`` (MMEngine 0.10 imports it to find
 ``mmaction::`` configs) and about a layer of the full mmcv that MMAction2's recognizers do not use.
 MMEngine also warns about its own use of its deprecated ``FileClient`` and of PyTorch's deprecated
-``broadcast_buffers``. Only these messages are suppressed.
+``broadcast_buffers``; MMAction2 imports a deprecated name of timm, if transformers is version 4.
+Only these messages are suppressed.
 """
 
 import warnings
@@ -21,6 +22,7 @@ WARNINGS = (
         r"mmcv\.cnn\.bricks\.transformer",
     ),
     ("`broadcast_buffers` is deprecated", FutureWarning, r"mmengine\.model\.wrappers\."),
+    ("Importing from timm.models.layers is deprecated", FutureWarning, r"timm\.models\.layers"),
 )
 
 # Start of the lines of MMEngine's log.

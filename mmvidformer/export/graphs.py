@@ -140,7 +140,7 @@ class StreamGraph(_Graph):
             by_field = {name.split("_")[0]: next(left).unbind(1) for name in layer}
             none = [None] * len(by_field["key"])
             fields = (by_field.get(field, none) for field in Entry._fields)
-            states.append(tuple(map(Entry._make, zip(*fields, strict=True))))
+            states.append(tuple(Entry(*entry) for entry in zip(*fields, strict=True)))
         output, states = self.neck.step(self.backbone(self.normalize(frame)), states, count=count)
         found = self.head(HorstOutput(*(part[:, None] for part in output)), **self.options)
         logits = [found[task][:, -1] for task in self.tasks] if self.tasks else [found]

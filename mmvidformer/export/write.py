@@ -47,7 +47,7 @@ def export(graph: Graph, out: str | Path) -> float:
         if find_spec(package) is None:
             raise ImportError(f'{out.suffix} needs {package}: pip install "mmvidformer[export]"')
     inputs = graph.inputs(batch=2)[0]
-    batch = Dim("batch")
+    batch = Dim("batch", max=2**31 - 1)  # PyTorch 2.6 refuses sizes without a limit
     free = tuple({0: batch} for _ in inputs)
     if isinstance(graph, StreamGraph):  # *parts is one argument
         free = (*free[:2], free[2:])

@@ -204,10 +204,9 @@ class TransformerBlock(nn.Module):
             Grid (None with ``cls_only``) and class token, in their shapes.
         """
         source = (grid, cls)
-        last = list(self.sublayers)[-1]
-        for name, sublayer in self.sublayers.items():
+        for number, sublayer in enumerate(self.sublayers.values(), start=1):
             tokens = source if self.parallel else (grid, cls)
-            alone = cls_only and (self.parallel or name == last)
+            alone = cls_only and (self.parallel or number == len(self.sublayers))
             update, cls_update = sublayer(*tokens, clip_rows, alone, state)
             grid = grid if update is None else grid + update
             cls = cls if cls_update is None else cls + cls_update

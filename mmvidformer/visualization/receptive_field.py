@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from mmvidformer.layers.patterns import Grid
 
-COLORS = ("#e4e4e4", "#2f6fab")  # not seen, seen
+COLORS = ["#e4e4e4", "#2f6fab"]  # not seen, seen; old matplotlib reads a pair as color and alpha
 MARK = "#f28c28"  # the token itself
 
 

@@ -9,10 +9,11 @@ import pickle
 import shutil
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 import torch
 import yaml
-from huggingface_hub import constants
+from huggingface_hub import constants, file_download
 
 from mmvidformer.convert import fetch as fetching
 from mmvidformer.convert import load_checkpoint, published
@@ -162,8 +163,9 @@ def test_repositories_of_the_hub(web, tmp_path: Path, monkeypatch: pytest.Monkey
     assert {path.name for path in folder.iterdir()} == {"config.json", "pytorch_model.bin"}
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert fetch("hf://org/name") == folder
-    with pytest.raises(OSError, match="hf://org/other cannot be fetched: .*offline mode"):
-        fetch("hf://org/other")
+    if huggingface_hub.__version__ >= "1":  # older ones read it once
+        with pytest.raises(OSError, match="hf://org/other cannot be fetched: .*offline mode"):
+            fetch("hf://org/other")
 
 
 def test_revisions_of_the_hub(web, tmp_path: Path) -> None:
@@ -175,7 +177,7 @@ def test_revisions_of_the_hub(web, tmp_path: Path) -> None:
 
 def test_faults_of_the_hub(web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repository(web, tmp_path, "config.json")
-    with pytest.raises(OSError, match="hf://org/name cannot .*404 Not Found.*pytorch_model.bin"):
+    with pytest.raises(OSError, match="hf://org/name cannot .*404 .*Not Found.*pytorch_model.bin"):
         fetch("hf://org/name")
     with pytest.raises(OSError, match="hf://org/a/b cannot be fetched: Repo id must be"):
         fetch("hf://org/a/b")
@@ -192,7 +194,8 @@ def test_faults_of_the_hub(web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_unreachable_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     template = "http://localhost:1/{repo_id}/resolve/{revision}/{filename}"
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    for module in (constants, file_download):  # a copy before 0.34
+        monkeypatch.setattr(module, "HUGGINGFACE_CO_URL_TEMPLATE", template, raising=False)
     monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda seconds: None)
     with pytest.raises(OSError, match="hf://org/name cannot be fetched: .*Connection refused"):
         fetch("hf://org/name")

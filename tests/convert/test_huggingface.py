@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import transformers
 from transformers import (
     AutoImageProcessor,
     VivitConfig,
@@ -97,6 +98,7 @@ def test_names_and_weights_survive_the_round_trip(
     assert all(torch.equal(back[name], ours[name]) for name in ours)
 
 
+@pytest.mark.skipif(transformers.__version__ < "5", reason="transformers 5 has other names")
 def test_back_to_modules_loads_strictly(
     theirs: VivitForVideoClassification, clip: torch.Tensor
 ) -> None:

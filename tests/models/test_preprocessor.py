@@ -145,6 +145,7 @@ class RealDraws(TorchFunctionMode):
             return func(*args, **kwargs)
 
 
+@pytest.mark.skipif(torch.__version__ < "2.7", reason="PyTorch 2.6 needs a real GPU here")
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_gpu_is_never_waited_for(name: str) -> None:
     """On a CUDA device that only computes shapes, reading a value raises an error."""

@@ -140,6 +140,7 @@ def test_sharded_training_resumes_and_equals_one_process(
     plain.load_state_dict(reached, strict=True)
 
 
+@pytest.mark.slow
 def test_two_processes_test_as_one(start, make_config, test, run, tools, tmp_path):
     config = make_config("tested")
     finish(run(tools / "dist_test.sh", config, start, 2, "--work-dir", tmp_path / "pair"))

@@ -52,6 +52,7 @@ def small(cfg: Config, images: Path) -> Config:
     return cfg
 
 
+@pytest.mark.slow
 def test_trains_on_a_folder_and_starts_a_video_model(
     train, test, weights, images: Path, tmp_path: Path
 ) -> None:

@@ -89,11 +89,12 @@ class Annotations:
     def wrong_labels(self, optional: bool) -> Iterator[str]:
         """Labels that the head does not have; samples may have none if labels are optional."""
         tasks = self.head.get("tasks")
-        classes = [self.head.get("num_classes")]
+        classes = {"num_classes": self.head.get("num_classes")}
         if isinstance(tasks, Mapping):
             order = AnticipationDataset.tasks  # of its labels, whatever that of the head
-            classes = [tasks[task] for task in (order if set(tasks) == set(order) else tasks)]
-        classes = [count for count in classes if count is not None]
+            names = order if set(tasks) == set(order) else tasks
+            classes = {f"tasks.{name}": tasks[name] for name in names}
+        classes = {name: count for name, count in classes.items() if count is not None}
         single = len(classes) == 1
         if classes and not (single and self.dataset.get("multi_class", False)):
             for item, labels in enumerate(self.labels):
@@ -103,7 +104,7 @@ class Annotations:
                         f"({len(classes)}), got {len(labels)}"
                     )
                     return
-        for task, count in enumerate(classes):
+        for task, (name, count) in enumerate(classes.items()):
             pairs = [
                 (item, label)
                 for item, labels in enumerate(self.labels)
@@ -114,11 +115,11 @@ class Annotations:
             if wrong:
                 item, label = wrong[0]
                 values = [label for _, label in pairs]
-                name = "model.cls_head.num_classes" if single else f"task {task} of model.cls_head"
                 note = " (a line without label)" if label == UNLABELED else ""
                 yield (
-                    f"{self.at(item)}: label must be in 0 to {count - 1} ({name} is {count}), got "
-                    f"{label}{note}; {len(wrong)} of {len(values)} labels are wrong, they are "
+                    f"{self.at(item)}: label must be in 0 to {count - 1} "
+                    f"(model.cls_head.{name} is {count}), got {label}{note}; "
+                    f"{len(wrong)} of {len(values)} labels are wrong, they are "
                     f"{min(values)} to {max(values)}"
                 )
 

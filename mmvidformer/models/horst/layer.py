@@ -206,19 +206,19 @@ class HorstLayer(Recurrent):
         maps = {"e": zeros, "q": zeros}
         key, value = (part(part.ahead(maps), zeros) for part in (self.key, self.value))
         entry = self.attend.remember(key, value)
-        return Entry._make(
-            None if x is None else x.expand(like.shape[0], -1, -1, -1) for x in entry
-        )
+        size = (like.shape[0], -1, -1, -1)
+        blank: list = [None if x is None else x.expand(size) for x in entry]
+        return Entry(*blank)  # PyTorch 2.6 cannot compile Entry._make
 
     def _fill_blank(self, state: State, count: Tensor, like: Tensor) -> tuple[State, Tensor]:
         """Put the blank entry into clips without a past; return which entries are filled, too."""
         first = (count == 0)[:, None, None, None]
-        newest = Entry._make(
+        newest: list = [
             None if old is None or blank is None else torch.where(first, blank, old)
             for blank, old in zip(self._blank(like), state[-1], strict=True)
-        )
+        ]
         places = torch.arange(self.order, device=count.device)
-        return (*state[:-1], newest), places >= self.order - count.clamp(min=1)[:, None]
+        return (*state[:-1], Entry(*newest)), places >= self.order - count.clamp(min=1)[:, None]
 
 
 def _split_steps(x: Tensor, steps: int) -> tuple[Tensor, ...]:

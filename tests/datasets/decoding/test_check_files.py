@@ -9,6 +9,7 @@ from functools import partial
 import cv2
 import numpy as np
 import pytest
+import torch
 
 from mmvidformer.datasets.decoding.check_files import (
     find_faults,
@@ -97,6 +98,7 @@ def test_what_hangs_or_crashes_is_replaced():
     assert "(wait): no answer within 1 s" in found["wait"] and "Tried 3 times" in found["wait"]
 
 
+@pytest.mark.skipif(torch.__version__ < "2.7", reason="PyTorch 2.6 gives it another file")
 def test_a_file_that_hangs_holds_up_no_other(tmp_path):
     infos = [{"filename": name} for name in ("hang", *"abcdefghijkl")]
     read = partial(misbehave, log=tmp_path / "log")

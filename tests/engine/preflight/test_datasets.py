@@ -37,11 +37,12 @@ HEADER = "narration_id,participant_id,video_id,start_frame,stop_frame,noun_class
     [
         (
             HEADER + "n,P01,v,1,9,3,0\n",
-            r"line 2: label must be in 0 to 2 \(task 0 of model.cls_head",
+            r"line 2: label must be in 0 to 2 \(model\.cls_head\.tasks\.noun is 3",
         ),
         (
             HEADER + '\nm,P01,v,1,9,0,0\n"two\nlines",P01,v,1,9,0,2\n',
-            r"list\.txt, line 5: label must be in 0 to 1 \(task 1 of .* is 2\), got 2; 1 of 2",
+            r"list\.txt, line 5: label must be in 0 to 1 "
+            r"\(model\.cls_head\.tasks\.verb is 2\), got 2; 1 of 2",
         ),
         (HEADER + "n,P01,v,1,9,900,0\n", r"list\.txt, line 2: noun_class 900 is not in 0 to 299"),
         ("a,b\n1,2\n", r"list\.txt has no column narration_id"),
@@ -79,7 +80,10 @@ ACTIONS = "id,verb,noun\n0,0,1\n1,1,0\n"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("7,v,30,60,0,1,0\n8,v,90,99,1,0,1\n", r"line 2: label must be in 0 to 0 \(task 2 of"),
+        (
+            "7,v,30,60,0,1,0\n8,v,90,99,1,0,1\n",
+            r"line 2: label must be in 0 to 0 \(model\.cls_head\.tasks\.action is 1",
+        ),
         ("7,v,30,60,0,1,0\n8,v,90,99,0,1\n", r"line 2: action is None, not a whole number"),
         ("7,v,30,60,0,1,0\n8,w,90,99,0,1,0\n", r"line 2: 1 of 2 files are missing.*w\.mp4"),
     ],
