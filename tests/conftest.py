@@ -28,30 +28,41 @@ os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", "131072")
 
 
 @contextmanager
-def kept_scopes() -> Iterator[None]:
-    """Take back the default scopes that runners leave behind in this process."""
-    from mmengine.registry import DefaultScope
+def kept_instances() -> Iterator[None]:
+    """Take back the default scopes, loggers, hubs and visualizers that runners leave behind.
 
-    before = dict(DefaultScope._instance_dict)
-    yield
-    DefaultScope._instance_dict.clear()
-    DefaultScope._instance_dict.update(before)
+    MMEngine names a run by the second. Another of that name would write to the first one's files.
+    """
+    from mmengine.utils import ManagerMixin
+
+    def kinds(kind: type) -> Iterator[type]:
+        yield kind
+        for one in kind.__subclasses__():
+            yield from kinds(one)
+
+    before = {kind: dict(kind._instance_dict) for kind in kinds(ManagerMixin)}
+    try:
+        yield
+    finally:
+        for kind in kinds(ManagerMixin):
+            kind._instance_dict.clear()
+            kind._instance_dict.update(before.get(kind, {}))
 
 
 @pytest.fixture(autouse=True, scope="module")
 def clean_module() -> Iterator[None]:
-    """Take back the scopes that fixtures of a whole module leave behind."""
+    """Take back what fixtures of a whole module leave behind."""
     # MMEngine collects garbage for each dataset, half a second in a process with so much in it.
     gc.collect()
     gc.freeze()
-    with kept_scopes():
+    with kept_instances():
         yield
 
 
 @pytest.fixture(autouse=True)
-def scopes_of_a_test() -> Iterator[None]:
-    """See ``kept_scopes``."""
-    with kept_scopes():
+def instances_of_a_test() -> Iterator[None]:
+    """See ``kept_instances``."""
+    with kept_instances():
         yield
 
 
@@ -176,13 +187,13 @@ def weights() -> Callable:
 @pytest.fixture(scope="session")
 def train() -> Callable:
     """The ``main`` of ``tools/train.py``; it runs in this process."""
-    return load_tool("train").main
+    return kept_instances()(load_tool("train").main)
 
 
 @pytest.fixture(scope="session")
 def test() -> Callable:
     """The ``main`` of ``tools/test.py``; it runs in this process."""
-    return load_tool("test").main
+    return kept_instances()(load_tool("test").main)
 
 
 @pytest.fixture(scope="session")
