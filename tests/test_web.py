@@ -87,13 +87,13 @@ def served(tmp_path_factory, tiny_videos, run) -> Iterator[tuple]:
     command = [sys.executable, "-m", "mmvidformer", "web", "--config", config]
     command += ["--checkpoint", weights, "--port", port, "--max-seconds", 3, "--max-mb", 0.5]
     process = run(*command, TMPDIR=folder / "tmp")
-    for _ in range(240):
+    for _ in range(1200):
         try:
             urlopen(f"http://127.0.0.1:{port}", timeout=10).close()
             break
         except OSError:
             assert process.poll() is None, process.stdout.read()
-            time.sleep(0.5)
+            time.sleep(0.1)
     yield port, folder, str(config), str(weights)
     assert list((folder / "tmp").glob("mmvidformer_web_*"))
     process.send_signal(signal.SIGTERM)

@@ -19,7 +19,8 @@ class Stuck:
         return {"x": float(index)}
 
 
-def test_a_worker_that_hangs_ends_the_run(toy) -> None:
+def test_a_worker_that_hangs_ends_the_run(toy, monkeypatch) -> None:
+    monkeypatch.setattr("torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL", 0.5)
     loader = dict(
         dataset=Stuck(),
         batch_size=2,

@@ -76,6 +76,7 @@ def test_the_saved_config_is_the_config(run_dir):
 
 def test_the_policy_can_be_switched_off(run_dir, train, tmp_path):
     options = ["--no-validate", "--cfg-options", "default_hooks.bad_videos=None"]
+    options += ["train_dataloader.num_workers=0"]
     with pytest.raises(RuntimeError, match="Error reading"):
         train([str(run_dir[0]), "--work-dir", str(tmp_path), *options])
 
