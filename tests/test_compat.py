@@ -75,8 +75,8 @@ def test_every_repair_documents_its_symptom() -> None:
 @pytest.mark.parametrize(
     "before",
     [
-        "",
         "import mmaction.registry, mmengine.runner",
+        pytest.param("", marks=pytest.mark.slow),
         pytest.param("import mmengine", marks=pytest.mark.slow),
         pytest.param("import mmaction", marks=pytest.mark.slow),
     ],
@@ -140,7 +140,7 @@ def test_missing_mmcv_is_explained() -> None:
     assert "mmvidformer[lite]" in result.stderr
 
 
-@pytest.mark.parametrize("version", ["1.7.2", "2.2.0"])
+@pytest.mark.parametrize("version", ["2.2.0", pytest.param("1.7.2", marks=pytest.mark.slow)])
 def test_wrong_mmcv_is_explained_by_mmaction(version: str) -> None:
     result = run_python(f"import mmcv; mmcv.__version__ = {version!r}; import mmvidformer")
     assert f"MMCV=={version} is used but incompatible. Please install mmcv>=2" in result.stderr
