@@ -23,10 +23,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-import mmengine.runner  # noqa: F401  imported once, before the forks
 import pytest
-import timm  # noqa: F401
 from tqdm import tqdm
+
+# Imported once, before the forks.
+for name in (
+    "mmengine.runner",
+    "timm",
+    "torch._dynamo",
+    "transformers",
+    "scipy.stats",
+    "hypothesis",
+):
+    importlib.import_module(name)
 
 ROOT = Path(__file__).parents[1]
 OPERATORS = {

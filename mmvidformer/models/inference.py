@@ -140,12 +140,9 @@ class CpuLinear(nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         """Map (..., in_features) to (..., out_features)."""
-        autocast = torch.is_autocast_enabled("cpu")
-        dtype = torch.get_autocast_dtype("cpu") if autocast else input.dtype
-        known = {dtype, input.dtype, self.weight.dtype} <= _onednn_types()
-        known = known and (autocast or input.dtype == self.weight.dtype)
-        plain = input.device.type != "cpu" or torch.is_grad_enabled() or not known
-        if plain or torch.compiler.is_compiling():
+        # Compilers choose their own matmuls.
+        dtype = None if torch.compiler.is_compiling() else _onednn_type(input, self.weight)
+        if dtype is None:
             out = super().forward(input)
             return out if self.act is None else self.act(out)
         act = ("none", "") if self.act is None else ("gelu", self.act.approximate)
@@ -165,6 +162,16 @@ class CpuLinear(nn.Linear):
     def __getstate__(self) -> dict:
         # Tensors in oneDNN's layout cannot be copied or saved.
         return {**self.__dict__, "_prepared": None}
+
+
+def _onednn_type(input: Tensor, weight: Tensor) -> torch.dtype | None:
+    """Return the type in which oneDNN multiplies the two, None if it does not."""
+    if input.device.type != "cpu" or torch.is_grad_enabled():
+        return None
+    autocast = torch.is_autocast_enabled("cpu")
+    dtype = torch.get_autocast_dtype("cpu") if autocast else input.dtype
+    known = {dtype, input.dtype, weight.dtype} <= _onednn_types()
+    return dtype if known and (autocast or input.dtype == weight.dtype) else None
 
 
 @cache

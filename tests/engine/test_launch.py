@@ -205,8 +205,7 @@ sys.exit(launch.run_tool(main))
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", ["wrong", "resumes"])
+@pytest.mark.parametrize("case", ["wrong", pytest.param("resumes", marks=pytest.mark.slow)])
 def test_the_main_process_decides_for_all(run, bare, case):
     variables = dict(WORLD_SIZE=2, MASTER_ADDR="127.0.0.1", MASTER_PORT=os.environ["MASTER_PORT"])
     started = [

@@ -152,6 +152,7 @@ def test_two_processes_test_as_one(start, make_config, test, run, tools, tmp_pat
     assert pair == single
 
 
+@pytest.mark.slow
 def test_a_wrong_setup_is_reported_once(tiny_videos, make_config, run, tools, tmp_path):
     """Launchers kill all processes when the first one ends."""
     wrong = tmp_path / "wrong.txt"
