@@ -1,7 +1,6 @@
 """Every shipped config: builds, reads a video, takes a training step and a test step."""
 
 import copy
-import itertools
 import math
 import re
 from collections.abc import Iterator
@@ -10,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from mmengine.config import Config
-from mmengine.dataset import Compose, pseudo_collate
+from mmengine.dataset import pseudo_collate
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
 
@@ -22,6 +20,7 @@ from mmvidformer.engine.views import get_views
 from mmvidformer.models.preprocessor import VideoDataPreprocessor
 from mmvidformer.papers import list_rows
 from mmvidformer.registry import DATASETS, METRICS, MODELS
+from tests.tiny_configs import sample, sampler, shrink, tiles
 
 # Recognizers of views of a video. feature_fixation_image has a test of its own, in
 # tests/tools/test_image_pretraining; recurrent models, with other pipelines and heads, in
@@ -47,78 +46,12 @@ ROWS = [row for row in list_rows() if row.config in NAMES and row.options and no
 ROWS = {repr((row.config, row.options)): row.name for row in reversed(ROWS)}.values()  # none twice
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ROWS if name not in FAST]
 NAMES_AND_ROWS = [*NAMES, *sorted(FAST), *SLOW]
-SIDE, FRAMES = 32, 4
 
 
 @pytest.fixture(autouse=True)
 def scope() -> Iterator[None]:
     with DefaultScope.overwrite_default_scope("mmaction"):
         yield
-
-
-def shrink_transform(transform: dict, crop: int, frames: int) -> dict:
-    """The transform with its sizes in proportion to a crop of SIDE and clips of some frames."""
-
-    def scaled(pixels: int) -> int:
-        return pixels if pixels < 0 else max(math.ceil(pixels * SIDE / crop), SIDE)
-
-    transform = copy.deepcopy(transform)
-    for key in ("size", "crop_size", "short_side"):
-        if key in transform:
-            transform[key] = scaled(transform[key])
-    if "scale" in transform and not transform.type.endswith("RandomErasing"):
-        transform["scale"] = tuple(scaled(n) for n in transform["scale"])
-    if "scale_range" in transform:
-        transform["scale_range"] = tuple(scaled(n) for n in transform["scale_range"])
-    if "clip_len" in transform:
-        transform["clip_len"] = frames
-    if "frame_interval" in transform:
-        transform["frame_interval"] = 1
-    return transform
-
-
-def shrink(cfg: Config) -> Config:
-    """The config with a tiny model of the same kind, and its pipelines with tiny clips."""
-    cfg = copy.deepcopy(cfg)
-    backbone = cfg.model.backbone
-    crop = backbone.img_size
-    frames = max(FRAMES, backbone.get("tubelet", (1,))[0])
-    backbone.update(clip_len=frames, img_size=SIDE, init_from=None)
-    backbone.arch = dict(embed_dims=16, depth=1, num_heads=2)
-    if "tubelet" in backbone:
-        backbone.tubelet = (backbone.tubelet[0], 16, 16)
-        backbone.temporal_depth = min(backbone.get("temporal_depth", 1), 1)
-    cfg.model.cls_head.in_channels = 16
-    for split in ("train", "val", "test"):
-        pipeline = cfg[f"{split}_dataloader"].dataset.pipeline
-        cfg[f"{split}_pipeline"] = [shrink_transform(one, crop, frames) for one in pipeline]
-    augment = cfg.model.data_preprocessor.get("augment") or ()
-    cfg.model.data_preprocessor.augment = [shrink_transform(one, crop, frames) for one in augment]
-    return cfg
-
-
-def sampler(pipeline: list[dict]) -> dict:
-    """The transform that chooses the frames."""
-    return next(transform for transform in pipeline if "clip_len" in transform)
-
-
-def tiles(cfg: Config) -> bool:
-    """Whether testing covers the whole video, with as many clips as that takes."""
-    return sampler(cfg.test_pipeline).get("num_clips", 1) is None
-
-
-def sample(cfg: Config, pipeline: str, video: Path, label: int) -> dict:
-    """What a pipeline makes of a video; the label is a pair for several tasks."""
-    tasks = "tasks" in cfg.model.cls_head
-    labels = np.array([label, label]) if tasks else label
-    start = {
-        "filename": str(video),
-        "label": labels,
-        "start_index": 0,
-        "modality": "RGB",
-        "segment": (0, 7),
-    }
-    return Compose(cfg[pipeline])(start)
 
 
 @pytest.fixture(scope="session")
@@ -275,106 +208,6 @@ def test_leaf_is_short_and_says_whose_figures_it_quotes(name: str) -> None:
     assert lines[0].startswith("#")
     assert ("not measured here" in header or "measured here" in header
             or name.endswith("_motion"))  # fmt: skip
-
-
-def test_recipes_of_the_table() -> None:
-    """Supplementary, Table 7, and the official configs where they differ."""
-    rows = {
-        "vivit_st_k400": (0.1, 30, 0.0, 0.0, None),
-        "vivit_fe_k400": (0.05, 30, 0.0, 0.0, None),
-        "vivit_l_fe_k400": (0.1, 30, 0.0, 0.0, None),
-        "vivit/table5a/l_fe_1x3": (0.1, 30, 0.0, 0.0, None),
-        "vivit_l_st_k400": (0.1, 30, 0.0, 0.0, None),
-        "vivit_l_fe_k600": (0.05, 30, 0.0, 0.0, None),
-        "vivit_l_fe_mit": (0.25, 10, 0.0, 0.0, None),
-        "vivit_l_fe_ek100": (0.5, 50, 0.2, 0.2, 0.1),
-        "vivit_l_fe_sthv2": (0.5, 35, 0.3, 0.3, 0.3),
-    }
-    for name, (rate, epochs, drop_path, smoothing, mixup) in rows.items():
-        cfg = get_config(name)
-        optimizer = cfg.optim_wrapper.optimizer
-        assert (optimizer.type, optimizer.lr, optimizer.momentum) == ("SGD", rate, 0.9), name
-        assert (optimizer.weight_decay, optimizer.get("nesterov", False)) == (0.0, False)
-        assert cfg.optim_wrapper.clip_grad.max_norm == 1.0
-        assert cfg.train_cfg.max_epochs == epochs, name
-        assert cfg.auto_scale_lr.base_batch_size == 64
-        assert cfg.model.backbone.get("drop_path_rate", 0.0) == drop_path, name
-        assert cfg.model.cls_head.get("label_smooth_eps", 0.0) == smoothing, name
-        blending = cfg.model.data_preprocessor.get("blending")
-        assert (blending and blending.alpha) == mixup, name
-        assert cfg.model.cls_head.average_clips == "score"
-    layers = {"sthv2": (2, 20), "ek100": (2, 15)}
-    for dataset, expected in layers.items():
-        transforms = get_config(f"vivit_l_fe_{dataset}").model.data_preprocessor.augment
-        found = [t for t in transforms if t.type.endswith("ClipRandAugment")]
-        assert [(t.num_layers, t.magnitude) for t in found] == [expected]
-
-
-@pytest.mark.parametrize("fps", [25, 30, 50])
-def test_vivit_s_clips_are_of_25_frames_per_second(fps: int) -> None:
-    """Section 4.1 and Figure 7: 4 views of 2.56 s see the whole of 10 s, 128 frames at once."""
-    video = dict(total_frames=10 * fps, avg_fps=fps, start_index=0)
-    for name, views, seconds in (("vivit_fe_k400", 4, 2.56), ("vivit/figure7/frames_128", 1, 10)):
-        pipeline = get_config(name).test_dataloader.dataset.pipeline
-        clips = Compose(pipeline[1:2])(dict(video))["frame_inds"].reshape(views, -1) / fps
-        assert clips[0, 0] < 0.1 and clips[-1].max() > 9.8
-        np.testing.assert_allclose(np.ptp(clips, axis=1), seconds, atol=0.1)
-
-
-@pytest.mark.parametrize("name", ["vivit_l_fe_ek100", "vivit_l_fe_sthv2"])
-def test_starts_from_kinetics_as_its_header_says(name: str, tmp_path: Path) -> None:
-    source, target = get_config("vivit_l_fe_k400"), get_config(name)
-    depth = target.model.backbone.temporal_depth
-    assert f"model.backbone.temporal_depth={depth}" in (config_folder() / f"{name}.py").read_text()
-    source.merge_from_dict({"model.backbone.temporal_depth": depth})
-    for cfg in (source, target):
-        cfg.model.backbone.update(
-            arch=dict(embed_dims=16, depth=1, num_heads=2), clip_len=FRAMES, img_size=SIDE
-        )
-    source.model.backbone.init_from = None
-    target.merge_from_dict({"model.backbone.init_from.source": str(tmp_path / "kinetics.pth")})
-    backbones = [MODELS.build(cfg.model.backbone) for cfg in (source, target)]
-    state = {f"backbone.{key}": value for key, value in backbones[0].state_dict().items()}
-    torch.save({"state_dict": state}, tmp_path / "kinetics.pth")
-    backbones[1].init_weights()
-    for key, value in backbones[1].state_dict().items():
-        torch.testing.assert_close(value, state[f"backbone.{key}"], rtol=0, atol=0)
-
-
-def test_timesformer_recipes() -> None:
-    """Section 4 and appendix A; frames, interval and crop of each variant, and its classes."""
-    data = {"k400": 400, "k600": 600, "sthv2": 174}
-    variants = {"b": (8, 32, 224), "hr": (16, 16, 448), "l": (96, 4, 224)}
-    for (variant, (frames, interval, crop)), (dataset, classes) in itertools.product(
-        variants.items(), data.items()
-    ):
-        cfg = get_config(f"timesformer_{variant}_{dataset}")
-        if dataset == "sthv2":  # a frame from each part; the official L has 64 frames
-            frames, interval = {"l": 64}.get(variant, frames), None
-        for pipeline in (cfg.train_pipeline, cfg.val_pipeline, cfg.test_pipeline):
-            found = sampler(pipeline)
-            assert (found.clip_len, found.get("frame_interval")) == (frames, interval)
-            assert found.get("num_clips", 1) == 1
-        rescale = cfg.train_pipeline[3]
-        assert rescale.scale_range == {224: (256, 320), 448: (448, 512)}[crop]
-        assert rescale.type.endswith("InverseRescale") == (dataset == "sthv2")
-        flips = cfg.model.data_preprocessor.get("augment")
-        assert bool(flips) == (dataset != "sthv2")
-        assert (cfg.test_pipeline[3].scale, cfg.test_pipeline[4].type) == ((-1, crop), "ThreeCrop")
-        assert cfg.model.backbone.img_size == crop
-        assert cfg.model.cls_head.num_classes == classes
-        source = cfg.model.backbone.init_from.source
-        assert source == "timm:vit_base_patch16_224.orig_in21k_ft_in1k"
-        optimizer = cfg.optim_wrapper.optimizer
-        assert (optimizer.lr, optimizer.momentum, optimizer.nesterov) == (0.005, 0.9, True)
-        assert (optimizer.weight_decay, cfg.optim_wrapper.get("clip_grad")) == (1e-4, None)
-        assert cfg.model.cls_head.average_clips == "score"
-    for frames in (8, 32, 64, 96):
-        cfg = get_config(f"timesformer/table8/frames_{frames}")
-        for split in ("train", "test"):
-            found = sampler(cfg[f"{split}_dataloader"].dataset.pipeline)
-            assert (found.clip_len, found.frame_interval) == (frames, 32)
-        assert cfg.model.cls_head.num_classes == 1059
 
 
 def test_channel_order_is_an_option(videos: list[Path]) -> None:

@@ -9,17 +9,13 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer import get_config
 from mmvidformer.registry import MODELS
+from tests.tiny_configs import sampler
 
 
 @pytest.fixture(autouse=True)
 def scope() -> Iterator[None]:
     with DefaultScope.overwrite_default_scope("mmaction"):
         yield
-
-
-def sampler(pipeline: list[dict]) -> dict:
-    """The transform that chooses the frames."""
-    return next(transform for transform in pipeline if "clip_len" in transform)
 
 
 def test_feature_fixation_recipes() -> None:

@@ -43,20 +43,15 @@ VIVIT_SCHEMES = {
 }
 
 
-def _vivit_scheme(model: str) -> str:
-    fitting = [scheme for name, scheme in VIVIT_SCHEMES.items() if model.startswith(name)]
-    if len(fitting) != 1:
-        raise ValueError(f"no ViViT model named {model!r}; choose from {sorted(VIVIT_SCHEMES)}")
-    return fitting[0]
-
-
 def _check_vivit(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
     assert meta["input"] == "N T H W C" and meta["output"] == "logits", meta
     assert meta["gelu"] == "tanh" and meta["layernorm_eps"] == 1e-6, meta
     tubelet = tuple(meta["tubelet_size"])
     size = arrays["input"].shape[1:4]
     grid = tuple(n // p for n, p in zip(size, tubelet, strict=True))
-    scheme = _vivit_scheme(meta["model"])
+    fitting = [one for name, one in VIVIT_SCHEMES.items() if meta["model"].startswith(name)]
+    assert len(fitting) == 1, f"{meta['model']!r} is none of {sorted(VIVIT_SCHEMES)}"
+    (scheme,) = fitting
     if path.name.endswith(MSGPACK):
         result = read_model(path, grid=grid, scheme=scheme)[1]
     else:
@@ -66,11 +61,9 @@ def _check_vivit(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
     assert settings["tubelet"] == tubelet
 
     backbone = ViViT(**settings | {"clip_len": size[0]})
-    width, classes = result.state["cls_head.fc_cls.weight"].shape[::-1]
-    model = _recognizer(backbone, width, classes, result.state)
+    model = _recognizer(backbone, result.state)
     clip = torch.from_numpy(arrays["input"]).float().permute(0, 4, 1, 2, 3)
-    with torch.no_grad():
-        logits = model["cls_head"].fc_cls(model["backbone"](clip))
+    logits = model["cls_head"].fc_cls(model["backbone"](clip))
     _assert_equal(logits, arrays["output"])
 
 
@@ -81,13 +74,12 @@ def _check_timesformer(path: Path, arrays: dict[str, np.ndarray], meta: dict) ->
     frames, height, width = clip.shape[2:]
     result = from_timesformer(_params(arrays), grid=(1, height // patch, width // patch))
     assert result.scheme == meta["attention"]
-    classes, width_ = result.state["cls_head.fc_cls.weight"].shape
-    hidden = result.state["backbone.encoders.0.blocks.0.mlp.fc1.weight"].shape[0]
+    hidden, embed_dims = result.state["backbone.encoders.0.blocks.0.mlp.fc1.weight"].shape
     arch = {
-        "embed_dims": width_,
+        "embed_dims": embed_dims,
         "depth": count_blocks(result.state, "backbone.encoders.0"),
         "num_heads": meta["num_heads"],
-        "mlp_ratio": hidden / width_,
+        "mlp_ratio": hidden / embed_dims,
     }
     backbone = TimeSformer(
         arch,
@@ -97,16 +89,11 @@ def _check_timesformer(path: Path, arrays: dict[str, np.ndarray], meta: dict) ->
         patch_size=patch,
         resize_rule="nearest",  # as in the reference, for clips of another size than its tables
     )
-    model = _recognizer(backbone, width_, classes, result.state)
-    with torch.no_grad():
-        features = model["backbone"](clip)
-        logits = model["cls_head"].fc_cls(features)
+    model = _recognizer(backbone, result.state)
+    features = model["backbone"](clip)
+    logits = model["cls_head"].fc_cls(features)
     _assert_equal(features, arrays["features"])
     _assert_equal(logits, arrays["output"])
-
-
-# Fixation scheme for each kind of gates in the reference.
-FIXATIONS = {"none": None, "shared": "qkv_shared", "unshared": "qkv"}
 
 
 def _check_feature_fixation(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
@@ -117,7 +104,8 @@ def _check_feature_fixation(path: Path, arrays: dict[str, np.ndarray], meta: dic
     assert result.num_heads in (None, meta["num_heads"])
     result.num_heads = meta["num_heads"]
     settings = settings_of(result)
-    assert settings["fixation"] == FIXATIONS[meta["gate"]]
+    fixations = {"none": None, "shared": "qkv_shared", "unshared": "qkv"}
+    assert settings["fixation"] == fixations[meta["gate"]]
     assert settings["patch_size"] == meta["patch_size"]
     assert settings["clip_len"] == frames
     shifts = {
@@ -132,14 +120,8 @@ def _check_feature_fixation(path: Path, arrays: dict[str, np.ndarray], meta: dic
     )
     model = nn.ModuleDict({"backbone": backbone})
     model.load_state_dict(result.state)
-    with torch.no_grad():
-        features = model.eval()["backbone"](clip)
+    features = model.eval()["backbone"](clip)
     _assert_equal(features.flatten(2, 3), arrays["features"])
-
-
-def _check_horst(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
-    """Compare with one of the official classes, named by ``part``."""
-    HORST_PARTS[meta["part"]](arrays, meta)
 
 
 def _check_statt(arrays: dict[str, np.ndarray], meta: dict) -> None:
@@ -155,8 +137,7 @@ def _check_statt(arrays: dict[str, np.ndarray], meta: dict) -> None:
         e, h = state.chunk(2, dim=1)
         key, value = (part(part.ahead({"e": e}), h) for part in (layer.key, layer.value))
         entries.append(layer.attend.remember(key, value))
-    with torch.no_grad():
-        _assert_equal(layer.attend(layer.query(query[0]), entries), arrays["output"])
+    _assert_equal(layer.attend(layer.query(query[0]), entries), arrays["output"])
 
 
 def _check_horst_layers(arrays: dict[str, np.ndarray], meta: dict) -> None:
@@ -169,15 +150,14 @@ def _check_horst_layers(arrays: dict[str, np.ndarray], meta: dict) -> None:
     model = Horst(clip.shape[2], *sizes, order=int(arrays["steps"]))
     state = from_horst(_params(arrays)).state
     model.load_state_dict({k.removeprefix("neck."): v for k, v in state.items()})
-    with torch.no_grad():
-        output = model(clip)[0]
-        for name, value in {"y": output.y, "e": output.e, "statt": output.statt}.items():
-            if name in arrays:
-                _assert_equal(value, arrays[name])
-        if "output" in arrays:
-            _assert_equal(output.y, arrays["output"])
-            padded = model(clip, torch.from_numpy(arrays["length"]))[0].y
-            _assert_equal(padded, arrays["output_with_length"])
+    output = model(clip)[0]
+    for name, value in {"y": output.y, "e": output.e, "statt": output.statt}.items():
+        if name in arrays:
+            _assert_equal(value, arrays[name])
+    if "output" in arrays:
+        _assert_equal(output.y, arrays["output"])
+        padded = model(clip, torch.from_numpy(arrays["length"]))[0].y
+        _assert_equal(padded, arrays["output_with_length"])
 
 
 def _check_horst_classifier(arrays: dict[str, np.ndarray], meta: dict) -> None:
@@ -190,13 +170,13 @@ def _check_horst_classifier(arrays: dict[str, np.ndarray], meta: dict) -> None:
     tasks = {task: len(weights[f"{task}.weight"]) for task in ("action", "verb", "noun")}
     model = kinds[meta["part"]](channels, tasks).eval()
     model.load_state_dict(weights)
-    with torch.no_grad():
-        logits = model(*maps.mean((3, 4)).unbind(-1), ahead=[14 - t for t in range(steps)])
+    logits = model(*maps.mean((3, 4)).unbind(-1), ahead=[14 - t for t in range(steps)])
     for task in tasks:
         for t in range(steps):
             _assert_equal(logits[task][:, t], arrays[f"{task}_{t}"])
 
 
+# Comparison with each of the official classes.
 HORST_PARTS = {
     "statt": _check_statt,
     "cell": _check_horst_layers,
@@ -250,8 +230,9 @@ def _params(arrays: dict[str, np.ndarray]) -> dict[str, Tensor]:
     }
 
 
-def _recognizer(backbone: nn.Module, width: int, classes: int, state: dict) -> nn.ModuleDict:
+def _recognizer(backbone: nn.Module, state: dict[str, Tensor]) -> nn.ModuleDict:
     model = nn.ModuleDict({"backbone": backbone, "cls_head": nn.Module()})
+    classes, width = state["cls_head.fc_cls.weight"].shape
     model["cls_head"].fc_cls = nn.Linear(width, classes)
     model.load_state_dict(state)
     return model.eval()
@@ -267,7 +248,7 @@ FAMILIES: dict[str, Callable[[Path, dict[str, np.ndarray], dict], None]] = {
     "anticipation_frames": _check_anticipation_frames,
     "anticipation_metrics": _check_anticipation_metrics,
     "feature_fixation": _check_feature_fixation,
-    "horst": _check_horst,
+    "horst": lambda _, arrays, meta: HORST_PARTS[meta["part"]](arrays, meta),
     "timesformer": _check_timesformer,
     "vivit": _check_vivit,
 }
@@ -301,6 +282,7 @@ CASES = [path for path in _files(FOLDER) if _family(path) in FAMILIES]
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
+@torch.no_grad()
 def test_golden(path: Path) -> None:
     arrays, meta = _read(path)
     FAMILIES[meta["family"]](path, arrays, meta)

@@ -1,3 +1,5 @@
+"""Segments to anticipate, from images, videos and LMDBs, and what is wrong with their lists."""
+
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,12 +11,13 @@ import numpy as np
 import pytest
 import torch
 from mmengine.logging import MMLogger
-from mmengine.registry import DefaultScope
 from torch import Tensor
 
 from mmvidformer.datasets.motion.render import write_video
 from mmvidformer.datasets.transforms import decode
 from mmvidformer.registry import DATASETS
+
+pytestmark = pytest.mark.usefixtures("scope")
 
 ACTIONS = "id,verb,noun,action\n0,0,1,take cup\n1,1,1,wash cup\n2,1,0,wash pan\n"
 # Actions start at 1.8 s, 0.2 s and 0.26 s, at 30 frames per second.
@@ -29,13 +32,6 @@ PACK = [
     {"type": "FormatShape", "input_format": "NCTHW"},
     {"type": "PackActionInputs", "meta_keys": ("narration_id",)},
 ]
-
-
-@pytest.fixture(autouse=True)
-def scope() -> Iterator[None]:
-    """As in a config of MMAction2."""
-    with DefaultScope.overwrite_default_scope("mmaction"):
-        yield
 
 
 def frame(number: int) -> np.ndarray:
@@ -78,6 +74,12 @@ def build(root: Path, read: list[dict] | None = None, ann: str = "listed.csv", *
     )
 
 
+def listed(folder: Path, lines: str) -> str:
+    """Write a list of segments; gives its path."""
+    (folder / "a.csv").write_text(lines)
+    return str(folder / "a.csv")
+
+
 def over_video(root: Path, **kwargs) -> object:
     return build(
         root,
@@ -100,30 +102,18 @@ def levels(inputs: Tensor) -> list[int]:
     return ((red + green) / 8).round().int().tolist()
 
 
-class Frames:
-    """Writes an LMDB, which is closed between changes."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = str(path)
-
-    def change(self, name: str, *arguments: object) -> None:
-        with lmdb.open(self.path, map_size=2**24) as env, env.begin(write=True) as transaction:
-            getattr(transaction, name)(*arguments)
-
-    def put(self, number: int, value: bytes) -> None:
-        self.change("put", f"P01_01_frame_{number:010}.jpg".encode(), value)
-
-    def delete(self, number: int) -> None:
-        self.change("delete", f"P01_01_frame_{number:010}.jpg".encode())
-
-
 @pytest.fixture
-def frames(kitchen: Path) -> Iterator[Frames]:
-    """An LMDB with frames 1 to 60 of P01_01 as JPEG."""
-    frames = Frames(kitchen / "rgb")
+def frames(kitchen: Path) -> Iterator[Callable]:
+    """An LMDB with frames 1 to 60 of P01_01 as JPEG; gives a function that puts or deletes one."""
+
+    def change(action: str, number: int, *value: bytes) -> None:
+        with lmdb.open(str(kitchen / "rgb"), map_size=2**24) as env:  # closed between changes
+            with env.begin(write=True) as transaction:
+                getattr(transaction, action)(f"P01_01_frame_{number:010}.jpg".encode(), *value)
+
     for i in range(1, 61):
-        frames.put(i, jpeg(frame(i)))
-    yield frames
+        change("put", i, jpeg(frame(i)))
+    yield change
     decode._open.cache_clear()
 
 
@@ -132,7 +122,7 @@ SEEN = [24, 31, 39, 46]  # floor((54 / 30 - m / 4) * 30) for m = 4 to 1
 
 @pytest.mark.parametrize("make", [build, over_video, over_lmdb])
 def test_each_source_shows_the_frames_before_the_action(
-    kitchen: Path, frames: Frames, make: Callable
+    kitchen: Path, frames: Callable, make: Callable
 ) -> None:
     dataset = make(kitchen)
     assert len(dataset) == 1
@@ -158,9 +148,8 @@ def test_segments_that_start_too_early_are_skipped(
 def test_frames_before_the_video_are_replaced_by_the_first_observed(
     kitchen: Path, tmp_path: Path
 ) -> None:
-    ann = tmp_path / "a.csv"
-    ann.write_text("8,P01_01,9,12,0,1,0\n9,P01_01,19,20,0,1,0\n")
-    dataset = build(kitchen, ann_file=str(ann))
+    ann = listed(tmp_path, "8,P01_01,9,12,0,1,0\n9,P01_01,19,20,0,1,0\n")
+    dataset = build(kitchen, ann_file=ann)
     assert [levels(dataset[i]["inputs"]) for i in (0, 1)] == [[1, 1, 1, 1], [3, 3, 3, 11]]
 
 
@@ -174,16 +163,14 @@ def test_official_csv_gives_the_same_segments(kitchen: Path) -> None:
 
 def test_times_are_rounded_as_in_rulstm_lists(kitchen: Path, tmp_path: Path) -> None:
     """P01_12_23 of EPIC-Kitchens-100 starts at 67.1 s, frame 2013 - 1 by floating point."""
-    ann = tmp_path / "a.csv"
-    ann.write_text(OFFICIAL + "P01_12_23,P01,P01_12,00:01:07.10,00:01:07.64,0,1\n")
-    dataset = build(kitchen, ann_file=str(ann))
+    ann = listed(tmp_path, OFFICIAL + "P01_12_23,P01,P01_12,00:01:07.10,00:01:07.64,0,1\n")
+    dataset = build(kitchen, ann_file=ann)
     assert dataset.get_data_info(1)["action_start"] == 2012 / 30
 
 
 def test_test_sets_have_no_labels(kitchen: Path, tmp_path: Path) -> None:
-    ann = tmp_path / "a.csv"
-    ann.write_text("7,P01_01,54,60\n8,P01_01,6,9\n")
-    dataset = build(kitchen, ann_file=str(ann), test_mode=True)
+    ann = listed(tmp_path, "7,P01_01,54,60\n8,P01_01,6,9\n")
+    dataset = build(kitchen, ann_file=ann, test_mode=True)
     assert "gt_label" not in dataset[0]["data_samples"]
     assert dataset.metainfo["discarded"] == [{"narration_id": "8", "gt_label": None}]
 
@@ -200,11 +187,10 @@ def test_official_frames_are_noticed(kitchen: Path, tmp_path: Path) -> None:
         lines += f"{2 * i},{video},60,70,1,0,2\n{2 * i + 1},{video},54,60,1,0,2\n"
         (tmp_path / video).mkdir()
         (tmp_path / video / f"frame_{int(far) - 1:010}.jpg").touch()
-    (tmp_path / "a.csv").write_text(lines)
+    ann = listed(tmp_path, lines)
 
     def rates(**options: object) -> list[float]:
-        folder = {"img": str(tmp_path)}
-        dataset = build(kitchen, ann_file=str(tmp_path / "a.csv"), data_prefix=folder, **options)
+        dataset = build(kitchen, ann_file=ann, data_prefix={"img": str(tmp_path)}, **options)
         return [dataset.get_data_info(i)["avg_fps"] for i in range(6)]
 
     assert rates() == [30] * 6
@@ -212,7 +198,7 @@ def test_official_frames_are_noticed(kitchen: Path, tmp_path: Path) -> None:
         (tmp_path / video / f"frame_{int(far):010}.jpg").touch()
     assert rates() == [60, 60, 60, 60, 50, 50]
     assert rates(fps=30) == [30] * 6
-    (tmp_path / "a.csv").write_text(lines.replace("P01_02", "video"))
+    listed(tmp_path, lines.replace("P01_02", "video"))
     with pytest.raises(ValueError, match="line 3: the rate of the frames is unknown; set fps"):
         rates()
 
@@ -222,37 +208,37 @@ def test_official_paths_are_the_default(kitchen: Path) -> None:
     assert info["frame_dir"] == str(kitchen / "P01" / "rgb_frames" / "P01_01")
 
 
-def test_features_of_an_lmdb(kitchen: Path, frames: Frames) -> None:
+def test_features_of_an_lmdb(kitchen: Path, frames: Callable) -> None:
     features = np.random.default_rng(0).normal(size=(61, 3, 2, 4)).astype(np.float32)
     for i in range(1, 61):
-        frames.put(i, features[i].tobytes())
+        frames("put", i, features[i].tobytes())
     read = [OBSERVE, {"type": "mmvidformer.LmdbDecode", "feature_shape": (3, 2, 4)}, PACK[1]]
     inputs = over_lmdb(kitchen, pipeline=read)[0]["inputs"]
     assert inputs.shape == (1, 3, 4, 2, 4)
     np.testing.assert_array_equal(inputs[0].transpose(0, 1), features[SEEN])
 
 
-def test_pooled_vectors_of_an_lmdb_are_refused(kitchen: Path, frames: Frames) -> None:
+def test_pooled_vectors_of_an_lmdb_are_refused(kitchen: Path, frames: Callable) -> None:
     with pytest.raises(ValueError, match=r"must be \(C, H, W\), got \(1024,\)"):
         over_lmdb(kitchen, {"feature_shape": (1024,)})
     for number in SEEN:
-        frames.put(number, bytes(4 * 1024))
+        frames("put", number, bytes(4 * 1024))
     match = r"24\.jpg' has 1024 float32 numbers, not \(1024, 8, 14\); RULSTM's are pooled vectors"
     with pytest.raises(ValueError, match=match):
         over_lmdb(kitchen, {"feature_shape": (1024, 8, 14)})[0]
 
 
-def test_bad_frames_of_an_lmdb(kitchen: Path, frames: Frames) -> None:
-    frames.put(31, b"\0" * 96)
+def test_bad_frames_of_an_lmdb(kitchen: Path, frames: Callable) -> None:
+    frames("put", 31, b"\0" * 96)
     with pytest.raises(ValueError, match=r"frame_0000000031\.jpg' is no image"):
         over_lmdb(kitchen)[0]
     decode._open.cache_clear()
-    frames.delete(31)
+    frames("delete", 31)
     with pytest.raises(KeyError, match=r"rgb has no frame 'P01_01_frame_0000000031\.jpg'"):
         over_lmdb(kitchen)[0]
 
 
-def test_two_datasets_of_a_process_read_the_same_lmdb(kitchen: Path, frames: Frames) -> None:
+def test_two_datasets_of_a_process_read_the_same_lmdb(kitchen: Path, frames: Callable) -> None:
     first, second = over_lmdb(kitchen), over_lmdb(kitchen)
     assert torch.equal(first[0]["inputs"], second[0]["inputs"])
 
@@ -284,9 +270,8 @@ def test_a_missing_lmdb_package_is_named(kitchen: Path, monkeypatch: pytest.Monk
     ],
 )
 def test_invalid_annotations(kitchen: Path, tmp_path: Path, ann: str, match: str) -> None:
-    (tmp_path / "a.csv").write_text(ann)
     with pytest.raises(ValueError, match=match):
-        build(kitchen, ann_file=str(tmp_path / "a.csv"))
+        build(kitchen, ann_file=listed(tmp_path, ann))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,18 +6,12 @@ import pytest
 import torch
 from mmaction.registry import MODELS
 from mmengine.logging import MMLogger
-from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 
 from mmvidformer.datasets.motion.render import write_video
 from mmvidformer.registry import DATASETS
 
-
-@pytest.fixture(autouse=True)
-def scope() -> Iterator[None]:
-    """As in a config of MMAction2."""
-    with DefaultScope.overwrite_default_scope("mmaction"):
-        yield
+pytestmark = pytest.mark.usefixtures("scope")
 
 
 @pytest.fixture

@@ -1,13 +1,13 @@
-from collections.abc import Iterator
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
-from mmengine.registry import DefaultScope
 from torch import Tensor
 
 from mmvidformer.registry import DATASETS
+
+pytestmark = pytest.mark.usefixtures("scope")
 
 HEADER = "narration_id,participant_id,video_id,start_frame,stop_frame,verb_class,noun_class"
 SAMPLE = [
@@ -19,13 +19,6 @@ PACK = [{"type": "FormatShape", "input_format": "NCTHW"}, {"type": "PackActionIn
 def levels(inputs: Tensor) -> list[int]:
     """Number of each frame, 5 gray levels apart; MPEG-4 loses up to 4."""
     return [int(frame.float().mean() + 4) // 5 for frame in inputs[0].permute(1, 0, 2, 3)]
-
-
-@pytest.fixture(autouse=True)
-def scope() -> Iterator[None]:
-    """As in a config of MMAction2."""
-    with DefaultScope.overwrite_default_scope("mmaction"):
-        yield
 
 
 @pytest.fixture

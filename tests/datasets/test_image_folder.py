@@ -1,14 +1,14 @@
 """Folders of images as clips of one frame."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
-from mmengine.registry import DefaultScope
 
 from mmvidformer.registry import DATASETS
+
+pytestmark = pytest.mark.usefixtures("scope")
 
 PIPELINE = [
     {"type": "ImageDecode"},
@@ -16,12 +16,6 @@ PIPELINE = [
     {"type": "FormatShape", "input_format": "NCTHW"},
     {"type": "PackActionInputs"},
 ]
-
-
-@pytest.fixture(autouse=True)
-def scope() -> Iterator[None]:
-    with DefaultScope.overwrite_default_scope("mmaction"):
-        yield
 
 
 def write(root: Path, *names: str) -> None:

@@ -6,38 +6,33 @@ from itertools import product
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 from torchvision.models.video.swin_transformer import ShiftedWindowAttention3d
 
-from mmvidformer.analysis.complexity import count_macs
 from mmvidformer.layers import Attention, build_kernel, get_pattern
 from mmvidformer.layers.masks import Causal
 from tests.layers.dense import Place, attend
+from tests.layers.masked_patterns import DIM, HEADS, SPECS, build
 
-DIM, HEADS = 8, 2
 EXACT = {"atol": 1e-10, "rtol": 1e-10}
 
-SPECS = {
-    "window": {"type": "window", "size": (2, 3, 2)},
-    "shifted": {"type": "window", "size": (2, 3, 2), "shift": (1, 2, 1)},
-    "shifted in height": {"type": "window", "size": (2, 3, 2), "shift": (0, 1, 0)},
-    "frames": {"type": "frames", "size": 2},
-    "dilated": {"type": "dilated_time", "dilation": 2},
-    "dilated by 3": {"type": "dilated_time", "dilation": 3},
-    "causal_time": {"type": "causal_time"},
-    "causal_joint": {"type": "causal_joint"},
-    "causal_time, past 2": {"type": "causal_time", "past": 2},
-    "causal_time, past 3": {"type": "causal_time", "past": 3},
-    "causal_joint, past 2": {"type": "causal_joint", "past": 2},
-    "causal_joint, past 9": {"type": "causal_joint", "past": 9},
-}
 # Windows divide the first; the others have borders, axes that are shorter than a window, or both.
 GRIDS = [(4, 6, 4), (3, 5, 3), (5, 2, 7), (1, 4, 1), (2, 1, 3), (1, 1, 1)]
 
 
-def build(spec: dict, cls: str = "skip", kernel: str = "softmax") -> Attention:
-    torch.manual_seed(0)
-    return Attention(DIM, HEADS, patterns=[spec], cls=cls, kernel=kernel).double()
+def compare_gradients(ours: Tensor, theirs: Tensor, inputs: list[Tensor]) -> None:
+    weight = torch.randn_like(theirs)
+    for a, b in zip(
+        torch.autograd.grad((ours * weight).sum(), inputs, retain_graph=True),
+        torch.autograd.grad((theirs * weight).sum(), inputs),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b, **EXACT)
+
+
+def joined(grid: Tensor, cls: Tensor | None) -> Tensor:
+    """Tokens of a grid behind their class token, if there is one."""
+    tokens = grid.flatten(1, 3)
+    return tokens if cls is None else torch.cat([cls, tokens], 1)
 
 
 def can(case: str, cls: str, kernel: str) -> bool:
@@ -64,20 +59,10 @@ def test_pattern_is_attention_masked_pair_by_pair(
     token = torch.randn(2, 1, DIM, dtype=torch.float64, requires_grad=True)
     token = None if cls == "none" else token
     out, update = attn(x, token)
-    ours = out.flatten(1, 3) if update is None else torch.cat([update, out.flatten(1, 3)], 1)
-    out, update_of_cls = attend(attn, x, token)
-    theirs = out.flatten(1, 3)
-    if update_of_cls is not None:
-        theirs = torch.cat([update_of_cls, theirs], 1)
+    ours, theirs = joined(out, update), joined(*attend(attn, x, token))
     torch.testing.assert_close(ours, theirs, **EXACT)
     inputs = [x, *attn.parameters(), *([token] if cls in ("mean", "global") else [])]
-    weight = torch.randn_like(theirs)
-    for a, b in zip(
-        torch.autograd.grad((ours * weight).sum(), inputs),
-        torch.autograd.grad((theirs * weight).sum(), inputs),
-        strict=True,
-    ):
-        torch.testing.assert_close(a, b, **EXACT)
+    compare_gradients(ours, theirs, inputs)
     if update is not None:  # the class token alone, without queries of the grid
         torch.testing.assert_close(attn(x, token, cls_only=True)[1], update, **EXACT)
 
@@ -124,13 +109,7 @@ def test_causal_kernels_mask_later_steps(name: str, step: int) -> None:
             rows.append(kernel(q, k * keep[:, None], v)[:, :, i : i + 1])
     out, slow = kernel(q, k, v, Causal(step)), torch.cat(rows, 2)
     torch.testing.assert_close(out, slow, **EXACT)
-    weight = torch.randn_like(out)
-    for a, b in zip(
-        torch.autograd.grad((out * weight).sum(), inputs, retain_graph=True),
-        torch.autograd.grad((slow * weight).sum(), inputs),
-        strict=True,
-    ):
-        torch.testing.assert_close(a, b, **EXACT)
+    compare_gradients(out, slow, inputs)
 
 
 @pytest.mark.parametrize("kernel", ["performer", "linformer", "cosformer"])
@@ -168,76 +147,6 @@ def test_patterns_compile_without_graph_breaks(case: str, cls: str | None) -> No
     compiled = torch.compile(attn, fullgraph=True, backend="aot_eager")
     for a, b in zip(compiled(x, token), attn(x, token), strict=True):
         torch.testing.assert_close(a, b, **EXACT)
-
-
-def attention_macs(spec: dict, grid: Place, kernel: str = "softmax") -> int:
-    """Multiply-accumulates without those of the projections."""
-    with torch.device("meta"):
-        attn, x = Attention(DIM, HEADS, [spec], "skip", kernel), torch.empty(1, *grid, DIM)
-    return count_macs(attn, x) - 4 * x[..., 0].numel() * DIM**2
-
-
-@pytest.mark.parametrize(
-    ("spec", "grid", "pairs"),
-    [
-        (SPECS["window"], (4, 6, 4), 4 * 6 * 4 * 12),
-        (SPECS["shifted"], (4, 6, 4), 4 * 6 * 4 * 12),
-        (SPECS["shifted"], (4, 6, 40), 4 * 6 * 40 * 12),
-        (SPECS["shifted"], (3, 5, 3), 4 * 6 * 4 * 12),  # padded to the first grid
-        (SPECS["window"], (1, 6, 4), 1 * 6 * 4 * 6),  # a window of one frame
-        (SPECS["frames"], (6, 5, 3), 6 * 15 * 30),
-        (SPECS["frames"], (12, 5, 3), 12 * 15 * 30),
-        (SPECS["dilated"], (6, 5, 3), 6 * 15 * 3),
-        (SPECS["dilated"], (5, 5, 3), 6 * 15 * 3),
-        (SPECS["dilated by 3"], (6, 5, 3), 6 * 15 * 2),
-        (SPECS["causal_time"], (6, 5, 3), 6 * 15 * 6),
-        (SPECS["causal_joint"], (6, 5, 3), (6 * 15) ** 2),
-    ],
-    ids=str,
-)
-def test_macs_are_those_of_the_pairs_within_groups(spec: dict, grid: Place, pairs: int) -> None:
-    assert attention_macs(spec, grid) == 2 * pairs * DIM
-    pattern = get_pattern(spec)
-    assert pattern.num_groups(grid) * pattern.num_tokens(grid) ** 2 == pairs
-
-
-def test_a_bounded_past_costs_in_proportion_to_it() -> None:
-    """Runs of two frames see one earlier frame each: 2 x 2 and then 2 x 3 pairs of frames."""
-    for frames, pairs in ((2, 4), (6, 4 + 6 + 6), (7, 4 + 6 + 6 + 2), (60, 4 + 29 * 6)):
-        grid = (frames, 5, 3)
-        assert attention_macs(SPECS["causal_time, past 2"], grid) == 2 * 15 * pairs * DIM
-        assert attention_macs(SPECS["causal_joint, past 2"], grid) == 2 * 15**2 * pairs * DIM
-
-
-@pytest.mark.parametrize("name", ["causal_time", "causal_joint"])
-def test_a_causal_linear_kernel_costs_no_more_than_a_full_one(name: str) -> None:
-    full, grid = name.removeprefix("causal_"), (6, 5, 3)
-    macs = attention_macs({"type": name}, grid, "linear")
-    if name == "causal_joint":  # one state per frame
-        assert macs == attention_macs({"type": full}, grid, "linear")
-    assert attention_macs({"type": name}, (12, 5, 3), "linear") == 2 * macs
-
-
-class LargestTensor(TorchDispatchMode):
-    """Records the size of the largest result of any operator."""
-
-    size = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        for x in out if isinstance(out, tuple | list) else [out]:
-            self.size = max(self.size, x.numel() if isinstance(x, Tensor) else 0)
-        return out
-
-
-@pytest.mark.parametrize("case", ["window", "shifted", "frames", "dilated", "causal_time"])
-def test_memory_grows_with_the_groups(case: str) -> None:
-    sizes = []
-    for width in (40, 80):
-        with torch.no_grad(), LargestTensor() as largest:
-            build(SPECS[case])(torch.randn(1, 3, 6, width, DIM, dtype=torch.float64))
-        sizes.append(largest.size)
-    assert sizes[1] <= 2 * sizes[0] < (3 * 6 * 40) ** 2
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,8 @@ from mmvidformer.layers import KERNELS
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
 from mmvidformer.models.inference import optimize_for_inference
+from tests.models.tiny import ARCH, STEM, perturb
 
-ARCH = dict(embed_dims=16, depth=2, num_heads=4, mlp_ratio=2)
-STEM = dict(tubelet=(1, 8, 8))
 FRAMES = 12
 TIME = dict(pattern="causal_time")
 
@@ -23,11 +22,7 @@ def build(seed: int = 0, **options: object) -> VideoTransformer:
     """A model in evaluation mode whose weights are all far from zero."""
     torch.manual_seed(seed)
     settings = dict(arch=ARCH, clip_len=FRAMES, img_size=16, stem=STEM, pool=False)
-    model = VideoTransformer(**{**settings, **options}).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter += 0.1 * torch.randn_like(parameter)
-    return model
+    return perturb(VideoTransformer(**{**settings, **options}).eval())
 
 
 @torch.no_grad()
@@ -72,22 +67,19 @@ ANYWHERE = dict(
     fc=st.booleans(),
     shift_last=st.booleans(),
 )
+
+
+def sublayer(**fields: st.SearchStrategy) -> st.SearchStrategy:
+    return st.fixed_dictionaries(fields, optional=ANYWHERE)
+
+
 SUBLAYERS = st.one_of(
-    st.fixed_dictionaries(
-        dict(pattern=st.one_of(PAST, st.tuples(PAST, PAST), st.tuples(PAST, st.just("space")))),
-        optional=ANYWHERE,
+    sublayer(pattern=st.one_of(PAST, st.tuples(PAST, PAST), st.tuples(PAST, st.just("space")))),
+    sublayer(
+        pattern=st.sampled_from(["causal_time", "causal_joint", ("causal_time", "space")]),
+        kernel=st.sampled_from(["linear", dict(type="linear", feature="elu")]),
     ),
-    st.fixed_dictionaries(
-        dict(
-            pattern=st.sampled_from(["causal_time", "causal_joint", ("causal_time", "space")]),
-            kernel=st.sampled_from(["linear", dict(type="linear", feature="elu")]),
-        ),
-        optional=ANYWHERE,
-    ),
-    st.fixed_dictionaries(
-        dict(pattern=st.sampled_from(WITHIN), kernel=st.sampled_from(sorted(KERNELS))),
-        optional=ANYWHERE,
-    ),
+    sublayer(pattern=st.sampled_from(WITHIN), kernel=st.sampled_from(sorted(KERNELS))),
 )
 BLOCKS = st.lists(SUBLAYERS, min_size=1, max_size=3)
 POSITIONS = ["none", "space", "time", "space_time", "joint", dict(type="joint", fixed=True)]

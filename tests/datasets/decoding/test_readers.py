@@ -1,14 +1,8 @@
 """Frames by number, the same from each library."""
 
 import gc
-import json
 import struct
-import subprocess
-import sys
-import warnings
-from fractions import Fraction
 from pathlib import Path
-from types import ModuleType
 
 import av
 import cv2
@@ -21,69 +15,13 @@ from mmengine.dataset import Compose
 from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.datasets.decoding.readers import READERS, open_video
 from mmvidformer.datasets.transforms.decode import VideoDecode, VideoInit
-
-FRAMES = 40
-
-
-try:
-    import torchcodec
-
-    has_torchcodec = torchcodec.ffmpeg_major_version is not None
-except ImportError:
-    has_torchcodec = False
-
-needs_torchcodec = pytest.mark.skipif(not has_torchcodec, reason="needs torchcodec and FFmpeg")
-ALL = [
-    pytest.param(name, marks=needs_torchcodec if name == "torchcodec" else ()) for name in READERS
-]
-
-
-def picture(number: int) -> np.ndarray:
-    """A grey that tells the frame's number, red on the left."""
-    image = np.full((48, 64, 3), 5 * number + 20, np.uint8)
-    image[:, :32] = (240, 20, 20)
-    return image
-
-
-def number_of(image: np.ndarray) -> int:
-    return round((float(image[8:40, 44:60].mean()) - 20) / 5)
-
-
-def write(path, codec: str, times=range(FRAMES), movflags: str = "", **options: str) -> str:
-    with av.open(str(path), "w", options={"movflags": movflags} if movflags else {}) as container:
-        stream = container.add_stream(codec, rate=25, options=options)
-        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
-        stream.codec_context.time_base = Fraction(1, 25)
-        for number, time in enumerate(times):
-            frame = av.VideoFrame.from_ndarray(picture(number), format="rgb24")
-            frame.pts = time
-            container.mux(stream.encode(frame))
-        container.mux(stream.encode(None))
-    return str(path)
-
-
-def write_all(root: Path) -> dict[str, str]:
-    """A short and a long distance of key frames, B-frames, uneven times, no times, no header."""
-    uneven = np.cumsum([0] + [1, 1, 3, 1, 2] * 8)[:FRAMES].tolist()
-    return {
-        "b_frames": write(root / "b.mp4", "libx264", g="12", bf="3", crf="8"),
-        "header_first": write(root / "h.mp4", "libx264", movflags="faststart"),
-        "one_key": write(root / "one.mp4", "libx264", g="1000", bf="2", crf="8"),
-        "uneven": write(root / "uneven.mp4", "libx264", uneven, g="8", bf="2", crf="8"),
-        "mpeg4.avi": write(root / "m.avi", "mpeg4", g="12", bf="2", qmin="2", qmax="2"),
-        "vp9.webm": write(root / "v.webm", "libvpx-vp9", g="12", crf="10", b="0"),
-        "camera": write(root / "camera.webm", "libvpx", [i + i // 3 for i in range(FRAMES)]),
-        "stream.ts": write(root / "s.ts", "libx264", g="12", bf="2", crf="8"),
-        "stream.mpg": write(root / "s.mpg", "mpeg2video", g="12", bf="2", qmin="2", qmax="2"),
-    }
-
-
-@pytest.fixture(scope="module")
-def videos(tmp_path_factory) -> dict[str, str]:
-    """Written by a process of its own: once decord has read, libvpx's encoder can't be opened."""
-    command = [sys.executable, __file__, str(tmp_path_factory.mktemp("decode"))]
-    written = subprocess.run(command, check=True, capture_output=True, text=True)
-    return json.loads(written.stdout.splitlines()[-1])
+from tests.datasets.decoding.numbered_videos import (
+    ALL,
+    FRAMES,
+    needs_torchcodec,
+    number_of,
+    results_of,
+)
 
 
 def test_a_camera_recorded_by_a_browser_has_a_rate(videos, tmp_path: Path) -> None:
@@ -114,10 +52,6 @@ def test_each_backend_gives_the_frames_asked_for(videos, backend, kind):
     np.testing.assert_array_equal(whole, pyav)
 
 
-def results_of(path: str, *indices: int) -> dict:
-    return dict(filename=path, frame_inds=np.array(indices))
-
-
 @pytest.mark.parametrize("backend", ALL)
 def test_order_and_repetitions_are_those_of_the_sampler(videos, backend):
     decode = Compose([VideoInit(backend), VideoDecode()])
@@ -141,109 +75,11 @@ def test_each_frame_is_decoded_once(videos, monkeypatch):
 
 
 @pytest.mark.parametrize("backend", ALL)
-def test_frames_beyond_the_last_are_counted_with_a_warning(videos, backend):
-    decode = Compose([VideoInit(backend), VideoDecode()])
-    with pytest.warns(UserWarning, match=r"b\.mp4: 2 of 3 sampled frames lie beyond its 40"):
-        results = decode(results_of(videos["b_frames"], 39, 40, 55))
-    assert [number_of(image) for image in results["imgs"]] == [39, 39, 39]
-    assert results["clamped_frames"] == 2
-
-
-@pytest.mark.parametrize("kind", ["b_frames", "mpeg4.avi"])
-def test_a_container_that_counts_too_many_frames(videos, kind):
-    reader = open_video(videos[kind])
-    reader._length += 5
-    results = results_of(videos[kind], 38, 42)
-    with pytest.warns(UserWarning, match="1 of 2 .* its 40 frames"):
-        results = VideoDecode()(dict(results, video_reader=reader))
-    assert [number_of(image) for image in results["imgs"]] == [38, 39]
-
-
-@pytest.mark.parametrize("backend", ALL)
-def test_a_file_without_video_stream_is_named(tmp_path, backend):
-    path = tmp_path / "sound.mp4"
-    with av.open(str(path), "w") as file:
-        stream = file.add_stream("aac", rate=16000)
-        frame = av.AudioFrame.from_ndarray(np.zeros((1, 16000), np.float32), "fltp", "mono")
-        frame.sample_rate = 16000
-        file.mux(stream.encode(frame))
-        file.mux(stream.encode())
-    reason = "(no|find|best) video stream"
-    with pytest.raises(BadVideo, match=f"cannot open it: .*({reason})"):
-        VideoInit(backend)(dict(filename=str(path)))
-
-
-@pytest.mark.parametrize("backend", ALL)
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (b"", r"is empty \(0 bytes\)"),
-        (b"no video at all" * 100, "cannot open it"),
-        (None, "there is no such file"),
-    ],
-    ids=["empty", "text", "missing"],
-)
-def test_a_bad_file_is_named(tmp_path, backend, content, reason):
-    path = tmp_path / "bad.mp4"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(BadVideo, match=f"bad.mp4: .*{reason}") as caught:
-        VideoInit(backend)(dict(filename=str(path)))
-    assert caught.value.path == str(path)
-    assert ".cc:8" not in caught.value.reason  # places in decord's source
-    if backend == "pyav":  # whose own message has the path again
-        assert str(tmp_path) not in caught.value.reason
-
-
-@pytest.mark.parametrize("backend", ALL)
-def test_a_cut_file_gives_its_frames_or_says_so(videos, tmp_path, backend):
-    """The end of a webm is missing: all that can be had is exact, nothing is made up."""
-    path = tmp_path / "cut.webm"
-    content = open(videos["vp9.webm"], "rb").read()
-    path.write_bytes(content[: len(content) * 2 // 3])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        decode = Compose([VideoInit(backend), VideoDecode()])
-        try:
-            results = decode(results_of(str(path), 0, 5, 39))
-        except BadVideo:
-            return
-    assert [number_of(image) for image in results["imgs"][:2]] == [0, 5]
-    assert results["clamped_frames"] == 1
-
-
-@pytest.mark.parametrize("backend", ALL[:2])  # decord may crash
-def test_a_truncated_file_is_named(videos, tmp_path, backend):
-    """The header counts more frames than there are; messages have no place in the source code."""
-    path, content = tmp_path / "cut.mp4", Path(videos["header_first"]).read_bytes()
-    path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(BadVideo, match=r"cut\.mp4: \w+ cannot (open|decode) it: ") as caught:
-        open_video(str(path), backend).get_batch(np.arange(FRAMES))
-    assert ".cpp:" not in caught.value.reason and ".cc:2" not in caught.value.reason
-
-
-@pytest.mark.parametrize("backend", ALL)
 def test_videos_from_elsewhere(videos, backend):
     decode = Compose([VideoInit(backend, io_backend="local"), VideoDecode()])
     for kind in ("b_frames", "mpeg4.avi"):
         images = decode(results_of(videos[kind], 4, 30))["imgs"]
         assert [number_of(image) for image in images] == [4, 30]
-
-
-def test_an_unknown_backend_is_refused():
-    with pytest.raises(
-        KeyError, match="no video backend named 'ffmpeg'; choose from decord, pyav, torchcodec"
-    ):
-        VideoInit("ffmpeg")
-
-
-def test_missing_libraries_of_ffmpeg_are_named(videos, monkeypatch):
-    """TorchCodec can be imported without them."""
-    fake = ModuleType("torchcodec")
-    fake.ffmpeg_major_version = None
-    monkeypatch.setitem(sys.modules, "torchcodec", fake)
-    with pytest.raises(ImportError, match=r"^to decode .* TorchCodec install .* FFmpeg 4 .*\)$"):
-        open_video(videos["b_frames"], "torchcodec")
 
 
 @pytest.mark.parametrize("backend", ALL)
@@ -354,7 +190,3 @@ def test_nvdec_gives_the_frames_asked_for(videos):
     decode = Compose([VideoInit("torchcodec", device="cuda"), VideoDecode()])
     images = decode(results_of(videos["b_frames"], 17, 3, 39))["imgs"]
     assert [number_of(image) for image in images] == [17, 3, 39]
-
-
-if __name__ == "__main__":
-    print(json.dumps(write_all(Path(sys.argv[1]))))

@@ -1,0 +1,109 @@
+"""Videos that lack frames or cannot be read, and libraries that are missing."""
+
+import sys
+import warnings
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from mmengine.dataset import Compose
+
+from mmvidformer.datasets.decoding.errors import BadVideo
+from mmvidformer.datasets.decoding.readers import open_video
+from mmvidformer.datasets.transforms.decode import VideoDecode, VideoInit
+from tests.datasets.decoding.numbered_videos import ALL, FRAMES, number_of, results_of
+from tests.datasets.decoding.toys import write_sound
+
+
+@pytest.mark.parametrize("backend", ALL)
+def test_frames_beyond_the_last_are_counted_with_a_warning(videos, backend):
+    decode = Compose([VideoInit(backend), VideoDecode()])
+    with pytest.warns(UserWarning, match=r"b\.mp4: 2 of 3 sampled frames lie beyond its 40"):
+        results = decode(results_of(videos["b_frames"], 39, 40, 55))
+    assert [number_of(image) for image in results["imgs"]] == [39, 39, 39]
+    assert results["clamped_frames"] == 2
+
+
+@pytest.mark.parametrize("kind", ["b_frames", "mpeg4.avi"])
+def test_a_container_that_counts_too_many_frames(videos, kind):
+    reader = open_video(videos[kind])
+    reader._length += 5
+    results = results_of(videos[kind], 38, 42)
+    with pytest.warns(UserWarning, match="1 of 2 .* its 40 frames"):
+        results = VideoDecode()(dict(results, video_reader=reader))
+    assert [number_of(image) for image in results["imgs"]] == [38, 39]
+
+
+@pytest.mark.parametrize("backend", ALL)
+def test_a_file_without_video_stream_is_named(tmp_path, backend):
+    path = tmp_path / "sound.mp4"
+    write_sound(path)
+    reason = "(no|find|best) video stream"
+    with pytest.raises(BadVideo, match=f"cannot open it: .*({reason})"):
+        VideoInit(backend)(dict(filename=str(path)))
+
+
+@pytest.mark.parametrize("backend", ALL)
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", r"is empty \(0 bytes\)"),
+        (b"no video at all" * 100, "cannot open it"),
+        (None, "there is no such file"),
+    ],
+    ids=["empty", "text", "missing"],
+)
+def test_a_bad_file_is_named(tmp_path, backend, content, reason):
+    path = tmp_path / "bad.mp4"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(BadVideo, match=f"bad.mp4: .*{reason}") as caught:
+        VideoInit(backend)(dict(filename=str(path)))
+    assert caught.value.path == str(path)
+    assert ".cc:8" not in caught.value.reason  # places in decord's source
+    if backend == "pyav":  # whose own message has the path again
+        assert str(tmp_path) not in caught.value.reason
+
+
+@pytest.mark.parametrize("backend", ALL)
+def test_a_cut_file_gives_its_frames_or_says_so(videos, tmp_path, backend):
+    """The end of a webm is missing: all that can be had is exact, nothing is made up."""
+    path = tmp_path / "cut.webm"
+    content = open(videos["vp9.webm"], "rb").read()
+    path.write_bytes(content[: len(content) * 2 // 3])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        decode = Compose([VideoInit(backend), VideoDecode()])
+        try:
+            results = decode(results_of(str(path), 0, 5, 39))
+        except BadVideo:
+            return
+    assert [number_of(image) for image in results["imgs"][:2]] == [0, 5]
+    assert results["clamped_frames"] == 1
+
+
+@pytest.mark.parametrize("backend", ALL[:2])  # decord may crash
+def test_a_truncated_file_is_named(videos, tmp_path, backend):
+    """The header counts more frames than there are; messages have no place in the source code."""
+    path, content = tmp_path / "cut.mp4", Path(videos["header_first"]).read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(BadVideo, match=r"cut\.mp4: \w+ cannot (open|decode) it: ") as caught:
+        open_video(str(path), backend).get_batch(np.arange(FRAMES))
+    assert ".cpp:" not in caught.value.reason and ".cc:2" not in caught.value.reason
+
+
+def test_an_unknown_backend_is_refused():
+    with pytest.raises(
+        KeyError, match="no video backend named 'ffmpeg'; choose from decord, pyav, torchcodec"
+    ):
+        VideoInit("ffmpeg")
+
+
+def test_missing_libraries_of_ffmpeg_are_named(videos, monkeypatch):
+    """TorchCodec can be imported without them."""
+    fake = ModuleType("torchcodec")
+    fake.ffmpeg_major_version = None
+    monkeypatch.setitem(sys.modules, "torchcodec", fake)
+    with pytest.raises(ImportError, match=r"^to decode .* TorchCodec install .* FFmpeg 4 .*\)$"):
+        open_video(videos["b_frames"], "torchcodec")

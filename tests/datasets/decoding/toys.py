@@ -1,0 +1,99 @@
+"""Small videos, good and bad, and data sets of them."""
+
+import os
+import re
+import signal
+
+import av
+import numpy as np
+
+from mmvidformer.datasets.decoding.safe_dataset import SafeDataset
+
+SIDE, LENGTH = 16, 4
+READ = [
+    dict(type="DecordInit", num_threads=1),
+    dict(type="SampleFrames", clip_len=LENGTH, frame_interval=2),
+    dict(type="DecordDecode"),
+]
+PACK = [
+    dict(type="Resize", scale=(SIDE, SIDE), keep_ratio=False),
+    dict(type="FormatShape", input_format="NCTHW"),
+    dict(type="PackActionInputs"),
+]
+IN_PLACE = [dict(type="mmvidformer.VideoInit"), READ[1], dict(type="mmvidformer.VideoDecode")]
+
+
+def write(path, count=12, size=(32, 24), codec="mpeg4", form=None, times=None):
+    """A video of noise; ``times`` are the frames' own times in frames."""
+    rng = np.random.default_rng(0)
+    with av.open(str(path), "w", format=form) as file:
+        stream = file.add_stream(codec, rate=25)
+        stream.width, stream.height, stream.pix_fmt = *size, "yuv420p"
+        if codec == "mjpeg":
+            stream.pix_fmt = "yuvj420p"
+        for number in range(count):
+            image = rng.integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+            frame = av.VideoFrame.from_ndarray(image, "rgb24")
+            frame.pts = number if times is None else times[number]
+            file.mux(stream.encode(frame))
+        file.mux(stream.encode())
+
+
+def write_sound(path):
+    with av.open(str(path), "w", format="mp4") as file:
+        stream = file.add_stream("aac", rate=16000)
+        frame = av.AudioFrame.from_ndarray(np.zeros((1, 16000), np.float32), "fltp", "mono")
+        frame.sample_rate = 16000
+        file.mux(stream.encode(frame))
+        file.mux(stream.encode())
+
+
+def some_good(root, count=6):
+    names = [f"good{i}.mp4" for i in range(count)]
+    for i, name in enumerate(names):
+        write(root / name, count=8 + i)
+    return names
+
+
+def videos(root, names, pipeline=None, test_mode=False, **policy):
+    """A SafeDataset of files, whose labels are their numbers."""
+    (root / "list.txt").write_text("".join(f"{name} {i}\n" for i, name in enumerate(names)))
+    return SafeDataset(
+        dict(
+            type="VideoDataset",
+            ann_file=str(root / "list.txt"),
+            data_prefix=dict(video=str(root)),
+            pipeline=[*READ, *PACK] if pipeline is None else pipeline,
+            test_mode=test_mode,
+        ),
+        **policy,
+    )
+
+
+class Fails:
+    """Reads numbers, except those that are bad."""
+
+    def __init__(self, size, bad=(), **fields):
+        self.size, self.bad, self.fields = size, set(bad), fields
+
+    def __len__(self):
+        return self.size
+
+    def get_data_info(self, idx):
+        return {"sample_idx": idx, **self.fields}
+
+    def __getitem__(self, idx):
+        if idx in self.bad:
+            raise ValueError(f"{idx} is bad")
+        return idx
+
+
+class Trap:
+    """Hangs on one file as decord does, holding the GIL, and crashes on another."""
+
+    def __call__(self, results):
+        if results["filename"].endswith("/hang.mp4"):
+            re.match("(a+)+$", 99 * "a" + "b")
+        if results["filename"].endswith("/crash.mp4"):
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return results

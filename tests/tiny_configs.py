@@ -1,0 +1,76 @@
+"""Shipped configs with tiny models and clips, and what their pipelines make of a video."""
+
+import copy
+import math
+from pathlib import Path
+
+import numpy as np
+from mmengine.config import Config
+from mmengine.dataset import Compose
+
+SIDE, FRAMES = 32, 4
+
+
+def shrink_transform(transform: dict, crop: int, frames: int) -> dict:
+    """The transform with its sizes in proportion to a crop of SIDE and clips of some frames."""
+
+    def scaled(pixels: int) -> int:
+        return pixels if pixels < 0 else max(math.ceil(pixels * SIDE / crop), SIDE)
+
+    transform = copy.deepcopy(transform)
+    for key in ("size", "crop_size", "short_side"):
+        if key in transform:
+            transform[key] = scaled(transform[key])
+    if "scale" in transform and not transform.type.endswith("RandomErasing"):
+        transform["scale"] = tuple(scaled(n) for n in transform["scale"])
+    if "scale_range" in transform:
+        transform["scale_range"] = tuple(scaled(n) for n in transform["scale_range"])
+    if "clip_len" in transform:
+        transform["clip_len"] = frames
+    if "frame_interval" in transform:
+        transform["frame_interval"] = 1
+    return transform
+
+
+def shrink(cfg: Config) -> Config:
+    """The config with a tiny model of the same kind, and its pipelines with tiny clips."""
+    cfg = copy.deepcopy(cfg)
+    backbone = cfg.model.backbone
+    crop = backbone.img_size
+    frames = max(FRAMES, backbone.get("tubelet", (1,))[0])
+    backbone.update(clip_len=frames, img_size=SIDE, init_from=None)
+    backbone.arch = dict(embed_dims=16, depth=1, num_heads=2)
+    if "tubelet" in backbone:
+        backbone.tubelet = (backbone.tubelet[0], 16, 16)
+        backbone.temporal_depth = min(backbone.get("temporal_depth", 1), 1)
+    cfg.model.cls_head.in_channels = 16
+    for split in ("train", "val", "test"):
+        pipeline = cfg[f"{split}_dataloader"].dataset.pipeline
+        cfg[f"{split}_pipeline"] = [shrink_transform(one, crop, frames) for one in pipeline]
+    augment = cfg.model.data_preprocessor.get("augment") or ()
+    cfg.model.data_preprocessor.augment = [shrink_transform(one, crop, frames) for one in augment]
+    return cfg
+
+
+def sampler(pipeline: list[dict]) -> dict:
+    """The transform that chooses the frames."""
+    return next(transform for transform in pipeline if "clip_len" in transform)
+
+
+def tiles(cfg: Config) -> bool:
+    """Whether testing covers the whole video, with as many clips as that takes."""
+    return sampler(cfg.test_pipeline).get("num_clips", 1) is None
+
+
+def sample(cfg: Config, pipeline: str, video: Path, label: int) -> dict:
+    """What a pipeline makes of a video; the label is a pair for several tasks."""
+    tasks = "tasks" in cfg.model.cls_head
+    labels = np.array([label, label]) if tasks else label
+    start = {
+        "filename": str(video),
+        "label": labels,
+        "start_index": 0,
+        "modality": "RGB",
+        "segment": (0, 7),
+    }
+    return Compose(cfg[pipeline])(start)
