@@ -17,9 +17,15 @@ def test_fraction_and_value_of_kept_updates(rule: str, columns: int, kept: float
 
 def test_frames_of_a_clip_share_a_draw() -> None:
     torch.manual_seed(0)
-    keep = DropPath(0.5)(torch.zeros(64 * 4, 1), clip_rows=4).view(64, 4)
+    keep = DropPath(0.5)(torch.zeros(64 * 4, 1), clip_rows=4)
+    assert keep.shape == (64 * 4, 1)
+    keep = keep.view(64, 4)
     assert (keep == keep[:, :1]).all()
     assert 0 < (keep[:, 0] > 0).sum() < 64
+
+
+def test_a_group_a_row_by_default() -> None:
+    assert DropPath(0.5, "group")(torch.zeros(3, 2)).shape == (3, 1)
 
 
 def test_nothing_is_dropped_in_evaluation_or_with_rate_zero() -> None:

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from mmvidformer.layers import PositionEmbedding, TubeletEmbedding, resize_positions
+from mmvidformer.layers.embed import sine_positions
 
 
 @pytest.mark.parametrize("tubelet", [(1, 4, 4), (2, 8, 4), (3, 5, 5)])
@@ -20,7 +21,7 @@ def test_overlapping_tubelets_use_a_convolution_and_a_norm() -> None:
     torch.manual_seed(0)
     embed = TubeletEmbedding(12, (1, 16, 16), stride=(1, 14, 14), padding=(0, 8, 8), norm=True)
     torch.nn.init.normal_(embed.norm.weight)
-    clip = torch.randn(2, 3, 3, 56, 45)
+    clip = torch.randn(2, 3, 3, 56, 50)
     frames = F.conv2d(
         clip.transpose(1, 2).flatten(0, 1),
         embed.proj.weight[:, :, 0],
@@ -30,7 +31,7 @@ def test_overlapping_tubelets_use_a_convolution_and_a_norm() -> None:
     )
     expected = frames.permute(0, 2, 3, 1).unflatten(0, (2, 3))
     expected = F.layer_norm(expected, (12,), embed.norm.weight, embed.norm.bias, eps=1e-5)
-    assert expected.shape[1:4] == embed.grid((3, 56, 45)) == (3, 5, 4)
+    assert expected.shape[1:4] == embed.grid((3, 56, 50)) == (3, 5, 4)
     torch.testing.assert_close(embed(clip), expected, atol=1e-4, rtol=1e-4)
 
 
@@ -55,6 +56,20 @@ def test_tables_are_summed_over_their_axes() -> None:
     grid, cls = positions(torch.zeros(1, 2, 3, 5, 4), torch.zeros(1, 1, 4))
     torch.testing.assert_close(grid[0, 1, 2, 3], positions.hw[0, 0, 2, 3] + positions.t[0, 1, 0, 0])
     torch.testing.assert_close(cls, positions.cls)
+
+
+def test_sines_and_cosines_of_the_places_on_each_axis() -> None:
+    rates = torch.tensor([1.0, 1e-2], dtype=torch.float64)  # 2 pairs of 10 channels on 2 axes
+
+    def waves(place: int) -> list[torch.Tensor]:
+        return [(place * rates).sin(), (place * rates).cos()]
+
+    like = torch.zeros(1, 10, dtype=torch.float64)
+    for options, first in (({}, 0), ({"start": 5}, 5)):
+        table = sine_positions("tw", (3, 2, 4), like, **options)
+        assert table.shape == (1, 3, 2, 4, 10)
+        expected = torch.cat([*waves(first + 2), *waves(3), torch.zeros(2)])
+        torch.testing.assert_close(table[0, 2, 1, 3], expected)
 
 
 def test_tables_are_resized_for_other_sizes() -> None:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from mmvidformer.layers import KERNELS, build_kernel
+from mmvidformer.layers.masks import Causal
 from tests.layers.dense_kernels import D, dense
 from tests.layers.largest_tensor import LargestTensor
 
@@ -210,6 +211,31 @@ def test_cost_is_linear_in_the_tokens(name: str) -> None:
 def test_wrong_options_are_named(options: dict, error: type, match: str) -> None:
     with pytest.raises(error, match=match):
         build_kernel(options, head_dim=D)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"type": "linformer", "length": S, "rank": 1},
+        {"type": "performer", "num_features": 1},
+        {"type": "lara", "num_samples": 1},
+    ],
+)
+def test_counts_may_be_one(options: dict) -> None:
+    assert build_kernel(options, head_dim=D)(*tokens()).isfinite().all()
+
+
+def test_a_stream_keeps_the_keys_that_the_next_frame_sees() -> None:
+    """Two tokens a frame; of three frames that are seen, one is the next."""
+    kernel, (q, k, v) = build_kernel("softmax", D), tokens()
+    past = None
+    for start in range(0, 8, 2):
+        rows = slice(start, start + 2)
+        _, past = kernel.resume(
+            q[..., rows, :], k[..., rows, :], v[..., rows, :], Causal(2, 3), past
+        )
+        torch.testing.assert_close(past[0], k[..., max(start - 2, 0) : start + 2, :])
+        torch.testing.assert_close(past[1], v[..., max(start - 2, 0) : start + 2, :])
 
 
 def test_unsupported_arguments_are_named() -> None:

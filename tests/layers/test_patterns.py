@@ -39,3 +39,13 @@ def test_spread_assigns_each_token_the_number_of_its_group(name: str) -> None:
     grouped = pattern.group(spread[..., None]).flatten(1)
     inside = pattern.group(torch.ones_like(spread)[..., None]).flatten(1)
     torch.testing.assert_close(grouped, numbers.view(-1, 1) * inside)
+
+
+def test_a_local_window_of_even_size_reaches_further_up_and_left() -> None:
+    pattern = get_pattern("local")
+    places = torch.arange(1.0, 6)  # 0 is outside
+    for shape in ((1, 1, 5, 1), (1, 1, 1, 5)):  # windows of 2 of 5 places
+        tokens = places.view(*shape, 1, 1)
+        keys = pattern.keys(tokens).flatten(1)
+        assert keys.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]]
+        assert (pattern.mask(tokens).flatten(1) == (keys > 0)).all()
