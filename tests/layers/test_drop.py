@@ -15,11 +15,12 @@ def test_fraction_and_value_of_kept_updates(rule: str, columns: int, kept: float
     assert (keep > 0).float().mean().item() == pytest.approx(0.6, abs=0.03)
 
 
-def test_frames_of_a_clip_share_a_draw() -> None:
+@pytest.mark.parametrize("frames", [2, 4])
+def test_frames_of_a_clip_share_a_draw(frames: int) -> None:
     torch.manual_seed(0)
-    keep = DropPath(0.5)(torch.zeros(64 * 4, 1), clip_rows=4)
-    assert keep.shape == (64 * 4, 1)
-    keep = keep.view(64, 4)
+    keep = DropPath(0.5)(torch.zeros(64 * frames, 1), clip_rows=frames)
+    assert keep.shape == (64 * frames, 1)
+    keep = keep.view(64, frames)
     assert (keep == keep[:, :1]).all()
     assert 0 < (keep[:, 0] > 0).sum() < 64
 

@@ -240,6 +240,7 @@ def test_a_stream_keeps_the_keys_that_the_next_frame_sees() -> None:
 
 def test_unsupported_arguments_are_named() -> None:
     q, k, v = tokens()
+    assert all(kernel(D) for name, kernel in KERNELS.items() if name != "linformer")
     with pytest.raises(ValueError, match=r"LinearKernel.*dropout must be 0, got 0\.1"):
         build_kernel("linear", D, dropout=0.1)
     with pytest.raises(ValueError, match=r"mask of keys.*\(9, 9\)"):

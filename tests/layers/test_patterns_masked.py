@@ -182,6 +182,7 @@ def test_options_may_be_lists_as_on_the_command_line() -> None:
     as_tuples = {"type": "window", "size": (2, 7, 7), "shift": (1, 3, 3)}
     assert get_pattern(spec) == get_pattern(as_tuples)
     assert hash(get_pattern(spec)) == hash(get_pattern(as_tuples))
+    assert get_pattern("window") == get_pattern({"type": "window", "size": (8, 7, 7)})
     assert spec == {"type": "window", "size": [2, 7, 7], "shift": [1, 3, 3]}
 
 
