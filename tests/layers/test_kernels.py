@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from mmvidformer.layers import KERNELS, build_kernel
+from mmvidformer.layers.kernels.linear import weighted_sums
 from mmvidformer.layers.masks import Causal
 from tests.layers.dense_kernels import D, dense
 from tests.layers.largest_tensor import LargestTensor
@@ -236,6 +237,16 @@ def test_a_stream_keeps_the_keys_that_the_next_frame_sees() -> None:
         )
         torch.testing.assert_close(past[0], k[..., max(start - 2, 0) : start + 2, :])
         torch.testing.assert_close(past[1], v[..., max(start - 2, 0) : start + 2, :])
+
+
+@pytest.mark.parametrize(
+    ("size", "macs"), [(4, 2 * 4 * 4 * 8), (32, 2 * 32 * 8 * 8 + 32 * 8)], ids=["few", "many"]
+)
+def test_linear_attention_takes_the_cheaper_order(size: int, macs: int) -> None:
+    q, k, v = torch.randn(3, 1, 1, size, 8).unbind()
+    with FlopCounterMode(display=False) as counter:
+        weighted_sums(q, k, v, None)
+    assert counter.get_total_flops() == 2 * macs
 
 
 def test_unsupported_arguments_are_named() -> None:
