@@ -240,12 +240,19 @@ def test_a_stream_keeps_the_keys_that_the_next_frame_sees() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "macs"), [(4, 2 * 4 * 4 * 8), (32, 2 * 32 * 8 * 8 + 32 * 8)], ids=["few", "many"]
+    ("size", "features", "dim", "macs"),
+    [
+        (6, 16, 4, 6 * 6 * (16 + 4)),
+        (6, 4, 16, 6 * 6 * (4 + 16)),
+        (32, 8, 8, 2 * 32 * 8 * 8 + 32 * 8),
+    ],
 )
-def test_linear_attention_takes_the_cheaper_order(size: int, macs: int) -> None:
-    q, k, v = torch.randn(3, 1, 1, size, 8).unbind()
+def test_linear_attention_takes_the_cheaper_order(
+    size: int, features: int, dim: int, macs: int
+) -> None:
+    q, k = torch.randn(2, 1, 1, size, features).unbind()
     with FlopCounterMode(display=False) as counter:
-        weighted_sums(q, k, v, None)
+        weighted_sums(q, k, torch.randn(1, 1, size, dim), None)
     assert counter.get_total_flops() == 2 * macs
 
 
