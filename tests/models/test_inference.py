@@ -2,6 +2,7 @@
 
 import copy
 import logging
+import warnings
 
 import pytest
 import torch
@@ -147,6 +148,15 @@ def test_linear_layers_of_onednn(act: nn.GELU | None, monkeypatch) -> None:
         assert fast.double()(x.double()).dtype == torch.float64
     with torch.no_grad(), pytest.raises(RuntimeError, match="dtype"):
         fast(x)
+
+
+def test_linear_layers_compile_without_a_warning() -> None:
+    layer, x = CpuLinear(nn.Linear(4, 3), nn.GELU()), torch.randn(2, 4)
+    torch.compiler.reset()
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.filterwarnings("error", message="Dynamo detected a call")
+        out = torch.compile(layer, backend="eager", fullgraph=True)(x)
+        torch.testing.assert_close(out, layer(x))
 
 
 def test_feature_maps_keep_the_grid() -> None:
