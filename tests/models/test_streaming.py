@@ -4,7 +4,7 @@ import random
 
 import pytest
 import torch
-from hypothesis import HealthCheck, Phase, given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -12,7 +12,7 @@ from mmvidformer.layers import KERNELS
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
 from mmvidformer.models.inference import optimize_for_inference
-from tests.models.tiny import ARCH, STEM, perturb
+from tests.models.tiny import ARCH, STEM, perturb, same_examples
 
 FRAMES = 12
 TIME = dict(pattern="causal_time")
@@ -111,13 +111,7 @@ COMPOSITIONS = st.fixed_dictionaries(
 def test_random_causal_compositions_stream_as_the_whole_clip(count: int) -> None:
     """In chunks, frame by frame, in both precisions; clips shorter and longer than the past."""
 
-    @settings(
-        max_examples=count,
-        deadline=None,
-        derandomize=True,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
+    @same_examples(count)
     @given(options=COMPOSITIONS, seed=st.integers(0, 999))
     def run(options: dict, seed: int) -> None:
         try:

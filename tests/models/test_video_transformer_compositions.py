@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 import torch
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -15,7 +15,7 @@ from mmvidformer.models import VideoTransformer
 from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.visualization import rollout
 from tests.layers.dense import attend
-from tests.models.tiny import ARCH, SIZE, STEM, perturb
+from tests.models.tiny import ARCH, SIZE, STEM, perturb, same_examples
 
 KINDS = [
     *("joint", "space", "time", "width", "height", "local", "strided"),
@@ -158,13 +158,7 @@ def draw(count: int) -> list[dict]:
     """Random compositions, the same ones in each run."""
     drawn = []
 
-    @settings(
-        max_examples=count,
-        deadline=None,
-        derandomize=True,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
+    @same_examples(count)
     @given(options=compositions())
     def run(options: dict) -> None:
         drawn.append(options)

@@ -1,6 +1,7 @@
-"""Sizes of tiny models, and random weights for them."""
+"""Sizes of tiny models, random weights for them, and random options."""
 
 import torch
+from hypothesis import HealthCheck, Phase, settings
 from torch import nn
 
 ARCH = dict(embed_dims=16, depth=2, num_heads=4, mlp_ratio=2)
@@ -14,3 +15,14 @@ def perturb(model: nn.Module) -> nn.Module:
         for parameter in model.parameters():
             parameter += 0.1 * torch.randn_like(parameter)
     return model
+
+
+def same_examples(count: int) -> settings:
+    """Draw as many examples, the same ones in each run, however many are rejected."""
+    return settings(
+        max_examples=count,
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
