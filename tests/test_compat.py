@@ -129,6 +129,27 @@ def test_multimodal_models_of_mmpretrain_are_disabled(tmp_path: Path) -> None:
     assert succeeds(code).splitlines()[-1] == "False"
 
 
+@pytest.mark.parametrize("repaired", [False, True])
+def test_compiled_parts_of_mmcv_are_found_on_python_3_14(repaired: bool, tmp_path: Path) -> None:
+    """Without the repair it fails; if it no longer does after an update, remove the repair."""
+    (tmp_path / "_ext.py").touch()
+    code = f"""
+    import pkgutil
+    vars(pkgutil).pop("find_loader", None)
+    import {"mmvidformer" if repaired else "mmengine"}
+    import mmcv
+    from mmcv.utils.ext_loader import check_ops_exist
+    from mmengine.utils.dl_utils import mmcv_full_available
+    print(mmcv_full_available(), check_ops_exist())
+    mmcv.__path__.append({str(tmp_path)!r})
+    print(mmcv_full_available(), check_ops_exist())
+    """
+    if repaired:
+        assert succeeds(code).splitlines()[-2:] == ["False False", "True True"]
+    else:
+        assert "no attribute 'find_loader'" in run_python(code).stderr
+
+
 def test_missing_mmcv_is_explained() -> None:
     result = run_python("import mmvidformer", hide=("mmcv",))
     assert "no mmcv is installed" in result.stderr

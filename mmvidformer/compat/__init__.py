@@ -10,7 +10,7 @@ from importlib import import_module
 
 # In this order: first what MMEngine and MMAction2 need to be imported at all.
 REPAIRS = (
-    *("noise", "mmcv_version", "drn", "numpy_2", "multimodal"),
+    *("noise", "mmcv_version", "find_loader", "drn", "numpy_2", "multimodal"),
     *("checkpoints", "untrusted_checkpoints", "half_scores", "config_names"),
 )
 

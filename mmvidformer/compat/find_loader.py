@@ -1,0 +1,25 @@
+"""MMEngine 0.10 and mmcv 2 need ``pkgutil.find_loader``, which Python 3.14 removed.
+
+Symptom: every ``Runner`` fails with ``module 'pkgutil' has no attribute 'find_loader'``.
+"""
+
+import pkgutil
+from importlib.util import find_spec
+from types import ModuleType, SimpleNamespace
+
+from mmvidformer.compat.imports import after_import
+
+
+def _change(module: ModuleType) -> None:
+    module.pkgutil = SimpleNamespace(find_loader=find_spec)
+
+
+def needed() -> bool:
+    """Whether Python has removed it."""
+    return not hasattr(pkgutil, "find_loader")
+
+
+def repair() -> None:
+    """Give its successor to the modules that call it, to see whether mmcv has compiled parts."""
+    for name in ("mmengine.utils.dl_utils.misc", "mmcv.utils.ext_loader"):
+        after_import(name, _change)
