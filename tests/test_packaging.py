@@ -121,7 +121,7 @@ def test_unknown_config_suggests_similar_names() -> None:
         get_config("vivit_fe_k40")
 
 
-@pytest.mark.parametrize("stack", ["oldest", "3.10", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("stack", ["oldest", "3.10", "3.11", "3.12", "3.13", "3.14"])
 def test_pinned_versions_satisfy_the_declared_ranges(stack: str) -> None:
     from configparser import ConfigParser
 
