@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from mmvidformer.convert import FORMATS, convert_file, load_checkpoint, read_model, recognize
+from mmvidformer.convert.own import from_own, settings_of
 from mmvidformer.models import ViViT
 
 ROOT = Path(__file__).parents[2]
@@ -131,6 +133,19 @@ def test_foreign_names_in_our_own_checkpoint(tmp_path: Path) -> None:
     tiny_model_1(tmp_path / "a.pth", odd=torch.zeros(1))
     with pytest.raises(ValueError, match=r"not part of a recognizer: \['odd'\]"):
         read_model(tmp_path / "a.pth")
+
+
+def test_settings_from_weights_alone() -> None:
+    arch = dict(embed_dims=28, depth=1, num_heads=2, mlp_ratio=math.nextafter(61 / 28, 3))
+    settings = dict(scheme="spacetime", img_size=(16, 16), clip_len=4, tubelet=(2, 8, 8))
+    state = ViViT(arch, **settings, norm="rms").state_dict()
+    assert state["encoders.0.blocks.0.mlp.fc1.weight"].shape[0] == 61  # int(28 * (61 / 28)) is 60
+    result = from_own(state | {"data_preprocessor.mean": torch.zeros(3)}, scheme="spacetime")
+    assert result.ignored == ["data_preprocessor.mean"]
+    found = settings_of(result)
+    assert found["norm"] == "rms" and settings.items() <= found.items()
+    again = ViViT(found["arch"] | {"num_heads": 2}, **{k: found[k] for k in found if k != "arch"})
+    again.load_state_dict(state)
 
 
 def test_a_recurrent_recognizer_of_ours(tmp_path: Path) -> None:

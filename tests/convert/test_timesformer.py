@@ -177,6 +177,10 @@ def test_trained_checkpoints_need_their_scheme_for_huggingface(tmp_path: Path) -
     assert '"attention_type": "joint_space_time"' in (tmp_path / "hf" / "config.json").read_text()
     with pytest.raises(ValueError, match="HuggingFace has no model like .* with scheme 'axial'"):
         convert_file(**arguments, scheme="axial")
+    wide = ours("joint_space_time", img_size=(16, 32)).state_dict()
+    torch.save({"state_dict": {f"backbone.{k}": v for k, v in wide.items()}}, tmp_path / "a.pth")
+    with pytest.raises(ValueError, match="needs square frames, got 16 x 32"):
+        convert_file(**arguments, scheme="joint_space_time")
 
 
 def test_official_file_becomes_a_huggingface_folder(tmp_path: Path) -> None:

@@ -71,6 +71,11 @@ def test_rate_batch_and_schedule() -> None:
     assert cfg.param_scheduler[0].milestones == [4, 5]
     cfg, said = made("vivit_fe_k400", lr=0.25)
     assert cfg.optim_wrapper.optimizer.lr == 0.25 and "as given" in said
+    cfg = get_config("vivit_fe_k400")
+    cfg.pop("auto_scale_lr")
+    said = apply_recipe(cfg, LISTS, Recipe(batch=4))
+    assert cfg.optim_wrapper.optimizer.lr == 0.05
+    assert "learning rate 0.05 as in the config, which has no base_batch_size" in said
 
 
 def test_batch_size_above_the_number_of_videos() -> None:

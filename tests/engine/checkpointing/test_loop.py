@@ -1,9 +1,13 @@
 """The order of samples."""
 
+import logging
+from types import SimpleNamespace
+
 import pytest
 from mmengine.dataset import DefaultSampler, sampler
+from torch.utils.data import DataLoader
 
-from mmvidformer.engine.checkpointing.loop import ResumableSampler
+from mmvidformer.engine.checkpointing.loop import ResumableSampler, ResumableTrainLoop
 
 
 @pytest.fixture
@@ -40,3 +44,28 @@ def test_repeated_samples_go_to_neighboring_ranks(ranks) -> None:
     apart = [list(places) for places in zip(*ranks(ResumableSampler, repeats=2), strict=True)]
     flat = sum(apart, [])
     assert flat[::2] == flat[1::2] and len(set(flat)) == 6
+
+
+@pytest.mark.parametrize(
+    ("kind", "saved", "reason"),
+    [
+        (ResumableSampler, dict(epoch_length=5, seed=3), None),
+        (ResumableSampler, dict(epoch_length=4, seed=3), "it has 5 batches, but had 4 when"),
+        (ResumableSampler, {}, "its checkpoint does not say which samples were seen"),
+        (DefaultSampler, dict(epoch_length=5, seed=3), "sampler is not of type"),
+    ],
+)
+def test_an_epoch_continues_or_says_why_not(kind, saved, reason, caplog) -> None:
+    """Seven steps were made: two of the second epoch of five, or three of one of four."""
+    data = DataLoader(range(10), batch_size=2, sampler=kind(range(10), seed=0))
+    loop = ResumableTrainLoop(SimpleNamespace(logger=logging.getLogger()), data, max_epochs=3)
+    loop._epoch, loop._iter = 1, 7
+    loop.load_sampling_state(saved)
+    loop._find_seen(loop._saved)
+    assert data.sampler.seed == saved.get("seed", 0)
+    if reason is None:
+        assert (loop._seen, loop.iter, caplog.messages) == (2, 7, [])
+    else:
+        assert (loop._seen, loop.iter) == (0, 5)
+        assert caplog.messages[0].startswith("epoch 2 restarts after step 7: ")
+        assert reason in caplog.messages[0]
