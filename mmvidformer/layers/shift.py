@@ -83,7 +83,7 @@ class Shift(nn.Module):
         """Shift a tensor (B, T, H, W, n, d); raises as ``forward`` does."""
         channels = x.flatten(-2)
         dim, frames = channels.shape[-1], channels.shape[1]
-        fold, start = int(dim * self.share), int(dim * self.first)
+        fold, start = (dim * x.numerator // x.denominator for x in (self.share, self.first))
         segment = min(self.segment or frames, frames)
         if frames % segment:
             raise ValueError(f"{frames} frames cannot be split into segments of {segment}")

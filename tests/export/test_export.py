@@ -85,6 +85,9 @@ MODEL_LIST = {
 }
 
 
+NOT_WITH_2_6 = ("fixation lara", "fixation orthoformer", "unrolling anticipation")
+
+
 def need_onnx() -> None:
     if torch.__version__ < "2.7":
         pytest.skip("current onnxscript has no opset conversion for PyTorch 2.6")
@@ -95,6 +98,8 @@ def need_onnx() -> None:
 def check(name: str, cfg: dict, ending: str, folder: Path) -> None:
     if ending == "onnx":
         need_onnx()
+    elif torch.__version__ < "2.7" and name in NOT_WITH_2_6:
+        pytest.skip("PyTorch 2.6 cannot write a number of tokens that an operation computes")
     size = (3, 8, 8) if "neck" in cfg else SIZE
     graph = make_graph(build(cfg), size)
     path = folder / f"model.{ending}"

@@ -1,8 +1,7 @@
 """Base class of the kernels with linear cost: masks, dropout, precision."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -80,23 +79,24 @@ class LinearCostKernel(nn.Module, ABC):
             wanted = "a mask of keys (..., 1, S')" if self.masks else "no mask"
             got = mask if isinstance(mask, Causal) else f"one of shape {tuple(mask.shape)}"
             raise ValueError(f"{type(self).__name__} takes {wanted}, got {got}")
-        with full_precision(q, k, v) as wide:
-            return self.attend(*wide, mask).to(v.dtype)
+        dtype = v.dtype
+        q, k, v = (full_precision(x) for x in (q, k, v))
+        with without_autocast(v.device):
+            return self.attend(q, k, v, mask).to(dtype)
 
     @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Any) -> Tensor:
         """Attend in the precision of the inputs; arguments and shapes as in ``forward``."""
 
 
-@contextmanager
-def full_precision(q: Tensor, k: Tensor, v: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Disable autocast, and yield the inputs in float32, or float64 if they have it."""
-    device = v.device.type
-    # The meta device, which is used to count operations, has no autocast.
-    available = torch.amp.is_autocast_available(device)
-    with torch.autocast(device, enabled=False) if available else nullcontext():
-        q, k, v = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
-        yield q, k, v
+def without_autocast(device: torch.device) -> AbstractContextManager:
+    """Disable autocast. The meta device, which is used to count operations, has none."""
+    return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)
+
+
+def full_precision(x: Tensor) -> Tensor:
+    """Convert to float32, but for float64."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:

@@ -7,7 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmvidformer.layers.kernels.base import LinearCostKernel, full_precision, zero_masked
+from mmvidformer.layers.kernels.base import (
+    LinearCostKernel,
+    full_precision,
+    without_autocast,
+    zero_masked,
+)
 from mmvidformer.layers.masks import Causal, Mask
 from mmvidformer.layers.stream import Past
 from mmvidformer.lookup import look_up
@@ -135,9 +140,11 @@ class LinearKernel(LinearCostKernel):
         Returns:
             Output (..., n, S, d), and the sums with these frames (``causal_sums``).
         """
-        with full_precision(q, k, v) as wide:
-            value, weight, past = causal_sums(*wide, mask.step, past)
-            return (value / (weight + self.eps)).to(v.dtype), past
+        dtype = v.dtype
+        q, k, v = (full_precision(x) for x in (q, k, v))
+        with without_autocast(v.device):
+            value, weight, past = causal_sums(q, k, v, mask.step, past)
+            return (value / (weight + self.eps)).to(dtype), past
 
 
 class CosformerKernel(LinearCostKernel):
