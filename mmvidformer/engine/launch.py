@@ -214,18 +214,16 @@ def share_cores(cfg: Config) -> None:
         return
     loaders = (cfg.get(f"{split}_dataloader") or {} for split in ("train", "val", "test"))
     workers = max(loader.get("num_workers", 0) for loader in loaders)
-    if workers:
-        cores = torch.get_num_threads()
-        torch.set_num_threads(max(1, cores - min(workers, cores // 2)))
+    cores = torch.get_num_threads()
+    torch.set_num_threads(max(1, cores - min(workers, cores // 2)))
 
 
 def build_runner(cfg: Config) -> "Runner":
     """Build the runner of ``cfg`` (its ``runner_type``, or MMEngine's ``Runner``).
 
-    Datasets get the config's ``class_names``, which checkpoints then contain. Dataloaders without
-    workers lose the settings of workers, which PyTorch refuses there. Default
-    hooks that are None are removed, since MMEngine removes only its own. Several processes without
-    an accelerator keep the parameters on the CPU.
+    Datasets get the config's ``class_names``, for checkpoints. Dataloaders without workers lose the
+    settings of workers, which PyTorch refuses there. Default hooks that are None are removed, since
+    MMEngine removes only its own. Several processes without an accelerator keep to the CPU.
     """
     share_cores(cfg)
     for split in ("train", "val", "test"):
@@ -273,6 +271,7 @@ def launched(cfg: Config, checks: Sequence[str], resume: str | None = None) -> I
     from mmvidformer.engine.shared_annotations import shared_annotations
 
     join_processes(cfg)
+    threads = torch.get_num_threads()
     try:
         with shared_annotations():
             if resume == "auto":
@@ -296,5 +295,6 @@ def launched(cfg: Config, checks: Sequence[str], resume: str | None = None) -> I
                 error.while_running = hook.started
                 raise
     finally:
+        torch.set_num_threads(threads)
         if distributed.is_initialized():
             distributed.destroy_process_group()

@@ -222,19 +222,26 @@ def test_the_main_process_decides_for_all(run, bare, case):
 
 
 @pytest.mark.parametrize(
-    ("cores", "workers", "threads"), [(2, 0, None), (2, 8, 1), (16, 4, 12), (16, 32, 8), (1, 2, 1)]
+    ("cores", "workers", "threads"), [(2, 0, 2), (2, 8, 1), (16, 4, 12), (16, 32, 8), (1, 2, 1)]
 )
-def test_workers_get_cores(monkeypatch, cores: int, workers: int, threads: int | None) -> None:
-    asked = []
-    monkeypatch.setattr(torch, "get_num_threads", lambda: cores)
+def test_workers_get_cores_until_the_end(monkeypatch, cores, workers, threads) -> None:
+    asked = [cores]
+
+    def build(cfg: Config) -> None:
+        assert asked[-1] == threads
+        raise InterruptedError
+
+    monkeypatch.setattr(torch, "get_num_threads", lambda: asked[-1])
     monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    monkeypatch.setattr(launch.RUNNERS, "build", build)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     cfg = Config(dict(launcher="none", train_dataloader=dict(num_workers=workers)))
-    launch.share_cores(cfg)
-    assert asked == ([] if threads is None else [threads])
+    with pytest.raises(InterruptedError), launch.launched(cfg, ()):
+        pass
+    assert asked == [cores, threads, cores]
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     launch.share_cores(cfg)
-    assert len(asked) <= 1
+    assert len(asked) == 3
 
 
 def test_default_hooks_that_are_none_are_left_out(monkeypatch) -> None:
