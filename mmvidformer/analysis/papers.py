@@ -52,10 +52,10 @@ def measure(
         tqdm.write(f"{row.name}: the batch of {procs} processes is {batch}, the recipe's {wanted}")
     config = folder.with_suffix(".py")  # a run writes its own, changed one into the folder
     folder.mkdir(parents=True, exist_ok=True)
-    old = config.read_text() if config.exists() else None
+    old = config.read_text(encoding="utf-8") if config.exists() else None
     cfg.dump(config)
-    if old not in (None, config.read_text()):
-        config.write_text(old)
+    if old not in (None, config.read_text(encoding="utf-8")):
+        config.write_text(old, encoding="utf-8")
         raise ValueError(f"{folder} has a run with other settings; use another --work-dir")
     if not (found := results(folder)):
         place = ["--work-dir", folder, *(["--procs", procs] if procs > 1 else [])]

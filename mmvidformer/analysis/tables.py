@@ -22,5 +22,5 @@ def print_table(
     Console(width=None if sys.stdout.isatty() else 180).print(table)
     if file is not None:
         Path(file).parent.mkdir(parents=True, exist_ok=True)
-        with open(file, "w", newline="") as out:
+        with open(file, "w", encoding="utf-8", newline="") as out:
             csv.writer(out).writerows([columns, *rows])

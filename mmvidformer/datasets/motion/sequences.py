@@ -162,5 +162,5 @@ def _clock(seconds: float) -> str:
 
 
 def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence]) -> None:
-    with open(path, "w", newline="") as file:
+    with open(path, "w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([columns, *rows])
