@@ -10,6 +10,7 @@ from pathlib import Path
 
 import cv2
 import pytest
+import torch
 
 from benchmarks import gpu_check
 from benchmarks.gpu_parts import PARTS, Part, peak_of
@@ -132,6 +133,7 @@ def test_parts_name_tests_that_exist() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(torch.__version__ < "2.7", reason="FSDP of PyTorch 2.6 needs a GPU")
 def test_tiny_models_on_the_cpu(tmp_path: Path) -> None:
     parts = ("eager", "nccl", "fsdp", "speed", "horst", "fixation", "compiled")
     options = ["--tiny", "--minutes", "30", "--parts", *parts, "--out", str(tmp_path)]

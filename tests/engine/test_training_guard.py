@@ -157,10 +157,17 @@ def test_skip_is_training_without_the_step(toy) -> None:
     torch.testing.assert_close(runner.model.factor, factor)
 
 
-def test_too_many_skips_in_a_row_stop(toy) -> None:
-    bad = [BadAt(step) for step in (2, 4, 5, 6, 7)]
-    runner = toy(hooks=[*bad, dict(SKIP, max_skips=3)])
-    with pytest.raises(FloatingPointError, match="step 7: .*, as in the 3 steps before"):
+@pytest.mark.parametrize(
+    ("guard", "steps", "message"),
+    [
+        (dict(SKIP, max_skips=3), (2, 4, 5, 6, 7), "step 7: .*, as in the 3 steps before"),
+        (SKIP, range(1, 12), "step 11: .*, as in the 10 steps before"),
+    ],
+)
+def test_too_many_skips_in_a_row_stop(toy, guard, steps, message) -> None:
+    runner = toy(hooks=[*map(BadAt, steps), guard])
+    runner.train_loop._max_epochs = 4
+    with pytest.raises(FloatingPointError, match=message):
         runner.train()
 
 
