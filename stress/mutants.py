@@ -3,8 +3,9 @@
     python -m stress.mutants layers models convert evaluation --count 300 --out mutants.csv
 
 Each change of a sample is tested in a fork: the tests of its module first, then those of its room,
-until one fails. The csv file has a line per change: module, line, change, outcome, seconds.
-The same command resumes after a stop. Needs a system with fork (Linux, macOS).
+until one fails. Processes that tests start import the unchanged module. The csv file has a line per
+change: module, line, change, outcome, seconds. The same command resumes after a stop. Needs a
+system with fork (Linux, macOS).
 """
 
 import argparse

@@ -5,13 +5,9 @@ Symptom: every ``Runner`` fails with ``module 'pkgutil' has no attribute 'find_l
 
 import pkgutil
 from importlib.util import find_spec
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 from mmvidformer.compat.imports import after_import
-
-
-def _change(module: ModuleType) -> None:
-    module.pkgutil = SimpleNamespace(find_loader=find_spec)
 
 
 def needed() -> bool:
@@ -21,5 +17,6 @@ def needed() -> bool:
 
 def repair() -> None:
     """Give its successor to the modules that call it, to see whether mmcv has compiled parts."""
+    successor = SimpleNamespace(find_loader=find_spec)
     for name in ("mmengine.utils.dl_utils.misc", "mmcv.utils.ext_loader"):
-        after_import(name, _change)
+        after_import(name, lambda module: setattr(module, "pkgutil", successor))

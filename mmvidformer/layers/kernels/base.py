@@ -79,10 +79,8 @@ class LinearCostKernel(nn.Module, ABC):
             wanted = "a mask of keys (..., 1, S')" if self.masks else "no mask"
             got = mask if isinstance(mask, Causal) else f"one of shape {tuple(mask.shape)}"
             raise ValueError(f"{type(self).__name__} takes {wanted}, got {got}")
-        dtype = v.dtype
-        q, k, v = (full_precision(x) for x in (q, k, v))
         with without_autocast(v.device):
-            return self.attend(q, k, v, mask).to(dtype)
+            return self.attend(*full_precision(q, k, v), mask).to(v.dtype)
 
     @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Any) -> Tensor:
@@ -94,9 +92,10 @@ def without_autocast(device: torch.device) -> AbstractContextManager:
     return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)
 
 
-def full_precision(x: Tensor) -> Tensor:
+def full_precision(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Convert to float32, but for float64."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))
+    q, k, v = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
+    return q, k, v
 
 
 def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:

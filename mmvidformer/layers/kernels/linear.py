@@ -140,11 +140,9 @@ class LinearKernel(LinearCostKernel):
         Returns:
             Output (..., n, S, d), and the sums with these frames (``causal_sums``).
         """
-        dtype = v.dtype
-        q, k, v = (full_precision(x) for x in (q, k, v))
         with without_autocast(v.device):
-            value, weight, past = causal_sums(q, k, v, mask.step, past)
-            return (value / (weight + self.eps)).to(dtype), past
+            value, weight, past = causal_sums(*full_precision(q, k, v), mask.step, past)
+            return (value / (weight + self.eps)).to(v.dtype), past
 
 
 class CosformerKernel(LinearCostKernel):
