@@ -4,7 +4,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 bash tools/run_tests.sh --cov --cov-report= "$@"
 REPORT=("${VENV:-.venv}/bin/python" -m coverage report)
-for room in mmvidformer/*/ mmvidformer/; do
-    printf '%s %s%%\n' "$room" "$("${REPORT[@]}" --format=total --include="$room*")"
+for file in mmvidformer/*/__init__.py mmvidformer/__init__.py; do
+    room=${file%/*}
+    printf '%s %s%%\n' "$room" "$("${REPORT[@]}" --format=total --include="$room/*")"
 done
 "${REPORT[@]}" --skip-covered --show-missing
