@@ -95,6 +95,8 @@ def settings_of(result: Conversion) -> dict:
         )
     if f"{first}.pos_embed.hw" in state:
         rows, columns = state[f"{first}.pos_embed.hw"].shape[2:4]
+        if fixation := own_fixation(state):
+            settings.update(fixation=fixation, stem="patches")
         return settings | dict(
             attention=result.scheme,
             img_size=(rows * tubelet[1], columns * tubelet[2]),

@@ -126,3 +126,11 @@ def test_models_without_a_config(name: str, message: str, tmp_path: Path) -> Non
     torch.save({block: torch.zeros(1), name: torch.zeros(4, 3, 2, 8, 8)}, tmp_path / "a.pth")
     with pytest.raises(ValueError, match=message):
         fit_config(tmp_path / "a.pth")
+
+
+@pytest.mark.parametrize("name", ["vivit_fe_motion", "feature_fixation_motion"])
+def test_weights_with_our_names(name: str, tmp_path: Path) -> None:
+    state = build_meta_model(get_config(name)).state_dict()
+    torch.save({k: torch.empty_like(v, device="cpu") for k, v in state.items()}, tmp_path / "a.pth")
+    found = fit_config(tmp_path / "a.pth")
+    assert (found.name, found.changes) == (name, "")
