@@ -23,8 +23,11 @@ PACK = [
 IN_PLACE = [dict(type="mmvidformer.VideoInit"), READ[1], dict(type="mmvidformer.VideoDecode")]
 
 
-def write(path, count=12, size=(32, 24), codec="mpeg4", form=None, times=None):
-    """A video of noise; ``times`` are the frames' own times in frames."""
+def write(path, count=12, size=(40, 24), codec="mpeg4", form=None, times=None):
+    """A video of noise; ``times`` are the frames' own times in frames.
+
+    decord2 3.4 cannot read widths of 32 and 96 pixels, among others.
+    """
     rng = np.random.default_rng(0)
     with av.open(str(path), "w", format=form) as file:
         stream = file.add_stream(codec, rate=25)
