@@ -150,6 +150,8 @@ def test_a_video_gets_classes_timeline_and_rollout(client, served, tiny_videos) 
 def test_what_is_wrong_is_told_in_a_line(client, served, tiny_videos, tmp_path) -> None:
     from gradio_client.exceptions import AppError
 
+    with pytest.raises(AppError, match="choose a video, or record one"):
+        client.submit(served[3], None, api_name="/predict").result(timeout=60)
     content = (tiny_videos.root / "val_0.mp4").read_bytes()
     (tmp_path / "damaged.mp4").write_bytes(content[:700])
     with pytest.raises(AppError) as caught:

@@ -126,6 +126,11 @@ def test_view_of_the_backbones_default_size() -> None:
     assert count(cfg).shape == (3, 8, 224, 224)
 
 
+def test_recurrent_models_need_a_shape() -> None:
+    with pytest.raises(ValueError, match="RecurrentRecognizer is recurrent and has no view of one"):
+        count(get_config("horst_early_motion"))
+
+
 @pytest.mark.slow
 def test_every_config_can_be_counted() -> None:
     """Recurrent ones are refused, since their cost depends on the length of the clip."""

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -48,6 +49,18 @@ def test_a_file_without_frames_is_reported(gray_video: Callable) -> None:
     empty.write_bytes(data[: data.index(b"movi") + 4])
     with pytest.raises(ValueError, match="empty.avi"), Capture(empty) as video:
         list(video.frames())
+
+
+def test_reading_ends_where_a_frame_cannot_be_decoded(gray_video: Callable, monkeypatch) -> None:
+    with Capture(gray_video(20, 8)) as video:
+        retrieve, count = video._reader.retrieve, iter(range(20))
+        broken = SimpleNamespace(
+            grab=video._reader.grab,
+            retrieve=lambda: retrieve() if next(count) < 3 else (False, None),
+            release=video._reader.release,
+        )
+        monkeypatch.setattr(video, "_reader", broken)
+        assert [number for number, _, _ in video.frames(interval=2)] == [0, 2, 4]
 
 
 def camera(monkeypatch: pytest.MonkeyPatch, times: list[float]) -> Capture:

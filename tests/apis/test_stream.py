@@ -122,6 +122,15 @@ def test_causal_transformer(
             torch.testing.assert_close(torch.from_numpy(scores), wanted, atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize(("rate", "step"), [(None, None), (8, 0.25)])
+def test_frames_are_taken_at_the_rate_of_the_clips(small: Callable, rate, step) -> None:
+    cfg = small("horst_early_motion")
+    cfg.test_dataloader.dataset.pipeline[1].update(frame_interval=2, target_fps=rate)
+    pipeline = FramePipeline(cfg)
+    assert (pipeline.frame_interval, pipeline.time_step) == (2, step)
+    assert pipeline.rate(30) == (15 if rate is None else 4)
+
+
 def test_restart_forgets(small: Callable, load: Callable) -> None:
     recognizer = load(small("horst_early_motion"))
     torch.manual_seed(0)

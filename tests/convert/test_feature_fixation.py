@@ -7,7 +7,12 @@ from timm.models import VisionTransformer
 from torch import nn
 
 from mmvidformer.convert import convert_file, init_from_image, recognize
-from mmvidformer.convert.feature_fixation import HEAD, from_feature_fixation, key_map
+from mmvidformer.convert.feature_fixation import (
+    HEAD,
+    from_feature_fixation,
+    key_map,
+    own_fixation,
+)
 from mmvidformer.convert.keymap import State, apply_rules
 from mmvidformer.models import FeatureFixationTransformer
 from mmvidformer.models.heads import TokenMlpHead
@@ -88,6 +93,13 @@ def test_unused_missing_and_unknown_names_are_listed() -> None:
     theirs["base_model.extra"] = theirs.pop("base_model.blocks.1.attn.pgate.bias")
     with pytest.raises(ValueError, match=r"blocks\.1\.attn\.pgate\.bias.*unknown.*extra"):
         from_feature_fixation(theirs)
+
+
+def test_gates_that_no_scheme_has_are_named() -> None:
+    state = recognizer().state_dict()
+    wide = {k: x.repeat(1, 2) for k, x in state.items() if k.endswith("gates.qk.weight")}
+    with pytest.raises(ValueError, match=r"gates with these numbers of inputs: {'qk': 6}"):
+        own_fixation(state | wide)
 
 
 def test_converted_file_gives_the_same_logits(tmp_path: Path) -> None:

@@ -153,6 +153,11 @@ def test_bare_model_has_no_classifier(theirs: VivitForVideoClassification) -> No
     assert result.ignored == ["pooler.dense.weight"]
 
 
+def test_ambiguous_position_tables_need_a_grid(theirs: VivitForVideoClassification) -> None:
+    with pytest.raises(ValueError, match="table of 36 vectors is ambiguous; give it"):
+        from_huggingface(theirs.state_dict())
+
+
 @pytest.mark.parametrize(
     "meta", [{"hidden_act": "gelu"}, {"layer_norm_eps": 1e-12}], ids=["act", "eps"]
 )

@@ -7,6 +7,7 @@ from mmengine.registry import DefaultScope
 from torch import nn
 
 from mmvidformer.convert import convert_file
+from mmvidformer.convert.info import read_info
 from mmvidformer.convert.timesformer import DIALECTS, from_timesformer, to_timesformer
 from mmvidformer.models import TimeSformer
 
@@ -181,6 +182,11 @@ def test_trained_checkpoints_need_their_scheme_for_huggingface(tmp_path: Path) -
     torch.save({"state_dict": {f"backbone.{k}": v for k, v in wide.items()}}, tmp_path / "a.pth")
     with pytest.raises(ValueError, match="needs square frames, got 16 x 32"):
         convert_file(**arguments, scheme="joint_space_time")
+
+
+@pytest.mark.parametrize("text", ["model = dict(a=[1, 2)\n: :", "- 1", "DATA: {MEAN: 1}", 7])
+def test_settings_of_other_programs_are_not_read(text: object) -> None:
+    assert read_info({"cfg": text}) == {}
 
 
 def test_official_file_becomes_a_huggingface_folder(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """One's own labeled videos, and their lists."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,8 @@ def test_splits_are_stratified_and_repeat() -> None:
     assert [v for v in one if v.label == "a"] == split_videos(videos[:20], seed=1)
     with pytest.raises(ValueError, match="below 1 together, got 0.5, 0.5"):
         split_videos(videos, 0.5, 0.5)
+    with pytest.raises(ValueError, match="1 of 40 videos have a split; all or none"):
+        split_videos([replace(videos[0], split="val"), *videos[1:]])
 
 
 def test_folders_of_classes(tmp_path) -> None:
@@ -68,6 +71,8 @@ def test_folders_of_classes(tmp_path) -> None:
     assert [(v.label, v.split) for v in found] == [("run", "test"), ("run", "train")]
     with pytest.raises(ValueError, match="has no CLASS/VIDEO, only 1 videos"):
         read_class_folders(tmp_path / "walk")
+    with pytest.raises(NotADirectoryError, match="there is no folder .*/none"):
+        read_class_folders(tmp_path / "none")
 
 
 def test_csv(tmp_path) -> None:

@@ -87,6 +87,8 @@ def test_the_estimate_comes_first(videos, tmp_path, capsys, monkeypatch):
     assert 0 < len(done) < 5 and not (tmp_path / "out" / "list.txt").exists()
     assert run(videos / "list.txt", **options) == 0
     assert {path.name for path in (tmp_path / "out").glob("*.mp4")} == {*names}
+    assert run(videos / "list.txt", out=tmp_path / "once", root=videos) == 0
+    assert {path.name for path in (tmp_path / "once").glob("*.mp4")} == {*names}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import torch
 from mmengine.config import Config
 from torch import distributed
 
-from mmvidformer.engine import launch, process_group
+from mmvidformer.engine import launch, preflight, process_group
 from mmvidformer.engine.launch import add_model_arguments, on_main_process, run_tool
 from mmvidformer.engine.process_group import join_processes
 from mmvidformer.registry import MODELS
@@ -242,6 +242,17 @@ def test_workers_get_cores_until_the_end(monkeypatch, cores, workers, threads) -
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     launch.share_cores(cfg)
     assert len(asked) == 3
+
+
+def test_warnings_of_the_checks_are_printed(monkeypatch, capsys) -> None:
+    def build(cfg: Config) -> None:
+        raise InterruptedError
+
+    monkeypatch.setattr(launch.RUNNERS, "build", build)
+    monkeypatch.setattr(preflight, "check_run", lambda cfg, checks, hint: [f"{checks} need a day"])
+    with pytest.raises(InterruptedError), launch.launched(Config(dict(launcher="none")), ("test",)):
+        pass
+    assert capsys.readouterr().err == "warning: ('test',) need a day\n"
 
 
 def test_default_hooks_that_are_none_are_left_out(monkeypatch) -> None:

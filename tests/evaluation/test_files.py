@@ -2,10 +2,11 @@ import json
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from mmvidformer.evaluation.files import ChallengeJson
+from mmvidformer.evaluation.files import ChallengeJson, SaveScores
 
 PAIRS = [(v, n) for v in range(12) for n in range(10)]
 META = {"actions": PAIRS, "discarded": [{"narration_id": "P01_02_0", "gt_label": None}]}
@@ -68,3 +69,15 @@ def test_scores_must_be_finite(tmp_path: Path) -> None:
     bad["pred_score"]["noun"][4, 2] = float("nan")
     with pytest.raises(ValueError, match="P01_01_5: noun scores are not all finite"):
         write(tmp_path / "a.json", [bad])
+
+
+def test_scores_of_each_task_are_saved(tmp_path: Path) -> None:
+    samples = [sample(str(i), seed=i) | {"gt_label": torch.tensor([i, 3])} for i in range(2)]
+    metric = SaveScores(str(tmp_path / "a"))
+    metric.process(None, samples)
+    metric.evaluate(2)
+    with np.load(tmp_path / "a.npz") as arrays:
+        assert arrays["labels"].tolist() == [[0, 3], [1, 3]]
+        for task in ("verb", "noun", "action"):
+            scores = torch.stack([given["pred_score"][task] for given in samples])
+            np.testing.assert_array_equal(arrays[f"scores_{task}"], scores)

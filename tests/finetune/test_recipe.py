@@ -136,3 +136,16 @@ def test_wrappers_are_removed() -> None:
     apply_recipe(cfg, LISTS, Recipe())
     assert loader.dataset.type == "VideoDataset"
     assert loader.dataset.ann_file == "/own/train.txt"
+
+
+def test_mixed_precision() -> None:
+    assert made("timesformer_motion")[0].optim_wrapper.get("type", "OptimWrapper") == "OptimWrapper"
+    cfg, _ = made("timesformer_motion", amp=True)
+    assert cfg.optim_wrapper.type == "mmvidformer.Bf16OptimWrapper"
+
+
+def test_schedules_without_epochs_are_rejected() -> None:
+    cfg = get_config("timesformer_motion")
+    cfg.train_cfg = dict(type="IterBasedTrainLoop", max_iters=100)
+    with pytest.raises(ValueError, match="train_cfg must have max_epochs, got .*'max_iters': 100"):
+        apply_recipe(cfg, LISTS, Recipe())

@@ -34,6 +34,10 @@ def test_nothing_is_dropped_in_evaluation_or_with_rate_zero() -> None:
     assert DropPath(0.0)(torch.zeros(2, 1)) is None
 
 
+def test_printed() -> None:
+    assert repr(DropPath(0.25, "group")) == "DropPath(rate=0.250, rule=group)"
+
+
 @pytest.mark.parametrize("rate", [-0.1, 1.0])
 def test_wrong_rate_is_named(rate: float) -> None:
     with pytest.raises(ValueError, match=str(rate)):

@@ -172,12 +172,20 @@ def test_masked_keys_count_as_zero_for_linformer() -> None:
     torch.testing.assert_close(kernel(q, k, v, mask=mask.expand(2, 1, 1, S)), expected)
 
 
+def test_settings_are_printed() -> None:
+    kernel = make({"type": "linear", "feature": "relu", "offset": False})
+    assert repr(kernel.feature_map) == "FeatureMap(relu, offset=0)"
+
+
 def test_linformer_loads_weights_of_another_length(caplog: pytest.LogCaptureFixture) -> None:
     short = make(CASES["linformer resized"])
     longer = make(CASES["linformer"])
     with caplog.at_level(logging.WARNING, "mmvidformer"):
         longer.load_state_dict(short.state_dict())
     assert "projection keys of length 5 was resized to 9" in caplog.text
+    caplog.clear()
+    longer.load_state_dict(longer.state_dict())
+    assert not caplog.text
     inputs = tokens()
     torch.testing.assert_close(longer(*inputs), short(*inputs))
 

@@ -14,6 +14,10 @@ D = HEADS * WIDTH
 Source = tuple[int, int, int] | None  # offset to the source; None for the token itself
 
 
+def test_settings_are_printed() -> None:
+    assert repr(build_shift("temporal")) == "Shift(2 folds of 1/4, segment=None)"
+
+
 def brute_force(x: Tensor, source: Callable[[int], Source], keep: Callable[[int], bool]) -> Tensor:
     """Shift one number at a time; ``source`` returns the offset of a channel of all heads."""
     out = torch.zeros_like(x)

@@ -169,6 +169,14 @@ def test_feature_maps_keep_the_grid() -> None:
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
+def test_feature_maps_start_from_the_image_model(monkeypatch) -> None:
+    loaded = []
+    maps = ImageMaps({"type": "TimeSformer", "arch": ARCH, **PATCH, "clip_len": 1})
+    monkeypatch.setattr(maps.backbone, "init_weights", lambda: loaded.append("backbone"))
+    maps.init_weights()
+    assert loaded == ["backbone"]
+
+
 def test_grid_that_is_the_output_is_computed() -> None:
     model = VideoTransformer(ARCH, img_size=32, clip_len=2, cls="mean", pool=False).eval()
     clip = torch.randn(1, 3, 2, 32, 32)

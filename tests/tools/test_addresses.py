@@ -12,6 +12,7 @@ import torch
 import yaml
 from mmaction.apis import init_recognizer
 from mmaction.apis.inferencers import MMAction2Inferencer
+from mmengine import fileio
 from mmengine.config import Config
 from mmengine.fileio import list_from_file
 from mmengine.model import PretrainedInit
@@ -230,6 +231,7 @@ def test_unknown_names_are_not_changed(tmp_path: Path) -> None:
 
 def test_names_of_classes_as_a_text_file() -> None:
     assert list_from_file("labels://kinetics400")[:2] == ["abseiling", "air drumming"]
+    assert fileio.get("labels://kinetics400").startswith(b"abseiling\nair drumming\n")
     with pytest.raises(KeyError, match="no list of class names named 'k400'; choose from diving48"):
         list_from_file("labels://k400")
 

@@ -61,3 +61,13 @@ def test_pages_are_shown_when_they_are_due(monkeypatch: pytest.MonkeyPatch) -> N
     assert waited == [1, 149, 1]
     assert shown == [[3, 2, 1]] * 3
     assert closed == ["demo"]
+
+
+def test_opencv_without_windows_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(title: str) -> None:
+        raise cv2.error("not implemented")
+
+    monkeypatch.setattr(cv2, "namedWindow", refuse)
+    monkeypatch.setenv("DISPLAY", ":0")
+    with pytest.raises(OSError, match="this build of OpenCV shows no windows"):
+        VideoOutput(title="demo")

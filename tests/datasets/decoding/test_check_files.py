@@ -17,6 +17,7 @@ from mmvidformer.datasets.decoding.check_files import (
     read_to_end,
     write_report,
 )
+from mmvidformer.datasets.decoding.errors import fault_of_frames
 
 
 def video(path, count=10):
@@ -69,6 +70,7 @@ def test_folders_of_frames(tmp_path):
         "c": "1 of 4 frames are missing, the first is f_4.png",
     }
     assert clean.read_text() == "a 3 0\n"
+    assert fault_of_frames({"frame_dir": str(tmp_path / "b")}) is None  # its number is not known
 
 
 def test_a_line_of_another_form_is_named(tmp_path):

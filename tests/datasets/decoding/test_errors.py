@@ -39,3 +39,13 @@ def test_the_file_is_removed_with_the_record():
     del record
     gc.collect()
     assert not os.path.exists(file)
+
+
+def test_a_line_that_is_being_written_is_read_later():
+    record = BadSamples()
+    with open(record.file, "a") as file:
+        file.write('[3, "a.mp4", ')
+        file.flush()
+        assert record.known() == {}
+        file.write('"cut"]\n')
+    assert record.known() == {3: ("a.mp4", "cut")}

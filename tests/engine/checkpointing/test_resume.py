@@ -47,6 +47,14 @@ def test_a_copied_folder_resumes_from_its_own(tmp_path):
     assert latest_checkpoint(other) == str(other / "epoch_1.pth")
 
 
+def test_checkpoints_in_another_folder_are_found_by_the_note(tmp_path):
+    """MMEngine's ``out_dir`` of checkpoints."""
+    noted = save(tmp_path, "epoch_1.pth", age=0)
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "last_checkpoint").write_text(str(noted))
+    assert latest_checkpoint(tmp_path / "work") == str(noted)
+
+
 @pytest.mark.parametrize("text", [b"", b"\xff\x00\n", b"/etc/passwd", b"..", b"\0"])
 def test_a_damaged_note_is_ignored(tmp_path, text):
     only = save(tmp_path, "epoch_1.pth", age=0)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from mmvidformer.engine.checkpointing.shards import mark_complete
 from mmvidformer.engine.preflight import check
 from tests.engine.preflight.setups import DATASET, build, config, error, warning
 
@@ -139,6 +140,15 @@ def test_weights_are_compared_with_the_model(tmp_path, weights, suffix):
     assert "none of the model's names" in error(cfg)
     path.write_bytes(path.read_bytes()[:-8])
     assert f"{path} is damaged" in error(cfg)
+
+
+def test_shards_are_weights_too(tmp_path, weights):
+    folder = tmp_path / "epoch_1.pth"
+    folder.mkdir()
+    saved(folder / "rank0.pth", weights)
+    assert "has no complete.json" in error(config(tmp_path, load_from=str(folder)))
+    mark_complete(folder, 1)
+    assert check(config(tmp_path, load_from=str(folder))) == ([], [])
 
 
 def test_resuming_needs_all_weights_and_the_state_of_training(tmp_path, weights):

@@ -122,6 +122,13 @@ def test_padded_clips_are_scored_at_their_last_frame(cfg: Callable) -> None:
             torch.testing.assert_close(model.test_step(single)[0].pred_score, scores)
 
 
+def test_features_of_each_stage() -> None:
+    model, given = build(early()).eval(), torch.randn(2, 4, 3, 16, 16)
+    maps, neck, head = (model.extract_feat(given, one)[0] for one in ("backbone", "neck", "head"))
+    torch.testing.assert_close(model.neck(maps, None)[0].y, neck.y)
+    torch.testing.assert_close(model.cls_head(neck), head)
+
+
 def test_score_is_linear_in_the_mean_of_the_last_output() -> None:
     head = build(early()["cls_head"])
     y = torch.randn(2, 4, 12, 3, 5)
