@@ -205,6 +205,7 @@ sys.exit(launch.run_tool(main))
 """
 
 
+@pytest.mark.skipif(torch.__version__ < "2.7", reason="gloo of PyTorch 2.6 may hang at its end")
 @pytest.mark.parametrize("case", ["wrong", pytest.param("resumes", marks=pytest.mark.slow)])
 def test_the_main_process_decides_for_all(run, bare, case):
     variables = dict(WORLD_SIZE=2, MASTER_ADDR="127.0.0.1", MASTER_PORT=os.environ["MASTER_PORT"])

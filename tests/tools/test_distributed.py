@@ -14,6 +14,12 @@ from mmengine.registry import init_default_scope
 from mmvidformer.engine.checkpointing.shards import merge_shards
 
 
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch) -> None:
+    """MMEngine collects results in the current folder, which may be read-only."""
+    monkeypatch.chdir(tmp_path)
+
+
 def finish(*processes) -> None:
     for process in processes:
         log = process.communicate(timeout=180)[0]
