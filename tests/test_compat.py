@@ -129,6 +129,10 @@ def test_multimodal_models_of_mmpretrain_are_disabled(tmp_path: Path) -> None:
     assert succeeds(code).splitlines()[-1] == "False"
 
 
+def test_transformers_may_be_missing() -> None:
+    assert succeeds("import mmvidformer", hide=("transformers",)) == ""
+
+
 @pytest.mark.parametrize("repaired", [False, True])
 def test_compiled_parts_of_mmcv_are_found_on_python_3_14(repaired: bool, tmp_path: Path) -> None:
     """Without the repair it fails; if it no longer does after an update, remove the repair."""

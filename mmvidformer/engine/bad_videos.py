@@ -103,17 +103,12 @@ class BadVideoEvaluator:
     ``DefaultSampler`` and ``collect_results``.
 
     Args:
-        evaluator: Evaluator of a loop. Its attributes are available here too.
+        evaluator: Evaluator of a loop.
     """
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.evaluator = evaluator
         self._bad: list[bool] = []  # whether each sample is bad, so far
-
-    def __getattr__(self, name: str) -> object:
-        if name == "evaluator":  # not set yet, while this is copied
-            raise AttributeError(name)
-        return getattr(self.evaluator, name)
 
     def process(
         self, data_samples: Sequence[BaseDataElement], data_batch: object | None = None
