@@ -6,14 +6,12 @@ for its runner.
 """
 
 from collections.abc import Sequence
-from inspect import unwrap
-from pathlib import Path
 from typing import Any
 
 import torch
 from mmengine.config import Config
 from mmengine.device import get_device
-from mmengine.dist import barrier, get_rank, get_world_size, is_main_process
+from mmengine.dist import get_world_size, is_main_process
 from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
 from mmengine.utils import apply_to
@@ -23,7 +21,6 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.optim import Optimizer
 
-from mmvidformer.engine.checkpointing.shards import NOTE, ROWS, SCHEME, is_sharded, mark_complete
 from mmvidformer.registry import RUNNERS
 
 
@@ -32,7 +29,6 @@ def shard_model(
     blocks: Sequence[str] = ("TransformerBlock",),
     param_dtype: str | None = None,
     reshard_after_forward: bool = True,
-    sharded_checkpoints: bool = False,
 ) -> nn.Module:
     """Shard the parameters of a model over all processes, in place.
 
@@ -48,8 +44,6 @@ def shard_model(
             and gradients stay as they are. By default the type of the weights.
         reshard_after_forward: Whether to free gathered weights between the forward and the backward
             pass of a block, which costs communication.
-        sharded_checkpoints: Whether ``state_dict`` gives each process its own rows of the weights
-            instead, in the form of ``engine.checkpointing.shards``.
 
     Returns:
         The model.
@@ -65,16 +59,14 @@ def shard_model(
     fully_shard(model, mesh=mesh, mp_policy=outer)
     for module in model.modules():
         module.register_load_state_dict_pre_hook(_shard_weights)
-    convert = _rows if sharded_checkpoints else _complete
-    model.register_state_dict_post_hook(lambda _, state, *__: state.update(convert(state)))
+    model.register_state_dict_post_hook(lambda _, state, *__: state.update(_complete(state)))
     return model
 
 
-def shard_optimizer(optimizer: Optimizer, sharded_checkpoints: bool = False) -> None:
+def shard_optimizer(optimizer: Optimizer) -> None:
     """Let an optimizer save and load its state as a model of ``shard_model`` does."""
-    convert = _rows if sharded_checkpoints else _complete
     optimizer.register_load_state_dict_pre_hook(_shard_state)
-    optimizer.register_state_dict_post_hook(lambda _, state: convert(state))
+    optimizer.register_state_dict_post_hook(lambda _, state: _complete(state))
 
 
 def _shard_weights(module: nn.Module, state: dict, prefix: str, *_: object) -> None:
@@ -112,19 +104,12 @@ def _complete(tree: dict) -> dict:
     return apply_to(tree, _is_sharded, gather)
 
 
-def _rows(tree: dict) -> dict:
-    """Replace sharded tensors by the rows of this rank, as ``merge_shards`` reads them."""
-    return apply_to(tree, _is_sharded, lambda tensor: {ROWS: tensor.to_local().cpu()})
-
-
 @RUNNERS.register_module()
 class ShardedRunner(Runner):
     """MMEngine's runner with a sharded model.
 
     Checkpoints hold complete weights and states, as those of any other runner, and load and resume
     on any number of processes, sharded or not. ``cfg.fsdp`` holds the arguments of ``shard_model``.
-    With its ``sharded_checkpoints`` a checkpoint is a folder with a file per rank
-    (``engine.checkpointing.shards``), which resumes likewise.
     """
 
     def wrap_model(self, model_wrapper_cfg: dict | None, model: nn.Module) -> nn.Module:
@@ -139,36 +124,16 @@ class ShardedRunner(Runner):
     def build_optim_wrapper(self, optim_wrapper: dict | OptimWrapper) -> OptimWrapper:
         """Build the optimizer wrapper."""
         built = super().build_optim_wrapper(optim_wrapper)
-        shard_optimizer(built.optimizer, self._in_shards)
+        shard_optimizer(built.optimizer)
         return built
 
-    @property
-    def _in_shards(self) -> bool:
-        return (self.cfg.get("fsdp") or {}).get("sharded_checkpoints", False)
-
-    def save_checkpoint(self, out_dir: str, filename: str, *args, **kwargs) -> None:
-        """Save a checkpoint as one file, or as a folder with a file per rank."""
-        if not self._in_shards:
-            if not is_main_process():  # they take part in gathering
-                self.model.state_dict()
-                if kwargs.get("save_optimizer", True):
-                    self.optim_wrapper.state_dict()
-            super().save_checkpoint(out_dir, filename, *args, **kwargs)
-            return
-        folder = Path(out_dir) / filename
-        if is_main_process():
-            (folder / NOTE).unlink(missing_ok=True)
-        barrier()
-        save = unwrap(Runner.save_checkpoint)  # in all processes
-        save(self, folder, f"rank{get_rank()}.pth", *args, **kwargs)
-        barrier()
-        if is_main_process():
-            mark_complete(folder, get_world_size())
-
-    def load_checkpoint(self, filename: str, *args, **kwargs) -> dict:
-        """Load a checkpoint of either kind."""
-        scheme = SCHEME if is_sharded(filename) else ""
-        return super().load_checkpoint(f"{scheme}{filename}", *args, **kwargs)
+    def save_checkpoint(self, *args, **kwargs) -> None:
+        """Save a checkpoint; all processes take part in gathering it."""
+        if not is_main_process():
+            self.model.state_dict()
+            if kwargs.get("save_optimizer", True):
+                self.optim_wrapper.state_dict()
+        super().save_checkpoint(*args, **kwargs)
 
 
 def use_fsdp(cfg: Config) -> None:

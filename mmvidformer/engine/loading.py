@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from mmvidformer.config import CONFIG_SUFFIXES, config_scope
-from mmvidformer.engine.first_screen import quiet_setup
 from mmvidformer.registry import MODELS
 
 HEAD = "cls_head."
@@ -103,8 +102,7 @@ def load_recognizer(
         model = MODELS.build(cfg.model)
     model.dataset_meta = {}
     if checkpoint is None:
-        with quiet_setup():  # MMEngine logs a line for each weight
-            model.init_weights()
+        model.init_weights()
     else:
         content = read_checkpoint(checkpoint)
         load_weights(model, content).check(checkpoint, "evaluation" if head else "features")

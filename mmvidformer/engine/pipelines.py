@@ -1,10 +1,10 @@
-"""Pipelines of a config, with another decoder or with the augmentation of the device."""
+"""Pipelines of a config with another decoder."""
 
 from collections.abc import Iterator
 
 from mmengine.config import Config
 
-from mmvidformer.config import leaf_datasets, type_name
+from mmvidformer.config import type_name
 
 # Transforms that open a video, and those that decode it then.
 _OPEN = ("DecordInit", "OpenCVInit", "PyAVInit", "VideoInit")
@@ -43,18 +43,3 @@ def _dicts(part: object) -> Iterator[dict]:
     if isinstance(part, dict | list | tuple):
         for inner in part.values() if isinstance(part, dict) else part:
             yield from _dicts(inner)
-
-
-def augment_in_workers(cfg: Config) -> None:
-    """Move the augmentation of a config from its data preprocessor into the training pipelines.
-
-    Raises:
-        ValueError: If the data preprocessor does not augment.
-    """
-    transforms = (cfg.model.get("data_preprocessor") or {}).pop("augment", None)
-    if not transforms:
-        raise ValueError("the config has no model.data_preprocessor.augment to run in workers")
-    step = dict(type="mmvidformer.ClipAugment", transforms=transforms)
-    for dataset in leaf_datasets(cfg.train_dataloader.dataset):
-        if step not in dataset["pipeline"]:  # of a dataset that is read twice
-            dataset["pipeline"] = [*dataset["pipeline"], step]

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import torch
 from mmaction.structures import ActionDataSample
-from mmengine.config import Config
 from mmengine.model import MMDistributedDataParallel
 from mmengine.optim import OptimWrapper, build_optim_wrapper
 from mmengine.registry import init_default_scope
@@ -15,7 +14,6 @@ from torch.distributed.tensor import DTensor
 from torch.utils.data import Dataset
 
 from mmvidformer.engine.checkpointing.resume import latest_checkpoint
-from mmvidformer.engine.checkpointing.shards import merge_shards
 from mmvidformer.engine.fsdp import ShardedRunner, shard_model, shard_optimizer
 from mmvidformer.engine.optim.compile import compile_parts
 from mmvidformer.registry import MODELS
@@ -161,7 +159,7 @@ class Clips(Dataset):
         return {key: values[index % BATCH] for key, values in whole.items()}
 
 
-def run(folder: Path, optimizer: str = "SGD", in_shards: bool = False, resume: str = "") -> dict:
+def run(folder: Path, optimizer: str = "SGD", resume: str = "") -> dict:
     """Train with a runner, sharded if there are several processes, and return the weights."""
     processes = distributed.get_world_size() if distributed.is_initialized() else 1
     # Biases of keys have no gradient but rounding errors, which AdamW would scale up.
@@ -188,7 +186,6 @@ def run(folder: Path, optimizer: str = "SGD", in_shards: bool = False, resume: s
         randomness=dict(seed=0),
         default_scope="mmaction",
         log_level="WARNING",
-        cfg=Config(dict(fsdp=dict(sharded_checkpoints=in_shards))) if processes > 1 else Config(),
     )
     runner.train()
     norms, _ = runner.message_hub.get_scalar("train/grad_norm").data
@@ -202,25 +199,12 @@ def weights(model: nn.Module) -> dict[str, torch.Tensor]:
     }
 
 
-def content(path: Path) -> dict:
-    return merge_shards(path) if path.is_dir() else torch.load(path, weights_only=True)
-
-
 @fsdp
 @pytest.mark.parametrize("optimizer", ["AdamW", pytest.param("SGD", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    "first, in_shards, second",
-    [
-        (2, False, 1),
-        (1, False, 2),
-        (2, True, 2),
-        pytest.param(4, True, 2, marks=pytest.mark.slow),
-        pytest.param(4, False, 2, marks=pytest.mark.slow),
-    ],
+    "first, second", [(2, 1), (1, 2), pytest.param(4, 2, marks=pytest.mark.slow)]
 )
-def test_a_sharded_checkpoint_is_an_ordinary_one(
-    in_processes, tmp_path, first, in_shards, second, optimizer
-):
+def test_a_sharded_checkpoint_is_an_ordinary_one(in_processes, tmp_path, first, second, optimizer):
     """It equals that of one process, and any number of processes resumes it."""
     alone = run(tmp_path / "alone", optimizer)
 
@@ -228,16 +212,16 @@ def test_a_sharded_checkpoint_is_an_ordinary_one(
         path = tmp_path / folder
         return run(path, *args) if count == 1 else in_processes(count, run, path, *args)[0]
 
-    whole = start(first, "first", optimizer, in_shards)
+    whole = start(first, "first", optimizer)
     path = tmp_path / "first" / "iter_2.pth"
-    assert path.is_dir() == in_shards
     assert latest_checkpoint(path.parent) == str(path.with_stem("iter_3"))
-    saved, expected = content(path), content(tmp_path / "alone" / "iter_2.pth")
+    files = path, tmp_path / "alone" / "iter_2.pth"
+    saved, expected = (torch.load(file, weights_only=True) for file in files)
     assert saved["meta"]["iter"] == 2
     for key in ("state_dict", "optimizer"):
         torch.testing.assert_close(saved[key], expected[key], rtol=1e-4, atol=1e-6)
 
-    rest = start(second, "second", optimizer, in_shards, str(path))
+    rest = start(second, "second", optimizer, str(path))
     for reached in (whole, rest):
         torch.testing.assert_close(reached["weights"], alone["weights"], rtol=0, atol=1e-5)
     assert whole["norms"] == pytest.approx(alone["norms"], abs=1e-5)
