@@ -1,7 +1,6 @@
 """Checkpoints that survive a kill or a full disk while they are written."""
 
 import os
-import shutil
 from pathlib import Path
 
 from mmengine.dist import barrier, is_main_process
@@ -22,10 +21,8 @@ class _DeferredDeletes(LocalBackend):
         self.outdated: list[str] = []
 
     def remove(self, filepath: str | Path) -> None:
-        """Note a file or a folder of shards."""
+        """Note a file."""
         self.outdated.append(str(filepath))
-
-    rmtree = remove
 
 
 @HOOKS.register_module()
@@ -57,9 +54,9 @@ class AtomicCheckpointHook(CheckpointHook):
             checkpoint["meta"]["sampling"] = runner.train_loop.sampling_state()
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Pass it to the train loop when the run resumes."""
+        """Pass the checkpoint to the train loop when the run resumes."""
         if runner._resume and isinstance(runner.train_loop, ResumableTrainLoop):
-            runner.train_loop.load_sampling_state(checkpoint["meta"].get("sampling"))
+            runner.train_loop.load_checkpoint(checkpoint)
 
     def save_now(self, runner: Runner, iteration: int) -> str:
         """Save the state after some steps as ``interrupted.pth``, and return its path.
@@ -84,8 +81,5 @@ class AtomicCheckpointHook(CheckpointHook):
         several = getattr(self, "best_ckpt_path_dict", {}).values()
         best = {getattr(self, "best_ckpt_path", None), *several}
         for path in {*self.file_backend.outdated} - best if is_main_process() else ():
-            if os.path.isdir(path):  # shards
-                shutil.rmtree(path)
-            else:
-                Path(path).unlink(missing_ok=True)
+            Path(path).unlink(missing_ok=True)
         self.file_backend.outdated.clear()

@@ -1,18 +1,40 @@
 """Training that resumes in the middle of an epoch, with the samples it has not seen yet."""
 
+import random
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 from mmengine.dataset import DefaultSampler
 from mmengine.runner import EpochBasedTrainLoop
 from torch import nn
 
+from mmvidformer.engine.checkpointing.signals import StopSignals
 from mmvidformer.registry import DATA_SAMPLERS, LOOPS
+
+
+class SampleIndex(int):
+    """The index of a sample, with the ``seed`` from which its random numbers are drawn."""
+
+    seed: int
+
+    def __new__(cls, index: int, seed: int) -> "SampleIndex":
+        """Create an index."""
+        self = super().__new__(cls, index)
+        self.seed = seed
+        return self
+
+    def __getnewargs__(self) -> tuple[int, int]:
+        return int(self), self.seed
 
 
 @DATA_SAMPLERS.register_module()
 class ResumableSampler(DefaultSampler):
     """MMEngine's ``DefaultSampler``, whose next pass skips the first ``skip`` samples of a rank.
+
+    It yields ``SampleIndex``, with which ``mmvidformer.SafeDataset`` draws random numbers. They
+    depend on the sampler's seed, the epoch and the position in it, and not on the number of
+    dataloader workers or on what was read before.
 
     Args:
         repeats: How often each sample comes in a row, over all ranks. Epochs keep their length, so
@@ -26,26 +48,34 @@ class ResumableSampler(DefaultSampler):
         super().__init__(*args, **kwargs)
         self.repeats = repeats
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[SampleIndex]:
         """Yield the indices of this rank's samples."""
         skip, self.skip = self.skip, 0
         generator = torch.Generator().manual_seed(self.seed + self.epoch)
         count = len(self.dataset)
         order = torch.randperm(count, generator=generator) if self.shuffle else torch.arange(count)
-        places = torch.arange(self.rank, self.total_size, self.world_size)[skip:]
-        return iter(order[places // self.repeats % count].tolist())
+        positions = torch.arange(self.rank, self.total_size, self.world_size)[skip:]
+        indices = order[positions // self.repeats % count].tolist()
+        entropy = np.random.SeedSequence([self.seed, self.epoch])
+        seeds = entropy.generate_state(self.total_size, np.uint64)[positions.numpy()] >> 1
+        return map(SampleIndex, indices, seeds.tolist())
 
 
 @LOOPS.register_module()
 class ResumableTrainLoop(EpochBasedTrainLoop):
-    """MMEngine's ``EpochBasedTrainLoop``, which finishes an interrupted epoch when it resumes.
+    """MMEngine's ``EpochBasedTrainLoop``, which continues an interrupted run as if it had not been.
 
     MMEngine restarts the epoch and so makes more steps than the schedule has. With a
     ``ResumableSampler``, the batches that were already seen are skipped without being read, and the
-    rest keep the order of the first run, whatever the seed is now. ``AtomicCheckpointHook`` stores
-    what is needed in checkpoints. If the epoch has another length now (number of ranks, batch size
-    or dataset), the epoch restarts and a warning gives the reason. The arguments are those of
-    ``EpochBasedTrainLoop``.
+    rest keep the order of the first run, whatever the seed is now. Each step seeds the random
+    numbers of the model, so that they too are those of the first run. ``AtomicCheckpointHook``
+    stores what is needed in checkpoints. ``TrainingGuardHook`` acts on the ``signals`` that arrive.
+
+    If the epoch has another length now (number of ranks, batch size or dataset), the epoch restarts
+    and a warning gives the reason. Learning rates then follow the schedules of the config for the
+    new length, where MMEngine would go on with those of the old one.
+
+    The arguments are those of ``EpochBasedTrainLoop``.
     """
 
     _saved: dict | None = None
@@ -56,15 +86,24 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
         sampler = self.dataloader.sampler
         return dict(epoch_length=len(self.dataloader), seed=getattr(sampler, "seed", None))
 
-    def load_sampling_state(self, state: dict | None) -> None:
-        """Load the ``sampling_state`` of a checkpoint; None if it has none."""
-        self._saved = state or {}
+    def load_checkpoint(self, checkpoint: dict) -> None:
+        """Take ``sampling_state`` from a checkpoint, and schedules that do not fit out of it."""
+        self._saved = checkpoint["meta"].get("sampling") or {}
+        if self._has_new_length():
+            checkpoint.pop("param_schedulers", None)
+
+    def _has_new_length(self) -> bool:
+        length = len(self.dataloader)
+        return self._saved.get("epoch_length", length) != length
 
     def run(self) -> nn.Module:
         """Train."""
         if self._saved is not None:
             self._find_seen(self._saved)
-        return super().run()
+            if self._has_new_length():
+                self._replay_schedules()
+        with StopSignals() as self.signals:
+            return super().run()
 
     def _find_seen(self, saved: dict) -> None:
         """Find how much of the epoch was seen when the checkpoint was saved."""
@@ -87,6 +126,23 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
             self.runner.logger.warning(message)
         self._iter = self._epoch * length
 
+    def _replay_schedules(self) -> None:
+        """Step new schedules from the start to this iteration."""
+        schedulers = self.runner.param_schedulers or []
+        if isinstance(schedulers, dict):  # of several optimizers
+            schedulers = sum(schedulers.values(), [])
+        # A schedule by metrics has no length, and its steps cannot be repeated.
+        schedulers = [one for one in schedulers if not getattr(one, "need_step_args", False)]
+        for one in schedulers:
+            one.last_step = one._global_step = -1
+            one.optimizer._global_step = 0  # or MMEngine warns that it makes no steps
+            for group, value in zip(one.optimizer.param_groups, one.base_values, strict=True):
+                group[one.param_name] = group[f"initial_{one.param_name}"] = value
+        for iteration in range(self._iter + 1):  # the first step sets the first value
+            for one in schedulers:
+                if iteration <= (self._epoch if one.by_epoch else self._iter):
+                    one.step()
+
     def run_epoch(self) -> None:
         """Run one epoch, or the rest of an interrupted one."""
         first, self._seen = self._seen, 0
@@ -98,3 +154,12 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
             self.run_iter(number, batch)
         self.runner.call_hook("after_train_epoch")
         self._epoch += 1
+
+    def run_iter(self, idx: int, data_batch: object) -> None:
+        """Run one step, whose random numbers depend on the run's seed and the step alone."""
+        entropy = np.random.SeedSequence([self.runner.seed, self._iter])
+        seed = int(entropy.generate_state(1)[0])
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        super().run_iter(idx, data_batch)

@@ -10,8 +10,7 @@ from mmengine.evaluator import BaseMetric
 from mmengine.hooks import Hook
 
 from mmvidformer.engine.checkpointing.atomic import AtomicBackend
-from mmvidformer.engine.checkpointing.resume import INTERRUPTED, latest_checkpoint
-from mmvidformer.engine.checkpointing.shards import mark_complete
+from mmvidformer.engine.checkpointing.resume import latest_checkpoint
 
 
 def content(path: Path) -> dict:
@@ -135,35 +134,6 @@ def test_a_full_disk_at_any_write_leaves_what_was_there(toy, monkeypatch, fails_
         assert rest.iter == 9
     if fails_at > 3:
         assert list(folder.glob("best_acc_*.pth"))
-
-
-def in_shards(runner):
-    """Let a runner write folders of shards, as ``--strategy fsdp`` does."""
-
-    def save_checkpoint(out_dir: str, filename: str, *args, meta: dict, **kwargs) -> None:
-        checkpoint = dict(meta=dict(meta), message_hub=runner.message_hub.state_dict())
-        runner.call_hook("before_save_checkpoint", checkpoint=checkpoint)
-        folder = Path(out_dir) / filename
-        folder.mkdir(exist_ok=True)
-        torch.save(checkpoint, folder / "rank0.pth")
-        mark_complete(folder, 1)
-
-    runner.save_checkpoint = save_checkpoint
-    return runner
-
-
-def test_outdated_shards_are_deleted(toy) -> None:
-    runner = in_shards(validated(toy, hooks=[StopAt(8)]))
-    (Path(runner.work_dir) / INTERRUPTED).mkdir()
-    with pytest.raises(Stop):
-        runner.train()
-    folder = Path(runner.work_dir)
-    assert names(folder) == {"epoch_1.pth", "epoch_2.pth", "best_acc_epoch_2.pth"}
-    assert latest_checkpoint(folder) == str(folder / "epoch_2.pth")
-    rest = in_shards(validated(toy))
-    rest.message_hub.load_state_dict(content(folder / "epoch_2.pth" / "rank0.pth")["message_hub"])
-    rest.train()
-    assert names(folder) == {"epoch_2.pth", "epoch_3.pth", "best_acc_epoch_3.pth"}
 
 
 def test_what_a_killed_writer_left_is_removed(toy, tmp_path) -> None:

@@ -1,10 +1,13 @@
 """The order of samples."""
 
 import logging
+import pickle
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from mmengine.dataset import DefaultSampler, sampler
+from mmengine.hooks import Hook
 from torch.utils.data import DataLoader
 
 from mmvidformer.engine.checkpointing.loop import ResumableSampler, ResumableTrainLoop
@@ -60,7 +63,7 @@ def test_an_epoch_continues_or_says_why_not(kind, saved, reason, caplog) -> None
     data = DataLoader(range(10), batch_size=2, sampler=kind(range(10), seed=0))
     loop = ResumableTrainLoop(SimpleNamespace(logger=logging.getLogger()), data, max_epochs=3)
     loop._epoch, loop._iter = 1, 7
-    loop.load_sampling_state(saved)
+    loop.load_checkpoint(dict(meta=dict(sampling=saved)))
     loop._find_seen(loop._saved)
     assert data.sampler.seed == saved.get("seed", 0)
     if reason is None:
@@ -69,3 +72,57 @@ def test_an_epoch_continues_or_says_why_not(kind, saved, reason, caplog) -> None
         assert (loop._seen, loop.iter) == (0, 5)
         assert caplog.messages[0].startswith("epoch 2 restarts after step 7: ")
         assert reason in caplog.messages[0]
+
+
+def test_indices_carry_the_seeds_of_their_draws(ranks) -> None:
+    """They differ by position and epoch, and a skipped start or other ranks change none of them."""
+
+    def seeds(epoch=2, skip=0):
+        one = ResumableSampler(range(10), seed=5)
+        one.set_epoch(epoch)
+        one.skip = skip
+        return {position: index.seed for position, index in enumerate(one, skip)}
+
+    whole = seeds()
+    assert len({*whole.values(), *seeds(epoch=3).values()}) == 20
+    assert seeds(skip=4) == {k: v for k, v in whole.items() if k >= 4}
+    for rank, indices in enumerate(ranks(ResumableSampler, round_up=False)):
+        assert [one.seed for one in indices] == [whole[i] for i in range(rank, 10, 3)]
+    copy = pickle.loads(pickle.dumps(indices[0]))
+    assert (copy, copy.seed) == (indices[0], indices[0].seed)
+
+
+@pytest.mark.parametrize("batch_size", [2, 6])
+@pytest.mark.parametrize("by_epoch", [True, False])
+@pytest.mark.parametrize("scale", [False, True])
+def test_learning_rates_with_another_batch_are_those_of_an_undisturbed_run(
+    toy, batch_size, by_epoch, scale
+) -> None:
+    """Resumed after the first of three epochs, with other numbers of steps than before."""
+    schedule = [
+        dict(type="LinearLR", start_factor=0.1, by_epoch=True, end=1),
+        dict(type="CosineAnnealingLR", by_epoch=True, begin=1, end=3, T_max=2, eta_min=1e-5),
+    ]
+    for one in schedule if not by_epoch else ():
+        one.update(convert_to_iter_based=True)
+    scaling = dict(auto_scale_lr=dict(base_batch_size=4, enable=scale), param_scheduler=schedule)
+
+    class Rates(Hook):
+        def __init__(self):
+            self.rates = []
+
+        def before_train_iter(self, runner, batch_idx, data_batch=None):
+            self.rates.append(runner.optim_wrapper.get_lr()["lr"][0])
+
+    def rates(folder, size, **changes):
+        hook = Rates()
+        toy(folder, hooks=[hook], batch_size=size, **scaling, **changes).train()
+        return hook.rates
+
+    whole = rates("whole", batch_size)
+    first = toy("first", batch_size=4, **scaling)
+    first.train_loop._max_epochs = 3
+    first.train()
+    path = Path(first.work_dir) / "epoch_1.pth"
+    rest = rates("rest", batch_size, load_from=str(path), resume=True)
+    assert rest == pytest.approx(whole[-len(rest) :]) and len(rest) == 2 * (12 // batch_size)
