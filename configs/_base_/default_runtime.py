@@ -9,10 +9,15 @@ custom_imports = dict(imports=["mmvidformer"], allow_failed_imports=False)
 default_hooks = dict(
     checkpoint=dict(type="mmvidformer.AtomicCheckpointHook", max_keep_ckpts=3),
     preflight=dict(type="mmvidformer.PreflightHook"),
-    training_guard=dict(type="mmvidformer.TrainingGuardHook", non_finite="stop"),
+    training_guard=dict(type="mmvidformer.TrainingGuardHook"),
     bad_videos=dict(
         type="mmvidformer.BadVideoHook", on_bad_video="resample", max_bad_share=0.05, time_limit=60
     ),
 )
-# Seconds a rank waits for the other ranks before it fails, in case one of them has died.
-env_cfg = dict(dist_cfg=dict(timeout=600))
+env_cfg = dict(
+    # Dataloader workers are forked from a server that has only imported modules. A fork of the run
+    # itself can hang: PyTorch's threads may hold a lock of the interpreter at that moment.
+    mp_cfg=dict(mp_start_method="forkserver"),
+    # Seconds a rank waits for the other ranks before it fails, in case one of them has died.
+    dist_cfg=dict(timeout=600),
+)

@@ -1,0 +1,49 @@
+"""What dataloader workers set up, and imported in advance by the server that forks them."""
+
+import os
+import random
+import threading
+from multiprocessing import parent_process
+
+import cv2
+import mmaction.datasets  # noqa: F401
+import mmengine.structures  # noqa: F401
+import numpy as np
+import torch
+from torch.utils.data import get_worker_info
+
+import mmvidformer.datasets.transforms.augment
+import mmvidformer.datasets.transforms.decode
+import mmvidformer.datasets.transforms.sampling  # noqa: F401
+
+
+def init_worker(worker_id: int) -> None:
+    """Set up a dataloader worker; for ``worker_init_fn`` of a dataloader.
+
+    - It leaves the group of its parent process, so that Ctrl-C and the signals of a cluster reach
+      the parent only, which still needs data to finish its step.
+    - It ends with its parent, also if that is killed. PyTorch's own check compares with the process
+      that forked the worker, which with the start method ``'forkserver'`` is not the parent.
+    - Its random numbers differ between workers and processes of a run. (A ``SampleIndex`` sets them
+      for each sample.)
+    - OpenCV uses one thread, as PyTorch does in workers.
+    """
+    os.setpgrp()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    seeds = np.random.SeedSequence([get_worker_info().seed, int(os.environ.get("RANK", 0))])
+    set_seed(int(seeds.generate_state(1, np.uint64)[0]))
+    cv2.setNumThreads(0)
+
+
+def set_seed(seed: int) -> None:
+    """Seed the generators that transforms use: Python's, NumPy's and PyTorch's on the CPU."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.default_generator.manual_seed(seed)
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:  # None in a worker that PyTorch runs as a thread
+        parent.join()
+        os._exit(1)
