@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from benchmarks.memory import peak_memory
 from benchmarks.timing import time_call
-from mmvidformer.engine.launch import keep_freed_memory
+from mmvidformer.engine.errors import keep_freed_memory
 from mmvidformer.layers import AttentionSubLayer, TransformerBlock
 from mmvidformer.layers.shift import Shift
 from mmvidformer.models import FeatureFixationTransformer

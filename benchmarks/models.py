@@ -34,7 +34,7 @@ from benchmarks.plots import draw_bars
 from benchmarks.versions import versions
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import config_name, load_config
-from mmvidformer.engine.launch import keep_freed_memory
+from mmvidformer.engine.errors import keep_freed_memory
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 

@@ -23,7 +23,7 @@ from tqdm import tqdm
 from benchmarks.plots import draw_minutes
 from mmvidformer.apis import Capture, StreamRecognizer
 from mmvidformer.config import load_config
-from mmvidformer.engine.launch import add_model_arguments
+from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.visualization.videos import VideoOutput
 
 COLUMNS = ("minute", "steps", "wall_ms", "cpu_ms", "rss_mib", "peak_mib")

@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"error: {error.args[0]}", file=sys.stderr)
             return 2
     path = config_folder().parent / "tools" / script
-    from mmvidformer.engine.launch import run_tool
+    from mmvidformer.engine.errors import run_tool
 
     spec = spec_from_file_location("mmvidformer_tool", path)
     tool = module_from_spec(spec)

@@ -12,7 +12,7 @@ from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.apis.recognizer import list_windows
 from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.datasets.decoding.readers import open_video
-from mmvidformer.engine.launch import MISTAKES, describe
+from mmvidformer.engine.errors import MISTAKES, describe
 from mmvidformer.visualization.plots import draw_timeline
 from mmvidformer.visualization.rollout_clips import rollout_clips
 from mmvidformer.visualization.videos import VideoOutput

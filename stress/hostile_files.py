@@ -29,7 +29,7 @@ from mmengine.runner import load_checkpoint
 from tqdm import tqdm
 
 from mmvidformer.convert import init_from_image
-from mmvidformer.engine.launch import run_tool
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.models import ViViT
 from mmvidformer.registry import MODELS
 

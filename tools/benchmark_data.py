@@ -19,7 +19,8 @@ from pathlib import Path
 
 from mmvidformer.config import load_config
 from mmvidformer.datasets.decoding.readers import BACKENDS
-from mmvidformer.engine.launch import add_model_arguments, run_tool
+from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.pipelines import set_video_backend
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))

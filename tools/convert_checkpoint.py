@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mmvidformer.convert import convert_file
 from mmvidformer.convert.formats import OUTPUTS
-from mmvidformer.engine.launch import run_tool
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.finetune import fit_config
 
 

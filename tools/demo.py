@@ -21,7 +21,8 @@ from mmvidformer.apis import Capture, Prediction, Recognizer
 from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import find_videos
-from mmvidformer.engine.launch import add_model_arguments, run_tool
+from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.pages import draw_page, prediction_bars
 from mmvidformer.visualization.plots import draw_timeline
 from mmvidformer.visualization.videos import VideoOutput, check_display

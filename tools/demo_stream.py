@@ -18,7 +18,8 @@ from tqdm import tqdm
 from mmvidformer.apis import Capture, StreamRecognizer
 from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
-from mmvidformer.engine.launch import add_model_arguments, run_tool
+from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.horst import look_back
 from mmvidformer.visualization.pages import draw_page, stream_bars
 from mmvidformer.visualization.videos import VideoOutput, check_display

@@ -15,7 +15,8 @@ from pathlib import Path
 import torch
 
 from mmvidformer.config import clip_shape, frame_shape, is_recurrent, load_config
-from mmvidformer.engine.launch import add_model_arguments, run_tool
+from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.export import ExportError, export, make_graph
 

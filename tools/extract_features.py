@@ -19,8 +19,9 @@ from tqdm import tqdm
 from mmvidformer.apis import VideoPipeline, backbone_features
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import find_videos
+from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.engine.checkpointing.atomic import write_atomically
-from mmvidformer.engine.launch import add_model_arguments, run_tool
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
 
 

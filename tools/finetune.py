@@ -15,7 +15,8 @@ from pathlib import Path
 
 from mmvidformer.config import config_name, load_config, merge_overrides
 from mmvidformer.datasets.own_videos import read_lists
-from mmvidformer.engine.launch import add_overrides, run_tool
+from mmvidformer.engine.arguments import add_overrides
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import build_meta_model, compare_weights, read_checkpoint
 from mmvidformer.engine.preflight import WrongSetup, check
 from mmvidformer.finetune import Recipe, apply_recipe

@@ -13,7 +13,7 @@ from mmvidformer import list_models
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.compat.config_names import config_folder
 from mmvidformer.convert.published import by_name
-from mmvidformer.engine.launch import run_tool
+from mmvidformer.engine.errors import run_tool
 
 
 def main(argv: Sequence[str] | None = None) -> int:

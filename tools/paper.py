@@ -17,7 +17,8 @@ from tqdm import tqdm
 
 from mmvidformer.analysis.papers import generate, measure, results, tabulate
 from mmvidformer.analysis.tables import print_table
-from mmvidformer.engine.launch import add_overrides, run_tool
+from mmvidformer.engine.arguments import add_overrides
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.lookup import look_up
 from mmvidformer.papers import Row, Table, list_papers, read_paper
 

@@ -14,13 +14,13 @@ from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 
 from mmvidformer.config import load_config
-from mmvidformer.engine.launch import (
+from mmvidformer.engine.arguments import (
     add_model_arguments,
     add_shared_arguments,
-    launched,
     merge_shared_arguments,
-    run_tool,
 )
+from mmvidformer.engine.errors import run_tool
+from mmvidformer.engine.launch import launched
 from mmvidformer.engine.optim.precision import add_amp_argument, use_amp_in_test
 from mmvidformer.engine.process_group import start_processes
 from mmvidformer.engine.views import get_views, limit_views, may_limit_views, parse_views, set_views
@@ -125,7 +125,7 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
     print(f"saved in {path}")
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> int | None:
     """Test with the arguments of the command line."""
     args = parse_args(argv)
     if args.procs is not None and args.launcher == "none":
@@ -133,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     cfg = load_config(args.config, args.cfg_options)
     merge_shared_arguments(cfg, args)
     merge_arguments(cfg, args)
-    with launched(cfg, () if args.no_preflight else ("test",)) as runner:
+    with launched(cfg) as runner:
         report(runner.test(), runner, args)
 
 

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from mmengine.config import Config
 
 from mmvidformer.config import load_config
-from mmvidformer.engine.launch import (
+from mmvidformer.engine.arguments import (
     add_model_arguments,
     add_shared_arguments,
-    launched,
     merge_shared_arguments,
-    run_tool,
 )
+from mmvidformer.engine.errors import run_tool
+from mmvidformer.engine.launch import launched
 from mmvidformer.engine.optim.precision import add_amp_argument, use_amp
-from mmvidformer.engine.pipelines import augment_in_workers
 from mmvidformer.engine.process_group import start_processes
 
 
@@ -61,11 +60,6 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         action="store_true",
         help="also log for TensorBoard (pip install tensorboard), in <work dir>/*/vis_data",
     )
-    parser.add_argument(
-        "--augment-in-workers",
-        action="store_true",
-        help="augment clips in the dataloader workers, not on the device",
-    )
     add_shared_arguments(parser)
     return parser.parse_args(argv)
 
@@ -74,15 +68,18 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     """Write the arguments of training into ``cfg``.
 
     Raises:
-        ValueError: If ``--auto-scale-lr`` is given and ``cfg`` has no base batch size.
+        ValueError: If ``cfg`` lacks the base batch size for ``--auto-scale-lr``, or the visualizer
+            for ``--tensorboard``.
     """
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
-    if args.augment_in_workers:
-        augment_in_workers(cfg)
     if args.amp is not None:
         use_amp(cfg, args.amp)
     if args.tensorboard:
+        if not cfg.get("visualizer"):
+            raise ValueError(
+                f"--tensorboard needs a visualizer in {args.config}, such as MMAction2's"
+            )
         backends = cfg.visualizer.get("vis_backends") or []
         cfg.visualizer.vis_backends = [*backends, dict(type="TensorboardVisBackend")]
     if args.strategy == "fsdp":
@@ -100,7 +97,7 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     cfg.randomness = {"seed": None, **(cfg.get("randomness") or {}), **given}
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> int | None:
     """Train with the arguments of the command line."""
     args = parse_args(argv)
     if args.procs is not None and args.launcher == "none":
@@ -108,8 +105,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     cfg = load_config(args.config, args.cfg_options)
     merge_shared_arguments(cfg, args)
     merge_arguments(cfg, args)
-    checks = () if args.no_preflight else ("train", "val")
-    with launched(cfg, checks, args.resume) as runner:
+    with launched(cfg, args.resume) as runner:
         runner.train()
 
 

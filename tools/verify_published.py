@@ -22,7 +22,7 @@ from torch import Tensor
 from mmvidformer.config import clip_shape, get_config
 from mmvidformer.convert import published
 from mmvidformer.convert.fetch import WEIGHTS, fetch, hash_of
-from mmvidformer.engine.launch import run_tool
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.finetune import fit_config
 

@@ -16,7 +16,8 @@ from mmvidformer.apis import Recognizer
 from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
 from mmvidformer.convert import published
-from mmvidformer.engine.launch import add_overrides, run_tool
+from mmvidformer.engine.arguments import add_overrides
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.web import build_page
 

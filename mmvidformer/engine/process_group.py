@@ -1,9 +1,15 @@
 """Starting several processes, and joining those that a launcher started into a group."""
 
 import os
+import signal
+import socket
 import subprocess
+import sys
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 
 from mmengine.config import Config
 from mmengine.device import get_device
@@ -17,35 +23,104 @@ LAUNCHERS = {
     "slurm": ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
     "mpi": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
 }
+# Signals that are passed on; Windows lacks the last one.
+SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
+# Seconds that processes have to end by themselves after one of them has failed, or after Ctrl-C.
+GRACE = 10.0
 
 
-def start_processes(script: str, arguments: Sequence[str], count: int) -> None:
+def start_processes(script: str, arguments: Sequence[str], count: int) -> int:
     """Run a script in several processes on this node, one per GPU, or on the CPU without one.
 
     The environment variables ``NNODES``, ``NODE_RANK``, ``MASTER_ADDR`` and ``PORT`` describe
     several nodes, on each of which the processes are started alike.
 
+    Each process has its own session. SIGTERM, SIGUSR1 and Ctrl-C are passed on to the processes,
+    not to their dataloader workers; a second signal kills them. When one fails, the others have a
+    few seconds to end. At the end all that is left of the sessions is killed.
+
     Args:
         script: Path of the script. It gets the arguments, and ``--launcher pytorch``.
         arguments: Its arguments.
         count: Number of processes on this node.
-    """
-    from torch.distributed.elastic.utils.distributed import get_free_port
-    from torch.distributed.run import main as run
 
-    env = os.environ
-    # PyTorch would set one thread per process, even on CPUs. Half of the cores of a process, but at
-    # most 8, are left to its dataloader workers.
+    Returns:
+        The exit status: 0 if all succeeded, that of the first process that failed, or 128 + the
+        number of the signal that ended it.
+    """
+    env = dict(os.environ)
+    # PyTorch would use all cores in each process. Half of the cores of a process, but at most 8,
+    # are left to its dataloader workers.
     affinity = getattr(os, "sched_getaffinity", None)
     cores = max((len(affinity(0)) if affinity else os.cpu_count() or 1) // count, 1)
     threads = env.setdefault("OMP_NUM_THREADS", str(cores - 8 if cores > 16 else (cores + 1) // 2))
     env.setdefault("MKL_NUM_THREADS", threads)
-    nodes, port = env.get("NNODES", "1"), env.get("PORT", "29500")
-    if "PORT" not in env and nodes == "1":  # concurrent runs on a node need different ports
-        port = str(get_free_port())
-    place = ["--nnodes", nodes, "--node_rank", env.get("NODE_RANK", "0")]
-    place += ["--master_addr", env.get("MASTER_ADDR", "127.0.0.1"), "--master_port", port]
-    run([*place, "--nproc_per_node", str(count), script, *arguments, "--launcher", "pytorch"])
+    nodes, node = int(env.get("NNODES", "1")), int(env.get("NODE_RANK", "0"))
+    port = env.get("PORT", "29500" if nodes > 1 else str(_free_port()))
+    env |= {"WORLD_SIZE": str(nodes * count), "LOCAL_WORLD_SIZE": str(count), "MASTER_PORT": port}
+    env.setdefault("MASTER_ADDR", "127.0.0.1")
+    command = [sys.executable, script, *arguments, "--launcher", "pytorch"]
+    started: list[subprocess.Popen] = []
+    received: list[int] = []
+
+    def pass_on(number: int, _: object) -> None:
+        received.append(number)
+        for process in started:
+            process.send_signal(number)
+
+    numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
+    before = {number: signal.signal(number, pass_on) for number in numbers}
+    try:
+        for local in range(count):
+            own = {"RANK": str(node * count + local), "LOCAL_RANK": str(local)}
+            started.append(subprocess.Popen(command, env=env | own, start_new_session=True))
+        return _wait(started, received)
+    finally:
+        _kill_sessions(started)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _wait(started: Sequence[subprocess.Popen], received: Sequence[int]) -> int:
+    """Wait for processes and return the exit status of the first one that failed."""
+    status, deadline = 0, float("inf")
+    while True:
+        running = [rank for rank, process in enumerate(started) if process.poll() is None]
+        failed = [rank for rank, process in enumerate(started) if process.returncode]
+        if failed and not status:
+            status = started[failed[0]].returncode
+            if status < 0 and -status not in received:
+                name = signal.Signals(-status).name
+                hint = "; the system may be out of memory" if name == "SIGKILL" else ""
+                print(f"error: process {failed[0]} was ended by {name}{hint}", file=sys.stderr)
+        if (status or signal.SIGINT in received) and deadline == float("inf"):
+            deadline = time.monotonic() + GRACE
+        if not running or len(received) > 1 or time.monotonic() > deadline:
+            break
+        time.sleep(0.1)
+    for rank in running:
+        print(f"killed process {rank}, which did not end by itself", file=sys.stderr)
+        status = status or -received[0]
+    return 128 - status if status < 0 else status
+
+
+def _kill_sessions(leaders: Sequence[subprocess.Popen]) -> None:
+    """Kill processes and all that is left in their sessions, such as dataloader workers."""
+    for leader in leaders:
+        leader.kill()
+        leader.wait()
+    sessions = {leader.pid for leader in leaders}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has just ended
+            if os.getsid(int(entry.name)) in sessions:
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
+def _free_port() -> int:
+    """Return a free port, so that concurrent runs on a node have different ones."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
 
 
 def join_processes(cfg: Config) -> None:

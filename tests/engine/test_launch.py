@@ -6,15 +6,20 @@ import platform
 import socket
 import subprocess
 import sys
+import time
 from argparse import ArgumentParser
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.runner import EpochBasedTrainLoop
 from torch import distributed
 
-from mmvidformer.engine import launch, preflight, process_group
-from mmvidformer.engine.launch import add_model_arguments, on_main_process, run_tool
+from mmvidformer.engine import launch, process_group
+from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.process_group import join_processes
 from mmvidformer.registry import MODELS
 
@@ -86,19 +91,19 @@ def test_gpus_get_the_backend_of_the_config(bare):
     ]
 
 
-def test_without_a_group_the_main_process_is_this_one():
-    assert on_main_process(lambda: 3) == 3
-    with pytest.raises(ValueError, match="no"):
-        on_main_process(lambda: int("no"))
+def fail(error: Exception, running: bool = False):
+    """A ``main`` that raises an error, while a loop of MMEngine runs or before."""
 
-
-def fail(error: Exception, running: bool | None = None):
     def main():
-        if running is not None:
-            error.while_running = running
         raise error
 
-    return main
+    if not running:
+        return main
+    loop = SimpleNamespace(
+        _epoch=0, _max_epochs=1, stop_training=False, runner=None, run_epoch=main
+    )
+    loop.runner = SimpleNamespace(call_hook=lambda name: None)
+    return lambda: EpochBasedTrainLoop.run(loop)
 
 
 class ForUser(RuntimeError):
@@ -127,7 +132,7 @@ def test_mistakes_of_a_user_end_in_one_line(error, printed, capsys, monkeypatch)
         run_tool(fail(error, running=True))
     monkeypatch.setenv("MMVIDFORMER_DEBUG", "1")
     with pytest.raises(type(error)):
-        run_tool(fail(error, running=False))
+        run_tool(fail(error))
 
 
 def test_wrong_values_of_a_config_end_in_one_line(capsys, monkeypatch):
@@ -187,39 +192,87 @@ def test_wrong_overrides_are_named(wrong, capsys):
 TWO = """
 import os, sys
 from mmengine.config import Config
-from mmvidformer.engine import launch, preflight
+from mmvidformer.engine import errors, launch
 from mmvidformer.engine.checkpointing import resume
 
 rank = os.environ["RANK"]
 resume.latest_checkpoint = lambda folder: f"{folder}/rank{rank}.pth"
 cfg = Config(dict(launcher="pytorch", work_dir="here", env_cfg=dict(dist_cfg=dict(timeout=60))))
-launch.build_runner = lambda cfg: sys.exit(print("resumes from", cfg.load_from, flush=True))
-if sys.argv[1] == "wrong":
-    preflight.check = lambda *args: (["a is wrong"], []) if rank == "0" else 1 / 0
+launch.build_runner = lambda cfg: print("resumes from", cfg.load_from, flush=True)
 
 def main():
-    with launch.launched(cfg, ("train",) if sys.argv[1] == "wrong" else (), resume="auto"):
+    with launch.launched(cfg, resume="auto"):
         pass
 
-sys.exit(launch.run_tool(main))
+sys.exit(errors.run_tool(main))
 """
 
 
 @pytest.mark.skipif(torch.__version__ < "2.7", reason="gloo of PyTorch 2.6 may hang at its end")
-@pytest.mark.parametrize("case", ["wrong", pytest.param("resumes", marks=pytest.mark.slow)])
-def test_the_main_process_decides_for_all(run, bare, case):
+@pytest.mark.slow
+def test_the_main_process_decides_for_all(run, bare):
     variables = dict(WORLD_SIZE=2, MASTER_ADDR="127.0.0.1", MASTER_PORT=os.environ["MASTER_PORT"])
     started = [
-        run(sys.executable, "-c", TWO, case, RANK=rank, LOCAL_RANK=rank, **variables)
-        for rank in range(2)
+        run(sys.executable, "-c", TWO, RANK=rank, LOCAL_RANK=rank, **variables) for rank in range(2)
     ]
     printed = [process.communicate(timeout=120)[0] for process in started]
-    status = [process.returncode for process in started]
-    if case == "resumes":
-        assert all("resumes from here/rank0.pth" in text for text in printed) and status == [0, 0]
-    else:
-        assert "error: 1 problem found before the start\n- a is wrong\n" in printed[0]
-        assert "error" not in printed[1].lower() and status == [2, 2]
+    assert all("resumes from here/rank0.pth" in text for text in printed)
+    assert [process.returncode for process in started] == [0, 0]
+
+
+SCRIPTS = {
+    # Each is run by two processes: code, exit status, and what the launcher says.
+    "both end": ("pass", 0, ""),
+    "one fails": ("sys.exit(3 * rank)", 3, ""),
+    "one waits for one that failed": (
+        "time.sleep(60 * rank) or sys.exit(5)",
+        5,
+        "killed process 1",
+    ),
+    "one is killed": ("rank and os.kill(os.getpid(), 9)", 137, "process 1 was ended by SIGKILL"),
+    "one is stopped": ("os.kill(os.getpid(), 19) if rank else sys.exit(4)", 4, "killed process 1"),
+    "their children stay": ("subprocess.Popen(['sleep', '60']), sys.exit(rank)", 1, ""),
+}
+
+
+@pytest.mark.parametrize("case", SCRIPTS)
+def test_processes_end_together(case, tmp_path, monkeypatch, capsys):
+    """And none of theirs is left."""
+    monkeypatch.setattr(process_group, "GRACE", 0.5)
+    code, status, message = SCRIPTS[case]
+    setup = "import os, subprocess, sys, time; rank = int(os.environ['RANK'])"
+    pids = "os.getpid(), file=open(f'{sys.argv[1]}/{rank}', 'w')"
+    script = tmp_path / "script.py"
+    script.write_text(f"{setup}\nprint({pids})\n{code}\n")
+    assert process_group.start_processes(str(script), [str(tmp_path)], 2) == status
+    printed = capsys.readouterr().err
+    assert message in printed and bool(message) == bool(printed)
+    sessions = {int((tmp_path / str(rank)).read_text()) for rank in range(2)}
+    left = [path for path in Path("/proc").glob("[0-9]*") if os.getsid(int(path.name)) in sessions]
+    assert not any((path / "cmdline").read_bytes() for path in left)  # they have ended
+
+
+@pytest.mark.parametrize(("numbers", "status"), [([15], 143), ([2], 130), ([10, 2], 138)])
+def test_signals_are_passed_on_and_a_second_one_kills(numbers, status, tmp_path, monkeypatch):
+    """Two processes that end on SIGTERM and SIGINT, but not on SIGUSR1."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, pathlib, signal, sys, time\n"
+        "signal.signal(10, lambda *_: None)\n"
+        "signal.signal(15, lambda *_: sys.exit(143))\n"
+        "signal.signal(2, lambda *_: sys.exit(130))\n"
+        "pathlib.Path(sys.argv[1], os.environ['RANK']).touch()\n"
+        "while True: time.sleep(0.05)\n"
+    )
+    sleep = time.sleep
+
+    def act(seconds):
+        sleep(0.02)
+        if all((tmp_path / rank).exists() for rank in "01") and numbers:
+            os.kill(os.getpid(), numbers.pop(0))
+
+    monkeypatch.setattr(process_group.time, "sleep", act)
+    assert process_group.start_processes(str(script), [str(tmp_path)], 2) == status
 
 
 @pytest.mark.parametrize(
@@ -237,23 +290,12 @@ def test_workers_get_cores_until_the_end(monkeypatch, cores, workers, threads) -
     monkeypatch.setattr(launch.RUNNERS, "build", build)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     cfg = Config(dict(launcher="none", train_dataloader=dict(num_workers=workers)))
-    with pytest.raises(InterruptedError), launch.launched(cfg, ()):
+    with pytest.raises(InterruptedError), launch.launched(cfg):
         pass
     assert asked == [cores, threads, cores]
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     launch.share_cores(cfg)
     assert len(asked) == 3
-
-
-def test_warnings_of_the_checks_are_printed(monkeypatch, capsys) -> None:
-    def build(cfg: Config) -> None:
-        raise InterruptedError
-
-    monkeypatch.setattr(launch.RUNNERS, "build", build)
-    monkeypatch.setattr(preflight, "check_run", lambda cfg, checks, hint: [f"{checks} need a day"])
-    with pytest.raises(InterruptedError), launch.launched(Config(dict(launcher="none")), ("test",)):
-        pass
-    assert capsys.readouterr().err == "warning: ('test',) need a day\n"
 
 
 def test_default_hooks_that_are_none_are_left_out(monkeypatch) -> None:
@@ -268,13 +310,13 @@ def test_default_hooks_that_are_none_are_left_out(monkeypatch) -> None:
 def test_freed_memory_is_kept_on_a_cpu():
     code = """
 import resource, torch
-from mmvidformer.engine import launch
-launch.os.sysconf = lambda name: 1 << 17  # a large machine
+from mmvidformer.engine import errors
+errors.os.sysconf = lambda name: 1 << 17  # a large machine
 def step():
     torch.ones(1 << 24)  # 64 MiB
 for device in ("cuda", "cpu"):
-    launch.get_device = lambda: device
-    launch.keep_freed_memory()
+    errors.get_device = lambda: device
+    errors.keep_freed_memory()
     for _ in range(25):
         step()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -10,7 +10,6 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
-
 from mmvidformer.engine.checkpointing.shards import merge_shards
 
 

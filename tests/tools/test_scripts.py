@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mmvidformer.engine.launch import add_shared_arguments
+from mmvidformer.engine.arguments import add_shared_arguments
 from mmvidformer.engine.process_group import start_processes
 
 

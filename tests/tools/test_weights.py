@@ -11,7 +11,7 @@ from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 from safetensors.torch import save_file
 
-from mmvidformer.engine.launch import run_tool
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import WrongWeights
 from mmvidformer.engine.preflight import WrongSetup
 from mmvidformer.registry import MODELS

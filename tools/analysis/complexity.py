@@ -11,7 +11,7 @@ import mmvidformer
 from mmvidformer.analysis.complexity import count
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import config_name, is_recurrent, load_config
-from mmvidformer.engine.launch import run_tool
+from mmvidformer.engine.errors import run_tool
 
 
 def main(argv: Sequence[str] | None = None) -> None:

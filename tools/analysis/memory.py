@@ -15,7 +15,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from mmvidformer.config import clip_shape, load_config
-from mmvidformer.engine.launch import run_tool
+from mmvidformer.engine.errors import run_tool
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.memory import PRECISIONS, estimate

@@ -18,7 +18,7 @@ from mmvidformer.datasets.decoding.check_files import (
     write_report,
 )
 from mmvidformer.datasets.decoding.errors import path_of
-from mmvidformer.engine.launch import run_tool
+from mmvidformer.engine.errors import run_tool
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -22,7 +22,7 @@ from mmvidformer.datasets.own_videos import (
     split_videos,
     write_lists,
 )
-from mmvidformer.engine.launch import run_tool
+from mmvidformer.engine.errors import run_tool
 
 MOST_PRINTED = 20
 

@@ -17,7 +17,7 @@ from mmvidformer.datasets.motion import PRESETS
 from mmvidformer.datasets.motion.directions import ClassFoldersSpec, DirectionsSpec
 from mmvidformer.datasets.motion.sequences import SequencesSpec
 from mmvidformer.datasets.motion.spec import SPLITS, MotionSpec
-from mmvidformer.engine.launch import run_tool
+from mmvidformer.engine.errors import run_tool
 
 
 def settings_of(spec: MotionSpec) -> Iterator[tuple[object, str, str]]:

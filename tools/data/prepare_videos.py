@@ -13,7 +13,7 @@ from dataclasses import fields
 from mmvidformer.datasets.decoding.check_files import add_list_arguments
 from mmvidformer.datasets.decoding.encode import Encoding
 from mmvidformer.datasets.prepare import prepare_dataset
-from mmvidformer.engine.launch import run_tool
+from mmvidformer.engine.errors import run_tool
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -16,7 +16,7 @@ from sklearn.metrics import confusion_matrix
 
 from mmvidformer.apis import class_names
 from mmvidformer.apis.predictions import add_classes_argument
-from mmvidformer.engine.launch import run_tool
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.plots import (
     draw_class_accuracy,
     draw_confusion,

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.config import config_scope, load_config
-from mmvidformer.engine.launch import add_model_arguments, run_tool
+from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.registry import MODELS
 from mmvidformer.visualization.receptive_field import draw_receptive_field, receptive_field
 

@@ -13,7 +13,8 @@ from tqdm import tqdm
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
-from mmvidformer.engine.launch import add_model_arguments, run_tool
+from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.heatmaps import draw_strips
 from mmvidformer.visualization.rollout_clips import rollout_clips
 from mmvidformer.visualization.videos import VideoOutput, picture_paths

@@ -21,7 +21,8 @@ from mmvidformer.apis import (
 )
 from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
-from mmvidformer.engine.launch import add_model_arguments, run_tool
+from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.lookup import look_up
 from mmvidformer.visualization.plots import draw_classes

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmvidformer.engine.launch import run_tool
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.plots import draw_views
 
 

@@ -6,7 +6,7 @@ from mmengine.config import Config
 from mmengine.dist import get_world_size, is_main_process
 
 from mmvidformer.config import leaf_datasets, type_name
-from mmvidformer.engine.launch import describe, on_main_process
+from mmvidformer.engine.errors import describe
 
 
 class WrongSetup(ValueError):
@@ -103,5 +103,4 @@ def check_run(cfg: Config, splits: Sequence[str], hint: str, weights: bool = Tru
             raise WrongSetup(errors, hint)
         return warnings
 
-    warnings = on_main_process(refuse)
-    return warnings if is_main_process() else []
+    return refuse() if is_main_process() else []

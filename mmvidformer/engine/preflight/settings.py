@@ -7,7 +7,6 @@ from mmengine.config import Config
 from torch import nn
 
 from mmvidformer.config import clip_shape, frame_size, type_name
-from mmvidformer.engine.checkpointing.shards import is_sharded, shard_files
 from mmvidformer.engine.loading import Purpose, compare_weights, read_checkpoint
 
 
@@ -61,9 +60,6 @@ def check_weights(cfg: Config, model: nn.Module, purpose: Purpose) -> None:
     """
     path = str(cfg.get("load_from") or "")
     if not path or "://" in path:
-        return
-    if is_sharded(path):
-        shard_files(path)
         return
     checkpoint = read_checkpoint(path, "meta")
     if purpose == "resume" and not {"meta", "message_hub"} <= set(checkpoint):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from mmvidformer.engine.checkpointing.shards import mark_complete
 from safetensors.torch import save_file
 
-from mmvidformer.engine.checkpointing.shards import mark_complete
 from mmvidformer.engine.preflight import check
 from tests.engine.preflight.setups import DATASET, build, config, error, warning
 

@@ -1,0 +1,99 @@
+"""Arguments that several tools have in common."""
+
+import os
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
+
+from mmengine.config import Config, DictAction
+
+from mmvidformer.config import config_name
+from mmvidformer.datasets.decoding.readers import BACKENDS
+from mmvidformer.engine.pipelines import set_video_backend
+from mmvidformer.engine.process_group import LAUNCHERS
+
+
+def add_overrides(parser: ArgumentParser) -> None:
+    """Add ``--cfg-options``."""
+    parser.add_argument(
+        "--cfg-options",
+        nargs="+",
+        action=DictAction,
+        type=_override,
+        metavar="KEY=VALUE",
+        help="overrides of the config; lists as key=[a,b] without spaces, nested keys with dots, "
+        "list items by number: a.b.0.c=1",
+    )
+
+
+def _override(text: str) -> str:
+    if "=" not in text or any(text.count(a) != text.count(b) for a, b in ("()", "[]")):
+        raise ArgumentTypeError(f"must be KEY=VALUE with closed brackets, got {text!r}")
+    return text
+
+
+def add_model_arguments(
+    parser: ArgumentParser, checkpoint: bool = True, device: bool = True
+) -> None:
+    """Add config, ``--cfg-options``, and checkpoint and ``--device`` if wanted.
+
+    Runners choose the device themselves.
+    """
+    parser.add_argument("config", help="config file, or name of a shipped config")
+    if checkpoint:
+        parser.add_argument("checkpoint", help="checkpoint file or URL")
+    if device:
+        parser.add_argument("--device", default="cpu", help="such as cuda (default: cpu)")
+    add_overrides(parser)
+
+
+def add_shared_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments that training and testing have in common, with MMAction2's names."""
+    parser.add_argument(
+        "--work-dir",
+        help="folder of logs and results (default: the config's work_dir, or "
+        "work_dirs/<name of the config>)",
+    )
+    parser.add_argument(
+        "--no-preflight",
+        action="store_true",
+        help="do not check annotations, config and weights before the start",
+    )
+    parser.add_argument(
+        "--video-backend",
+        choices=BACKENDS,
+        help="library that decodes videos in all pipelines; default: the config's transforms",
+    )
+    parser.add_argument(
+        "--procs",
+        type=_positive,
+        metavar="N",
+        help="start N processes, one per GPU, or on the CPU without one; for several nodes run the "
+        "command on each, with NNODES, NODE_RANK, MASTER_ADDR and PORT set",
+    )
+    parser.add_argument(
+        "--launcher",
+        choices=["none", *LAUNCHERS],
+        default="none",
+        help="what started the processes, if --procs did not",
+    )
+    parser.add_argument("--local_rank", "--local-rank", type=int, default=0)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
+def merge_shared_arguments(cfg: Config, args: Namespace) -> None:
+    """Write the shared arguments into ``cfg``."""
+    os.environ.setdefault("LOCAL_RANK", str(args.local_rank))
+    cfg.launcher = args.launcher
+    if args.no_preflight and cfg.get("default_hooks"):
+        cfg.default_hooks.pop("preflight", None)
+    if args.video_backend is not None:
+        set_video_backend(cfg, args.video_backend)
+    if args.work_dir is not None:
+        cfg.work_dir = args.work_dir
+    elif cfg.get("work_dir") is None:
+        cfg.work_dir = str(Path("work_dirs") / config_name(args.config))
