@@ -19,7 +19,6 @@ SCRIPTS = {
     "paper": "paper.py",
     "finetune": "finetune.py",
     "convert": "convert_checkpoint.py",
-    "merge": "merge_shards.py",
     "export": "export.py",
     "features": "extract_features.py",
     "data": {

@@ -83,23 +83,6 @@ def test_training_prints_no_warning_of_the_stack(trained):
     assert not [line for line in printed.splitlines() if "warning" in line.lower()]
 
 
-def test_settings_are_in_the_log_file_and_not_on_the_first_screen(trained):
-    printed = (trained[1] / "printed.txt").read_text()
-    (log, *_) = sorted(trained[1].glob("*/*.log"))
-    for heading in ("System environment:", "Config:\n", "Hooks will be executed"):
-        assert heading in log.read_text() and heading not in printed
-    screen = printed.partition("Epoch(train)")[0]
-    assert len(screen.splitlines()) < 15
-    for line in (
-        "  model    Recognizer3D(ViViT, TimeSformerHead), 0.03 M parameters\n",
-        "  samples  train 8, val 7\n",
-        "  devices  1 x cpu\n",
-        f"  results  {trained[1]}\n",
-        f"  log      {log}, with",
-    ):
-        assert line in screen and line in log.read_text()
-
-
 @pytest.mark.parametrize("fuse", ["score", "prob"])
 def test_views_and_fusion_are_what_was_asked(trained, test, weights, tmp_path, fuse):
     from mmaction.registry import DATASETS, MODELS
