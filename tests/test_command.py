@@ -56,8 +56,8 @@ def test_a_script_runs_under_the_name_of_the_command(capsys, monkeypatch, tmp_pa
     assert main() == 0
     assert "vivit_fe_k400" in capsys.readouterr().out
     with pytest.raises(SystemExit):
-        main(["merge", "--help"])
-    assert "usage: mmvidformer merge" in capsys.readouterr().out
+        main(["paper", "--help"])
+    assert "usage: mmvidformer paper" in capsys.readouterr().out
 
 
 def test_models_are_listed_with_their_published_weights(capsys, monkeypatch) -> None:

@@ -4,6 +4,7 @@ import ctypes
 import multiprocessing
 import os
 import pickle
+import re
 import sys
 import sysconfig
 import traceback
@@ -110,7 +111,7 @@ def is_mistake(error: Exception, running: bool = False) -> bool:
     if hasattr(error, "for_user"):
         return True
     if running:
-        return isinstance(error, FloatingPointError) or _is_lost(error)
+        return isinstance(error, FloatingPointError) or _is_lost(error) or _is_of_loader(error)
     built = "build_from_cfg" in "".join(traceback.format_exception(error))
     wrong_argument = "__init__()" in str(error)
     return (isinstance(error, MISTAKES) or built or wrong_argument) and not _is_from_user(error)
@@ -119,6 +120,11 @@ def is_mistake(error: Exception, running: bool = False) -> bool:
 def _is_lost(error: Exception) -> bool:
     """Whether communication with another process failed."""
     return isinstance(error, distributed.DistError) or "gloo" in str(error)
+
+
+def _is_of_loader(error: Exception) -> bool:
+    """Whether a dataloader worker hangs or was killed."""
+    return isinstance(error, RuntimeError) and str(error).startswith("DataLoader ")
 
 
 def _is_from_user(error: BaseException) -> bool:
@@ -138,7 +144,10 @@ def describe(error: Exception) -> str:
     if "Original Traceback" in text:  # of a dataloader worker
         text = text.strip().splitlines()[-1]
     if _is_lost(error):
-        text = f"another process is gone, or did not answer in time: {text.splitlines()[0]}"
+        reason = re.sub(r"\[\S+:\d+\] ", "", text.splitlines()[0]).partition(". This")[0]
+        text = f"another process is gone, or did not answer in time: {reason}"
+    if _is_of_loader(error):
+        text += "; a worker hangs or was killed (its decoder, storage or memory)"
     text = text.partition(" Please check whether")[0]  # MMEngine's long advice on registries
     known = isinstance(error, (*MISTAKES, RuntimeError, FloatingPointError))
     if not known and "__init__()" not in text:

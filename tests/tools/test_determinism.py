@@ -37,7 +37,7 @@ def losses(work_dir: Path) -> list[float]:
 
 @pytest.mark.parametrize("steps", [4, pytest.param(50, marks=pytest.mark.slow)])
 def test_a_seed_gives_the_same_losses_twice(steps, train, make_config, tmp_path) -> None:
-    """With random frames, crops, augmentation and stochastic depth, in worker processes."""
+    """With random frames, augmentation and stochastic depth, in worker processes."""
     preprocessor = dict(type="mmvidformer.VideoDataPreprocessor", augment=AUGMENT)
     config = make_config(
         "seeded",
@@ -58,7 +58,7 @@ def test_a_seed_gives_the_same_losses_twice(steps, train, make_config, tmp_path)
 def test_a_run_stopped_in_mid_epoch_gives_the_same_losses(
     train, make_config, tmp_path, monkeypatch
 ) -> None:
-    """With random frames, crops, augmentation and stochastic depth, and another number of workers."""
+    """With random frames, augmentation and stochastic depth, and other numbers of workers."""
     preprocessor = dict(type="mmvidformer.VideoDataPreprocessor", augment=AUGMENT)
     changes = dict(
         train_cfg=dict(type="mmvidformer.ResumableTrainLoop"),
