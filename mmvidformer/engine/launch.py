@@ -20,6 +20,7 @@ from torch import distributed
 
 from mmvidformer.config import config_name, leaf_datasets
 from mmvidformer.datasets.decoding.readers import BACKENDS
+from mmvidformer.engine.bad_videos import apply_policy
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.engine.process_group import LAUNCHERS, join_processes
 
@@ -221,9 +222,10 @@ def share_cores(cfg: Config) -> None:
 def build_runner(cfg: Config) -> "Runner":
     """Build the runner of ``cfg`` (its ``runner_type``, or MMEngine's ``Runner``).
 
-    Datasets get the config's ``class_names``, for checkpoints. Dataloaders without workers lose the
-    settings of workers, which PyTorch refuses there. Default hooks that are None are removed, since
-    MMEngine removes only its own. Several processes without an accelerator keep to the CPU.
+    Datasets get the config's ``class_names``, for checkpoints, and its policy ``bad_videos``.
+    Dataloaders without workers lose the settings of workers, which PyTorch refuses there. Default
+    hooks that are None are removed, since MMEngine removes only its own. Several processes without
+    an accelerator keep to the CPU.
     """
     share_cores(cfg)
     for split in ("train", "val", "test"):
@@ -244,7 +246,9 @@ def build_runner(cfg: Config) -> "Runner":
         )
         # Without the key MMEngine fills in the GPU of the process.
         cfg.model_wrapper_cfg = dict(wrapper, device_ids=None)
-    return RUNNERS.build(cfg)
+    runner = RUNNERS.build(cfg)
+    apply_policy(runner)
+    return runner
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
 from torch import Tensor, distributed
 
-from mmvidformer.datasets.decoding.safe_dataset import with_inner
+from mmvidformer.datasets.bad_videos import with_inner
 from mmvidformer.engine.checkpointing.hook import AtomicCheckpointHook
 from mmvidformer.registry import HOOKS
 
