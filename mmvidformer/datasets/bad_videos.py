@@ -95,8 +95,6 @@ class SafeDataset:
         sample, fault = self._read(idx)
         if fault is None:
             return sample
-        if self.on_bad_video == "raise":
-            raise fault
         test_mode, other = self.test_mode, idx
         for _ in range(MOST_REPLACEMENTS):
             other = (other + 1) % len(self) if test_mode else np.random.randint(len(self))
@@ -109,15 +107,21 @@ class SafeDataset:
         )
 
     def _read(self, idx: int) -> tuple[object, BadVideo | None]:
+        """Return a sample, or why it could not be read, which is logged and counted."""
         try:
             sample, fault = self.dataset[idx], None
         except Exception as error:
             sample, fault = None, self._fault(idx, error)
             if fault is None:
                 raise
-        known, self._status[idx] = int(self._status[idx]), BAD if fault else READ
-        if fault and known != BAD and self.on_bad_video == "resample":
-            self._report(fault)
+            if self.on_bad_video == "raise":
+                raise fault  # noqa: B904
+            fault = fault.with_traceback(None)  # which would keep the frames of the video
+        self._status[idx] = READ if fault is None else BAD
+        if fault is not None:
+            # MMEngine's logger gives each warning once, and so each file.
+            print_log(f"bad video: {fault}", logger="current", level=logging.WARNING)
+            self._check_share(fault)
         return sample, fault
 
     def _fault(self, idx: int, error: Exception) -> BadVideo | None:
@@ -130,23 +134,18 @@ class SafeDataset:
             return None
         path, reason = path_of(self._info(idx)), f"{type(error).__name__}: {first_line(error)}"
         empty = os.path.isfile(path) and not os.path.getsize(path)  # decoders say something else
-        fault = BadVideo(path, "is empty (0 bytes)" if empty else f"{names[-1]}: {reason}")
-        fault.__cause__ = error
-        return fault
+        return BadVideo(path, "is empty (0 bytes)" if empty else f"{names[-1]}: {reason}")
 
     def _info(self, idx: int) -> dict:
         known = hasattr(self.dataset, "get_data_info")  # not all datasets of PyTorch
         return self.dataset.get_data_info(idx) if known else {"sample_idx": idx}
 
-    def _report(self, fault: BadVideo) -> None:
-        """Log a bad sample, and raise if there are too many."""
-        # MMEngine's logger gives a warning once, and so each file.
-        print_log(f"bad video: {fault}", logger="current", level=logging.WARNING)
+    def _check_share(self, last: BadVideo) -> None:
         bad, read = int((self._status == BAD).sum()), int(self._status.count_nonzero())
         if bad > self.max_bad_share * max(read, min(len(self), 1000)):
             raise TooManyBadVideos(
                 f"{bad} bad ones among {read} samples of {len(self)} are too many for "
-                f"max_bad_share={self.max_bad_share:g}; the last is {fault}. {REMEDY}"
+                f"max_bad_share={self.max_bad_share:g}; the last is {last}. {REMEDY}"
             )
 
     def _flagged(self, filler: object, idx: int, fault: BadVideo) -> dict:

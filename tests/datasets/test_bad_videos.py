@@ -52,7 +52,7 @@ def test_a_bad_video_is_named_with_its_fault(tmp_path, name):
         data[0]
     assert caught.value.path == str(tmp_path / "bad.mp4")
     assert "/github" not in caught.value.reason
-    assert caught.value.__cause__ is not None
+    assert caught.value.__context__ is not None
 
 
 class Raises:
