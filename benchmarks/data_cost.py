@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from mmvidformer.analysis.complexity import count
 from mmvidformer.config import config_scope
-from mmvidformer.datasets.decoding.safe_dataset import with_inner
+from mmvidformer.datasets.bad_videos import with_inner
 from mmvidformer.registry import MODELS
 
 # A dataloader that is only as fast as the model still makes it wait at times.

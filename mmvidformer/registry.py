@@ -36,7 +36,7 @@ DATASETS = _child(
     "dataset",
     _mmaction.DATASETS,
     "mmaction.datasets",
-    "mmvidformer.datasets.decoding.safe_dataset",
+    "mmvidformer.datasets.bad_videos",
     "mmvidformer.datasets.epic_kitchens",
     "mmvidformer.datasets.single_class",
 )
@@ -55,6 +55,12 @@ METRICS = _child(
     "mmaction.evaluation",
     "mmvidformer.evaluation.files",
     "mmvidformer.evaluation.multi_task",
+)
+EVALUATOR = _child(
+    "evaluator",
+    _mmaction.EVALUATOR,
+    "mmaction.evaluation",
+    "mmvidformer.evaluation.bad_videos",
 )
 OPTIMIZERS = _child(
     "optimizer", _mmaction.OPTIMIZERS, "mmaction.engine", "mmvidformer.engine.optim.optimizers"
@@ -77,7 +83,6 @@ HOOKS = _child(
     "hook",
     _mmaction.HOOKS,
     "mmaction.engine",
-    "mmvidformer.engine.bad_videos",
     "mmvidformer.engine.checkpointing.hook",
     "mmvidformer.engine.optim.compile",
     "mmvidformer.engine.preflight.hook",

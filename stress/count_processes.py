@@ -1,7 +1,7 @@
 """Count the processes of a training run: python -m stress.count_processes --ranks 1 8 --workers 16.
 
-Starts tools/train.py on tiny videos with each number of ranks and with each backend, and counts
-ranks, dataloader workers and helper processes while it runs. Linux only.
+Starts tools/train.py on tiny videos with each number of ranks, and counts the processes while it
+runs: ranks, and below them dataloader workers and what starts them. Linux only.
 """
 
 import os
@@ -41,7 +41,7 @@ def descendants(root: int) -> Counter[int]:
     return depths
 
 
-def count(config: Path, ranks: int, workers: int, backend: str, work_dir: str) -> Counter[int]:
+def count(config: Path, ranks: int, workers: int, work_dir: str) -> Counter[int]:
     """Return the largest numbers of processes at each depth below the launcher during a run."""
     with socket.socket() as one:
         one.bind(("", 0))
@@ -49,7 +49,7 @@ def count(config: Path, ranks: int, workers: int, backend: str, work_dir: str) -
     launcher = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={ranks}"]
     options = [f"train_dataloader.num_workers={workers}", "train_dataloader.prefetch_factor=1"]
     command = [*launcher, f"--master_port={port}", ROOT / "tools" / "train.py", config]
-    command += ["--launcher", "pytorch", "--video-backend", backend, "--work-dir", work_dir]
+    command += ["--launcher", "pytorch", "--work-dir", work_dir]
     command += ["--cfg-options", *options]
     most: Counter[int] = Counter()
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -74,7 +74,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2], help="numbers of ranks")
     parser.add_argument("--workers", type=int, default=16, help="dataloader workers of a rank")
-    parser.add_argument("--backends", nargs="+", default=["decord", "pyav"], help="video backends")
     args = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as name:
         config = write_config(Path(name), epochs=1, interval=1000)
@@ -83,13 +82,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         for ranks in args.ranks:
             many = listed * (2 * ranks * args.workers // len(listed.splitlines()) + 1)
             (Path(name) / "videos" / "list.txt").write_text(many)
-            for backend in args.backends:
-                found = count(config, ranks, args.workers, backend, f"{name}/{backend}_{ranks}")
-                print(
-                    f"{ranks} ranks, {args.workers} workers, {backend}: {found[1]} ranks + "
-                    f"{found[2]} workers + {found[3]} helpers = {found.total()}",
-                    flush=True,
-                )
+            found = count(config, ranks, args.workers, f"{name}/{ranks}")
+            print(
+                f"{ranks} ranks, {args.workers} workers each: {found[1]} ranks + "
+                f"{found.total() - found[1]} below them = {found.total()}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -3,18 +3,19 @@
 python -m stress.damaged_videos --backend pyav --count 1000 --videos FOLDER --out FILE.json
 
 Truncates generated videos and those in FOLDER, flips bits in them, and damages their headers. Reads
-each variant, among good files, with the policy 'resample': in test mode through a dataloader with
-two workers, in training one by one, both through helper processes. Fails if a dataloader crashes or
-hangs, if a sample is neither read nor reported, or if a good file gives other numbers than without
-damaged ones. Counts crashes and hangs of the backend itself.
+each variant, among good files, through a dataloader with two workers: in training with the policy
+'raise', in testing with 'resample'. Fails if a worker crashes or takes longer than the timeout, as
+with decord, if a sample is neither read nor reported, or if a good file gives other numbers than
+without damaged ones.
 """
 
 import json
 import logging
+import multiprocessing
 import random
 import tempfile
 import time
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,15 +25,15 @@ import cv2
 import decord
 import numpy as np
 import torch
-from mmengine.dataset import pseudo_collate
 from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
 from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 from mmvidformer import get_config
+from mmvidformer.datasets.bad_videos import SafeDataset
+from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.datasets.decoding.readers import BACKENDS
-from mmvidformer.datasets.decoding.safe_dataset import SafeDataset
 from mmvidformer.engine.pipelines import set_video_backend
 
 CHUNK = 100
@@ -102,56 +103,46 @@ def damaged(turn: Sequence[Path], folder: Path, seed: int) -> Iterator[Variant]:
         number += 1
 
 
-def build(variants: Sequence[Variant], folder: Path, split: str, args: Namespace) -> SafeDataset:
-    """Build a dataset of the variants, whose labels are their indices."""
-    cfg = get_config("vivit_fe_motion")
-    set_video_backend(cfg, args.backend)
-    ann_file = folder / f"{split}.txt"
-    ann_file.write_text("".join(f"{v.path} {i}\n" for i, v in enumerate(variants)))
-    data = SafeDataset(
-        dict(
+class Reads:
+    """Samples as label, fault and inputs; the draws of each are seeded by its file name."""
+
+    def __init__(self, variants: Sequence[Variant], folder: Path, split: str, backend: str) -> None:
+        cfg = get_config("vivit_fe_motion")
+        set_video_backend(cfg, backend)
+        ann_file = folder / f"{split}.txt"
+        ann_file.write_text("".join(f"{v.path} {i}\n" for i, v in enumerate(variants)))
+        inner = dict(
             type="VideoDataset",
             ann_file=str(ann_file),
             pipeline=cfg[f"{split}_pipeline"],
             test_mode=split == "test",
-        ),
-        on_bad_video="resample",
-        max_bad_share=1.0,
-        time_limit=args.time_limit,
-        helper=not args.no_helper,
-    )
-    data.is_hooked = True
-    return data
+        )
+        policy = "resample" if split == "test" else "raise"
+        self.data = SafeDataset(inner, on_bad_video=policy, max_bad_share=1.0)
+        self.seeds = [sum(variant.path.name.encode()) for variant in variants]
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, index: int) -> tuple[int, str | None, torch.Tensor | None]:
+        """Read a sample."""
+        random.seed(self.seeds[index])
+        np.random.seed(self.seeds[index])
+        torch.manual_seed(self.seeds[index])
+        try:
+            sample = self.data[index]
+        except BadVideo as error:
+            return index, error.reason, None
+        found = sample["data_samples"]
+        return int(found.gt_label), found.get("bad_video"), sample["inputs"]
 
 
-def read(data: SafeDataset, split: str) -> Iterator[dict]:
-    """Yield all samples in order: of testing through workers, of training seeded by file name."""
-    if split == "test":
-        for batch in DataLoader(data, num_workers=2, collate_fn=pseudo_collate, timeout=600):
-            yield {key: values[0] for key, values in batch.items()}
-        return
-    for item in range(len(data)):
-        seed(Path(data.get_data_info(item)["filename"]).name)
-        yield data[item]
-
-
-def seed(name: str) -> None:
-    """Seed all generators by a name."""
-    number = sum(name.encode())
-    random.seed(number)
-    np.random.seed(number)
-    torch.manual_seed(number)
-
-
-def outcome(reason: str | None, replaced: bool) -> str:
-    """Return how reading a variant ended."""
-    if reason is None:
-        return "read"
-    if not replaced:  # it failed later, when it was read in place of another sample
-        return "read, but failed at another try"
-    if "longer than" in reason:
-        return "hung, stopped"
-    return "crashed" if "crashed its process" in reason else "refused"
+def read(reads: Reads, timeout: float) -> DataLoader:
+    """Return an iterable of all samples in order, read by workers."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([SafeDataset.__module__])
+    options = dict(batch_size=None, num_workers=2, timeout=timeout)
+    return DataLoader(reads, multiprocessing_context=context, **options)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -160,9 +151,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=1000, help="damaged variants")
     parser.add_argument("--minutes", type=float, default=60, help="largest duration")
     parser.add_argument("--backend", choices=BACKENDS, default="pyav", help="video backend")
-    parser.add_argument("--no-helper", action="store_true", help="read in the workers themselves")
     parser.add_argument("--videos", help="folder of further videos to damage")
-    parser.add_argument("--time-limit", type=float, default=20, help="seconds for one sample")
+    parser.add_argument("--timeout", type=float, default=60, help="seconds for one sample")
     parser.add_argument("--seed", type=int, default=0, help="random seed")
     parser.add_argument("--out", help="save the figures to this .json file")
     args = parser.parse_args(argv)
@@ -181,7 +171,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             turn = [path for clip in given for path in (*turn, clip)]
         good = [Variant(path, path, None) for path in sources]
         alone = {
-            split: [s["inputs"] for s in read(build(good, folder, split, args), split)]
+            split: [
+                inputs
+                for _, _, inputs in read(Reads(good, folder, split, args.backend), args.timeout)
+            ]
             for split in ("train", "test")
         }
         stream = damaged(turn, folder, args.seed)
@@ -191,20 +184,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             variants = [*good, *new]
             random.Random(done).shuffle(variants)
             for split in ("train", "test"):
-                data = build(variants, folder, split, args)
-                for number, sample in enumerate(read(data, split)):
+                reads = Reads(variants, folder, split, args.backend)
+                for number, (label, fault, inputs) in enumerate(read(reads, args.timeout)):
                     variant = variants[number]
-                    reasons = {i: reason for i, (_, reason) in data.bad_samples.known().items()}
-                    own = int(sample["data_samples"].gt_label) == number
-                    flagged = "bad_video" in sample["data_samples"]
-                    replaced = flagged if split == "test" else not own
-                    # Each sample is read or reported; in testing it always has its own label.
-                    if (replaced and number not in reasons) or (split == "test" and not own):
+                    if label != number:  # in testing a bad sample keeps its label
                         failures.append(f"{split} {variant.path.name}: not reported")
                     if variant.damage is not None:
-                        how = outcome(reasons.get(number), replaced)
+                        how = "refused" if fault else "read"
                         counts[split, variant.damage, how] += 1
-                    elif not torch.equal(sample["inputs"], alone[split][good.index(variant)]):
+                    elif fault or not torch.equal(inputs, alone[split][good.index(variant)]):
                         failures.append(f"{split} {variant.path.name}: other numbers")
             for variant in new:
                 variant.path.unlink()
@@ -212,7 +200,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             bar.update(len(new))
     figures = {
         "backend": args.backend,
-        "helper": not args.no_helper,
         "variants": done,
         "sources": [path.name for path in sources],
         "minutes": round((time.monotonic() - begin) / 60, 1),
@@ -226,7 +213,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         Path(args.out).write_text(json.dumps(figures, indent=2) + "\n")
     print(f"{done} damaged variants of {len(sources)} videos, {figures['minutes']} minutes")
     for (split, damage, how), count in sorted(counts.items()):
-        print(f"{split:6} {damage:7} {how:32} {count}")
+        print(f"{split:6} {damage:7} {how:8} {count}")
     print("\n".join(failures) or "no crash, no hang, all reported, good files unchanged")
     return int(bool(failures))
 

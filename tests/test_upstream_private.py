@@ -39,6 +39,16 @@ ATTRIBUTES = {
         "engine/checkpointing/hook.py",
         "resuming in the middle of an epoch",
     ),
+    **{
+        ("mmengine.runner.Runner", name): (
+            "engine/bad_videos.py",
+            "datasets and metrics with a policy that the saved config does not have",
+        )
+        for name in (
+            *("_train_dataloader", "_val_dataloader", "_test_dataloader"),
+            *("_val_evaluator", "_test_evaluator"),
+        )
+    },
     ("mmengine.runner.Runner", "_init_model_weights"): (
         "engine/fsdp.py",
         "initializing weights before they are sharded",

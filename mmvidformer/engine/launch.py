@@ -14,6 +14,7 @@ from mmengine.registry import RUNNERS
 from torch import distributed
 
 from mmvidformer.config import leaf_datasets
+from mmvidformer.engine.bad_videos import apply_policy
 from mmvidformer.engine.process_group import join_processes
 
 if TYPE_CHECKING:  # takes seconds to import, and few tools need it
@@ -62,9 +63,10 @@ def start_worker_server(cfg: Config) -> None:
 def build_runner(cfg: Config) -> "Runner":
     """Build the runner of ``cfg`` (its ``runner_type``, or MMEngine's ``Runner``).
 
-    Datasets get the config's ``class_names``, for checkpoints. Dataloaders without workers lose the
-    settings of workers, which PyTorch refuses there. Default hooks that are None are removed, since
-    MMEngine removes only its own. Several processes without an accelerator keep to the CPU.
+    Datasets get the config's ``class_names``, for checkpoints, and its policy ``bad_videos``.
+    Dataloaders without workers lose the settings of workers, which PyTorch refuses there. Default
+    hooks that are None are removed, since MMEngine removes only its own. Several processes without
+    an accelerator keep to the CPU.
     """
     import mmengine.runner  # noqa: F401  (registers the runner; takes a second)
 
@@ -88,7 +90,9 @@ def build_runner(cfg: Config) -> "Runner":
         )
         # Without the key MMEngine fills in the GPU of the process.
         cfg.model_wrapper_cfg = dict(wrapper, device_ids=None)
-    return RUNNERS.build(cfg)
+    runner = RUNNERS.build(cfg)
+    apply_policy(runner)
+    return runner
 
 
 @contextmanager

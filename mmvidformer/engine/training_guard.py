@@ -9,7 +9,7 @@ from mmengine.hooks import Hook
 from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
 
-from mmvidformer.datasets.decoding.safe_dataset import with_inner
+from mmvidformer.datasets.bad_videos import with_inner
 from mmvidformer.engine.checkpointing.hook import AtomicCheckpointHook
 from mmvidformer.registry import HOOKS
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
 from mmengine.evaluator import BaseMetric
 
 from mmvidformer.registry import METRICS
@@ -21,10 +22,10 @@ class ChallengeJson(BaseMetric):
     The file has ``version``, ``challenge``, the supervision levels ``sls_pt``, ``sls_tl``,
     ``sls_td``, and ``results``: for each narration id the scores of all verbs, of all nouns, and of
     the 100 best actions, ``{"verb": {"0": 1.2, ...}, "noun": {...}, "action": {"0,1": 3.4, ...}}``,
-    with actions as ``verb,noun``. Segments that the dataset skips get zeros, as in RULSTM. Labels
-    are not needed. Data samples need a ``narration_id`` and a ``pred_score`` as for
-    ``mmvidformer.AnticipationMetric``, with times 0.25 s apart, and the dataset's ``metainfo``
-    needs ``actions`` and ``discarded``.
+    with actions as ``verb,noun``. Segments that the dataset skips get zeros, as in RULSTM, and so
+    do those that cannot be read. Labels are not needed. Data samples need a ``narration_id`` and a
+    ``pred_score`` as for ``mmvidformer.AnticipationMetric``, with times 0.25 s apart, and the
+    dataset's ``metainfo`` needs ``actions`` and ``discarded``.
 
     Args:
         out_file: File to write. With the suffix ``.zip`` an archive that contains ``test.json``,
@@ -58,6 +59,8 @@ class ChallengeJson(BaseMetric):
             name, entry = sample["narration_id"], {}
             for task in ("verb", "noun", "action"):
                 scores = sample["pred_score"][task][-STEPS].float().cpu()
+                if "bad_video" in sample:
+                    scores = torch.zeros_like(scores)
                 if not scores.isfinite().all():
                     raise ValueError(f"{name}: {task} scores are not all finite")
                 kept = min(TOP_ACTIONS, len(scores)) if task == "action" else len(scores)

@@ -1,165 +1,115 @@
 """The policy for bad videos in a run."""
 
-import csv
-import logging
-from types import SimpleNamespace
+import copy
 
-import numpy as np
 import pytest
-import torch
-from torch.utils.data import DataLoader
+from mmengine.evaluator import Evaluator
+from mmengine.registry import EVALUATOR
 
 from mmvidformer import get_config, list_models
-from mmvidformer.datasets.decoding.safe_dataset import SafeDataset
-from mmvidformer.engine.bad_videos import BadVideoHook
+from mmvidformer.datasets.bad_videos import SafeDataset
+from mmvidformer.engine.bad_videos import apply_policy
+from mmvidformer.evaluation.bad_videos import BadVideoEvaluator
+from tests.datasets.decoding.toys import Numbers
+
+POLICY = dict(on_bad_video="resample", max_bad_share=0.05)
+ACCURACY = dict(type="AccMetric")
 
 
-class Numbers:
-    """The numbers 0 to 39; some cannot be read."""
-
-    metainfo: dict = {}
-
-    def __init__(self, bad=()):
-        self.bad = set(bad)
-
-    def __len__(self):
-        return 40
-
-    def __getitem__(self, idx):
-        if idx in self.bad:
-            raise OSError("cannot be read")
-        return {"x": float(idx)}
-
-    def get_data_info(self, idx):
-        return {"filename": f"{idx}.mp4"}
+@EVALUATOR.register_module()
+class OwnEvaluator(Evaluator):
+    """An evaluator of a user."""
 
 
-class Wrapper(Numbers):
-    """A dataset of a dataset, such as MMEngine's ``RepeatDataset``."""
-
-    def __init__(self, dataset):
-        self.dataset = dataset
-
-    def __getitem__(self, idx):
-        return self.dataset[idx]
-
-
-def loader_of(dataset, **options):
-    options = {"num_workers": 0, **options}
+def loader_of(dataset, workers=0):
     return dict(
         dataset=dataset,
         batch_size=4,
+        num_workers=workers,
         collate_fn=dict(type="default_collate"),
         sampler=dict(type="mmvidformer.ResumableSampler", shuffle=False),
-        **options,
     )
 
 
-def hook(**policy):
-    return dict(type="mmvidformer.BadVideoHook", time_limit=None, **policy)
+@pytest.fixture
+def run(toy):
+    """Build a toy runner with a policy."""
+
+    def build(dataset, policy=POLICY, workers=0, evaluator=ACCURACY):
+        runner = toy(
+            train_dataloader=loader_of(dataset, workers),
+            val_dataloader=loader_of(Numbers(4)),
+            val_cfg=dict(),
+            val_evaluator=copy.deepcopy(evaluator),
+            cfg=dict(bad_videos=policy),
+        )
+        apply_policy(runner)
+        return runner
+
+    return build
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_run_replaces_and_lists_bad_samples(toy, workers):
-    runner = toy(
-        hooks=[hook(max_bad_share=0.05)],
-        train_dataloader=loader_of(Numbers({7, 33}), num_workers=workers),
-    )
+def test_a_run_replaces_bad_samples(run, workers):
+    runner = run(Numbers(40, {7, 33}), workers=workers)
+    runner.val_loop.run = lambda: None
     runner.train()
     seen = [x for batch in runner.model.seen for x in batch]
     assert len(seen) == 3 * 40 and not {7.0, 33.0} & set(seen)
-    with open(f"{runner.work_dir}/bad_videos_train.csv") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["sample"] for row in rows] == ["7", "33"]
-    assert rows[1]["path"] == "33.mp4" and rows[1]["reason"] == "there is no such file"
 
 
-def test_too_large_a_share_ends_the_run(toy):
-    runner = toy(hooks=[hook(max_bad_share=0.05)], train_dataloader=loader_of(Numbers({7, 8, 33})))
-    with pytest.raises(RuntimeError, match=r"3 of 40 samples are bad, .*max_bad_share=0\.05"):
+def test_too_large_a_share_ends_the_run(run):
+    with pytest.raises(RuntimeError, match=r"3 bad ones among .* of 40 .*max_bad_share=0\.05"):
+        run(Numbers(40, {7, 8, 33})).train()
+
+
+@pytest.mark.parametrize("policy", [None, {}, dict(on_bad_video="raise")])
+def test_without_a_policy_bad_videos_raise(run, policy):
+    runner = run(Numbers(40, {7}), policy)
+    assert runner._val_evaluator == ACCURACY
+    with pytest.raises(Exception, match=r"7\.mp4: is bad"):
         runner.train()
 
 
-def test_a_safe_dataset_in_the_config_keeps_its_policy(toy):
-    safe = SafeDataset(Numbers({7}), on_bad_video="raise")
-    for dataset in (safe, Wrapper(safe)):
-        runner = toy(hooks=[hook()], train_dataloader=loader_of(dataset))
-        with pytest.raises(Exception, match=r"7\.mp4: there is no such file"):
-            runner.train()
-        assert type(runner.train_dataloader.dataset) is type(dataset)
+def test_a_safe_dataset_in_the_config_keeps_its_policy(run):
+    given = dict(type="SafeDataset", dataset=None, max_bad_share=0.5)
+    runner = run(given)
+    assert runner._train_dataloader["dataset"] == given
+    apply_policy(runner)
+    assert type(runner._val_dataloader["dataset"]["dataset"]) is Numbers
+    assert runner._val_evaluator["metrics"] == ACCURACY
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-def test_a_loop_whose_workers_run_already_starts_them_again(toy, monkeypatch, workers):
-    monkeypatch.setattr("mmengine.runner.loops.time.sleep", lambda seconds: None)
-    changes = dict(train_cfg=dict(type="IterBasedTrainLoop", max_iters=15), param_scheduler=[])
-    for dataset in (Numbers({1}), SafeDataset(Numbers({1}), on_bad_video="resample")):
-        runner = toy(
-            hooks=[hook()], train_dataloader=loader_of(dataset, num_workers=workers), **changes
-        )
-        runner.train()
-        assert list(runner.train_dataloader.dataset.bad_samples.known()) == [1]
-        seen = [x for batch in runner.model.seen for x in batch]
-        assert len(seen) == 60 and 1.0 not in seen and seen[2:40] == [*range(2, 40)]
-        # The garbage collector would wait 5 s for the workers, as it ends their queues first.
-        del runner.train_loop.dataloader_iterator._iterator
+@pytest.mark.parametrize(
+    ("given", "metrics"),
+    [
+        (ACCURACY, ACCURACY),
+        ([ACCURACY, ACCURACY], [ACCURACY, ACCURACY]),
+        (dict(metrics=[ACCURACY]), [ACCURACY]),
+        (dict(type="Evaluator", metrics=ACCURACY), ACCURACY),
+        (dict(type="mmvidformer.BadVideoEvaluator", metrics=ACCURACY), ACCURACY),
+    ],
+)
+def test_metrics_are_put_into_the_evaluator(run, given, metrics):
+    runner = run(Numbers(4), evaluator=given)
+    wrapper = dict(type="mmvidformer.BadVideoEvaluator", metrics=metrics)
+    assert runner._val_evaluator == wrapper
+    evaluator = runner.val_loop.evaluator
+    assert type(evaluator) is BadVideoEvaluator
+    assert isinstance(runner.val_dataloader.dataset, SafeDataset)
 
 
-def test_how_the_dataset_of_a_loader_is_replaced():
-    """If PyTorch allows it some day, or keeps the dataset elsewhere, the hook must follow."""
-    loader = DataLoader(Numbers(), num_workers=2, persistent_workers=True, batch_size=None)
-    with pytest.raises(ValueError, match="dataset attribute should not be set"):
-        loader.dataset = Numbers()
-    assert len(list(loader)) == 40  # its workers have the dataset as it is, and stay
-    runner = SimpleNamespace(train_loop=SimpleNamespace(dataloader=loader))
-    BadVideoHook(time_limit=None).before_train_epoch(runner)
-    loader.dataset.dataset.bad = {3}
-    assert isinstance(loader.dataset, SafeDataset) and loader.dataset.time_limit is None
-    assert 3.0 not in [float(sample["x"]) for sample in loader]
-    assert list(loader.dataset.bad_samples.known()) == [3]
+def test_with_another_evaluator_the_videos_of_its_dataset_raise(run):
+    """It would take the scores of other videos for theirs."""
+    runner = run(Numbers(4), evaluator=dict(type="OwnEvaluator", metrics=ACCURACY))
+    assert type(runner.val_loop.evaluator) is OwnEvaluator
+    assert runner.val_dataloader.dataset.on_bad_video == "raise"
+    assert runner._train_dataloader["dataset"]["on_bad_video"] == "resample"
 
 
 @pytest.mark.parametrize("name", list_models()[::12])
-def test_shipped_configs_have_the_hook_and_few_processes(name):
-    """Each worker has a helper: workers of training must end before those of validation start."""
+def test_shipped_configs_have_the_policy(name):
     cfg = get_config(name)
-    assert cfg.default_hooks.bad_videos == dict(
-        type="mmvidformer.BadVideoHook", on_bad_video="resample", max_bad_share=0.05, time_limit=60
-    )
+    assert cfg.bad_videos == POLICY and "bad_videos" not in cfg.default_hooks
     for split in ("train", "val", "test"):
-        loader = cfg[f"{split}_dataloader"]
-        assert loader.num_workers <= 8 and not loader.get("persistent_workers")
-        assert "SafeDataset" not in str(loader.dataset)
-    assert not {"bad_videos", "video_backend"} & set(cfg)
-
-
-def test_all_ranks_are_counted_together(in_processes):
-    """40 samples, 3 bad ones for each of 2 ranks; 4 are allowed."""
-    for result in in_processes(2, an_epoch_of_a_rank, [2, 3, 6, 7, 10, 11]):
-        assert result == dict(read=20, own=3, known=6, error="6 of 40 samples are bad")
-
-
-def test_ranks_share_what_they_found(in_processes):
-    results = in_processes(2, an_epoch_of_a_rank, [0, 1, 2])
-    assert results[0] == dict(read=20, own=2, known=3, error="")
-    assert results[1] == dict(read=20, own=1, known=3, error="")
-
-
-def an_epoch_of_a_rank(bad):
-    """Train on half of the numbers as the hook sees it; report what happened."""
-    rank = torch.distributed.get_rank()
-    np.random.seed(0)  # what is read in place of bad samples
-    part = range(rank, 40, 2)
-    loader = DataLoader(Numbers(bad), sampler=part, batch_size=None)
-    loop, logger = SimpleNamespace(dataloader=loader), logging.getLogger("test")
-    runner = SimpleNamespace(train_loop=loop, work_dir=".", logger=logger)
-    policy = BadVideoHook(max_bad_share=0.1, time_limit=None)
-    policy.before_train_epoch(runner)
-    read = len(list(loader))  # bad samples of the other rank may have been tried in place of own
-    own = {*part} & {*loader.dataset.bad_samples.known()}
-    result = dict(read=read, own=len(own), error="")
-    try:
-        policy.after_train_epoch(runner)
-    except RuntimeError as error:
-        result["error"] = str(error).partition(", ")[0]
-    return {**result, "known": len(loader.dataset.bad_samples.known())}
+        assert "SafeDataset" not in str(cfg[f"{split}_dataloader"].dataset)

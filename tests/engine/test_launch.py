@@ -301,7 +301,8 @@ def test_workers_get_cores_until_the_end(monkeypatch, cores, workers, threads) -
 def test_default_hooks_that_are_none_are_left_out(monkeypatch) -> None:
     """MMEngine needs the None of its own hooks, and refuses the None of others."""
     monkeypatch.setattr(launch.RUNNERS, "build", lambda cfg: cfg)
-    hooks = dict(checkpoint=None, timer=dict(type="IterTimerHook"), bad_videos=None)
+    monkeypatch.setattr(launch, "apply_policy", lambda runner: None)
+    hooks = dict(checkpoint=None, timer=dict(type="IterTimerHook"), preflight=None)
     built = launch.build_runner(Config(dict(launcher="none", default_hooks=hooks)))
     assert built.default_hooks == dict(checkpoint=None, timer=dict(type="IterTimerHook"))
 

@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from mmaction.structures import ActionDataSample
 
+from mmvidformer.evaluation.bad_videos import BadVideoEvaluator
 from mmvidformer.evaluation.files import ChallengeJson, SaveScores
 
 PAIRS = [(v, n) for v in range(12) for n in range(10)]
@@ -46,6 +48,23 @@ def test_submission_holds_the_scores_one_second_before(tmp_path: Path) -> None:
     empty = results["P01_02_0"]
     assert {task: len(s) for task, s in empty.items()} == {"verb": 12, "noun": 10, "action": 100}
     assert {score for scores in empty.values() for score in scores.values()} == {0.0}
+
+
+def test_a_segment_that_cannot_be_read_gets_zeros(tmp_path: Path) -> None:
+    """Whether it has a label or not, and though other scores that are not finite are refused."""
+    for number, label in enumerate([torch.tensor([1, 2, 3]), None]):
+        bad = ActionDataSample(pred_score=sample("P01_01_1", 1)["pred_score"])
+        bad.set_metainfo(dict(narration_id="P01_01_1", bad_video="cut off", bad_path="b.mp4"))
+        if label is not None:
+            bad.set_gt_label(label)
+        path = tmp_path / f"{number}.json"
+        evaluator = BadVideoEvaluator(ChallengeJson(str(path)))
+        evaluator.dataset_meta = META
+        evaluator.process([bad, sample("P01_01_0", 0)])
+        assert evaluator.evaluate(2) == {"segments": 3, "bad_videos": 1}
+        entry = json.loads(path.read_text())["results"]["P01_01_1"]
+        assert {task: len(s) for task, s in entry.items()} == dict(verb=12, noun=10, action=100)
+        assert {score for scores in entry.values() for score in scores.values()} == {0.0}
 
 
 def test_another_version_and_supervision(tmp_path: Path) -> None:

@@ -1,16 +1,10 @@
-"""Bad videos: the exceptions, what is known about a file that could not be read, and a record."""
+"""Bad videos: the exceptions, and what the file system says about a file."""
 
-import json
 import os
 import re
-import tempfile
 from collections.abc import Mapping
-from multiprocessing.util import Finalize
-from pathlib import Path
-from traceback import walk_tb
 
 import cv2
-from mmcv.transforms import BaseTransform
 
 # Keys under which datasets keep the path of a sample's video, folder of frames or LMDB.
 PATH_KEYS = ("filename", "frame_dir", "lmdb", "img_path", "audio_path")
@@ -29,12 +23,12 @@ class BadVideo(Exception):
 
     for_user = True
 
-    def __init__(self, path: str, reason: str) -> None:
+    def __init__(self, path: str, reason: str = "") -> None:  # dataloaders give their text alone
         super().__init__(path, reason)
         self.path, self.reason = str(path), reason
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.reason}"
+        return f"{self.path}: {self.reason}" if self.reason else self.path
 
 
 def path_of(info: Mapping) -> str:
@@ -43,34 +37,22 @@ def path_of(info: Mapping) -> str:
     return str(next(paths, f"sample {info.get('sample_idx', '?')}"))
 
 
-def bad_video(info: Mapping, error: Exception) -> BadVideo:
-    """Explain why a sample could not be read, whose pipeline raised an error."""
-    if isinstance(error, BadVideo):
-        return error
-    path = path_of(info)
-    reason = fault_of_frames(info) if "frame_dir" in info else fault_of_file(path)
-    if reason is None:
-        owners = (frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__))
-        names = [type(owner).__name__ for owner in owners if isinstance(owner, BaseTransform)]
-        reason = ": ".join((*names[-1:], type(error).__name__, first_line(error)[:200]))
-    return BadVideo(path, reason)
-
-
 def with_suffix(path: str) -> str:
     """Add ``.mp4`` to a path without suffix, as MMAction2 does."""
     return path if os.path.splitext(path)[1] or os.path.exists(path) else f"{path}.mp4"
 
 
 def fault_of_file(path: str) -> str | None:
-    """Return what is wrong with a file without decoding it: missing, a folder, or empty."""
+    """Return what is wrong with a local file without decoding it: missing, a folder, or empty."""
     path = with_suffix(path)
-    if not os.path.lexists(path):
-        return "there is no such file"
+    try:
+        size = os.stat(path).st_size
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError)
+        return "there is no such file" if missing else error.strerror
     if os.path.isdir(path):
         return "is a folder, not a video"
-    if not os.path.exists(path):
-        return "is a link to a file that does not exist"
-    return None if os.path.getsize(path) else "is empty (0 bytes)"
+    return None if size else "is empty (0 bytes)"
 
 
 def fault_of_frames(info: Mapping) -> str | None:
@@ -94,37 +76,3 @@ def first_line(error: Exception) -> str:
     """Return the first line of an error message that is not empty."""
     lines = _SOURCE_PLACE.sub("", str(error)).splitlines()
     return next((line.strip() for line in lines if line.strip()), "no message")
-
-
-class BadSamples:
-    """Record of bad samples in a temporary file, to which forked and spawned workers append.
-
-    Lines are short and written at once, so writers need no lock. The process that made the record
-    removes the file.
-    """
-
-    def __init__(self) -> None:
-        handle, self.file = tempfile.mkstemp(prefix="bad_samples_", suffix=".jsonl")
-        os.close(handle)
-        self._known: dict[int, tuple[str, str]] = {}
-        self._offset = 0
-        Finalize(self, Path(self.file).unlink, (True,), exitpriority=0)  # not in forks
-
-    def known(self) -> dict[int, tuple[str, str]]:
-        """Return path and reason of all bad samples by index."""
-        if os.path.getsize(self.file) > self._offset:
-            with open(self.file, "rb") as file:
-                file.seek(self._offset)
-                for line in file:
-                    if not line.endswith(b"\n"):
-                        break  # still being written
-                    self._offset += len(line)
-                    index, *fault = json.loads(line)
-                    self._known.setdefault(index, tuple(fault))
-        return self._known
-
-    def add(self, index: int, path: str, reason: str) -> None:
-        """Add a sample, unless the record has it."""
-        if index not in self.known():
-            with open(self.file, "ab", buffering=0) as file:
-                file.write(f"{json.dumps((index, path, reason))}\n".encode())

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from mmcv.transforms import BaseTransform
 
+from mmvidformer.datasets.decoding.errors import BadVideo, path_of
 from mmvidformer.registry import TRANSFORMS
 
 
@@ -17,7 +18,7 @@ class FrameSampler(BaseTransform):
     ``num_clips``, ``frame_interval`` (None if the frames have no fixed interval).
 
     Raises:
-        ValueError: If a video has no frames.
+        BadVideo: If a video has no frames.
     """
 
     @abstractmethod
@@ -27,7 +28,7 @@ class FrameSampler(BaseTransform):
     def transform(self, results: dict) -> dict:
         """Set ``results['frame_inds']``."""
         if results["total_frames"] < 1:
-            raise ValueError(f"{results.get('filename')} has no frames")
+            raise BadVideo(path_of(results), "has no frames")
         clips = self.sample(results["total_frames"], results)
         results["frame_inds"] = clips.flatten() + results["start_index"]
         results["num_clips"], results["clip_len"] = clips.shape
@@ -144,7 +145,7 @@ class ObserveBefore(BaseTransform):
         num_steps: Number of frames.
 
     Raises:
-        ValueError: If a video ends before the last frame.
+        BadVideo: If a video ends before the last frame.
     """
 
     time_step: float = 0.25
@@ -171,9 +172,10 @@ class ObserveBefore(BaseTransform):
         numbers = np.maximum(self.frames(results["action_start"], results["avg_fps"]), 1)
         total = results.get("total_frames")
         if total is not None and numbers[-1] > total:
-            raise ValueError(
-                f"{results.get('filename')} has {total} frames, and the action at "
-                f"{results['action_start']:.2f} s needs frame {numbers[-1]}; is it the right video?"
+            raise BadVideo(
+                path_of(results),
+                f"has {total} frames, and the action at {results['action_start']:.2f} s needs "
+                f"frame {numbers[-1]}; is it the right video?",
             )
         results["frame_inds"] = numbers - 1 + results["start_index"]
         results["clip_len"] = self.num_steps
@@ -235,7 +237,7 @@ class LimitToSegment(BaseTransform):
     the official frames of EPIC-Kitchens have other rates than some of its videos.
 
     Raises:
-        ValueError: If the segment starts after the end of the video.
+        BadVideo: If the segment starts after the end of the video.
     """
 
     def transform(self, results: dict) -> dict:
@@ -246,9 +248,10 @@ class LimitToSegment(BaseTransform):
             times = results["segment_seconds"]
             first, last = (max(int(t * results["avg_fps"] + 1e-6) - 1, 0) for t in times)
         if first >= total:
-            raise ValueError(
-                f"segment {first} to {last} of {results.get('filename')} starts after the "
-                f"video's {total} frames; is it the right video?"
+            raise BadVideo(
+                path_of(results),
+                f"segment {first} to {last} starts after its {total} frames; is it the right "
+                "video?",
             )
         results["start_index"] = first
         results["total_frames"] = min(last, total - 1) - first + 1

@@ -82,9 +82,9 @@ def check(
 
 def _allowed_share(cfg: Config, dataset: Mapping) -> float:
     """Share of the samples that may be bad."""
-    policy = (cfg.get("default_hooks") or {}).get("bad_videos") or {"on_bad_video": "raise"}
-    if type_name(dataset) == "SafeDataset":  # which the hook leaves as it is
-        policy = {"on_bad_video": "raise", **dataset}
+    policy = cfg.get("bad_videos") or {"on_bad_video": "raise"}
+    if type_name(dataset) == "SafeDataset":
+        policy = dataset
     resample = policy.get("on_bad_video", "resample") == "resample"
     return policy.get("max_bad_share", 0.05) if resample else 0.0
 

@@ -1,13 +1,10 @@
 """Small videos, good and bad, and data sets of them."""
 
-import os
-import re
-import signal
-
 import av
 import numpy as np
 
-from mmvidformer.datasets.decoding.safe_dataset import SafeDataset
+from mmvidformer.datasets.bad_videos import SafeDataset
+from mmvidformer.datasets.decoding.errors import BadVideo
 
 SIDE, LENGTH = 16, 4
 READ = [
@@ -20,7 +17,6 @@ PACK = [
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
 ]
-IN_PLACE = [dict(type="mmvidformer.VideoInit"), READ[1], dict(type="mmvidformer.VideoDecode")]
 
 
 def write(path, count=12, size=(40, 24), codec="mpeg4", form=None, times=None):
@@ -73,36 +69,18 @@ def videos(root, names, pipeline=None, test_mode=False, **policy):
     )
 
 
-class Fails:
-    """Reads numbers, except those that are bad."""
+class Numbers:
+    """The numbers below a size, some of which cannot be read."""
 
-    def __init__(self, size, bad=(), **fields):
-        self.size, self.bad, self.fields = size, set(bad), fields
+    metainfo: dict = {}
+
+    def __init__(self, size, bad=()):
+        self.size, self.bad = size, set(bad)
 
     def __len__(self):
         return self.size
 
-    def get_data_info(self, idx):
-        return {"sample_idx": idx, **self.fields}
-
     def __getitem__(self, idx):
         if idx in self.bad:
-            raise ValueError(f"{idx} is bad")
-        return idx
-
-
-class Trap:
-    """Hangs on one file as decord does, holding the GIL, and crashes on another.
-
-    Each try leaves a mark in a file beside it.
-    """
-
-    def __call__(self, results):
-        if results["filename"].endswith(("/hang.mp4", "/crash.mp4")):
-            with open(results["filename"] + ".tries", "a") as tries:
-                tries.write("x")
-        if results["filename"].endswith("/hang.mp4"):
-            re.match("(a+)+$", 99 * "a" + "b")
-        if results["filename"].endswith("/crash.mp4"):
-            os.kill(os.getpid(), signal.SIGSEGV)
-        return results
+            raise BadVideo(f"{idx}.mp4", "is bad")
+        return {"x": float(idx)}

@@ -8,6 +8,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.datasets.transforms.sampling import (
     SegmentFrames,
     SpanFrames,
@@ -168,7 +169,7 @@ def test_segments_in_training_are_drawn_from_all_frames() -> None:
     ids=repr,
 )
 def test_a_video_without_frames_is_named(transform) -> None:
-    with pytest.raises(ValueError, match="empty.mp4 has no frames"):
+    with pytest.raises(BadVideo, match="empty.mp4: has no frames"):
         transform(dict(total_frames=0, start_index=0, avg_fps=30, filename="empty.mp4"))
 
 

@@ -123,7 +123,7 @@ def test_some_files_may_be_missing_if_bad_videos_are_replaced(tmp_path, share, f
     policy = dict(on_bad_video="resample", max_bad_share=share)
     cfg = config(tmp_path, "a.mp4 0\nx.mp4 0\n")
     if where == "hook":
-        cfg.default_hooks = dict(bad_videos=dict(type="mmvidformer.BadVideoHook", **policy))
+        cfg.bad_videos = policy
     else:
         inner = cfg.train_dataloader.dataset
         cfg.train_dataloader.dataset = dict(type="SafeDataset", dataset=inner, **policy)

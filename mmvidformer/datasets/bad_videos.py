@@ -1,0 +1,175 @@
+"""A dataset with a policy for videos that cannot be read."""
+
+import logging
+import os
+import random
+from collections.abc import Iterator
+from traceback import walk_tb
+
+import numpy as np
+import torch
+from mmaction.datasets import transforms as reading
+from mmaction.structures import ActionDataSample
+from mmengine.logging import print_log
+from torch.utils.data import Dataset
+
+from mmvidformer.datasets.decoding.errors import BadVideo, TooManyBadVideos, first_line, path_of
+from mmvidformer.datasets.transforms.decode import LmdbDecode
+from mmvidformer.registry import DATASETS
+
+# Transforms that read files. Subclasses count, such as VideoInit and VideoDecode.
+READING = (
+    *(reading.DecordInit, reading.DecordDecode, reading.OpenCVInit, reading.OpenCVDecode),
+    *(reading.PyAVInit, reading.PyAVDecode, reading.PIMSInit, reading.PIMSDecode),
+    *(reading.RawFrameDecode, reading.ImageDecode, reading.ArrayDecode, reading.LoadRGBFromFile),
+    *(reading.LoadAudioFeature, reading.LoadLocalizationFeature, reading.LoadProposals, LmdbDecode),
+)
+READ, BAD = 1, 2  # status of a sample; 0 before it is read
+MOST_REPLACEMENTS = 50
+REMEDY = "mmvidformer data check lists bad videos and writes annotations without them"
+
+
+@DATASETS.register_module()
+class SafeDataset:
+    """A dataset with a policy for videos that cannot be read.
+
+    A sample is bad if a transform raises ``BadVideo``, or if one that reads files (``READING``)
+    raises any error but ``ImportError`` and ``MemoryError``. All other errors are raised unchanged.
+    With ``'resample'`` a bad sample is logged and
+
+    - in training a random one is read in its place. It is tried again in the next epoch;
+    - in test mode it keeps its place and label. Its data sample has ``bad_video`` (the reason) and
+      ``bad_path`` in its metainfo, for ``mmvidformer.BadVideoEvaluator``. Its inputs are those of
+      the next good sample, only to fill the batch. Samples with more than a label (boxes) raise.
+
+    The share of bad samples is counted in each process with its workers. It is the share of all
+    samples, or if there are more than 1000, of those that were read so far, at least 1000.
+
+    If an index has an attribute ``seed``, it seeds the random draws. Other attributes are those of
+    the dataset.
+
+    Args:
+        dataset: The dataset, which may be a wrapper such as ``RepeatDataset``, or its config.
+        on_bad_video: ``'resample'``, or ``'raise'`` to raise ``BadVideo``.
+        max_bad_share: Largest allowed share of bad samples with ``'resample'``.
+
+    Raises:
+        ValueError: If an argument is out of range.
+        BadVideo: On reading a bad sample with ``'raise'``.
+        TooManyBadVideos: On reading, if too many samples are bad, or 50 in a row.
+    """
+
+    def __init__(
+        self, dataset: dict | Dataset, on_bad_video: str = "resample", max_bad_share: float = 0.05
+    ) -> None:
+        if on_bad_video not in ("raise", "resample"):
+            raise ValueError(f"on_bad_video must be 'raise' or 'resample', got {on_bad_video!r}")
+        if not 0 <= max_bad_share <= 1:
+            raise ValueError(f"max_bad_share must be from 0 to 1, got {max_bad_share}")
+        self.dataset = DATASETS.build(dataset) if isinstance(dataset, dict) else dataset
+        self.on_bad_video, self.max_bad_share = on_bad_video, max_bad_share
+        # The workers of a process write to the same memory.
+        self._status = torch.zeros(len(self.dataset), dtype=torch.uint8).share_memory_()
+
+    def __getattr__(self, name: str) -> object:
+        # Private names too would let torch fetch whole batches past __getitem__.
+        if name.startswith("_") or name == "dataset":
+            raise AttributeError(name)
+        return getattr(self.dataset, name)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    @property
+    def test_mode(self) -> bool:
+        """Whether the dataset is for validation or test."""
+        return any(getattr(one, "test_mode", False) for one in with_inner(self.dataset))
+
+    def __getitem__(self, idx: int) -> object:
+        """Read a sample, or what the policy puts in its place."""
+        if hasattr(idx, "seed"):
+            random.seed(idx.seed)
+            np.random.seed(idx.seed % 2**32)
+            # torch.manual_seed would also queue calls for CUDA, which a worker never makes.
+            torch.default_generator.manual_seed(idx.seed)
+        sample, fault = self._read(idx)
+        if fault is None:
+            return sample
+        test_mode, other = self.test_mode, idx
+        for _ in range(MOST_REPLACEMENTS):
+            other = (other + 1) % len(self) if test_mode else np.random.randint(len(self))
+            sample, fault_of_other = self._read(other)
+            if fault_of_other is None:
+                return self._flagged(sample, idx, fault) if test_mode else sample
+        raise TooManyBadVideos(
+            f"sample {idx} is bad ({fault}), and so are {MOST_REPLACEMENTS} samples tried in its "
+            f"place. Check data_prefix and the pipeline. {REMEDY}"
+        )
+
+    def _read(self, idx: int) -> tuple[object, BadVideo | None]:
+        """Return a sample, or why it could not be read, which is logged and counted."""
+        try:
+            sample, fault = self.dataset[idx], None
+        except Exception as error:
+            sample, fault = None, self._fault(idx, error)
+            if fault is None:
+                raise
+            if self.on_bad_video == "raise":
+                raise fault  # noqa: B904
+            fault = fault.with_traceback(None)  # which would keep the frames of the video
+        self._status[idx] = READ if fault is None else BAD
+        if fault is not None:
+            # MMEngine's logger gives each warning once, and so each file.
+            print_log(f"bad video: {fault}", logger="current", level=logging.WARNING)
+            self._check_share(fault)
+        return sample, fault
+
+    def _fault(self, idx: int, error: Exception) -> BadVideo | None:
+        """Return why a sample could not be read, or None if that is not the video's fault."""
+        if isinstance(error, BadVideo):
+            return error
+        owners = (frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__))
+        names = [type(owner).__name__ for owner in owners if isinstance(owner, READING)]
+        if not names or isinstance(error, ImportError | MemoryError):
+            return None
+        path, reason = path_of(self._info(idx)), f"{type(error).__name__}: {first_line(error)}"
+        empty = os.path.isfile(path) and not os.path.getsize(path)  # decoders say something else
+        return BadVideo(path, "is empty (0 bytes)" if empty else f"{names[-1]}: {reason}")
+
+    def _info(self, idx: int) -> dict:
+        known = hasattr(self.dataset, "get_data_info")  # not all datasets of PyTorch
+        return self.dataset.get_data_info(idx) if known else {"sample_idx": idx}
+
+    def _check_share(self, last: BadVideo) -> None:
+        bad, read = int((self._status == BAD).sum()), int(self._status.count_nonzero())
+        if bad > self.max_bad_share * max(read, min(len(self), 1000)):
+            raise TooManyBadVideos(
+                f"{bad} bad ones among {read} samples of {len(self)} are too many for "
+                f"max_bad_share={self.max_bad_share:g}; the last is {last}. {REMEDY}"
+            )
+
+    def _flagged(self, filler: object, idx: int, fault: BadVideo) -> dict:
+        """Return the inputs of another sample with the label and metainfo of a bad one."""
+        info = self._info(idx)
+        labels = {"gt_label"} if "label" in info else set()
+        kept = filler.get("data_samples") if isinstance(filler, dict) else None
+        if not isinstance(kept, ActionDataSample) or set(kept.keys()) != labels:
+            raise fault  # metrics could not tell that it is wrong
+        sample = ActionDataSample()
+        sample.set_metainfo({key: info.get(key, value) for key, value in kept.metainfo.items()})
+        sample.set_metainfo({"bad_video": fault.reason, "bad_path": fault.path})
+        if labels:
+            sample.set_gt_label(info["label"])
+        return {**filler, "data_samples": sample}
+
+
+def with_inner(dataset: object) -> Iterator[object]:
+    """Yield a dataset and all that it wraps, outermost first.
+
+    Wrappers have what they wrap as ``dataset`` (``SafeDataset``, and MMEngine's ``RepeatDataset``
+    and ``ClassBalancedDataset``) or ``datasets`` (``ConcatDataset``).
+    """
+    yield dataset
+    inner = getattr(dataset, "dataset", None)
+    for one in getattr(dataset, "datasets", ()) if inner is None else (inner,):
+        yield from with_inner(one)

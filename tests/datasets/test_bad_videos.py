@@ -1,0 +1,293 @@
+"""The policy for bad samples: which they are, and how they are named, replaced and counted."""
+
+import errno
+import pickle
+import random
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from mmaction.datasets.transforms import DecordInit
+from mmaction.registry import TRANSFORMS
+from torch.utils.data import DataLoader
+
+from mmvidformer.datasets import bad_videos
+from mmvidformer.datasets.bad_videos import SafeDataset
+from mmvidformer.datasets.decoding.errors import BadVideo, TooManyBadVideos
+from tests.datasets.decoding.toys import PACK, READ, Numbers, some_good, videos, write, write_sound
+
+pytestmark = pytest.mark.usefixtures("scope")
+
+
+def write_nothing(path):
+    code = cv2.VideoWriter_fourcc(*"mp4v")
+    cv2.VideoWriter(str(path), code, 25, (32, 24)).release()
+    assert path.stat().st_size > 0
+
+
+def cut(path):
+    write(path)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+FAULTS = {
+    "missing": (lambda path: None, r"DecordInit: FileNotFoundError: .*No such file"),
+    "empty": (lambda path: path.write_bytes(b""), r"is empty \(0 bytes\)"),
+    "folder": (lambda path: path.mkdir(), "DecordInit: IsADirectoryError: .*directory"),
+    "dead_link": (lambda path: path.symlink_to("nowhere"), "No such file"),
+    "text": (lambda path: path.write_text("no video" * 99), "DecordInit: RuntimeError"),
+    "cut": (cut, "DecordInit: RuntimeError"),
+    "sound": (write_sound, "cannot find video stream"),
+    "no_frames": (write_nothing, "Decord"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_bad_video_is_named_with_its_fault(tmp_path, name):
+    make, reason = FAULTS[name]
+    make(tmp_path / "bad.mp4")
+    data = videos(tmp_path, ["bad.mp4"], on_bad_video="raise")
+    with pytest.raises(BadVideo, match=reason) as caught:
+        data[0]
+    assert caught.value.path == str(tmp_path / "bad.mp4")
+    assert "/github" not in caught.value.reason
+    assert caught.value.__context__ is not None
+
+
+class Raises:
+    """Raises an error, at the first calls only."""
+
+    def __init__(self, error, times=10**9):
+        self.error, self.times = error, times
+
+    def __call__(self, results):
+        self.times -= 1
+        if self.times >= 0:
+            raise self.error
+        return results
+
+
+class RaisingInit(Raises, DecordInit):
+    """The same in a transform that reads."""
+
+
+class Piped(Numbers):
+    """One sample with the given fields, read by the given transform."""
+
+    def __init__(self, transform, **info):
+        super().__init__(1)
+        self.transform, self.info = transform, info
+
+    def get_data_info(self, idx):
+        return self.info
+
+    def __getitem__(self, idx):
+        return self.transform(self.info)
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/a.mp4", "."])
+def test_the_message_is_the_error_and_no_guess(path):
+    """Whatever the local file system has at the path."""
+    stale = RaisingInit(OSError(errno.ESTALE, "Stale file handle"))
+    with pytest.raises(BadVideo) as caught:
+        SafeDataset(Piped(stale, filename=path), "raise")[0]
+    reason = f"RaisingInit: OSError: [Errno {errno.ESTALE}] Stale file handle"
+    assert str(caught.value) == f"{path}: {reason}"
+
+
+def test_a_missing_key_of_an_lmdb_is_named(tmp_path):
+    path = str(tmp_path / "frames.lmdb")
+    pytest.importorskip("lmdb").open(path).close()
+    decode = TRANSFORMS.build(dict(type="mmvidformer.LmdbDecode"))
+    data = Piped(decode, lmdb=path, filename_tmpl="frame_{}", frame_inds=[7])
+    with pytest.raises(BadVideo, match=r"frames\.lmdb: LmdbDecode: KeyError: .*no frame 'frame_7'"):
+        SafeDataset(data, "raise")[0]
+
+
+@pytest.mark.parametrize("policy", ["raise", "resample"])
+@pytest.mark.parametrize("error", [ValueError("a bug"), OSError("no space"), KeyError("imgs")])
+def test_errors_of_other_transforms_are_raised_as_they_are(tmp_path, policy, error):
+    names = some_good(tmp_path, 2)
+    data = videos(tmp_path, names, [*READ, Raises(error, 1), *PACK], on_bad_video=policy)
+    with pytest.raises(type(error)) as caught:
+        data[0]
+    assert caught.value is error
+
+
+@pytest.mark.parametrize("error", [ImportError("no decord"), MemoryError()])
+def test_a_missing_package_or_memory_is_not_the_videos_fault(tmp_path, error):
+    data = videos(tmp_path, some_good(tmp_path, 2), [RaisingInit(error, 1), *PACK])
+    with pytest.raises(type(error)):
+        data[0]
+
+
+def test_training_replaces_bad_samples_and_tries_them_again(tmp_path, monkeypatch):
+    logged = []
+    monkeypatch.setattr(bad_videos, "print_log", lambda message, **_: logged.append(message))
+    names = [*some_good(tmp_path), "gone.mp4", "gone.mp4", "lost.mp4"]
+    data = videos(tmp_path, names, max_bad_share=0.5)
+    for _ in range(2):
+        labels = [int(data[i]["data_samples"].gt_label) for i in range(len(data))]
+        assert labels[:6] == [*range(6)] and all(label < 6 for label in labels)
+    assert {line.partition(": Decord")[0] for line in logged} == {
+        f"bad video: {tmp_path / name}" for name in ("gone.mp4", "lost.mp4")
+    }
+    write(tmp_path / "lost.mp4")
+    assert int(data[8]["data_samples"].gt_label) == 8
+
+
+def test_a_passing_error_costs_one_read(tmp_path):
+    """A file server that was away for a moment must not shrink the data set for the whole run."""
+    once = RaisingInit(OSError("busy"), 1)
+    data = videos(tmp_path, some_good(tmp_path, 3), [once, *READ, *PACK], max_bad_share=0.5)
+    assert [int(data[2]["data_samples"].gt_label) for _ in range(3)][1:] == [2, 2]
+
+
+@pytest.mark.parametrize(("size", "allowed"), [(4, 1), (800, 200), (1000, 250)])
+def test_the_share_of_a_small_data_set_is_exact(size, allowed):
+    data = SafeDataset(Numbers(size, range(allowed)), max_bad_share=0.25)
+    for idx in [*range(allowed)] * 2:
+        data[idx]
+    data.dataset.bad.add(allowed)
+    with pytest.raises(TooManyBadVideos, match=rf"{allowed + 1} bad .* of {size} .*_share=0\.25"):
+        data[allowed]
+
+
+def test_the_share_of_a_large_data_set_is_that_of_what_was_read():
+    data = SafeDataset(Numbers(10**6, range(300)), max_bad_share=0.1)
+    for idx in range(1000, 4000):
+        data[idx]
+    for idx in range(300):  # each with another one in its place
+        data[idx]
+    data.dataset.bad |= {*range(300, 400)}
+    with pytest.raises(TooManyBadVideos, match="37. bad ones among 37.. samples of 1000000"):
+        for idx in range(300, 400):
+            data[idx]
+
+
+def test_too_few_samples_are_no_share():
+    data = SafeDataset(Numbers(10**6, range(52)), max_bad_share=0.05)
+    for idx in range(50):
+        data[idx]
+    with pytest.raises(TooManyBadVideos, match="51 bad ones among 101 samples of 1000000"):
+        data[50]
+
+
+def test_many_bad_samples_in_a_row_end_the_run():
+    data = SafeDataset(Numbers(60, range(60)), max_bad_share=1.0)
+    with pytest.raises(
+        TooManyBadVideos, match=r"sample 0 is bad \(0\.mp4.* so are 50 .*data_prefix"
+    ):
+        data[0]
+
+
+def test_testing_flags_a_bad_sample_under_its_own_label(tmp_path):
+    names = ["good0.mp4", "gone.mp4", "lost.mp4", "good1.mp4"]
+    some_good(tmp_path, 2)
+    data = videos(tmp_path, names, test_mode=True, max_bad_share=1.0)
+    samples = [data[i] for i in range(4)]
+    assert [int(s["data_samples"].gt_label) for s in samples] == [0, 1, 2, 3]
+    flags = [s["data_samples"].get("bad_path") for s in samples]
+    assert flags == [None, str(tmp_path / "gone.mp4"), str(tmp_path / "lost.mp4"), None]
+    assert samples[1]["data_samples"].bad_video.startswith("DecordInit: FileNotFoundError: ")
+    assert samples[1]["inputs"].shape == samples[3]["inputs"].shape
+
+
+def test_testing_raises_where_no_metric_could_tell(tmp_path):
+    """Such as boxes of actions, which are those of the other sample."""
+    names = ["gone.mp4", *some_good(tmp_path, 1)]
+    add = [lambda results: {**results, "gt_bboxes": np.zeros((1, 4)), "gt_labels": np.zeros(1)}]
+    data = videos(tmp_path, names, [*READ, *add, *PACK], test_mode=True, max_bad_share=1.0)
+    with pytest.raises(BadVideo, match="gone"):
+        data[0]
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda f: f.unlink(), "FileNotFoundError: .*img_00003.jpg"),
+        (lambda f: f.write_bytes(f.read_bytes()[:20]), "error: "),
+    ],
+)
+def test_bad_frames_are_named(tmp_path, damage, reason):
+    folder = tmp_path / "video"
+    folder.mkdir()
+    for i in range(1, 7):
+        cv2.imwrite(str(folder / f"img_{i:05}.jpg"), np.full((20, 20, 3), 30 * i, np.uint8))
+    (tmp_path / "list.txt").write_text("video 6 0\n")
+    read = [dict(type="SampleFrames", clip_len=6, frame_interval=1), dict(type="RawFrameDecode")]
+    inner = dict(
+        type="RawframeDataset",
+        ann_file=str(tmp_path / "list.txt"),
+        data_prefix=dict(img=str(tmp_path)),
+        pipeline=[*read, *PACK],
+    )
+    data = SafeDataset(inner, on_bad_video="raise")
+    assert data[0]["inputs"].shape[2] == 6
+    damage(folder / "img_00003.jpg")
+    with pytest.raises(BadVideo, match=f"video: RawFrameDecode: {reason}"):
+        data[0]
+
+
+class Index(int):
+    """An index with a seed, as a sampler gives it."""
+
+    def __new__(cls, number, seed):
+        made = super().__new__(cls, number)
+        made.seed = seed
+        return made
+
+
+class Draws(Numbers):
+    """Gives draws of all three generators."""
+
+    def __getitem__(self, idx):
+        draws = random.random(), np.random.rand(), float(torch.rand(()))
+        return super().__getitem__(idx)["x"], draws
+
+
+def test_an_index_with_a_seed_decides_all_draws():
+    data = SafeDataset(Draws(20, {3}), max_bad_share=1.0)
+    for idx in (5, 3):  # a good sample, and a bad one that another replaces
+        read = []
+        for before in (0, 7, 11):
+            for _ in range(before):
+                data[before]
+            read.append(data[Index(idx, 2**40 + 1)])
+        assert read[0] == read[1] == read[2] != data[Index(idx, 2)]
+    assert data[5] != data[5]  # draws go on where there is no seed
+
+
+def test_workers_of_any_start_method_count_together():
+    """Each of two workers has 5 of the 10 bad samples: only together are they too many."""
+    data = SafeDataset(Numbers(40, range(10)), max_bad_share=0.2)
+    loader = DataLoader(data, 4, num_workers=2, multiprocessing_context="forkserver", timeout=60)
+    with pytest.raises(TooManyBadVideos, match="9 bad ones among"):
+        list(loader)
+    assert (data._status == bad_videos.BAD).sum() >= 9
+
+
+def test_a_worker_names_the_bad_video_without_a_policy():
+    loader = DataLoader(SafeDataset(Numbers(4, {2}), "raise"), num_workers=1, timeout=60)
+    with pytest.raises(BadVideo, match=r"BadVideo: 2\.mp4: is bad"):
+        list(loader)
+
+
+def test_wrapped_and_pickled_data_sets_keep_the_policy(tmp_path):
+    names = [*some_good(tmp_path, 2), "gone.mp4"]
+    inner = videos(tmp_path, names).dataset
+    data = SafeDataset(dict(type="RepeatDataset", dataset=inner, times=2), max_bad_share=0.5)
+    assert len(data) == 6 and not data.test_mode
+    copy = pickle.loads(pickle.dumps(data))
+    assert copy[5]["inputs"].shape == copy[0]["inputs"].shape
+    assert copy.metainfo == inner.metainfo
+
+
+def test_wrong_arguments_are_refused():
+    for policy, message in (
+        (dict(on_bad_video="skip"), "'raise' or 'resample', got 'skip'"),
+        (dict(max_bad_share=5), "from 0 to 1, got 5"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            SafeDataset(Numbers(1), **policy)
