@@ -2,7 +2,6 @@
 
 import logging
 import os
-import random
 from collections.abc import Iterator
 from traceback import walk_tb
 
@@ -15,6 +14,7 @@ from torch.utils.data import Dataset
 
 from mmvidformer.datasets.decoding.errors import BadVideo, TooManyBadVideos, first_line, path_of
 from mmvidformer.datasets.transforms.decode import LmdbDecode
+from mmvidformer.datasets.workers import set_seed
 from mmvidformer.registry import DATASETS
 
 # Transforms that read files. Subclasses count, such as VideoInit and VideoDecode.
@@ -88,10 +88,7 @@ class SafeDataset:
     def __getitem__(self, idx: int) -> object:
         """Read a sample, or what the policy puts in its place."""
         if hasattr(idx, "seed"):
-            random.seed(idx.seed)
-            np.random.seed(idx.seed % 2**32)
-            # torch.manual_seed would also queue calls for CUDA, which a worker never makes.
-            torch.default_generator.manual_seed(idx.seed)
+            set_seed(idx.seed)
         sample, fault = self._read(idx)
         if fault is None:
             return sample

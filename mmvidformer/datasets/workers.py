@@ -1,4 +1,4 @@
-"""What dataloader workers set up, and imported in advance by the server that forks them."""
+"""What dataloader workers set up."""
 
 import os
 import random
@@ -6,15 +6,9 @@ import threading
 from multiprocessing import parent_process
 
 import cv2
-import mmaction.datasets  # noqa: F401
-import mmengine.structures  # noqa: F401
 import numpy as np
 import torch
 from torch.utils.data import get_worker_info
-
-import mmvidformer.datasets.transforms.augment
-import mmvidformer.datasets.transforms.decode
-import mmvidformer.datasets.transforms.sampling  # noqa: F401
 
 
 def init_worker(worker_id: int) -> None:
@@ -39,6 +33,7 @@ def set_seed(seed: int) -> None:
     """Seed the generators that transforms use: Python's, NumPy's and PyTorch's on the CPU."""
     random.seed(seed)
     np.random.seed(seed % 2**32)
+    # torch.manual_seed would also queue calls for CUDA, which a worker never makes.
     torch.default_generator.manual_seed(seed)
 
 

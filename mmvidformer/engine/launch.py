@@ -26,7 +26,11 @@ MMENGINE_HOOKS = (
     *("logger", "param_scheduler", "checkpoint"),
 )
 # What dataloader workers import, and the tools, since each worker imports the main script.
-PRELOADED = ["mmengine.runner", "mmvidformer.engine.arguments", "mmvidformer.datasets.workers"]
+PRELOADED = [
+    *("mmengine.runner", "mmvidformer.engine.arguments", "mmvidformer.engine.launch"),
+    *("mmvidformer.datasets.bad_videos", "mmvidformer.datasets.transforms.augment"),
+    *("mmvidformer.datasets.transforms.auto_augment", "mmvidformer.datasets.transforms.sampling"),
+]
 
 
 def share_cores(cfg: Config) -> None:
