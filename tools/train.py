@@ -108,8 +108,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     cfg = load_config(args.config, args.cfg_options)
     merge_shared_arguments(cfg, args)
     merge_arguments(cfg, args)
-    checks = () if args.no_preflight else ("train", "val")
-    with launched(cfg, checks, args.resume) as runner:
+    with launched(cfg, not args.no_preflight, args.resume) as runner:
         runner.train()
 
 

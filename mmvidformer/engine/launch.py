@@ -6,7 +6,7 @@ import pickle
 import sys
 import traceback
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -15,6 +15,7 @@ import torch
 from mmengine.config import Config, DictAction
 from mmengine.device import get_device
 from mmengine.dist import broadcast_object_list, get_world_size, is_main_process
+from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
 from torch import distributed
 
@@ -247,29 +248,43 @@ def build_runner(cfg: Config) -> "Runner":
     return RUNNERS.build(cfg)
 
 
-@contextmanager
-def launched(cfg: Config, checks: Sequence[str], resume: str | None = None) -> Iterator["Runner"]:
-    """Join the processes, check the setup, build the runner, and leave the group at the end.
+class _Start(Hook):
+    """Notes that the first step of a run has begun."""
 
-    The main process finds the checkpoint to resume from and checks the setup for all processes,
-    before anything is written.
+    begun = False
+
+    def before_train(self, runner: "Runner") -> None:
+        self.begun = True
+
+    before_val = before_test = before_train
+
+
+@contextmanager
+def launched(cfg: Config, checks: bool = True, resume: str | None = None) -> Iterator["Runner"]:
+    """Join the processes, build the runner, and leave the group at the end.
+
+    The main process finds the checkpoint to resume from for all processes.
 
     Args:
         cfg: Complete config.
-        checks: Dataloaders to check (``'train'``, ``'val'``, ``'test'``); empty for no checks at
-            all.
+        checks: Whether a ``PreflightHook`` checks the run before its first step.
         resume: Checkpoint to resume from, or ``'auto'`` for the last complete one in the work dir
             if there is one.
 
     Raises:
+        ValueError: If a list of videos is malformed.
         WrongSetup: If the checks find errors.
     """
     from mmvidformer.engine.checkpointing.resume import latest_checkpoint
     from mmvidformer.engine.first_screen import FirstScreenHook, quiet_setup
-    from mmvidformer.engine.preflight import check_run
-    from mmvidformer.engine.preflight.hook import PreflightHook
+    from mmvidformer.engine.preflight.lists import explain_list
     from mmvidformer.engine.shared_annotations import shared_annotations
 
+    hooks = {
+        "preflight": dict(type="mmvidformer.PreflightHook"),
+        **(cfg.get("default_hooks") or {}),
+    }
+    cfg.default_hooks = hooks if checks else {**hooks, "preflight": None}
     join_processes(cfg)
     threads = torch.get_num_threads()
     try:
@@ -278,21 +293,16 @@ def launched(cfg: Config, checks: Sequence[str], resume: str | None = None) -> I
                 resume = on_main_process(lambda: latest_checkpoint(cfg.work_dir))
             if resume is not None:
                 cfg.resume, cfg.load_from = True, resume
-            if checks:
-                hint = "nothing was started or written; --no-preflight skips the checks"
-                for warning in check_run(cfg, checks, hint):
-                    print(f"warning: {warning}", file=sys.stderr)
             with quiet_setup():
                 runner = build_runner(cfg)
             runner.register_hook(FirstScreenHook())
-            hook = next((one for one in runner.hooks if isinstance(one, PreflightHook)), None)
-            if hook is None:
-                runner.register_hook(hook := PreflightHook())
-            hook.data, hook.weights = False, bool(checks)
+            runner.register_hook(start := _Start())
             try:
                 yield runner
             except Exception as error:
-                error.while_running = hook.started
+                error.while_running = start.begun
+                if not start.begun and (problem := explain_list(cfg, error)):
+                    raise ValueError(problem) from error
                 raise
     finally:
         torch.set_num_threads(threads)

@@ -10,13 +10,12 @@ from typing import Literal
 import numpy as np
 import torch
 from mmengine.config import Config
-from mmengine.logging import print_log
+from mmengine.logging import MMLogger, print_log
 from mmengine.runner import CheckpointLoader
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from mmvidformer.config import CONFIG_SUFFIXES, config_scope
-from mmvidformer.engine.first_screen import quiet_setup
 from mmvidformer.registry import MODELS
 
 HEAD = "cls_head."
@@ -103,8 +102,11 @@ def load_recognizer(
         model = MODELS.build(cfg.model)
     model.dataset_meta = {}
     if checkpoint is None:
-        with quiet_setup():  # MMEngine logs a line for each weight
-            model.init_weights()
+        logger = MMLogger.get_current_instance()
+        level = logger.level
+        logger.setLevel(logging.WARNING)  # MMEngine logs a line for each weight
+        model.init_weights()
+        logger.setLevel(level)
     else:
         content = read_checkpoint(checkpoint)
         load_weights(model, content).check(checkpoint, "evaluation" if head else "features")
@@ -187,13 +189,12 @@ def load_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
     )
 
 
-def compare_weights(meta_model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
-    """Compare a checkpoint with a model from ``build_meta_model`` by names and shapes."""
-    state = {k: v.to("meta") for k, v in _state(checkpoint).items() if isinstance(v, Tensor)}
+def compare_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
+    """Do as ``load_weights``, without its log of resized tables, to compare before loading."""
     disabled = logging.root.manager.disable
-    logging.disable(logging.WARNING)  # loading will log which tables are resized
+    logging.disable(logging.WARNING)
     try:
-        return load_weights(meta_model, state)
+        return load_weights(model, checkpoint)
     finally:
         logging.disable(disabled)
 
