@@ -190,11 +190,14 @@ def load_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
 
 
 def compare_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
-    """Do as ``load_weights``, without its log of resized tables, to compare before loading."""
+    """Load weights to compare them, without a log of resized tables; also on the meta device."""
+    state = {name: value for name, value in _state(checkpoint).items() if isinstance(value, Tensor)}
+    if any(parameter.is_meta for parameter in model.parameters()):
+        state = {name: value.to("meta") for name, value in state.items()}
     disabled = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        return load_weights(model, checkpoint)
+        return load_weights(model, state)
     finally:
         logging.disable(disabled)
 

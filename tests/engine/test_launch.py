@@ -13,7 +13,7 @@ import torch
 from mmengine.config import Config
 from torch import distributed
 
-from mmvidformer.engine import launch, preflight, process_group
+from mmvidformer.engine import launch, process_group
 from mmvidformer.engine.launch import add_model_arguments, on_main_process, run_tool
 from mmvidformer.engine.process_group import join_processes
 from mmvidformer.registry import MODELS
@@ -187,7 +187,7 @@ def test_wrong_overrides_are_named(wrong, capsys):
 TWO = """
 import os, sys
 from mmengine.config import Config
-from mmvidformer.engine import launch, preflight
+from mmvidformer.engine import launch
 from mmvidformer.engine.checkpointing import resume
 
 rank = os.environ["RANK"]
@@ -195,10 +195,10 @@ resume.latest_checkpoint = lambda folder: f"{folder}/rank{rank}.pth"
 cfg = Config(dict(launcher="pytorch", work_dir="here", env_cfg=dict(dist_cfg=dict(timeout=60))))
 launch.build_runner = lambda cfg: sys.exit(print("resumes from", cfg.load_from, flush=True))
 if sys.argv[1] == "wrong":
-    preflight.check = lambda *args: (["a is wrong"], []) if rank == "0" else 1 / 0
+    resume.latest_checkpoint = lambda folder: 1 / 0 if rank == "1" else int("no number")
 
 def main():
-    with launch.launched(cfg, ("train",) if sys.argv[1] == "wrong" else (), resume="auto"):
+    with launch.launched(cfg, resume="auto"):
         pass
 
 sys.exit(launch.run_tool(main))
@@ -218,7 +218,7 @@ def test_the_main_process_decides_for_all(run, bare, case):
     if case == "resumes":
         assert all("resumes from here/rank0.pth" in text for text in printed) and status == [0, 0]
     else:
-        assert "error: 1 problem found before the start\n- a is wrong\n" in printed[0]
+        assert "error: invalid literal for int() with base 10: 'no number'" in printed[0]
         assert "error" not in printed[1].lower() and status == [2, 2]
 
 
@@ -237,7 +237,7 @@ def test_workers_get_cores_until_the_end(monkeypatch, cores, workers, threads) -
     monkeypatch.setattr(launch.RUNNERS, "build", build)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     cfg = Config(dict(launcher="none", train_dataloader=dict(num_workers=workers)))
-    with pytest.raises(InterruptedError), launch.launched(cfg, ()):
+    with pytest.raises(InterruptedError), launch.launched(cfg):
         pass
     assert asked == [cores, threads, cores]
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
@@ -245,15 +245,17 @@ def test_workers_get_cores_until_the_end(monkeypatch, cores, workers, threads) -
     assert len(asked) == 3
 
 
-def test_warnings_of_the_checks_are_printed(monkeypatch, capsys) -> None:
+@pytest.mark.parametrize("checks", [True, False])
+def test_preflight_is_a_hook_of_the_config(monkeypatch, checks) -> None:
     def build(cfg: Config) -> None:
         raise InterruptedError
 
     monkeypatch.setattr(launch.RUNNERS, "build", build)
-    monkeypatch.setattr(preflight, "check_run", lambda cfg, checks, hint: [f"{checks} need a day"])
-    with pytest.raises(InterruptedError), launch.launched(Config(dict(launcher="none")), ("test",)):
+    cfg = Config(dict(launcher="none", default_hooks=dict(checkpoint=None)))
+    with pytest.raises(InterruptedError), launch.launched(cfg, checks):
         pass
-    assert capsys.readouterr().err == "warning: ('test',) need a day\n"
+    hook = dict(preflight=dict(type="mmvidformer.PreflightHook")) if checks else {}
+    assert cfg.default_hooks == dict(checkpoint=None, **hook)
 
 
 def test_default_hooks_that_are_none_are_left_out(monkeypatch) -> None:

@@ -56,10 +56,10 @@ class PreflightHook(Hook):
         training = isinstance(runner._train_loop, BaseLoop)
         purpose = "resume" if runner._resume else "start" if training else "evaluation"
         source = runner._load_from or "the checkpoint"
-        if purpose == "resume" and not {"meta", "message_hub"} <= set(checkpoint):
-            raise WrongWeights(f"{source} has no training state; set load_from for its weights")
         fit = compare_weights(_model_of(runner), checkpoint)
         fit.check(source, purpose)
+        if purpose == "resume" and not {"meta", "message_hub"} <= set(checkpoint):
+            raise WrongWeights(f"{source} has no training state; set load_from for its weights")
         warn_of_pixels(runner.cfg, checkpoint, source)
         if fit.misfits():
             runner.logger.warning(f"{source}: {fit}; what does not fit keeps its initial weights")
