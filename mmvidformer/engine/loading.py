@@ -3,7 +3,7 @@
 import logging
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +13,6 @@ from mmengine.config import Config
 from mmengine.logging import MMLogger, print_log
 from mmengine.runner import CheckpointLoader
 from torch import Tensor, nn
-from torch.distributions import Distribution
 
 from mmvidformer.config import CONFIG_SUFFIXES, config_scope
 from mmvidformer.registry import MODELS
@@ -49,13 +48,13 @@ class Fit:
         return {*self.missing, *self.unexpected, *self.reshaped}
 
     def check(self, source: str, purpose: Purpose) -> None:
-        """Check that the weights are good enough for a purpose.
+        """Check that the weights of ``source``, a file or address, are good enough for a purpose.
 
         Evaluating and resuming need an exact fit, features an exact fit except for the head. To
         start training, half of the tensors of the backbone are enough.
 
         Raises:
-            WrongWeights: If they are not. The message names ``source``, their file or address.
+            WrongWeights: If they are not.
         """
         wrong = self.misfits()
         if purpose == "features":
@@ -71,12 +70,13 @@ class Fit:
 
     def __str__(self) -> str:
         """Counts and first names of what does not fit."""
-        parts = {
-            "missing": self.missing,
-            "unexpected": self.unexpected,
-            "of another shape": tuple(self.reshaped.values()),
-        }
-        return "; ".join(f"{len(v)} {what} ({_some(v)})" for what, v in parts.items() if v)
+        kinds = {"missing": self.missing, "unexpected": self.unexpected}
+        kinds["of another shape"] = tuple(self.reshaped.values())
+        texts = []
+        for kind, names in kinds.items():
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            texts += [f"{len(names)} {kind} ({', '.join(names[:3])}{more})"] if names else []
+        return "; ".join(texts)
 
 
 def load_recognizer(
@@ -127,17 +127,16 @@ def warn_of_pixels(cfg: Config, checkpoint: Mapping, source: str) -> None:
 
 
 def build_meta_model(cfg: Config) -> nn.Module:
-    """Build the model of a config on the meta device, without memory for its weights."""
+    """Build the model of a config on the meta device, without weights and data preprocessor."""
+    # Mixup in a preprocessor reads values of tensors.
+    settings = {name: part for name, part in cfg.model.items() if name != "data_preprocessor"}
     with config_scope(cfg), warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")  # of weights that a constructor loads
-        Distribution.set_default_validate_args(False)  # Mixup's, which reads values of tensors
         try:
             with torch.device("meta"):
-                return MODELS.build(cfg.model)
-        except (NotImplementedError, RuntimeError):  # a constructor that reads them too
-            return MODELS.build(cfg.model).to("meta")
-        finally:
-            Distribution.set_default_validate_args(__debug__)
+                return MODELS.build(settings)
+        except (NotImplementedError, RuntimeError):  # a constructor that reads values too
+            return MODELS.build(settings).to("meta")
 
 
 def read_checkpoint(source: str, device: str = "cpu") -> dict:
@@ -200,10 +199,6 @@ def compare_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
         return load_weights(model, state)
     finally:
         logging.disable(disabled)
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _state(checkpoint: Mapping) -> object:

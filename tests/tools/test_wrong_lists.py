@@ -8,10 +8,13 @@ from mmvidformer.engine.launch import run_tool
 from mmvidformer.engine.preflight.hook import WrongSetup
 
 LISTS = {
-    "columns": ("train_0.mp4 0 1\n", r"wrong\.txt, line 1: must be .*got 'train_0.mp4 0 1'"),
-    "blank_in_name": ("a b.mp4 0\n", r"line 1: must be .*PATH LABEL.* delimiter ' ', got 'a b"),
-    "word": ("a.mp4 0\na.mp4 zero\n", r"line 2: must be UTF-8 text of 2 columns"),
-    "latin": (b"a.mp4 0\n\xe9.mp4 0\n", "line 2: must be UTF-8 text"),
+    "columns": (
+        "train_0.mp4 0 1\n",
+        r"wrong\.txt, line 1: expected 'PATH LABEL' .*got 'train_0.mp4 0 1'",
+    ),
+    "blank_in_name": ("a b.mp4 0\n", "line 1: expected .* delimiter ' ', got 'a b"),
+    "word": ("a.mp4 0\na.mp4 zero\n", r"line 2: expected 'PATH LABEL'"),
+    "latin": (b"a.mp4 0\n\xe9.mp4 0\n", "wrong.txt.*UTF-8"),
     "empty": ("", r"wrong\.txt is empty"),
     "label": ("train_0.mp4 0\ntrain_2.mp4 7\n", "wrong.txt, line 2: label must be in 0 to 2"),
     "no_file": (None, r"wrong\.txt: No such file"),

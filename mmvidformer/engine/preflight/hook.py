@@ -76,16 +76,15 @@ def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
     # They import MMAction2's datasets and models, which a look-up of a hook should not.
     from mmvidformer.engine.preflight import samples, settings
 
-    model = _model_of(runner)
+    model, cfg = _model_of(runner), runner.cfg
     for split in ("train", "val", "test"):
         loop = getattr(runner, f"_{split}_loop")
         if not isinstance(loop, BaseLoop) or not isinstance(loop.dataloader, DataLoader):
             continue  # not part of this run, or not a loop of MMEngine
-        for dataset in samples.leaves(loop.dataloader.dataset):
-            yield from samples.check_samples(
-                dataset, model, split, runner.cfg.get("bad_videos") or {}
-            )
-            yield from settings.check_clips(dataset, model, runner.cfg)
+        found = samples.leaves(loop.dataloader.dataset, cfg.get("bad_videos") or {})
+        for dataset, policy in found:
+            yield from samples.check_samples(dataset, model, split, policy)
+            yield from settings.check_clips(dataset, model, cfg)
             yield from settings.check_classes(dataset, model, split)
         if split == "train":
             yield from settings.check_training(runner, model)

@@ -1,18 +1,20 @@
-"""What is wrong with a list that MMAction2 cannot read."""
+"""Which line of a list MMAction2 could not read."""
 
-import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from mmengine.config import Config
 
 from mmvidformer.config import leaf_datasets, type_name
+from mmvidformer.datasets.lists import FRAMES, VIDEOS, read_list
+
+KINDS = {"RawframeDataset": FRAMES}
+KINDS |= dict.fromkeys(("VideoDataset", "RepeatAugDataset", "ClassSubsetDataset"), VIDEOS)
 
 
 def explain_list(cfg: Config, error: Exception) -> str | None:
-    """Find the line of a list on which building a dataset has failed.
+    """Find the malformed line of a list on which building a dataset has failed.
 
-    MMAction2 raises the error of ``int`` or of a tuple, which names neither file nor line.
+    MMAction2 raises the error of ``int``, of a tuple or of NumPy, without file and line.
 
     Args:
         cfg: Complete config.
@@ -21,30 +23,22 @@ def explain_list(cfg: Config, error: Exception) -> str | None:
     Returns:
         A message with file and line; None if no list is malformed.
     """
+    loaders = [cfg.get(f"{split}_dataloader") or {} for split in ("train", "val", "test")]
     if not isinstance(error, ValueError | IndexError | AssertionError):
         return None
-    loaders = (cfg.get(f"{split}_dataloader") or {} for split in ("train", "val", "test"))
-    leaves = (leaf for loader in loaders for leaf in leaf_datasets(loader.get("dataset") or {}))
-    return next(filter(None, map(_explain, leaves)), None)
-
-
-def _explain(dataset: Mapping) -> str | None:
-    columns, delimiter = ["PATH", "LABEL"], dataset.get("delimiter", " ")
-    if type_name(dataset) == "RawframeDataset":
-        columns = ["FOLDER", *["OFFSET"] * dataset.get("with_offset", False), "FRAMES", "LABEL"]
-        delimiter = None
-    elif type_name(dataset) not in ("VideoDataset", "RepeatAugDataset", "ClassSubsetDataset"):
-        return None
-    path, number = Path(dataset.get("data_root") or "", dataset.get("ann_file") or ""), 0
-    if not path.is_file():
-        return None
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        for number, line in enumerate(map(str.strip, lines), start=1):
-            numbers = line.split(delimiter)[1:]
-            valid = all(re.fullmatch(r"[+-]?\d+", text) for text in numbers)
-            valid &= len(columns) - 2 <= len(numbers) and "\ufffd" not in line
-            if not valid or (len(numbers) >= len(columns) and not dataset.get("multi_class")):
-                needed = f"{len(columns)} columns ({' '.join(columns)})"
-                needed += f" with delimiter {delimiter!r}, got {line[:100]!r}"
-                return f"{path}, line {number}: must be UTF-8 text of {needed}"
-    return None if number else f"{path} is empty"
+    for dataset in (leaf for one in loaders for leaf in leaf_datasets(one.get("dataset") or {})):
+        if (columns := KINDS.get(type_name(dataset))) is None:
+            continue
+        if dataset.get("with_offset"):
+            columns = ("FOLDER", "OFFSET", "FRAMES")
+        delimiter = None if columns[0] == "FOLDER" else dataset.get("delimiter", " ")
+        path = Path(dataset.get("data_root") or "", dataset.ann_file)
+        try:
+            entries = read_list(path, delimiter, columns, dataset.get("multi_class", False))
+        except OSError:
+            continue
+        except ValueError as problem:
+            return str(problem)
+        if not entries:
+            return f"{path} is empty"
+    return None

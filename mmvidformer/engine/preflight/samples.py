@@ -9,7 +9,6 @@ from mmaction.datasets import RawframeDataset, VideoDataset
 from mmaction.models.recognizers import BaseRecognizer
 from mmengine.dataset import BaseDataset
 from torch import nn
-from torch.utils.data import Dataset
 
 from mmvidformer.datasets.decoding.errors import PATH_KEYS
 from mmvidformer.datasets.epic_kitchens import SegmentDataset
@@ -20,14 +19,21 @@ LISTS = (VideoDataset, RawframeDataset)  # whose samples are the lines of a file
 UNLABELED = -1  # MMAction2's label of a line that has none
 
 
-def leaves(dataset: Dataset) -> Iterator[Dataset]:
-    """Yield the datasets inside wrappers such as ``RepeatDataset`` and ``ConcatDataset``."""
-    inner = [*getattr(dataset, "datasets", ()), getattr(dataset, "dataset", None)]
-    inner = [one for one in inner if isinstance(one, Dataset)]
+def leaves(dataset: object, policy: Mapping) -> Iterator[tuple[object, Mapping]]:
+    """Yield the datasets inside wrappers, each with the policy for bad videos that it has.
+
+    Args:
+        dataset: Dataset, which may be a wrapper such as ``RepeatDataset`` and ``ConcatDataset``.
+        policy: ``bad_videos`` of the config; that of a ``mmvidformer.SafeDataset`` is its own.
+    """
+    own = vars(dataset)  # not what a wrapper passes on
+    policy = own if "on_bad_video" in own else policy
+    inner = [*(own.get("datasets") or ()), own.get("dataset")]
+    inner = [one for one in inner if hasattr(one, "__getitem__") and hasattr(one, "__dict__")]
     for one in inner:
-        yield from leaves(one)
+        yield from leaves(one, policy)
     if not inner:
-        yield dataset
+        yield dataset, policy
 
 
 def is_known(*parts: object) -> bool:
@@ -43,11 +49,8 @@ def classes_of(model: nn.Module) -> dict[str, int]:
     return {name: count for name, count in found.items() if isinstance(count, int)}
 
 
-def check_samples(dataset: Dataset, model: nn.Module, split: str, policy: Mapping) -> Problems:
-    """Check videos, frames or images with class numbers; leave other datasets alone.
-
-    ``policy`` is ``bad_videos`` of the config, which may allow some missing files.
-    """
+def check_samples(dataset: object, model: nn.Module, split: str, policy: Mapping) -> Problems:
+    """Check a dataset of videos, frames or images. Its policy may allow some missing files."""
     if not isinstance(dataset, (*LISTS, SegmentDataset, ImageFolderDataset)):
         return
     # Not by the dataset's own method, which may turn labels into vectors.

@@ -8,7 +8,6 @@ from mmengine.dataset import DefaultSampler
 from mmengine.dist import get_world_size
 from mmengine.runner import Runner
 from torch import nn
-from torch.utils.data import Dataset
 
 from mmvidformer.config import clip_shape, frame_size
 from mmvidformer.engine.preflight.samples import Problems, classes_of, is_known
@@ -27,7 +26,7 @@ def mirrors(kind: str, direction: str = "horizontal") -> bool:
     return "Flip" in kind and "Vertical" not in kind and direction == "horizontal"
 
 
-def _steps(dataset: Dataset, model: nn.Module) -> list:
+def _steps(dataset: object, model: nn.Module) -> list:
     """Transforms of the pipeline and, in training, of the device."""
     steps = [*getattr(getattr(dataset, "pipeline", None), "transforms", ())]
     device = getattr(getattr(model, "data_preprocessor", None), "augment", None)
@@ -35,7 +34,7 @@ def _steps(dataset: Dataset, model: nn.Module) -> list:
     return [*steps, *(getattr(device, "transforms", ()) if training else ())]
 
 
-def check_clips(dataset: Dataset, model: nn.Module, cfg: Config) -> Problems:
+def check_clips(dataset: object, model: nn.Module, cfg: Config) -> Problems:
     """Compare the clips of a pipeline with the tubelets and the input size of the backbone.
 
     Models without tubelets are skipped, and so is what a pipeline leaves open: the length in early
@@ -61,7 +60,7 @@ def check_clips(dataset: Dataset, model: nn.Module, cfg: Config) -> Problems:
             yield False, f"{what} and will resize its positions"
 
 
-def check_classes(dataset: Dataset, model: nn.Module, split: str) -> Problems:
+def check_classes(dataset: object, model: nn.Module, split: str) -> Problems:
     """Compare the classes of the head with those of the dataset, of mixup and of flips."""
     if not classes_of(model):
         return
