@@ -82,17 +82,13 @@ class Fit:
 def load_recognizer(
     cfg: Config, checkpoint: str | None, device: str | torch.device = "cpu", head: bool = True
 ) -> nn.Module:
-    """Build the recognizer of a config for evaluation.
+    """Build the recognizer of a config for evaluation, with the ``dataset_meta`` of its weights.
 
     Args:
         cfg: Config of a recognizer.
-        checkpoint: File or address of the weights (``mmvidformer.schemes``); None for initial
-            weights.
+        checkpoint: File or address of the weights; None for initial weights.
         device: Device of the model.
         head: Whether the weights of the head must fit too.
-
-    Returns:
-        The model. Its ``dataset_meta`` is that of the checkpoint, if it has one.
 
     Raises:
         OSError: If the file does not exist, or cannot be fetched.
@@ -118,7 +114,8 @@ def load_recognizer(
 
 def warn_of_pixels(cfg: Config, checkpoint: Mapping, source: str) -> None:
     """Warn if a converted checkpoint needs other pixel statistics than a config sets."""
-    known, given = checkpoint.get("meta") or {}, cfg.model.get("data_preprocessor") or {}
+    known = checkpoint.get("meta") or {}
+    given = (cfg.get("model") or {}).get("data_preprocessor") or {}
     for key in ("mean", "std"):
         needed, used = known.get(key), given.get(key)
         if needed and used and not np.allclose(needed, used, atol=0.01):
@@ -190,7 +187,7 @@ def load_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
 
 def compare_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
     """Load weights to compare them, without a log of resized tables; also on the meta device."""
-    state = {name: value for name, value in _state(checkpoint).items() if isinstance(value, Tensor)}
+    state = {k: v for k, v in _state(checkpoint).items() if isinstance(v, Tensor)}
     if any(parameter.is_meta for parameter in model.parameters()):
         state = {name: value.to("meta") for name, value in state.items()}
     disabled = logging.root.manager.disable

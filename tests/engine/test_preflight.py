@@ -30,7 +30,6 @@ def config(tmp_path, monkeypatch):
         default = "".join(f"{name} {i % 2}\n" for i, name in enumerate(NAMES))
         Path("list.txt").write_text(default if lines is None else lines)
         cfg = Config.fromfile(Path(__file__).parents[1] / "tools" / "tiny_vivit.py")
-        cfg.auto_scale_lr.base_batch_size = 4
         cfg.model.cls_head.num_classes = 2
         cfg.work_dir = str(tmp_path / "work")
         for split in ("train", "val", "test"):
@@ -224,8 +223,11 @@ def test_labels_of_evaluation(config):
 WRAPPERS = {
     "RepeatDataset": lambda inner: dict(type="RepeatDataset", times=2, dataset=inner),
     "ConcatDataset": lambda inner: dict(type="ConcatDataset", datasets=[inner, inner]),
-    "both": lambda inner: WRAPPERS["RepeatDataset"](WRAPPERS["ConcatDataset"](inner)),
+    "SafeDataset": lambda inner: dict(type="mmvidformer.SafeDataset", dataset=inner),
 }
+WRAPPERS["several"] = lambda inner: WRAPPERS["SafeDataset"](
+    WRAPPERS["RepeatDataset"](WRAPPERS["ConcatDataset"](inner))
+)
 
 
 @pytest.mark.parametrize("name", WRAPPERS)
@@ -236,8 +238,16 @@ def test_wrapped_datasets_are_checked(config, name):
     assert "label must be in 0 to 1" in error
 
 
+def test_a_dataset_may_have_a_policy_of_its_own(config):
+    cfg = config("a.mp4 0\nx.mp4 0\n", bad_videos=dict(on_bad_video="raise"))
+    inner, policy = cfg.train_dataloader.dataset, dict(on_bad_video="resample", max_bad_share=0.5)
+    safe = dict(type="mmvidformer.SafeDataset", dataset=inner, **policy)
+    cfg.train_dataloader.dataset = WRAPPERS["RepeatDataset"](safe)
+    assert [*map(len, found(cfg))] == [0, 1]
+
+
 def test_the_hook_ends_a_run(config):
-    """All errors are listed, and other processes than the main one check nothing."""
+    """All errors are listed."""
     cfg = config("a.mp4 9\nx.mp4 0\n")
     cfg.default_hooks.preflight = dict(type="mmvidformer.PreflightHook")
     with pytest.raises(WrongSetup, match=r"^2 problems found .*\n- .*label.*\n- .*missing.*\n"):

@@ -26,7 +26,7 @@ def leaves(dataset: object, policy: Mapping) -> Iterator[tuple[object, Mapping]]
         dataset: Dataset, which may be a wrapper such as ``RepeatDataset`` and ``ConcatDataset``.
         policy: ``bad_videos`` of the config; that of a ``mmvidformer.SafeDataset`` is its own.
     """
-    own = vars(dataset)  # not what a wrapper passes on
+    own = getattr(dataset, "__dict__", {})  # not what a wrapper passes on
     policy = own if "on_bad_video" in own else policy
     inner = [*(own.get("datasets") or ()), own.get("dataset")]
     inner = [one for one in inner if hasattr(one, "__getitem__") and hasattr(one, "__dict__")]
