@@ -71,7 +71,7 @@ ERRORS = {
     "too_high": (
         "a.mp4 0\nb.mp4 2\nc.mp4 7\n",
         {},
-        r"line 2: .*\(model.cls_head.num_classes is 2\), got 2; 2 of 3 labels are wrong",
+        r"line 2: .*\(model.cls_head.num_classes is 2\), got 2; 2 wrong in all",
     ),
     "negative": ("a.mp4 0\nb.mp4 -2\n", {}, "line 2: label must be in 0 to 1 .* got -2"),
     "missing": (

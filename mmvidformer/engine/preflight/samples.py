@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 
 import numpy as np
 from mmaction.datasets import RawframeDataset, VideoDataset
@@ -20,11 +19,9 @@ UNLABELED = -1  # MMAction2's label of a line that has none
 
 
 def leaves(dataset: object, policy: Mapping) -> Iterator[tuple[object, Mapping]]:
-    """Yield the datasets inside wrappers, each with the policy for bad videos that it has.
+    """Yield the datasets inside wrappers such as ``RepeatDataset`` and ``ConcatDataset``.
 
-    Args:
-        dataset: Dataset, which may be a wrapper such as ``RepeatDataset`` and ``ConcatDataset``.
-        policy: ``bad_videos`` of the config; that of a ``mmvidformer.SafeDataset`` is its own.
+    Each comes with its policy for bad videos: that of a ``SafeDataset`` around it, or ``policy``.
     """
     own = getattr(dataset, "__dict__", {})  # not what a wrapper passes on
     policy = own if "on_bad_video" in own else policy
@@ -82,9 +79,9 @@ def check_samples(dataset: object, model: nn.Module, split: str, policy: Mapping
         yield False, f"{where}; {len(outside)} of {len(infos)} entries"
     if {getattr(step, "io_backend", "disk") for step in steps} - {"disk", "local"}:
         return
-    listed = _listed(paths)
-    missing = [i for i, x in enumerate(infos) if not listed[i] or x.get("total_frames", 1) < 1]
-    if missing:
+    gone = _missing(paths)
+    empty = [info.get("total_frames", 1) < 1 for info in infos]
+    if missing := [i for i, path in enumerate(paths) if path in gone or empty[i]]:
         resample = policy.get("on_bad_video") == "resample"
         allowed = policy.get("max_bad_share", 0.05) * len(infos) if resample else 0
         what = f"{len(missing)} of {len(infos)} files are missing or have no frames"
@@ -98,24 +95,18 @@ def _wrong_labels(
     """Yield the first sample of each problem, and its description."""
     for task, (name, count) in enumerate(classes.items()):
         own = slice(None) if several else slice(task, task + 1)
-        pairs = [(item, label) for item, found in enumerate(labels) for label in found[own]]
-        wrong = [pair for pair in pairs if not 0 <= pair[1] < count]
-        wrong = [pair for pair in wrong if not optional or pair[1] != UNLABELED]
+        wrong = [(item, x) for item, found in enumerate(labels) for x in found[own]]
+        wrong = [(item, x) for item, x in wrong if not 0 <= x < count]
+        wrong = [(item, x) for item, x in wrong if x != UNLABELED or not optional]
         if wrong:
             # The first one, but after a line without label, which may be meant.
             item, label = max(wrong, key=lambda pair: pair[1] != UNLABELED)
-            yield (
-                item,
-                (
-                    f"label must be in 0 to {count - 1} (model.cls_head.{name} is {count}), got "
-                    f"{label}; {len(wrong)} of {len(pairs)} labels are wrong"
-                ),
-            )
-    for item, found in enumerate(() if several or not classes else labels):
-        if len(found) not in (0, len(classes)):
-            needed = f"one label per task of model.cls_head ({len(classes)})"
-            yield item, f"a sample must have {needed}, got {len(found)}"
-            return
+            allowed = f"0 to {count - 1} (model.cls_head.{name} is {count})"
+            yield item, f"label must be in {allowed}, got {label}; {len(wrong)} wrong in all"
+    bad = [item for item, found in enumerate(labels) if len(found) not in (0, len(classes))]
+    if classes and bad and not several:
+        needed = f"one label per task of model.cls_head ({len(classes)})"
+        yield bad[0], f"a sample must have {needed}, got {len(labels[bad[0]])}"
 
 
 def _labels(label: object) -> tuple[int, ...]:
@@ -124,18 +115,13 @@ def _labels(label: object) -> tuple[int, ...]:
     return tuple(values.tolist()) if values.dtype.kind in "iu" else ()
 
 
-def _listed(paths: Sequence[str]) -> list[bool]:
-    """Return which files exist. Listing folders is faster than asking for each file."""
-
-    @cache
-    def names(folder: str) -> set[str]:
-        listable = os.path.isdir(folder) and os.access(folder, os.R_OK)
-        return {*os.listdir(folder)} if listable else set()
-
-    def exists(path: str) -> bool:
-        folder, name = os.path.split(path)
-        # MMAction2 looks for a video without suffix as .mp4.
-        listed = not names(folder or ".").isdisjoint({name, f"{name}.mp4"})
-        return listed or not path or "://" in path or os.path.exists(path)
-
-    return [exists(path) for path in paths]
+def _missing(paths: Sequence[str]) -> set[str]:
+    """Return paths that do not exist. Listing folders is faster than asking for each file."""
+    folders = {os.path.dirname(path) for path in paths}
+    listable = [
+        one for one in folders if os.path.isdir(one or ".") and os.access(one or ".", os.R_OK)
+    ]
+    listed = {os.path.join(one, name) for one in listable for name in os.listdir(one or ".")}
+    # MMAction2 looks for a video without suffix as .mp4. Addresses are not looked up.
+    rest = {path for path in paths if path not in listed and f"{path}.mp4" not in listed}
+    return {path for path in rest if path and "://" not in path and not os.path.exists(path)}

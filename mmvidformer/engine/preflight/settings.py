@@ -35,11 +35,7 @@ def _steps(dataset: object, model: nn.Module) -> list:
 
 
 def check_clips(dataset: object, model: nn.Module, cfg: Config) -> Problems:
-    """Compare the clips of a pipeline with the tubelets and the input size of the backbone.
-
-    Models without tubelets are skipped, and so is what a pipeline leaves open: the length in early
-    recognition, and frames that keep the proportions of the video.
-    """
+    """Compare the clips of a pipeline, as far as it fixes them, with tubelets and backbone."""
     embed = getattr(getattr(model, "backbone", None), "embed", None)
     if not hasattr(embed, "tubelet"):
         return
