@@ -18,7 +18,6 @@ from mmvidformer.datasets.own_videos import read_lists
 from mmvidformer.engine.arguments import add_overrides
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import build_meta_model, compare_weights, read_checkpoint
-from mmvidformer.engine.preflight import WrongSetup, check
 from mmvidformer.finetune import Recipe, apply_recipe
 
 
@@ -60,7 +59,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
 
 
 def prepare(args: Namespace) -> Path:
-    """Check the setup, write the config into the work dir, and print what was changed."""
+    """Write the config into the work dir, and print what was changed."""
     work_dir = args.work_dir or Path("work_dirs") / f"{config_name(args.config)}_finetune"
     # Not in the work dir itself, where every run writes its own, also a test with other views.
     path = work_dir / "finetune" / "config.py"
@@ -76,14 +75,10 @@ def prepare(args: Namespace) -> Path:
     notes = apply_recipe(cfg, lists, recipe)
     merge_overrides(cfg, args.cfg_options)
     cfg.work_dir = str(work_dir)
-    errors, warnings = check(cfg, ("train", "val"), args.procs)
-    if errors:
-        raise WrongSetup(errors, "nothing was written")
-    notes += [f"warning: {warning}" for warning in warnings]
     if args.weights:
         fit = compare_weights(build_meta_model(cfg), read_checkpoint(args.weights, "meta"))
         fit.check(args.weights, "features")
-        notes.append(f"starts from {args.weights}; starts anew: {str(fit) or 'nothing'}")
+        notes.append(f"starts from {args.weights}; initial weights: {str(fit) or 'none'}")
         cfg.merge_from_dict(dict(load_from=args.weights, resume=False))
         if "init_from" in cfg.model.backbone:
             cfg.model.backbone.init_from = None

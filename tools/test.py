@@ -66,9 +66,13 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     """Write the arguments of testing into ``cfg``.
 
     Raises:
-        ValueError: If ``--dump`` names another file than .npz or .pkl, ``--max-views`` is not
-            positive or the model is not a ``Recognizer3D``, or the model has no head to ``--fuse``.
+        ValueError: If ``cfg`` has no test, ``--dump`` names another file than .npz or .pkl,
+            ``--max-views`` is not positive or the model is not a ``Recognizer3D``, or the model has
+            no head to ``--fuse``.
     """
+    parts = ("test_cfg", "test_dataloader", "test_evaluator")
+    if missing := [name for name in parts if cfg.get(name) is None]:
+        raise ValueError(f"{args.config} has no {', '.join(missing)}")
     cfg.load_from = args.checkpoint
     cfg.resume = False
     if args.amp is not None:

@@ -89,8 +89,9 @@ def merge_shared_arguments(cfg: Config, args: Namespace) -> None:
     """Write the shared arguments into ``cfg``."""
     os.environ.setdefault("LOCAL_RANK", str(args.local_rank))
     cfg.launcher = args.launcher
-    if args.no_preflight and cfg.get("default_hooks"):
-        cfg.default_hooks.pop("preflight", None)
+    preflight = dict(type="mmvidformer.PreflightHook")
+    hooks = {"preflight": preflight, **(cfg.get("default_hooks") or {})}
+    cfg.default_hooks = hooks | ({"preflight": None} if args.no_preflight else {})
     if args.video_backend is not None:
         set_video_backend(cfg, args.video_backend)
     if args.work_dir is not None:

@@ -108,10 +108,10 @@ def is_mistake(error: Exception, running: bool = False) -> bool:
     """Whether an error is a user's mistake, which needs no traceback."""
     if DEBUG in os.environ:
         return False
-    if hasattr(error, "for_user"):
+    if hasattr(error, "for_user") or _is_lost(error):
         return True
     if running:
-        return isinstance(error, FloatingPointError) or _is_lost(error) or _is_of_loader(error)
+        return isinstance(error, FloatingPointError) or _is_of_loader(error)
     built = "build_from_cfg" in "".join(traceback.format_exception(error))
     wrong_argument = "__init__()" in str(error)
     return (isinstance(error, MISTAKES) or built or wrong_argument) and not _is_from_user(error)

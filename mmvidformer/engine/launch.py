@@ -15,6 +15,7 @@ from torch import distributed
 
 from mmvidformer.config import leaf_datasets
 from mmvidformer.engine.bad_videos import apply_policy
+from mmvidformer.engine.errors import is_running
 from mmvidformer.engine.process_group import join_processes
 
 if TYPE_CHECKING:  # takes seconds to import, and few tools need it
@@ -107,8 +108,12 @@ def launched(cfg: Config, resume: str | None = None) -> Iterator["Runner"]:
         cfg: Complete config.
         resume: Checkpoint to resume from, or ``'auto'`` for the newest complete one in the work
             dir if there is one.
+
+    Raises:
+        ValueError: If a list of videos is malformed.
     """
     from mmvidformer.engine.checkpointing.resume import latest_checkpoint
+    from mmvidformer.engine.preflight.lists import explain_list
 
     threads = torch.get_num_threads()
     join_processes(cfg)
@@ -119,7 +124,12 @@ def launched(cfg: Config, resume: str | None = None) -> Iterator["Runner"]:
             resume = found[0]
         if resume is not None:
             cfg.resume, cfg.load_from = True, resume
-        yield build_runner(cfg)
+        try:
+            yield build_runner(cfg)
+        except Exception as error:
+            if not is_running(error) and (problem := explain_list(cfg, error)):
+                raise ValueError(problem) from error
+            raise
         if distributed.is_initialized():
             distributed.destroy_process_group()
     finally:

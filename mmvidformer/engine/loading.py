@@ -3,17 +3,16 @@
 import logging
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import torch
 from mmengine.config import Config
-from mmengine.logging import print_log
+from mmengine.logging import MMLogger, print_log
 from mmengine.runner import CheckpointLoader
 from torch import Tensor, nn
-from torch.distributions import Distribution
 
 from mmvidformer.config import CONFIG_SUFFIXES, config_scope
 from mmvidformer.registry import MODELS
@@ -49,13 +48,13 @@ class Fit:
         return {*self.missing, *self.unexpected, *self.reshaped}
 
     def check(self, source: str, purpose: Purpose) -> None:
-        """Check that the weights are good enough for a purpose.
+        """Check that the weights of ``source``, a file or address, are good enough for a purpose.
 
         Evaluating and resuming need an exact fit, features an exact fit except for the head. To
         start training, half of the tensors of the backbone are enough.
 
         Raises:
-            WrongWeights: If they are not. The message names ``source``, their file or address.
+            WrongWeights: If they are not.
         """
         wrong = self.misfits()
         if purpose == "features":
@@ -71,28 +70,25 @@ class Fit:
 
     def __str__(self) -> str:
         """Counts and first names of what does not fit."""
-        parts = {
-            "missing": self.missing,
-            "unexpected": self.unexpected,
-            "of another shape": tuple(self.reshaped.values()),
-        }
-        return "; ".join(f"{len(v)} {what} ({_some(v)})" for what, v in parts.items() if v)
+        kinds = {"missing": self.missing, "unexpected": self.unexpected}
+        kinds["of another shape"] = tuple(self.reshaped.values())
+        texts = []
+        for kind, names in kinds.items():
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            texts += [f"{len(names)} {kind} ({', '.join(names[:3])}{more})"] if names else []
+        return "; ".join(texts)
 
 
 def load_recognizer(
     cfg: Config, checkpoint: str | None, device: str | torch.device = "cpu", head: bool = True
 ) -> nn.Module:
-    """Build the recognizer of a config for evaluation.
+    """Build the recognizer of a config for evaluation, with the ``dataset_meta`` of its weights.
 
     Args:
         cfg: Config of a recognizer.
-        checkpoint: File or address of the weights (``mmvidformer.schemes``); None for initial
-            weights.
+        checkpoint: File or address of the weights; None for initial weights.
         device: Device of the model.
         head: Whether the weights of the head must fit too.
-
-    Returns:
-        The model. Its ``dataset_meta`` is that of the checkpoint, if it has one.
 
     Raises:
         OSError: If the file does not exist, or cannot be fetched.
@@ -102,7 +98,11 @@ def load_recognizer(
         model = MODELS.build(cfg.model)
     model.dataset_meta = {}
     if checkpoint is None:
+        logger = MMLogger.get_current_instance()
+        level = logger.level
+        logger.setLevel(logging.WARNING)  # MMEngine logs a line for each weight
         model.init_weights()
+        logger.setLevel(level)
     else:
         content = read_checkpoint(checkpoint)
         load_weights(model, content).check(checkpoint, "evaluation" if head else "features")
@@ -114,7 +114,8 @@ def load_recognizer(
 
 def warn_of_pixels(cfg: Config, checkpoint: Mapping, source: str) -> None:
     """Warn if a converted checkpoint needs other pixel statistics than a config sets."""
-    known, given = checkpoint.get("meta") or {}, cfg.model.get("data_preprocessor") or {}
+    known = checkpoint.get("meta") or {}
+    given = (cfg.get("model") or {}).get("data_preprocessor") or {}
     for key in ("mean", "std"):
         needed, used = known.get(key), given.get(key)
         if needed and used and not np.allclose(needed, used, atol=0.01):
@@ -123,17 +124,16 @@ def warn_of_pixels(cfg: Config, checkpoint: Mapping, source: str) -> None:
 
 
 def build_meta_model(cfg: Config) -> nn.Module:
-    """Build the model of a config on the meta device, without memory for its weights."""
+    """Build the model of a config on the meta device, without weights and data preprocessor."""
+    # Mixup in a preprocessor reads values of tensors.
+    settings = {name: part for name, part in cfg.model.items() if name != "data_preprocessor"}
     with config_scope(cfg), warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")  # of weights that a constructor loads
-        Distribution.set_default_validate_args(False)  # Mixup's, which reads values of tensors
         try:
             with torch.device("meta"):
-                return MODELS.build(cfg.model)
-        except (NotImplementedError, RuntimeError):  # a constructor that reads them too
-            return MODELS.build(cfg.model).to("meta")
-        finally:
-            Distribution.set_default_validate_args(__debug__)
+                return MODELS.build(settings)
+        except (NotImplementedError, RuntimeError):  # a constructor that reads values too
+            return MODELS.build(settings).to("meta")
 
 
 def read_checkpoint(source: str, device: str = "cpu") -> dict:
@@ -185,19 +185,17 @@ def load_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
     )
 
 
-def compare_weights(meta_model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
-    """Compare a checkpoint with a model from ``build_meta_model`` by names and shapes."""
-    state = {k: v.to("meta") for k, v in _state(checkpoint).items() if isinstance(v, Tensor)}
+def compare_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
+    """Load weights to compare them, without a log of resized tables; also on the meta device."""
+    state = {k: v for k, v in _state(checkpoint).items() if isinstance(v, Tensor)}
+    if any(parameter.is_meta for parameter in model.parameters()):
+        state = {name: value.to("meta") for name, value in state.items()}
     disabled = logging.root.manager.disable
-    logging.disable(logging.WARNING)  # loading will log which tables are resized
+    logging.disable(logging.WARNING)
     try:
-        return load_weights(meta_model, state)
+        return load_weights(model, state)
     finally:
         logging.disable(disabled)
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _state(checkpoint: Mapping) -> object:

@@ -2,16 +2,18 @@
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from mmaction.datasets import VideoDataset
 from mmengine.config import Config
 
-from mmvidformer.config import config_scope, leaf_datasets, type_name
+from mmvidformer.config import config_scope, leaf_datasets, pipelines, type_name
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.optim.precision import use_amp
+from mmvidformer.engine.preflight.settings import mirrors, names_side
 from mmvidformer.registry import DATASETS
 
 # Settings of a learning rate scheduler that count epochs.
@@ -71,6 +73,7 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
     """
     notes = use_lists(cfg, lists)
     set_classes(cfg, lists.classes)
+    notes += remove_flips(cfg, lists.classes)
     if type_name(cfg.model) == "Recognizer3D":  # it cannot limit the views of a batch
         cfg.model.type = "mmvidformer.MultiViewRecognizer"
     if recipe.freeze:
@@ -123,7 +126,7 @@ def _set_rate(cfg: Config, recipe: Recipe) -> str:
     total *= cfg.optim_wrapper.get("accumulative_counts", 1)
     base = (cfg.get("auto_scale_lr") or {}).get("base_batch_size")
     if base is not None:
-        cfg.auto_scale_lr.enable = False
+        cfg.auto_scale_lr = dict(enable=False, base_batch_size=total)  # of the rate set below
     if recipe.lr is not None:
         optimizer.lr = recipe.lr
         return f"learning rate {recipe.lr:g} as given, total batch size {total}"
@@ -204,7 +207,25 @@ def use_lists(cfg: Config, lists: VideoLists) -> list[str]:
     steps = (cfg.model.get("data_preprocessor") or {}).get("augment") or ()
     if any([step.pop("label_map", None) for step in steps]):
         notes.append("flips no longer swap the classes of the config's own data")
+    for name in ("data_root", "augment"):  # variables that the data no longer come from
+        cfg.pop(name, None)
     return notes
+
+
+def remove_flips(cfg: Config, names: Sequence[str]) -> list[str]:
+    """Remove horizontal flips from training if the name of a class has a side, such as 'left'."""
+    sided = [name for name in names if names_side(name)]
+    augment = (cfg.model.get("data_preprocessor") or {}).get("augment")
+    found = False
+    for steps in (augment or [], *pipelines(cfg.train_dataloader.dataset)) if sided else ():
+        kept = [
+            step
+            for step in steps
+            if not mirrors(type_name(step), step.get("direction", "horizontal"))
+        ]
+        found |= len(kept) < len(steps)
+        steps[:] = kept
+    return [f"horizontal flips are removed: class {sided[0]!r} names a side"] if found else []
 
 
 def set_classes(cfg: Config, names: tuple[str, ...]) -> None:

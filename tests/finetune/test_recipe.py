@@ -149,3 +149,23 @@ def test_schedules_without_epochs_are_rejected() -> None:
     cfg.train_cfg = dict(type="IterBasedTrainLoop", max_iters=100)
     with pytest.raises(ValueError, match="train_cfg must have max_epochs, got .*'max_iters': 100"):
         apply_recipe(cfg, LISTS, Recipe())
+
+
+@pytest.mark.parametrize("names", [("turn left", "turn right"), ("TurnLeft", "Jump")])
+def test_flips_are_removed_if_a_class_names_a_side(names) -> None:
+    lists = replace(LISTS, classes=names)
+    cfg = get_config("vivit_fe_k400")
+    kinds = [step.type for step in cfg.model.data_preprocessor.augment]
+    cfg.train_dataloader.dataset.pipeline.insert(3, dict(type="Flip", flip_ratio=0.5))
+    said = "\n".join(apply_recipe(cfg, lists, Recipe()))
+    assert f"horizontal flips are removed: class {names[0]!r} names a side" in said
+    left = [step.type for step in cfg.model.data_preprocessor.augment]
+    assert left == [kind for kind in kinds if "Flip" not in kind] and left != kinds
+    assert "Flip'" not in str(cfg.train_dataloader)
+    assert "augment" not in cfg and "data_root" not in cfg
+
+
+def test_flips_stay_for_other_classes() -> None:
+    cfg, said = made("vivit_fe_k400")
+    assert "ClipFlip" in str(cfg.model.data_preprocessor) and "flips are removed" not in said
+    assert made("vivit_fe_k400", batch=4, procs=2)[0].auto_scale_lr.base_batch_size == 8

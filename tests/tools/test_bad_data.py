@@ -9,7 +9,6 @@ import torch
 from mmengine.config import Config
 
 from mmvidformer.datasets.decoding.errors import BadVideo
-from mmvidformer.engine.preflight import WrongSetup
 
 
 @pytest.fixture(scope="module")
@@ -133,78 +132,3 @@ def test_good_files_give_the_same_without_the_bad_ones(
         scores.append([d["pred_score"] for d in dumped if "bad_video" not in d])
     assert len(scores[0]) == len(scores[1]) == 5
     assert torch.equal(torch.stack(scores[0]), torch.stack(scores[1]))
-
-
-@pytest.mark.parametrize("name", ["train", "test"])
-def test_a_wrong_setup_ends_the_tool_and_leaves_nothing(
-    name, broken, request, make_config, tmp_path
-):
-    wrong = broken / "wrong.txt"
-    wrong.write_text("train_0.mp4 0\ntrain_2.mp4 7\n")
-    dataset = dict(ann_file=str(wrong), data_prefix=dict(video=str(broken)))
-    config = make_config("wrong", **{f"{name}_dataloader": dict(dataset=dataset)})
-    work_dir = tmp_path / "work"
-    arguments = [str(config), *(["gone.pth"] if name == "test" else [])]
-    with pytest.raises(WrongSetup) as caught:
-        request.getfixturevalue(name)([*arguments, "--work-dir", str(work_dir)])
-    message = str(caught.value)
-    assert "wrong.txt, line 2: label must be in 0 to 2" in message
-    assert message.endswith("nothing was started or written; --no-preflight skips the checks")
-    assert ("there is no checkpoint gone.pth" in message) == (name == "test")
-    assert not work_dir.exists()
-
-
-TRAIN = "train_dataloader.dataset"
-SETUPS = {
-    "columns": ("train_0.mp4 0 1\n", {}, r"wrong\.txt, line 1: must be .*got 'train_0.mp4 0 1'"),
-    "labels": ("train_0.mp4 3\n", {}, r"line 1: label must be in 0 to 2"),
-    "fewer_classes": (
-        None,
-        {"model.cls_head.num_classes": 2},
-        r"line 3: label must be in 0 to 1 \(model\.cls_head\.num_classes is 2\), got 2",
-    ),
-    "no_entry": ("", {}, r"wrong\.txt has no samples"),
-    "no_file": (None, {f"{TRAIN}.ann_file": "gone.txt"}, r"gone\.txt: No such file"),
-    "missing": ("train_0.mp4 0\nx.mp4 0\n", {}, r"line 2: 1 of 2 files are missing .*x\.mp4"),
-    "prefix": (
-        None,
-        {f"{TRAIN}.data_prefix.video": "elsewhere"},
-        r"line 1: 8 of 8 files are missing .*, the first is elsewhere/train_0\.mp4",
-    ),
-    "tubelet": (
-        None,
-        {f"{TRAIN}.pipeline.1.clip_len": 5},
-        r"must be a multiple of \[2\], got \[5\]",
-    ),
-    "crop_size": (
-        None,
-        {f"{TRAIN}.pipeline.4.crop_size": 40},
-        r"must be a multiple of \[16, 16\], got \[40, 40\]",
-    ),
-    "batch": (
-        None,
-        {"train_dataloader.batch_size": 9, "train_dataloader.drop_last": True},
-        r"batch_size must be at most 8 with drop_last, got 9",
-    ),
-    "checkpoint": (None, {"load_from": "other.pth"}, r"other\.pth does not fit the model"),
-    "no_checkpoint": (None, {"load_from": "gone.pth"}, r"there is no checkpoint gone\.pth"),
-}
-
-
-@pytest.mark.parametrize("name", SETUPS)
-def test_nothing_is_written_whatever_is_wrong(
-    name, tiny_videos, make_config, train, tmp_path, monkeypatch
-):
-    lines, options, message = SETUPS[name]
-    wrong = tmp_path / "wrong.txt"
-    wrong.write_text(lines or "")
-    options = {**options, **({} if lines is None else {f"{TRAIN}.ann_file": str(wrong)})}
-    config = make_config("wrong", **options)
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    if "load_from" in options:
-        torch.save({"cls_head.fc_cls.weight": torch.zeros(3, 16)}, "other.pth")
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(WrongSetup, match=message):
-        train([str(config)])
-    assert sorted(tmp_path.rglob("*")) == before

@@ -187,7 +187,11 @@ def test_a_compiled_run_ends_where_a_plain_one_does(train, make_config, weights,
 def test_options_reach_the_config(train, make_config, tmp_path):
     config = make_config("options", train_cfg=dict(max_epochs=1))
     options = ["--no-validate", "--auto-scale-lr", "--seed", "0", "--deterministic"]
-    options += ["--cfg-options", "optim_wrapper.optimizer.lr=0.25"]
+    options += [
+        "--cfg-options",
+        "optim_wrapper.optimizer.lr=0.25",
+        "auto_scale_lr.base_batch_size=8",
+    ]
     train([str(config), "--work-dir", str(tmp_path), *options])
     used = torch.load(tmp_path / "epoch_1.pth", weights_only=True)
     # Half the base batch: half the rate.

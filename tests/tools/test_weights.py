@@ -13,7 +13,6 @@ from safetensors.torch import save_file
 
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import WrongWeights
-from mmvidformer.engine.preflight import WrongSetup
 from mmvidformer.registry import MODELS
 
 
@@ -51,10 +50,9 @@ def test_testing_refuses_them(other, test, make_config, tmp_path, name, message,
     work_dir = tmp_path / "work"
     arguments = [str(make_config("tested")), other[name], "--work-dir", str(work_dir)]
     with pytest.raises(
-        WrongSetup, match=f"{name}.* does not fit the model of the config: .*{message}"
+        WrongWeights, match=f"{name}.* does not fit the model of the config: .*{message}"
     ):
         test(arguments)
-    assert not work_dir.exists()
     assert run_tool(lambda: test(arguments)) == 2
     assert "top-1" not in capsys.readouterr().out
 
@@ -78,7 +76,7 @@ def test_weights_from_an_address_are_refused_when_they_are_loaded(
 
 
 @pytest.mark.parametrize("ema", [False, True])
-def test_training_starts_a_head_of_another_size_anew(
+def test_training_starts_with_a_new_head_of_another_size(
     other, state, train, make_config, weights, tmp_path, ema
 ):
     hooks = [dict(type="EMAHook", momentum=0.5)] if ema else []
@@ -91,7 +89,7 @@ def test_training_starts_a_head_of_another_size_anew(
     for name in set(state) - {"cls_head.fc_cls.weight", "cls_head.fc_cls.bias"}:
         assert torch.equal(trained[name], state[name]), name
     (log,) = work_dir.glob("*/*.log")
-    lines = [line for line in log.read_text().splitlines() if "starts anew" in line]
+    lines = [line for line in log.read_text().splitlines() if "keeps its initial weights" in line]
     assert len(lines) == 1 and "classes.pth: 2 of another shape (cls_head" in lines[0]
     assert "size mismatch" not in log.read_text()
 
@@ -99,11 +97,11 @@ def test_training_starts_a_head_of_another_size_anew(
 def test_training_refuses_few_weights_and_resuming_a_part(other, train, make_config, tmp_path):
     options = ["--work-dir", str(tmp_path / "work")]
     few = make_config("few", load_from=other["foreign"])
-    with pytest.raises(WrongSetup, match="foreign.safetensors does not fit"):
+    with pytest.raises(WrongWeights, match="foreign.safetensors does not fit"):
         train([str(few), *options])
-    with pytest.raises(WrongSetup, match="has no training state to resume"):
-        train([str(make_config("part")), *options, "--resume", other["classes"]])
-    assert not (tmp_path / "work").exists()
+    with pytest.raises(WrongWeights, match="has no training state; set load_from"):
+        five = make_config("part", model=dict(cls_head=dict(num_classes=5)))
+        train([str(five), *options, "--resume", other["classes"]])
 
 
 def test_without_preflight_nothing_is_compared(other, test, make_config, tmp_path):
@@ -132,12 +130,17 @@ def test_the_hook_guards_runners_that_other_tools_build(other, make_config, tmp_
             ["{pth}", "{config}"],
             r"a config must be a .py, .json, .* file, got .*classes.pth",
         ),
-        ("test", ["{config}", "{config}"], r"tiny.py is a config, not a checkpoint"),
+        ("test", ["{config}", "{config}"], "tiny.py must be an npz, .* or PyTorch file"),
         ("test", ["{config}", "gone.pth"], "there is no checkpoint gone.pth"),
         (
             "test",
             ["{config}", "{pth}", "--cfg-options", "model.x.9=1", "model.type.x=1"],
             "model.x.9",
+        ),
+        (
+            "test",
+            ["{config}", "{pth}", "--amp", "--cfg-options", "test_cfg=None"],
+            "tiny.py has no test_cfg",
         ),
         ("train", ["{config}", "--cfg-options", "model.backbone.x=1"], "keyword argument 'x'"),
         ("train", ["{config}", "--cfg-options", "optim_wrapper.optimizer.x=1"], "keyword .*'x'"),

@@ -55,4 +55,4 @@ optim_wrapper = dict(
     optimizer=dict(type="SGD", lr=0.5, momentum=0.9), clip_grad=dict(max_norm=0.05)
 )
 param_scheduler = [dict(type="CosineAnnealingLR", T_max=3, by_epoch=True)]
-auto_scale_lr = dict(enable=False, base_batch_size=8)
+auto_scale_lr = dict(enable=False, base_batch_size=4)

@@ -1,55 +1,90 @@
-"""Checks of runs that other tools start, and of weights when they are loaded."""
+"""The hook that checks a run before its first step."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 
+from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
 from mmengine.runner import BaseLoop, Runner
+from torch.utils.data import DataLoader
 
-from mmvidformer.engine.loading import build_meta_model, compare_weights, warn_of_pixels
-from mmvidformer.engine.preflight import check_run
+from mmvidformer.engine.loading import WrongWeights, compare_weights, warn_of_pixels
 from mmvidformer.registry import HOOKS
+
+
+class WrongSetup(ValueError):
+    """A run that should not start. The message has a line for each problem."""
+
+    for_user = True
+
+    def __init__(self, errors: list[str]) -> None:
+        count = "1 problem" if len(errors) == 1 else f"{len(errors)} problems"
+        hint = "default_hooks.preflight=None (--no-preflight) skips the checks"
+        super().__init__("\n- ".join([f"{count} found before the start", *errors]) + f"\n{hint}")
 
 
 @HOOKS.register_module()
 class PreflightHook(Hook):
-    """Refuses a run with a wrong setup before its first step.
+    """Checks the datasets, the model and the loaded weights of a run before its first step.
 
-    Loaded weights must fit the model. Testing and resuming need an exact fit; training with
-    ``load_from`` starts with what fits, if that is half of the backbone. The tools check data
-    before they build a runner, and leave only loaded weights to the hook.
+    What surely cannot work is an error; what may be a mistake is a warning in the log. Problems
+    with parts that are neither MMAction2's nor this package's are warnings. The main process
+    checks for all processes, and opens no video.
+
+    Testing and resuming need weights that fit exactly. Training with ``load_from`` starts with what
+    fits, if that is half of the backbone.
+
+    Raises:
+        WrongSetup: If there are errors.
+        WrongWeights: If loaded weights do not fit.
     """
 
     priority = "VERY_HIGH"  # before other hooks use loaded weights
 
-    data, weights = True, True  # what to check; set by the tools
-    started = False
-
-    def before_train(self, runner: Runner) -> None:
-        """Check the data of training and validation."""
-        self._check(runner, ("train", "val"))
-
-    def before_test(self, runner: Runner) -> None:
-        """Check the data of the test."""
-        self._check(runner, ("test",))
-
-    def _check(self, runner: Runner, splits: Sequence[str]) -> None:
-        self.started = True
-        hint = "default_hooks.preflight=None skips the checks"
-        for warning in check_run(runner.cfg, splits, hint, weights=False) if self.data else ():
-            runner.logger.warning(warning)
+    def before_run(self, runner: Runner) -> None:
+        """Check the built datasets and the built model."""
+        # Validation and test often share a file.
+        problems = dict.fromkeys(_find_problems(runner) if is_main_process() else ())
+        for is_error, problem in problems:
+            if not is_error:
+                runner.logger.warning(problem)
+        if errors := [problem for is_error, problem in problems if is_error]:
+            raise WrongSetup(errors)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Compare loaded weights with the model, and drop those of another shape."""
-        if not self.weights or not isinstance(runner.cfg.get("model"), Mapping):
-            return
         training = isinstance(runner._train_loop, BaseLoop)
         purpose = "resume" if runner._resume else "start" if training else "evaluation"
         source = runner._load_from or "the checkpoint"
-        fit = compare_weights(build_meta_model(runner.cfg), checkpoint)
+        fit = compare_weights(_model_of(runner), checkpoint)
         fit.check(source, purpose)
+        if purpose == "resume" and not {"meta", "message_hub"} <= set(checkpoint):
+            raise WrongWeights(f"{source} has no training state; set load_from for its weights")
         warn_of_pixels(runner.cfg, checkpoint, source)
         if fit.misfits():
-            runner.logger.warning(f"{source}: {fit}; what does not fit starts anew")
+            runner.logger.warning(f"{source}: {fit}; what does not fit keeps its initial weights")
         weights = checkpoint.get("state_dict", checkpoint)
         for name in [n for n in weights if n.removeprefix("module.") in fit.misfits()]:
             del weights[name]
+
+
+def _model_of(runner: Runner) -> object:
+    return runner.model.module if is_model_wrapper(runner.model) else runner.model
+
+
+def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
+    # They import MMAction2's datasets and models, which a look-up of a hook should not.
+    from mmvidformer.engine.preflight import samples, settings
+
+    model, cfg = _model_of(runner), runner.cfg
+    for split in ("train", "val", "test"):
+        loop = getattr(runner, f"_{split}_loop")
+        if not isinstance(loop, BaseLoop) or not isinstance(loop.dataloader, DataLoader):
+            continue  # not part of this run, or not a loop of MMEngine
+        found = samples.leaves(loop.dataloader.dataset, cfg.get("bad_videos") or {})
+        for dataset, policy in found:
+            yield from samples.check_samples(dataset, model, split, policy)
+            yield from settings.check_clips(dataset, model, cfg)
+            yield from settings.check_classes(dataset, model, split)
+        if split == "train":
+            yield from settings.check_training(runner, model)

@@ -1,67 +1,120 @@
-"""Clips, batches and weights: what a config asks for and what its model and data give."""
+"""Settings that have to agree: of the clips, the classes, the batch and the weights."""
 
-import math
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 
 from mmengine.config import Config
+from mmengine.dataset import DefaultSampler
+from mmengine.dist import get_world_size
+from mmengine.runner import Runner
 from torch import nn
 
-from mmvidformer.config import clip_shape, frame_size, type_name
-from mmvidformer.engine.loading import Purpose, compare_weights, read_checkpoint
+from mmvidformer.config import clip_shape, frame_size
+from mmvidformer.engine.preflight.samples import Problems, classes_of, is_known
+
+SOURCES = ("init_cfg", "init_from", "pretrained", "checkpoint")  # of a backbone's weights
 
 
-def compare_clips(cfg: Config, dataset: Mapping, model: nn.Module) -> Iterator[tuple[bool, str]]:
-    """Compare the clips of a pipeline with the tubelets and the input size of the backbone.
+def names_side(name: str) -> bool:
+    """Whether the name of a class has another meaning in a mirror, as 'turn left' has."""
+    found = re.search(r"(?<![a-z])(left|right)(?![a-z])|clockwise", name.lower())
+    return bool(found or re.search(r"(Left|Right)(?![a-z])", name))
 
-    Models without tubelets are skipped, and so is what a pipeline leaves open: the length in early
-    recognition, and frames that keep the proportions of the video.
 
-    Yields:
-        Whether it is an error or works as it is, and the problem.
-    """
+def mirrors(kind: str, direction: str = "horizontal") -> bool:
+    """Whether a transform, by the name of its class, flips frames left to right."""
+    return "Flip" in kind and "Vertical" not in kind and direction == "horizontal"
+
+
+def _steps(dataset: object, model: nn.Module) -> list:
+    """Transforms of the pipeline and, in training, of the device."""
+    steps = [*getattr(getattr(dataset, "pipeline", None), "transforms", ())]
+    device = getattr(getattr(model, "data_preprocessor", None), "augment", None)
+    training = not getattr(dataset, "test_mode", False)
+    return [*steps, *(getattr(device, "transforms", ()) if training else ())]
+
+
+def check_clips(dataset: object, model: nn.Module, cfg: Config) -> Problems:
+    """Compare the clips of a pipeline, as far as it fixes them, with tubelets and backbone."""
     embed = getattr(getattr(model, "backbone", None), "embed", None)
     if not hasattr(embed, "tubelet"):
         return
-    pipeline = [*(dataset.get("pipeline") or ())]
-    if not dataset.get("test_mode"):  # the data preprocessor may crop
-        pipeline += (cfg.model.get("data_preprocessor") or {}).get("augment") or ()
-    frames = [step["clip_len"] for step in pipeline if step.get("clip_len") is not None]
-    frame, (_, *wanted) = [*(frame_size(pipeline) or ())], clip_shape(cfg)
-    overlap = tuple(embed.stride) != tuple(embed.tubelet)
+    steps = _steps(dataset, model)
+    settings = [{"type": type(step).__name__, **vars(step)} for step in steps]
+    lengths = [one["clip_len"] for one in settings if isinstance(one.get("clip_len"), int)]
+    frame, (_, *expected) = [*(frame_size(settings) or ())], clip_shape(cfg)
     for unit, size, tubelet, made_for in (
-        ("clip_len", frames[-1:], embed.tubelet[:1], wanted[:1]),
-        ("height and width", frame, embed.tubelet[1:], wanted[1:]),
+        ("clip_len", lengths[-1:], embed.tubelet[:1], expected[:1]),
+        ("height and width", frame, embed.tubelet[1:], expected[1:]),
     ):
         rest = any(n < 1 or n % side for n, side in zip(size, tubelet, strict=False))
-        if rest and not overlap:
-            yield True, f"{unit} of clips must be a multiple of {list(tubelet)}, got {size}"
+        if rest and tuple(embed.stride) == tuple(embed.tubelet):
+            problem = f"{unit} of clips must be a multiple of {list(tubelet)}, got {size}"
+            yield is_known(dataset, *steps), problem
         elif size and size != made_for:
             what = f"{unit} of clips is {size}, model.backbone is made for {made_for}"
             yield False, f"{what} and will resize its positions"
 
 
-def wrong_batch(loader: Mapping, size: int, world_size: int) -> Iterator[str]:
-    """A batch size that leaves a process without a batch, for a dataset of ``size`` samples."""
-    most = math.ceil(size / world_size)
-    wrapped = "dataset" in loader["dataset"] or "datasets" in loader["dataset"]
-    endless = type_name(loader.get("sampler") or {}) == "InfiniteSampler"
-    if loader.get("drop_last") and not (wrapped or endless) and most < loader.get("batch_size", 1):
-        yield (
-            f"train_dataloader.batch_size must be at most {most} with drop_last, got "
-            f"{loader['batch_size']}: {size} samples are shared by {world_size} processes"
-        )
-
-
-def check_weights(cfg: Config, model: nn.Module, purpose: Purpose) -> None:
-    """Check that ``cfg.load_from`` can be read and fits a model; addresses are skipped.
-
-    Raises:
-        Exception: If not.
-    """
-    path = str(cfg.get("load_from") or "")
-    if not path or "://" in path:
+def check_classes(dataset: object, model: nn.Module, split: str) -> Problems:
+    """Compare the classes of the head with those of the dataset, of mixup and of flips."""
+    if not classes_of(model):
         return
-    checkpoint = read_checkpoint(path, "meta")
-    if purpose == "resume" and not {"meta", "message_hub"} <= set(checkpoint):
-        raise ValueError(f"{path} has no training state to resume; set load_from for its weights")
-    compare_weights(model, checkpoint).check(path, purpose)
+    head, count = model.cls_head, model.cls_head.num_classes
+    names = [*(getattr(dataset, "metainfo", {}).get("classes") or ())]
+    names = [] if hasattr(head, "tasks") else names
+    if names and len(names) != count:
+        what = f"{split}_dataloader.dataset has {len(names)} class names"
+        yield False, f"{what}, but model.cls_head.num_classes is {count}"
+    if split != "train":
+        return
+    blending = getattr(model.data_preprocessor, "blending", None)
+    one_hot = {"model.data_preprocessor.blending": (blending, *getattr(blending, "augments", ()))}
+    if getattr(dataset, "multi_class", False):  # mixup takes its labels as they are
+        one_hot = {"train_dataloader.dataset": (dataset,)}
+    for name, parts in one_hot.items():
+        for given in {getattr(part, "num_classes", count) for part in parts} - {count}:
+            problem = f"{name}.num_classes must be {count} as in model.cls_head, got {given}"
+            yield is_known(head, *parts), problem
+    for step in _steps(dataset, model):
+        kind = type(step).__name__
+        mapping = getattr(step, "label_map", None) or getattr(step, "flip_label_map", None)
+        for one in sorted({*mapping, *mapping.values()}) if mapping else ():
+            name = names[one] if one < len(names) else ""
+            if one >= count or (name and not names_side(name)):
+                what = f"{name!r} does not name a side" if name else f"the head has {count} classes"
+                yield False, f"{kind} changes the class {one} in a mirror (label_map), but {what}"
+                break
+        sided = [name for name in names if names_side(name)]
+        if sided and not mapping and mirrors(kind, getattr(step, "direction", "horizontal")):
+            what = f"{kind} mirrors clips, but the class {sided[0]!r} names a side"
+            yield False, f"{what}; set its label_map, or remove it"
+
+
+def check_training(runner: Runner, model: nn.Module) -> Problems:
+    """Check the batches and the initial weights of training, and variables without effect."""
+    cfg, loader, ranks = runner.cfg, runner.train_loop.dataloader, get_world_size()
+    batch, scale = loader.batch_size or 0, runner.auto_scale_lr or {}
+    if isinstance(loader.sampler, DefaultSampler) and not len(loader):
+        data = f"{len(loader.dataset)} samples for {ranks} processes"
+        yield True, f"train_dataloader has no batch: {data}, batch_size is {batch} with drop_last"
+    steps = getattr(runner.optim_wrapper, "_accumulative_counts", 1)
+    total, base = batch * ranks * steps, scale.get("base_batch_size")
+    if base and total and total != base and not scale.get("enable"):
+        what = f"the total batch size is {total} ({batch} x {ranks} processes x {steps} steps)"
+        meant = f"{base} (auto_scale_lr.base_batch_size); --auto-scale-lr scales it"
+        yield False, f"{what}, but the learning rate is for {meant}"
+    if not isinstance(cfg.get("model"), Mapping):
+        return
+    backbone, start = getattr(model, "backbone", None), cfg.model.get("backbone") or {}
+    frozen = [not parameter.requires_grad for parameter in backbone.parameters()] if start else []
+    loaded = runner._load_from or model.init_cfg or any(map(start.get, SOURCES))
+    if 2 * sum(frozen) > len(frozen) and not loaded:
+        kind = type(backbone).__name__
+        yield False, f"{kind} (model.backbone) is frozen, but no weights are loaded into it"
+    # A child config that sets a variable of its base changes nothing but the variable.
+    if str(cfg.get("data_root", "")) not in str(cfg.get("train_dataloader")):
+        yield False, f"data_root is {cfg.data_root}, but train_dataloader.dataset does not use it"
+    used = (cfg.model.get("data_preprocessor") or {}).get("augment")
+    if None not in (used, cfg.get("augment")) and cfg.augment != used:
+        yield False, f"augment is {cfg.augment}, but model.data_preprocessor.augment is {used}"
