@@ -10,16 +10,15 @@ import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
 from mmvidformer.apis import VideoPipeline, backbone_features
+from mmvidformer.atomic import write_atomically
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import find_videos
-from mmvidformer.engine.checkpointing.atomic import write_atomically
 from mmvidformer.engine.launch import add_model_arguments, run_tool
 from mmvidformer.engine.loading import load_recognizer
 
@@ -93,7 +92,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             continue
         values = backbone_features(model, clips, args.tokens)
         values = (values if args.tokens else values.mean(dim=0)).numpy()
-        write_atomically(target, partial(np.save, arr=values))
+        with write_atomically(target) as part, part.open("wb") as file:
+            np.save(file, values)
         counts["written"] += 1
     (args.out / "failed.txt").write_text("".join(failed), encoding="utf-8")
     print(f"{counts['written']} written, {counts['skipped']} skipped, {len(failed)} failed")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import torch
 
-from mmvidformer.engine.checkpointing.atomic import write_atomically
+from mmvidformer.atomic import write_atomically
 from mmvidformer.engine.checkpointing.shards import merge_shards
 from mmvidformer.engine.launch import run_tool
 
@@ -25,7 +25,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     checkpoint = merge_shards(args.folder)
     if args.weights_only:
         checkpoint = {name: checkpoint[name] for name in ("meta", "state_dict")}
-    write_atomically(args.target, lambda file: torch.save(checkpoint, file))
+    with write_atomically(args.target) as part:
+        torch.save(checkpoint, part)
     print(f"wrote {args.target}: {', '.join(checkpoint)}")
 
 

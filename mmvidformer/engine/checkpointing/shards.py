@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from mmengine.runner import CheckpointLoader
 
-from mmvidformer.engine.checkpointing.atomic import AtomicBackend
+from mmvidformer.atomic import AtomicBackend
 
 ROWS = "sharded_rows"
 NOTE = "complete.json"
