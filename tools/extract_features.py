@@ -18,6 +18,7 @@ from tqdm import tqdm
 from mmvidformer.apis import VideoPipeline, backbone_features
 from mmvidformer.atomic import write_atomically
 from mmvidformer.config import load_config
+from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.engine.launch import add_model_arguments, run_tool
 from mmvidformer.engine.loading import load_recognizer
@@ -31,10 +32,7 @@ def list_videos(source: Path) -> tuple[Path, list[Path]]:
         raise FileNotFoundError(f"video, folder or list {source} does not exist")
     if source.suffix != ".txt":
         return source.parent, [source]
-    lines = source.read_text(encoding="utf-8").splitlines()
-    delimiter = "\t" if any("\t" in line for line in lines) else " "
-    names = [line.strip().split(delimiter)[0] for line in lines if line.strip()]
-    return source.parent, [source.parent / name for name in names]
+    return source.parent, [source.parent / entry.path for entry in read_list(source)]
 
 
 def target_of(video: Path, root: Path, out: Path) -> Path:

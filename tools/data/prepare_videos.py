@@ -10,8 +10,8 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from dataclasses import fields
 
-from mmvidformer.datasets.decoding.check_files import add_list_arguments
 from mmvidformer.datasets.decoding.encode import Encoding
+from mmvidformer.datasets.lists import add_list_arguments
 from mmvidformer.datasets.prepare import prepare_dataset
 from mmvidformer.engine.launch import run_tool
 
