@@ -5,6 +5,7 @@ import pickle
 import signal
 import sys
 
+import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
@@ -270,3 +271,23 @@ def test_causal_transformers_are_trained_tested_and_streamed(
         assert min((score - stream).abs().max() for score in scores) < 1e-3
     else:
         assert last.predictions[0].scores.keys() == scores[0].keys() == {"action", "verb", "noun"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("acc/top1", 0.5, "50.00%"),
+        ("acc/mean1", np.float64(0.123), "12.30%"),
+        ("acc/mean_average_precision", 1.0, "100.00%"),
+        ("verb/recall5_1.00s", 0.25, "25.00%"),
+        ("noun/mean_class", 0.25, "25.00%"),
+        ("mAP@0.5IOU", 0.25, "25.00%"),
+        ("segments", 13139, "13139"),
+        ("segments", 1, "1"),
+        ("loss", 0.5, "0.5"),
+        ("Recall@5", 50.0, "50"),
+        ("MnR", 12.34567, "12.35"),
+    ],
+)
+def test_only_shares_are_printed_as_percentages(load, name, value, text) -> None:
+    assert load("test").in_words(name, value) == text
