@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from mmvidformer.datasets.decoding.check_files import find_faults, read_to_end
-from mmvidformer.datasets.lists import FRAMES, VIDEOS, add_list_arguments, read_list, write_report
+from mmvidformer.datasets.lists import FRAMES, VIDEOS, read_list, write_report
 from mmvidformer.engine.launch import run_tool
 
 
@@ -21,7 +21,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Check the files and return the exit code."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("ann_file", help="annotation file")
-    add_list_arguments(parser, time_limit=60)
+    parser.add_argument("--root", default="", help="folder of the videos (the data_prefix)")
+    parser.add_argument("--workers", type=int, default=4, help="number of processes (default: 4)")
+    parser.add_argument("--time-limit", type=float, default=60, help="seconds for one file (60)")
+    parser.add_argument(
+        "--delimiter", help=r"what separates columns, such as '\t' (default: a tab or a blank)"
+    )
     parser.add_argument("--out-dir", help="folder to write to; default: that of the annotations")
     parser.add_argument(
         "--rawframes",

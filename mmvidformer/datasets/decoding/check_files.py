@@ -7,6 +7,7 @@ from contextlib import closing, suppress
 from itertools import islice
 from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 
 from tqdm import tqdm
 
@@ -18,12 +19,9 @@ _PROCESSES = get_context("forkserver" if "forkserver" in get_all_start_methods()
 
 
 def find_faults(
-    read: Callable[..., object],
-    files: Sequence[tuple],
-    workers: int = 4,
-    time_limit: float = 60.0,
+    read: Callable[..., object], files: Sequence[tuple], workers: int = 4, time_limit: float = 60.0
 ) -> dict[str, str]:
-    """Read files in parallel processes, with a progress bar.
+    """Read files in parallel processes, and return the faults of the bad ones by their paths.
 
     A process that crashes or takes too long is replaced, while the others go on. All errors are
     faults of the file.
@@ -33,9 +31,6 @@ def find_faults(
         files: Arguments of ``read`` for each file, its path first.
         workers: Number of processes. With 0 this process reads, without a time limit.
         time_limit: Seconds for one file.
-
-    Returns:
-        The fault of each bad file by its path.
     """
     faults: dict[str, str] = {}
     results = ((file[0], _fault(read, file)) for file in files)
@@ -58,14 +53,8 @@ def read_to_end(
 ) -> None:
     """Decode all frames of a video with PyAV, or only the first, or those of a folder.
 
-    Args:
-        path: Video, or folder of frames.
-        total_frames: Number of frames of a folder; None for a video.
-        filename_tmpl: Names of a folder's frames.
-        first_only: Whether to decode only the first frame of a video.
-
-    Raises:
-        BadVideo: If a frame is missing or damaged.
+    ``path`` is a folder of frames if ``total_frames`` is given. Raises a ``BadVideo`` if a frame is
+    missing or damaged.
     """
     if total_frames is None:
         reader = open_video(with_suffix(path), short_side=1)  # keeps a pixel of each frame
@@ -91,64 +80,54 @@ def _read_in_processes(
     read: Callable[..., object], files: Sequence[tuple], workers: int, time_limit: float
 ) -> Iterator[tuple[str, str | None]]:
     _PROCESSES.set_forkserver_preload([__name__])
-    todo = iter(files)
-    busy: list[_Reader] = []
-    idle: list[_Reader] = []
+    todo, started, idle = iter(files), [], []
+    busy: dict[Connection, tuple] = {}  # process, path, deadline
     try:
         while True:
             for file in islice(todo, workers - len(busy)):
-                busy.append(idle.pop() if idle else _Reader(read))
-                busy[-1].start(file, time_limit)
+                if not idle:
+                    idle.append(_start(read))
+                    started.append(idle[0][1])
+                pipe, process = idle.pop()
+                pipe.send(file)
+                busy[pipe] = process, file[0], time.monotonic() + time_limit
             if not busy:
                 return
-            first = min(reader.deadline for reader in busy)
-            ready = wait([reader.pipe for reader in busy], max(0, first - time.monotonic()))
-            now = time.monotonic()
-            for reader in [one for one in busy if one.pipe in ready or one.deadline <= now]:
-                fault = f"took longer than {time_limit:g} s and was killed"
-                if reader.pipe in ready:
-                    fault = reader.result()
-                else:
-                    reader.stop()
-                busy.remove(reader)
-                if reader.process.is_alive():
-                    idle.append(reader)
-                yield reader.file[0], fault
+            first = min(deadline for _, _, deadline in busy.values())
+            ready, now = wait(busy, max(0, first - time.monotonic())), time.monotonic()
+            for pipe in [one for one in busy if one in ready or busy[one][2] <= now]:
+                process, path, _ = busy.pop(pipe)
+                try:
+                    if pipe not in ready:
+                        raise TimeoutError
+                    fault = pipe.recv()
+                    idle.append((pipe, process))
+                except TimeoutError:
+                    process.kill()
+                    fault = f"took longer than {time_limit:g} s and was killed"
+                except (EOFError, OSError):
+                    process.join()
+                    code = process.exitcode
+                    end = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+                    fault = f"crashed its process ({end})"
+                yield path, fault
     finally:
-        for reader in busy + idle:
-            reader.stop()
+        for process in started:
+            process.kill()
+            process.join()
 
 
-class _Reader:
-    """A process that reads one file after another."""
-
-    def __init__(self, read: Callable[..., object]) -> None:
-        self.pipe, end = _PROCESSES.Pipe()
-        self.process = _PROCESSES.Process(target=_serve, args=(read, end), daemon=True)
-        self.process.start()
-        end.close()
-        self.pipe.recv()  # imports take longer than some time limits
-
-    def start(self, file: tuple, time_limit: float) -> None:
-        self.file, self.deadline = file, time.monotonic() + time_limit
-        self.pipe.send(file)
-
-    def result(self) -> str | None:
-        try:
-            return self.pipe.recv()
-        except (EOFError, OSError):
-            self.process.join()
-            code = self.process.exitcode
-            end = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-            return f"crashed its process ({end})"
-
-    def stop(self) -> None:
-        self.process.kill()
-        self.process.join()
+def _start(read: Callable[..., object]) -> tuple[Connection, BaseProcess]:
+    """Start a process that reads the files that it gets through a pipe."""
+    pipe, end = _PROCESSES.Pipe()
+    process = _PROCESSES.Process(target=_serve, args=(read, end), daemon=True)
+    process.start()
+    end.close()
+    pipe.recv()  # imports take longer than some time limits
+    return pipe, process
 
 
 def _serve(read: Callable[..., object], pipe: Connection) -> None:
-    """Answer each file that comes through the pipe until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the parent, which ends this one
     with suppress(EOFError, OSError):
         pipe.send("ready")
