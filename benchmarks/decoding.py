@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         files, sizes = {}, {}
         for video in args.videos:
             target = os.path.join(name, f"{Path(video).name}.mp4")
-            encode_video({"filename": video, "target": target}, Encoding())
+            encode_video(video, target, Encoding())
             for state, path in (("as it is", video), ("prepared", target)):
                 files[Path(video).name, state] = path
                 sizes[Path(video).name, state] = os.path.getsize(path) // 1000

@@ -5,13 +5,11 @@ a URL, a file or a folder, in any of ``convert.FORMATS``; weights of other proje
 they are read. Wherever MMEngine reads a text file, ``labels://NAME`` is a list of class names.
 """
 
-from types import ModuleType
-
 import torch
 from mmengine.fileio import BaseStorageBackend, register_backend
 from mmengine.logging import print_log
+from mmengine.runner import CheckpointLoader
 
-from mmvidformer.compat.imports import after_import
 from mmvidformer.labels import read_labels
 
 Device = str | torch.device | None
@@ -68,9 +66,5 @@ def load_from_source(source: str, map_location: Device = None) -> object:
 def register() -> None:
     """Register the schemes."""
     register_backend("labels", Labels, force=True, prefixes="labels")
-    after_import("mmengine.runner.checkpoint", _register_loaders)
-
-
-def _register_loaders(checkpoint: ModuleType) -> None:
     prefixes = ["", "http://", "https://", "hf://", "published://"]
-    checkpoint.CheckpointLoader.register_scheme(prefixes, loader=load_from_source, force=True)
+    CheckpointLoader.register_scheme(prefixes, loader=load_from_source, force=True)

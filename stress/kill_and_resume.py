@@ -22,14 +22,15 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 from mmengine.hooks import Hook
 from tqdm import tqdm
 
-from mmvidformer.engine.checkpointing import atomic
+from mmvidformer import atomic
 from mmvidformer.registry import HOOKS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
@@ -95,9 +96,11 @@ def watch_writes() -> None:
     """Report when a file is being written."""
     write = atomic.write_atomically
 
-    def watched(*args) -> None:
+    @contextmanager
+    def watched(path: str) -> Iterator[Path]:
         report(writing=1)
-        write(*args)
+        with write(path) as part:
+            yield part
         report(writing=0)
 
     atomic.write_atomically = watched

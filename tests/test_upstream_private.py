@@ -27,6 +27,14 @@ ATTRIBUTES = {
         "compat/config_names.py",
         "configs by the name mmvidformer::",
     ),
+    ("mmengine.registry.Registry", "_locations"): (
+        "compat/__init__.py",
+        "repairing heads when MMAction2 imports them",
+    ),
+    ("mmengine.registry.Registry", "_imported"): (
+        "compat/__init__.py",
+        "repairing heads when MMAction2 has imported them",
+    ),
     ("mmengine.hooks.CheckpointHook", "_save_best_checkpoint"): (
         "engine/checkpointing/hook.py",
         "keeping the best checkpoint until the next is written",

@@ -10,17 +10,17 @@ import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
 from mmvidformer.apis import VideoPipeline, backbone_features
+from mmvidformer.atomic import write_atomically
 from mmvidformer.config import load_config
+from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.engine.arguments import add_model_arguments
-from mmvidformer.engine.checkpointing.atomic import write_atomically
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
 
@@ -33,10 +33,7 @@ def list_videos(source: Path) -> tuple[Path, list[Path]]:
         raise FileNotFoundError(f"video, folder or list {source} does not exist")
     if source.suffix != ".txt":
         return source.parent, [source]
-    lines = source.read_text(encoding="utf-8").splitlines()
-    delimiter = "\t" if any("\t" in line for line in lines) else " "
-    names = [line.strip().split(delimiter)[0] for line in lines if line.strip()]
-    return source.parent, [source.parent / name for name in names]
+    return source.parent, [source.parent / entry.path for entry in read_list(source)]
 
 
 def target_of(video: Path, root: Path, out: Path) -> Path:
@@ -94,7 +91,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             continue
         values = backbone_features(model, clips, args.tokens)
         values = (values if args.tokens else values.mean(dim=0)).numpy()
-        write_atomically(target, partial(np.save, arr=values))
+        with write_atomically(target) as part, part.open("wb") as file:
+            np.save(file, values)
         counts["written"] += 1
     (args.out / "failed.txt").write_text("".join(failed), encoding="utf-8")
     print(f"{counts['written']} written, {counts['skipped']} skipped, {len(failed)} failed")

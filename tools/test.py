@@ -1,6 +1,7 @@
 """Test a recognizer on several views of each video: python tools/test.py CONFIG CHECKPOINT."""
 
 import json
+import re
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,8 @@ from mmvidformer.engine.process_group import start_processes
 from mmvidformer.engine.views import get_views, limit_views, may_limit_views, parse_views, set_views
 
 MAX_VIEWS = 8
+# Metrics of MMAction2 and of this package that are shares, by the beginnings of their names.
+SHARES = re.compile("acc|top|mean|mmit_mean|recall|mAP|AR@")
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -108,6 +111,14 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
         )
 
 
+def in_words(name: str, value: float) -> str:
+    """Format a metric: shares as percentages, counts and other values as numbers."""
+    is_share = SHARES.match(name.rpartition("/")[2]) and 0 <= value <= 1
+    if is_share and not isinstance(value, int):
+        return f"{100 * value:.2f}%"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 @master_only
 def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> None:
     """Print the metrics and save them as test_<views>_<fusion>.json in the work dir."""
@@ -119,7 +130,7 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
             print(f"bad videos: {value}, counted as wrong")
         elif np.ndim(value) == 0:  # not a confusion matrix
             called = name.replace("acc/top", "top-").replace("acc/mean1", "mean class accuracy")
-            print(f"{called}: {100 * value:.2f}%")
+            print(f"{called}: {in_words(name, value)}")
     print(f"{args.checkpoint}, {views} views (clips x crops), fusion of views: {fuse}")
     figures = dict(
         config=args.config, checkpoint=args.checkpoint, views=views, fuse=fuse, metrics=metrics

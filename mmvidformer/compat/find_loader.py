@@ -4,10 +4,9 @@ Symptom: every ``Runner`` fails with ``module 'pkgutil' has no attribute 'find_l
 """
 
 import pkgutil
+from importlib import import_module
 from importlib.util import find_spec
 from types import SimpleNamespace
-
-from mmvidformer.compat.imports import after_import
 
 
 def needed() -> bool:
@@ -19,4 +18,4 @@ def repair() -> None:
     """Give its successor to the modules that call it, to see whether mmcv has compiled parts."""
     successor = SimpleNamespace(find_loader=find_spec)
     for name in ("mmengine.utils.dl_utils.misc", "mmcv.utils.ext_loader"):
-        after_import(name, lambda module: setattr(module, "pkgutil", successor))
+        import_module(name).pkgutil = successor

@@ -6,14 +6,9 @@ NumPy arrays, which have no such type. The repair converts half-precision scores
 a head's forward pass and its loss or prediction. Other scores are passed on as they are.
 """
 
-from importlib.util import find_spec
-from pathlib import Path
-from types import ModuleType
-
 import torch
+from mmaction.models.heads import BaseHead
 from torch.utils._pytree import tree_map_only
-
-from mmvidformer.compat.imports import after_import
 
 
 def widen(scores: object) -> object:
@@ -30,16 +25,4 @@ def _predict(head: torch.nn.Module, feats: object, data_samples: list, **kwargs:
     return head.predict_by_feat(widen(head(feats, **kwargs)), data_samples)
 
 
-def _change(base: ModuleType) -> None:
-    base.BaseHead.loss, base.BaseHead.predict = _loss, _predict
-
-
-def needed() -> bool:
-    """Whether MMAction2's base head converts scores to NumPy without widening them."""
-    source = Path(find_spec("mmaction").origin).with_name("models") / "heads" / "base.py"
-    return "cls_scores.detach().cpu().numpy()" in source.read_text(encoding="utf-8")
-
-
-def repair() -> None:
-    """Change ``BaseHead.loss`` and ``BaseHead.predict`` once they are imported."""
-    after_import("mmaction.models.heads.base", _change)
+BaseHead.loss, BaseHead.predict = _loss, _predict

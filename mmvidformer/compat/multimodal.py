@@ -8,30 +8,23 @@ name; 4.56 and 5 do not. The repair uses the projects' own placeholders for an e
 transformers.
 """
 
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
-
-from mmvidformer.compat.imports import after_import
 
 
 def needed() -> bool:
-    """Whether transformers is installed without the function that MMAction2 imports from it."""
+    """Whether transformers lacks the function that MMAction2 imports from it."""
     spec = find_spec("transformers")
     if spec is None:
-        return False
-    # transformers is not imported, since that takes seconds.
+        return True
+    # The module is not imported, since that takes seconds.
     source = Path(spec.origin).with_name("modeling_utils.py").read_text(encoding="utf-8")
     return "apply_chunking_to_forward" not in source
 
 
-def _disable(dependency: ModuleType) -> None:
-    dependency.WITH_MULTIMODAL = False
-
-
 def repair() -> None:
-    """Disable the models in MMAction2, and in MMPretrain once it is imported."""
-    from mmaction.utils import dependency
-
-    _disable(dependency)
-    after_import("mmpretrain.utils.dependency", _disable)
+    """Disable the models in MMAction2, and in MMPretrain if it is installed."""
+    for package in ("mmaction", "mmpretrain"):
+        if find_spec(package) is not None:
+            import_module(f"{package}.utils.dependency").WITH_MULTIMODAL = False

@@ -8,11 +8,11 @@ negative. The repair gives the modules concerned a view of NumPy that has the na
 ``ColorJitter`` a hue step without overflow; NumPy itself is not changed.
 """
 
+from importlib import import_module
 from types import ModuleType
 
+import cv2
 import numpy as np
-
-from mmvidformer.compat.imports import after_import
 
 # Removed name: its successor.
 NAMES = {"Inf": "inf", "NAN": "nan", "in1d": "isin", "trapz": "trapezoid"}
@@ -32,20 +32,10 @@ class _NumPy(ModuleType):
 
 def adjust_hue(img: np.ndarray, factor: float) -> np.ndarray:
     """Rotate the hue of an RGB image as MMAction2 intends: H + int(255 factor), modulo 180."""
-    import cv2
-
     hsv = cv2.cvtColor(np.clip(img, 0, 255).astype(np.uint8), cv2.COLOR_RGB2HSV)
     # NumPy 1 computed modulo 256 before modulo 180, which is no rotation.
     hsv[..., 0] = (hsv[..., 0].astype(np.int16) + int(factor * 255)) % 180
     return cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB).astype(np.float32)
-
-
-def _give_names(module: ModuleType) -> None:
-    module.np = _NumPy("numpy")
-
-
-def _replace_hue_step(processing: ModuleType) -> None:
-    processing.ColorJitter.adjust_hue = staticmethod(adjust_hue)
 
 
 def needed() -> bool:
@@ -54,7 +44,9 @@ def needed() -> bool:
 
 
 def repair() -> None:
-    """Change the modules once they are imported."""
+    """Change the modules, and ``ColorJitter``."""
+    from mmaction.datasets.transforms import ColorJitter
+
     for name in MODULES:
-        after_import(name, _give_names)
-    after_import("mmaction.datasets.transforms.processing", _replace_hue_step)
+        import_module(name).np = _NumPy("numpy")
+    ColorJitter.adjust_hue = staticmethod(adjust_hue)

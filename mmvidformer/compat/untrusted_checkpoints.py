@@ -11,19 +11,14 @@ refused.
 import logging
 from collections.abc import MutableMapping
 from functools import partial
-from types import ModuleType
 
 from mmvidformer.checkpoint_io import refuse_code
-from mmvidformer.compat.imports import after_import
 
 
 def repair() -> None:
-    """Change ``CheckpointLoader`` as soon as it is imported."""
-    after_import("mmengine.runner.checkpoint", _change)
-
-
-def _change(checkpoint: ModuleType) -> None:
+    """Change ``CheckpointLoader``."""
     from mmengine.logging import print_log
+    from mmengine.runner import checkpoint
 
     loader = checkpoint.CheckpointLoader
     checkpoint.load_url = partial(checkpoint.load_url, weights_only=True)

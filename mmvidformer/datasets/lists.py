@@ -3,10 +3,9 @@
 import csv
 import io
 import re
-from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from mmvidformer.datasets.csv_rows import read_text
 
@@ -15,16 +14,8 @@ VIDEOS = ("PATH",)
 FRAMES = ("FOLDER", "FRAMES")
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A line of a list.
-
-    Attributes:
-        text: The line, with its end.
-        path: The video or folder, as it is written.
-        numbers: Values of the columns between path and labels, such as the number of frames.
-        labels: Classes of the sample; empty if it has none.
-    """
+class Entry(NamedTuple):
+    """A line of a list: its text, path, numbers before the labels (of frames), and labels."""
 
     text: str
     path: str
@@ -42,8 +33,9 @@ def read_list(
 
     Args:
         file: Text with a line per sample: the columns, and then any number of labels.
-        delimiter: Delimiter of the columns. Default: for videos a tab if the file has one, else a
-            blank; for frames any white space, as in MMAction2.
+        delimiter: Delimiter of the columns; a tab may be written as a backslash and a t. Default:
+            for videos a tab if the file has one, else a blank; for frames any white space, as in
+            MMAction2.
         columns: Columns before the labels: ``VIDEOS``, ``FRAMES``, or
             ``('FOLDER', 'OFFSET', 'FRAMES')``.
         multi_class: Whether a line may have several labels.
@@ -54,6 +46,8 @@ def read_list(
     content = read_text(file)
     if delimiter is None and columns == VIDEOS:
         delimiter = "\t" if "\t" in content else " "
+    elif delimiter is not None:
+        delimiter = delimiter.replace(r"\t", "\t")
     entries, split = [], len(columns) - 1
     for number, text in enumerate(io.StringIO(content), start=1):
         path, *values = text.strip().split(delimiter) or [""]
@@ -70,21 +64,6 @@ def read_list(
     return entries
 
 
-def add_list_arguments(parser: ArgumentParser, time_limit: float) -> None:
-    """Add the arguments that describe lists and how their files are read."""
-    parser.add_argument("--root", default="", help="folder of the videos (the data_prefix)")
-    parser.add_argument("--workers", type=int, default=4, help="number of processes (default: 4)")
-    parser.add_argument(
-        "--time-limit", type=float, default=time_limit, help="seconds for one file (%(default)g)"
-    )
-    parser.add_argument(
-        "--delimiter",
-        type=lambda text: text.replace(r"\t", "\t"),
-        help=r"delimiter of the columns, such as '\t' (default: a tab if the list has one, else a "
-        "blank)",
-    )
-
-
 def write_report(
     file: str | Path,
     folder: str | Path,
@@ -92,17 +71,10 @@ def write_report(
     faults: Mapping[str, str],
     ending: str = "_clean",
 ) -> tuple[Path, Path]:
-    """Write ``<name>_bad.csv`` (line, path, reason) and ``<name><ending>.<extension>``.
+    """Write ``<name>_bad.csv`` (line, path, reason) and ``<name><ending>.<extension>`` to a folder.
 
-    Args:
-        file: The list.
-        folder: Folder to write to.
-        lines: Path and text of each of its lines.
-        faults: Faults by path.
-        ending: What to add to the name of the list without the bad files.
-
-    Returns:
-        The two files.
+    ``lines`` are path and text of each line of the list ``file``, and ``faults`` are by path.
+    Returns the two files.
     """
     name, folder = Path(file), Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

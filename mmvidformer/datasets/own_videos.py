@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 
 from mmvidformer.datasets.csv_rows import read_rows, read_text
+from mmvidformer.datasets.lists import read_list
 
 SPLITS = ("train", "val", "test")
 CLASSES = "classes.txt"
@@ -112,21 +113,16 @@ def split_videos(
         return videos
     if given:
         raise ValueError(f"{given} of {len(videos)} videos have a split; all or none must have one")
-    done = []
-    for label in sorted({video.label for video in videos}):
+    splits: dict[LabeledVideo, str] = {}
+    for label in {video.label for video in videos}:
         members = [video for video in videos if video.label == label]
         Random(f"{seed}/{label}").shuffle(members)
-        sizes = split_sizes(len(members), val, test)
-        names = [name for name, size in zip(SPLITS, sizes, strict=True) for _ in range(size)]
-        done += [replace(v, split=name) for v, name in zip(members, names, strict=True)]
-    return sorted(done, key=lambda video: str(video.path))
-
-
-def split_sizes(count: int, val: float, test: float) -> tuple[int, int, int]:
-    """Divide a class of ``count`` videos into training, validation and test videos."""
-    for_val = min(max(1, round(count * val)), count - 1) if val else 0
-    for_test = min(max(1, round(count * test)), count - 1 - for_val) if test else 0
-    return count - for_val - for_test, for_val, for_test
+        for_val = min(max(1, round(len(members) * val)), len(members) - 1) if val else 0
+        left = len(members) - for_val
+        for_test = min(max(1, round(len(members) * test)), left - 1) if test else 0
+        names = ["train"] * (left - for_test) + ["val"] * for_val + ["test"] * for_test
+        splits.update(zip(members, names, strict=True))
+    return [replace(video, split=splits[video]) for video in videos]
 
 
 @dataclass(frozen=True)
@@ -202,19 +198,18 @@ def read_lists(folder: str | Path) -> VideoLists:
             raise FileNotFoundError(
                 f"{root / name} does not exist; mmvidformer data list writes the lists"
             )
-    texts = [read_text(root / name) if (root / name).is_file() else "" for name in FILES]
-    *lists, classes = (text.splitlines() for text in texts)
-    delimiter, prefix = "\t" if "\t" in "".join(texts[:-1]) else " ", ""
-    for split, entries in zip(SPLITS, lists, strict=True):
-        for number, line in enumerate(entries, start=1):
-            path, *label = line.strip().split(delimiter)
-            if not Path(path).is_absolute():
-                prefix = str(root)
-            if len(label) != 1 or not label[0].isdigit() or int(label[0]) >= len(classes):
+    classes = tuple(read_text(root / CLASSES).splitlines())
+    files = {name: root / f"{name}.txt" for name in SPLITS if (root / f"{name}.txt").is_file()}
+    delimiter = "\t" if any("\t" in read_text(file) for file in files.values()) else " "
+    counts, prefix = dict.fromkeys(SPLITS, 0), ""
+    for split, file in files.items():
+        for entry in read_list(file, delimiter):
+            counts[split] += 1
+            if len(entry.labels) != 1 or not 0 <= entry.labels[0] < len(classes):
                 raise ValueError(
-                    f"{root / split}.txt, line {number}: expected a path, "
-                    f"{'a blank' if delimiter == ' ' else 'a tab'} and a class from 0 to "
-                    f"{len(classes) - 1}, got {line[:100]!r}"
+                    f"{file}, line {counts[split]}: expected a path and a class from 0 to "
+                    f"{len(classes) - 1}, got {entry.text.strip()[:100]!r}"
                 )
-    counts = dict(zip(SPLITS, map(len, lists), strict=True))
-    return VideoLists(root, tuple(classes), counts, delimiter, prefix)
+            if not Path(entry.path).is_absolute():
+                prefix = str(root)
+    return VideoLists(root, classes, counts, delimiter, prefix)

@@ -10,9 +10,11 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from mmvidformer.datasets.decoding.check_files import find_faults, read_entries, write_report
+from mmvidformer.atomic import write_atomically
+from mmvidformer.datasets.decoding.check_files import find_faults
 from mmvidformer.datasets.decoding.encode import Encoding, encode_video
 from mmvidformer.datasets.decoding.errors import with_suffix
+from mmvidformer.datasets.lists import read_list, write_report
 
 SETTINGS = "prepared.json"
 # Number of videos from which time and size are estimated, per process.
@@ -27,7 +29,7 @@ def prepare_dataset(
     workers: int = 4,
     time_limit: float = 3600.0,
     estimate: bool = False,
-    delimiter: str = " ",
+    delimiter: str | None = None,
 ) -> int:
     """Re-encode the videos of annotation files, and write these files for the results.
 
@@ -44,7 +46,7 @@ def prepare_dataset(
         workers: Number of processes, with one thread each.
         time_limit: Seconds for one video.
         estimate: Whether to stop after the estimate.
-        delimiter: Delimiter of the columns of the lists.
+        delimiter: Delimiter of the columns of the lists, as in ``read_list``.
 
     Returns:
         The number of bad videos.
@@ -58,16 +60,16 @@ def prepare_dataset(
     names = [file.stem for file in lists]
     if len({*names}) < len(names):
         raise ValueError(f"annotation files must have different names, got {names}")
-    infos = {info["target"]: info for entries in lists.values() for _, info in entries}
+    targets = {source: target for lines in lists.values() for source, target, _ in lines}
     _claim(out, {"root": os.path.abspath(root), **asdict(encoding)})
 
-    sizes = {target: _size(info["filename"]) for target, info in infos.items()}
-    todo = sorted((one for one in infos if not os.path.exists(one)), key=sizes.__getitem__)
-    print(f"{len(infos)} videos, {len(infos) - len(todo)} of them already prepared")
+    sizes = {source: _size(source) for source in targets}
+    todo = sorted((one for one in targets if not os.path.exists(targets[one])), key=sizes.get)
+    print(f"{len(targets)} videos, {len(targets) - len(todo)} of them already prepared")
 
-    def encode(targets: Sequence[str]) -> dict[str, str]:
-        read = partial(encode_video, encoding=encoding)
-        return find_faults(read, [infos[one] for one in targets], workers, time_limit)
+    def encode(sources: Sequence[str]) -> dict[str, str]:
+        files = [(source, targets[source]) for source in sources]
+        return find_faults(partial(encode_video, encoding=encoding), files, workers, time_limit)
 
     every, start = max(1, len(todo) // (SAMPLE * max(1, workers))), time.monotonic()
     sample = todo[every // 2 :: every]
@@ -75,23 +77,24 @@ def prepare_dataset(
     random.Random().shuffle(rest)  # machines that fill one folder begin with different videos
     faults = encode(sample)
     if rest:
-        ratio = sum(sizes[one] for one in rest) / max(1, sum(sizes[one] for one in sample))
+        ratio = sum(map(sizes.get, rest)) / max(1, sum(map(sizes.get, sample)))
         hours = ratio * (time.monotonic() - start) / 3600
-        size, free = ratio * sum(map(_size, sample)) / 1e9, shutil.disk_usage(out).free / 1e9
+        size = ratio * sum(_size(targets[one]) for one in sample) / 1e9
         print(
             f"estimate for the other {len(rest)} videos: {hours:.2g} hours with {workers} "
-            f"processes, {size:.3g} GB ({free:.3g} GB are free)"
+            f"processes, {size:.3g} GB ({shutil.disk_usage(out).free / 1e9:.3g} GB are free)"
         )
         if estimate:
             return len(faults)
         faults |= encode(rest)
 
-    for leftover in out.rglob(".*.part"):  # of runs that were killed
-        leftover.unlink(missing_ok=True)
-    for file, entries in lists.items():
-        write_report(file, out, entries, faults, ending="")
-    good = [one for one in infos if infos[one]["filename"] not in faults]
-    before, after = sum(sizes[one] for one in good), sum(map(_size, good))
+    for part in out.rglob(".*.part"):  # of runs that were killed
+        if str(part.with_name(part.name[1:].rsplit(".", 2)[0])) in targets.values():
+            part.unlink(missing_ok=True)
+    for file, lines in lists.items():
+        write_report(file, out, [(source, text) for source, _, text in lines], faults, ending="")
+    good = [one for one in targets if one not in faults]
+    before, after = sum(map(sizes.get, good)), sum(_size(targets[one]) for one in good)
     print(f"{len(good)} videos in {out}: {before / 1e9:.3g} GB -> {after / 1e9:.3g} GB")
     if faults:
         print(f"{len(faults)} videos are bad: see {out / '*_bad.csv'}")
@@ -99,14 +102,12 @@ def prepare_dataset(
 
 
 def _plan(
-    file: Path, out: Path, root: str | Path, delimiter: str
-) -> list[tuple[str, dict[str, str]]]:
-    """Return the lines of a list as they will be, and the argument of ``encode_video``."""
-    entries: list[tuple[str, dict[str, str]]] = []
-    for text, info in read_entries(file, root, delimiter):
-        if "frame_dir" in info:
-            raise ValueError(f"{file} lists folders of frames; only videos can be prepared")
-        source = info["filename"]
+    file: Path, out: Path, root: str | Path, delimiter: str | None
+) -> list[tuple[str, str, str]]:
+    """Return source and target of each video of a list, and its line as it will be."""
+    lines = []
+    for entry in read_list(file, delimiter):
+        source = os.path.join(root, entry.path)
         name = Path(os.path.relpath(source, root or ".")).as_posix()
         if name.startswith("../"):
             raise ValueError(
@@ -114,9 +115,9 @@ def _plan(
             )
         if not name.lower().endswith(".mp4"):
             name += ".mp4"
-        text = text.replace(text.strip().split(delimiter)[0], name, 1)
-        entries.append((text, {"filename": with_suffix(source), "target": str(out / name)}))
-    return entries
+        text = entry.text.replace(entry.path, name, 1)
+        lines.append((with_suffix(source), str(out / name), text))
+    return lines
 
 
 def _claim(out: Path, settings: Mapping[str, object]) -> None:
@@ -125,10 +126,8 @@ def _claim(out: Path, settings: Mapping[str, object]) -> None:
     if not file.exists():
         if out.exists() and any(path.suffix != ".part" for path in out.iterdir()):
             raise FileExistsError(f"{out} has files that were not prepared; choose a new folder")
-        out.mkdir(parents=True, exist_ok=True)
-        part = out / f".{SETTINGS}.{os.getpid()}.part"
-        part.write_text(json.dumps(settings, indent=1), encoding="utf-8")
-        os.replace(part, file)
+        with write_atomically(file) as part:
+            part.write_text(json.dumps(settings, indent=1), encoding="utf-8")
     for name, before in json.loads(file.read_text("utf-8")).items():
         now = settings.get(name)
         if now != before:

@@ -1,12 +1,11 @@
 """Datasets of one class per clip: images in folders, and some classes of a list of videos."""
 
-from pathlib import Path
-
 from mmaction.datasets import VideoDataset
 from mmaction.datasets.base import BaseActionDataset
 from mmengine.logging import MMLogger
 from torchvision.datasets.folder import IMG_EXTENSIONS, find_classes, make_dataset
 
+from mmvidformer.datasets.csv_rows import read_text
 from mmvidformer.registry import DATASETS
 
 
@@ -77,8 +76,7 @@ class ClassSubsetDataset(VideoDataset):
         """Read the annotation file, keep the videos of the classes, and relabel them."""
         names = [*(self._metainfo.get("classes") or ())]
         labels: dict[int, int] = {}
-        lines = Path(self.class_file).read_text("utf-8").splitlines()
-        for line in filter(None, map(str.strip, lines)):
+        for line in filter(None, map(str.strip, read_text(self.class_file).splitlines())):
             if not line.isdigit() and line not in names:
                 raise ValueError(
                     f"{self.class_file}: {line!r} is no number and no name in metainfo['classes']"

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -35,7 +36,9 @@ class TrainingLog:
 def read_log(folder: str | Path) -> TrainingLog:
     """Read ``*/vis_data/scalars.json`` of a work dir.
 
-    The parts of a resumed run become one curve. Where they overlap, the later part counts.
+    The parts of a resumed run become one curve. Where they overlap, the later part counts, so that
+    of two runs in one folder only the newer is left. Files without a line of training, such as
+    those of tests, are skipped.
 
     Raises:
         FileNotFoundError: If there is no log.
@@ -49,11 +52,14 @@ def read_log(folder: str | Path) -> TrainingLog:
         text = file.read_text(encoding="utf-8")
         # The last line is incomplete if a run was killed, or is writing.
         part = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
-        first = next((row["iter"] for row in part if "iter" in row), float("inf"))
-        rows = [row for row in rows if row.get("iter", 0) < first] + part
-    trained = [row for row in rows if "iter" in row]
-    if not trained:
+        first = next((row["iter"] for row in part if "iter" in row), None)
+        if first is not None:
+            # Lines of validation have no iteration, but follow those that they belong to.
+            earlier = takewhile(lambda row, first=first: row.get("iter", 0) < first, rows)
+            rows = [*earlier, *part]
+    if not rows:
         raise ValueError(f"the log of {folder} has no line of training")
+    trained = [row for row in rows if "iter" in row]
     epochs = all("epoch" in row for row in trained)
     # Lines count the iterations of the whole run; the length of an epoch follows from its last.
     length = max(row["iter"] / row["epoch"] for row in trained) if epochs else 1

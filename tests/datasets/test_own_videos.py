@@ -8,11 +8,11 @@ import pytest
 from mmaction.datasets import VideoDataset
 
 from mmvidformer.datasets.own_videos import (
+    SPLITS,
     LabeledVideo,
     read_class_folders,
     read_labels_csv,
     read_lists,
-    split_sizes,
     split_videos,
     write_lists,
 )
@@ -38,7 +38,9 @@ def touch(root: Path, *names: str) -> None:
     ],
 )
 def test_sizes_of_the_splits(count, val, test, expected) -> None:
-    assert split_sizes(count, val, test) == expected
+    videos = [LabeledVideo(Path(f"{i}.mp4"), "a") for i in range(count)]
+    splits = [video.split for video in split_videos(videos, val, test)]
+    assert tuple(map(splits.count, SPLITS)) == expected
 
 
 def test_splits_are_stratified_and_repeat() -> None:
@@ -136,5 +138,5 @@ def test_invalid_lists(tmp_path) -> None:
         read_lists(tmp_path)
     (tmp_path / "classes.txt").write_text("run\n")
     (tmp_path / "train.txt").write_text("a.mp4 0\nb.mp4 1\n")
-    with pytest.raises(ValueError, match="train.txt, line 2: expected a path, a blank and a class"):
+    with pytest.raises(ValueError, match="train.txt, line 2: expected a path and a class from 0"):
         read_lists(tmp_path)

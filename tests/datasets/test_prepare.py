@@ -53,10 +53,11 @@ def test_a_second_run_skips_what_exists(videos, tmp_path, capsys):
     before = (out / "a.mp4").stat()
     (out / "x" / "b.avi.mp4").unlink()
     (out / "x" / ".b.avi.mp4.9.part").write_text("left by a killed run")
+    (out / "x" / ".z.mp4.9.part").write_text("being written by another machine, for another list")
     write(videos / "bad.mp4", count=3)  # repaired
     assert run(videos / "train.txt", out=out, root=videos) == 0
     assert (out / "a.mp4").stat() == before
-    assert {path.name for path in (out / "x").iterdir()} == {"b.avi.mp4"}
+    assert {path.name for path in (out / "x").iterdir()} == {"b.avi.mp4", ".z.mp4.9.part"}
     assert (out / "train.txt").read_text() == "a.mp4 0\nbad.mp4 1\nx/b.avi.mp4 1\n"
     assert "3 videos, 1 of them already prepared" in capsys.readouterr().out
 
@@ -109,9 +110,6 @@ def test_other_settings_are_refused(videos, tmp_path, options, message):
 def test_wrong_arguments_are_refused(videos, tmp_path):
     with pytest.raises(FileExistsError, match="has files that were not prepared"):
         run(videos / "train.txt", out=videos, root=videos)
-    (videos / "frames.txt").write_text("x 3 0\n")
-    with pytest.raises(ValueError, match="lists folders of frames"):
-        run(videos / "frames.txt", out=tmp_path / "out", root=videos)
     (videos / "outside.txt").write_text(f"{tmp_path}/a.mp4 0\n")
     with pytest.raises(ValueError, match="is not below the folder"):
         run(videos / "outside.txt", out=tmp_path / "out", root=videos)

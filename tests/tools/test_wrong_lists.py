@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from mmvidformer.engine.launch import run_tool
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.preflight.hook import WrongSetup
 
 LISTS = {

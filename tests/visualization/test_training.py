@@ -33,6 +33,15 @@ def test_a_resumed_run_is_one_curve_by_epoch(resumed: Path) -> None:
     assert log.validation == {"acc/top1": {1: 0.25, 3: 0.75}}
 
 
+def test_the_newer_of_two_runs_in_a_folder_counts(resumed: Path) -> None:
+    newer = [step(1, 3.0, 1), step(2, 2.0, 1), {"acc/top1": 0.5, "step": 1}]
+    write(resumed / "3", *newer, step(3, 1.0, 2))
+    write(resumed / "4", {"acc/top1": 0.9, "step": 0})  # of a test
+    log = read_log(resumed)
+    assert log.training["loss"] == {0.5: 3, 1: 2, 1.5: 1}
+    assert log.validation == {"acc/top1": {1: 0.5}}
+
+
 def test_runs_are_drawn_in_one_plot(resumed: Path) -> None:
     log = read_log(resumed)
     figure = draw_training({"a": log, "b": log})

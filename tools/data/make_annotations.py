@@ -62,9 +62,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         if path not in [root / name for name in FILES]
     }
     if not args.no_check:
-        infos = [{"filename": str(video.path)} for video in videos]
+        files = [(str(video.path),) for video in videos]
         workers = min(4, os.cpu_count() or 1)
-        faults = find_faults(partial(read_to_end, first_only=True), infos, workers)
+        faults = find_faults(partial(read_to_end, first_only=True), files, workers)
         wrong = {v.path: faults[str(v.path)] for v in videos if str(v.path) in faults}
         skipped |= wrong
         videos = [video for video in videos if video.path not in wrong]

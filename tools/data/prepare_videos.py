@@ -10,7 +10,6 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from dataclasses import fields
 
-from mmvidformer.datasets.decoding.check_files import add_list_arguments
 from mmvidformer.datasets.decoding.encode import Encoding
 from mmvidformer.datasets.prepare import prepare_dataset
 from mmvidformer.engine.errors import run_tool
@@ -29,7 +28,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     ):
         parser.add_argument(f"--{name}", type=int, default=default, help=f"{text} ({default})")
     parser.add_argument("--estimate", action="store_true", help="stop after the estimate")
-    add_list_arguments(parser, time_limit=3600)
+    parser.add_argument("--root", default="", help="folder of the videos (the data_prefix)")
+    parser.add_argument("--workers", type=int, default=4, help="number of processes (default: 4)")
+    parser.add_argument(
+        "--time-limit", type=float, default=3600, help="seconds for one file (3600)"
+    )
+    parser.add_argument(
+        "--delimiter", help=r"what separates columns, such as '\t' (default: a tab or a blank)"
+    )
     args = vars(parser.parse_args(argv))
     encoding = Encoding(**{field.name: args.pop(field.name) for field in fields(Encoding)})
     return int(prepare_dataset(encoding=encoding, **args) > 0)

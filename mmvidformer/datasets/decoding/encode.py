@@ -1,7 +1,7 @@
 """Re-encoding of a video for fast decoding: fewer pixels, more key frames, no sound."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -13,6 +13,7 @@ import av
 import numpy as np
 from av import VideoFrame, VideoStream
 
+from mmvidformer.atomic import write_atomically
 from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_file, first_line
 
 # Containers round the times of frames, so a frame may start this part of a frame late.
@@ -50,34 +51,27 @@ class Encoding:
             raise ValueError(f"sides and rates must be positive and crf from 0 to 51, got {self}")
 
 
-def encode_video(info: Mapping[str, str], encoding: Encoding) -> None:
-    """Re-encode the video ``filename`` as ``target``, which is complete or missing at any moment.
+def encode_video(source: str, target: str, encoding: Encoding) -> None:
+    """Re-encode a video. The result is complete or missing at any moment, and kept if it exists.
 
-    An existing target is kept. Encoding takes one thread.
+    Encoding takes one thread.
 
     Raises:
         BadVideo: If the video cannot be decoded to its end, or the target cannot be written.
     """
-    source, target = info["filename"], Path(info["target"])
-    if target.exists():  # another run on the same folder was faster
+    if os.path.exists(target):  # another run on the same folder was faster
         return
     fault = fault_of_file(source)
     if fault is not None:
         raise BadVideo(source, fault)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _encode(source, part, encoding)
-        with open(part, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(part, target)
+        with write_atomically(target) as part:
+            _encode(source, part, encoding)
     except Exception as error:  # PyAV raises several kinds
-        if target.exists():  # another run has finished, and removed what was unfinished
+        if os.path.exists(target):  # another run has finished, and removed what was unfinished
             return
         reason = getattr(error, "strerror", None) or first_line(error)
         raise BadVideo(source, f"PyAV cannot re-encode it: {reason}") from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _encode(source: str, target: Path, encoding: Encoding) -> None:

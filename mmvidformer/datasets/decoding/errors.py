@@ -15,7 +15,7 @@ _SOURCE_PLACE = re.compile(r"\[[\d:]+\] \S+:\d+: |\w+, \S+\.cpp:\d+, ")
 class TooManyBadVideos(RuntimeError):
     """More bad videos than are allowed."""
 
-    for_user = True  # see engine.launch.run_tool
+    for_user = True  # see engine.errors.run_tool
 
 
 class BadVideo(Exception):

@@ -8,7 +8,7 @@ from mmengine.fileio import LocalBackend, register_backend
 from mmengine.hooks import CheckpointHook
 from mmengine.runner import Runner
 
-from mmvidformer.engine.checkpointing.atomic import AtomicBackend
+from mmvidformer.atomic import AtomicBackend
 from mmvidformer.engine.checkpointing.loop import ResumableTrainLoop
 from mmvidformer.engine.checkpointing.resume import INTERRUPTED
 from mmvidformer.registry import HOOKS

@@ -1,23 +1,39 @@
 """Files that an annotation file names: which are bad, and the file without them."""
 
+import csv
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 from functools import partial
+from multiprocessing import active_children
 
 import cv2
 import numpy as np
 import pytest
-import torch
 
 from mmvidformer.datasets.decoding.check_files import (
+    _read_in_processes,
     find_faults,
-    read_entries,
     read_to_end,
-    write_report,
 )
-from mmvidformer.datasets.decoding.errors import fault_of_frames
+
+
+@pytest.fixture
+def check(main_of, tmp_path):
+    """Check a list in a folder; return status, reasons by line, and the list without bad files."""
+
+    def run(text, *options):
+        (tmp_path / "list.txt").write_text(text)
+        options = ["--root", str(tmp_path), "--workers", "2", *options]
+        status = main_of("data/check_videos")([str(tmp_path / "list.txt"), *options])
+        with (tmp_path / "list_bad.csv").open() as file:
+            rows = {int(row["line"]): (row["path"], row["reason"]) for row in csv.DictReader(file)}
+        return status, rows, (tmp_path / "list_clean.txt").read_text()
+
+    return run
 
 
 def video(path, count=10):
@@ -27,106 +43,90 @@ def video(path, count=10):
     writer.release()
 
 
-def faults(ann_file, root, **options):
-    entries = read_entries(ann_file, root, **options)
-    found = find_faults(read_to_end, [info for _, info in entries], workers=2)
-    bad, clean = write_report(ann_file, root / "out", entries, found)
-    return {os.path.basename(path): fault for path, fault in found.items()}, bad, clean
-
-
-def test_a_list_of_videos(tmp_path):
+def test_a_list_of_videos(tmp_path, check, capsys):
     for name in ("a.mp4", "b.mp4", "c.mp4"):
         video(tmp_path / name)
     (tmp_path / "b.mp4").write_bytes((tmp_path / "b.mp4").read_bytes()[:300])
-    ann_file = tmp_path / "list.txt"
-    ann_file.write_text("a.mp4 0\nb.mp4 1\ngone.mp4 2\nc.mp4 1\n")
-    found, bad, clean = faults(ann_file, tmp_path)
-    assert set(found) == {"b.mp4", "gone.mp4"} and found["gone.mp4"] == "there is no such file"
-    assert clean.read_text() == "a.mp4 0\nc.mp4 1\n" and clean.name == "list_clean.txt"
-    rows = bad.read_text().splitlines()
-    assert rows[0] == "line,path,reason" and rows[1].startswith(f"2,{tmp_path / 'b.mp4'},")
-    assert rows[2] == f"3,{tmp_path / 'gone.mp4'},there is no such file"
+    status, rows, clean = check("a.mp4 0\nb.mp4 1\ngone.mp4 2\nc 1\na.mp4 1 3\n")
+    assert status == 1 and rows.keys() == {2, 3}
+    assert rows[2][0] == str(tmp_path / "b.mp4") and "PyAV cannot open it" in rows[2][1]
+    assert rows[3] == (str(tmp_path / "gone.mp4"), "there is no such file")
+    assert clean == "a.mp4 0\nc 1\na.mp4 1 3\n"
+    assert "2 of 4 files are bad" in capsys.readouterr().out
+    assert check("a.mp4 0\n")[:2] == (0, {})
 
 
-def test_names_without_suffix(tmp_path):
-    """MMAction2 reads them as .mp4 files."""
-    video(tmp_path / "a.mp4")
-    (tmp_path / "list.txt").write_text("a 0\nb 1\n")
-    found, _, clean = faults(tmp_path / "list.txt", tmp_path)
-    assert found == {"b": "there is no such file"} and clean.read_text() == "a 0\n"
-
-
-def test_folders_of_frames(tmp_path):
+def test_folders_of_frames(tmp_path, check):
     for folder in ("a", "b", "c"):
         (tmp_path / folder).mkdir()
         for i in (1, 2, 3):
             image = np.full((9, 9, 3), 99, np.uint8)
             cv2.imwrite(str(tmp_path / folder / f"f_{i}.png"), image)
     (tmp_path / "b" / "f_2.png").write_bytes(b"no image")
-    (tmp_path / "list.txt").write_text("a 3 0\nb 3 1\nc 4 0\n")
-    found, _, clean = faults(tmp_path / "list.txt", tmp_path, filename_tmpl="f_{}.png")
-    assert found == {
-        "b": "frame f_2.png cannot be decoded",
-        "c": "1 of 4 frames are missing, the first is f_4.png",
+    options = ("--rawframes", "--filename-tmpl", "f_{}.png")
+    _, rows, clean = check("a 3 0\nb 3 1\nc 4 0\n", *options)
+    assert {line: reason for line, (_, reason) in rows.items()} == {
+        2: "frame f_2.png cannot be decoded",
+        3: "1 of 4 frames are missing, the first is f_4.png",
     }
-    assert clean.read_text() == "a 3 0\n"
-    assert fault_of_frames({"frame_dir": str(tmp_path / "b")}) is None  # its number is not known
+    assert clean == "a 3 0\n"
 
 
-def test_a_line_of_another_form_is_named(tmp_path):
-    (tmp_path / "list.txt").write_text("a.mp4 0\na b.mp4 c d\n")
-    with pytest.raises(ValueError, match=r"list\.txt, line 2: expected 'PATH LABEL'"):
-        read_entries(tmp_path / "list.txt")
+@pytest.mark.parametrize("options", [(), ("--delimiter", r"\t"), ("--delimiter", "\t")])
+def test_tabs(tmp_path, check, options):
+    video(tmp_path / "a b.mp4")
+    assert check("a b.mp4\t0\n", *options) == (0, {}, "a b.mp4\t0\n")
 
 
-def misbehave(info, log=None):
-    if info["filename"] == "hang":
+def misbehave(path):
+    if path == "hang":
         re.match("(a+)+$", 99 * "a" + "b")  # holds the GIL, as decord does
-    if info["filename"] == "crash":
+    if path == "crash":
         os.kill(os.getpid(), signal.SIGSEGV)
-    if info["filename"] == "wait":
+    if path == "exit":
+        os._exit(3)
+    if path == "wait":
         time.sleep(60)
-    if log is not None:
-        with log.open("a") as file:
-            file.write(f"{time.monotonic()} ")
+    if path == "raise":
+        raise KeyError("no such frame")
 
 
 def test_what_hangs_or_crashes_is_replaced():
-    infos = [{"filename": name} for name in ("a", "hang", "b", "crash", "c", "wait")]
-    found = find_faults(misbehave, infos, workers=3, time_limit=1)
-    assert found.keys() == {"hang", "crash", "wait"}
-    assert found["hang"] == "took longer than 1 s and was killed"
-    assert found["crash"] == "crashed its process (SIGSEGV)"
-    assert "(wait): no answer within 1 s" in found["wait"] and "Tried 3 times" in found["wait"]
+    names = ["a", "hang", "b", "crash", "c", "wait", "exit", "raise", "d"]
+    found = find_faults(misbehave, [(name,) for name in names], workers=3, time_limit=1)
+    assert found == {
+        "hang": "took longer than 1 s and was killed",
+        "wait": "took longer than 1 s and was killed",
+        "crash": "crashed its process (SIGSEGV)",
+        "exit": "crashed its process (exit status 3)",
+        "raise": "KeyError: 'no such frame'",
+    }
+    assert not active_children()
 
 
-@pytest.mark.skipif(torch.__version__ < "2.7", reason="PyTorch 2.6 gives it another file")
-def test_a_file_that_hangs_holds_up_no_other(tmp_path):
-    infos = [{"filename": name} for name in ("hang", *"abcdefghijkl")]
-    read = partial(misbehave, log=tmp_path / "log")
-    assert find_faults(read, infos, 2, time_limit=2).keys() == {"hang"}
-    ends = [float(text) for text in (tmp_path / "log").read_text().split()]
-    assert len(ends) == 12 and time.monotonic() - max(ends) > 1.5  # of two tries, 2 s each
+def test_a_file_that_hangs_holds_up_no_other():
+    files = [(name,) for name in ("hang", *"abcdefgh")]
+    results = [path for path, _ in _read_in_processes(misbehave, files, 2, time_limit=2)]
+    assert results == [*"abcdefgh", "hang"]
+
+
+def test_ctrl_c_ends_all_processes():
+    code = """if __name__ == "__main__":
+    from mmvidformer.datasets.decoding.check_files import find_faults
+    find_faults(exec, [("print('busy', flush=True); import time; time.sleep(900)",)] * 2)
+    """
+    options = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, start_new_session=True, **options) as run:
+        assert [run.stdout.readline() for _ in range(2)] == ["busy\n"] * 2
+        os.killpg(run.pid, signal.SIGINT)
+        # Its end comes when the last process that could write to it has ended.
+        error = run.communicate(timeout=60)[1]
+    assert run.returncode == -signal.SIGINT and error.rstrip().endswith("KeyboardInterrupt")
 
 
 def test_the_first_frame_alone(tmp_path):
     video(tmp_path / "a.mp4")
-    infos = [{"filename": str(tmp_path / name)} for name in ("a.mp4", "b.mp4")]
-    found = find_faults(partial(read_to_end, first_only=True), infos, workers=0)
+    files = [(str(tmp_path / name),) for name in ("a.mp4", "b.mp4")]
+    found = find_faults(partial(read_to_end, first_only=True), files, workers=0)
     assert found == {str(tmp_path / "b.mp4"): "there is no such file"}
-
-
-def test_the_exit_code_of_the_tool(tmp_path, capsys):
-    import importlib.util
-    from pathlib import Path
-
-    file = Path(__file__).parents[3] / "tools" / "data" / "check_videos.py"
-    spec = importlib.util.spec_from_file_location("check_videos", file)
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
-    video(tmp_path / "a.mp4")
-    (tmp_path / "good.txt").write_text("a.mp4 0\n")
-    (tmp_path / "bad.txt").write_text("a.mp4 0\nb.mp4 0\n")
-    for name, code in (("good", 0), ("bad", 1)):
-        assert tool.main([str(tmp_path / f"{name}.txt"), "--root", str(tmp_path)]) == code
-    assert "1 of 2 files are bad" in capsys.readouterr().out

@@ -41,7 +41,7 @@ def encode(path, **options):
     """Re-encode a video; return the numbers that its frames show, and its images."""
     target = path.parent / "new" / "video.mp4"
     target.unlink(missing_ok=True)
-    encode_video({"filename": str(path), "target": str(target)}, Encoding(**options))
+    encode_video(str(path), str(target), Encoding(**options))
     reader = open_video(str(target), "pyav")
     images = reader.get_batch(range(len(reader)))
     assert [path.name for path in target.parent.iterdir()] == ["video.mp4"]
@@ -139,7 +139,7 @@ def test_bad_videos(tmp_path, content, reason):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(BadVideo, match=reason):
-        encode_video({"filename": str(path), "target": str(target)}, Encoding())
+        encode_video(str(path), str(target), Encoding())
     assert not target.exists() and not [*tmp_path.glob(".*")]
 
 
@@ -164,14 +164,14 @@ def test_sound_alone_is_bad(tmp_path):
 def test_an_existing_result_stays(tmp_path):
     path, target = write(tmp_path / "a.mp4", count=2), tmp_path / "b.mp4"
     target.write_text("result")
-    encode_video({"filename": str(path), "target": str(target)}, Encoding())
+    encode_video(str(path), str(target), Encoding())
     assert target.read_text() == "result"
 
 
 def test_another_run_was_faster(tmp_path, monkeypatch):
     path, target = write(tmp_path / "a.mp4", count=2), tmp_path / "b.mp4"
     monkeypatch.setattr(encode_module, "_encode", lambda *args: target.write_text("result"))
-    encode_video({"filename": str(path), "target": str(target)}, Encoding())
+    encode_video(str(path), str(target), Encoding())
     assert target.read_text() == "result"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mmvidformer.engine.checkpointing.atomic import AtomicBackend, write_atomically
+from mmvidformer.atomic import AtomicBackend, write_atomically
 
 
 def test_it_writes_and_replaces(tmp_path: Path) -> None:
@@ -30,17 +30,14 @@ def test_a_writer_that_fails_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("before")
 
-    def write(file) -> None:
-        file.write(b"half")
+    with pytest.raises(OSError, match="No space"), write_atomically(path) as part:
+        part.write_text("half")
         raise OSError(errno.ENOSPC, "No space left on device")
-
-    with pytest.raises(OSError, match="No space"):
-        write_atomically(path, write)
     assert path.read_text() == "before"
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
-@pytest.mark.parametrize("call", ["write", "fsync", "replace"])
+@pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_a_killed_writer_leaves_the_old_file(call: str, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("before")
@@ -50,14 +47,25 @@ def test_a_killed_writer_leaves_the_old_file(call: str, tmp_path: Path) -> None:
         def die(*args) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
-        if call != "write":
-            setattr(os, call, die)
-        write_atomically(path, die if call == "write" else lambda file: file.write(b"after"))
+        setattr(os, call, die)
+        with write_atomically(path) as part:
+            part.write_text("after")
     assert os.waitpid(child, 0)[1] == signal.SIGKILL
     assert path.read_text() == "before"
     (left,) = tmp_path.glob(".*.part")
     left.unlink()
     assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_two_writers_of_one_file_have_names_of_their_own(tmp_path: Path) -> None:
+    """Process ids are equal in two containers that share a folder."""
+    path = tmp_path / "a.txt"
+    with write_atomically(path) as first:
+        first.write_text("first")
+        with write_atomically(path) as second:
+            second.write_text("second")
+        assert path.read_text() == "second"
+    assert path.read_text() == "first" and os.listdir(tmp_path) == ["a.txt"]
 
 
 @contextmanager
@@ -78,7 +86,8 @@ def small_files() -> Iterator[None]:
 
 def test_a_full_disk_leaves_the_checkpoint_before(tmp_path: Path) -> None:
     path = tmp_path / "epoch_1.pth"
-    write_atomically(path, lambda file: torch.save(torch.ones(10), file))
+    with write_atomically(path) as part:
+        torch.save(torch.ones(10), part)
     with small_files(), pytest.raises(OSError, match=r"too large: .*epoch_1\.pth"):
         AtomicBackend().put(bytes(100_000), path)
     assert torch.equal(torch.load(path, weights_only=True), torch.ones(10))

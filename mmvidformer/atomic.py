@@ -1,23 +1,24 @@
 """Files that are either complete or not there."""
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from mmengine.fileio import LocalBackend
 
 
-def write_atomically(path: str | Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file under a temporary name in the same folder, flush it to disk and rename it.
+@contextmanager
+def write_atomically(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path in the same folder; then flush it to disk and rename it to ``path``.
 
     If the process or the machine dies at any moment, ``path`` holds either its old content or the
-    new one.
+    new one. The temporary name is random, since processes on other machines may write the same
+    file.
 
     Args:
-        path: File to write. An existing file is replaced.
-        write: Function that is called with the open file.
+        path: File to write. An existing file is replaced, and missing folders are made.
 
     Raises:
         OSError: If the file cannot be written, for example on a full disk. ``path`` then keeps its
@@ -25,24 +26,26 @@ def write_atomically(path: str | Path, write: Callable[[BinaryIO], object]) -> N
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.part")
     try:
-        with open(part, "wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
+        yield part
+        _flush(part, os.O_RDWR)
         os.replace(part, path)
     except BaseException as error:
         part.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename is None:
             error.filename = str(path)  # "No space left on device" does not name the file
         raise
-    with suppress(OSError):  # flush the rename; not every system can open a folder
-        handle = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    with suppress(OSError):  # not every system can open a folder to flush the rename
+        _flush(path.parent, os.O_RDONLY)
+
+
+def _flush(path: Path, flags: int) -> None:
+    handle = os.open(path, flags)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 class AtomicBackend(LocalBackend):
@@ -50,4 +53,5 @@ class AtomicBackend(LocalBackend):
 
     def put(self, obj: bytes, filepath: str | Path) -> None:
         """Write bytes."""
-        write_atomically(filepath, lambda file: file.write(obj))
+        with write_atomically(filepath) as part:
+            part.write_bytes(obj)
