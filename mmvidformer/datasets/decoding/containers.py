@@ -40,9 +40,9 @@ def open_container(source: str | io.BytesIO, max_pixels: int | None = None) -> I
         av.FFmpegError: If the file is damaged.
     """
     limit = {"max_pixels": str(max_pixels)} if max_pixels else {}
-    options = {"format_whitelist": FORMATS, "protocol_whitelist": "file", **limit}
+    options = {"format_whitelist": FORMATS, "protocol_whitelist": "file"}
     try:
-        container = av.open(source, options=options)
+        container = av.open(source, options=limit, container_options=options)
     except av.error.ArgumentError as error:
         raise ValueError(f"its format is none of {FORMATS}") from error
     codec = container.streams.video[0].codec_context if container.streams.video else None
