@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from mmcv.transforms import BaseTransform
 
+from mmvidformer.datasets.decoding.errors import BadVideo, path_of
 from mmvidformer.registry import TRANSFORMS
 
 
@@ -17,7 +18,7 @@ class FrameSampler(BaseTransform):
     ``num_clips``, ``frame_interval`` (None if the frames have no fixed interval).
 
     Raises:
-        ValueError: If a video has no frames.
+        BadVideo: If a video has no frames.
     """
 
     @abstractmethod
@@ -27,7 +28,7 @@ class FrameSampler(BaseTransform):
     def transform(self, results: dict) -> dict:
         """Set ``results['frame_inds']``."""
         if results["total_frames"] < 1:
-            raise ValueError(f"{results.get('filename')} has no frames")
+            raise BadVideo(path_of(results), "there is no frame in it")
         clips = self.sample(results["total_frames"], results)
         results["frame_inds"] = clips.flatten() + results["start_index"]
         results["num_clips"], results["clip_len"] = clips.shape
@@ -55,7 +56,8 @@ class SpanFrames(FrameSampler):
     seconds have 48 clips of 8.5 seconds. ``model.test_cfg.max_testing_views`` limits how many of
     them go through the model at once.
 
-    Keys are those of ``FrameSampler``; ``avg_fps`` is required too unless ``target_fps`` is None.
+    Keys are those of ``FrameSampler``, and ``avg_fps``, without which frames are taken to be at
+    ``target_fps`` (folders of frames).
 
     Args:
         clip_len: Number of frames T per clip.
@@ -75,7 +77,8 @@ class SpanFrames(FrameSampler):
         """Choose frames (num_clips, T)."""
         span = self.clip_len * self.frame_interval
         if self.target_fps is not None:
-            span = max(span * results["avg_fps"] / self.target_fps, 1.0)
+            rate = results.get("avg_fps") or self.target_fps
+            span = max(span * rate / self.target_fps, 1.0)
         free = max(total - span, 0)
         if self.num_clips is None:
             starts = span * np.arange(max(1, int(total / span + 0.5)))
@@ -144,7 +147,7 @@ class ObserveBefore(BaseTransform):
         num_steps: Number of frames.
 
     Raises:
-        ValueError: If a video ends before the last frame.
+        BadVideo: If a video ends before the last frame.
     """
 
     time_step: float = 0.25
@@ -171,10 +174,9 @@ class ObserveBefore(BaseTransform):
         numbers = np.maximum(self.frames(results["action_start"], results["avg_fps"]), 1)
         total = results.get("total_frames")
         if total is not None and numbers[-1] > total:
-            raise ValueError(
-                f"{results.get('filename')} has {total} frames, and the action at "
-                f"{results['action_start']:.2f} s needs frame {numbers[-1]}; is it the right video?"
-            )
+            seconds = results["action_start"]
+            reason = f"the action at {seconds:.2f} s needs frame {numbers[-1]}, it has {total}"
+            raise BadVideo(path_of(results), f"{reason}; is it the right video?")
         results["frame_inds"] = numbers - 1 + results["start_index"]
         results["clip_len"] = self.num_steps
         results["num_clips"] = 1
@@ -235,7 +237,7 @@ class LimitToSegment(BaseTransform):
     the official frames of EPIC-Kitchens have other rates than some of its videos.
 
     Raises:
-        ValueError: If the segment starts after the end of the video.
+        BadVideo: If the segment starts after the end of the video.
     """
 
     def transform(self, results: dict) -> dict:
@@ -246,10 +248,8 @@ class LimitToSegment(BaseTransform):
             times = results["segment_seconds"]
             first, last = (max(int(t * results["avg_fps"] + 1e-6) - 1, 0) for t in times)
         if first >= total:
-            raise ValueError(
-                f"segment {first} to {last} of {results.get('filename')} starts after the "
-                f"video's {total} frames; is it the right video?"
-            )
+            reason = f"the segment {first} to {last} starts after its {total} frames"
+            raise BadVideo(path_of(results), f"{reason}; is it the right video?")
         results["start_index"] = first
         results["total_frames"] = min(last, total - 1) - first + 1
         return results

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.datasets.transforms.sampling import LimitToSegment, ObserveBefore, ObserveFirst
 from mmvidformer.registry import TRANSFORMS
 
@@ -47,7 +48,7 @@ def test_before_an_action(action, fps, time_step, steps) -> None:
 def test_segment_of_a_video(total, first, more) -> None:
     results = dict(total_frames=total, segment=(first, first + more), filename="a.mp4")
     if first >= total:
-        with pytest.raises(ValueError, match=f"{first} to {first + more} of a.mp4 starts after"):
+        with pytest.raises(BadVideo, match=f"a.mp4: the segment {first} to .* starts after its"):
             LimitToSegment()(results)
         return
     results = LimitToSegment()(results)
@@ -70,7 +71,7 @@ def test_too_short_videos_are_named() -> None:
     results = {"filename": "P01_01.mp4", "action_start": 10.0, "avg_fps": 30.0}
     results |= {"start_index": 0, "total_frames": 292}
     assert ObserveBefore().transform(dict(results))["frame_inds"][-1] == 291
-    with pytest.raises(ValueError, match=r"P01_01\.mp4 has 291 frames.* 10\.00 s needs frame 292"):
+    with pytest.raises(BadVideo, match=r"P01_01\.mp4: .* 10\.00 s needs frame 292, it has 291"):
         ObserveBefore().transform(results | {"total_frames": 291})
 
 
@@ -151,7 +152,7 @@ def test_invalid_arguments(kind: str, kwargs: dict, match: str) -> None:
 
 
 def test_a_video_without_frames_is_named() -> None:
-    with pytest.raises(ValueError, match="empty.mp4 has no frames"):
+    with pytest.raises(BadVideo, match="empty.mp4: there is no frame"):
         ObserveFirst(0.5)(dict(total_frames=0, start_index=0, filename="empty.mp4"))
 
 
@@ -163,5 +164,5 @@ def test_sampling_stays_within_the_segment() -> None:
         assert out["frame_inds"].min() >= 10
         assert out["frame_inds"].max() <= 29
     assert limit({"segment": (10, 29), "total_frames": 20})["total_frames"] == 10
-    with pytest.raises(ValueError, match="10 to 29 of a.mp4 starts after the video's 10"):
+    with pytest.raises(BadVideo, match="10 to 29 of a.mp4 starts after the video's 10"):
         limit({"segment": (10, 29), "total_frames": 10, "filename": "a.mp4"})
