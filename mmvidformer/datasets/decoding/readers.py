@@ -75,13 +75,9 @@ class VideoReader:
         real, places = np.unique(np.clip(wanted, 0, last), return_inverse=True)
         with self._named("decode"):
             images = self._decode(real)
-        beyond = int((wanted >= len(self)).sum()) if wanted.any() else 0
-        if beyond:
-            warnings.warn(
-                f"{self.path}: {beyond} of {len(wanted)} sampled frames lie beyond its "
-                f"{len(self)} frames; replaced by the last one",
-                stacklevel=2,
-            )
+        if wanted.any() and (beyond := (wanted >= len(self)).sum()):
+            part = f"{beyond} of {len(wanted)} sampled frames lie beyond its {len(self)} frames"
+            warnings.warn(f"{self.path}: {part}; replaced by the last one", stacklevel=2)
         # Transforms such as Flip work in place: no two images may be the same array.
         first = np.unique(places, return_index=True)[1]
         return Frames(images[p] if i in first else images[p].copy() for i, p in enumerate(places))
@@ -244,13 +240,7 @@ _BOXES = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")
 
 
 def open_video(
-    path: str,
-    backend: str = "pyav",
-    num_threads: int = 1,
-    content: bytes | None = None,
-    short_side: int | None = None,
-    device: str = "cpu",
-    max_pixels: int | None = None,
+    path: str, backend: str = "pyav", content: bytes | None = None, **options: object
 ) -> VideoReader:
     """Open a video.
 
@@ -259,12 +249,8 @@ def open_video(
         backend: Backend in ``READERS``. Files other than MP4, QuickTime, Matroska and WebM are
             always read by PyAV, since TorchCodec and decord return wrong frames of them: AVI does
             not state when frames are displayed, and MPEG streams have no index.
-        num_threads: Number of decoding threads.
         content: Content of a file that is not local.
-        short_side: Short side to which frames are resized, each when it is decoded.
-        device: Device that decodes; only ``'torchcodec'`` takes others than ``'cpu'``.
-        max_pixels: Largest height x width of a frame; larger ones are not decoded. Only PyAV knows
-            it. None for no limit.
+        **options: ``num_threads``, ``short_side``, ``device`` and ``max_pixels`` of ``VideoInit``.
 
     Raises:
         BadVideo: If the file is missing or empty, or the backend does not open it.
@@ -275,9 +261,8 @@ def open_video(
     fault = fault_of_file(path) if content is None else None
     if fault is not None:
         raise BadVideo(path, fault)
-    source = path if content is None else io.BytesIO(content)
     with open(path, "rb") if content is None else io.BytesIO(content) as file:
         start = file.read(8)
     if start[4:] not in _BOXES and start[:4] != b"\x1aE\xdf\xa3":
-        reader = _PyAVReader
-    return reader(path, source, num_threads, short_side, device, max_pixels)
+        reader = READERS["pyav"]
+    return reader(path, path if content is None else io.BytesIO(content), **options)

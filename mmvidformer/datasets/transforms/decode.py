@@ -61,14 +61,15 @@ class VideoInit(DecordInit):
             raise ValueError(f"max_pixels={max_pixels} needs backend='pyav', got {backend!r}")
         if device.startswith("cuda") and not torch.cuda.is_available():
             raise ValueError(f"device must be 'cpu' without a CUDA GPU, got {device!r}")
-        self.options = dict(short_side=short_side, device=device, max_pixels=max_pixels)
         self.backend = backend
+        self.options = dict(num_threads=num_threads, short_side=short_side, device=device)
+        self.options["max_pixels"] = max_pixels
 
     def _get_video_reader(self, filename: str) -> VideoReader:
         filename = with_suffix(filename)
-        options = {"backend": self.io_backend, **self.kwargs}
-        content = None if self.io_backend == "disk" else get(filename, options)
-        return open_video(filename, self.backend, self.num_threads, content, **self.options)
+        backend = {"backend": self.io_backend, **self.kwargs}
+        content = None if self.io_backend == "disk" else get(filename, backend)
+        return open_video(filename, self.backend, content, **self.options)
 
 
 @TRANSFORMS.register_module()

@@ -14,8 +14,9 @@ from mmvidformer.registry import TRANSFORMS
 class FrameSampler(BaseTransform):
     """A transform that chooses the frames of a video, in place of ``SampleFrames``.
 
-    Required keys: ``total_frames``, ``start_index``. Added keys: ``frame_inds``, ``clip_len``,
-    ``num_clips``, ``frame_interval`` (None if the frames have no fixed interval).
+    Required keys: ``start_index``, and ``total_frames`` unless the class says otherwise. Added
+    keys: ``frame_inds``, ``clip_len``, ``num_clips``, ``frame_interval`` (None if the frames have
+    no fixed interval).
 
     Raises:
         BadVideo: If a video has no frames.
@@ -27,9 +28,10 @@ class FrameSampler(BaseTransform):
 
     def transform(self, results: dict) -> dict:
         """Set ``results['frame_inds']``."""
-        if results["total_frames"] < 1:
-            raise BadVideo(path_of(results), "there is no frame in it")
-        clips = self.sample(results["total_frames"], results)
+        total = results.get("total_frames")
+        if total == 0:
+            raise BadVideo(path_of(results), "has no frames")
+        clips = self.sample(total, results)
         results["frame_inds"] = clips.flatten() + results["start_index"]
         results["num_clips"], results["clip_len"] = clips.shape
         results["frame_interval"] = getattr(self, "frame_interval", None)
@@ -132,15 +134,15 @@ class SegmentFrames(FrameSampler):
 
 @TRANSFORMS.register_module()
 @dataclass
-class ObserveBefore(BaseTransform):
+class ObserveBefore(FrameSampler):
     """Take frames at regular times before an action (HORST, section "Sampling").
 
     The last frame is ``time_step`` before the action, the first one ``num_steps`` times as long.
     For ``mmvidformer.AnticipationDataset``; goes before ``RawFrameDecode`` or ``LmdbDecode``, or
     between ``VideoInit`` and ``VideoDecode``, in place of ``SampleFrames``.
 
-    Required keys: ``action_start`` (seconds), ``avg_fps``, ``start_index``, and ``total_frames``
-    for videos. Added keys: ``frame_inds``, ``clip_len``, ``num_clips``.
+    Keys are those of ``FrameSampler``, ``action_start`` (seconds) and ``avg_fps``. Only videos need
+    ``total_frames``.
 
     Args:
         time_step: Seconds between frames.
@@ -167,20 +169,18 @@ class ObserveBefore(BaseTransform):
             frames[frames < 1] = frames[frames >= 1].min()
         return frames
 
-    def transform(self, results: dict) -> dict:
-        """Set ``results['frame_inds']``."""
+    def sample(self, total: int | None, results: dict) -> np.ndarray:
+        """Choose frames (1, num_steps)."""
         # The dataset skips what starts too early, by frames at 30 per second. At lower rates there
         # may still be no whole frame before the action.
         numbers = np.maximum(self.frames(results["action_start"], results["avg_fps"]), 1)
-        total = results.get("total_frames")
         if total is not None and numbers[-1] > total:
-            seconds = results["action_start"]
-            reason = f"the action at {seconds:.2f} s needs frame {numbers[-1]}, it has {total}"
-            raise BadVideo(path_of(results), f"{reason}; is it the right video?")
-        results["frame_inds"] = numbers - 1 + results["start_index"]
-        results["clip_len"] = self.num_steps
-        results["num_clips"] = 1
-        return results
+            raise BadVideo(
+                path_of(results),
+                f"has {total} frames, and the action at {results['action_start']:.2f} s needs "
+                f"frame {numbers[-1]}; is it the right video?",
+            )
+        return numbers[None] - 1
 
 
 @TRANSFORMS.register_module()
@@ -248,8 +248,11 @@ class LimitToSegment(BaseTransform):
             times = results["segment_seconds"]
             first, last = (max(int(t * results["avg_fps"] + 1e-6) - 1, 0) for t in times)
         if first >= total:
-            reason = f"the segment {first} to {last} starts after its {total} frames"
-            raise BadVideo(path_of(results), f"{reason}; is it the right video?")
+            raise BadVideo(
+                path_of(results),
+                f"segment {first} to {last} starts after its {total} frames; is it the right "
+                "video?",
+            )
         results["start_index"] = first
         results["total_frames"] = min(last, total - 1) - first + 1
         return results
