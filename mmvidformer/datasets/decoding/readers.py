@@ -72,15 +72,17 @@ class VideoReader:
         """
         wanted = np.ravel(indices)
         last = len(self) - 1 if wanted.any() else 0  # the first frame alone needs no index
-        real, places = np.unique(np.clip(wanted, 0, last), return_inverse=True)
+        real = np.clip(wanted, 0, last)
+        real, first, places = np.unique(real, return_index=True, return_inverse=True)
         with self._named("decode"):
             images = self._decode(real)
         if wanted.any() and (beyond := (wanted >= len(self)).sum()):
             part = f"{beyond} of {len(wanted)} sampled frames lie beyond its {len(self)} frames"
             warnings.warn(f"{self.path}: {part}; replaced by the last one", stacklevel=2)
         # Transforms such as Flip work in place: no two images may be the same array.
-        first = np.unique(places, return_index=True)[1]
-        return Frames(images[p] if i in first else images[p].copy() for i, p in enumerate(places))
+        is_copy = np.ones(len(wanted), bool)
+        is_copy[first] = False
+        return Frames(images[p].copy() if is_copy[i] else images[p] for i, p in enumerate(places))
 
     def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
         chunks = (indices[i : i + CHUNK] for i in range(0, len(indices), CHUNK))
