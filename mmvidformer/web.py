@@ -26,19 +26,16 @@ MAX_PIXELS = 4096 * 2304  # decoded frames of a small file can be huge
 
 
 def check_video(path: str, max_mb: float, max_seconds: float) -> tuple[int, float]:
-    """Return the number of frames of a video, and its frames per second.
+    """Return the number of frames of a video, and its frames per second, without decoding it.
 
     Raises:
-        BadVideo: If the file cannot be read as a video.
-        ValueError: If the file is too large, or the video too long or of too many pixels.
+        BadVideo: If the file cannot be read as a video, or has frames of too many pixels.
+        ValueError: If the file is too large, or the video too long.
     """
     size = os.path.getsize(path) / 1e6
     if size > max_mb:
         raise ValueError(f"a file must have at most {max_mb:g} MB, got {size:.1f} MB")
-    reader = open_video(path)
-    height, width = reader.get_batch([0])[0].shape[:2]
-    if width * height > MAX_PIXELS:
-        raise ValueError(f"frames must have at most {MAX_PIXELS} pixels, got {width}x{height}")
+    reader = open_video(path, max_pixels=MAX_PIXELS)
     frames, fps = len(reader), reader.get_avg_fps()
     seconds = frames / fps if fps else float("inf")
     if seconds > max_seconds:
@@ -69,9 +66,10 @@ def build_page(
     import gradio as gr
 
     def predict(name: str, video: str | None, progress=gr.Progress()) -> Iterator[tuple]:  # noqa: B008
+        if video is None:
+            gr.Warning("choose a video, or record one")
+            return
         try:
-            if video is None:
-                raise ValueError("choose a video, or record one")
             frames, fps = check_video(video, max_mb, max_seconds)
             progress(0, "loading the model")
             recognizer = models[name]()
@@ -95,7 +93,7 @@ def build_page(
                         output.add(page)
                 yield gr.skip(), gr.skip(), str(path)
         except (*MISTAKES, BadVideo) as error:
-            text = describe(error).replace(f"{Path(video or '').parent}{os.sep}", "")
+            text = describe(error).replace(f"{Path(video).parent}{os.sep}", "")
             raise gr.Error(text, print_exception=False) from error
 
     async def refuse_addresses(path: str) -> str:

@@ -12,14 +12,17 @@ from functools import lru_cache, partial
 from importlib.util import find_spec
 from tempfile import TemporaryDirectory
 
+from mmengine.config import Config
+
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.predictions import add_classes_argument
+from mmvidformer.apis.recognizer import find_model
 from mmvidformer.config import load_config
 from mmvidformer.convert import published
 from mmvidformer.engine.arguments import add_overrides
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.pipelines import set_video_backend
-from mmvidformer.web import build_page
+from mmvidformer.web import MAX_PIXELS, build_page
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -40,21 +43,22 @@ def main(argv: Sequence[str] | None = None) -> None:
     if find_spec("gradio") is None:
         raise ImportError('the page needs Gradio: pip install "mmvidformer[web]"')
 
-    @lru_cache(maxsize=1)
-    def load(address: str) -> Recognizer:
-        return Recognizer(address, device=args.device, clips=1)
-
-    models = {}
-    if args.config:
-        cfg = load_config(args.config, args.cfg_options)
-        set_video_backend(cfg, "pyav")  # which no damaged file crashes
+    def load(
+        config: str | Config, checkpoint: str | None = None, names: list[str] | None = None
+    ) -> Recognizer:
+        cfg, checkpoint = find_model(config, checkpoint)
+        set_video_backend(cfg, "pyav", max_pixels=MAX_PIXELS)
         clips = None if "Recurrent" in cfg.model.type else 1
-        own = Recognizer(cfg, args.checkpoint, args.device, args.classes, clips)
+        return Recognizer(cfg, checkpoint, args.device, names, clips)
+
+    models, load_published = {}, lru_cache(maxsize=1)(load)
+    if args.config:
+        own = load(load_config(args.config, args.cfg_options), args.checkpoint, args.classes)
         models[args.checkpoint] = lambda: own
     for row in published.rows():
         if row.config:
             title = f"{row.name} ({row.license or 'license unknown'})"
-            models[title] = partial(load, published.PREFIX + row.name)
+            models[title] = partial(load_published, published.PREFIX + row.name)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # to delete the files
     with TemporaryDirectory(prefix="mmvidformer_web_") as folder:
         os.environ.update(GRADIO_TEMP_DIR=folder, GRADIO_RUN_HISTORY="False")

@@ -11,12 +11,13 @@ _OPEN = ("DecordInit", "OpenCVInit", "PyAVInit", "VideoInit")
 _DECODE = ("DecordDecode", "OpenCVDecode", "PyAVDecode", "VideoDecode")
 
 
-def set_video_backend(cfg: Config, backend: str) -> None:
+def set_video_backend(cfg: Config, backend: str, **options: object) -> None:
     """Let all pipelines of a config decode with ``mmvidformer.VideoInit`` and ``VideoDecode``.
 
     Args:
         cfg: Config; changed in place.
         backend: Name in ``readers.BACKENDS``, such as ``'pyav'``.
+        **options: Other arguments of ``VideoInit``.
 
     Raises:
         ValueError: If no pipeline opens videos.
@@ -29,7 +30,7 @@ def set_video_backend(cfg: Config, backend: str) -> None:
             f"(with {', '.join(_OPEN)})"
         )
     for step in opening:
-        step.update(type="mmvidformer.VideoInit", backend=backend)
+        step.update(type="mmvidformer.VideoInit", backend=backend, **options)
     for step in steps:
         if type_name(step) in _DECODE:
             step.clear()

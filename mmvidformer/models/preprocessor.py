@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
+from einops import rearrange
 from mmaction.models.data_preprocessors import ActionDataPreprocessor
 from mmaction.structures import ActionDataSample
 from mmengine.dist import get_rank
-from torch import Tensor
+from torch import Tensor, nn
 
 from mmvidformer.registry import MODELS, TRANSFORMS
 
@@ -21,15 +22,25 @@ class VideoDataPreprocessor(ActionDataPreprocessor):
     the CPU, so a seed gives the same batches; they differ between processes.
 
     Args:
-        augment: Transforms of ``ClipAugment``.
+        augment: Configs of transforms of this package whose names begin with ``Clip``, or of
+            torchvision's v2, such as ``dict(type='torchvision.transforms.v2.RandomGrayscale')``.
+            They are called with frames (N, 3, H, W), uint8, and labels (tasks,), and draw from the
+            generators of ``torch`` and ``random`` on the CPU.
         **kwargs: Arguments of ``ActionDataPreprocessor``.
+
+    Raises:
+        ValueError: If a transform is not a module, such as MMAction2's.
     """
 
     def __init__(self, augment: Sequence[dict] = (), **kwargs: object) -> None:
         super().__init__(**kwargs)
-        # By its full name, which each default scope finds.
-        kind = "mmvidformer.datasets.transforms.augment.ClipAugment"
-        self.augment = TRANSFORMS.build(dict(type=kind, transforms=augment))
+        self.augment = [TRANSFORMS.build(one) for one in augment]
+        for transform in self.augment:
+            if not isinstance(transform, nn.Module):
+                raise ValueError(
+                    "augmentations must be transforms of torchvision.transforms.v2 or "
+                    f"mmvidformer.Clip..., got {type(transform).__name__}"
+                )
 
     def preprocess(
         self,
@@ -38,12 +49,28 @@ class VideoDataPreprocessor(ActionDataPreprocessor):
         training: bool = False,
     ) -> tuple[Tensor, list[ActionDataSample] | None]:
         """Augment clips (views, C, T, H, W) in training, then stack, normalize and blend them."""
-        if training and self.augment.transforms:
+        if training and self.augment:
             # Training steps call this under autocast, which would round pixels.
             with own_draws(), torch.autocast(inputs[0].device.type, enabled=False):
                 packed = zip(inputs, data_samples or (), strict=True)
-                inputs = [self.augment(dict(inputs=x, data_samples=y))["inputs"] for x, y in packed]
+                inputs = [self.augment_clip(*one) for one in packed]
         return super().preprocess(inputs, data_samples, training)
+
+    def augment_clip(self, inputs: Tensor, sample: ActionDataSample) -> Tensor:
+        """Augment all frames and views of a clip in the same way, and change its labels.
+
+        Args:
+            inputs: RGB frames (views, 3, T, H, W) or (frames, 3, H, W), uint8.
+            sample: Its data sample.
+        """
+        views = inputs.shape[0] if inputs.dim() == 5 else None
+        frames = inputs if views is None else rearrange(inputs, "v c t h w -> (v t) c h w")
+        label = sample.get("gt_label")
+        for transform in self.augment:
+            frames, label = transform(frames, label)
+        if label is not None:
+            sample.set_gt_label(label)
+        return frames if views is None else rearrange(frames, "(v t) c h w -> v c t h w", v=views)
 
 
 @contextmanager

@@ -12,7 +12,6 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from mmvidformer import get_config
-from mmvidformer.datasets.transforms.augment import ClipAugment
 from mmvidformer.models import preprocessor
 from mmvidformer.models.horst.recognizer import ClipPadding
 from mmvidformer.models.preprocessor import VideoDataPreprocessor, own_draws
@@ -47,8 +46,8 @@ def run(model: VideoDataPreprocessor, seed: int = 0, **sizes: int) -> Tensor:
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_recipes_augment_as_workers_would(name: str) -> None:
-    """From the same draws, bit for bit, before normalization; clips end in one size."""
+def test_recipes_augment_before_normalization(name: str) -> None:
+    """Clips end in one size."""
     augment = copy.deepcopy(get_config(name).model.data_preprocessor.augment)
     for transform in augment:
         if "size" in transform:
@@ -56,9 +55,8 @@ def test_recipes_augment_as_workers_would(name: str) -> None:
     found, data = run(build(augment)), batch()
     torch.manual_seed(0)
     with own_draws():
-        worker = ClipAugment(augment)
         pairs = zip(data["inputs"], data["data_samples"], strict=True)
-        expected = [worker(dict(inputs=x, data_samples=y))["inputs"] for x, y in pairs]
+        expected = [build(augment).augment_clip(*pair) for pair in pairs]
     assert expected[0].dtype == torch.uint8
     assert torch.equal(found, torch.stack(expected).float())
     plain = torch.stack(batch()["inputs"])
@@ -149,7 +147,7 @@ class RealDraws(TorchFunctionMode):
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_gpu_is_never_waited_for(name: str) -> None:
     """On a CUDA device that only computes shapes, reading a value raises an error."""
-    augment = ClipAugment(get_config(name).model.data_preprocessor.augment)
+    augment = build(get_config(name).model.data_preprocessor.augment).augment_clip
     torch.manual_seed(0)
     random.seed(0)
     for _ in range(30):  # AutoAugment and RandAugment draw other operations each time
@@ -157,9 +155,9 @@ def test_a_gpu_is_never_waited_for(name: str) -> None:
             clip = torch.empty(1, 3, 4, 256, 300, dtype=torch.uint8, device="cuda")
             label = torch.zeros(1, dtype=torch.long, device="cuda")
             sample = ActionDataSample().set_gt_label(label)
-            out = augment(dict(inputs=clip, data_samples=sample))
-        assert out["inputs"].device.type == out["data_samples"].gt_label.device.type == "cuda"
-        assert out["inputs"].dtype == torch.uint8
+            out = augment(clip, sample)
+        assert out.device.type == sample.gt_label.device.type == "cuda"
+        assert out.dtype == torch.uint8
 
 
 @pytest.mark.gpu

@@ -14,6 +14,7 @@ import numpy as np
 from av import VideoFrame, VideoStream
 
 from mmvidformer.atomic import write_atomically
+from mmvidformer.datasets.decoding.containers import open_container
 from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_file, first_line
 
 # Containers round the times of frames, so a frame may start this part of a frame late.
@@ -76,9 +77,7 @@ def encode_video(source: str, target: str, encoding: Encoding) -> None:
 
 def _encode(source: str, target: Path, encoding: Encoding) -> None:
     options = {"movflags": "faststart"}  # the index first, so that one read opens the file
-    with av.open(source) as video, av.open(str(target), "w", "mp4", options) as output:
-        if not video.streams.video:
-            raise ValueError("no video stream")
+    with open_container(source) as video, av.open(str(target), "w", "mp4", options) as output:
         stream = video.streams.video[0]
         stream.codec_context.thread_count = 1
         frames = _timed_frames(stream, encoding.fps)

@@ -1,20 +1,32 @@
 """Frames of a video file by index, through PyAV, TorchCodec or decord."""
 
 import io
+import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import ClassVar
 
-import av
 import mmcv
 import numpy as np
+from av.video.frame import VideoFrame
+from av.video.reformatter import VideoReformatter
 
+from mmvidformer.datasets.decoding.containers import Index, index_of, open_container
 from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_file, first_line
 from mmvidformer.lookup import look_up
 
 # Frames that TorchCodec and decord decode at once.
 CHUNK = 32
+
+
+class Frames(list):
+    """RGB images (H, W, 3), uint8, in the form that ``DecordDecode`` takes."""
+
+    def asnumpy(self) -> "Frames":
+        """Return the images."""
+        return self
 
 
 @dataclass(eq=False)
@@ -31,37 +43,46 @@ class VideoReader:
     num_threads: int = 1
     short_side: int | None = None
     device: str = "cpu"
+    max_pixels: int | None = None
 
     # Subclasses have a name and ``_open``, and decode frames in ``_batch``.
     name: ClassVar[str]
-    # Whether it crashed and hung on none of the files of stress.damaged_videos.
-    safe: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        try:
+        with self._named("open"):
             self._open()
-        except ImportError:
-            raise
-        except Exception as error:  # libraries raise several kinds
-            raise self._bad("open", error) from error
+
+    def __getattr__(self, name: str) -> object:
+        raise AttributeError(f"videos of VideoInit have no {name!r}; decode them by VideoDecode")
 
     def __len__(self) -> int:
-        return self._length
+        if not self._index.length:
+            raise BadVideo(self.path, "there is no frame in it")
+        return self._index.length
 
     def get_avg_fps(self) -> float:
         """Return the average number of frames per second."""
-        return self._fps
+        return self._index.fps
 
-    def get_batch(self, indices: Sequence[int]) -> list[np.ndarray]:
-        """Decode frames, whose indices must ascend, to RGB images (H, W, 3), uint8.
+    def get_batch(self, indices: Sequence[int]) -> Frames:
+        """Decode frames, each of them once. Those beyond the end are the last one, with a warning.
 
         Raises:
-            BadVideo: If a frame cannot be decoded.
+            BadVideo: If a frame cannot be decoded, or the video has none.
         """
-        try:
-            return self._decode(indices)
-        except Exception as error:
-            raise self._bad("decode", error) from error
+        wanted = np.ravel(indices)
+        last = len(self) - 1 if wanted.any() else 0  # the first frame alone needs no index
+        real = np.clip(wanted, 0, last)
+        real, first, places = np.unique(real, return_index=True, return_inverse=True)
+        with self._named("decode"):
+            images = self._decode(real)
+        if wanted.any() and (beyond := (wanted >= len(self)).sum()):
+            part = f"{beyond} of {len(wanted)} sampled frames lie beyond its {len(self)} frames"
+            warnings.warn(f"{self.path}: {part}; replaced by the last one", stacklevel=2)
+        # Transforms such as Flip work in place: no two images may be the same array.
+        is_copy = np.ones(len(wanted), bool)
+        is_copy[first] = False
+        return Frames(images[p].copy() if is_copy[i] else images[p] for i, p in enumerate(places))
 
     def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
         chunks = (indices[i : i + CHUNK] for i in range(0, len(indices), CHUNK))
@@ -72,9 +93,15 @@ class VideoReader:
             return image
         return mmcv.imrescale(image, (np.inf, self.short_side))  # as MMAction2's Resize
 
-    def _bad(self, action: str, error: Exception) -> BadVideo:
-        reason = getattr(error, "strerror", None) or first_line(error)  # PyAV's has no path
-        return BadVideo(self.path, f"{self.name} cannot {action} it: {reason}")
+    @contextmanager
+    def _named(self, action: str) -> Iterator[None]:
+        try:
+            yield
+        except (BadVideo, ImportError):
+            raise
+        except Exception as error:  # libraries raise several kinds
+            reason = getattr(error, "strerror", None) or first_line(error)  # PyAV's has no path
+            raise BadVideo(self.path, f"{self.name} cannot {action} it: {reason}") from error
 
 
 class _PyAVReader(VideoReader):
@@ -90,39 +117,32 @@ class _PyAVReader(VideoReader):
     _SKIPPING = ("h264", "mpeg4", "mpeg2video")
 
     def _open(self) -> None:
-        self._converter = av.video.reformatter.VideoReformatter()
+        self._converter = VideoReformatter()
         self._restart()
-        # Key frames at which decoding can start, and time stamps of all frames if they number them.
-        self._keys, self._times = np.zeros(1, int), None
-        packets = self._container.demux(self._stream)
-        packets = [(p.pts, p.is_keyframe) for p in packets if p.size and not p.is_discard]
-        self._length, self._fps = len(packets), float(self._stream.average_rate or 0)
-        times = sorted({time for time, _ in packets if time is not None})
-        if not self._fps and len(times) > 1:  # browsers record cameras without a rate
-            self._fps = float((len(times) - 1) / (times[-1] - times[0]) / self._stream.time_base)
-        self._numbers = {time: number for number, time in enumerate(times)}
-        keys = [self._numbers[time] for time, is_key in packets if is_key and time is not None]
-        # AVI states no times of display, and frames do not have those that FFmpeg makes up.
-        if len(times) == len(packets) and keys and self._container.format.name != "avi":
-            self._times, self._keys = times, np.sort(keys)
+
+    @cached_property
+    def _index(self) -> Index:
+        with self._named("read"):
+            return index_of(self._container, self.source)
 
     def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
+        index = self._index if indices[-1] else Index(1)
         images: list[np.ndarray] = []
-        frames, place = self._from(0, indices), -1
+        frames, place = self._from(0, indices, index), -1
         for wanted in indices:
-            key = int(self._keys[max(np.searchsorted(self._keys, wanted, "right") - 1, 0)])
+            key = int(index.keys[max(np.searchsorted(index.keys, wanted, "right") - 1, 0)])
             if key > place + 1:
-                frames, place = self._from(key, indices), key - 1
+                frames, place = self._from(key, indices, index), key - 1
             while place < wanted:
                 number, frame = next(frames, (None, None))
-                if self._times is not None and (number is None or number > wanted):
+                if index.times is not None and (number is None or number > wanted):
                     # Time stamps do not number the frames: count these.
-                    self._times, self._keys = None, np.zeros(1, int)
+                    self._index = Index(index.length, index.fps)
                     return self._decode(indices)
                 if number is None and place < 0:
                     raise ValueError("there is no frame in it")
                 if number is None:
-                    self._length = place + 1
+                    self._index = index._replace(length=place + 1)
                     return self._decode(np.minimum(indices, place))
                 place = number
             images.append(self._resized(self._image(frame)))
@@ -133,9 +153,7 @@ class _PyAVReader(VideoReader):
         self._close()
         if not isinstance(self.source, str):
             self.source.seek(0)
-        self._container = av.open(self.source)
-        if not self._container.streams.video:
-            raise ValueError("no video stream")
+        self._container = open_container(self.source, self.max_pixels)
         self._stream = self._container.streams.video[0]
         self._stream.codec_context.thread_count = self.num_threads
 
@@ -146,22 +164,23 @@ class _PyAVReader(VideoReader):
 
     __del__ = _close
 
-    def _from(self, key: int, wanted: Sequence[int]) -> Iterator[tuple[int, Any]]:
-        if self._times is None:
+    def _from(self, key: int, wanted: np.ndarray, index: Index) -> Iterator[tuple[int, VideoFrame]]:
+        if index.times is None:
             self._restart()
             yield from enumerate(self._container.decode(self._stream))
             return
         codec = self._stream.codec_context
-        times = {self._times[i] for i in wanted if i < len(self._times)}
-        self._container.seek(self._times[key], stream=self._stream)
+        times = set(index.times[wanted].tolist())
+        self._container.seek(int(index.times[key]), stream=self._stream)
         for packet in self._container.demux(self._stream):
             skip = packet.pts not in times and codec.name in self._SKIPPING
             codec.skip_frame = "NONREF" if skip else "DEFAULT"
             for frame in packet.decode():
-                if frame.pts in self._numbers:
-                    yield self._numbers[frame.pts], frame
+                number = index.times.searchsorted(frame.pts or 0)
+                if number < index.length and index.times[number] == frame.pts:
+                    yield int(number), frame
 
-    def _image(self, frame: Any) -> np.ndarray:
+    def _image(self, frame: VideoFrame) -> np.ndarray:
         image = self._converter.reformat(frame, format="rgb24", threads=1).to_ndarray()
         return np.ascontiguousarray(np.rot90(image, round(frame.rotation / 90)))
 
@@ -189,22 +208,23 @@ class _TorchCodecReader(VideoReader):
         self._decoder = torchcodec.decoders.VideoDecoder(
             source, dimension_order="NHWC", num_ffmpeg_threads=threads, device=device
         )
-        self._length, self._fps = len(self._decoder), self._decoder.metadata.average_fps or 0.0
+        fps = self._decoder.metadata.average_fps or 0.0
+        self._index = Index(len(self._decoder), fps)
 
     def _batch(self, indices: Sequence[int]) -> np.ndarray:
         return self._decoder.get_frames_at(list(map(int, indices))).data.cpu().numpy()
 
 
 class _DecordReader(VideoReader):
-    """It crashes on damaged files, and cannot read videos with a rotation tag."""
+    """It may hang or crash on damaged files, and cannot read videos with a rotation tag."""
 
-    name, safe = "decord", False
+    name = "decord"
 
     def _open(self) -> None:
         import decord
 
         self._reader = decord.VideoReader(self.source, num_threads=self.num_threads)
-        self._length, self._fps = len(self._reader), self._reader.get_avg_fps()
+        self._index = Index(len(self._reader), self._reader.get_avg_fps())
 
     def _batch(self, indices: Sequence[int]) -> np.ndarray:
         return self._reader.get_batch(indices).asnumpy()
@@ -217,39 +237,22 @@ READERS: dict[str, type[VideoReader]] = {
     "decord": _DecordReader,
 }
 BACKENDS = tuple(READERS)
-
-
-def states_times(source: str | io.BytesIO) -> bool:
-    """Return whether a file is MP4, QuickTime, Matroska or WebM, by its first bytes.
-
-    They state when each frame is displayed. AVI does not, and MPEG streams have no index.
-    """
-    with open(source, "rb") if isinstance(source, str) else nullcontext(source) as file:
-        file.seek(0)
-        start = file.read(8)
-        file.seek(0)
-    boxes = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")
-    return start[4:] in boxes or start[:4] == b"\x1aE\xdf\xa3"
+# With which MP4 and QuickTime files begin, after the size of the box.
+_BOXES = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")
 
 
 def open_video(
-    path: str,
-    backend: str = "pyav",
-    num_threads: int = 1,
-    content: bytes | None = None,
-    short_side: int | None = None,
-    device: str = "cpu",
+    path: str, backend: str = "pyav", content: bytes | None = None, **options: object
 ) -> VideoReader:
     """Open a video.
 
     Args:
         path: The file.
         backend: Backend in ``READERS``. Files other than MP4, QuickTime, Matroska and WebM are
-            always read by PyAV, since TorchCodec and decord return wrong frames of them.
-        num_threads: Number of decoding threads.
+            always read by PyAV, since TorchCodec and decord return wrong frames of them: AVI does
+            not state when frames are displayed, and MPEG streams have no index.
         content: Content of a file that is not local.
-        short_side: Short side to which frames are resized, each when it is decoded.
-        device: Device that decodes; only ``'torchcodec'`` takes others than ``'cpu'``.
+        **options: ``num_threads``, ``short_side``, ``device`` and ``max_pixels`` of ``VideoInit``.
 
     Raises:
         BadVideo: If the file is missing or empty, or the backend does not open it.
@@ -260,7 +263,8 @@ def open_video(
     fault = fault_of_file(path) if content is None else None
     if fault is not None:
         raise BadVideo(path, fault)
-    source = path if content is None else io.BytesIO(content)
-    if not states_times(source):
-        reader = _PyAVReader
-    return reader(path, source, num_threads, short_side, device)
+    with open(path, "rb") if content is None else io.BytesIO(content) as file:
+        start = file.read(8)
+    if start[4:] not in _BOXES and start[:4] != b"\x1aE\xdf\xa3":
+        reader = READERS["pyav"]
+    return reader(path, path if content is None else io.BytesIO(content), **options)

@@ -1,64 +1,19 @@
 """Augmentation of clips: of their size in dataloader workers, and of tensors on any device."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import mmcv
 import numpy as np
 import torch
-from einops import rearrange
 from mmaction.datasets.transforms import CenterCrop, MultiScaleCrop, RandomRescale, Resize
 from mmaction.datasets.transforms import ThreeCrop as CropThree
 from mmcv.transforms import BaseTransform
-from torch import Tensor, nn
+from torch import Tensor
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as F
 
 from mmvidformer.registry import TRANSFORMS
-
-
-@TRANSFORMS.register_module()
-class ClipAugment(BaseTransform):
-    """Augment a packed sample, all of its frames and views in the same way.
-
-    ``VideoDataPreprocessor(augment=...)`` applies it on the device. In a pipeline it goes after
-    ``PackActionInputs``.
-
-    Required and changed keys: ``inputs``, RGB frames (views, 3, T, H, W) or (frames, 3, H, W),
-    uint8, and ``data_samples``, whose labels some transforms change.
-
-    Args:
-        transforms: Configs of transforms of this package whose names begin with ``Clip``, or of
-            torchvision's v2, such as ``dict(type='torchvision.transforms.v2.RandomGrayscale')``.
-            They are called with frames (N, 3, H, W) and labels (tasks,), and draw from the
-            generators of ``torch`` and ``random`` on the CPU.
-
-    Raises:
-        ValueError: If a transform is not a module, such as MMAction2's.
-    """
-
-    def __init__(self, transforms: Sequence[dict]) -> None:
-        self.transforms = [TRANSFORMS.build(one) for one in transforms]
-        for transform in self.transforms:
-            if not isinstance(transform, nn.Module):
-                raise ValueError(
-                    "augmentations must be transforms of torchvision.transforms.v2 or "
-                    f"mmvidformer.Clip..., got {type(transform).__name__}"
-                )
-
-    def transform(self, results: dict) -> dict:
-        """Change ``results['inputs']`` and the labels."""
-        inputs, sample = results["inputs"], results["data_samples"]
-        views = inputs.shape[0] if inputs.dim() == 5 else None
-        frames = inputs if views is None else rearrange(inputs, "v c t h w -> (v t) c h w")
-        label = sample.get("gt_label")
-        for transform in self.transforms:
-            frames, label = transform(frames, label)
-        if views is not None:
-            frames = rearrange(frames, "(v t) c h w -> v c t h w", v=views)
-        if label is not None:
-            sample.set_gt_label(label)
-        return {**results, "inputs": frames}
 
 
 @TRANSFORMS.register_module()
@@ -68,6 +23,9 @@ class ClipFlip(v2.RandomHorizontalFlip):
     Args:
         p: Probability.
         label_map: New class of each class that changes in a mirror.
+
+    Raises:
+        ValueError: If there is a ``label_map``, and a label is not one class (from ``forward``).
     """
 
     def __init__(self, p: float = 0.5, label_map: Mapping[int, int] | None = None) -> None:
@@ -76,10 +34,14 @@ class ClipFlip(v2.RandomHorizontalFlip):
 
     def forward(self, frames: Tensor, label: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Flip frames (N, 3, H, W) with labels (tasks,)."""
+        label_map = {} if label is None else self.label_map
+        if label_map and label.shape != (1,):
+            shape = tuple(label.shape)
+            raise ValueError(f"label_map needs labels of one class (1,), got the shape {shape}")
         if torch.rand(1) >= self.p:
             return frames, label
         swapped = label
-        for old, new in self.label_map.items():
+        for old, new in label_map.items():
             swapped = torch.where(label == old, new, swapped)
         return frames.flip(-1), swapped
 

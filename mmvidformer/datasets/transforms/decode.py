@@ -1,7 +1,6 @@
 """Decoding of videos through a choice of libraries, and of LMDBs of frames or features."""
 
 import os
-import warnings
 from collections.abc import Sequence
 from functools import cache
 
@@ -20,18 +19,20 @@ from mmvidformer.registry import TRANSFORMS
 
 @TRANSFORMS.register_module()
 class VideoInit(DecordInit):
-    """Open a video. Replaces ``DecordInit``, and has its keys.
+    """Open a video. Replaces ``DecordInit``, and has its keys; ``VideoDecode`` follows.
 
     Local files are read as frames are needed, instead of whole into memory.
 
     Args:
-        backend: ``'pyav'``, ``'torchcodec'`` or ``'decord'``.
+        backend: ``'pyav'``, ``'torchcodec'`` or ``'decord'``, which may hang or crash on damaged
+            files.
         num_threads: Number of decoding threads. More than 1 helps only with few dataloader workers.
         short_side: Short side to which each frame is resized when it is decoded, so that frames of
             full size are not kept; the same numbers as ``Resize(scale=(-1, short_side))`` gives.
             None to keep the size.
         device: ``'cpu'``, or with ``'torchcodec'`` a GPU such as ``'cuda'``, which decodes; frames
             are copied to the CPU. Dataloaders need ``multiprocessing_context='spawn'``.
+        max_pixels: Largest height x width of a frame, which only ``'pyav'`` knows. None for any.
         io_backend: MMEngine's file backend of videos that are not local files.
         **kwargs: Arguments of the file backend.
 
@@ -39,7 +40,7 @@ class VideoInit(DecordInit):
         BadVideo: If a video cannot be opened (from ``transform``).
         ImportError: If the backend is not installed (from ``transform``).
         KeyError: If ``backend`` is unknown.
-        ValueError: If the backend does not decode on ``device``, or there is no GPU.
+        ValueError: If the backend has no ``device`` or ``max_pixels``, or there is no GPU.
     """
 
     def __init__(
@@ -48,23 +49,27 @@ class VideoInit(DecordInit):
         num_threads: int = 1,
         short_side: int | None = None,
         device: str = "cpu",
+        max_pixels: int | None = None,
         io_backend: str = "disk",
         **kwargs,
     ) -> None:
         super().__init__(io_backend, num_threads, **kwargs)
-        self.safe = look_up(READERS, backend, "video backend").safe  # for SafeDataset
-        self.backend, self.short_side, self.device = backend, short_side, device
+        look_up(READERS, backend, "video backend")
         if device != "cpu" and backend != "torchcodec":
             raise ValueError(f"device={device!r} needs backend='torchcodec', got {backend!r}")
+        if max_pixels and backend != "pyav":
+            raise ValueError(f"max_pixels={max_pixels} needs backend='pyav', got {backend!r}")
         if device.startswith("cuda") and not torch.cuda.is_available():
             raise ValueError(f"device must be 'cpu' without a CUDA GPU, got {device!r}")
+        self.backend = backend
+        self.options = dict(num_threads=num_threads, short_side=short_side, device=device)
+        self.options["max_pixels"] = max_pixels
 
     def _get_video_reader(self, filename: str) -> VideoReader:
         filename = with_suffix(filename)
-        options = {"backend": self.io_backend, **self.kwargs}
-        content = None if self.io_backend == "disk" else get(filename, options)
-        size = self.short_side
-        return open_video(filename, self.backend, self.num_threads, content, size, self.device)
+        backend = {"backend": self.io_backend, **self.kwargs}
+        content = None if self.io_backend == "disk" else get(filename, backend)
+        return open_video(filename, self.backend, content, **self.options)
 
 
 @TRANSFORMS.register_module()
@@ -72,37 +77,16 @@ class VideoDecode(DecordDecode):
     """Decode the sampled frames of a video that ``VideoInit`` opened, each of them once.
 
     Overlapping clips, and short videos that are looped, ask for frames more than once. MMAction2's
-    transforms decode these again, which takes twice the time for ten views of a ten-second video.
+    readers decode these again, which takes twice the time for ten views of a ten-second video.
     Frames beyond the end are replaced by the last frame, with a warning. Keys are those of
-    ``DecordDecode``, and ``clamped_frames``, the number of replaced frames.
+    ``DecordDecode``.
 
     Raises:
         BadVideo: If a frame cannot be decoded (from ``transform``).
     """
 
-    def transform(self, results: dict) -> dict:
-        """Fill ``results['imgs']``."""
-        reader, wanted = results["video_reader"], np.ravel(results["frame_inds"])
-        results = super().transform(results)
-        clamped = int((wanted >= len(reader)).sum())
-        results["clamped_frames"] = clamped
-        if clamped:
-            warnings.warn(
-                f"{results.get('filename')}: {clamped} of {len(wanted)} sampled frames lie beyond "
-                f"its {len(reader)} frames; replaced by the last one",
-                stacklevel=2,
-            )
-        return results
-
-    def _decord_load_frames(
-        self, container: VideoReader, frame_inds: np.ndarray
-    ) -> list[np.ndarray]:
-        real = np.clip(frame_inds, 0, len(container) - 1)
-        indices, places = np.unique(real, return_inverse=True)
-        frames = container.get_batch(indices)
-        # Transforms such as Flip work in place: no two images may be the same array.
-        first = np.unique(places, return_index=True)[1]
-        return [frames[p] if i in first else frames[p].copy() for i, p in enumerate(places)]
+    def __init__(self) -> None:
+        super().__init__()  # without DecordDecode's modes
 
 
 @TRANSFORMS.register_module()

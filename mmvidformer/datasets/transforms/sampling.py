@@ -14,8 +14,9 @@ from mmvidformer.registry import TRANSFORMS
 class FrameSampler(BaseTransform):
     """A transform that chooses the frames of a video, in place of ``SampleFrames``.
 
-    Required keys: ``total_frames``, ``start_index``. Added keys: ``frame_inds``, ``clip_len``,
-    ``num_clips``, ``frame_interval`` (None if the frames have no fixed interval).
+    Required keys: ``start_index``, and ``total_frames`` unless the class says otherwise. Added
+    keys: ``frame_inds``, ``clip_len``, ``num_clips``, ``frame_interval`` (None if the frames have
+    no fixed interval).
 
     Raises:
         BadVideo: If a video has no frames.
@@ -27,9 +28,10 @@ class FrameSampler(BaseTransform):
 
     def transform(self, results: dict) -> dict:
         """Set ``results['frame_inds']``."""
-        if results["total_frames"] < 1:
+        total = results.get("total_frames")
+        if total == 0:
             raise BadVideo(path_of(results), "has no frames")
-        clips = self.sample(results["total_frames"], results)
+        clips = self.sample(total, results)
         results["frame_inds"] = clips.flatten() + results["start_index"]
         results["num_clips"], results["clip_len"] = clips.shape
         results["frame_interval"] = getattr(self, "frame_interval", None)
@@ -56,7 +58,8 @@ class SpanFrames(FrameSampler):
     seconds have 48 clips of 8.5 seconds. ``model.test_cfg.max_testing_views`` limits how many of
     them go through the model at once.
 
-    Keys are those of ``FrameSampler``; ``avg_fps`` is required too unless ``target_fps`` is None.
+    Keys are those of ``FrameSampler``, and ``avg_fps``, without which frames are taken to be at
+    ``target_fps`` (folders of frames).
 
     Args:
         clip_len: Number of frames T per clip.
@@ -76,7 +79,8 @@ class SpanFrames(FrameSampler):
         """Choose frames (num_clips, T)."""
         span = self.clip_len * self.frame_interval
         if self.target_fps is not None:
-            span = max(span * results["avg_fps"] / self.target_fps, 1.0)
+            rate = results.get("avg_fps") or self.target_fps
+            span = max(span * rate / self.target_fps, 1.0)
         free = max(total - span, 0)
         if self.num_clips is None:
             starts = span * np.arange(max(1, int(total / span + 0.5)))
@@ -130,15 +134,15 @@ class SegmentFrames(FrameSampler):
 
 @TRANSFORMS.register_module()
 @dataclass
-class ObserveBefore(BaseTransform):
+class ObserveBefore(FrameSampler):
     """Take frames at regular times before an action (HORST, section "Sampling").
 
     The last frame is ``time_step`` before the action, the first one ``num_steps`` times as long.
     For ``mmvidformer.AnticipationDataset``; goes before ``RawFrameDecode`` or ``LmdbDecode``, or
     between ``VideoInit`` and ``VideoDecode``, in place of ``SampleFrames``.
 
-    Required keys: ``action_start`` (seconds), ``avg_fps``, ``start_index``, and ``total_frames``
-    for videos. Added keys: ``frame_inds``, ``clip_len``, ``num_clips``.
+    Keys are those of ``FrameSampler``, ``action_start`` (seconds) and ``avg_fps``. Only videos need
+    ``total_frames``.
 
     Args:
         time_step: Seconds between frames.
@@ -165,22 +169,18 @@ class ObserveBefore(BaseTransform):
             frames[frames < 1] = frames[frames >= 1].min()
         return frames
 
-    def transform(self, results: dict) -> dict:
-        """Set ``results['frame_inds']``."""
+    def sample(self, total: int | None, results: dict) -> np.ndarray:
+        """Choose frames (1, num_steps)."""
         # The dataset skips what starts too early, by frames at 30 per second. At lower rates there
         # may still be no whole frame before the action.
         numbers = np.maximum(self.frames(results["action_start"], results["avg_fps"]), 1)
-        total = results.get("total_frames")
         if total is not None and numbers[-1] > total:
             raise BadVideo(
                 path_of(results),
                 f"has {total} frames, and the action at {results['action_start']:.2f} s needs "
                 f"frame {numbers[-1]}; is it the right video?",
             )
-        results["frame_inds"] = numbers - 1 + results["start_index"]
-        results["clip_len"] = self.num_steps
-        results["num_clips"] = 1
-        return results
+        return numbers[None] - 1
 
 
 @TRANSFORMS.register_module()

@@ -26,10 +26,10 @@ ALL = [
 ]
 
 
-def picture(number: int) -> np.ndarray:
+def picture(number: int, size: tuple[int, int] = (64, 48)) -> np.ndarray:
     """A grey that tells the frame's number, red on the left."""
-    image = np.full((48, 64, 3), 5 * number + 20, np.uint8)
-    image[:, :32] = (240, 20, 20)
+    image = np.full((size[1], size[0], 3), 5 * number + 20, np.uint8)
+    image[:, : size[0] // 2] = (240, 20, 20)
     return image
 
 
@@ -41,13 +41,15 @@ def results_of(path: str, *indices: int) -> dict:
     return dict(filename=path, frame_inds=np.array(indices))
 
 
-def write(path, codec: str, times=range(FRAMES), movflags: str = "", **options: str) -> str:
+def write(
+    path, codec: str, times=range(FRAMES), movflags: str = "", size=(64, 48), **options: str
+) -> str:
     with av.open(str(path), "w", options={"movflags": movflags} if movflags else {}) as container:
         stream = container.add_stream(codec, rate=25, options=options)
-        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        (stream.width, stream.height), stream.pix_fmt = size, "yuv420p"
         stream.codec_context.time_base = Fraction(1, 25)
         for number, time in enumerate(times):
-            frame = av.VideoFrame.from_ndarray(picture(number), format="rgb24")
+            frame = av.VideoFrame.from_ndarray(picture(number, size), format="rgb24")
             frame.pts = time
             container.mux(stream.encode(frame))
         container.mux(stream.encode(None))

@@ -1,6 +1,7 @@
 """Frames by number, the same from each library."""
 
 import gc
+import shutil
 import struct
 from pathlib import Path
 
@@ -9,9 +10,10 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from mmaction.datasets.transforms import Resize
+from mmaction.datasets.transforms import DecordDecode, DecordInit, PyAVDecode, Resize
 from mmengine.dataset import Compose
 
+from mmvidformer.datasets.decoding import containers
 from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.datasets.decoding.readers import READERS, open_video
 from mmvidformer.datasets.transforms.decode import VideoDecode, VideoInit
@@ -52,23 +54,36 @@ def test_each_backend_gives_the_frames_asked_for(videos, backend, kind):
     np.testing.assert_array_equal(whole, pyav)
 
 
+@pytest.mark.parametrize("after", [VideoDecode, DecordDecode])
 @pytest.mark.parametrize("backend", ALL)
-def test_order_and_repetitions_are_those_of_the_sampler(videos, backend):
-    decode = Compose([VideoInit(backend), VideoDecode()])
+def test_order_and_repetitions_are_those_of_the_sampler(videos, backend, after):
+    decode = Compose([VideoInit(backend), after()])
     results = decode(results_of(videos["b_frames"], 17, 3, 17, 38, 3))
     assert [number_of(image) for image in results["imgs"]] == [17, 3, 17, 38, 3]
     assert results["total_frames"] == FRAMES and results["avg_fps"] == pytest.approx(25)
     assert results["img_shape"] == results["original_shape"] == (48, 64)
-    assert results["clamped_frames"] == 0 and results["video_reader"] is None
+    assert results["video_reader"] is None
     cv2.flip(results["imgs"][0], 1, results["imgs"][0])  # in place, as MMAction2's Flip
     assert results["imgs"][2][20, 10, 0] > 180
+
+
+def test_other_decoders(videos):
+    """DecordDecode takes a video of VideoInit, and VideoDecode one of DecordInit."""
+    results = Compose([DecordInit(), VideoDecode()])(results_of(videos["b_frames"], 17, 3))
+    assert [number_of(image) for image in results["imgs"]] == [17, 3]
+    message = r"^videos of VideoInit have no '(decode|seek)'; decode them by VideoDecode$"
+    for after in (PyAVDecode(), DecordDecode(mode="efficient")):
+        with pytest.raises(AttributeError, match=message):
+            Compose([VideoInit(), after])(results_of(videos["b_frames"], 17, 3))
+    with pytest.raises(TypeError, match="mode"):
+        VideoDecode(mode="efficient")
 
 
 def test_each_frame_is_decoded_once(videos, monkeypatch):
     asked = []
     reader = READERS["decord"]
-    before = reader.get_batch
-    monkeypatch.setattr(reader, "get_batch", lambda s, i: asked.append(list(i)) or before(s, i))
+    before = reader._batch
+    monkeypatch.setattr(reader, "_batch", lambda s, i: asked.append(list(i)) or before(s, i))
     ten_views = [start + k for start in (0, 2, 4) for k in range(0, 8, 2)]
     Compose([VideoInit("decord"), VideoDecode()])(results_of(videos["b_frames"], *ten_views))
     assert asked == [[0, 2, 4, 6, 8, 10]]
@@ -117,7 +132,7 @@ def test_containers_are_known_by_their_content(videos, backend, name, tmp_path):
 def test_pyav_skips_frames_that_no_other_needs(videos):
     wanted = np.array([3, 17, 30])
     reader = open_video(videos["one_key"])
-    decoded = [number for number, _ in reader._from(0, wanted)]
+    decoded = [number for number, _ in reader._from(0, wanted, reader._index)]
     assert set(wanted) < set(decoded) and len(decoded) < 0.75 * FRAMES
     images = open_video(videos["one_key"], num_threads=4).get_batch(wanted)
     expected = open_video(videos["one_key"], "decord").get_batch(wanted)
@@ -126,9 +141,27 @@ def test_pyav_skips_frames_that_no_other_needs(videos):
 
 def test_frames_that_are_not_where_time_stamps_put_them_are_counted(videos):
     reader = open_video(videos["b_frames"])
-    reader._times = [time + 1 for time in reader._times]
-    reader._numbers = {time: number for number, time in enumerate(reader._times)}
+    reader._index = reader._index._replace(times=reader._index.times + 1)
     assert [number_of(image) for image in reader.get_batch([5, 39])] == [5, 39]
+
+
+def test_the_index_of_a_file_is_read_once(videos, tmp_path, monkeypatch):
+    """Not for the first frame, not for a second clip, and again when the file changes."""
+    found, read = [], containers._read_index
+    monkeypatch.setattr(containers, "_INDEXES", {})
+    monkeypatch.setattr(containers, "MOST_INDEXES", 1)
+    monkeypatch.setattr(containers, "_read_index", lambda c: found.append(c.name) or read(c))
+    path = str(tmp_path / "a.mp4")
+    shutil.copy(videos["b_frames"], path)
+    assert number_of(open_video(path).get_batch([0])[0]) == 0
+    assert not found
+    for number in (5, 30):
+        assert number_of(open_video(path).get_batch([number])[0]) == number
+    assert found == [path]
+    shutil.copy(videos["uneven"], path)
+    assert number_of(open_video(path).get_batch([39])[0]) == 39
+    open_video(videos["one_key"]).get_batch([7])
+    assert found == [path, path, videos["one_key"]] and len(containers._INDEXES) == 1
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files in /proc")

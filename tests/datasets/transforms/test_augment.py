@@ -1,6 +1,7 @@
 """Augmentation of clips, equal in all frames."""
 
 import random
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,12 +11,12 @@ from mmengine.registry import init_default_scope
 from torch import Tensor
 
 from mmvidformer.datasets.transforms.augment import (
-    ClipAugment,
     ClipColorJitter,
     ClipErasing,
     ClipFlip,
     ClipMultiScaleCrop,
 )
+from mmvidformer.models.preprocessor import VideoDataPreprocessor
 from mmvidformer.registry import TRANSFORMS
 
 
@@ -25,12 +26,12 @@ def clip(frames: int = 3, height: int = 20, width: int = 24) -> Tensor:
     return frame.byte().expand(frames, -1, -1, -1).contiguous()
 
 
-def sample(inputs: Tensor, label: int | list[int] = 0) -> dict:
-    return dict(inputs=inputs, data_samples=ActionDataSample().set_gt_label(label))
+def sample(label: int | list[int] = 0) -> ActionDataSample:
+    return ActionDataSample().set_gt_label(label)
 
 
-def augment(*transforms: dict) -> ClipAugment:
-    return ClipAugment(transforms)
+def augment(*transforms: dict) -> Callable[[Tensor, ActionDataSample], Tensor]:
+    return VideoDataPreprocessor(transforms).augment_clip
 
 
 def test_views_and_frames_of_a_sample_are_changed_alike() -> None:
@@ -44,18 +45,16 @@ def test_views_and_frames_of_a_sample_are_changed_alike() -> None:
     results = []
     for inputs in (frames, views):
         torch.manual_seed(0)
-        results.append(change(sample(inputs))["inputs"])
+        results.append(change(inputs, sample()))
     assert results[1].shape == views.shape
     assert torch.equal(results[1].transpose(1, 2).flatten(0, 1), results[0])
     assert torch.equal(results[0], results[0][:1].expand_as(results[0]))
     assert not torch.equal(results[0], frames.flip(-1))
 
 
-def test_other_keys_and_samples_without_labels_are_kept() -> None:
-    packed = dict(sample(clip()), data_samples=ActionDataSample(), other=1)
-    out = augment(dict(type="mmvidformer.ClipFlip", p=1.0))(packed)
-    assert out["other"] == 1
-    assert torch.equal(out["inputs"], clip().flip(-1))
+def test_samples_may_have_no_label() -> None:
+    change = augment(dict(type="mmvidformer.ClipFlip", p=1.0, label_map={0: 1}))
+    assert torch.equal(change(clip(), ActionDataSample()), clip().flip(-1))
 
 
 def test_transforms_of_mmaction_are_refused() -> None:
@@ -64,20 +63,29 @@ def test_transforms_of_mmaction_are_refused() -> None:
         augment(dict(type="Flip"))
 
 
-@pytest.mark.parametrize(("label", "swapped"), [(86, 87), (87, 86), (5, 5), ([86, 4], [87, 4])])
+@pytest.mark.parametrize(("label", "swapped"), [(86, 87), (87, 86), (5, 5)])
 def test_flips_swap_classes_that_name_a_side(label, swapped) -> None:
     """For Something-Something V2; the swap happens if and only if the clip is flipped."""
     change = augment(dict(type="mmvidformer.ClipFlip", p=0.5, label_map={86: 87, 87: 86}))
     torch.manual_seed(0)
     flips = 0
     for _ in range(40):
-        out = change(sample(clip(), label))
-        flipped = torch.equal(out["inputs"], clip().flip(-1))
-        assert flipped or torch.equal(out["inputs"], clip())
-        expected = swapped if flipped else label
-        assert out["data_samples"].gt_label.tolist() == np.atleast_1d(expected).tolist()
+        one = sample(label)
+        out = change(clip(), one)
+        flipped = torch.equal(out, clip().flip(-1))
+        assert flipped or torch.equal(out, clip())
+        assert one.gt_label.tolist() == [swapped if flipped else label]
         flips += flipped
     assert 10 < flips < 30
+
+
+@pytest.mark.parametrize("label", [[0, 1], [0.0, 0.0, 1.0, 0.0]], ids=["two tasks", "one-hot"])
+def test_only_labels_of_one_class_are_swapped(label) -> None:
+    """By value, (noun 0, verb 1) would become [1, 0], and the one-hot label [1, 1, 0, 1]."""
+    frames, label = clip(), torch.tensor(label)
+    with pytest.raises(ValueError, match=r"labels of one class \(1,\), got the shape \([24],\)"):
+        ClipFlip(0.0, {0: 1, 1: 0})(frames, label)
+    assert ClipFlip(1.0)(frames, label)[1] is label
 
 
 def test_flips_do_not_change_the_label_in_place() -> None:
@@ -177,7 +185,7 @@ def test_random_erasing_of_the_recipes_is_mmaction_s_distribution() -> None:
     np.random.seed(0)
     areas = {"ours": [], "theirs": []}
     for _ in range(400):
-        out = ours(sample(torch.ones(3, 3, 40, 40, dtype=torch.uint8)))["inputs"]
+        out = ours(torch.ones(3, 3, 40, 40, dtype=torch.uint8), sample())
         boxes = (out == 128).all(dim=1)
         assert torch.equal(boxes, boxes[:1].expand_as(boxes))
         areas["ours"].append(boxes[0].float().mean().item())
@@ -195,5 +203,5 @@ def test_grayscale_of_the_recipes_equals_mmaction_s_wrapper() -> None:
     settings = dict(type="TorchVisionWrapper", op="Grayscale", num_output_channels=3)
     frames = ramp_and_noise()
     expected = np.stack(TRANSFORMS.build(settings)(dict(imgs=list(frames)))["imgs"]).astype(int)
-    found = gray(sample(torch.from_numpy(frames).permute(0, 3, 1, 2)))["inputs"]
+    found = gray(torch.from_numpy(frames).permute(0, 3, 1, 2), sample())
     assert abs(found.permute(0, 2, 3, 1).numpy() - expected).max() <= 1

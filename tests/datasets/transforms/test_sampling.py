@@ -1,12 +1,15 @@
 """Samplers against their definitions, frame by frame in plain Python, over random sizes."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from mmaction.datasets import RawframeDataset
+from mmengine.registry import DefaultScope
 
 from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.datasets.transforms.sampling import (
@@ -109,6 +112,15 @@ def test_span_of_the_official_code() -> None:
     # In shorter videos the last frame is repeated.
     np.testing.assert_array_equal(sample(100, start_index=1, **span)[0][:4], [1, 37, 73, 100])
     np.testing.assert_array_equal(sample(100, start_index=1, **span)[0][4:], [100] * 4)
+
+
+def test_folders_of_frames_have_the_target_rate(tmp_path: Path) -> None:
+    """MMAction2's RawframeDataset does not state a rate."""
+    (tmp_path / "list.txt").write_text("clip 300 0\n")
+    span = {"type": "mmvidformer.SpanFrames", "clip_len": 8, "frame_interval": 32}
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        dataset = RawframeDataset(str(tmp_path / "list.txt"), [{**span, "test_mode": True}])
+    np.testing.assert_array_equal(dataset[0]["frame_inds"], [1, 37, 73, 110, 146, 183, 219, 256])
 
 
 def test_spans_in_training_start_wherever_they_fit() -> None:

@@ -1,0 +1,82 @@
+"""Video files that are opened with PyAV, and the times of their frames."""
+
+import io
+import os
+from typing import NamedTuple
+
+import av
+import numpy as np
+from av.container import InputContainer
+
+# Formats of FFmpeg that hold a video themselves. Others, such as playlists, name further files.
+FORMATS = "mov,matroska,avi,mpegts,mpeg,mpegvideo,h264,hevc,m4v,flv,asf,ogg,rm,gif,dv,mxf,nut,ivf"
+# Files whose index is kept by each process, 8 bytes per frame.
+MOST_INDEXES = 1024
+_UNKNOWN = np.iinfo(np.int64).min
+
+
+class Index(NamedTuple):
+    """What is known of the frames of a file without decoding them."""
+
+    length: int
+    fps: float = 0.0
+    times: np.ndarray | None = None  # of display, ascending; None if they do not number the frames
+    keys: np.ndarray = np.zeros(1, int)  # frames at which decoding can start
+
+
+_INDEXES: dict[tuple[str, int, int], Index] = {}  # by path, time of change and size
+
+
+def open_container(source: str | io.BytesIO, max_pixels: int | None = None) -> InputContainer:
+    """Open a video file, of one of ``FORMATS`` whatever its name.
+
+    Args:
+        source: Path or content.
+        max_pixels: Largest height x width of a frame. Larger frames are not decoded; if they
+            follow smaller ones, decoding raises. None for no limit.
+
+    Raises:
+        ValueError: If the file has another format, no video that can be decoded, or larger frames.
+        av.FFmpegError: If the file is damaged.
+    """
+    limit = {"max_pixels": str(max_pixels)} if max_pixels else {}
+    options = {"format_whitelist": FORMATS, "protocol_whitelist": "file"}
+    try:
+        container = av.open(source, options=limit, container_options=options)
+    except av.error.ArgumentError as error:
+        raise ValueError(f"its format is none of {FORMATS}") from error
+    codec = container.streams.video[0].codec_context if container.streams.video else None
+    if codec is None:
+        raise ValueError("no video stream, or no decoder for it")
+    if max_pixels and codec.width * codec.height > max_pixels:
+        size = f"{codec.width}x{codec.height}"
+        raise ValueError(f"frames must have at most {max_pixels} pixels, got {size}")
+    codec.options = limit
+    return container
+
+
+def index_of(container: InputContainer, source: str | io.BytesIO) -> Index:
+    """Read the times of all frames, or remember those of a file that was read before."""
+    if not isinstance(source, str):
+        return _read_index(container)
+    status = os.stat(source)
+    key = os.path.realpath(source), status.st_mtime_ns, status.st_size
+    if key not in _INDEXES:
+        if len(_INDEXES) >= MOST_INDEXES:
+            del _INDEXES[next(iter(_INDEXES))]  # the oldest
+        _INDEXES[key] = _read_index(container)
+    return _INDEXES[key]
+
+
+def _read_index(container: InputContainer) -> Index:
+    stream = container.streams.video[0]
+    packets = (p for p in container.demux(stream) if p.size and not p.is_discard)
+    rows = ((_UNKNOWN if p.pts is None else p.pts, p.is_keyframe) for p in packets)
+    stamps, is_key = (found := np.fromiter(rows, "i8,?"))["f0"], found["f1"]
+    times, fps = np.unique(stamps[stamps != _UNKNOWN]), float(stream.average_rate or 0)
+    if not fps and len(times) > 1:  # browsers record cameras without a rate
+        fps = float((len(times) - 1) / int(times[-1] - times[0]) / stream.time_base)
+    # AVI states no times of display, and frames do not have those that FFmpeg makes up.
+    if len(times) != len(stamps) or not is_key.any() or container.format.name == "avi":
+        return Index(len(stamps), fps)
+    return Index(len(stamps), fps, times, np.searchsorted(times, np.sort(stamps[is_key])))
