@@ -21,7 +21,7 @@ ALLOWED = {
     "layers": {"lookup"},
     "labels": {"lookup"},
     "convert": {"checkpoint_io", "labels", "lookup", "layers"},
-    "schemes": {"compat", "convert", "labels"},
+    "schemes": {"convert", "labels"},
     "models": {"lookup", "layers", "registry", "convert"},
     "datasets": {"atomic", "lookup", "registry"},
     "evaluation": {"datasets", "registry"},

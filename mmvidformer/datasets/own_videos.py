@@ -190,7 +190,8 @@ def read_lists(folder: str | Path) -> VideoLists:
 
     Raises:
         FileNotFoundError: If ``train.txt`` or ``classes.txt`` is missing.
-        ValueError: If a line is not a path and the number of a class; names file and line.
+        ValueError: If a line is not a path and a number; names file and line. Whether there is such
+            a class is checked when a run starts.
     """
     root = Path(folder).resolve()
     for name in ("train.txt", CLASSES):
@@ -201,15 +202,7 @@ def read_lists(folder: str | Path) -> VideoLists:
     classes = tuple(read_text(root / CLASSES).splitlines())
     files = {name: root / f"{name}.txt" for name in SPLITS if (root / f"{name}.txt").is_file()}
     delimiter = "\t" if any("\t" in read_text(file) for file in files.values()) else " "
-    counts, prefix = dict.fromkeys(SPLITS, 0), ""
-    for split, file in files.items():
-        for entry in read_list(file, delimiter):
-            counts[split] += 1
-            if len(entry.labels) != 1 or not 0 <= entry.labels[0] < len(classes):
-                raise ValueError(
-                    f"{file}, line {counts[split]}: expected a path and a class from 0 to "
-                    f"{len(classes) - 1}, got {entry.text.strip()[:100]!r}"
-                )
-            if not Path(entry.path).is_absolute():
-                prefix = str(root)
-    return VideoLists(root, classes, counts, delimiter, prefix)
+    lists = {name: read_list(file, delimiter, multi_class=False) for name, file in files.items()}
+    inside = any(not Path(entry.path).is_absolute() for one in lists.values() for entry in one)
+    counts = {name: len(lists.get(name, ())) for name in SPLITS}
+    return VideoLists(root, classes, counts, delimiter, str(root) if inside else "")

@@ -46,13 +46,13 @@ def prepare_dataset(
         workers: Number of processes, with one thread each.
         time_limit: Seconds for one video.
         estimate: Whether to stop after the estimate.
-        delimiter: Delimiter of the columns of the lists, as in ``read_list``.
+        delimiter: As in ``read_list``.
 
     Returns:
         The number of bad videos.
 
     Raises:
-        ValueError: If an annotation file cannot be prepared, or ``out`` has other settings.
+        ValueError: If a list cannot be prepared, or ``out`` has other settings.
         FileExistsError: If ``out`` has other files.
     """
     out = Path(out)

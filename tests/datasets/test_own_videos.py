@@ -137,6 +137,6 @@ def test_invalid_lists(tmp_path) -> None:
     with pytest.raises(FileNotFoundError, match="mmvidformer data list writes"):
         read_lists(tmp_path)
     (tmp_path / "classes.txt").write_text("run\n")
-    (tmp_path / "train.txt").write_text("a.mp4 0\nb.mp4 1\n")
-    with pytest.raises(ValueError, match="train.txt, line 2: expected a path and a class from 0"):
+    (tmp_path / "train.txt").write_text("a.mp4 0\nb.mp4 0 1\n")
+    with pytest.raises(ValueError, match="train.txt, line 2: expected 'PATH LABEL' with"):
         read_lists(tmp_path)
