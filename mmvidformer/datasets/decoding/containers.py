@@ -2,6 +2,7 @@
 
 import io
 import os
+from array import array
 from typing import NamedTuple
 
 import av
@@ -70,9 +71,12 @@ def index_of(container: InputContainer, source: str | io.BytesIO) -> Index:
 
 def _read_index(container: InputContainer) -> Index:
     stream = container.streams.video[0]
-    packets = (p for p in container.demux(stream) if p.size and not p.is_discard)
-    rows = ((_UNKNOWN if p.pts is None else p.pts, p.is_keyframe) for p in packets)
-    stamps, is_key = (found := np.fromiter(rows, "i8,?"))["f0"], found["f1"]
+    stamps, is_key = array("q"), array("b")
+    for packet in container.demux(stream):
+        if packet.size and not packet.is_discard:
+            stamps.append(_UNKNOWN if packet.pts is None else packet.pts)
+            is_key.append(packet.is_keyframe)
+    stamps, is_key = np.asarray(stamps), np.asarray(is_key, bool)
     times, fps = np.unique(stamps[stamps != _UNKNOWN]), float(stream.average_rate or 0)
     if not fps and len(times) > 1:  # browsers record cameras without a rate
         fps = float((len(times) - 1) / int(times[-1] - times[0]) / stream.time_base)

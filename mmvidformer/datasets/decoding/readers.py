@@ -199,15 +199,11 @@ class _TorchCodecReader(VideoReader):
         except ImportError:
             torchcodec = None
         if torchcodec is None or torchcodec.ffmpeg_major_version is None:
-            raise ImportError(
-                "to decode videos with TorchCodec install torchcodec and FFmpeg 4 to 9 (such as: "
-                "apt install ffmpeg)"
-            )
+            need = "torchcodec and FFmpeg 4 to 9 (such as: apt install ffmpeg)"
+            raise ImportError(f"to decode videos with TorchCodec install {need}")
         source = self.source if isinstance(self.source, str) else self.source.getvalue()
-        threads, device = self.num_threads, self.device
-        self._decoder = torchcodec.decoders.VideoDecoder(
-            source, dimension_order="NHWC", num_ffmpeg_threads=threads, device=device
-        )
+        options = dict(num_ffmpeg_threads=self.num_threads, device=self.device)
+        self._decoder = torchcodec.decoders.VideoDecoder(source, dimension_order="NHWC", **options)
         fps = self._decoder.metadata.average_fps or 0.0
         self._index = Index(len(self._decoder), fps)
 
