@@ -69,10 +69,6 @@ ATTRIBUTES = {
         "engine/checkpointing/loop.py",
         "resuming in the middle of an epoch",
     ),
-    ("mmengine.optim.OptimWrapper", "_inner_count"): (
-        "engine/training_guard.py",
-        "skipping steps while gradients accumulate",
-    ),
 }
 
 

@@ -142,7 +142,7 @@ def describe(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}"
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     if "Original Traceback" in text:  # of a dataloader worker
-        text = text.strip().splitlines()[-1]
+        text = re.sub(r"^(\w+\.)+(?=\w+: )", "", text.strip().splitlines()[-1])
     if _is_lost(error):
         reason = re.sub(r"\[\S+:\d+\] ", "", text.splitlines()[0]).partition(". This")[0]
         text = f"another process is gone, or did not answer in time: {reason}"
@@ -150,6 +150,6 @@ def describe(error: Exception) -> str:
         text += "; a worker hangs or was killed (its decoder, storage or memory)"
     text = text.partition(" Please check whether")[0]  # MMEngine's long advice on registries
     known = isinstance(error, (*MISTAKES, RuntimeError, FloatingPointError))
-    if not known and "__init__()" not in text:
+    if not known and not hasattr(error, "for_user") and "__init__()" not in text:
         text = f"wrong value in the config? {type(error).__name__}: {text} ({DEBUG}=1 shows where)"
     return text if " " in text else f"{type(error).__name__}: {text}"

@@ -5,9 +5,11 @@ import subprocess
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from mmvidformer.engine import process_group
 from mmvidformer.engine.arguments import add_shared_arguments
 from mmvidformer.engine.process_group import start_processes
 
@@ -67,12 +69,16 @@ def test_dist_scripts_pass_on_their_arguments(tools, tmp_path, script, arguments
 
 
 @pytest.fixture
-def launched(monkeypatch) -> list[list[str]]:
-    """Arguments that PyTorch's launcher gets, on 40 cores."""
-    from torch.distributed import run
+def launched(monkeypatch) -> list[tuple]:
+    """Commands and environments of the processes that are started, on 40 cores."""
+    calls: list[tuple] = []
 
-    calls: list[list[str]] = []
-    monkeypatch.setattr(run, "main", calls.append)
+    def start(command: list[str], env: dict, start_new_session: bool) -> SimpleNamespace:
+        calls.append((command, env))
+        ended = dict(pid=-1, returncode=0, poll=lambda: 0, kill=lambda: None, wait=lambda: 0)
+        return SimpleNamespace(**ended)
+
+    monkeypatch.setattr(process_group.subprocess, "Popen", start)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(40), raising=False)
     monkeypatch.setattr(os, "environ", {})
     return calls
@@ -80,23 +86,22 @@ def launched(monkeypatch) -> list[list[str]]:
 
 def test_nodes_meet_at_the_given_address(launched):
     os.environ.update(NNODES="2", NODE_RANK="1", MASTER_ADDR="first", PORT="1234")
-    start_processes("train.py", ["c.py", "--procs", "4"], 4)
-    assert launched == [
-        [
-            *("--nnodes", "2", "--node_rank", "1", "--master_addr", "first"),
-            *("--master_port", "1234", "--nproc_per_node", "4", "train.py", "c.py"),
-            *("--procs", "4", "--launcher", "pytorch"),
-        ]
+    assert start_processes("train.py", ["c.py", "--procs", "4"], 4) == 0
+    command = [sys.executable, "train.py", "c.py", "--procs", "4", "--launcher", "pytorch"]
+    names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+    assert launched[0][0] == command
+    assert [[env[name] for name in names] for _, env in launched] == [
+        [str(4 + local), str(local), "8", "first", "1234"] for local in range(4)
     ]
 
 
 @pytest.mark.parametrize("processes, threads", [(1, 32), (2, 12), (4, 5), (60, 1)])
 def test_processes_and_their_workers_share_the_cores(launched, processes, threads):
     start_processes("train.py", [], processes)
-    assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == str(threads)
+    env = launched[0][1]
+    assert env["OMP_NUM_THREADS"] == env["MKL_NUM_THREADS"] == str(threads)
     start_processes("train.py", [], processes)
-    ports = [call[call.index("--master_port") + 1] for call in launched]
-    assert ports[0] != ports[1]
+    assert launched[-1][1]["MASTER_PORT"] != env["MASTER_PORT"]
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "two"])

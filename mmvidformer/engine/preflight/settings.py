@@ -29,9 +29,8 @@ def mirrors(kind: str, direction: str = "horizontal") -> bool:
 def _steps(dataset: object, model: nn.Module) -> list:
     """Transforms of the pipeline and, in training, of the device."""
     steps = [*getattr(getattr(dataset, "pipeline", None), "transforms", ())]
-    device = getattr(getattr(model, "data_preprocessor", None), "augment", None)
-    training = not getattr(dataset, "test_mode", False)
-    return [*steps, *(getattr(device, "transforms", ()) if training else ())]
+    device = getattr(getattr(model, "data_preprocessor", None), "augment", ())
+    return [*steps, *(() if getattr(dataset, "test_mode", False) else device)]
 
 
 def check_clips(dataset: object, model: nn.Module, cfg: Config) -> Problems:
