@@ -5,8 +5,6 @@ runs: ranks, and below them dataloader workers and what starts them. Linux only.
 """
 
 import os
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -43,14 +41,9 @@ def descendants(root: int) -> Counter[int]:
 
 def count(config: Path, ranks: int, workers: int, work_dir: str) -> Counter[int]:
     """Return the largest numbers of processes at each depth below the launcher during a run."""
-    with socket.socket() as one:
-        one.bind(("", 0))
-        port = one.getsockname()[1]
-    launcher = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={ranks}"]
     options = [f"train_dataloader.num_workers={workers}", "train_dataloader.prefetch_factor=1"]
-    command = [*launcher, f"--master_port={port}", ROOT / "tools" / "train.py", config]
-    command += ["--launcher", "pytorch", "--work-dir", work_dir]
-    command += ["--cfg-options", *options]
+    command = [sys.executable, ROOT / "tools" / "train.py", config, "--procs", ranks]
+    command += ["--work-dir", work_dir, "--cfg-options", *options]
     most: Counter[int] = Counter()
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with open(Path(work_dir).with_suffix(".log"), "w") as log:
@@ -63,7 +56,7 @@ def count(config: Path, ranks: int, workers: int, work_dir: str) -> Counter[int]
                 time.sleep(0.2)
         finally:
             if run.poll() is None:
-                os.killpg(run.pid, signal.SIGKILL)
+                run.terminate()
     if run.returncode:
         raise RuntimeError(f"the run failed:\n{Path(log.name).read_text()[-2000:]}")
     return most

@@ -2,7 +2,7 @@
 PYTHON=${PYTHON:-python}
 GPUS=${GPUS:-8}
 GPUS_PER_NODE=${GPUS_PER_NODE:-8}
-# For the configs' 8 dataloader workers, and the helper processes that some decoders need.
+# For the configs' 8 dataloader workers of training and of validation.
 CPUS_PER_TASK=${CPUS_PER_TASK:-16}
 GRES=${GRES-gpu:$GPUS_PER_NODE}
 # Jobs that share a node need different ports.
