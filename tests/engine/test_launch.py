@@ -1,5 +1,6 @@
 """Process groups, errors on one line, and cores for workers."""
 
+import importlib.util
 import os
 import pickle
 import platform
@@ -159,6 +160,28 @@ def test_an_error_of_a_dataloader_worker_is_its_last_line(capsys):
     error = ForUser(text + "last):\n  File ...\nown.module.ForUser: 3 of 4 samples are bad\n")
     assert run_tool(fail(error, running=True)) == 1
     assert capsys.readouterr().err == "error: ForUser: 3 of 4 samples are bad\n"
+
+
+def test_errors_of_the_users_own_modules_keep_their_traceback(tmp_path, capsys):
+    """Also if MMEngine builds them from a config."""
+    (tmp_path / "own.py").write_text(
+        "class Own:\n    def __init__(self): raise ValueError('a bug')\n"
+    )
+    spec = importlib.util.spec_from_file_location("own", tmp_path / "own.py")
+    own = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(own)
+    for main in (own.Own, lambda: MODELS.build(dict(type=own.Own))):
+        with pytest.raises(ValueError, match="a bug"):
+            run_tool(main)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_hanging_worker_is_told_in_one_line(capsys):
+    assert run_tool(fail(RuntimeError("DataLoader timed out after 5 seconds"), running=True)) == 1
+    assert capsys.readouterr().err == (
+        "error: DataLoader timed out after 5 seconds; a worker hangs or was killed (its decoder, "
+        "storage or memory)\n"
+    )
 
 
 def test_other_errors_keep_their_traceback():

@@ -1,0 +1,125 @@
+"""Dataloader workers as the shipped configs start them."""
+
+import itertools
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.dataset import sampler as samplers
+from mmengine.registry import init_default_scope
+from mmengine.runner import Runner
+
+from mmvidformer import get_config
+from mmvidformer.datasets.bad_videos import SafeDataset
+from mmvidformer.engine.launch import PRELOADED
+from tests.datasets.draws import Draws
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def loader(monkeypatch):
+    """Build the loader of a split of a shipped config, with other samples."""
+    cfg = get_config("vivit_fe_motion")
+    multiprocessing.set_forkserver_preload(PRELOADED)
+    method = cfg.env_cfg.mp_cfg.mp_start_method
+    monkeypatch.setattr(
+        multiprocessing.context._default_context,
+        "_actual_context",
+        multiprocessing.get_context(method),
+    )
+
+    def build(split: str = "train", workers: int = 2, rank: int = 0):
+        init_default_scope("mmvidformer")
+        monkeypatch.setattr(samplers, "get_dist_info", lambda: (rank, 2))
+        monkeypatch.setenv("RANK", str(rank))
+        options = cfg[f"{split}_dataloader"].to_dict()
+        options.update(
+            dataset=SafeDataset(Draws()) if split == "train" else Draws(),
+            batch_size=2,
+            num_workers=workers,
+            collate_fn=dict(type="default_collate"),
+        )
+        torch.manual_seed(3)  # equal in all processes, as MMEngine seeds them
+        return Runner.build_dataloader(Config(options)._cfg_dict.to_dict(), seed=0)
+
+    yield build
+    for child in multiprocessing.active_children():
+        child.kill()
+        child.join()
+
+
+def read(loader, epoch: int = 0, skip: int = 0) -> list[tuple[float, ...]]:
+    """Draws of an epoch, by the position in it."""
+    loader.sampler.set_epoch(epoch)
+    loader.sampler.skip = skip
+    return [tuple(row) for batch in loader for row in batch.tolist()]
+
+
+def test_draws_differ_from_epoch_to_epoch_and_from_rank_to_rank(loader) -> None:
+    """The workers are those of the first epoch; their number changes nothing."""
+    first = loader()
+    assert first.persistent_workers and first.multiprocessing_context is None
+    epochs = [read(first, epoch) for epoch in range(2)]
+    assert len({process.pid for process in multiprocessing.active_children()}) == 2
+    other = read(loader(rank=1))
+    drawn = [*itertools.chain(*epochs, other)]
+    assert len(drawn) == 18
+    for numbers in zip(*drawn, strict=True):  # of each generator
+        assert len({*numbers}) == 18
+    alone = loader(workers=1)
+    assert read(alone) == epochs[0]
+    assert read(alone, 1, skip=2) == epochs[1][2:]  # resumed after a batch
+
+
+def test_draws_without_seeds_of_samples_differ_too(loader) -> None:
+    """Validation, and training with other samplers."""
+    ranks = [loader("val", rank=rank) for rank in range(2)]
+    drawn = [row for one in ranks for epoch in range(2) for row in read(one, epoch)]
+    assert len({*drawn}) == len(drawn) == 24
+
+
+SCRIPT = """
+import multiprocessing, os, signal, sys
+from torch.utils.data import DataLoader
+from mmvidformer.datasets.workers import init_worker
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method("forkserver")
+    data = DataLoader(
+        range(4), num_workers=2, persistent_workers=True, worker_init_fn=init_worker
+    )
+    batches = iter(data)
+    next(batches)
+    print(*(child.pid for child in multiprocessing.active_children()), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_killed_parent(tmp_path) -> None:
+    """With the start method forkserver, PyTorch's workers would stay for ever."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", script],
+        env=dict(os.environ, PYTHONPATH=path),
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == -signal.SIGKILL
+    pids = [Path("/proc", pid, "cmdline") for pid in done.stdout.split()]
+    assert len(pids) == 2
+    deadline = time.monotonic() + 60
+    while any(pid.exists() and pid.read_bytes() for pid in pids):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
