@@ -13,6 +13,7 @@ from mmengine.runner import Runner
 from mmvidformer.engine.bad_videos import apply_policy
 from mmvidformer.engine.loading import WrongWeights
 from mmvidformer.engine.preflight.hook import PreflightHook, WrongSetup
+from mmvidformer.engine.preflight.lists import explain_list
 from mmvidformer.registry import TRANSFORMS
 
 NAMES = [f"{letter}.mp4" for letter in "abcd"]
@@ -240,6 +241,21 @@ def test_the_hook_ends_a_run(config):
     cfg.default_hooks.preflight = dict(type="mmvidformer.PreflightHook")
     with pytest.raises(WrongSetup, match=r"^2 problems found .*\n- .*label.*\n- .*missing.*\n"):
         Runner.from_cfg(cfg).train()
+
+
+@pytest.mark.parametrize(
+    ("lines", "changes", "explained"),
+    [
+        ("a.mp4 zero\n", {}, "list.txt, line 1: expected 'PATH LABEL'"),
+        (None, {f"{DATASET}.typo": 1}, None),
+        (None, {f"{DATASET}.filter_cfg": 1, f"{DATASET}.type": "PoseDataset"}, None),
+    ],
+)
+def test_only_malformed_lists_are_explained(config, lines, changes, explained):
+    with pytest.raises(Exception) as error:
+        Runner.from_cfg(config(lines, **changes)).train()
+    found = explain_list(error.value)
+    assert found == explained or explained in found
 
 
 def test_parts_of_others_are_warned_about(config):

@@ -19,9 +19,11 @@ def explain_list(error: BaseException) -> str | None:
     while error.__context__ is not None:
         error = error.__context__  # MMEngine raises another one where it builds from a config
     for dataset in (frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__)):
-        if isinstance(dataset, VideoDataset) and is_known(dataset):
+        if not hasattr(dataset, "ann_file") or not is_known(dataset):
+            continue  # not yet, or of the user's own
+        if isinstance(dataset, VideoDataset):
             columns, delimiter = VIDEOS, dataset.delimiter
-        elif isinstance(dataset, RawframeDataset) and is_known(dataset):
+        elif isinstance(dataset, RawframeDataset):
             columns = ("FOLDER", "OFFSET", "FRAMES") if dataset.with_offset else FRAMES
             delimiter = None
         else:
