@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import textwrap
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,6 @@ from mmvidformer.compat import config_names, drn, multimodal
 
 # The oldest stack has other faults.
 current = pytest.mark.skipif(np.__version__.startswith("1."), reason="faults of newer versions")
-# Repairs that the versions in constraints/ need. If one of these tests fails after an update,
-# remove the repair and its row.
-NEEDED_TODAY = ("drn", "multimodal", "numpy_2")
 
 HIDE = """
 import sys
@@ -45,12 +43,6 @@ def succeeds(code: str, hide: tuple[str, ...] = ()) -> str:
     result = run_python(code, hide)
     assert result.returncode == 0, result.stderr
     return result.stdout.strip()
-
-
-@current
-@pytest.mark.parametrize("name", NEEDED_TODAY)
-def test_repair_is_still_needed(name: str) -> None:
-    assert getattr(compat, name).needed(), f"compat/{name}.py is no longer needed"
 
 
 def test_every_repair_documents_its_symptom() -> None:
@@ -116,6 +108,13 @@ def test_missing_drn_cannot_be_built() -> None:
 
 
 @current
+def test_transformers_still_lacks_the_function() -> None:
+    """Else the repair ``multimodal`` can be removed."""
+    source = Path(find_spec("transformers").origin).with_name("modeling_utils.py")
+    assert "apply_chunking_to_forward" not in source.read_text("utf-8")
+
+
+@current
 def test_multimodal_models_are_placeholders() -> None:
     from mmaction.registry import MODELS
     from mmaction.utils.dependency import WITH_MULTIMODAL
@@ -131,7 +130,8 @@ def test_multimodal_models_are_placeholders() -> None:
 def test_multimodal_models_of_mmpretrain_are_disabled(tmp_path: Path) -> None:
     package = tmp_path / "mmpretrain" / "utils"
     package.mkdir(parents=True)
-    (package / "dependency.py").write_text("WITH_MULTIMODAL = True")
+    code = "WITH_MULTIMODAL = True\ndef satisfy_requirement(dep): return True"
+    (package / "dependency.py").write_text(code)
     (package.parent / "__init__.py").touch()
     (package / "__init__.py").touch()
     code = f"""
@@ -171,8 +171,7 @@ def test_compiled_parts_of_mmcv_are_found_on_python_3_14(repaired: bool, tmp_pat
 
 def test_missing_mmcv_is_explained() -> None:
     result = run_python("import mmvidformer", hide=("mmcv",))
-    assert "no mmcv is installed" in result.stderr
-    assert "mmvidformer[lite]" in result.stderr
+    assert 'MMAction2 needs mmcv: pip install "mmvidformer[lite]"' in result.stderr
 
 
 @pytest.mark.parametrize("version", ["2.2.0", pytest.param("1.7.2", marks=pytest.mark.slow)])
@@ -233,22 +232,20 @@ def test_other_scores_are_passed_on(dtype: torch.dtype) -> None:
     assert half_scores.widen(scores)["verb"] is scores["verb"]
 
 
-REPAIRED = {
-    drn: ("mmaction/models/localizers/drn/drn.py", "class DRN: ..."),
-    multimodal: ("transformers/modeling_utils.py", "def apply_chunking_to_forward(): ..."),
-}
-
-
-@current
-@pytest.mark.parametrize("repair", REPAIRED)
-def test_repair_is_not_needed_if_upstream_fixes_the_fault(repair, tmp_path, monkeypatch) -> None:
-    assert repair.needed()
-    name, source = REPAIRED[repair]
-    path = tmp_path / name
-    path.parent.mkdir(parents=True)
-    path.write_text(source)
-    package = name.partition("/")[0]
-    (tmp_path / package / "__init__.py").touch()
+def test_an_own_drn_of_mmaction_is_kept(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "mmaction" / "models" / "localizers" / "drn").mkdir(parents=True)
+    (tmp_path / "mmaction" / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, package, raising=False)
-    assert not repair.needed()
+    for name in ("mmaction", drn.PACKAGE):
+        monkeypatch.delitem(sys.modules, name)
+    drn.repair()
+    assert drn.PACKAGE not in sys.modules
+
+
+def test_multimodal_models_are_kept_with_an_older_transformers(monkeypatch) -> None:
+    from mmaction.utils import dependency
+
+    monkeypatch.setattr(dependency, "WITH_MULTIMODAL", True)
+    monkeypatch.setattr(dependency, "satisfy_requirement", lambda requirement: False)
+    multimodal.repair()
+    assert dependency.WITH_MULTIMODAL

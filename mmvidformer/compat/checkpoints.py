@@ -31,19 +31,14 @@ def repair() -> None:
     """Allow the harmless types that MMEngine writes."""
     from mmengine.logging import HistoryBuffer
 
-    # What pickle calls; the module that has them differs between NumPy 1 and 2.
+    # What pickle calls. Files written with NumPy 1 name its module without an underscore.
     values = {"_reconstruct": np.empty(0), "scalar": np.float64(0)}
-    functions = {name: value.__reduce__()[0] for name, value in values.items()}
+    functions = [
+        (value.__reduce__()[0], f"numpy.{core}.multiarray.{name}")
+        for core in ("_core", "core")
+        for name, value in values.items()
+    ]
+    dtypes = np.dtype, type(np.dtype("f8")), type(np.dtype("i8"))
     torch.serialization.add_safe_globals(
-        [
-            HistoryBuffer,
-            (narrow_getattr, "builtins.getattr"),
-            np.ndarray,
-            np.dtype,
-            type(np.dtype("f8")),
-            type(np.dtype("i8")),
-            # Files written with NumPy 1 name the module without an underscore.
-            *((f, f"numpy._core.multiarray.{name}") for name, f in functions.items()),
-            *((f, f"numpy.core.multiarray.{name}") for name, f in functions.items()),
-        ]
+        [HistoryBuffer, np.ndarray, *dtypes, (narrow_getattr, "builtins.getattr"), *functions]
     )

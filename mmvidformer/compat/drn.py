@@ -12,13 +12,9 @@ from types import ModuleType
 PACKAGE = "mmaction.models.localizers.drn"
 
 
-def needed() -> bool:
-    """Whether the installed MMAction2 lacks the model."""
-    root = Path(find_spec("mmaction").origin).parent
-    return not (root / "models/localizers/drn").is_dir()
-
-
 def repair() -> None:
     """Provide the missing modules, without the model."""
-    for name in (PACKAGE, f"{PACKAGE}.drn"):
-        vars(sys.modules.setdefault(name, ModuleType(name)))["DRN"] = None
+    root = Path(find_spec("mmaction").origin).parent
+    if not (root / "models/localizers/drn").is_dir():
+        for name in (PACKAGE, f"{PACKAGE}.drn"):
+            vars(sys.modules.setdefault(name, ModuleType(name)))["DRN"] = None

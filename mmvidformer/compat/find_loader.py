@@ -9,13 +9,8 @@ from importlib.util import find_spec
 from types import SimpleNamespace
 
 
-def needed() -> bool:
-    """Whether Python has removed it."""
-    return not hasattr(pkgutil, "find_loader")
-
-
 def repair() -> None:
     """Give its successor to the modules that call it, to see whether mmcv has compiled parts."""
-    successor = SimpleNamespace(find_loader=find_spec)
-    for name in ("mmengine.utils.dl_utils.misc", "mmcv.utils.ext_loader"):
-        import_module(name).pkgutil = successor
+    if not hasattr(pkgutil, "find_loader"):
+        for name in ("mmengine.utils.dl_utils.misc", "mmcv.utils.ext_loader"):
+            import_module(name).pkgutil = SimpleNamespace(find_loader=find_spec)

@@ -10,21 +10,12 @@ transformers.
 
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
-
-
-def needed() -> bool:
-    """Whether transformers lacks the function that MMAction2 imports from it."""
-    spec = find_spec("transformers")
-    if spec is None:
-        return True
-    # The module is not imported, since that takes seconds.
-    source = Path(spec.origin).with_name("modeling_utils.py").read_text(encoding="utf-8")
-    return "apply_chunking_to_forward" not in source
 
 
 def repair() -> None:
     """Disable the models in MMAction2, and in MMPretrain if it is installed."""
     for package in ("mmaction", "mmpretrain"):
         if find_spec(package) is not None:
-            import_module(f"{package}.utils.dependency").WITH_MULTIMODAL = False
+            dependency = import_module(f"{package}.utils.dependency")
+            if dependency.satisfy_requirement("transformers>=4.55"):
+                dependency.WITH_MULTIMODAL = False

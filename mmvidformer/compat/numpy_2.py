@@ -38,13 +38,10 @@ def adjust_hue(img: np.ndarray, factor: float) -> np.ndarray:
     return cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB).astype(np.float32)
 
 
-def needed() -> bool:
-    """Whether NumPy has removed its old names."""
-    return not hasattr(np, "Inf")
-
-
 def repair() -> None:
     """Change the modules, and ``ColorJitter``."""
+    if hasattr(np, "Inf"):
+        return
     from mmaction.datasets.transforms import ColorJitter
 
     for name in MODULES:

@@ -84,13 +84,9 @@ def _shard_state(optimizer: Optimizer, saved: dict) -> dict:
     return {**saved, "state": state}
 
 
-def _is_sharded(leaf: object) -> bool:
-    return isinstance(leaf, DTensor)
-
-
 def _like(param: Tensor, value: Any) -> Any:
     """Shard a complete tensor if a parameter of its size is sharded."""
-    if not _is_sharded(param) or getattr(value, "shape", None) != param.shape:
+    if not isinstance(param, DTensor) or getattr(value, "shape", None) != param.shape:
         return value
     return distribute_tensor(value.to(param.device), param.device_mesh, param.placements)
 
@@ -101,7 +97,7 @@ def _complete(tree: dict) -> dict:
     def gather(tensor: DTensor) -> Tensor:
         return tensor.full_tensor().to("cpu" if is_main_process() else "meta")
 
-    return apply_to(tree, _is_sharded, gather)
+    return apply_to(tree, lambda leaf: isinstance(leaf, DTensor), gather)
 
 
 @RUNNERS.register_module()

@@ -15,17 +15,13 @@ from torch import distributed
 
 from mmvidformer.config import leaf_datasets
 from mmvidformer.engine.bad_videos import apply_policy
-from mmvidformer.engine.errors import is_running
 from mmvidformer.engine.process_group import join_processes
 
 if TYPE_CHECKING:  # takes seconds to import, and few tools need it
     from mmengine.runner import Runner
 
 # Default hooks that MMEngine adds itself, unless they are None.
-MMENGINE_HOOKS = (
-    *("runtime_info", "timer", "sampler_seed"),
-    *("logger", "param_scheduler", "checkpoint"),
-)
+MMENGINE_HOOKS = "runtime_info timer sampler_seed logger param_scheduler checkpoint".split()
 # What dataloader workers import, and the tools, since each worker imports the main script.
 PRELOADED = [
     *("mmengine.runner", "mmvidformer.engine.arguments", "mmvidformer.engine.launch"),
@@ -113,7 +109,6 @@ def launched(cfg: Config, resume: str | None = None) -> Iterator["Runner"]:
         ValueError: If a list of videos is malformed.
     """
     from mmvidformer.engine.checkpointing.resume import latest_checkpoint
-    from mmvidformer.engine.preflight.lists import explain_list
 
     threads = torch.get_num_threads()
     join_processes(cfg)
@@ -127,7 +122,9 @@ def launched(cfg: Config, resume: str | None = None) -> Iterator["Runner"]:
         try:
             yield build_runner(cfg)
         except Exception as error:
-            if not is_running(error) and (problem := explain_list(cfg, error)):
+            from mmvidformer.engine.preflight.lists import explain_list  # imports datasets
+
+            if problem := explain_list(error):
                 raise ValueError(problem) from error
             raise
         if distributed.is_initialized():

@@ -3,14 +3,14 @@
 import logging
 import re
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from mmengine.config import Config
-from mmengine.logging import MMLogger, print_log
+from mmengine.logging import print_log
 from mmengine.runner import CheckpointLoader
 from torch import Tensor, nn
 
@@ -27,20 +27,16 @@ class WrongWeights(ValueError):
     for_user = True
 
 
-@dataclass(frozen=True)
-class Fit:
-    """How a state dict fits a model.
+class Fit(NamedTuple):
+    """How a state dict fits a model: by names that match, also after the model resizes them.
 
-    Args:
-        matched: Names with the same shape in both, or with a shape that the model resizes.
-        missing: Names that only the model has.
-        unexpected: Names that only the state dict has.
-        reshaped: Names with another shape, and both shapes in words.
+    ``missing`` are only in the model, ``unexpected`` only in the state dict. ``reshaped`` have
+    another shape, with both shapes in words.
     """
 
-    matched: frozenset[str]
-    missing: tuple[str, ...]
-    unexpected: tuple[str, ...]
+    matched: Set[str]
+    missing: Sequence[str]
+    unexpected: Sequence[str]
     reshaped: Mapping[str, str]
 
     def misfits(self) -> set[str]:
@@ -61,8 +57,7 @@ class Fit:
             wrong = {name for name in wrong if not name.startswith(HEAD)}
         elif purpose == "start":
             own = {*self.matched, *self.missing, *self.reshaped}
-            body = {name for name in own if name.startswith("backbone.")}
-            body = body or {name for name in own if not name.startswith(HEAD)}
+            body = {name for name in own if name.startswith("backbone.")} or own
             wrong = set() if 2 * len(body & self.matched) >= len(body) else wrong
         if wrong:
             hint = "" if self.matched else "; none of the model's names is in it"
@@ -71,11 +66,11 @@ class Fit:
     def __str__(self) -> str:
         """Counts and first names of what does not fit."""
         kinds = {"missing": self.missing, "unexpected": self.unexpected}
-        kinds["of another shape"] = tuple(self.reshaped.values())
+        kinds["of another shape"] = [*self.reshaped.values()]
         texts = []
         for kind, names in kinds.items():
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            texts += [f"{len(names)} {kind} ({', '.join(names[:3])}{more})"] if names else []
+            shown = [*names[:3], "..."] if len(names) > 3 else names
+            texts += [f"{len(names)} {kind} ({', '.join(shown)})"] if names else []
         return "; ".join(texts)
 
 
@@ -98,11 +93,8 @@ def load_recognizer(
         model = MODELS.build(cfg.model)
     model.dataset_meta = {}
     if checkpoint is None:
-        logger = MMLogger.get_current_instance()
-        level = logger.level
-        logger.setLevel(logging.WARNING)  # MMEngine logs a line for each weight
-        model.init_weights()
-        logger.setLevel(level)
+        with _quiet(logging.INFO):  # MMEngine logs a line for each weight
+            model.init_weights()
     else:
         content = read_checkpoint(checkpoint)
         load_weights(model, content).check(checkpoint, "evaluation" if head else "features")
@@ -164,36 +156,38 @@ def load_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
     own = model.state_dict()
     state = _state(checkpoint).items()
     state = {k.removeprefix("module."): v for k, v in state if isinstance(v, Tensor)}
+    if any(value.is_meta for value in own.values()):
+        state = {name: value.to("meta") for name, value in state.items()}
     reshaped: dict[str, str] = {}
     try:
-        wrong = model.load_state_dict(state, strict=False)
+        missing, unexpected = model.load_state_dict(state, strict=False)
     except RuntimeError as error:
         for name in re.findall(r"size mismatch for (\S+):", str(error)):
             sizes = tuple(state.pop(name).shape), tuple(own[name].shape)
             reshaped[name] = f"{name} {sizes[0]} instead of {sizes[1]}"
         if not reshaped:
             raise
-        wrong = model.load_state_dict(state, strict=False)
+        missing, unexpected = model.load_state_dict(state, strict=False)
+    matched = own.keys() - {*missing}
     # Batch norms of old files count no batches; a model of features has no head.
-    has_head = any(name.startswith(HEAD) for name in own)
-    optional = (*reshaped, *(name for name in own if name.endswith("num_batches_tracked")))
-    return Fit(
-        frozenset(own.keys() - reshaped.keys() - {*wrong.missing_keys}),
-        tuple(name for name in wrong.missing_keys if name not in optional),
-        tuple(name for name in wrong.unexpected_keys if has_head or not name.startswith(HEAD)),
-        reshaped,
-    )
+    missing = [n for n in missing if n not in reshaped and not n.endswith("num_batches_tracked")]
+    if not any(name.startswith(HEAD) for name in own):
+        unexpected = [name for name in unexpected if not name.startswith(HEAD)]
+    return Fit(matched, missing, unexpected, reshaped)
 
 
 def compare_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
     """Load weights to compare them, without a log of resized tables; also on the meta device."""
-    state = {k: v for k, v in _state(checkpoint).items() if isinstance(v, Tensor)}
-    if any(parameter.is_meta for parameter in model.parameters()):
-        state = {name: value.to("meta") for name, value in state.items()}
+    with _quiet(logging.WARNING):
+        return load_weights(model, checkpoint)
+
+
+@contextmanager
+def _quiet(level: int) -> Iterator[None]:
     disabled = logging.root.manager.disable
-    logging.disable(logging.WARNING)
+    logging.disable(level)
     try:
-        return load_weights(model, state)
+        yield
     finally:
         logging.disable(disabled)
 

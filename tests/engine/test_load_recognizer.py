@@ -48,7 +48,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused(cfg, model, checkpoint) -> No
         load_recognizer(cfg, checkpoint)
     cfg.model.backbone.arch.embed_dims = 24
     torch.save(state, checkpoint)
-    with pytest.raises(ValueError, match=r"\d+ of another shape .* and \d+ more\)$"):
+    with pytest.raises(ValueError, match=r"\d+ of another shape .*, \.\.\.\)$"):
         load_recognizer(cfg, checkpoint)
     with pytest.raises(FileNotFoundError, match="no.pth"):
         load_recognizer(cfg, "no.pth")

@@ -41,7 +41,7 @@ def other(state, tmp_path) -> dict[str, str]:
         ("classes", r"2 of another shape \(cls_head.fc_cls.weight \(5, 16\) instead of \(3, 16\)"),
         (
             "deeper",
-            r"\d+ missing \(backbone.*blocks.1.*and \d+ more\); \d+ unexpected \(.*blocks.2",
+            r"\d+ missing \(backbone.*blocks.1.*, \.\.\.\); \d+ unexpected \(.*blocks.2",
         ),
         ("foreign", "1 unexpected .*; none of the model's names is in it"),
     ],

@@ -99,31 +99,29 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
     def run(self) -> nn.Module:
         """Train."""
         if self._saved is not None:
-            self._find_seen(self._saved)
+            self._find_seen()
             if self._has_new_length():
                 self._replay_schedules()
         with StopSignals() as self.signals:
             return super().run()
 
-    def _find_seen(self, saved: dict) -> None:
+    def _find_seen(self) -> None:
         """Find how much of the epoch was seen when the checkpoint was saved."""
         length, sampler = len(self.dataloader), self.dataloader.sampler
-        saved_length = saved.get("epoch_length", length)
-        seen = self._iter - self._epoch * saved_length
-        if saved.get("seed") is not None and hasattr(sampler, "seed"):
-            sampler.seed = saved["seed"]
-        if saved_length != length:
-            reason = f"it has {length} batches, but had {saved_length} when it was saved"
-        elif "epoch_length" not in saved or not 0 <= seen <= length:
-            reason = "its checkpoint does not say which samples were seen"
-        elif not isinstance(sampler, ResumableSampler) or self.dataloader.batch_size is None:
-            reason = "train_dataloader.sampler is not of type 'mmvidformer.ResumableSampler'"
-        else:
+        saved_length, seed = map(self._saved.get, ("epoch_length", "seed"))
+        if seed is not None and hasattr(sampler, "seed"):
+            sampler.seed = seed
+        seen = self._iter - self._epoch * (saved_length or length)
+        resumable = isinstance(sampler, ResumableSampler) and self.dataloader.batch_size is not None
+        if resumable and saved_length == length and 0 <= seen <= length:
             self._seen = seen
             return
         if seen:
-            message = f"epoch {self._epoch + 1} restarts after step {self._iter}: {reason}"
-            self.runner.logger.warning(message)
+            self.runner.logger.warning(
+                f"epoch {self._epoch + 1} restarts after step {self._iter}: to continue it needs a "
+                "'mmvidformer.ResumableSampler', and as many batches as when it was saved "
+                f"(now {length}, then {saved_length or 'unknown'})"
+            )
         self._iter = self._epoch * length
 
     def _replay_schedules(self) -> None:

@@ -74,6 +74,7 @@ def _model_of(runner: Runner) -> object:
 
 def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
     # They import MMAction2's datasets and models, which a look-up of a hook should not.
+    from mmvidformer.datasets.bad_videos import SafeDataset, with_inner
     from mmvidformer.engine.preflight import samples, settings
 
     model, cfg = _model_of(runner), runner.cfg
@@ -81,8 +82,12 @@ def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
         loop = getattr(runner, f"_{split}_loop")
         if not isinstance(loop, BaseLoop) or not isinstance(loop.dataloader, DataLoader):
             continue  # not part of this run, or not a loop of MMEngine
-        found = samples.leaves(loop.dataloader.dataset, cfg.get("bad_videos") or {})
-        for dataset, policy in found:
+        policy = None
+        for dataset in with_inner(loop.dataloader.dataset):
+            if isinstance(dataset, SafeDataset):
+                policy = dataset
+            if {"dataset", "datasets"} & {*getattr(dataset, "__dict__", ())}:
+                continue  # a wrapper
             yield from samples.check_samples(dataset, model, split, policy)
             yield from settings.check_clips(dataset, model, cfg)
             yield from settings.check_classes(dataset, model, split)

@@ -1,44 +1,38 @@
 """Which line of a list MMAction2 could not read."""
 
-from pathlib import Path
+from traceback import walk_tb
 
-from mmengine.config import Config
+from mmaction.datasets import RawframeDataset, VideoDataset
 
-from mmvidformer.config import leaf_datasets, type_name
 from mmvidformer.datasets.lists import FRAMES, VIDEOS, read_list
-
-KINDS = {"RawframeDataset": FRAMES}
-KINDS |= dict.fromkeys(("VideoDataset", "RepeatAugDataset", "ClassSubsetDataset"), VIDEOS)
+from mmvidformer.engine.preflight.samples import is_known
 
 
-def explain_list(cfg: Config, error: Exception) -> str | None:
+def explain_list(error: BaseException) -> str | None:
     """Find the malformed line of a list on which building a dataset has failed.
 
     MMAction2 raises the error of ``int``, of a tuple or of NumPy, without file and line.
 
-    Args:
-        cfg: Complete config.
-        error: What building the datasets has raised.
-
     Returns:
         A message with file and line; None if no list is malformed.
     """
-    loaders = [cfg.get(f"{split}_dataloader") or {} for split in ("train", "val", "test")]
-    if not isinstance(error, ValueError | IndexError | AssertionError):
-        return None
-    for dataset in (leaf for one in loaders for leaf in leaf_datasets(one.get("dataset") or {})):
-        if (columns := KINDS.get(type_name(dataset))) is None:
+    while error.__context__ is not None:
+        error = error.__context__  # MMEngine raises another one where it builds from a config
+    for dataset in (frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__)):
+        if not hasattr(dataset, "ann_file") or not is_known(dataset):
+            continue  # not yet, or of the user's own
+        if isinstance(dataset, VideoDataset):
+            columns, delimiter = VIDEOS, dataset.delimiter
+        elif isinstance(dataset, RawframeDataset):
+            columns = ("FOLDER", "OFFSET", "FRAMES") if dataset.with_offset else FRAMES
+            delimiter = None
+        else:
             continue
-        if dataset.get("with_offset"):
-            columns = ("FOLDER", "OFFSET", "FRAMES")
-        delimiter = None if columns[0] == "FOLDER" else dataset.get("delimiter", " ")
-        path = Path(dataset.get("data_root") or "", dataset.ann_file)
         try:
-            entries = read_list(path, delimiter, columns, dataset.get("multi_class", False))
-        except OSError:
-            continue
+            entries = read_list(dataset.ann_file, delimiter, columns, dataset.multi_class)
         except ValueError as problem:
             return str(problem)
-        if not entries:
-            return f"{path} is empty"
+        except OSError:
+            return None
+        return None if entries else f"{dataset.ann_file} is empty"
     return None

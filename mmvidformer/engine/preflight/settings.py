@@ -1,7 +1,7 @@
 """Settings that have to agree: of the clips, the classes, the batch and the weights."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from mmengine.config import Config
 from mmengine.dataset import DefaultSampler
@@ -40,19 +40,20 @@ def check_clips(dataset: object, model: nn.Module, cfg: Config) -> Problems:
         return
     steps = _steps(dataset, model)
     settings = [{"type": type(step).__name__, **vars(step)} for step in steps]
-    lengths = [one["clip_len"] for one in settings if isinstance(one.get("clip_len"), int)]
-    frame, (_, *expected) = [*(frame_size(settings) or ())], clip_shape(cfg)
-    for unit, size, tubelet, made_for in (
-        ("clip_len", lengths[-1:], embed.tubelet[:1], expected[:1]),
-        ("height and width", frame, embed.tubelet[1:], expected[1:]),
-    ):
-        rest = any(n < 1 or n % side for n, side in zip(size, tubelet, strict=False))
-        if rest and tuple(embed.stride) == tuple(embed.tubelet):
-            problem = f"{unit} of clips must be a multiple of {list(tubelet)}, got {size}"
-            yield is_known(dataset, *steps), problem
-        elif size and size != made_for:
-            what = f"{unit} of clips is {size}, model.backbone is made for {made_for}"
-            yield False, f"{what} and will resize its positions"
+    frames = [one["clip_len"] for one in settings if isinstance(one.get("clip_len"), int)]
+    clip = (*(frames[-1:] or (0,)), *(frame_size(settings) or (0, 0)))  # 0 if unknown
+    what = f"clips are {_by(clip)} (frames, height, width)"
+    rest = any(n % side for n, side in zip(clip, embed.tubelet, strict=True))
+    if rest and tuple(embed.stride) == tuple(embed.tubelet):
+        problem = f"{what}, but must be a multiple of the tubelet {_by(embed.tubelet)}"
+        yield is_known(dataset, *steps), problem
+    elif any(n not in (0, m) for n, m in zip(clip, clip_shape(cfg)[1:], strict=True)):
+        made_for = f"model.backbone is made for {_by(clip_shape(cfg)[1:])}"
+        yield False, f"{what}, {made_for} and will resize its positions"
+
+
+def _by(sizes: Iterable[int]) -> str:
+    return " x ".join(str(size or "?") for size in sizes)
 
 
 def check_classes(dataset: object, model: nn.Module, split: str) -> Problems:
@@ -68,25 +69,21 @@ def check_classes(dataset: object, model: nn.Module, split: str) -> Problems:
     if split != "train":
         return
     blending = getattr(model.data_preprocessor, "blending", None)
-    one_hot = {"model.data_preprocessor.blending": (blending, *getattr(blending, "augments", ()))}
-    if getattr(dataset, "multi_class", False):  # mixup takes its labels as they are
-        one_hot = {"train_dataloader.dataset": (dataset,)}
-    for name, parts in one_hot.items():
-        for given in {getattr(part, "num_classes", count) for part in parts} - {count}:
-            problem = f"{name}.num_classes must be {count} as in model.cls_head, got {given}"
-            yield is_known(head, *parts), problem
+    parts = (blending, *getattr(blending, "augments", ()))
+    given = {getattr(part, "num_classes", count) for part in parts} - {count}
+    if given and not getattr(dataset, "multi_class", False):  # whose labels it takes as they are
+        what = f"model.data_preprocessor.blending.num_classes must be {count} as in model.cls_head"
+        yield is_known(head, *parts), f"{what}, got {given.pop()}"
+    sided = {number for number, name in enumerate(names) if names_side(name)}
     for step in _steps(dataset, model):
         kind = type(step).__name__
-        mapping = getattr(step, "label_map", None) or getattr(step, "flip_label_map", None)
-        for one in sorted({*mapping, *mapping.values()}) if mapping else ():
-            name = names[one] if one < len(names) else ""
-            if one >= count or (name and not names_side(name)):
-                what = f"{name!r} does not name a side" if name else f"the head has {count} classes"
-                yield False, f"{kind} changes the class {one} in a mirror (label_map), but {what}"
-                break
-        sided = [name for name in names if names_side(name)]
+        mapping = getattr(step, "label_map", None) or getattr(step, "flip_label_map", None) or {}
+        wrong = {*mapping, *mapping.values()} - (sided if names else {*range(count)})
+        if wrong:
+            what = f"{kind} changes the class {min(wrong)} in a mirror (label_map)"
+            yield False, f"{what}, but it names no side, or the head does not have it"
         if sided and not mapping and mirrors(kind, getattr(step, "direction", "horizontal")):
-            what = f"{kind} mirrors clips, but the class {sided[0]!r} names a side"
+            what = f"{kind} mirrors clips, but the class {names[min(sided)]!r} names a side"
             yield False, f"{what}; set its label_map, or remove it"
 
 

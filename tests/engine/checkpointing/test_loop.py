@@ -2,6 +2,7 @@
 
 import logging
 import pickle
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -53,9 +54,9 @@ def test_repeated_samples_go_to_neighboring_ranks(ranks) -> None:
     ("kind", "saved", "reason"),
     [
         (ResumableSampler, dict(epoch_length=5, seed=3), None),
-        (ResumableSampler, dict(epoch_length=4, seed=3), "it has 5 batches, but had 4 when"),
-        (ResumableSampler, {}, "its checkpoint does not say which samples were seen"),
-        (DefaultSampler, dict(epoch_length=5, seed=3), "sampler is not of type"),
+        (ResumableSampler, dict(epoch_length=4, seed=3), "now 5, then 4"),
+        (ResumableSampler, {}, "then unknown"),
+        (DefaultSampler, dict(epoch_length=5, seed=3), "needs a 'mmvidformer.Resum"),
     ],
 )
 def test_an_epoch_continues_or_says_why_not(kind, saved, reason, caplog) -> None:
@@ -64,14 +65,14 @@ def test_an_epoch_continues_or_says_why_not(kind, saved, reason, caplog) -> None
     loop = ResumableTrainLoop(SimpleNamespace(logger=logging.getLogger()), data, max_epochs=3)
     loop._epoch, loop._iter = 1, 7
     loop.load_checkpoint(dict(meta=dict(sampling=saved)))
-    loop._find_seen(loop._saved)
+    loop._find_seen()
     assert data.sampler.seed == saved.get("seed", 0)
     if reason is None:
         assert (loop._seen, loop.iter, caplog.messages) == (2, 7, [])
     else:
         assert (loop._seen, loop.iter) == (0, 5)
         assert caplog.messages[0].startswith("epoch 2 restarts after step 7: ")
-        assert reason in caplog.messages[0]
+        assert re.search(reason, caplog.messages[0])
 
 
 def test_indices_carry_the_seeds_of_their_draws(ranks) -> None:
