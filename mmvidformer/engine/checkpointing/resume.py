@@ -10,14 +10,28 @@ from mmengine.logging import print_log
 INTERRUPTED = "interrupted.pth"
 
 
+def is_intact(path: Path) -> bool:
+    """Whether a checkpoint is as it was written.
+
+    A PyTorch file is a zip archive. A file that was cut off lacks the directory at the end, which
+    shows at once. Other damage shows in the checksums, which PyTorch does not compare.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
+    except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, RuntimeError):
+        return False
+
+
 def latest_checkpoint(work_dir: str | Path) -> str | None:
-    """Find the last complete checkpoint of a training run.
+    """Find the newest intact checkpoint of a training run.
 
-    That is the one that MMEngine's file ``last_checkpoint`` names, else the newest. If the folder
-    has none, the one to which that file points is searched (``CheckpointHook(out_dir=...)``).
+    That is the newest by the time of the files, or the one that MMEngine's file ``last_checkpoint``
+    names if its number is higher, as in a copied folder with new times. If the folder has none, it
+    is searched where that file points to (``CheckpointHook(out_dir=...)``).
 
-    Files that were cut off are skipped with a warning. A PyTorch file is a zip archive, whose
-    directory is at the end.
+    Reads the file that it returns in full, so call it on one rank only; damaged ones that are newer
+    are skipped with a warning.
 
     Args:
         work_dir: Folder of the run.
@@ -26,19 +40,22 @@ def latest_checkpoint(work_dir: str | Path) -> str | None:
         Path of a file. None if there is no checkpoint.
 
     Raises:
-        ValueError: If all checkpoints are incomplete.
+        ValueError: If all checkpoints are damaged.
     """
     folder, note = Path(work_dir), Path(work_dir, "last_checkpoint")
     text = note.read_text(errors="replace") if note.is_file() else ""
     noted = Path(text.replace("\0", "").strip())
     found = _newest_first(folder) or (_newest_first(noted.parent) if noted.name else [])
-    for path in sorted(found, key=lambda path: path.name != noted.name):
-        if zipfile.is_zipfile(path):
+    here = folder / noted.name
+    if here in found and _number(here) > _number(found[0]) >= 0:
+        found.insert(0, here)
+    for path in found:
+        if is_intact(path):
             return str(path)
-        print_log(f"skipped {path}: it is incomplete", logger="current", level=logging.WARNING)
+        print_log(f"skipped {path}: it is damaged", logger="current", level=logging.WARNING)
     if found:
         names = ", ".join(sorted({path.name for path in found}))
-        raise ValueError(f"all checkpoints in {folder} are incomplete ({names}); remove them")
+        raise ValueError(f"all checkpoints in {folder} are damaged ({names}); remove them")
     return None
 
 
@@ -46,3 +63,9 @@ def _newest_first(folder: Path) -> list[Path]:
     patterns = ("epoch_*.pth", "iter_*.pth", INTERRUPTED)
     found = [path for pattern in patterns for path in folder.glob(pattern)]
     return sorted(found, key=lambda path: path.stat().st_mtime_ns, reverse=True)
+
+
+def _number(path: Path) -> int:
+    """Number of the epoch or step in the name of a checkpoint; -1 if it has none."""
+    text = path.stem.rpartition("_")[2]
+    return int(text) if text.isdecimal() else -1

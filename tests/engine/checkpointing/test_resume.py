@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -30,12 +31,13 @@ def test_an_empty_folder_has_none(tmp_path):
 @pytest.mark.parametrize(
     ("noted", "taken"),
     [
+        ("epoch_1.pth", "epoch_5.pth"),  # killed between writing epoch 5 and the note
         ("epoch_9.pth", "epoch_9.pth"),  # a copied folder, with the times of the copies
         ("epoch_7.pth", "epoch_5.pth"),  # it was deleted
-        ("interrupted.pth", "interrupted.pth"),
+        ("interrupted.pth", "epoch_5.pth"),
     ],
 )
-def test_the_noted_one_or_the_newest(tmp_path, noted, taken):
+def test_the_newest_or_the_noted_one_of_a_higher_number(tmp_path, noted, taken):
     for age, name in enumerate(("epoch_5.pth", "interrupted.pth", "epoch_9.pth", "epoch_1.pth")):
         save(tmp_path, name, age)
     (tmp_path / "last_checkpoint").write_text(f"/elsewhere/{noted}")
@@ -78,16 +80,42 @@ def test_a_cut_one_is_skipped(tmp_path, monkeypatch):
     (tmp_path / "last_checkpoint").write_text(str(noted))
     cut(noted)
     assert latest_checkpoint(tmp_path) == str(before)
-    assert logged == [f"skipped {noted}: it is incomplete"]
+    assert logged == [f"skipped {noted}: it is damaged"]
 
 
-def test_that_all_are_incomplete_is_an_error(tmp_path):
+def test_all_damaged_is_an_error(tmp_path):
     cut(save(tmp_path, "iter_100.pth", age=0))
     with pytest.raises(ValueError, match=r"iter_100\.pth"):
         latest_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("place", [0.3, 0.5, 0.7])
+def test_one_with_a_flipped_bit_is_skipped(tmp_path, place):
+    """The directory of the archive is intact then; PyTorch would load it."""
+    before = save(tmp_path, "epoch_1.pth", age=5)
+    noted = save(tmp_path, "epoch_2.pth", age=0)
+    (tmp_path / "last_checkpoint").write_text(str(noted))
+    content = bytearray(noted.read_bytes())
+    start = content.index(torch.ones(100).numpy().tobytes())
+    content[start + int(400 * place)] ^= 1
+    noted.write_bytes(content)
+    torch.load(noted, weights_only=True)
+    assert latest_checkpoint(tmp_path) == str(before)
 
 
 def test_the_state_of_an_interrupted_run_counts(tmp_path):
     save(tmp_path, "epoch_1.pth", age=5)
     newest = save(tmp_path, "interrupted.pth", age=0)
     assert latest_checkpoint(tmp_path) == str(newest)
+
+
+def test_only_the_one_that_is_taken_is_read_in_full(tmp_path, monkeypatch):
+    read, testzip = [], zipfile.ZipFile.testzip
+    monkeypatch.setattr(
+        zipfile.ZipFile, "testzip", lambda self: (read.append(self.filename), testzip(self))[1]
+    )
+    save(tmp_path, "epoch_1.pth", age=9)
+    taken = save(tmp_path, "epoch_2.pth", age=5)
+    cut(save(tmp_path, "epoch_3.pth", age=0))
+    assert latest_checkpoint(tmp_path) == str(taken)
+    assert read == [str(taken)]
