@@ -11,6 +11,7 @@ import tempfile
 import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
@@ -22,7 +23,8 @@ from mmengine.registry import init_default_scope
 
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.datasets.decoding.encode import Encoding, encode_video
-from mmvidformer.datasets.decoding.readers import READERS, open_video
+from mmvidformer.datasets.decoding.readers import BACKENDS
+from mmvidformer.datasets.transforms.decode import VideoInit
 
 # Recipe: frames of a clip, and frames between them.
 CLIPS = {"ViViT 32x2": (32, 2), "TimeSformer 8x32": (8, 32)}
@@ -43,12 +45,10 @@ def milliseconds(path: str, backend: str, clip_len: int, interval: int, count: i
 def installed(path: str) -> list[str]:
     """Return the backends that open a video."""
     found = []
-    for backend in READERS:
-        try:
-            open_video(path, backend)
-        except ImportError:
-            continue
-        found.append(backend)
+    for backend in BACKENDS:
+        with suppress(ImportError):
+            VideoInit(backend)(dict(filename=path))
+            found.append(backend)
     return found
 
 

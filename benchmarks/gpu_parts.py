@@ -11,7 +11,6 @@ GPU_TESTS = shlex.join(
     for path in sorted(TESTS.rglob("test_*.py"))
     if re.search(r"^@pytest\.mark\.gpu", path.read_text(), re.MULTILINE)
 )
-NVDEC_TESTS = shlex.quote(str(TESTS / "datasets/decoding/test_readers.py"))
 STEPS = "benchmarks.steps --device cuda"
 TINY_STEPS = "benchmarks.steps timesformer_motion horst_early_motion --device cpu"
 SPEED = "--optimize --device cuda --dtype bf16 --batch 4 --repeats 10 --warmup 3"
@@ -87,12 +86,6 @@ PARTS = (
         f"{STEPS} --modes compiled --dtypes bf16 fp32 fp16",
         "benchmarks.steps timesformer_motion --modes compiled --dtypes fp32 --backend aot_eager "
         "--device cpu",
-    ),
-    Part(
-        "nvdec",
-        "whether NVDEC returns the frames asked for",
-        0.5,
-        f"pytest -k nvdec {NVDEC_TESTS}",
     ),
     Part(
         "speed",

@@ -6,7 +6,7 @@ and number the actions. Both give the same segments: RULSTM's first frame is ``f
 in double precision, but at least 1.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -35,15 +35,12 @@ SOURCES = {
 class SegmentDataset(BaseActionDataset):
     """Base of the datasets of EPIC-Kitchens' segments, which document its arguments."""
 
-    tasks: Mapping[str, int] = {}  # and their numbers of classes
-
     def __init__(
         self,
         *args,
         data_prefix: Mapping[str, str],
         name: str | None = None,
         filename_tmpl: str = "frame_{:010}.jpg",
-        num_classes: Sequence[int] | None = None,
         **kwargs: object,
     ) -> None:
         if len(data_prefix) != 1 or not set(data_prefix) <= set(SOURCES):
@@ -51,7 +48,6 @@ class SegmentDataset(BaseActionDataset):
         (self.source,) = data_prefix
         self.name = SOURCES[self.source] if name is None else name
         self.filename_tmpl = filename_tmpl
-        kwargs["num_classes"] = list(num_classes or self.tasks.values())
         kwargs["start_index"] = 0 if self.source == "video" else 1
         super().__init__(*args, data_prefix=dict(data_prefix), **kwargs)
 
@@ -67,17 +63,6 @@ class SegmentDataset(BaseActionDataset):
         if self.source == "img":
             return {"frame_dir": path, "filename_tmpl": self.filename_tmpl}
         return {"lmdb": path, "filename_tmpl": f"{row['video_id']}_{self.filename_tmpl}"}
-
-    def label(self, numbers: Sequence[int], where: str) -> np.ndarray:
-        """Return a label, in the order of ``tasks``.
-
-        Raises:
-            ValueError: If a class is out of range.
-        """
-        for task, number, count in zip(self.tasks, numbers, self.num_classes, strict=True):
-            if not 0 <= number < count:
-                raise ValueError(f"{where}: {task} {number} is not in 0 to {count - 1}")
-        return np.array(numbers)
 
 
 @DATASETS.register_module()
@@ -97,15 +82,11 @@ class EpicKitchensDataset(SegmentDataset):
         name: Path of a video or of its folder of frames below the prefix, a template of the csv's
             columns. Default: as in the official downloads.
         filename_tmpl: File names of frames; the keys of an LMDB start with ``'{video_id}_'``.
-        num_classes: Numbers of nouns and verbs; larger labels raise an error. Default: 300 and 97.
         test_mode: Whether the data are for validation or test.
 
     Raises:
-        ValueError: If a column is missing, a value is not a number, or a label is out of range;
-            names file, line and value.
+        ValueError: If a column is missing or a value is not a number; names file, line and value.
     """
-
-    tasks = {"noun_class": 300, "verb_class": 97}
 
     def load_data_list(self) -> list[dict]:
         """Read the csv file."""
@@ -117,7 +98,7 @@ class EpicKitchensDataset(SegmentDataset):
             raise ValueError(f"{where}: frames {start} to {stop} are not a segment")
         return {
             "narration_id": row["narration_id"],
-            "label": self.label([read_number(row, name, where) for name in self.tasks], where),
+            "label": np.array([read_number(row, name, where) for name in COLUMNS[4:]]),
             "where": where,
             "segment": (start - 1, stop - 1),
             "segment_seconds": [_read_seconds(row, name, where) for name in TIMES if name in row],
@@ -158,17 +139,12 @@ class AnticipationDataset(SegmentDataset):
         filename_tmpl: As in ``EpicKitchensDataset``.
         fps: Frames per second of folders of frames or of an LMDB. Default: 30, or those of the
             official frames if folders have so many. Ignored for videos.
-        num_classes: Numbers of verbs, nouns and actions; larger labels raise an error. Default:
-            97, 300 and 3806.
         test_mode: Whether the data are for validation or test.
 
     Raises:
-        ValueError: If the pipeline has no ``ObserveBefore``, a label is out of range or
-            contradicts the list of actions, no segment is left, or a frame rate is unknown; names
-            file, line and value.
+        ValueError: If the pipeline has no ``ObserveBefore``, a label contradicts the list of
+            actions, no segment is left, or a frame rate is unknown; names file, line and value.
     """
-
-    tasks = {"verb": 97, "noun": 300, "action": 3806}
 
     def __init__(self, *args, action_file: str, fps: float | None = None, **kwargs: object) -> None:
         self.action_file = action_file
@@ -227,7 +203,7 @@ class AnticipationDataset(SegmentDataset):
                 f"{where}: {self.action_file} has another action for verb {pair[0]} and noun "
                 f"{pair[1]}, or none; is it the list of the other EPIC-Kitchens?"
             )
-        return self.label((*pair, action), where)
+        return np.array((*pair, action))
 
 
 def _read_segments(path: str | Path) -> list[dict]:

@@ -1,9 +1,9 @@
 """One's own labeled videos: found in folders or a csv file, split, and listed for MMAction2."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from mmvidformer.datasets.csv_rows import read_rows, read_text
 from mmvidformer.datasets.lists import read_list
@@ -14,8 +14,7 @@ FILES = (*(f"{split}.txt" for split in SPLITS), CLASSES)
 SUFFIXES = frozenset(".3gp .avi .flv .m4v .mkv .mov .mp4 .mpeg .mpg .ts .webm .wmv".split())
 
 
-@dataclass(frozen=True)
-class LabeledVideo:
+class LabeledVideo(NamedTuple):
     """A video file, the name of its class, and its split if that is given."""
 
     path: Path
@@ -37,12 +36,10 @@ def find_videos(folder: str | Path) -> tuple[list[Path], list[Path]]:
     folder = Path(folder)
     if not folder.is_dir():
         raise NotADirectoryError(f"there is no folder {folder}")
-    videos, others = [], []
-    for path in sorted(folder.rglob("*")):
-        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.is_file() and not hidden:
-            (videos if path.suffix.lower() in SUFFIXES else others).append(path)
-    return videos, others
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    files = [path for path in files if "/." not in f"/{path.relative_to(folder).as_posix()}"]
+    videos = [path for path in files if path.suffix.lower() in SUFFIXES]
+    return videos, [path for path in files if path.suffix.lower() not in SUFFIXES]
 
 
 def read_class_folders(folder: str | Path) -> tuple[list[LabeledVideo], list[Path]]:
@@ -60,14 +57,14 @@ def read_class_folders(folder: str | Path) -> tuple[list[LabeledVideo], list[Pat
     folder = Path(folder)
     paths, others = find_videos(folder)
     tops = {path.relative_to(folder).parts[0] for path in paths if path.parent != folder}
-    level = 1 if "train" in tops and tops <= set(SPLITS) else 0
+    level = int("train" in tops and tops <= set(SPLITS))
     videos = []
     for path in paths:
-        parts = path.relative_to(folder).parts
-        if len(parts) < level + 2:
-            others.append(path)
+        *names, _ = path.relative_to(folder).parts
+        if len(names) > level:
+            videos.append(LabeledVideo(path, names[level], names[0] if level else None))
         else:
-            videos.append(LabeledVideo(path, parts[level], parts[0] if level else None))
+            others.append(path)
     if not videos:
         raise ValueError(f"{folder} has no CLASS/VIDEO, only {len(paths)} videos outside of those")
     return videos, others
@@ -113,7 +110,7 @@ def split_videos(
         return videos
     if given:
         raise ValueError(f"{given} of {len(videos)} videos have a split; all or none must have one")
-    splits: dict[LabeledVideo, str] = {}
+    found = []
     for label in {video.label for video in videos}:
         members = [video for video in videos if video.label == label]
         Random(f"{seed}/{label}").shuffle(members)
@@ -121,12 +118,11 @@ def split_videos(
         left = len(members) - for_val
         for_test = min(max(1, round(len(members) * test)), left - 1) if test else 0
         names = ["train"] * (left - for_test) + ["val"] * for_val + ["test"] * for_test
-        splits.update(zip(members, names, strict=True))
-    return [replace(video, split=splits[video]) for video in videos]
+        found += [video._replace(split=one) for video, one in zip(members, names, strict=True)]
+    return sorted(found, key=lambda video: str(video.path))
 
 
-@dataclass(frozen=True)
-class VideoLists:
+class VideoLists(NamedTuple):
     """A folder of lists.
 
     Attributes:
@@ -172,13 +168,11 @@ def write_lists(
                 "cannot hold; rename it"
             )
     delimiter = "\t" if any(" " in name for name in names) else " "
-    numbers = {name: number for number, name in enumerate(classes)}
-    lines: dict[str, list[str]] = {name: [] for name in FILES}
+    lines = {CLASSES: [f"{name}\n" for name in classes]} | {f"{split}.txt": [] for split in SPLITS}
     for video, name in zip(videos, names, strict=True):
-        lines[f"{video.split}.txt"].append(f"{name}{delimiter}{numbers[video.label]}\n")
+        lines[f"{video.split}.txt"].append(f"{name}{delimiter}{classes.index(video.label)}\n")
     if not lines["train.txt"]:
         raise ValueError("no video is for training")
-    lines[CLASSES] = [f"{name}\n" for name in classes]
     root.mkdir(parents=True, exist_ok=True)
     for name, text in lines.items():
         (root / name).write_text("".join(text), encoding="utf-8")
@@ -200,9 +194,13 @@ def read_lists(folder: str | Path) -> VideoLists:
                 f"{root / name} does not exist; mmvidformer data list writes the lists"
             )
     classes = tuple(read_text(root / CLASSES).splitlines())
-    files = {name: root / f"{name}.txt" for name in SPLITS if (root / f"{name}.txt").is_file()}
-    delimiter = "\t" if any("\t" in read_text(file) for file in files.values()) else " "
-    lists = {name: read_list(file, delimiter, multi_class=False) for name, file in files.items()}
+    files = {name: root / f"{name}.txt" for name in SPLITS}
+    text = "".join(read_text(file) for file in files.values() if file.is_file())
+    delimiter = "\t" if "\t" in text else " "
+    lists = {
+        name: read_list(file, delimiter, multi_class=False) if file.is_file() else []
+        for name, file in files.items()
+    }
     inside = any(not Path(entry.path).is_absolute() for one in lists.values() for entry in one)
-    counts = {name: len(lists.get(name, ())) for name in SPLITS}
+    counts = {name: len(found) for name, found in lists.items()}
     return VideoLists(root, classes, counts, delimiter, str(root) if inside else "")

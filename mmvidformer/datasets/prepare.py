@@ -3,9 +3,7 @@
 import json
 import os
 import random
-import shutil
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -17,8 +15,6 @@ from mmvidformer.datasets.decoding.errors import with_suffix
 from mmvidformer.datasets.lists import read_list, write_report
 
 SETTINGS = "prepared.json"
-# Number of videos from which time and size are estimated, per process.
-SAMPLE = 4
 
 
 def prepare_dataset(
@@ -28,13 +24,12 @@ def prepare_dataset(
     root: str | Path = "",
     workers: int = 4,
     time_limit: float = 3600.0,
-    estimate: bool = False,
     delimiter: str | None = None,
 ) -> int:
     """Re-encode the videos of annotation files, and write these files for the results.
 
-    A few videos of all sizes come first, to estimate time and size of all. Videos that exist in
-    ``out`` are skipped, so a run may be repeated, and several machines may fill one folder.
+    Videos that exist in ``out`` are skipped, so a run may be repeated, and several machines may
+    fill one folder.
 
     Args:
         ann_files: Lists of videos.
@@ -45,7 +40,6 @@ def prepare_dataset(
         root: Folder of the videos.
         workers: Number of processes, with one thread each.
         time_limit: Seconds for one video.
-        estimate: Whether to stop after the estimate.
         delimiter: As in ``read_list``.
 
     Returns:
@@ -62,40 +56,15 @@ def prepare_dataset(
         raise ValueError(f"annotation files must have different names, got {names}")
     targets = {source: target for lines in lists.values() for source, target, _ in lines}
     _claim(out, {"root": os.path.abspath(root), **asdict(encoding)})
-
-    sizes = {source: _size(source) for source in targets}
-    todo = sorted((one for one in targets if not os.path.exists(targets[one])), key=sizes.get)
+    todo = [one for one in targets.items() if not os.path.exists(one[1])]
+    random.Random().shuffle(todo)  # machines that fill one folder begin with different videos
     print(f"{len(targets)} videos, {len(targets) - len(todo)} of them already prepared")
-
-    def encode(sources: Sequence[str]) -> dict[str, str]:
-        files = [(source, targets[source]) for source in sources]
-        return find_faults(partial(encode_video, encoding=encoding), files, workers, time_limit)
-
-    every, start = max(1, len(todo) // (SAMPLE * max(1, workers))), time.monotonic()
-    sample = todo[every // 2 :: every]
-    rest = [*{*todo} - {*sample}]
-    random.Random().shuffle(rest)  # machines that fill one folder begin with different videos
-    faults = encode(sample)
-    if rest:
-        ratio = sum(map(sizes.get, rest)) / max(1, sum(map(sizes.get, sample)))
-        hours = ratio * (time.monotonic() - start) / 3600
-        size = ratio * sum(_size(targets[one]) for one in sample) / 1e9
-        print(
-            f"estimate for the other {len(rest)} videos: {hours:.2g} hours with {workers} "
-            f"processes, {size:.3g} GB ({shutil.disk_usage(out).free / 1e9:.3g} GB are free)"
-        )
-        if estimate:
-            return len(faults)
-        faults |= encode(rest)
-
+    faults = find_faults(partial(encode_video, encoding=encoding), todo, workers, time_limit)
     for part in out.rglob(".*.part"):  # of runs that were killed
         if str(part.with_name(part.name[1:].rsplit(".", 2)[0])) in targets.values():
             part.unlink(missing_ok=True)
     for file, lines in lists.items():
         write_report(file, out, [(source, text) for source, _, text in lines], faults, ending="")
-    good = [one for one in targets if one not in faults]
-    before, after = sum(map(sizes.get, good)), sum(_size(targets[one]) for one in good)
-    print(f"{len(good)} videos in {out}: {before / 1e9:.3g} GB -> {after / 1e9:.3g} GB")
     if faults:
         print(f"{len(faults)} videos are bad: see {out / '*_bad.csv'}")
     return len(faults)
@@ -120,7 +89,7 @@ def _plan(
     return lines
 
 
-def _claim(out: Path, settings: Mapping[str, object]) -> None:
+def _claim(out: Path, settings: dict[str, object]) -> None:
     """Record the settings in a new folder, or compare them with its record."""
     file = out / SETTINGS
     if not file.exists():
@@ -128,11 +97,6 @@ def _claim(out: Path, settings: Mapping[str, object]) -> None:
             raise FileExistsError(f"{out} has files that were not prepared; choose a new folder")
         with write_atomically(file) as part:
             part.write_text(json.dumps(settings, indent=1), encoding="utf-8")
-    for name, before in json.loads(file.read_text("utf-8")).items():
-        now = settings.get(name)
-        if now != before:
-            raise ValueError(f"{out} was prepared with {name}={before}, got {now}; choose another")
-
-
-def _size(path: str) -> int:
-    return os.path.getsize(path) if os.path.exists(path) else 0
+    before = json.loads(file.read_text("utf-8"))
+    if before != settings:
+        raise ValueError(f"{out} was prepared with {before}, got {settings}; choose another")

@@ -1,7 +1,6 @@
 """One's own labeled videos, and their lists."""
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,7 +55,7 @@ def test_splits_are_stratified_and_repeat() -> None:
     with pytest.raises(ValueError, match="below 1 together, got 0.5, 0.5"):
         split_videos(videos, 0.5, 0.5)
     with pytest.raises(ValueError, match="1 of 40 videos have a split; all or none"):
-        split_videos([replace(videos[0], split="val"), *videos[1:]])
+        split_videos([videos[0]._replace(split="val"), *videos[1:]])
 
 
 def test_folders_of_classes(tmp_path) -> None:

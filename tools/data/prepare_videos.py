@@ -1,8 +1,8 @@
 """Re-encode a dataset for fast decoding: python tools/data/prepare_videos.py LIST ... --out FOLDER.
 
 Writes each video that the annotation files name to FOLDER as H.264 in mp4, and annotation files
-without bad videos, which <name>_bad.csv lists. Estimates time and size first. Run it again after an
-interruption: existing videos are skipped. The exit code is 1 if some videos are bad.
+without bad videos, which <name>_bad.csv lists. Run it again after an interruption: existing videos
+are skipped. The exit code is 1 if some videos are bad.
 """
 
 import sys
@@ -27,7 +27,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         ("crf", 20, "quality, from 0 (lossless) to 51"),
     ):
         parser.add_argument(f"--{name}", type=int, default=default, help=f"{text} ({default})")
-    parser.add_argument("--estimate", action="store_true", help="stop after the estimate")
     parser.add_argument("--root", default="", help="folder of the videos (the data_prefix)")
     parser.add_argument("--workers", type=int, default=4, help="number of processes (default: 4)")
     parser.add_argument(

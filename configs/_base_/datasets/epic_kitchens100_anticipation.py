@@ -27,7 +27,6 @@ train_dataloader = dict(
         ann_file=f"{data_root}/training.csv",
         action_file=f"{data_root}/actions.csv",
         data_prefix=dict(img=data_root),
-        num_classes=(97, 300, 3806),
         pipeline=train_pipeline,
     ),
 )
@@ -37,7 +36,6 @@ val_dataloader = dict(
         ann_file=f"{data_root}/validation.csv",
         action_file=f"{data_root}/actions.csv",
         data_prefix=dict(img=data_root),
-        num_classes=(97, 300, 3806),
         pipeline=test_pipeline,
         test_mode=True,
     ),

@@ -26,7 +26,6 @@ train_dataloader = dict(
         ann_file=f"{data_root}/training.csv",
         action_file=f"{data_root}/actions.csv",
         data_prefix=dict(img=data_root),
-        num_classes=(125, 352, 2513),
         pipeline=train_pipeline,
     ),
 )
@@ -36,7 +35,6 @@ val_dataloader = dict(
         ann_file=f"{data_root}/validation.csv",
         action_file=f"{data_root}/actions.csv",
         data_prefix=dict(img=data_root),
-        num_classes=(125, 352, 2513),
         pipeline=test_pipeline,
         test_mode=True,
     ),

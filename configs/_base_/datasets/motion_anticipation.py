@@ -21,7 +21,6 @@ def segments(split):
         action_file=f"{data_root}/actions.csv",
         data_prefix=dict(video=f"{data_root}/{split}"),
         name="{video_id}.mp4",
-        num_classes=(4, 4, 16),
         pipeline=pipeline,
         test_mode=split != "train",
     )

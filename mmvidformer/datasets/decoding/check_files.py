@@ -1,42 +1,42 @@
 """Reading many files in parallel, to find the bad ones."""
 
+import os
 import signal
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
-from itertools import islice
-from multiprocessing import get_all_start_methods, get_context
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from collections.abc import Callable, Sequence
+from functools import partial
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.pool import ThreadPool
+from threading import Lock
 
+import cv2
 from tqdm import tqdm
 
-from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_frames, first_line, with_suffix
+from mmvidformer.datasets.decoding.errors import BadVideo, first_line, with_suffix
 from mmvidformer.datasets.decoding.readers import open_video
 
 # Not fork: while this process has other threads, the new one could wait for ever.
-_PROCESSES = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
+_PROCESSES = get_context("forkserver")
+_LOCK = Lock()  # Two threads must not ask for the exit status of the same process.
 
 
 def find_faults(
     read: Callable[..., object], files: Sequence[tuple], workers: int = 4, time_limit: float = 60.0
 ) -> dict[str, str]:
-    """Read files in parallel processes, and return the faults of the bad ones by their paths.
+    """Read each file in a process of its own, and return the faults of the bad ones by their paths.
 
-    A process that crashes or takes too long is replaced, while the others go on. All errors are
-    faults of the file.
+    A process that takes too long is killed. All errors and crashes are faults of the file.
 
     Args:
         read: Function that reads a file, such as ``read_to_end``; pickle must find it by its name.
         files: Arguments of ``read`` for each file, its path first.
-        workers: Number of processes. With 0 this process reads, without a time limit.
+        workers: Number of processes at a time.
         time_limit: Seconds for one file.
     """
+    _PROCESSES.set_forkserver_preload([__name__])
     faults: dict[str, str] = {}
-    results = ((file[0], _fault(read, file)) for file in files)
-    if workers > 0:
-        results = _read_in_processes(read, files, workers, time_limit)
-    with closing(results):
+    with ThreadPool(workers) as pool:
+        results = pool.imap_unordered(partial(_find_fault, read, time_limit), files)
         bar = tqdm(results, total=len(files), unit="file", disable=None)
         for path, fault in bar:
             if fault is not None:
@@ -60,76 +60,45 @@ def read_to_end(
         reader = open_video(with_suffix(path), short_side=1)  # keeps a pixel of each frame
         reader.get_batch(range(1 if first_only else len(reader)))
         return
-    info = {"frame_dir": path, "total_frames": total_frames, "filename_tmpl": filename_tmpl}
-    fault = fault_of_frames(info)
-    if fault is not None:
-        raise BadVideo(path, fault)
+    for name in map(filename_tmpl.format, range(1, total_frames + 1)):
+        if cv2.imread(os.path.join(path, name)) is None:
+            raise BadVideo(path, f"frame {name} of {total_frames} is missing or damaged")
 
 
-def _fault(read: Callable[..., object], file: tuple) -> str | None:
+def _find_fault(
+    read: Callable[..., object], time_limit: float, file: tuple
+) -> tuple[str, str | None]:
+    """Read a file in a new process, and return its path and what is wrong with it."""
+    pipe, end = _PROCESSES.Pipe(duplex=False)
+    process = _PROCESSES.Process(target=_send_fault, args=(end, read, file), daemon=True)
+    with _LOCK:
+        process.start()
+    end.close()
     try:
-        read(*file)
-    except BadVideo as error:
-        return error.reason
-    except Exception as error:
-        return f"{type(error).__name__}: {first_line(error)}"
-    return None
-
-
-def _read_in_processes(
-    read: Callable[..., object], files: Sequence[tuple], workers: int, time_limit: float
-) -> Iterator[tuple[str, str | None]]:
-    _PROCESSES.set_forkserver_preload([__name__])
-    todo, started, idle = iter(files), [], []
-    busy: dict[Connection, tuple] = {}  # process, path, deadline
-    try:
-        while True:
-            for file in islice(todo, workers - len(busy)):
-                if not idle:
-                    idle.append(_start(read))
-                    started.append(idle[0][1])
-                pipe, process = idle.pop()
-                pipe.send(file)
-                busy[pipe] = process, file[0], time.monotonic() + time_limit
-            if not busy:
-                return
-            first = min(deadline for _, _, deadline in busy.values())
-            ready, now = wait(busy, max(0, first - time.monotonic())), time.monotonic()
-            for pipe in [one for one in busy if one in ready or busy[one][2] <= now]:
-                process, path, _ = busy.pop(pipe)
-                try:
-                    if pipe not in ready:
-                        raise TimeoutError
-                    fault = pipe.recv()
-                    idle.append((pipe, process))
-                except TimeoutError:
-                    process.kill()
-                    fault = f"took longer than {time_limit:g} s and was killed"
-                except (EOFError, OSError):
-                    process.join()
-                    code = process.exitcode
-                    end = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-                    fault = f"crashed its process ({end})"
-                yield path, fault
+        pipe.recv()  # imports take longer than some time limits
+        if not pipe.poll(time_limit):
+            return file[0], f"took longer than {time_limit:g} s and was killed"
+        return file[0], pipe.recv()
+    except EOFError:
+        with _LOCK:
+            process.join()
+        code = process.exitcode
+        reason = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        return file[0], f"crashed its process ({reason})"
     finally:
-        for process in started:
+        with _LOCK:
             process.kill()
             process.join()
 
 
-def _start(read: Callable[..., object]) -> tuple[Connection, BaseProcess]:
-    """Start a process that reads the files that it gets through a pipe."""
-    pipe, end = _PROCESSES.Pipe()
-    process = _PROCESSES.Process(target=_serve, args=(read, end), daemon=True)
-    process.start()
-    end.close()
-    pipe.recv()  # imports take longer than some time limits
-    return pipe, process
-
-
-def _serve(read: Callable[..., object], pipe: Connection) -> None:
+def _send_fault(end: Connection, read: Callable[..., object], file: tuple) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the parent, which ends this one
-    with suppress(EOFError, OSError):
-        pipe.send("ready")
-        while True:
-            pipe.send(_fault(read, pipe.recv()))
+    end.send("ready")
+    fault = None
+    try:
+        read(*file)
+    except BadVideo as error:
+        fault = error.reason
+    except Exception as error:
+        fault = f"{type(error).__name__}: {first_line(error)}"
+    end.send(fault)

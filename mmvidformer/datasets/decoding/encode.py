@@ -15,7 +15,7 @@ from av import VideoFrame, VideoStream
 
 from mmvidformer.atomic import write_atomically
 from mmvidformer.datasets.decoding.containers import open_container
-from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_file, first_line
+from mmvidformer.datasets.decoding.errors import BadVideo, first_line
 
 # Containers round the times of frames, so a frame may start this part of a frame late.
 TOLERANCE = Fraction(1, 4)
@@ -62,9 +62,6 @@ def encode_video(source: str, target: str, encoding: Encoding) -> None:
     """
     if os.path.exists(target):  # another run on the same folder was faster
         return
-    fault = fault_of_file(source)
-    if fault is not None:
-        raise BadVideo(source, fault)
     try:
         with write_atomically(target) as part:
             _encode(source, part, encoding)

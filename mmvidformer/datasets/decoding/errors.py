@@ -1,10 +1,8 @@
-"""Bad videos: the exceptions, and what the file system says about a file."""
+"""Exceptions of bad videos, and their paths and reasons."""
 
 import os
 import re
 from collections.abc import Mapping
-
-import cv2
 
 # Keys under which datasets keep the path of a sample's video, folder of frames or LMDB.
 PATH_KEYS = ("filename", "frame_dir", "lmdb", "img_path", "audio_path")
@@ -40,36 +38,6 @@ def path_of(info: Mapping) -> str:
 def with_suffix(path: str) -> str:
     """Add ``.mp4`` to a path without suffix, as MMAction2 does."""
     return path if os.path.splitext(path)[1] or os.path.exists(path) else f"{path}.mp4"
-
-
-def fault_of_file(path: str) -> str | None:
-    """Return what is wrong with a local file without decoding it: missing, a folder, or empty."""
-    path = with_suffix(path)
-    try:
-        size = os.stat(path).st_size
-    except OSError as error:
-        missing = isinstance(error, FileNotFoundError)
-        return "there is no such file" if missing else error.strerror
-    if os.path.isdir(path):
-        return "is a folder, not a video"
-    return None if size else "is empty (0 bytes)"
-
-
-def fault_of_frames(info: Mapping) -> str | None:
-    """Return what is wrong with a folder of frames: the first one that is missing or no image."""
-    folder, total = info["frame_dir"], info.get("total_frames")
-    if not os.path.isdir(folder):
-        return "there is no such folder"
-    if total is None or "filename_tmpl" not in info or info.get("modality", "RGB") != "RGB":
-        return None
-    first = info.get("start_index", 1) + info.get("offset", 0)
-    names = [info["filename_tmpl"].format(first + i) for i in range(total)]
-    present = set(os.listdir(folder))
-    missing = [name for name in names if name not in present]
-    if missing:
-        return f"{len(missing)} of {total} frames are missing, the first is {missing[0]}"
-    damaged = (name for name in names if cv2.imread(os.path.join(folder, name)) is None)
-    return next((f"frame {name} cannot be decoded" for name in damaged), None)
 
 
 def first_line(error: Exception) -> str:

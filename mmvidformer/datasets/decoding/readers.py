@@ -1,4 +1,4 @@
-"""Frames of a video file by index, through PyAV, TorchCodec or decord."""
+"""Frames of a video file by index, through PyAV or TorchCodec."""
 
 import io
 import warnings
@@ -14,10 +14,9 @@ from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 
 from mmvidformer.datasets.decoding.containers import Index, index_of, open_container
-from mmvidformer.datasets.decoding.errors import BadVideo, fault_of_file, first_line
-from mmvidformer.lookup import look_up
+from mmvidformer.datasets.decoding.errors import BadVideo, first_line
 
-# Frames that TorchCodec and decord decode at once.
+# Frames that TorchCodec decodes at once.
 CHUNK = 32
 
 
@@ -42,18 +41,14 @@ class VideoReader:
     source: str | io.BytesIO
     num_threads: int = 1
     short_side: int | None = None
-    device: str = "cpu"
     max_pixels: int | None = None
 
-    # Subclasses have a name and ``_open``, and decode frames in ``_batch``.
+    # Subclasses have a name, ``_open`` and ``_decode``.
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
         with self._named("open"):
             self._open()
-
-    def __getattr__(self, name: str) -> object:
-        raise AttributeError(f"videos of VideoInit have no {name!r}; decode them by VideoDecode")
 
     def __len__(self) -> int:
         if not self._index.length:
@@ -83,10 +78,6 @@ class VideoReader:
         is_copy = np.ones(len(wanted), bool)
         is_copy[first] = False
         return Frames(images[p].copy() if is_copy[i] else images[p] for i, p in enumerate(places))
-
-    def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
-        chunks = (indices[i : i + CHUNK] for i in range(0, len(indices), CHUNK))
-        return [self._resized(image) for chunk in chunks for image in self._batch(chunk)]
 
     def _resized(self, image: np.ndarray) -> np.ndarray:
         if self.short_side is None:
@@ -186,10 +177,7 @@ class _PyAVReader(VideoReader):
 
 
 class _TorchCodecReader(VideoReader):
-    """Numbers frames by time stamps, which it reads first.
-
-    With ``device="cuda"`` NVDEC decodes, and frames are copied to the CPU.
-    """
+    """Numbers frames by time stamps, which it reads first."""
 
     name = "TorchCodec"
 
@@ -202,37 +190,20 @@ class _TorchCodecReader(VideoReader):
             need = "torchcodec and FFmpeg 4 to 9 (such as: apt install ffmpeg)"
             raise ImportError(f"to decode videos with TorchCodec install {need}")
         source = self.source if isinstance(self.source, str) else self.source.getvalue()
-        options = dict(num_ffmpeg_threads=self.num_threads, device=self.device)
+        options = dict(num_ffmpeg_threads=self.num_threads)
         self._decoder = torchcodec.decoders.VideoDecoder(source, dimension_order="NHWC", **options)
         fps = self._decoder.metadata.average_fps or 0.0
         self._index = Index(len(self._decoder), fps)
 
-    def _batch(self, indices: Sequence[int]) -> np.ndarray:
-        return self._decoder.get_frames_at(list(map(int, indices))).data.cpu().numpy()
+    def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
+        chunks = (indices[i : i + CHUNK].tolist() for i in range(0, len(indices), CHUNK))
+        images = (image for chunk in chunks for image in self._decoder.get_frames_at(chunk).data)
+        return [self._resized(image.numpy()) for image in images]
 
 
-class _DecordReader(VideoReader):
-    """It may hang or crash on damaged files, and cannot read videos with a rotation tag."""
-
-    name = "decord"
-
-    def _open(self) -> None:
-        import decord
-
-        self._reader = decord.VideoReader(self.source, num_threads=self.num_threads)
-        self._index = Index(len(self._reader), self._reader.get_avg_fps())
-
-    def _batch(self, indices: Sequence[int]) -> np.ndarray:
-        return self._reader.get_batch(indices).asnumpy()
-
-
-# The default first.
-READERS: dict[str, type[VideoReader]] = {
-    "pyav": _PyAVReader,
-    "torchcodec": _TorchCodecReader,
-    "decord": _DecordReader,
-}
-BACKENDS = tuple(READERS)
+READERS: dict[str, type[VideoReader]] = {"pyav": _PyAVReader, "torchcodec": _TorchCodecReader}
+# Of ``VideoInit``, the default first. MMAction2's own transforms read with decord.
+BACKENDS = (*READERS, "decord")
 # With which MP4 and QuickTime files begin, after the size of the box.
 _BOXES = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")
 
@@ -245,22 +216,22 @@ def open_video(
     Args:
         path: The file.
         backend: Backend in ``READERS``. Files other than MP4, QuickTime, Matroska and WebM are
-            always read by PyAV, since TorchCodec and decord return wrong frames of them: AVI does
-            not state when frames are displayed, and MPEG streams have no index.
+            always read by PyAV, since TorchCodec returns wrong frames of them: AVI does not state
+            when frames are displayed, and MPEG streams have no index.
         content: Content of a file that is not local.
-        **options: ``num_threads``, ``short_side``, ``device`` and ``max_pixels`` of ``VideoInit``.
+        **options: ``num_threads``, ``short_side`` and ``max_pixels`` of ``VideoInit``.
 
     Raises:
         BadVideo: If the file is missing or empty, or the backend does not open it.
         ImportError: If the backend is not installed.
-        KeyError: If ``backend`` is unknown.
     """
-    reader = look_up(READERS, backend, "video backend")
-    fault = fault_of_file(path) if content is None else None
-    if fault is not None:
-        raise BadVideo(path, fault)
-    with open(path, "rb") if content is None else io.BytesIO(content) as file:
-        start = file.read(8)
-    if start[4:] not in _BOXES and start[:4] != b"\x1aE\xdf\xa3":
-        reader = READERS["pyav"]
+    try:
+        with open(path, "rb") if content is None else io.BytesIO(content) as file:
+            start = file.read(8)
+    except OSError as error:
+        raise BadVideo(path, error.strerror) from error
+    if not start:
+        raise BadVideo(path, "is empty (0 bytes)")
+    named = start[4:] in _BOXES or start[:4] == b"\x1aE\xdf\xa3"
+    reader = READERS[backend if named else "pyav"]
     return reader(path, path if content is None else io.BytesIO(content), **options)

@@ -6,13 +6,12 @@ from functools import cache
 
 import mmcv
 import numpy as np
-import torch
 from mmaction.datasets.transforms import DecordDecode, DecordInit
 from mmcv.transforms import BaseTransform
 from mmengine.fileio import LmdbBackend, get
 
 from mmvidformer.datasets.decoding.errors import with_suffix
-from mmvidformer.datasets.decoding.readers import READERS, VideoReader, open_video
+from mmvidformer.datasets.decoding.readers import BACKENDS, open_video
 from mmvidformer.lookup import look_up
 from mmvidformer.registry import TRANSFORMS
 
@@ -24,14 +23,12 @@ class VideoInit(DecordInit):
     Local files are read as frames are needed, instead of whole into memory.
 
     Args:
-        backend: ``'pyav'``, ``'torchcodec'`` or ``'decord'``, which may hang or crash on damaged
-            files.
+        backend: ``'pyav'``, ``'torchcodec'``, or ``'decord'`` to open videos as ``DecordInit``
+            does, which may hang or crash on damaged files.
         num_threads: Number of decoding threads. More than 1 helps only with few dataloader workers.
         short_side: Short side to which each frame is resized when it is decoded, so that frames of
             full size are not kept; the same numbers as ``Resize(scale=(-1, short_side))`` gives.
-            None to keep the size.
-        device: ``'cpu'``, or with ``'torchcodec'`` a GPU such as ``'cuda'``, which decodes; frames
-            are copied to the CPU. Dataloaders need ``multiprocessing_context='spawn'``.
+            None to keep the size. Not with ``'decord'``.
         max_pixels: Largest height x width of a frame, which only ``'pyav'`` knows. None for any.
         io_backend: MMEngine's file backend of videos that are not local files.
         **kwargs: Arguments of the file backend.
@@ -40,7 +37,7 @@ class VideoInit(DecordInit):
         BadVideo: If a video cannot be opened (from ``transform``).
         ImportError: If the backend is not installed (from ``transform``).
         KeyError: If ``backend`` is unknown.
-        ValueError: If the backend has no ``device`` or ``max_pixels``, or there is no GPU.
+        ValueError: If the backend has no ``short_side`` or ``max_pixels``.
     """
 
     def __init__(
@@ -48,24 +45,21 @@ class VideoInit(DecordInit):
         backend: str = "pyav",
         num_threads: int = 1,
         short_side: int | None = None,
-        device: str = "cpu",
         max_pixels: int | None = None,
         io_backend: str = "disk",
         **kwargs,
     ) -> None:
         super().__init__(io_backend, num_threads, **kwargs)
-        look_up(READERS, backend, "video backend")
-        if device != "cpu" and backend != "torchcodec":
-            raise ValueError(f"device={device!r} needs backend='torchcodec', got {backend!r}")
+        self.backend = look_up(BACKENDS, backend, "video backend")
         if max_pixels and backend != "pyav":
             raise ValueError(f"max_pixels={max_pixels} needs backend='pyav', got {backend!r}")
-        if device.startswith("cuda") and not torch.cuda.is_available():
-            raise ValueError(f"device must be 'cpu' without a CUDA GPU, got {device!r}")
-        self.backend = backend
-        self.options = dict(num_threads=num_threads, short_side=short_side, device=device)
-        self.options["max_pixels"] = max_pixels
+        if short_side and backend == "decord":
+            raise ValueError(f"short_side={short_side} needs another backend than 'decord'")
+        self.options = dict(num_threads=num_threads, short_side=short_side, max_pixels=max_pixels)
 
-    def _get_video_reader(self, filename: str) -> VideoReader:
+    def _get_video_reader(self, filename: str) -> object:
+        if self.backend == "decord":
+            return super()._get_video_reader(filename)
         filename = with_suffix(filename)
         backend = {"backend": self.io_backend, **self.kwargs}
         content = None if self.io_backend == "disk" else get(filename, backend)
@@ -76,16 +70,11 @@ class VideoInit(DecordInit):
 class VideoDecode(DecordDecode):
     """Decode the sampled frames of a video that ``VideoInit`` opened.
 
-    Frames that overlapping clips or a looped video share are decoded once, which takes half the
-    time for ten views of a ten-second video. Frames beyond the end are replaced by the last frame,
-    with a warning. Keys are those of ``DecordDecode``.
-
-    Raises:
-        BadVideo: If a frame cannot be decoded (from ``transform``).
+    Like ``DecordDecode``, without its ``mode='efficient'``. Except with decord, frames that
+    overlapping clips or a looped video share are decoded once, which takes half the time for ten
+    views of a ten-second video, and frames beyond the end are replaced by the last frame, with a
+    warning.
     """
-
-    def __init__(self) -> None:
-        super().__init__()  # without DecordDecode's modes
 
 
 @TRANSFORMS.register_module()
@@ -106,13 +95,10 @@ class LmdbDecode(BaseTransform):
 
     Raises:
         KeyError: If a frame is missing.
-        ValueError: If ``feature_shape`` is not that of a map, the features of a frame have another
-            size, or an image cannot be decoded.
+        ValueError: If the features of a frame have another size, or an image cannot be decoded.
     """
 
     def __init__(self, feature_shape: Sequence[int] | None = None) -> None:
-        if feature_shape and len(feature_shape) != 3:
-            raise ValueError(f"feature_shape must be (C, H, W), got {feature_shape}")
         self.feature_shape = feature_shape
 
     def transform(self, results: dict) -> dict:

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import decord
 import numpy as np
 import pytest
 
@@ -111,14 +112,14 @@ def test_rotation_tags(tmp_path, turns):
         assert next(file.decode(video=0)).rotation == 0
 
 
-@pytest.mark.parametrize("backend", ["decord", "pyav"])
 @pytest.mark.parametrize("colorspace, color_range", [(1, 1), (5, 1), (1, 2), (5, 2)])
-def test_colors_stay(tmp_path, backend, colorspace, color_range):
+def test_colors_stay(tmp_path, colorspace, color_range):
     tags = dict(colorspace=colorspace, color_range=color_range)
     path = write(tmp_path / "a.mp4", size=(64, 96), count=2, **tags)  # decord2: not 96 wide
     target = encode(path, crf=5)[2]
-    old, new = (open_video(str(one), backend).get_batch([0])[0] for one in (path, target))
-    assert np.abs(old.astype(int) - new).mean() < 1
+    for read in (decord.VideoReader, open_video):
+        old, new = (read(str(one)).get_batch([0]).asnumpy()[0] for one in (path, target))
+        assert np.abs(old.astype(int) - new).mean() < 1
 
 
 @pytest.mark.skipif(not TURNS, reason="this PyAV cannot write rotation tags")
@@ -132,7 +133,7 @@ def test_colors_of_turned_videos_stay(tmp_path, colorspace, color_range):
 
 
 @pytest.mark.parametrize(
-    "content, reason", [(b"", "is empty"), (b"text\n", "Invalid data"), (None, "no such file")]
+    "content, reason", [(b"", "Invalid data"), (b"text\n", "Invalid data"), (None, "No such file")]
 )
 def test_bad_videos(tmp_path, content, reason):
     path, target = tmp_path / "a.mp4", tmp_path / "b.mp4"

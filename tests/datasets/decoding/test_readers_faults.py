@@ -50,7 +50,7 @@ def test_a_file_without_video_stream_is_named(tmp_path, backend):
     [
         (b"", r"is empty \(0 bytes\)"),
         (b"no video at all" * 100, "cannot open it"),
-        (None, "there is no such file"),
+        (None, "No such file or directory"),
     ],
     ids=["empty", "text", "missing"],
 )
@@ -61,7 +61,6 @@ def test_a_bad_file_is_named(tmp_path, backend, content, reason):
     with pytest.raises(BadVideo, match=f"bad.mp4: .*{reason}") as caught:
         VideoInit(backend)(dict(filename=str(path)))
     assert caught.value.path == str(path)
-    assert ".cc:8" not in caught.value.reason  # places in decord's source
     if backend == "pyav":  # whose own message has the path again
         assert str(tmp_path) not in caught.value.reason
 
@@ -81,7 +80,7 @@ def test_a_cut_file_gives_its_frames_or_says_so(videos, tmp_path, backend):
     assert [number_of(image) for image in results["imgs"][:2]] == [0, 5]
 
 
-@pytest.mark.parametrize("backend", ALL[:2])  # decord may crash
+@pytest.mark.parametrize("backend", ALL)
 def test_a_truncated_file_is_named(videos, tmp_path, backend):
     """The header counts more frames than there are; messages have no place in the source code."""
     path, content = tmp_path / "cut.mp4", Path(videos["header_first"]).read_bytes()
@@ -139,6 +138,8 @@ def test_larger_frames_are_not_decoded(videos, tmp_path):
         decode(results_of(str(small), 9, FRAMES + 9))
     with pytest.raises(ValueError, match="max_pixels=3072 needs backend='pyav', got 'decord'"):
         VideoInit("decord", max_pixels=limit)
+    with pytest.raises(ValueError, match="short_side=30 needs another backend than 'decord'"):
+        VideoInit("decord", short_side=30)
 
 
 def test_an_unknown_backend_is_refused():
