@@ -57,6 +57,10 @@ class VideoInit(DecordInit):
             raise ValueError(f"short_side={short_side} needs another backend than 'decord'")
         self.options = dict(num_threads=num_threads, short_side=short_side, max_pixels=max_pixels)
 
+    def transform(self, results: dict) -> dict:
+        """Open ``results['filename']``; frames that are already there stay as they are."""
+        return results if "imgs" in results else super().transform(results)
+
     def _get_video_reader(self, filename: str) -> object:
         if self.backend == "decord":
             return super()._get_video_reader(filename)
@@ -75,6 +79,10 @@ class VideoDecode(DecordDecode):
     views of a ten-second video, and frames beyond the end are replaced by the last frame, with a
     warning.
     """
+
+    def transform(self, results: dict) -> dict:
+        """Decode ``results['frame_inds']``; frames that are already there stay as they are."""
+        return results if "imgs" in results else super().transform(results)
 
 
 @TRANSFORMS.register_module()
