@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import torch
 from mmengine.config import Config
-from mmengine.logging import print_log
+from mmengine.logging import MMLogger, print_log
 from mmengine.runner import CheckpointLoader
 from torch import Tensor, nn
 
@@ -93,7 +93,7 @@ def load_recognizer(
         model = MODELS.build(cfg.model)
     model.dataset_meta = {}
     if checkpoint is None:
-        with _quiet(logging.INFO):  # MMEngine logs a line for each weight
+        with _quiet():  # MMEngine logs a line for each weight
             model.init_weights()
     else:
         content = read_checkpoint(checkpoint)
@@ -178,18 +178,20 @@ def load_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
 
 def compare_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
     """Load weights to compare them, without a log of resized tables; also on the meta device."""
-    with _quiet(logging.WARNING):
+    with _quiet():
         return load_weights(model, checkpoint)
 
 
 @contextmanager
-def _quiet(level: int) -> Iterator[None]:
-    disabled = logging.root.manager.disable
-    logging.disable(level)
+def _quiet() -> Iterator[None]:
+    """Log errors only."""
+    logger = MMLogger.get_current_instance()
+    level = logger.level
+    logger.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        logging.disable(disabled)
+        logger.setLevel(level)
 
 
 def _state(checkpoint: Mapping) -> object:

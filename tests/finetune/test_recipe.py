@@ -1,6 +1,5 @@
 """Shipped configs adapted to one's own lists."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,17 +115,17 @@ def test_freezing_layer_decay_and_early_stopping() -> None:
 
 
 def test_empty_splits() -> None:
-    lists = replace(LISTS, counts=dict(train=4, val=2, test=0))
+    lists = LISTS._replace(counts=dict(train=4, val=2, test=0))
     cfg, said = made("timesformer_motion", lists)
     assert cfg.test_dataloader.dataset.ann_file == "/own/val.txt" and "will read val.txt" in said
-    lists = replace(LISTS, counts=dict(train=4, val=0, test=0))
+    lists = LISTS._replace(counts=dict(train=4, val=0, test=0))
     cfg, said = made("timesformer_motion", lists)
     assert cfg.val_dataloader is None and cfg.test_dataloader is None
     assert "no validation" in said and "no test" in said
     with pytest.raises(ValueError, match="early stopping needs validation videos"):
         made("timesformer_motion", lists, patience=2)
     with pytest.raises(ValueError, match=r"at least two classes are needed, got \['run'\]"):
-        made("timesformer_motion", replace(LISTS, classes=("run",)))
+        made("timesformer_motion", LISTS._replace(classes=("run",)))
 
 
 def test_wrappers_are_removed() -> None:
@@ -153,7 +152,7 @@ def test_schedules_without_epochs_are_rejected() -> None:
 
 @pytest.mark.parametrize("names", [("turn left", "turn right"), ("TurnLeft", "Jump")])
 def test_flips_are_removed_if_a_class_names_a_side(names) -> None:
-    lists = replace(LISTS, classes=names)
+    lists = LISTS._replace(classes=names)
     cfg = get_config("vivit_fe_k400")
     kinds = [step.type for step in cfg.model.data_preprocessor.augment]
     cfg.train_dataloader.dataset.pipeline.insert(3, dict(type="Flip", flip_ratio=0.5))

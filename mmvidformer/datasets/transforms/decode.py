@@ -58,8 +58,8 @@ class VideoInit(DecordInit):
         self.options = dict(num_threads=num_threads, short_side=short_side, max_pixels=max_pixels)
 
     def transform(self, results: dict) -> dict:
-        """Open ``results['filename']``; frames that are already there stay as they are."""
-        return results if "imgs" in results else super().transform(results)
+        """Open ``results['filename']``, unless frames are given as ``array`` (``ArrayDecode``)."""
+        return results if "array" in results else super().transform(results)
 
     def _get_video_reader(self, filename: str) -> object:
         if self.backend == "decord":
@@ -81,8 +81,8 @@ class VideoDecode(DecordDecode):
     """
 
     def transform(self, results: dict) -> dict:
-        """Decode ``results['frame_inds']``; frames that are already there stay as they are."""
-        return results if "imgs" in results else super().transform(results)
+        """Decode ``results['frame_inds']``, unless frames are given as ``array``."""
+        return results if "array" in results else super().transform(results)
 
 
 @TRANSFORMS.register_module()

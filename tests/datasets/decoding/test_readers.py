@@ -10,7 +10,7 @@ import cv2
 import decord
 import numpy as np
 import pytest
-from mmaction.datasets.transforms import DecordDecode, DecordInit, Resize
+from mmaction.datasets.transforms import ArrayDecode, DecordDecode, DecordInit, Resize
 from mmengine.dataset import Compose
 
 from mmvidformer.datasets.decoding import containers
@@ -185,3 +185,11 @@ def test_frames_are_resized_as_by_a_later_transform(videos, backend):
     expected, _ = images(None, Resize(scale=(-1, 30)))
     np.testing.assert_array_equal(found, expected)
     assert shape == (30, 40)
+
+
+def test_frames_that_are_given_are_kept() -> None:
+    """MMAction2's long_video_demo puts ArrayDecode between the two transforms."""
+    array = np.zeros((4, 8, 8, 3), np.uint8)
+    results = dict(array=array, frame_inds=[1, 3], modality="RGB", start_index=0)
+    results = Compose([VideoInit(), ArrayDecode(), VideoDecode()])(results)
+    assert len(results["imgs"]) == 2 and results["img_shape"] == (8, 8)
