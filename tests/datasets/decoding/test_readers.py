@@ -190,6 +190,6 @@ def test_frames_are_resized_as_by_a_later_transform(videos, backend):
 def test_frames_that_are_given_are_kept() -> None:
     """MMAction2's long_video_demo puts ArrayDecode between the two transforms."""
     array = np.zeros((4, 8, 8, 3), np.uint8)
-    results = dict(array=array, frame_inds=[1, 3], modality="RGB", start_index=0)
+    results = dict(array=array, frame_inds=np.array([1, 3]), modality="RGB", start_index=0)
     results = Compose([VideoInit(), ArrayDecode(), VideoDecode()])(results)
     assert len(results["imgs"]) == 2 and results["img_shape"] == (8, 8)
