@@ -1,46 +1,20 @@
 """Wrong setups are found before the first step; what runs is not refused."""
 
-import copy
 import re
 from pathlib import Path
 
 import pytest
-import torch
 from mmcv.transforms import BaseTransform
 from mmengine.config import Config
 from mmengine.runner import Runner
 
 from mmvidformer.engine.bad_videos import apply_policy
-from mmvidformer.engine.loading import WrongWeights
 from mmvidformer.engine.preflight.hook import PreflightHook, WrongSetup
 from mmvidformer.engine.preflight.lists import explain_list
 from mmvidformer.registry import TRANSFORMS
 
-NAMES = [f"{letter}.mp4" for letter in "abcd"]
 DATASET = "train_dataloader.dataset"
 PIPELINE = f"{DATASET}.pipeline"
-
-
-@pytest.fixture
-def config(tmp_path, monkeypatch):
-    """Make a config of four videos, two classes and clips of 4 x 32 x 32."""
-    monkeypatch.chdir(tmp_path)
-
-    def make(lines: str | None = None, **changes: object) -> Config:
-        for name in NAMES:
-            Path(name).write_bytes(b"x")
-        default = "".join(f"{name} {i % 2}\n" for i, name in enumerate(NAMES))
-        Path("list.txt").write_text(default if lines is None else lines)
-        cfg = Config.fromfile(Path(__file__).parents[1] / "tools" / "tiny_vivit.py")
-        cfg.model.cls_head.num_classes = 2
-        cfg.work_dir = str(tmp_path / "work")
-        for split in ("train", "val", "test"):
-            dataset = cfg[f"{split}_dataloader"].dataset
-            dataset.ann_file, dataset.data_prefix = "list.txt", dict(video=str(tmp_path))
-        cfg.merge_from_dict(copy.deepcopy(changes))  # it consumes _delete_
-        return cfg
-
-    return make
 
 
 def found(cfg: Config, *splits: str) -> tuple[list[str], list[str]]:
@@ -270,47 +244,3 @@ def test_parts_of_others_are_warned_about(config):
     cfg.train_dataloader.dataset.pipeline.insert(0, dict(type="mmvidformer.Relabel"))
     errors, warnings = found(cfg)
     assert errors == [] and len(warnings) == 2
-
-
-@pytest.fixture
-def runner(config):
-    """A runner for training or testing from weights with a head of five classes."""
-
-    def make(loop: str, **changes: object) -> tuple[Runner, dict]:
-        five = Runner.from_cfg(config(**{"model.cls_head.num_classes": 5, "experiment_name": "5"}))
-        made = Runner.from_cfg(config(load_from="a.pth", **changes))
-        setattr(made, loop, getattr(made, f"build{loop}")(getattr(made, loop)))
-        return made, {"state_dict": five.model.state_dict(), "meta": {}, "message_hub": {}}
-
-    return make
-
-
-def test_training_starts_with_weights_that_fit(runner):
-    """Tables of positions are resized."""
-    size = {"model.backbone.img_size": 64, "model.backbone.clip_len": 8}
-    made, loaded = runner("_train_loop", **size)
-    warnings = []
-    made.logger.warning = warnings.append
-    names = set(loaded["state_dict"])
-    PreflightHook().after_load_checkpoint(made, loaded)
-    assert re.search(r"a.pth: 2 of another shape \(cls_head.* keeps its initial w", warnings[0])
-    assert loaded["state_dict"].keys() == {x for x in names if not x.startswith("cls_head.")}
-    with pytest.raises(WrongWeights, match="a.pth does not fit"):
-        PreflightHook().after_load_checkpoint(made, {"other": torch.zeros(1)})
-
-
-def test_testing_needs_all_weights_but_a_head_of_features(runner):
-    made, loaded = runner("_test_loop")
-    with pytest.raises(WrongWeights, match="a.pth does not fit .* 2 of another shape"):
-        PreflightHook().after_load_checkpoint(made, loaded)
-    features = dict(_delete_=True, type="FeatureHead")
-    made, loaded = runner("_test_loop", **{"model.cls_head": features, "experiment_name": "f"})
-    PreflightHook().after_load_checkpoint(made, loaded)
-
-
-def test_resuming_needs_the_state_of_training(runner):
-    made, loaded = runner("_train_loop", resume=True, **{"model.cls_head.num_classes": 5})
-    PreflightHook().after_load_checkpoint(made, dict(loaded))
-    del loaded["message_hub"]
-    with pytest.raises(WrongWeights, match="has no training state; set load_from for its weights"):
-        PreflightHook().after_load_checkpoint(made, loaded)

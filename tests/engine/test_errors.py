@@ -1,0 +1,160 @@
+"""Mistakes on one line, and arguments that tools share."""
+
+import importlib.util
+import os
+import pickle
+import platform
+import subprocess
+import sys
+from argparse import ArgumentParser
+from types import SimpleNamespace
+
+import pytest
+from mmengine.runner import EpochBasedTrainLoop
+
+from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.engine.errors import run_tool
+from mmvidformer.registry import MODELS
+
+
+def fail(error: Exception, running: bool = False):
+    """A ``main`` that raises an error, while a loop of MMEngine runs or before."""
+
+    def main():
+        raise error
+
+    if not running:
+        return main
+    loop = SimpleNamespace(
+        _epoch=0, _max_epochs=1, stop_training=False, runner=None, run_epoch=main
+    )
+    loop.runner = SimpleNamespace(call_hook=lambda name: None)
+    return lambda: EpochBasedTrainLoop.run(loop)
+
+
+class ForUser(RuntimeError):
+    """Raised on purpose while a runner runs."""
+
+    for_user = True
+
+
+@pytest.mark.parametrize(
+    ("error", "printed"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "a.txt"), "a.txt: No such file or dir"),
+        (KeyError("no config named 'a'; known are b"), "no config named 'a'; known are b"),
+        (KeyError("a"), "KeyError: a"),
+        (ValueError("x must be 1, got 2"), "x must be 1, got 2"),
+        (ImportError("No module named 'onnx'"), "No module named 'onnx'"),
+        (pickle.UnpicklingError("a.pth is refused"), "a.pth is refused"),
+        (TypeError("SGD.__init__() got an unexpected keyword"), "SGD.__init__() got an unexpected"),
+    ],
+)
+def test_mistakes_of_a_user_end_in_one_line(error, printed, capsys, monkeypatch):
+    assert run_tool(fail(error)) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith(f"error: {printed}") and err.count("\n") == 1 and out == ""
+    with pytest.raises(type(error)):  # a fault of the training loop
+        run_tool(fail(error, running=True))
+    monkeypatch.setenv("MMVIDFORMER_DEBUG", "1")
+    with pytest.raises(type(error)):
+        run_tool(fail(error))
+
+
+def test_wrong_values_of_a_config_end_in_one_line(capsys, monkeypatch):
+    """Whatever the constructor raises."""
+    wrong = dict(type="mmvidformer.models.ViViT", clip_len="x")
+    assert run_tool(lambda: MODELS.build(wrong)) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: wrong value in the config? TypeError: ") and err.count("\n") == 1
+    monkeypatch.setenv("MMVIDFORMER_DEBUG", "1")
+    with pytest.raises(TypeError):
+        run_tool(lambda: MODELS.build(wrong))
+
+
+@pytest.mark.parametrize(
+    "error", [FloatingPointError("the loss is not finite"), ForUser("bad data")]
+)
+def test_errors_on_purpose_end_in_one_line_while_training(error, capsys):
+    assert run_tool(fail(error, running=True)) == 1
+    assert capsys.readouterr().err == f"error: {error}\n"
+
+
+def test_an_error_of_a_dataloader_worker_is_its_last_line(capsys):
+    text = "Caught ForUser in DataLoader worker process 0.\nOriginal Traceback (most recent call "
+    error = ForUser(text + "last):\n  File ...\nown.module.ForUser: 3 of 4 samples are bad\n")
+    assert run_tool(fail(error, running=True)) == 1
+    assert capsys.readouterr().err == "error: ForUser: 3 of 4 samples are bad\n"
+
+
+def test_errors_of_the_users_own_modules_keep_their_traceback(tmp_path, capsys):
+    """Also if MMEngine builds them from a config."""
+    (tmp_path / "own.py").write_text(
+        "class Own:\n    def __init__(self): raise ValueError('a bug')\n"
+    )
+    spec = importlib.util.spec_from_file_location("own", tmp_path / "own.py")
+    own = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(own)
+    for main in (own.Own, lambda: MODELS.build(dict(type=own.Own))):
+        with pytest.raises(ValueError, match="a bug"):
+            run_tool(main)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_hanging_worker_is_told_in_one_line(capsys):
+    assert run_tool(fail(RuntimeError("DataLoader timed out after 5 seconds"), running=True)) == 1
+    assert capsys.readouterr().err == (
+        "error: DataLoader timed out after 5 seconds; a worker hangs or was killed (its decoder, "
+        "storage or memory)\n"
+    )
+
+
+def test_other_errors_keep_their_traceback():
+    with pytest.raises(AttributeError):
+        run_tool(fail(AttributeError("a fault of the tool")))
+
+
+@pytest.mark.parametrize(("result", "status"), [(None, 0), (0, 0), (3, 3)])
+def test_the_exit_status_is_that_of_main(result, status):
+    assert run_tool(lambda: result) == status
+
+
+def test_arguments_of_a_model():
+    parser = ArgumentParser()
+    add_model_arguments(parser)
+    args = parser.parse_args(["a.py", "b.pth", "--cfg-options", "x.y=[1,2]", "z=a=b"])
+    assert (args.config, args.checkpoint, args.device) == ("a.py", "b.pth", "cpu")
+    assert args.cfg_options == {"x.y": [1, 2], "z": "a=b"}
+
+
+@pytest.mark.parametrize("wrong", ["x", "x=[1", "x=[(1,2]"])
+def test_wrong_overrides_are_named(wrong, capsys):
+    parser = ArgumentParser()
+    add_model_arguments(parser, checkpoint=False, device=False)
+    with pytest.raises(SystemExit) as end:
+        parser.parse_args(["a.py", "--cfg-options", wrong])
+    assert end.value.code == 2
+    assert f"must be KEY=VALUE with closed brackets, got {wrong!r}" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc only")
+def test_freed_memory_is_kept_on_a_cpu():
+    code = """
+import resource, torch
+from mmvidformer.engine import errors
+errors.os.sysconf = lambda name: 1 << 17  # a large machine
+def step():
+    torch.ones(1 << 24)  # 64 MiB
+for device in ("cuda", "cpu"):
+    errors.get_device = lambda: device
+    errors.keep_freed_memory()
+    for _ in range(25):
+        step()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    step()
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("MALLOC_")}
+    printed = subprocess.check_output([sys.executable, "-c", code], env=env)
+    default, kept = map(int, printed.split())
+    assert 4 * kept < default
