@@ -9,10 +9,11 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.registry import DATASETS, HOOKS, MODELS
 
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.launch import launched
 from tests.engine.toys import Line, Numbers
 
-CASE, FOLDER = sys.argv[1:]
+CASE, FOLDER = sys.argv[1:3]
 RANK = int(os.environ["RANK"])
 
 
@@ -68,4 +69,4 @@ def main() -> None:
 
 
 torch.set_num_threads(1)
-main()
+sys.exit(run_tool(main))
