@@ -16,7 +16,7 @@ from mmvidformer.datasets.decoding.errors import BadVideo, first_line, with_suff
 from mmvidformer.datasets.decoding.readers import open_video
 
 # Not fork: while this process has other threads, the new one could wait for ever.
-_PROCESSES = get_context("forkserver")
+_PROCESSES = get_context("spawn" if os.name == "nt" else "forkserver")
 _LOCK = Lock()  # Two threads must not ask for the exit status of the same process.
 
 
