@@ -180,7 +180,9 @@ train_dataloader.update(
     num_workers=1,
     persistent_workers=True,
     timeout={LOADER_TIMEOUT},
-    worker_init_fn=dict(type="mmvidformer.datasets.workers.init_worker"),
+    worker_init_fn=dict(
+        type="mmvidformer.datasets.workers.init_worker", sample_timeout={LOADER_TIMEOUT}
+    ),
 )
 env_cfg = dict(dist_cfg=dict(timeout={GROUP_TIMEOUT}))
 """

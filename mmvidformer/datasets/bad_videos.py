@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 
 from mmvidformer.datasets.decoding.errors import BadVideo, TooManyBadVideos, first_line, path_of
 from mmvidformer.datasets.transforms.decode import LmdbDecode
-from mmvidformer.datasets.workers import set_seed
+from mmvidformer.datasets.workers import limited_time, set_seed
 from mmvidformer.registry import DATASETS
 
 # Transforms that read files. Subclasses count, such as VideoInit and VideoDecode.
@@ -106,7 +106,8 @@ class SafeDataset:
     def _read(self, idx: int) -> tuple[object, BadVideo | None]:
         """Return a sample, or why it could not be read, which is logged and counted."""
         try:
-            sample, fault = self.dataset[idx], None
+            with limited_time():
+                sample, fault = self.dataset[idx], None
         except Exception as error:
             sample, fault = None, self._fault(idx, error)
             if fault is None:

@@ -2,7 +2,10 @@
 
 import os
 import random
+import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing import parent_process
 
 import cv2
@@ -10,8 +13,10 @@ import numpy as np
 import torch
 from torch.utils.data import get_worker_info
 
+_sample_timeout = 0.0
 
-def init_worker(worker_id: int) -> None:
+
+def init_worker(worker_id: int, sample_timeout: float = 300.0) -> None:
     """Set up a dataloader worker; for ``worker_init_fn`` of a dataloader.
 
     - It leaves the group of its parent process, so that Ctrl-C and the signals of a cluster reach
@@ -21,12 +26,30 @@ def init_worker(worker_id: int) -> None:
     - Its random numbers differ between workers and processes of a run. (A ``SampleIndex`` sets them
       for each sample.)
     - OpenCV uses one thread, as PyTorch does in workers.
+    - The system ends it if ``SafeDataset`` takes longer than ``sample_timeout`` seconds for a
+      sample, even in native code that keeps the interpreter's lock. The dataloader's ``timeout``
+      does not suffice then: to receive a batch, the parent needs a thread of the worker.
     """
+    global _sample_timeout
+    _sample_timeout = sample_timeout
     os.setpgrp()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     seeds = np.random.SeedSequence([get_worker_info().seed, int(os.environ.get("RANK", 0))])
     set_seed(int(seeds.generate_state(1, np.uint64)[0]))
     cv2.setNumThreads(0)
+
+
+@contextmanager
+def limited_time() -> Iterator[None]:
+    """Limit the time in a worker by ``sample_timeout``; without effect in other processes."""
+    if not _sample_timeout or not hasattr(signal, "setitimer"):  # Windows
+        yield
+        return
+    signal.setitimer(signal.ITIMER_REAL, _sample_timeout)  # SIGALRM, which ends the process
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def set_seed(seed: int) -> None:

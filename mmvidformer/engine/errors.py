@@ -1,6 +1,7 @@
 """How the tools end: mistakes on one line, and no process left behind."""
 
 import ctypes
+import errno
 import multiprocessing
 import os
 import pickle
@@ -31,9 +32,9 @@ def run_tool(main: Callable[[], int | None]) -> int:
     """Run the ``main`` of a tool; print a user's mistake as ``error: ...`` without traceback.
 
     Before a runner runs, mistakes are the errors in ``MISTAKES``, and all errors of a part that is
-    built from a config. Then they are ``FloatingPointError``, lost processes and errors with
-    ``for_user``. Errors that the user's own modules raise keep their traceback, as do all others,
-    and all with ``MMVIDFORMER_DEBUG`` set.
+    built from a config. Then they are ``FloatingPointError``, a full disk, lost processes and
+    workers, and errors with ``for_user``. Errors that the user's own modules raise keep their
+    traceback, as do all others, and all with ``MMVIDFORMER_DEBUG`` set.
 
     A run that fails ends its process at once (``end_process``), whatever its dataloader workers
     and the other processes do.
@@ -111,7 +112,8 @@ def is_mistake(error: Exception, running: bool = False) -> bool:
     if hasattr(error, "for_user") or _is_lost(error):
         return True
     if running:
-        return isinstance(error, FloatingPointError) or _is_of_loader(error)
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return full or isinstance(error, FloatingPointError) or _is_of_loader(error)
     built = "build_from_cfg" in "".join(traceback.format_exception(error))
     wrong_argument = "__init__()" in str(error)
     return (isinstance(error, MISTAKES) or built or wrong_argument) and not _is_from_user(error)
@@ -124,7 +126,8 @@ def _is_lost(error: Exception) -> bool:
 
 def _is_of_loader(error: Exception) -> bool:
     """Whether a dataloader worker hangs or was killed."""
-    return isinstance(error, RuntimeError) and str(error).startswith("DataLoader ")
+    ended = isinstance(error, EOFError | ConnectionError)  # while it sent a batch
+    return ended or (isinstance(error, RuntimeError) and str(error).startswith("DataLoader "))
 
 
 def _is_from_user(error: BaseException) -> bool:

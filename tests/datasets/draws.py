@@ -1,5 +1,6 @@
 """A dataset of random numbers, which dataloader workers can import."""
 
+import ctypes
 import random
 
 import numpy as np
@@ -16,3 +17,12 @@ class Draws:
 
     def __getitem__(self, index: int) -> torch.Tensor:
         return torch.tensor([random.random(), np.random.rand(), torch.rand(()).item()])
+
+
+class Stuck(Draws):
+    """Sample 4 sleeps in native code that keeps the interpreter's lock."""
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        if index == 4:
+            ctypes.PyDLL(None).sleep(600)
+        return super().__getitem__(index)

@@ -19,7 +19,7 @@ from mmengine.runner import Runner
 from mmvidformer import get_config
 from mmvidformer.datasets.bad_videos import SafeDataset
 from mmvidformer.engine.launch import PRELOADED
-from tests.datasets.draws import Draws
+from tests.datasets.draws import Draws, Stuck
 
 ROOT = Path(__file__).parents[2]
 
@@ -84,6 +84,19 @@ def test_draws_without_seeds_of_samples_differ_too(loader) -> None:
     ranks = [loader("val", rank=rank) for rank in range(2)]
     drawn = [row for one in ranks for epoch in range(2) for row in read(one, epoch)]
     assert len({*drawn}) == len(drawn) == 24
+
+
+def test_native_code_that_hangs_ends_its_worker(loader) -> None:
+    """The dataloader sees that at its timeout, or while it receives a batch."""
+    stuck = loader(workers=1)
+    stuck.worker_init_fn.keywords["sample_timeout"] = 1.0
+    stuck.dataset.dataset = Stuck()
+    object.__setattr__(stuck, "timeout", 10)
+    stuck.sampler.shuffle = False
+    with pytest.raises((RuntimeError, EOFError, ConnectionError)):
+        read(stuck)
+    ended = [process.exitcode for process in stuck._iterator._workers]
+    assert ended == [-signal.SIGALRM]
 
 
 SCRIPT = """

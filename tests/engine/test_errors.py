@@ -1,5 +1,6 @@
 """Mistakes on one line, and arguments that tools share."""
 
+import errno
 import importlib.util
 import os
 import pickle
@@ -99,6 +100,12 @@ def test_errors_of_the_users_own_modules_keep_their_traceback(tmp_path, capsys):
         with pytest.raises(ValueError, match="a bug"):
             run_tool(main)
     assert capsys.readouterr().err == ""
+
+
+def test_a_full_disk_is_told_in_one_line(capsys):
+    error = OSError(errno.ENOSPC, "No space left on device", "epoch_1.pth")
+    assert run_tool(fail(error, running=True)) == 1
+    assert capsys.readouterr().err == "error: epoch_1.pth: No space left on device\n"
 
 
 def test_a_hanging_worker_is_told_in_one_line(capsys):
