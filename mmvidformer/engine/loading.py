@@ -156,7 +156,7 @@ def load_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
     own = model.state_dict()
     state = _state(checkpoint).items()
     state = {k.removeprefix("module."): v for k, v in state if isinstance(v, Tensor)}
-    if any(value.is_meta for value in own.values()):
+    if any(one.is_meta for one in model.parameters()):  # not of the state: other ranks of FSDP
         state = {name: value.to("meta") for name, value in state.items()}
     reshaped: dict[str, str] = {}
     try:
