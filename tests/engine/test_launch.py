@@ -156,7 +156,7 @@ def test_processes_end_together(case, tmp_path, monkeypatch, capsys):
         assert time.monotonic() < deadline, left
 
 
-@pytest.mark.parametrize(("numbers", "status"), [([15], 143), ([2], 130), ([10, 2], 138)])
+@pytest.mark.parametrize(("numbers", "status"), [([15], 143), ([2], 130), ([10, 10], 138)])
 def test_signals_are_passed_on_and_a_second_one_kills(numbers, status, tmp_path, monkeypatch):
     """Two processes that end on SIGTERM and SIGINT, but not on SIGUSR1."""
     script = tmp_path / "script.py"
