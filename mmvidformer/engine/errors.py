@@ -121,12 +121,13 @@ def is_mistake(error: Exception, running: bool = False) -> bool:
 
 def _is_lost(error: Exception) -> bool:
     """Whether communication with another process failed."""
-    return isinstance(error, distributed.DistError) or "gloo" in str(error)
+    return isinstance(error, distributed.DistError) or "gloo/transport" in str(error)
 
 
 def _is_of_loader(error: Exception) -> bool:
     """Whether a dataloader worker hangs or was killed."""
-    ended = isinstance(error, EOFError | ConnectionError)  # while it sent a batch
+    # While it sent a batch; what its own code raises has the text of a traceback.
+    ended = isinstance(error, EOFError | ConnectionError) and "Traceback" not in str(error)
     return ended or (isinstance(error, RuntimeError) and str(error).startswith("DataLoader "))
 
 

@@ -86,7 +86,9 @@ def _wait(started: Sequence[subprocess.Popen], received: Sequence[int]) -> int:
     status, deadline = 0, float("inf")
     while True:
         running = [rank for rank, process in enumerate(started) if process.poll() is None]
+        # One that a signal ended comes first: others fail because of it, perhaps a moment later.
         failed = [rank for rank, process in enumerate(started) if process.returncode]
+        failed.sort(key=lambda rank: started[rank].returncode > 0)
         if failed and not status:
             status = started[failed[0]].returncode
             if status < 0 and -status not in received:

@@ -116,6 +116,20 @@ def test_a_hanging_worker_is_told_in_one_line(capsys):
     )
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionError(
+            "Caught ConnectionError in DataLoader worker process 0.\nOriginal Traceback"
+        ),
+        RuntimeError("igloo.mp4 is not known"),
+    ],
+)
+def test_errors_of_storage_and_models_are_no_lost_processes(error):
+    with pytest.raises(type(error)):
+        run_tool(fail(error, running=True))
+
+
 def test_other_errors_keep_their_traceback():
     with pytest.raises(AttributeError):
         run_tool(fail(AttributeError("a fault of the tool")))
