@@ -2,7 +2,7 @@
 # schedule, add MMDetection's own base configs, for example:
 # _base_ = ["mmdet::_base_/datasets/coco_detection.py", "mmdet::_base_/schedules/schedule_1x.py"]
 default_scope = "mmdet"
-custom_imports = dict(imports=["mmvidformer"], allow_failed_imports=False)
+custom_imports = dict(imports=["mmvidformer.registry"], allow_failed_imports=False)
 model = dict(
     type="RetinaNet",
     data_preprocessor=dict(type="DetDataPreprocessor", pad_size_divisor=16),

@@ -2,7 +2,7 @@
 # and schedule, add MMPretrain's own base configs, for example:
 # _base_ = ["mmpretrain::_base_/datasets/cifar10_bs16.py", "mmpretrain::_base_/default_runtime.py"]
 default_scope = "mmpretrain"
-custom_imports = dict(imports=["mmvidformer"], allow_failed_imports=False)
+custom_imports = dict(imports=["mmvidformer.registry"], allow_failed_imports=False)
 model = dict(
     type="ImageClassifier",
     backbone=dict(

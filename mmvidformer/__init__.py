@@ -1,40 +1,26 @@
 """Video transformers for MMAction2: TimeSformer, ViViT, HORST and feature fixation.
 
-Importing the package applies the fixes of ``mmvidformer.compat``, registers the schemes of
-``mmvidformer.schemes`` and creates its registries. The registered modules are imported at the first
-look-up.
+``mmvidformer.layers`` and ``mmvidformer.models`` are plain PyTorch. ``mmvidformer.registry`` is the
+plugin for MMAction2: configs import it.
 """
 
 import importlib
+from typing import Any
 
-from mmvidformer import compat
+from mmvidformer.version import __version__
 
-compat.apply()
-
-from mmvidformer import registry, schemes  # noqa: E402
-from mmvidformer.config import get_config, list_models  # noqa: E402
-from mmvidformer.version import __version__  # noqa: E402
-
-schemes.register()
-
-__all__ = [
-    "__version__",
-    "compat",
-    "create_model",
-    "get_config",
-    "list_models",
-    "optimize_for_inference",
-    "registry",
-]
-
-# Imported on demand, because they load the backbones.
+# Imported on demand: layers and models need none of it.
 _LAZY = {
     "create_model": "mmvidformer.apis",
+    "get_config": "mmvidformer.config",
+    "list_models": "mmvidformer.config",
     "optimize_for_inference": "mmvidformer.models.inference",
 }
 
+__all__ = ["__version__", "create_model", "get_config", "list_models", "optimize_for_inference"]
 
-def __getattr__(name: str) -> object:
+
+def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

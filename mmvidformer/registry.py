@@ -1,4 +1,8 @@
-"""Registries of mmvidformer: children of MMAction2's, with a scope of their own.
+"""The plugin for MMAction2: registries that are children of MMAction2's, with their own scope.
+
+Importing it applies the repairs of ``mmvidformer.compat`` and registers the addresses of
+``mmvidformer.schemes``. Configs name it in ``custom_imports``; MMEngine imports it too when it
+looks up a name with the scope ``mmvidformer``.
 
 In a config with ``default_scope = 'mmaction'``, a name is written ``mmvidformer.ViViT``; in a
 sibling project (MMPreTrain, MMDetection) ``mmaction.mmvidformer.ViViT``, or the dotted path
@@ -10,8 +14,16 @@ Modules are imported at the first look-up in their registry, so a backbone can b
 so every node lists MMAction2's module before ours.
 """
 
-from mmaction import registry as _mmaction
-from mmengine.registry import Registry, root
+from mmvidformer import compat
+
+compat.apply()
+
+from mmaction import registry as _mmaction  # noqa: E402
+from mmengine.registry import Registry, root  # noqa: E402
+
+from mmvidformer import schemes  # noqa: E402
+
+schemes.register()
 
 SCOPE = "mmvidformer"
 
@@ -24,7 +36,7 @@ MODELS = _child(
     "model",
     _mmaction.MODELS,
     "mmaction.models",
-    "mmvidformer.models",
+    "mmvidformer.models.registration",
     "mmvidformer.models.heads",
     "mmvidformer.models.mixup",
     "mmvidformer.models.preprocessor",

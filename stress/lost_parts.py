@@ -171,7 +171,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 EXTRA = f"""
-custom_imports = dict(imports=["mmvidformer", "stress.lost_parts"], allow_failed_imports=False)
+custom_imports = dict(imports=["stress.lost_parts"], allow_failed_imports=False)
 nothing = dict(case="", folder="")
 custom_hooks = [dict(type="mmvidformer.TroubleInProcess", **nothing)]
 trouble = dict(type="mmvidformer.TroubleInWorker", **nothing)

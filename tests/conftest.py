@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 
+import mmvidformer.registry  # noqa: F401  (repairs MMAction2, which many tests use)
 from tests.web_server import Web
 
 ROOT = Path(__file__).parents[1]

@@ -15,7 +15,7 @@ ALLOWED = {
     "atomic": set(),
     "checkpoint_io": set(),
     "compat": {"checkpoint_io"},
-    "registry": set(),
+    "registry": {"compat", "schemes"},
     "papers": {"compat", "lookup"},
     "config": {"compat", "convert", "lookup", "papers", "registry"},
     "layers": {"lookup"},

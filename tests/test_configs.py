@@ -128,7 +128,7 @@ def test_validation_gives_one_view_like_the_training_clips(name: str, videos: li
 def test_parts_exist_and_fit(name: str) -> None:
     cfg = get_config(name)
     assert cfg.default_scope == "mmaction"
-    assert "mmvidformer" in cfg.custom_imports["imports"]
+    assert "mmvidformer.registry" in cfg.custom_imports["imports"]
     for loader in (cfg.train_dataloader, cfg.val_dataloader, cfg.test_dataloader):
         assert DATASETS.get(loader.dataset.type) is not None
     assert METRICS.get(cfg.test_evaluator.type) is not None

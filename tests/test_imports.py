@@ -1,8 +1,12 @@
 """What an import or a look-up must not load."""
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
+ROOT = Path(__file__).parents[1]
 HEAVY = {
     "matplotlib",
     "mmaction.models",
@@ -14,19 +18,70 @@ HEAVY = {
 
 # They run one after another in one process.
 STEPS = (
-    "import mmvidformer",
+    "import mmvidformer.registry",
     "from mmvidformer.models import ViViT",
     "import mmvidformer.apis",
     "import mmvidformer.visualization",
     "from mmvidformer.registry import HOOKS; HOOKS.get('mmvidformer.CompileHook')",
 )
+REPAIRED = ("mmaction.datasets", "mmaction.evaluation", "mmaction.models")
+# What each step of a plain PyTorch program loads, besides the standard library.
+PLAIN = {
+    "import mmvidformer": {"mmvidformer"},
+    "import torch, einops": None,
+    "from mmvidformer.layers import Attention": set(),
+    "import timm": None,
+    "import mmvidformer.models; mmvidformer.optimize_for_inference": set(),
+}
+
+
+def modules_after(steps: tuple[str, ...]) -> list[set[str]]:
+    """Names of all modules after each step in a new interpreter."""
+    code = "import sys\n" + "".join(f"{step}; print(*sys.modules)\n" for step in steps)
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [{*line.split()} for line in printed.splitlines()]
 
 
 def test_optional_parts_are_not_loaded() -> None:
-    code = "import sys"
-    for step in STEPS:
-        code += f"\n{step}; print(*sys.modules)"
-    command = [sys.executable, "-W", "ignore", "-c", code]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    for step, loaded in zip(STEPS, printed.splitlines(), strict=True):
-        assert not HEAVY & {*loaded.split()}, step
+    for step, loaded in zip(STEPS, modules_after(STEPS), strict=True):
+        assert not HEAVY & loaded, step
+
+
+def test_layers_and_models_are_plain_pytorch() -> None:
+    before = {*sys.stdlib_module_names}
+    for (step, expected), loaded in zip(PLAIN.items(), modules_after((*PLAIN,)), strict=True):
+        projects = {name.partition(".")[0] for name in loaded if not name.startswith("_")}
+        assert expected is None or projects - before == expected, step
+        before |= projects
+
+
+def imports(name: str, seen: set[str]) -> Iterator[str]:
+    """Names that an import of a module of this package imports, in their order."""
+    parts = name.split(".")
+    for parent in (".".join(parts[: i + 1]) for i in range(len(parts))):
+        path = ROOT / parent.replace(".", "/")
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        if parent in seen or not path.is_file():
+            continue
+        seen.add(parent)
+        yield parent
+        for node in ast.parse(path.read_text()).body:
+            names = [alias.name for alias in getattr(node, "names", ())]
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module, *(f"{node.module}.{one}" for one in names)]
+            elif not isinstance(node, ast.Import):
+                continue
+            for one in names:
+                yield from imports(one, seen) if one.startswith("mmvidformer") else [one]
+
+
+def test_repairs_come_before_mmaction() -> None:
+    """Without them some modules of MMAction2 cannot be imported."""
+    for path in (ROOT / "mmvidformer").rglob("*.py"):
+        if {"compat", ".mim"} & {*path.parts}:
+            continue
+        order = [*imports(".".join(path.relative_to(ROOT).with_suffix("").parts), set())]
+        repaired = order.index("mmvidformer.registry") if "mmvidformer.registry" in order else None
+        theirs = [i for i, name in enumerate(order) if name.startswith(REPAIRED)]
+        assert not theirs or repaired is not None and repaired < theirs[0], path

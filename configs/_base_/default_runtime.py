@@ -5,7 +5,7 @@ Without a GPU, tools/train.py and tools/test.py use gloo, whatever backend dist_
 
 _base_ = "mmaction::_base_/default_runtime.py"
 
-custom_imports = dict(imports=["mmvidformer"], allow_failed_imports=False)
+custom_imports = dict(imports=["mmvidformer.registry"], allow_failed_imports=False)
 default_hooks = dict(
     checkpoint=dict(type="mmvidformer.AtomicCheckpointHook", max_keep_ckpts=3),
     preflight=dict(type="mmvidformer.PreflightHook"),

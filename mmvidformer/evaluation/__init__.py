@@ -1,1 +1,3 @@
 """Metrics that MMAction2 lacks."""
+
+from mmvidformer import registry  # noqa: F401  (repairs MMAction2 first)

@@ -28,7 +28,6 @@ from mmvidformer.layers import SubLayer
 from mmvidformer.lookup import look_up
 from mmvidformer.models.compose import arch_sizes
 from mmvidformer.models.video_transformer import VideoTransformer
-from mmvidformer.registry import MODELS
 
 # attention: the pattern of each sub-layer and its shifts
 SCHEMES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
@@ -53,7 +52,6 @@ SSV2_SHIFTS: Mapping[str, str | Mapping] = {
 }
 
 
-@MODELS.register_module()
 class FeatureFixationTransformer(VideoTransformer):
     """Video transformer with linear attention, gated queries and keys, and shifted keys and values.
 

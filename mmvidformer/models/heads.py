@@ -1,5 +1,7 @@
 """Classification heads that MMAction2 does not have."""
 
+from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
+
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -8,8 +10,6 @@ from mmaction.evaluation import top_k_accuracy
 from mmaction.models.heads import BaseHead, TimeSformerHead
 from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
-
-from mmvidformer.registry import MODELS
 
 
 def topk_accuracies(scores: Tensor, labels: Tensor, topk: Sequence[int]) -> dict[str, Tensor]:

@@ -4,10 +4,7 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
-from mmvidformer.registry import MODELS
 
-
-@MODELS.register_module()
 class ImageMaps(nn.Module):
     """Feature maps of images, each processed as a clip of one frame.
 
@@ -23,6 +20,8 @@ class ImageMaps(nn.Module):
 
     def __init__(self, backbone: Mapping) -> None:
         super().__init__()
+        from mmvidformer.registry import MODELS  # needs MMAction2
+
         # Unscoped names would be looked up in the scope of the image project.
         self.backbone = MODELS.build({"_scope_": "mmvidformer", **backbone})
         self.backbone.encoders[-1].passes_grid = True

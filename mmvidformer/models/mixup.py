@@ -1,5 +1,7 @@
 """Mixup as in scenic's ViViT, for one task or several."""
 
+from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
+
 from collections.abc import Mapping
 
 from mmaction.models.utils import BaseMiniBatchBlending
@@ -8,7 +10,6 @@ from torch import Tensor
 from torch.distributions import Beta
 
 from mmvidformer.models.heads import in_order, one_hot_tasks, stack_labels
-from mmvidformer.registry import MODELS
 
 
 @MODELS.register_module()

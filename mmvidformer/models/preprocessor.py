@@ -1,5 +1,7 @@
 """Augmentation and normalization of batches on the device."""
 
+from mmvidformer.registry import MODELS, TRANSFORMS  # isort: skip  (repairs MMAction2 first)
+
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,8 +12,6 @@ from mmaction.models.data_preprocessors import ActionDataPreprocessor
 from mmaction.structures import ActionDataSample
 from mmengine.dist import get_rank
 from torch import Tensor, nn
-
-from mmvidformer.registry import MODELS, TRANSFORMS
 
 
 @MODELS.register_module()

@@ -1,11 +1,11 @@
 """Recognizers of clips."""
 
+from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
+
 import torch
 from mmaction.models.recognizers import Recognizer3D
 from torch import Tensor
 from torch.utils._pytree import tree_map
-
-from mmvidformer.registry import MODELS
 
 
 @MODELS.register_module()

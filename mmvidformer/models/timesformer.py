@@ -21,11 +21,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from mmvidformer.convert.timesformer import from_timesformer
 from mmvidformer.layers import SubLayer
 from mmvidformer.lookup import look_up
 from mmvidformer.models.video_transformer import VideoTransformer
-from mmvidformer.registry import MODELS
 
 TIME = SubLayer("time", cls="skip", fc=True)
 
@@ -41,7 +39,6 @@ SCHEMES: dict[str, tuple[SubLayer, ...]] = {
 }
 
 
-@MODELS.register_module()
 class TimeSformer(VideoTransformer):
     """Space-time transformer on frame patches.
 
@@ -116,6 +113,8 @@ class TimeSformer(VideoTransformer):
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *args) -> None:
         """Translate the names of MMAction2's TimeSformer, which are not converted when read."""
         if f"{prefix}patch_embed.projection.weight" in state_dict:
+            from mmvidformer.convert.timesformer import from_timesformer
+
             names = [name for name in state_dict if name.startswith(prefix)]
             found = {f"backbone.{n.removeprefix(prefix)}": state_dict.pop(n) for n in names}
             for name, value in from_timesformer(found).state.items():

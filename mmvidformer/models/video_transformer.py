@@ -5,16 +5,13 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from mmvidformer.convert.image_vit import init_from_image
 from mmvidformer.layers import INITS, Encoder, TubeletEmbedding, pool_tokens
 from mmvidformer.layers.encoder import Outputs, Tokens
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
 from mmvidformer.models.compose import ANY, Block, arch_sizes, build_encoder, check_cls
-from mmvidformer.registry import MODELS
 
 
-@MODELS.register_module()
 class VideoTransformer(nn.Module):
     """A stem, and transformer encoders in a row.
 
@@ -190,6 +187,8 @@ class VideoTransformer(nn.Module):
             return
         options = self.init_from
         options = {"source": options} if isinstance(options, str) else options
+        from mmvidformer.convert.image_vit import init_from_image
+
         init_from_image(self, **{"temporal": self.temporal_init, **options})
 
     def forward_features(self, clip: Tensor, outputs: Outputs = None) -> Tokens:

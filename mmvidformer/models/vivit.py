@@ -18,7 +18,6 @@ from mmvidformer.layers import SubLayer
 from mmvidformer.layers.patterns import Grid
 from mmvidformer.lookup import look_up
 from mmvidformer.models.video_transformer import VideoTransformer
-from mmvidformer.registry import MODELS
 
 SPACE = SubLayer("space")
 # Section 3.4: model 3 starts as a network of single frames. If all weights of the attention over
@@ -34,7 +33,6 @@ SCHEMES: dict[str, tuple[SubLayer, ...]] = {
 }
 
 
-@MODELS.register_module()
 class ViViT(VideoTransformer):
     """Video vision transformer.
 

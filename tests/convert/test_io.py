@@ -96,7 +96,7 @@ class Reaching(Hostile):
 
 @pytest.mark.parametrize("kind", ["getattr", "script"])
 def test_other_ways_to_code_are_refused(kind: str, tmp_path: Path) -> None:
-    import mmvidformer.compat  # noqa: F401  (allows what MMEngine's checkpoints need)
+    import mmvidformer.registry  # noqa: F401  (allows what MMEngine's checkpoints need)
 
     path = tmp_path / "bad.pth"
     if kind == "script":

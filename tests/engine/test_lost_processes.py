@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-import mmvidformer  # noqa: F401  (lets PyTorch load what checkpoints hold)
+import mmvidformer.registry  # noqa: F401  (lets PyTorch load what checkpoints hold)
 
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from torch.utils.data import Dataset
 
 # What the processes of a group need and is slow to import; mmvidformer is to be the first.
 PRELOADED = [
-    "mmvidformer",
+    "mmvidformer.registry",
     "mmaction.models",
     "mmaction.datasets",
     "mmvidformer.models",

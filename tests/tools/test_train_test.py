@@ -24,7 +24,7 @@ def trained(make_config, train, run, tools, tmp_path_factory):
     work_dir = tmp_path_factory.mktemp("resumed")
     cut = make_config(
         "cut",
-        custom_imports=dict(imports=["mmvidformer", "cut_power"]),
+        custom_imports=dict(imports=["mmvidformer.registry", "cut_power"]),
         custom_hooks=[dict(type="mmvidformer.CutPower", at=5)],
     )
     options = ["--work-dir", work_dir, "--seed", 0]

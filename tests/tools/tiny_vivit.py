@@ -1,7 +1,7 @@
 """A config for the tests of the tools; the fixture fills in the data."""
 
 _base_ = "mmaction::_base_/default_runtime.py"
-custom_imports = dict(imports=["mmvidformer"], allow_failed_imports=False)
+custom_imports = dict(imports=["mmvidformer.registry"], allow_failed_imports=False)
 
 model = dict(
     type="Recognizer3D",

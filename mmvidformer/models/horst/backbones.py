@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.models.horst.convolutions import FeedForward
-from mmvidformer.registry import MODELS
 
 
 class FrameBackbone(nn.Module, ABC):
@@ -42,7 +41,6 @@ class FrameBackbone(nn.Module, ABC):
             return self.features(frames)
 
 
-@MODELS.register_module()
 class TimmFrames(FrameBackbone):
     """The last feature map of a timm model.
 
@@ -71,7 +69,6 @@ class TimmFrames(FrameBackbone):
         return maps
 
 
-@MODELS.register_module()
 class ConvStem(nn.Sequential):
     """Two 3 x 3 convolutions of stride 2: the paper's stem for early recognition.
 
@@ -89,7 +86,6 @@ class ConvStem(nn.Sequential):
         self.out_channels = channels
 
 
-@MODELS.register_module()
 class StoredMaps(nn.Identity):
     """The backbone for precomputed maps, which it returns unchanged.
 

@@ -7,9 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.convert.bn_inception import load_bn_inception
 from mmvidformer.models.horst.backbones import FrameBackbone
-from mmvidformer.registry import MODELS
 
 # Channels of each block's branches: 1x1; 3x3 (reduction, output); double 3x3 (reduction, two
 # outputs); pooling and its projection. Blocks without a projection have a stride of 2.
@@ -84,7 +82,6 @@ class InceptionBlock(nn.Module):
         return torch.cat([branch(x) for branch in self.branches.values()], dim=1)
 
 
-@MODELS.register_module()
 class BNInception(FrameBackbone):
     """BN-Inception up to the feature map before the global pooling, with 1024 channels.
 
@@ -120,6 +117,8 @@ class BNInception(FrameBackbone):
     def init_weights(self) -> None:
         """Load the checkpoint ``init_from``, if any; MMEngine calls it once before training."""
         if self.init_from is not None:
+            from mmvidformer.convert.bn_inception import load_bn_inception
+
             self.load_state_dict(load_bn_inception(self.init_from))
         elif self.frozen:
             logging.getLogger("mmvidformer").warning("frozen BNInception is random; set init_from")

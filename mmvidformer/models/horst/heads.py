@@ -1,5 +1,7 @@
 """Heads on the outputs of HORST: for early recognition and for anticipation."""
 
+from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
+
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -11,7 +13,6 @@ from mmvidformer.lookup import look_up
 from mmvidformer.models.heads import stack_labels, topk_accuracies
 from mmvidformer.models.horst.classifiers import CLASSIFIERS, Logits
 from mmvidformer.models.horst.layer import HorstOutput
-from mmvidformer.registry import MODELS
 
 
 @MODELS.register_module()

@@ -15,10 +15,8 @@ from mmvidformer.models.horst.layer import (
     State,
     zero_padding,
 )
-from mmvidformer.registry import MODELS
 
 
-@MODELS.register_module()
 class Horst(Recurrent):
     """HORST layers, each of which reads the output y of the layer before.
 
@@ -81,7 +79,6 @@ class Horst(Recurrent):
         return output, tuple(after)
 
 
-@MODELS.register_module()
 class RunningMean(Recurrent):
     """Encode each frame and return the mean of the frames so far: a baseline without order.
 

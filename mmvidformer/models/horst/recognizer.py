@@ -1,5 +1,7 @@
 """Recurrent recognizer for clips and streams."""
 
+from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +12,6 @@ from torch import Tensor
 
 from mmvidformer.models.horst.layer import HorstOutput
 from mmvidformer.models.preprocessor import VideoDataPreprocessor
-from mmvidformer.registry import MODELS
 
 # Meta information of a sample: number of time steps of its clip before padding.
 LENGTH = "length"

@@ -1,0 +1,9 @@
+"""Names of the backbones, necks and layers in configs; the registry imports it at a look-up."""
+
+from mmvidformer import layers, models
+from mmvidformer.registry import MODELS
+
+for _name in models.__all__:
+    MODELS.register_module(module=getattr(models, _name))
+for _name in ("Attention", "Mlp", "PositionEmbedding", "TransformerBlock", "TubeletEmbedding"):
+    MODELS.register_module(module=getattr(layers, _name))
