@@ -6,7 +6,8 @@ The straightforward form regroups the tokens before each projection, shifts copi
 values, concatenates the input of a gate once for queries and once for keys, and keeps all that a
 backward pass reads, as the official code does. Both take turns; "times faster" is the median over
 the rounds of the CPU time (on a GPU of the device time) relative to the straightforward form. The
-exit status is 1 if the tokens differ. --out PATH writes PATH.csv.
+exit status is 1 if the tokens differ. --out PATH writes PATH.csv. On a CPU let glibc keep freed
+memory (docs/running.md), as in the published tables.
 """
 
 import argparse
@@ -22,7 +23,6 @@ from torch import Tensor, nn
 
 from benchmarks.memory import peak_memory
 from benchmarks.timing import time_call
-from mmvidformer.engine.errors import keep_freed_memory
 from mmvidformer.layers import AttentionSubLayer, TransformerBlock
 from mmvidformer.layers.shift import Shift
 from mmvidformer.models import FeatureFixationTransformer
@@ -108,7 +108,6 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, and return the exit status."""
     args = parse_args(argv)
-    keep_freed_memory()
     torch.manual_seed(0)
     arch = dict(embed_dims=args.dim, depth=args.depth, num_heads=args.heads)
     model = FeatureFixationTransformer(arch).to(args.device)

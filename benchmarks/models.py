@@ -8,7 +8,8 @@ steps. "ms" is the median over the rounds, "time / ours" the median of the time 
 mmvidformer's model in the same round (the optimized one if there is one); above 1 is slower.
 Peak memory is that of a pass beyond weights and input, on a CPU in a process per model. The floors
 are the time of a large matmul with as many multiply-accumulates, and of a copy of as many bytes as
-weights and input; three times as many for a training step.
+weights and input; three times as many for a training step. On a CPU let glibc keep freed memory
+(docs/running.md), as in the published tables.
 
 Writes OUT.csv, OUT.json (machine, versions, command) and OUT.png. --page PAGE.md updates the blocks
 of pages from such files (see benchmarks/page.py), also without any config to measure.
@@ -34,7 +35,6 @@ from benchmarks.plots import draw_bars
 from benchmarks.versions import versions
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import config_name, load_config
-from mmvidformer.engine.errors import keep_freed_memory
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -93,7 +93,6 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def measure(args: object, command: Sequence[str]) -> None:
     """Measure the configs, print and write the results."""
-    keep_freed_memory()  # as all tools do
     settings = Settings(
         device=args.device,
         dtype=DTYPES[args.dtype],

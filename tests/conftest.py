@@ -24,8 +24,6 @@ ROOT = Path(__file__).parents[1]
 
 # Tests share few cores, and a model of a few channels gains nothing from more.
 torch.set_num_threads(1)
-# Tests measure memory, so tools do not keep it (``engine.errors.keep_freed_memory``).
-os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", "131072")
 
 
 @contextmanager

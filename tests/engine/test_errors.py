@@ -1,10 +1,7 @@
 """Mistakes on one line, and arguments that tools share."""
 
 import errno
-import importlib.util
-import os
 import pickle
-import platform
 import subprocess
 import sys
 from argparse import ArgumentParser
@@ -48,7 +45,6 @@ class ForUser(RuntimeError):
         (ValueError("x must be 1, got 2"), "x must be 1, got 2"),
         (ImportError("No module named 'onnx'"), "No module named 'onnx'"),
         (pickle.UnpicklingError("a.pth is refused"), "a.pth is refused"),
-        (TypeError("SGD.__init__() got an unexpected keyword"), "SGD.__init__() got an unexpected"),
     ],
 )
 def test_mistakes_of_a_user_end_in_one_line(error, printed, capsys, monkeypatch):
@@ -67,7 +63,8 @@ def test_wrong_values_of_a_config_end_in_one_line(capsys, monkeypatch):
     wrong = dict(type="mmvidformer.models.ViViT", clip_len="x")
     assert run_tool(lambda: MODELS.build(wrong)) == 2
     err = capsys.readouterr().err
-    assert err.startswith("error: wrong value in the config? TypeError: ") and err.count("\n") == 1
+    assert err.startswith("error: TypeError: ") and err.count("\n") == 1
+    assert err.endswith(" (MMVIDFORMER_DEBUG=1 shows the traceback)\n")
     monkeypatch.setenv("MMVIDFORMER_DEBUG", "1")
     with pytest.raises(TypeError):
         run_tool(lambda: MODELS.build(wrong))
@@ -85,21 +82,7 @@ def test_an_error_of_a_dataloader_worker_is_its_last_line(capsys):
     text = "Caught ForUser in DataLoader worker process 0.\nOriginal Traceback (most recent call "
     error = ForUser(text + "last):\n  File ...\nown.module.ForUser: 3 of 4 samples are bad\n")
     assert run_tool(fail(error, running=True)) == 1
-    assert capsys.readouterr().err == "error: ForUser: 3 of 4 samples are bad\n"
-
-
-def test_errors_of_the_users_own_modules_keep_their_traceback(tmp_path, capsys):
-    """Also if MMEngine builds them from a config."""
-    (tmp_path / "own.py").write_text(
-        "class Own:\n    def __init__(self): raise ValueError('a bug')\n"
-    )
-    spec = importlib.util.spec_from_file_location("own", tmp_path / "own.py")
-    own = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(own)
-    for main in (own.Own, lambda: MODELS.build(dict(type=own.Own))):
-        with pytest.raises(ValueError, match="a bug"):
-            run_tool(main)
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == "error: 3 of 4 samples are bad\n"
 
 
 def test_a_full_disk_is_told_in_one_line(capsys):
@@ -111,8 +94,8 @@ def test_a_full_disk_is_told_in_one_line(capsys):
 def test_a_hanging_worker_is_told_in_one_line(capsys):
     assert run_tool(fail(RuntimeError("DataLoader timed out after 5 seconds"), running=True)) == 1
     assert capsys.readouterr().err == (
-        "error: DataLoader timed out after 5 seconds; a worker hangs or was killed (its decoder, "
-        "storage or memory)\n"
+        "error: a dataloader worker hangs or was killed (its decoder, storage or memory): "
+        "DataLoader timed out after 5 seconds\n"
     )
 
 
@@ -158,24 +141,20 @@ def test_wrong_overrides_are_named(wrong, capsys):
     assert f"must be KEY=VALUE with closed brackets, got {wrong!r}" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc only")
-def test_freed_memory_is_kept_on_a_cpu():
+def test_a_failed_run_kills_its_workers_and_leaks_no_semaphores():
+    """Python would warn of them after the message."""
     code = """
-import resource, torch
-from mmvidformer.engine import errors
-errors.os.sysconf = lambda name: 1 << 17  # a large machine
-def step():
-    torch.ones(1 << 24)  # 64 MiB
-for device in ("cuda", "cpu"):
-    errors.get_device = lambda: device
-    errors.keep_freed_memory()
-    for _ in range(25):
-        step()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    step()
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+import multiprocessing, time
+from mmvidformer.engine.errors import run_tool
+
+def main():
+    context = multiprocessing.get_context("forkserver")
+    event, queue = context.Event(), context.Queue()
+    context.Process(target=time.sleep, args=(100,)).start()
+    raise ValueError("x must be 1, got 2")
+
+if __name__ == "__main__":
+    run_tool(main)
 """
-    env = {key: value for key, value in os.environ.items() if not key.startswith("MALLOC_")}
-    printed = subprocess.check_output([sys.executable, "-c", code], env=env)
-    default, kept = map(int, printed.split())
-    assert 4 * kept < default
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=90)
+    assert (done.returncode, done.stderr) == (2, "error: x must be 1, got 2\n")
