@@ -24,6 +24,7 @@ from mmengine.config import Config
 from mmengine.dist import all_gather_object, get_world_size, is_main_process
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
+from mmengine.utils.dl_utils import set_multi_processing
 
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.launch import PRELOADED
@@ -50,7 +51,8 @@ def start_workers(method: str, count: int, timeout: int) -> None:
     # The run of the quick start: its start method, and what its workers do first.
     init = dict(type="mmvidformer.datasets.workers.init_worker") if method == "forkserver" else None
     set_forkserver_preload(PRELOADED)
-    environment = dict(mp_cfg=dict(mp_start_method=method), dist_cfg=dict(timeout=timeout))
+    environment = dict(dist_cfg=dict(timeout=timeout))
+    set_multi_processing(method, distributed=True)
     join_processes(Config(dict(launcher="pytorch", env_cfg=environment)))
     init_default_scope("mmvidformer")
     loader = Runner.build_dataloader(

@@ -2,7 +2,6 @@
 # Test under Slurm, with one task per GPU.
 #   [GPUS=8 GPUS_PER_NODE=8 CPUS_PER_TASK=16 SRUN_ARGS=""] \
 #       tools/slurm_test.sh PARTITION JOB_NAME CONFIG CHECKPOINT [arguments of test.py]
-# On nodes without GPUs, also set GRES=""; GPUS is then the number of tasks.
 set -euo pipefail
 
 if [ $# -lt 4 ]; then

@@ -2,7 +2,6 @@
 # Train under Slurm, with one task per GPU.
 #   [GPUS=8 GPUS_PER_NODE=8 CPUS_PER_TASK=16 SRUN_ARGS=""] \
 #       tools/slurm_train.sh PARTITION JOB_NAME CONFIG [arguments of train.py]
-# On nodes without GPUs, also set GRES=""; GPUS is then the number of tasks.
 set -euo pipefail
 
 if [ $# -lt 3 ]; then

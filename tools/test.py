@@ -21,7 +21,7 @@ from mmvidformer.engine.arguments import (
     merge_shared_arguments,
 )
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.engine.launch import launched
+from mmvidformer.engine.launch import build_runner
 from mmvidformer.engine.optim.precision import add_amp_argument, use_amp_in_test
 from mmvidformer.engine.process_group import start_processes
 from mmvidformer.engine.views import get_views, limit_views, may_limit_views, parse_views, set_views
@@ -148,8 +148,8 @@ def main(argv: Sequence[str] | None = None) -> int | None:
     cfg = load_config(args.config, args.cfg_options)
     merge_shared_arguments(cfg, args)
     merge_arguments(cfg, args)
-    with launched(cfg) as runner:
-        report(runner.test(), runner, args)
+    runner = build_runner(cfg)
+    report(runner.test(), runner, args)
 
 
 if __name__ == "__main__":

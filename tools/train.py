@@ -13,7 +13,7 @@ from mmvidformer.engine.arguments import (
     merge_shared_arguments,
 )
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.engine.launch import launched
+from mmvidformer.engine.launch import build_runner
 from mmvidformer.engine.optim.precision import add_amp_argument, use_amp
 from mmvidformer.engine.process_group import start_processes
 
@@ -105,8 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int | None:
     cfg = load_config(args.config, args.cfg_options)
     merge_shared_arguments(cfg, args)
     merge_arguments(cfg, args)
-    with launched(cfg, args.resume) as runner:
-        runner.train()
+    build_runner(cfg, args.resume).train()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from mmengine.config import Config, DictAction
 from mmvidformer.config import config_name
 from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.engine.pipelines import set_video_backend
-from mmvidformer.engine.process_group import LAUNCHERS
 
 
 def add_overrides(parser: ArgumentParser) -> None:
@@ -54,11 +53,6 @@ def add_shared_arguments(parser: ArgumentParser) -> None:
         "work_dirs/<name of the config>)",
     )
     parser.add_argument(
-        "--no-preflight",
-        action="store_true",
-        help="do not check annotations, config and weights before the start",
-    )
-    parser.add_argument(
         "--video-backend",
         choices=BACKENDS,
         help="library that decodes videos in all pipelines; default: the config's transforms",
@@ -72,7 +66,7 @@ def add_shared_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--launcher",
-        choices=["none", *LAUNCHERS],
+        choices=["none", "pytorch", "slurm", "mpi"],
         default="none",
         help="what started the processes, if --procs did not",
     )
@@ -90,8 +84,7 @@ def merge_shared_arguments(cfg: Config, args: Namespace) -> None:
     os.environ.setdefault("LOCAL_RANK", str(args.local_rank))
     cfg.launcher = args.launcher
     preflight = dict(type="mmvidformer.PreflightHook")
-    hooks = {"preflight": preflight, **(cfg.get("default_hooks") or {})}
-    cfg.default_hooks = hooks | ({"preflight": None} if args.no_preflight else {})
+    cfg.default_hooks = {"preflight": preflight, **(cfg.get("default_hooks") or {})}
     if args.video_backend is not None:
         set_video_backend(cfg, args.video_backend)
     if args.work_dir is not None:

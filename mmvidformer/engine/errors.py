@@ -119,7 +119,8 @@ def describe(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}"
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     if lost := _lost_part(error):
-        text = f"{lost}: {(text.splitlines() or [type(error).__name__])[0]}"
+        reason = (text.splitlines() or [type(error).__name__])[0]
+        text = f"{lost}: {reason.partition('. This')[0]}"  # gloo's long advice
     elif "Original Traceback" in text:  # of a dataloader worker; the last line has its message
         text = text.strip().splitlines()[-1].partition(": ")[2]
     elif _is_built(error):

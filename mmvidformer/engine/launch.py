@@ -1,17 +1,12 @@
-"""Runners from start to end."""
+"""Runners that are built from a config."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from multiprocessing import forkserver, set_forkserver_preload
-from os import environ
 from typing import TYPE_CHECKING
 
-import torch
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.registry import RUNNERS
-from torch import distributed
 
 from mmvidformer.config import leaf_datasets
 from mmvidformer.engine.bad_videos import apply_policy
@@ -30,52 +25,32 @@ PRELOADED = [
 ]
 
 
-def share_cores(cfg: Config) -> None:
-    """Leave cores to the dataloader workers if a single process trains or tests.
+def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
+    """Join the processes and build the runner of ``cfg`` (its ``runner_type``, or MMEngine's).
 
-    PyTorch starts a thread per core, and at the end of every operator all threads wait for the
-    slowest one, which is always late if workers use the same cores. Up to half of the cores are
-    left to the workers of the largest dataloader. ``OMP_NUM_THREADS`` takes precedence; with a
-    launcher the scripts set it.
-    """
-    if cfg.launcher != "none" or "OMP_NUM_THREADS" in environ:
-        return
-    cores = torch.get_num_threads()
-    torch.set_num_threads(max(1, cores - min(most_workers(cfg), cores // 2)))
+    The server that forks dataloader workers imports what they need in the meantime. Datasets get
+    the config's ``class_names``, for checkpoints, and its policy ``bad_videos``. Dataloaders
+    without workers lose the settings of workers, which PyTorch refuses there. Default hooks that
+    are None are removed, since MMEngine removes only its own. Several processes without an
+    accelerator keep to the CPU.
 
-
-def most_workers(cfg: Config) -> int:
-    """Largest number of workers of a dataloader of a config."""
-    loaders = (cfg.get(f"{split}_dataloader") or {} for split in ("train", "val", "test"))
-    return max(loader.get("num_workers", 0) for loader in loaders)
-
-
-def start_worker_server(cfg: Config) -> None:
-    """Start the server that forks dataloader workers, if the config has such workers.
-
-    It imports what they need once, while the runner is built.
-    """
-    mp_cfg = (cfg.get("env_cfg") or {}).get("mp_cfg") or {}
-    if mp_cfg.get("mp_start_method") == "forkserver" and most_workers(cfg):
-        set_forkserver_preload(PRELOADED)
-        forkserver.ensure_running()
-
-
-def build_runner(cfg: Config) -> "Runner":
-    """Build the runner of ``cfg`` (its ``runner_type``, or MMEngine's ``Runner``).
-
-    Datasets get the config's ``class_names``, for checkpoints, and its policy ``bad_videos``.
-    Dataloaders without workers lose the settings of workers, which PyTorch refuses there. Default
-    hooks that are None are removed, since MMEngine removes only its own. Several processes without
-    an accelerator keep to the CPU.
+    Args:
+        cfg: Complete config.
+        resume: Checkpoint to resume from, or ``'auto'`` for the newest intact one in the work dir
+            if there is one.
     """
     import mmengine.runner  # noqa: F401  (registers the runner; takes a second)
 
-    share_cores(cfg)
-    start_worker_server(cfg)
-    for split in ("train", "val", "test"):
-        loader = cfg.get(f"{split}_dataloader")
-        if loader and loader.get("num_workers") == 0:
+    from mmvidformer.engine.checkpointing.resume import latest_checkpoint
+
+    loaders = [cfg.get(f"{split}_dataloader") or {} for split in ("train", "val", "test")]
+    mp_cfg = (cfg.get("env_cfg") or {}).get("mp_cfg") or {}
+    has_workers = any(loader.get("num_workers") for loader in loaders)
+    if has_workers and mp_cfg.get("mp_start_method") == "forkserver":
+        set_forkserver_preload(PRELOADED)
+        forkserver.ensure_running()
+    for loader in loaders:
+        if loader.get("num_workers") == 0:
             loader.update(persistent_workers=False, timeout=0)
         if loader and cfg.get("class_names"):
             for leaf in leaf_datasets(loader.get("dataset") or {}):
@@ -91,43 +66,13 @@ def build_runner(cfg: Config) -> "Runner":
         )
         # Without the key MMEngine fills in the GPU of the process.
         cfg.model_wrapper_cfg = dict(wrapper, device_ids=None)
+    join_processes(cfg)
     runner = RUNNERS.build(cfg)
     apply_policy(runner)
+    if resume == "auto":
+        found = [latest_checkpoint(runner.work_dir) if is_main_process() else None]
+        broadcast_object_list(found)
+        resume = found[0]
+    if resume is not None:
+        runner._resume, runner._load_from = True, resume
     return runner
-
-
-@contextmanager
-def launched(cfg: Config, resume: str | None = None) -> Iterator["Runner"]:
-    """Join the processes, build the runner, and leave the group at the end.
-
-    Args:
-        cfg: Complete config.
-        resume: Checkpoint to resume from, or ``'auto'`` for the newest complete one in the work
-            dir if there is one.
-
-    Raises:
-        ValueError: If a list of videos is malformed.
-    """
-    from mmvidformer.engine.checkpointing.resume import latest_checkpoint
-
-    threads = torch.get_num_threads()
-    join_processes(cfg)
-    try:
-        if resume == "auto":
-            found = [latest_checkpoint(cfg.work_dir) if is_main_process() else None]
-            broadcast_object_list(found)
-            resume = found[0]
-        if resume is not None:
-            cfg.resume, cfg.load_from = True, resume
-        try:
-            yield build_runner(cfg)
-        except Exception as error:
-            from mmvidformer.engine.preflight.lists import explain_list  # imports datasets
-
-            if problem := explain_list(error):
-                raise ValueError(problem) from error
-            raise
-        if distributed.is_initialized():
-            distributed.destroy_process_group()
-    finally:
-        torch.set_num_threads(threads)

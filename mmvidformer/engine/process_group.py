@@ -1,4 +1,4 @@
-"""Starting several processes, and joining those that a launcher started into a group."""
+"""Starting several processes, and joining them into a group."""
 
 import os
 import signal
@@ -11,20 +11,13 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
+import torch
 from mmengine.config import Config
 from mmengine.device import get_device
-from mmengine.dist import init_dist
-from mmengine.utils.dl_utils import set_multi_processing
 from torch import distributed
 
-# Launcher: the variables it sets for rank, number of processes, and rank within the node.
-LAUNCHERS = {
-    "pytorch": ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
-    "slurm": ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
-    "mpi": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
-}
-# Signals that are passed on; Windows lacks the last one.
-SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
+# Signals by which a cluster asks a run to stop; Windows lacks the second one.
+STOP_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name)]
 # Seconds that processes have to end by themselves after one of them has failed, or after Ctrl-C.
 GRACE = 10.0
 
@@ -51,9 +44,8 @@ def start_processes(script: str, arguments: Sequence[str], count: int) -> int:
     env = dict(os.environ)
     # PyTorch would use all cores in each process. Half of the cores of a process, but at most 8,
     # are left to its dataloader workers.
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = max((len(affinity(0)) if affinity else os.cpu_count() or 1) // count, 1)
-    threads = env.setdefault("OMP_NUM_THREADS", str(cores - 8 if cores > 16 else (cores + 1) // 2))
+    cores = max(torch.get_num_threads() // count, 1)
+    threads = env.setdefault("OMP_NUM_THREADS", str(cores - min(cores // 2, 8)))
     env.setdefault("MKL_NUM_THREADS", threads)
     nodes, node = int(env.get("NNODES", "1")), int(env.get("NODE_RANK", "0"))
     port = env.get("PORT", "29500" if nodes > 1 else str(_free_port()))
@@ -68,8 +60,7 @@ def start_processes(script: str, arguments: Sequence[str], count: int) -> int:
         for process in started:
             process.send_signal(number)
 
-    numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
-    before = {number: signal.signal(number, pass_on) for number in numbers}
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, *STOP_SIGNALS)}
     try:
         for local in range(count):
             own = {"RANK": str(node * count + local), "LOCAL_RANK": str(local)}
@@ -126,34 +117,17 @@ def _free_port() -> int:
 
 
 def join_processes(cfg: Config) -> None:
-    """Join the processes that ``cfg.launcher`` started into a group, before the runner is built.
+    """Join the processes of a config with a launcher into a gloo group if there is no accelerator.
 
-    On a machine without an accelerator the backend is gloo; MMEngine 0.10 selects a GPU whatever
-    the backend. ``cfg.env_cfg.dist_cfg`` has the backend and the timeout in seconds. The launcher
-    ``'none'`` needs no group.
+    Otherwise the runner does it; MMEngine 0.10 selects a GPU whatever the backend. The variables
+    that PyTorch needs are those that ``start_processes`` and ``torchrun`` set.
+    ``cfg.env_cfg.dist_cfg.timeout`` is in seconds (default 600).
 
     Raises:
-        KeyError: If a variable that the launcher should have set is missing.
+        ValueError: If a variable is missing.
     """
-    if cfg.launcher == "none" or distributed.is_initialized():
+    if cfg.launcher == "none" or distributed.is_initialized() or get_device() != "cpu":
         return
-    for name, source in zip(LAUNCHERS["pytorch"], LAUNCHERS[cfg.launcher], strict=True):
-        if source not in os.environ:
-            raise KeyError(
-                f"launcher {cfg.launcher!r} should have set {source}; start the processes with "
-                "--procs (pytorch), tools/slurm_*.sh (slurm) or mpirun (mpi)"
-            )
-        os.environ[name] = os.environ[source]
-    os.environ.setdefault("MASTER_PORT", "29500")
-    if cfg.launcher == "slurm" and "MASTER_ADDR" not in os.environ:
-        nodes = ["scontrol", "show", "hostnames", os.environ["SLURM_NODELIST"]]
-        os.environ["MASTER_ADDR"] = subprocess.check_output(nodes, text=True).split()[0]
-    settings = cfg.get("env_cfg") or {}
-    options = settings.get("dist_cfg") or {}
-    # Before a group, or ``init_dist`` sets another start method.
-    set_multi_processing(**(settings.get("mp_cfg") or {}), distributed=True)
-    if get_device() == "cpu":
-        timeout = timedelta(seconds=options.get("timeout", 600))
-        distributed.init_process_group("gloo", timeout=timeout)
-    else:
-        init_dist("pytorch", **options)
+    options = (cfg.get("env_cfg") or {}).get("dist_cfg") or {}
+    timeout = timedelta(seconds=options.get("timeout", 600))
+    distributed.init_process_group("gloo", timeout=timeout)

@@ -10,7 +10,7 @@ from mmengine.hooks import Hook
 from mmengine.registry import DATASETS, HOOKS, MODELS
 
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.engine.launch import launched
+from mmvidformer.engine.launch import build_runner
 from tests.engine.toys import Line, Numbers
 
 CASE, FOLDER = sys.argv[1:3]
@@ -63,9 +63,9 @@ def main() -> None:
             randomness=dict(seed=0),
         )
     )
-    with launched(cfg) as runner:
-        runner.train()
-        print(f"rank {RANK} factor {runner.model.module.factor.item():.9f} iter {runner.iter}")
+    runner = build_runner(cfg)
+    runner.train()
+    print(f"rank {RANK} factor {runner.model.module.factor.item():.9f} iter {runner.iter}")
 
 
 torch.set_num_threads(1)

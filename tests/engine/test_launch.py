@@ -1,4 +1,4 @@
-"""Starting processes, joining them into a group, and cores for workers."""
+"""Starting processes, and joining them into a group."""
 
 import os
 import socket
@@ -34,56 +34,25 @@ def bare(monkeypatch):
         distributed.destroy_process_group()
 
 
-@pytest.mark.parametrize(
-    "launcher, names",
-    [
-        ("pytorch", ("RANK", "WORLD_SIZE", "LOCAL_RANK")),
-        ("slurm", ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID")),
-        ("mpi", ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK")),
-    ],
-)
-def test_each_launcher_is_understood(bare, launcher, names, tmp_path):
-    for name, value in zip(names, ("0", "1", "0"), strict=True):
-        bare.setenv(name, value)
-    if launcher == "slurm":
-        scontrol = tmp_path / "scontrol"
-        scontrol.write_text('#!/bin/sh\n[ "$3" = "n[1-2]" ] && printf "127.0.0.1\\nn2\\n"\n')
-        scontrol.chmod(0o755)
-        bare.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-        bare.setenv("SLURM_NODELIST", "n[1-2]")
-    else:
-        bare.setenv("MASTER_ADDR", "127.0.0.1")
-    join_processes(Config(dict(launcher=launcher)))
-    assert distributed.get_backend() == "gloo"
-    assert (distributed.get_rank(), distributed.get_world_size()) == (0, 1)
-
-
-def test_a_missing_variable_is_named(bare):
-    bare.setenv("SLURM_PROCID", "0")
-    with pytest.raises(KeyError, match=r"SLURM_NTASKS.*slurm_\*\.sh"):
-        join_processes(Config(dict(launcher="slurm")))
-
-
-def test_gpus_get_the_backend_of_the_config(bare):
-    """MMEngine makes the group of GPUs, from variables that are the same for all launchers."""
-    calls = []
-    bare.setattr(process_group, "get_device", lambda: "cuda")
-    bare.setattr(process_group, "init_dist", lambda *args, **kwargs: calls.append((args, kwargs)))
-    bare.setattr(process_group, "set_multi_processing", lambda **kwargs: calls.append(kwargs))
-    for name in ("RANK", "SIZE", "LOCAL_RANK"):
-        bare.setenv(f"OMPI_COMM_WORLD_{name}", "0")
+def test_processes_without_gpu_join_through_gloo(bare):
+    for name in ("RANK", "LOCAL_RANK"):
+        bare.setenv(name, "0")
+    bare.setenv("WORLD_SIZE", "1")
+    cfg = Config(dict(launcher="pytorch"))
+    with pytest.raises(ValueError, match="MASTER_ADDR expected, but not set"):
+        join_processes(cfg)
     bare.setenv("MASTER_ADDR", "127.0.0.1")
-    settings = dict(mp_cfg=dict(mp_start_method="fork"), dist_cfg=dict(backend="nccl", timeout=9))
-    join_processes(Config(dict(launcher="mpi", env_cfg=settings)))
-    # The start method first: without one MMEngine would set another.
-    assert calls == [
-        dict(mp_start_method="fork", distributed=True),
-        (("pytorch",), dict(backend="nccl", timeout=9)),
-    ]
+    with bare.context() as gpu:
+        gpu.setattr(process_group, "get_device", lambda: "cuda")
+        join_processes(cfg)
+    assert not distributed.is_initialized()  # MMEngine does it
+    join_processes(cfg)
+    assert distributed.get_backend() == "gloo"
 
 
 TWO = """
 import os, sys
+from types import SimpleNamespace
 from mmengine.config import Config
 from mmvidformer.engine import errors, launch
 from mmvidformer.engine.checkpointing import resume
@@ -91,11 +60,11 @@ from mmvidformer.engine.checkpointing import resume
 rank = os.environ["RANK"]
 resume.latest_checkpoint = lambda folder: f"{folder}/rank{rank}.pth"
 cfg = Config(dict(launcher="pytorch", work_dir="here", env_cfg=dict(dist_cfg=dict(timeout=60))))
-launch.build_runner = lambda cfg: print("resumes from", cfg.load_from, flush=True)
+launch.RUNNERS.build = lambda cfg: SimpleNamespace(work_dir=cfg.work_dir)
+launch.apply_policy = lambda runner: None
 
 def main():
-    with launch.launched(cfg, resume="auto"):
-        pass
+    print("resumes from", launch.build_runner(cfg, resume="auto")._load_from, flush=True)
 
 sys.exit(errors.run_tool(main))
 """
@@ -177,29 +146,6 @@ def test_signals_are_passed_on_and_a_second_one_kills(numbers, status, tmp_path,
 
     monkeypatch.setattr(process_group.time, "sleep", act)
     assert process_group.start_processes(str(script), [str(tmp_path)], 2) == status
-
-
-@pytest.mark.parametrize(
-    ("cores", "workers", "threads"), [(2, 0, 2), (2, 8, 1), (16, 4, 12), (16, 32, 8), (1, 2, 1)]
-)
-def test_workers_get_cores_until_the_end(monkeypatch, cores, workers, threads) -> None:
-    asked = [cores]
-
-    def build(cfg: Config) -> None:
-        assert asked[-1] == threads
-        raise InterruptedError
-
-    monkeypatch.setattr(torch, "get_num_threads", lambda: asked[-1])
-    monkeypatch.setattr(torch, "set_num_threads", asked.append)
-    monkeypatch.setattr(launch.RUNNERS, "build", build)
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    cfg = Config(dict(launcher="none", train_dataloader=dict(num_workers=workers)))
-    with pytest.raises(InterruptedError), launch.launched(cfg):
-        pass
-    assert asked == [cores, threads, cores]
-    monkeypatch.setenv("OMP_NUM_THREADS", "5")
-    launch.share_cores(cfg)
-    assert len(asked) == 3
 
 
 def test_default_hooks_that_are_none_are_left_out(monkeypatch) -> None:

@@ -163,5 +163,5 @@ def test_a_wrong_setup_is_reported_once(tiny_videos, make_config, run, tools, tm
     process = run(tools / "dist_train.sh", config, 2, "--work-dir", tmp_path / "work")
     printed = process.communicate(timeout=180)[0]
     assert process.returncode == 2
-    assert printed.count("error: 1 problem found before the start") == 1
+    assert printed.count("error: found before the start:\n- ") == 1
     assert printed.count("wrong.txt, line 1: label must be in 0 to 2") == 1

@@ -42,7 +42,7 @@ def test_slurm_asks_for_a_task_per_gpu(tools, tmp_path):
     ]
 
 
-def test_slurm_tests_without_gpus(tools, tmp_path):
+def test_slurm_tests_with_other_resources(tools, tmp_path):
     said = answer(
         *(tools / "slurm_test.sh", "part", "job", "c.py", "w.pth", "--views", "4x3"),
         fake=tmp_path / "srun",
@@ -79,7 +79,7 @@ def launched(monkeypatch) -> list[tuple]:
         return SimpleNamespace(**ended)
 
     monkeypatch.setattr(process_group.subprocess, "Popen", start)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(40), raising=False)
+    monkeypatch.setattr(process_group.torch, "get_num_threads", lambda: 40)
     monkeypatch.setattr(os, "environ", {})
     return calls
 

@@ -106,7 +106,13 @@ def test_training_refuses_few_weights_and_resuming_a_part(other, train, make_con
 
 def test_without_preflight_nothing_is_compared(other, test, make_config, tmp_path):
     config = make_config("loose")
-    test([str(config), other["classes"], "--work-dir", str(tmp_path / "work"), "--no-preflight"])
+    options = [
+        "--work-dir",
+        str(tmp_path / "work"),
+        "--cfg-options",
+        "default_hooks.preflight=None",
+    ]
+    test([str(config), other["classes"], *options])
     assert (tmp_path / "work" / "test_1x1_score.json").is_file()
 
 

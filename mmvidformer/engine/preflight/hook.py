@@ -17,11 +17,6 @@ class WrongSetup(ValueError):
 
     for_user = True
 
-    def __init__(self, errors: list[str]) -> None:
-        count = "1 problem" if len(errors) == 1 else f"{len(errors)} problems"
-        hint = "default_hooks.preflight=None (--no-preflight) skips the checks"
-        super().__init__("\n- ".join([f"{count} found before the start", *errors]) + f"\n{hint}")
-
 
 @HOOKS.register_module()
 class PreflightHook(Hook):
@@ -49,7 +44,8 @@ class PreflightHook(Hook):
             if not is_error:
                 runner.logger.warning(problem)
         if errors := [problem for is_error, problem in problems if is_error]:
-            raise WrongSetup(errors)
+            hint = "--cfg-options default_hooks.preflight=None skips the checks"
+            raise WrongSetup("\n- ".join(["found before the start:", *errors]) + f"\n{hint}")
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Compare loaded weights with the model, and drop those of another shape."""
@@ -72,12 +68,18 @@ def _model_of(runner: Runner) -> object:
     return runner.model.module if is_model_wrapper(runner.model) else runner.model
 
 
+def _are_known(*parts: object) -> bool:
+    """Whether parts are MMAction2's or this package's, so that their behavior is known."""
+    known = {"mmaction", "mmcv", "mmengine", "mmvidformer", "torchvision"}
+    return all(type(part).__module__.partition(".")[0] in known for part in parts)
+
+
 def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
     # They import MMAction2's datasets and models, which a look-up of a hook should not.
     from mmvidformer.datasets.bad_videos import SafeDataset, with_inner
     from mmvidformer.engine.preflight import samples, settings
 
-    model, cfg = _model_of(runner), runner.cfg
+    model = _model_of(runner)
     for split in ("train", "val", "test"):
         loop = getattr(runner, f"_{split}_loop")
         if not isinstance(loop, BaseLoop) or not isinstance(loop.dataloader, DataLoader):
@@ -88,8 +90,12 @@ def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
                 policy = dataset
             if {"dataset", "datasets"} & {*getattr(dataset, "__dict__", ())}:
                 continue  # a wrapper
-            yield from samples.check_samples(dataset, model, split, policy)
-            yield from settings.check_clips(dataset, model, cfg)
-            yield from settings.check_classes(dataset, model, split)
+            parts = (dataset, getattr(model, "cls_head", model), model.data_preprocessor)
+            known = _are_known(*parts, *settings.steps_of(dataset, model))
+            for is_error, problem in (
+                *samples.check_samples(dataset, model, split, policy),
+                *settings.check_classes(dataset, model, split),
+            ):
+                yield is_error and known, problem
         if split == "train":
             yield from settings.check_training(runner, model)

@@ -20,12 +20,6 @@ LISTS = (VideoDataset, RawframeDataset)  # whose samples are the lines of a file
 UNLABELED = -1  # MMAction2's label of a line that has none
 
 
-def is_known(*parts: object) -> bool:
-    """Whether parts are MMAction2's or this package's, so that their behavior is known."""
-    known = {"mmaction", "mmcv", "mmengine", "mmvidformer", "torchvision"}
-    return all(type(part).__module__.partition(".")[0] in known for part in parts)
-
-
 def classes_of(model: nn.Module) -> dict[str, int]:
     """Return the number of classes of each task of a recognizer; empty if it is unknown."""
     head = getattr(model, "cls_head", None) if isinstance(model, BaseRecognizer) else None
@@ -47,8 +41,6 @@ def check_samples(
         place = f"{dataset.ann_file}, {'line' if is_line else 'entry'} {item + 1}"
         return infos[item].get("where", place)
 
-    steps = dataset.pipeline.transforms
-    known = is_known(dataset, getattr(model, "cls_head", model), *steps)
     labels = [_labels(info.get("label", ())) for info in infos]
     for task, (name, count) in enumerate(classes_of(model).items()):
         own = slice(None) if dataset.multi_class else slice(task, task + 1)
@@ -60,9 +52,9 @@ def check_samples(
             allowed = f"0 to {count - 1} (model.cls_head.{name} is {count})"
             what = f"label must be in {allowed}, got {label}; {len(wrong)} wrong in all"
             if label != UNLABELED or split != "test":  # a validation without labels runs
-                is_error = known and (label != UNLABELED or split == "train")
-                yield is_error, f"{at(item)}: {what}"
-    if {getattr(step, "io_backend", "disk") for step in steps} - {"disk", "local"}:
+                yield label != UNLABELED or split == "train", f"{at(item)}: {what}"
+    backends = {getattr(step, "io_backend", "disk") for step in dataset.pipeline.transforms}
+    if backends - {"disk", "local"}:
         return
     paths = [next((str(x[key]) for key in PATH_KEYS if x.get(key)), "") for x in infos]
     gone = _missing(paths)
@@ -72,7 +64,7 @@ def check_samples(
         allowed = policy.max_bad_share * len(infos) if resample else 0
         what = f"{len(missing)} of {len(infos)} files are missing or have no frames"
         problem = f"{at(missing[0])}: {what}, the first is {paths[missing[0]]!r}"
-        yield known and len(missing) > allowed, problem
+        yield len(missing) > allowed, problem
 
 
 def _labels(label: object) -> tuple[int, ...]:

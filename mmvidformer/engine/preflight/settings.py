@@ -1,16 +1,14 @@
-"""Settings that have to agree: of the clips, the classes, the batch and the weights."""
+"""Settings that have to agree: of the classes, the batch and the weights."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from mmengine.config import Config
 from mmengine.dataset import DefaultSampler
 from mmengine.dist import get_world_size
 from mmengine.runner import Runner
 from torch import nn
 
-from mmvidformer.config import clip_shape, frame_size
-from mmvidformer.engine.preflight.samples import Problems, classes_of, is_known
+from mmvidformer.engine.preflight.samples import Problems, classes_of
 
 SOURCES = ("init_cfg", "init_from", "pretrained", "checkpoint")  # of a backbone's weights
 
@@ -26,34 +24,11 @@ def mirrors(kind: str, direction: str = "horizontal") -> bool:
     return "Flip" in kind and "Vertical" not in kind and direction == "horizontal"
 
 
-def _steps(dataset: object, model: nn.Module) -> list:
+def steps_of(dataset: object, model: nn.Module) -> list:
     """Transforms of the pipeline and, in training, of the device."""
     steps = [*getattr(getattr(dataset, "pipeline", None), "transforms", ())]
     device = getattr(getattr(model, "data_preprocessor", None), "augment", ())
     return [*steps, *(() if getattr(dataset, "test_mode", False) else device)]
-
-
-def check_clips(dataset: object, model: nn.Module, cfg: Config) -> Problems:
-    """Compare the clips of a pipeline, as far as it fixes them, with tubelets and backbone."""
-    embed = getattr(getattr(model, "backbone", None), "embed", None)
-    if not hasattr(embed, "tubelet"):
-        return
-    steps = _steps(dataset, model)
-    settings = [{"type": type(step).__name__, **vars(step)} for step in steps]
-    frames = [one["clip_len"] for one in settings if isinstance(one.get("clip_len"), int)]
-    clip = (*(frames[-1:] or (0,)), *(frame_size(settings) or (0, 0)))  # 0 if unknown
-    what = f"clips are {_by(clip)} (frames, height, width)"
-    rest = any(n % side for n, side in zip(clip, embed.tubelet, strict=True))
-    if rest and tuple(embed.stride) == tuple(embed.tubelet):
-        problem = f"{what}, but must be a multiple of the tubelet {_by(embed.tubelet)}"
-        yield is_known(dataset, *steps), problem
-    elif any(n not in (0, m) for n, m in zip(clip, clip_shape(cfg)[1:], strict=True)):
-        made_for = f"model.backbone is made for {_by(clip_shape(cfg)[1:])}"
-        yield False, f"{what}, {made_for} and will resize its positions"
-
-
-def _by(sizes: Iterable[int]) -> str:
-    return " x ".join(str(size or "?") for size in sizes)
 
 
 def check_classes(dataset: object, model: nn.Module, split: str) -> Problems:
@@ -73,9 +48,9 @@ def check_classes(dataset: object, model: nn.Module, split: str) -> Problems:
     given = {getattr(part, "num_classes", count) for part in parts} - {count}
     if given and not getattr(dataset, "multi_class", False):  # whose labels it takes as they are
         what = f"model.data_preprocessor.blending.num_classes must be {count} as in model.cls_head"
-        yield is_known(head, *parts), f"{what}, got {given.pop()}"
+        yield True, f"{what}, got {given.pop()}"
     sided = {number for number, name in enumerate(names) if names_side(name)}
-    for step in _steps(dataset, model):
+    for step in steps_of(dataset, model):
         kind = type(step).__name__
         mapping = getattr(step, "label_map", None) or getattr(step, "flip_label_map", None) or {}
         wrong = {*mapping, *mapping.values()} - (sided if names else {*range(count)})
