@@ -19,7 +19,7 @@ import mmvidformer
 from mmvidformer.analysis.complexity import count
 from mmvidformer.config import view_shape
 from mmvidformer.convert import published
-from mmvidformer.engine.views import get_views
+from mmvidformer.engine.pipelines import get_views
 from mmvidformer.papers import Row, Table, list_rows, read_paper
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -23,7 +23,7 @@ test_dataloader = dict(dataset=dict(pipeline=pipeline))
 train_cfg = dict(max_epochs=4, val_interval=1)
 # With the recipe's eps of 1e-16, steps get so large once the loss is near 0 that runs fell back to
 # chance.
-optim_wrapper = dict(optimizer=dict(base=dict(eps=1e-8)))
+optim_wrapper = dict(optimizer=dict(eps=1e-8))
 param_scheduler = [
     dict(type="CosineAnnealingLR", begin=3, end=4, T_max=1, convert_to_iter_based=True)
 ]

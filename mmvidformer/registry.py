@@ -96,7 +96,6 @@ HOOKS = _child(
     _mmaction.HOOKS,
     "mmaction.engine",
     "mmvidformer.engine.checkpointing.hook",
-    "mmvidformer.engine.optim.compile",
     "mmvidformer.engine.preflight.hook",
     "mmvidformer.engine.training_guard",
 )

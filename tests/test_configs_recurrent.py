@@ -166,10 +166,7 @@ def test_parts_fit(name: str) -> None:
     if neck is None:
         return
     optimizer = cfg.optim_wrapper.optimizer
-    assert (optimizer.type, optimizer.base.type) == (
-        "mmvidformer.Lookahead",
-        "mmvidformer.AdaBelief",
-    )
+    assert (optimizer.type, optimizer.name) == ("mmvidformer.TimmOptimizer", "lookahead_radabelief")
     epochs = cfg.train_cfg.max_epochs
     (cosine,) = cfg.param_scheduler
     assert (cosine.begin, cosine.end, cosine.T_max) == (0.75 * epochs, epochs, 0.25 * epochs)

@@ -22,7 +22,7 @@ STEPS = (
     "from mmvidformer.models import ViViT",
     "import mmvidformer.apis",
     "import mmvidformer.visualization",
-    "from mmvidformer.registry import HOOKS; HOOKS.get('mmvidformer.CompileHook')",
+    "from mmvidformer.registry import HOOKS; HOOKS.get('mmvidformer.TrainingGuardHook')",
 )
 REPAIRED = ("mmaction.datasets", "mmaction.evaluation", "mmaction.models")
 # What each step of a plain PyTorch program loads, besides the standard library.

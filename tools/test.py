@@ -5,7 +5,6 @@ import re
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
-from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +21,9 @@ from mmvidformer.engine.arguments import (
 )
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.launch import build_runner
-from mmvidformer.engine.optim.precision import add_amp_argument, use_amp_in_test
+from mmvidformer.engine.pipelines import get_views, parse_views, set_views
 from mmvidformer.engine.process_group import start_processes
-from mmvidformer.engine.views import get_views, limit_views, may_limit_views, parse_views, set_views
 
-MAX_VIEWS = 8
 # Metrics of MMAction2 and of this package that are shares, by the beginnings of their names.
 SHARES = re.compile("acc|top|mean|mmit_mean|recall|mAP|AR@")
 
@@ -42,13 +39,6 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         help="temporal clips x spatial crops (1, 3 or 10) of each video (default: the config's)",
     )
     parser.add_argument(
-        "--max-views",
-        type=int,
-        metavar="N",
-        help="views in one forward pass, of one video or several (default: the config's "
-        f"max_testing_views, or {MAX_VIEWS} if a video has more)",
-    )
-    parser.add_argument(
         "--fuse",
         choices=["score", "prob"],
         help="average the logits of the views, or their probabilities (default: the config's)",
@@ -60,7 +50,9 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--show", action="store_true", help="show annotated frames in a window")
     parser.add_argument("--interval", type=int, default=1, help="show every n-th sample")
     parser.add_argument("--wait-time", type=float, default=2, help="seconds to show a window")
-    add_amp_argument(parser)
+    parser.add_argument(
+        "--amp", action="store_true", help="use mixed precision: fp16 on a GPU, bf16 on a CPU"
+    )
     add_shared_arguments(parser)
     return parser.parse_args(argv)
 
@@ -69,23 +61,18 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     """Write the arguments of testing into ``cfg``.
 
     Raises:
-        ValueError: If ``cfg`` has no test, ``--dump`` names another file than .npz or .pkl,
-            ``--max-views`` is not positive or the model is not a ``Recognizer3D``, or the model has
-            no head to ``--fuse``.
+        ValueError: If ``cfg`` has no test, ``--dump`` names another file than .npz or .pkl, or the
+            model has no head to ``--fuse``.
     """
     parts = ("test_cfg", "test_dataloader", "test_evaluator")
     if missing := [name for name in parts if cfg.get(name) is None]:
         raise ValueError(f"{args.config} has no {', '.join(missing)}")
     cfg.load_from = args.checkpoint
     cfg.resume = False
-    if args.amp is not None:
-        use_amp_in_test(cfg, args.amp)
+    if args.amp:
+        cfg.test_cfg.fp16 = True
     if args.views is not None:
         set_views(cfg, *args.views)
-    if args.max_views is not None:
-        limit_views(cfg, args.max_views)
-    elif may_limit_views(cfg) and prod(get_views(cfg)) > MAX_VIEWS:
-        limit_views(cfg, MAX_VIEWS)
     if args.fuse is not None:
         if "cls_head" not in cfg.model:
             raise ValueError(f"--fuse needs a cls_head in the model of {args.config}")

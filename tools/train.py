@@ -14,7 +14,7 @@ from mmvidformer.engine.arguments import (
 )
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.launch import build_runner
-from mmvidformer.engine.optim.precision import add_amp_argument, use_amp
+from mmvidformer.engine.optim.precision import use_amp
 from mmvidformer.engine.process_group import start_processes
 
 
@@ -29,7 +29,13 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         help="resume from this checkpoint; without a path, from the last complete one in the work "
         "dir, or start from the beginning if there is none",
     )
-    add_amp_argument(parser)
+    parser.add_argument(
+        "--amp",
+        nargs="?",
+        const="auto",
+        choices=["auto", "fp16", "bf16"],
+        help="use mixed precision; auto is fp16 on a GPU and bf16 on a CPU",
+    )
     parser.add_argument("--no-validate", action="store_true", help="train without validation")
     parser.add_argument(
         "--auto-scale-lr",
@@ -68,8 +74,8 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     """Write the arguments of training into ``cfg``.
 
     Raises:
-        ValueError: If ``cfg`` lacks the base batch size for ``--auto-scale-lr``, or the visualizer
-            for ``--tensorboard``.
+        ValueError: If ``cfg`` lacks the base batch size for ``--auto-scale-lr`` or the visualizer
+            for ``--tensorboard``, or if ``--strategy fsdp`` has no launcher.
     """
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
@@ -83,9 +89,9 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
         backends = cfg.visualizer.get("vis_backends") or []
         cfg.visualizer.vis_backends = [*backends, dict(type="TensorboardVisBackend")]
     if args.strategy == "fsdp":
-        from mmvidformer.engine.fsdp import use_fsdp
-
-        use_fsdp(cfg)
+        if args.launcher == "none":
+            raise ValueError("--strategy fsdp needs a launcher: start it with --procs")
+        cfg.runner_type = "mmvidformer.ShardedRunner"
     if args.auto_scale_lr:
         if "base_batch_size" not in (cfg.get("auto_scale_lr") or {}):
             raise ValueError(

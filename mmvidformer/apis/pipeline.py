@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from mmvidformer.apis.capture import Capture
 from mmvidformer.apis.predictions import Prediction
 from mmvidformer.config import config_scope, pipelines, type_name
-from mmvidformer.engine.views import set_views
+from mmvidformer.engine.pipelines import set_views
 
 Source = str | Path | np.ndarray
 

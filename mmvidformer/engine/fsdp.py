@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.dist import get_world_size, is_main_process
 from mmengine.optim import OptimWrapper
@@ -130,14 +129,3 @@ class ShardedRunner(Runner):
             if kwargs.get("save_optimizer", True):
                 self.optim_wrapper.state_dict()
         super().save_checkpoint(*args, **kwargs)
-
-
-def use_fsdp(cfg: Config) -> None:
-    """Switch ``cfg`` to fully sharded training. Its ``fsdp`` may hold arguments of ``shard_model``.
-
-    Raises:
-        ValueError: If the processes have no launcher.
-    """
-    if cfg.launcher == "none":
-        raise ValueError("--strategy fsdp needs a launcher: start it with --procs")
-    cfg.runner_type = "mmvidformer.ShardedRunner"

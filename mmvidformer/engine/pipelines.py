@@ -1,14 +1,85 @@
-"""Pipelines of a config with another decoder."""
+"""Pipelines of a config with other views, or another decoder.
 
-from collections.abc import Iterator
+The views of a multi-view test are temporal clips x spatial crops of each video.
+"""
+
+import re
+from argparse import ArgumentTypeError
+from collections.abc import Iterator, Sequence
 
 from mmengine.config import Config
 
-from mmvidformer.config import type_name
+from mmvidformer.config import pipelines, type_name
+
+# Crop transform: crops of a frame.
+CROPS = {"CenterCrop": 1, "ThreeCrop": 3, "TenCrop": 10}
+
+# MMAction2's samplers have num_clips, or such a name.
+SAMPLERS = "Sample|SpanFrames"
 
 # Transforms that open a video, and those that decode it then.
-_OPEN = ("DecordInit", "OpenCVInit", "PyAVInit", "VideoInit")
-_DECODE = ("DecordDecode", "OpenCVDecode", "PyAVDecode", "VideoDecode")
+OPEN = ("DecordInit", "OpenCVInit", "PyAVInit", "VideoInit")
+DECODE = ("DecordDecode", "OpenCVDecode", "PyAVDecode", "VideoDecode")
+
+
+def parse_views(text: str) -> tuple[int, int]:
+    """Read views written as clips x crops, such as ``4x3``.
+
+    Raises:
+        ArgumentTypeError: If the text has another form, or the crops are not 1, 3 or 10.
+    """
+    if not re.fullmatch(r"[1-9]\d*x(1|3|10)", text):
+        raise ArgumentTypeError(f"must be CLIPSxCROPS with 1, 3 or 10 crops, got {text!r}")
+    clips, crops = map(int, text.split("x"))
+    return clips, crops
+
+
+def set_views(cfg: Config, clips: int, crops: int) -> None:
+    """Set the views of the test pipelines of ``cfg``, in place.
+
+    Changes the sampler's ``num_clips`` and the crop transform.
+
+    Args:
+        cfg: Complete config.
+        clips: Number of temporal clips, evenly spaced.
+        crops: 1 (center), 3 (along the longer side) or 10 (corners and center, and flipped).
+
+    Raises:
+        ValueError: If a pipeline samples no clips, or has no crop although several are needed.
+    """
+    for pipeline in _test_pipelines(cfg):
+        sampler, crop = _find(pipeline)
+        names = ", ".join(map(type_name, pipeline))
+        if sampler is None:
+            raise ValueError(f"the test pipeline must have a transform that samples; got {names}")
+        sampler["num_clips"] = clips
+        if crop is None and crops > 1:
+            raise ValueError(f"the test pipeline must have one of {', '.join(CROPS)}; got {names}")
+        if crop is None or CROPS[type_name(crop)] == crops:
+            continue
+        size = crop["crop_size"]
+        crop.clear()
+        name = next(name for name, number in CROPS.items() if number == crops)
+        crop.update(type=f"mmvidformer.{name}" if crops == 3 else name, crop_size=size)
+
+
+def get_views(cfg: Config) -> tuple[int, int]:
+    """Clips (1 if their number depends on the video) and crops in the test pipeline of ``cfg``."""
+    sampler, crop = _find(next(_test_pipelines(cfg), []))
+    return (sampler or {}).get("num_clips") or 1, CROPS[type_name(crop)] if crop else 1
+
+
+def _test_pipelines(cfg: Config) -> Iterator[list[dict]]:
+    if cfg.get("test_dataloader"):
+        yield from pipelines(cfg.test_dataloader.dataset)
+    if cfg.get("test_pipeline"):
+        yield cfg.test_pipeline
+
+
+def _find(pipeline: Sequence[dict]) -> tuple[dict | None, dict | None]:
+    """Sampler of clips and crop of a pipeline."""
+    samplers = (s for s in pipeline if "num_clips" in s or re.search(SAMPLERS, type_name(s)))
+    return next(samplers, None), next((s for s in pipeline if type_name(s) in CROPS), None)
 
 
 def set_video_backend(cfg: Config, backend: str, **options: object) -> None:
@@ -23,16 +94,16 @@ def set_video_backend(cfg: Config, backend: str, **options: object) -> None:
         ValueError: If no pipeline opens videos.
     """
     steps = list(_dicts(cfg._cfg_dict))
-    opening = [step for step in steps if type_name(step) in _OPEN]
+    opening = [step for step in steps if type_name(step) in OPEN]
     if not opening:
         raise ValueError(
             f"cannot use the video backend {backend!r}: no pipeline of the config opens videos "
-            f"(with {', '.join(_OPEN)})"
+            f"(with {', '.join(OPEN)})"
         )
     for step in opening:
         step.update(type="mmvidformer.VideoInit", backend=backend, **options)
     for step in steps:
-        if type_name(step) in _DECODE:
+        if type_name(step) in DECODE:
             step.clear()
             step["type"] = "mmvidformer.VideoDecode"
 

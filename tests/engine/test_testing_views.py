@@ -5,7 +5,7 @@ from argparse import ArgumentTypeError
 import pytest
 from mmengine.config import Config
 
-from mmvidformer.engine.views import get_views, limit_views, may_limit_views, parse_views, set_views
+from mmvidformer.engine.pipelines import get_views, parse_views, set_views
 
 
 def config(*crop: dict, resize: dict | None = None) -> Config:
@@ -61,18 +61,3 @@ def test_a_pipeline_without_crop_is_one_crop():
 def test_a_pipeline_without_sampler_is_refused():
     with pytest.raises(ValueError, match="must have a transform that samples; got CenterCrop"):
         set_views(Config(dict(test_pipeline=[dict(type="CenterCrop", crop_size=8)])), 2, 1)
-
-
-def test_limit_of_views():
-    cfg = Config(dict(model=dict(type="mmaction.Recognizer3D", test_cfg=dict(feature=1))))
-    assert may_limit_views(cfg)
-    limit_views(cfg, 4)
-    assert cfg.model.type == "mmvidformer.MultiViewRecognizer"
-    assert cfg.model.test_cfg == dict(feature=1, max_testing_views=4)
-    assert not may_limit_views(cfg)
-    with pytest.raises(ValueError, match="at least 1, got 0"):
-        limit_views(cfg, 0)
-    other = Config(dict(model=dict(type="RecurrentRecognizer")))
-    assert not may_limit_views(other)
-    with pytest.raises(ValueError, match="the model is a RecurrentRecognizer"):
-        limit_views(other, 4)

@@ -4,7 +4,7 @@
 # folder of images, use feature_fixation_image.py; to start from it, set
 # model.backbone.init_from=CHECKPOINT.
 model = dict(
-    type="Recognizer3D",
+    type="mmvidformer.MultiViewRecognizer",
     backbone=dict(
         type="mmvidformer.FeatureFixationTransformer",
         arch="b",
@@ -32,4 +32,5 @@ model = dict(
         std=[127.5, 127.5, 127.5],
         format_shape="NCTHW",
     ),
+    test_cfg=dict(max_testing_views=8),
 )

@@ -1,7 +1,7 @@
 # TimeSformer-B/16, divided space-time attention, 8 frames. All runs of the official code start from
 # this ViT, trained on ImageNet-21K and fine-tuned on 1K (jx_vit_base_p16_224-80ecf9dd.pth).
 model = dict(
-    type="Recognizer3D",
+    type="mmvidformer.MultiViewRecognizer",
     backbone=dict(
         type="mmvidformer.TimeSformer",
         arch="b",
@@ -25,4 +25,5 @@ model = dict(
         std=[57.375, 57.375, 57.375],
         format_shape="NCTHW",
     ),
+    test_cfg=dict(max_testing_views=8),
 )

@@ -1,1 +1,1 @@
-"""Optimizers, learning rates per layer, mixed precision and compilation."""
+"""Optimizers, learning rates per layer, and mixed precision."""

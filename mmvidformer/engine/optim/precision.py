@@ -1,6 +1,5 @@
 """Mixed precision on all devices."""
 
-from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,19 +11,7 @@ from torch import nn
 
 from mmvidformer.registry import OPTIM_WRAPPERS
 
-PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16}
 BF16_WRAPPER = "mmvidformer.Bf16OptimWrapper"
-
-
-def add_amp_argument(parser: ArgumentParser) -> None:
-    """Add ``--amp`` with an optional precision."""
-    parser.add_argument(
-        "--amp",
-        nargs="?",
-        const="auto",
-        choices=["auto", *PRECISIONS],
-        help="use mixed precision; auto is fp16 on a GPU and bf16 on a CPU",
-    )
 
 
 @OPTIM_WRAPPERS.register_module()
@@ -50,38 +37,22 @@ def use_amp(cfg: Config, precision: str = "auto") -> None:
 
     Args:
         cfg: Config, whose ``optim_wrapper`` is changed.
-        precision: ``'bf16'``, ``'fp16'`` or ``'auto'``. The latter keeps the precision of a config
-            that has one; otherwise it is float16 on an accelerator and bfloat16 on a CPU.
+        precision: ``'bf16'``, ``'fp16'`` (not on a CPU), or ``'auto'`` for fp16 on an accelerator
+            and bf16 on a CPU.
 
     Raises:
-        ValueError: If ``cfg`` has an optimizer wrapper of another type, or for ``'fp16'`` on a CPU.
+        ValueError: If ``cfg`` has an optimizer wrapper of another type.
     """
     wrapper = cfg.optim_wrapper
     kind = wrapper.get("type", "OptimWrapper")
     if kind not in ("OptimWrapper", "AmpOptimWrapper", BF16_WRAPPER):
         raise ValueError(f"--amp needs an optim_wrapper of type OptimWrapper, got {kind}")
-    is_bf16 = kind == BF16_WRAPPER or "bfloat16" in str(wrapper.pop("dtype", ""))
-    if _resolve(precision, default="bf16" if is_bf16 else "fp16") == "fp16":
+    if precision == "auto":
+        precision = "bf16" if get_device() == "cpu" else "fp16"
+    if precision == "fp16":
         wrapper.update(type="AmpOptimWrapper", dtype="float16")
         wrapper.setdefault("loss_scale", "dynamic")
     else:
         wrapper.type = BF16_WRAPPER
-        wrapper.pop("loss_scale", None)
-
-
-def use_amp_in_test(cfg: Config, precision: str = "auto") -> None:
-    """Switch testing to mixed precision: ``use_amp`` for the ``test_cfg`` of a config.
-
-    MMEngine's test loop takes PyTorch's autocast dtype of the device, which this function sets for
-    the process.
-    """
-    torch.set_autocast_dtype(get_device(), PRECISIONS[_resolve(precision, default="fp16")])
-    cfg.test_cfg.fp16 = True
-
-
-def _resolve(precision: str, default: str) -> str:
-    if get_device() != "cpu":
-        return default if precision == "auto" else precision
-    if precision == "fp16":
-        raise ValueError("--amp fp16 needs an accelerator; on a CPU use --amp bf16")
-    return "bf16"
+        for name in ("dtype", "loss_scale"):
+            wrapper.pop(name, None)

@@ -7,7 +7,6 @@ import torch
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
-from mmvidformer.engine.optim.compile import compile_parts
 from mmvidformer.layers import KERNELS
 from mmvidformer.models import feature_fixation, timesformer, vivit
 from mmvidformer.registry import MODELS
@@ -76,8 +75,7 @@ def clips(cfg: dict) -> list[Tensor]:
 def compare(cfg: dict, backend: str, training: bool) -> None:
     plain = build(cfg).train(training)
     compiled = copy.deepcopy(plain)
-    model = nn.ModuleDict({"backbone": compiled})
-    assert compile_parts(model, options={"backend": backend, "dynamic": False}) == ["backbone"]
+    compiled.compile(fullgraph=True, backend=backend, dynamic=False)
     with torch.set_grad_enabled(training):
         for clip in clips(cfg):
             expected, gradients = run(plain, clip)
@@ -120,13 +118,3 @@ def test_a_free_size_is_compiled_once(name: str) -> None:
             clip = torch.randn(size)
             torch.testing.assert_close(compiled(clip), model(clip), atol=1e-5, rtol=1e-5)
     assert counter.frame_count == 1
-
-
-def test_names_of_weights_stay_and_blocks_can_be_chosen() -> None:
-    model = nn.ModuleDict({"backbone": build(of("TimeSformer", patch_size=8))})
-    names = list(model.state_dict())
-    blocks = compile_parts(model, ["TransformerBlock"], {"backend": "eager"})
-    assert blocks == ["backbone.encoders.0.blocks.0"]
-    assert list(model.state_dict()) == names
-    with pytest.raises(ValueError, match="nack"):
-        compile_parts(model, ["nack"])
