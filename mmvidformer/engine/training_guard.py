@@ -1,7 +1,6 @@
 """When training stops early: on a signal, or at a loss that is not finite."""
 
 import signal
-from collections.abc import Mapping
 
 import torch
 from mmengine.dist import all_reduce, barrier, get_rank
@@ -9,12 +8,8 @@ from mmengine.hooks import Hook
 from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
 
-from mmvidformer.datasets.bad_videos import with_inner
 from mmvidformer.engine.checkpointing.hook import AtomicCheckpointHook
 from mmvidformer.registry import HOOKS
-
-# Where datasets keep what a sample was read from.
-FILE_KEYS = ("filename", "frame_dir", "video_id")
 
 
 @HOOKS.register_module()
@@ -30,9 +25,9 @@ class TrainingGuardHook(Hook):
     with status 128 + the signal's number. A validation is finished first. A second signal ends the
     process at once.
 
-    **Losses.** The error for a loss of NaN or infinity names the step, the rank and the files of
-    its batch. No checkpoint is saved after such a step. Gradients are not checked: with float16
-    that is the task of the loss scaler.
+    **Losses.** The error for a loss of NaN or infinity names the step and the rank. No checkpoint
+    is saved after such a step. Gradients are not checked: with float16 that is the task of the loss
+    scaler.
 
     Raises:
         FloatingPointError: In each process whose loss is not finite.
@@ -42,26 +37,12 @@ class TrainingGuardHook(Hook):
     # After averaged weights and schedules are updated, before CheckpointHook saves.
     priority = 80
 
-    _files = ""
-
-    def before_train(self, runner: Runner) -> None:
-        """Let samples keep the names of their files."""
-        for dataset in with_inner(runner.train_dataloader.dataset):
-            for step in getattr(getattr(dataset, "pipeline", None), "transforms", ()):
-                if hasattr(step, "meta_keys"):
-                    step.meta_keys = tuple(dict.fromkeys((*step.meta_keys, *FILE_KEYS)))
-
-    def before_train_iter(self, runner: Runner, batch_idx: int, data_batch: object = None) -> None:
-        """Keep the names of the batch's files."""
-        self._files = files_of(data_batch)
-
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: object = None, outputs: object = None
     ) -> None:
         """Share the flags of this step, and stop if required."""
         loss = (outputs or {}).get("loss", torch.zeros(())).detach()
-        signals = getattr(runner.train_loop, "signals", None)
-        received = signals.received if signals else 0
+        received = max(getattr(runner.train_loop, "signals", ()), default=0)
         flags = torch.full((2,), received, dtype=torch.int32, device=loss.device)
         flags[0] = ~torch.isfinite(loss)
         all_reduce(flags, "max")
@@ -71,8 +52,7 @@ class TrainingGuardHook(Hook):
                 raise SystemExit(1)
             raise FloatingPointError(
                 f"step {runner.iter + 1}: the loss is not finite (rank {get_rank()}: loss "
-                f"{loss.item()}, files {self._files}). Check these files and the learning rate; "
-                "checkpoints are from before this step"
+                f"{loss.item()}). Check the learning rate and the data; checkpoints are older"
             )
         wrapper = runner.optim_wrapper
         if number and (not isinstance(wrapper, OptimWrapper) or wrapper.should_update()):
@@ -90,12 +70,3 @@ class TrainingGuardHook(Hook):
         # A launcher ends all processes soon after one has ended: wait until all have saved.
         barrier()
         raise SystemExit(128 + number)
-
-
-def files_of(batch: object) -> str:
-    """Name the files of a batch as MMEngine collates it."""
-    names = []
-    for sample in (batch.get("data_samples") or ()) if isinstance(batch, Mapping) else ():
-        found = (sample.get(key) for key in FILE_KEYS)
-        names.append(str(next(filter(None, found), "unknown")))
-    return ", ".join(names) or "unknown"

@@ -51,12 +51,17 @@ class AtomicCheckpointHook(CheckpointHook):
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Add what determines the order of the samples."""
         if isinstance(runner.train_loop, ResumableTrainLoop):
-            checkpoint["meta"]["sampling"] = runner.train_loop.sampling_state()
+            loader = runner.train_loop.dataloader
+            order = dict(epoch_length=len(loader), seed=getattr(loader.sampler, "seed", None))
+            checkpoint["meta"]["sampling"] = order
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Pass the checkpoint to the train loop when the run resumes."""
-        if runner._resume and isinstance(runner.train_loop, ResumableTrainLoop):
-            runner.train_loop.load_checkpoint(checkpoint)
+        """Resume the order of the samples, and schedules if the epoch has the same length."""
+        loop = runner.train_loop
+        if runner._resume and isinstance(loop, ResumableTrainLoop):
+            loop.saved = checkpoint["meta"].get("sampling") or {}
+            if loop.has_new_length():
+                checkpoint.pop("param_schedulers", None)
 
     def save_now(self, runner: Runner, iteration: int) -> str:
         """Save the state after some steps as ``interrupted.pth``, and return its path.

@@ -1,15 +1,17 @@
 """Training that resumes in the middle of an epoch, with the samples it has not seen yet."""
 
-import random
+import signal
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
 from mmengine.dataset import DefaultSampler
-from mmengine.runner import EpochBasedTrainLoop
+from mmengine.runner import EpochBasedTrainLoop, set_random_seed
 from torch import nn
 
-from mmvidformer.engine.checkpointing.signals import StopSignals
+from mmvidformer.engine.process_group import STOP_SIGNALS
 from mmvidformer.registry import DATA_SAMPLERS, LOOPS
 
 
@@ -61,54 +63,70 @@ class ResumableSampler(DefaultSampler):
         return map(SampleIndex, indices, seeds.tolist())
 
 
+@contextmanager
+def stop_signals() -> Iterator[list[int]]:
+    """Note the first SIGTERM or SIGUSR1 in a list, where it would end the process.
+
+    The handlers from before are restored then, so that a second signal ends the process, and when
+    the context ends. In other threads than the main one, where Python allows no handlers, nothing
+    is noted.
+    """
+    received: list[int] = []
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        before.clear()
+
+    def receive(number: int, _: object) -> None:
+        received.append(number)
+        restore()
+
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, receive) for number in STOP_SIGNALS if is_main}
+    try:
+        yield received
+    finally:
+        restore()
+
+
 @LOOPS.register_module()
 class ResumableTrainLoop(EpochBasedTrainLoop):
     """MMEngine's ``EpochBasedTrainLoop``, which continues an interrupted run as if it had not been.
 
-    MMEngine restarts the epoch and so makes more steps than the schedule has. With a
-    ``ResumableSampler``, the batches that were already seen are skipped without being read, and the
-    rest keep the order of the first run, whatever the seed is now. Each step seeds the random
-    numbers of the model, so that they too are those of the first run. ``AtomicCheckpointHook``
-    stores what is needed in checkpoints. ``TrainingGuardHook`` acts on the ``signals`` that arrive.
+    MMEngine restarts the epoch. With a ``ResumableSampler``, batches that were already seen are
+    skipped without being read, and the rest keep their order, whatever the seed is now. Each step
+    seeds the random numbers of the model. ``AtomicCheckpointHook`` stores what is needed, and
+    ``TrainingGuardHook`` acts on the ``signals`` that arrive.
 
-    If the epoch has another length now (number of ranks, batch size or dataset), the epoch restarts
-    and a warning gives the reason. Learning rates then follow the schedules of the config for the
-    new length, where MMEngine would go on with those of the old one.
+    If the epoch has another length now (number of ranks, batch size or dataset), it restarts with a
+    warning. Learning rates then follow the schedules of the config for the new length, where
+    MMEngine would go on with those of the old one.
 
     The arguments are those of ``EpochBasedTrainLoop``.
     """
 
-    _saved: dict | None = None
+    saved: dict | None = None  # what a checkpoint holds of the order of samples
     _seen: int = 0
 
-    def sampling_state(self) -> dict:
-        """Return what determines the order of the samples, for a checkpoint."""
-        sampler = self.dataloader.sampler
-        return dict(epoch_length=len(self.dataloader), seed=getattr(sampler, "seed", None))
-
-    def load_checkpoint(self, checkpoint: dict) -> None:
-        """Take ``sampling_state`` from a checkpoint, and schedules that do not fit out of it."""
-        self._saved = checkpoint["meta"].get("sampling") or {}
-        if self._has_new_length():
-            checkpoint.pop("param_schedulers", None)
-
-    def _has_new_length(self) -> bool:
+    def has_new_length(self) -> bool:
+        """Whether an epoch had another number of batches when the checkpoint was saved."""
         length = len(self.dataloader)
-        return self._saved.get("epoch_length", length) != length
+        return self.saved.get("epoch_length", length) != length
 
     def run(self) -> nn.Module:
         """Train."""
-        if self._saved is not None:
+        if self.saved is not None:
             self._find_seen()
-            if self._has_new_length():
+            if self.has_new_length():
                 self._replay_schedules()
-        with StopSignals() as self.signals:
+        with stop_signals() as self.signals:
             return super().run()
 
     def _find_seen(self) -> None:
         """Find how much of the epoch was seen when the checkpoint was saved."""
         length, sampler = len(self.dataloader), self.dataloader.sampler
-        saved_length, seed = map(self._saved.get, ("epoch_length", "seed"))
+        saved_length, seed = map(self.saved.get, ("epoch_length", "seed"))
         if seed is not None and hasattr(sampler, "seed"):
             sampler.seed = seed
         seen = self._iter - self._epoch * (saved_length or length)
@@ -156,8 +174,5 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
     def run_iter(self, idx: int, data_batch: object) -> None:
         """Run one step, whose random numbers depend on the run's seed and the step alone."""
         entropy = np.random.SeedSequence([self.runner.seed, self._iter])
-        seed = int(entropy.generate_state(1)[0])
-        random.seed(seed)
-        np.random.seed(seed)
-        torch.manual_seed(seed)
+        set_random_seed(int(entropy.generate_state(1)[0]))
         super().run_iter(idx, data_batch)

@@ -24,14 +24,12 @@ def is_intact(path: Path) -> bool:
 
 
 def latest_checkpoint(work_dir: str | Path) -> str | None:
-    """Find the newest intact checkpoint of a training run.
+    """Find the newest intact checkpoint of a training run, by the time of the files.
 
-    That is the newest by the time of the files, or the one that MMEngine's file ``last_checkpoint``
-    names if its number is higher, as in a copied folder with new times. If the folder has none, it
-    is searched where that file points to (``CheckpointHook(out_dir=...)``).
-
-    Reads the file that it returns in full, so call it on one rank only; damaged ones that are newer
-    are skipped with a warning.
+    Without checkpoints in the folder of the run, those in the folder that MMEngine's file
+    ``last_checkpoint`` names are searched (``CheckpointHook(out_dir=...)``). Reads the file that it
+    returns in full, so call it on one rank only; damaged ones that are newer are skipped with a
+    warning.
 
     Args:
         work_dir: Folder of the run.
@@ -42,20 +40,16 @@ def latest_checkpoint(work_dir: str | Path) -> str | None:
     Raises:
         ValueError: If all checkpoints are damaged.
     """
-    folder, note = Path(work_dir), Path(work_dir, "last_checkpoint")
-    text = note.read_text(errors="replace") if note.is_file() else ""
-    noted = Path(text.replace("\0", "").strip())
-    found = _newest_first(folder) or (_newest_first(noted.parent) if noted.name else [])
-    here = folder / noted.name
-    if here in found and _number(here) > _number(found[0]) >= 0:
-        found.insert(0, here)
+    note = Path(work_dir, "last_checkpoint")
+    noted = Path(note.read_text(errors="replace").strip() if note.is_file() else "")
+    found = _newest_first(Path(work_dir)) or (_newest_first(noted.parent) if noted.name else [])
     for path in found:
         if is_intact(path):
             return str(path)
         print_log(f"skipped {path}: it is damaged", logger="current", level=logging.WARNING)
     if found:
-        names = ", ".join(sorted({path.name for path in found}))
-        raise ValueError(f"all checkpoints in {folder} are damaged ({names}); remove them")
+        names = ", ".join(path.name for path in found)
+        raise ValueError(f"all checkpoints in {work_dir} are damaged ({names}); remove them")
     return None
 
 
@@ -63,9 +57,3 @@ def _newest_first(folder: Path) -> list[Path]:
     patterns = ("epoch_*.pth", "iter_*.pth", INTERRUPTED)
     found = [path for pattern in patterns for path in folder.glob(pattern)]
     return sorted(found, key=lambda path: path.stat().st_mtime_ns, reverse=True)
-
-
-def _number(path: Path) -> int:
-    """Number of the epoch or step in the name of a checkpoint; -1 if it has none."""
-    text = path.stem.rpartition("_")[2]
-    return int(text) if text.isdecimal() else -1

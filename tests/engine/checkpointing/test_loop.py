@@ -64,7 +64,7 @@ def test_an_epoch_continues_or_says_why_not(kind, saved, reason, caplog) -> None
     data = DataLoader(range(10), batch_size=2, sampler=kind(range(10), seed=0))
     loop = ResumableTrainLoop(SimpleNamespace(logger=logging.getLogger()), data, max_epochs=3)
     loop._epoch, loop._iter = 1, 7
-    loop.load_checkpoint(dict(meta=dict(sampling=saved)))
+    loop.saved = saved
     loop._find_seen()
     assert data.sampler.seed == saved.get("seed", 0)
     if reason is None:
