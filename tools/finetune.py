@@ -17,7 +17,7 @@ from mmvidformer.config import config_name, load_config, merge_overrides
 from mmvidformer.datasets.own_videos import read_lists
 from mmvidformer.engine.arguments import add_overrides
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.engine.loading import build_meta_model, compare_weights, read_checkpoint
+from mmvidformer.engine.loading import build_meta_model, load_weights, read_checkpoint
 from mmvidformer.finetune import Recipe, apply_recipe
 
 
@@ -76,7 +76,7 @@ def prepare(args: Namespace) -> Path:
     merge_overrides(cfg, args.cfg_options)
     cfg.work_dir = str(work_dir)
     if args.weights:
-        fit = compare_weights(build_meta_model(cfg), read_checkpoint(args.weights, "meta"))
+        fit = load_weights(build_meta_model(cfg), read_checkpoint(args.weights, "meta"))
         fit.check(args.weights, "features")
         notes.append(f"starts from {args.weights}; initial weights: {str(fit) or 'none'}")
         cfg.merge_from_dict(dict(load_from=args.weights, resume=False))

@@ -151,7 +151,7 @@ def load_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
     """Load the tensors of a checkpoint that fit a model, and return how it fits.
 
     The checkpoint is a state dict, or holds one as ``state_dict``. A leading ``module.`` of names
-    is ignored.
+    is ignored. Resized tables are not logged, and the model may be on the meta device.
     """
     own = model.state_dict()
     state = _state(checkpoint).items()
@@ -159,27 +159,22 @@ def load_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
     if any(one.is_meta for one in model.parameters()):  # not of the state: other ranks of FSDP
         state = {name: value.to("meta") for name, value in state.items()}
     reshaped: dict[str, str] = {}
-    try:
-        missing, unexpected = model.load_state_dict(state, strict=False)
-    except RuntimeError as error:
-        for name in re.findall(r"size mismatch for (\S+):", str(error)):
-            sizes = tuple(state.pop(name).shape), tuple(own[name].shape)
-            reshaped[name] = f"{name} {sizes[0]} instead of {sizes[1]}"
-        if not reshaped:
-            raise
-        missing, unexpected = model.load_state_dict(state, strict=False)
+    with _quiet():
+        try:
+            missing, unexpected = model.load_state_dict(state, strict=False)
+        except RuntimeError as error:
+            for name in re.findall(r"size mismatch for (\S+):", str(error)):
+                sizes = tuple(state.pop(name).shape), tuple(own[name].shape)
+                reshaped[name] = f"{name} {sizes[0]} instead of {sizes[1]}"
+            if not reshaped:
+                raise
+            missing, unexpected = model.load_state_dict(state, strict=False)
     matched = own.keys() - {*missing}
     # Batch norms of old files count no batches; a model of features has no head.
     missing = [n for n in missing if n not in reshaped and not n.endswith("num_batches_tracked")]
     if not any(name.startswith(HEAD) for name in own):
         unexpected = [name for name in unexpected if not name.startswith(HEAD)]
     return Fit(matched, missing, unexpected, reshaped)
-
-
-def compare_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
-    """Load weights to compare them, without a log of resized tables; also on the meta device."""
-    with _quiet():
-        return load_weights(model, checkpoint)
 
 
 @contextmanager

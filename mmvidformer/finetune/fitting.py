@@ -14,7 +14,7 @@ from mmvidformer.convert.info import class_names
 from mmvidformer.convert.keymap import Conversion
 from mmvidformer.convert.own import settings_of
 from mmvidformer.convert.published import row_of
-from mmvidformer.engine.loading import build_meta_model, compare_weights
+from mmvidformer.engine.loading import build_meta_model, load_weights
 from mmvidformer.finetune.recipe import set_classes
 from mmvidformer.registry import MODELS
 
@@ -116,7 +116,7 @@ def _fits(cfg: Config, result: Conversion, settings: dict) -> bool:
     model = build_meta_model(cfg)
     heads = {part.num_heads for part in model.modules() if hasattr(part, "num_heads")}
     same = result.num_heads is None or heads == {result.num_heads}
-    return same and not compare_weights(model, result.state).misfits()
+    return same and not load_weights(model, result.state).misfits()
 
 
 def _adapt(cfg: Config, result: Conversion, settings: dict) -> None:

@@ -13,7 +13,7 @@ from mmvidformer.config import config_scope, leaf_datasets, pipelines, type_name
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.optim.precision import use_amp
-from mmvidformer.engine.preflight.settings import mirrors, names_side
+from mmvidformer.engine.preflight.checks import mirrors, names_side
 from mmvidformer.registry import DATASETS
 
 # Settings of a learning rate scheduler that count epochs.

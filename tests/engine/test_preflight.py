@@ -104,8 +104,6 @@ WARNINGS = {
     "flip_on_device": ({**SIDES, **on_device("ClipFlip")}, "ClipFlip mirrors clips"),
     "map": ({**BRIGHT, **SWAPPED}, "ClipFlip changes the class 0 .* names no side"),
     "map_of_other_data": (on_device("ClipFlip", label_map={86: 87}), "changes the class 86"),
-    "data_root": ({"data_root": "data/mine"}, "data_root is data/mine, but train_dataloader"),
-    "augment": ({"augment": [], **on_device("ClipErasing")}, r"augment is \[\], but model.d"),
     "frozen": (
         {"model.backbone.frozen_stages": 2},
         r"ViViT \(model.backbone\) is frozen, but no weights are loaded into it",
@@ -161,7 +159,8 @@ def test_the_policy_for_bad_videos_allows_missing_files(config, policy, errors, 
 
 def test_labels_of_evaluation(config):
     """A test needs none, and a validation runs without."""
-    assert found(config("a.mp4\nb.mp4\n"), "test") == ([], [])
+    errors, (warning,) = found(config("a.mp4\nb.mp4\n"), "test")
+    assert errors == [] and "got -1; 2 wrong" in warning
     assert "got 7" in found(config("a.mp4 7\n"), "test")[0][0]
     cfg = config("a.mp4\n")
     cfg.train_dataloader.dataset.ann_file = "train.txt"

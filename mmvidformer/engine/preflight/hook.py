@@ -8,7 +8,7 @@ from mmengine.model import is_model_wrapper
 from mmengine.runner import BaseLoop, Runner
 from torch.utils.data import DataLoader
 
-from mmvidformer.engine.loading import WrongWeights, compare_weights, warn_of_pixels
+from mmvidformer.engine.loading import WrongWeights, load_weights, warn_of_pixels
 from mmvidformer.registry import HOOKS
 
 
@@ -52,7 +52,7 @@ class PreflightHook(Hook):
         training = isinstance(runner._train_loop, BaseLoop)
         purpose = "resume" if runner._resume else "start" if training else "evaluation"
         source = runner._load_from or "the checkpoint"
-        fit = compare_weights(_model_of(runner), checkpoint)
+        fit = load_weights(_model_of(runner), checkpoint)
         fit.check(source, purpose)
         if purpose == "resume" and not {"meta", "message_hub"} <= set(checkpoint):
             raise WrongWeights(f"{source} has no training state; set load_from for its weights")
@@ -77,7 +77,7 @@ def _are_known(*parts: object) -> bool:
 def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
     # They import MMAction2's datasets and models, which a look-up of a hook should not.
     from mmvidformer.datasets.bad_videos import SafeDataset, with_inner
-    from mmvidformer.engine.preflight import samples, settings
+    from mmvidformer.engine.preflight import checks
 
     model = _model_of(runner)
     for split in ("train", "val", "test"):
@@ -90,12 +90,12 @@ def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
                 policy = dataset
             if {"dataset", "datasets"} & {*getattr(dataset, "__dict__", ())}:
                 continue  # a wrapper
-            parts = (dataset, getattr(model, "cls_head", model), model.data_preprocessor)
-            known = _are_known(*parts, *settings.steps_of(dataset, model))
+            parts = (dataset, model, getattr(model, "cls_head", model))
+            known = _are_known(*parts, *checks.steps_of(dataset, model))
             for is_error, problem in (
-                *samples.check_samples(dataset, model, split, policy),
-                *settings.check_classes(dataset, model, split),
+                *checks.check_samples(dataset, model, split, policy),
+                *checks.check_classes(dataset, model, split),
             ):
                 yield is_error and known, problem
         if split == "train":
-            yield from settings.check_training(runner, model)
+            yield from checks.check_training(runner, model)

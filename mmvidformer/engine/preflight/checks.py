@@ -1,16 +1,86 @@
-"""Settings that have to agree: of the classes, the batch and the weights."""
+"""Checks of datasets, classes, batches and initial weights of a run before its first step."""
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
-from mmengine.dataset import DefaultSampler
+import numpy as np
+from mmaction.datasets import RawframeDataset, VideoDataset
+from mmaction.models.recognizers import BaseRecognizer
+from mmengine.dataset import BaseDataset, DefaultSampler
 from mmengine.dist import get_world_size
 from mmengine.runner import Runner
 from torch import nn
 
-from mmvidformer.engine.preflight.samples import Problems, classes_of
+from mmvidformer.datasets.bad_videos import SafeDataset
+from mmvidformer.datasets.decoding.errors import PATH_KEYS
+from mmvidformer.datasets.epic_kitchens import SegmentDataset
+from mmvidformer.datasets.single_class import ImageFolderDataset
 
+Problems = Iterator[tuple[bool, str]]  # whether it is an error, and its description
+LISTS = (VideoDataset, RawframeDataset)  # whose samples are the lines of a file
+UNLABELED = -1  # MMAction2's label of a line that has none
 SOURCES = ("init_cfg", "init_from", "pretrained", "checkpoint")  # of a backbone's weights
+
+
+def classes_of(model: nn.Module) -> dict[str, int]:
+    """Return the number of classes of each task of a recognizer; empty if it is unknown."""
+    head = getattr(model, "cls_head", None) if isinstance(model, BaseRecognizer) else None
+    found = getattr(head, "tasks", None) or dict(num_classes=getattr(head, "num_classes", None))
+    return {name: count for name, count in found.items() if isinstance(count, int)}
+
+
+def check_samples(
+    dataset: object, model: nn.Module, split: str, policy: SafeDataset | None
+) -> Problems:
+    """Check a dataset of videos, frames or images. A policy may allow some missing files."""
+    if not isinstance(dataset, (*LISTS, SegmentDataset, ImageFolderDataset)):
+        return
+    # Not by the dataset's own method, which may turn labels into vectors.
+    infos = [BaseDataset.get_data_info(dataset, item) for item in range(len(dataset))]
+
+    def at(item: int) -> str:
+        is_line = type(dataset) in LISTS and dataset._indices is None
+        place = f"{dataset.ann_file}, {'line' if is_line else 'entry'} {item + 1}"
+        return infos[item].get("where", place)
+
+    labels = [np.ravel(info.get("label", ())) for info in infos]
+    labels = [x if x.dtype.kind in "iu" else x[:0] for x in labels]  # not distributions
+    for task, (name, count) in enumerate(classes_of(model).items()):
+        own = slice(None) if dataset.multi_class else slice(task, task + 1)
+        wrong = [
+            (item, x) for item, given in enumerate(labels) for x in given[own] if not 0 <= x < count
+        ]
+        if wrong:
+            # The first one, but after a line without label, which may be meant.
+            item, label = max(wrong, key=lambda pair: pair[1] != UNLABELED)
+            allowed = f"0 to {count - 1} (model.cls_head.{name} is {count})"
+            what = f"label must be in {allowed}, got {label}; {len(wrong)} wrong in all"
+            yield label != UNLABELED or split == "train", f"{at(item)}: {what}"
+    backends = {getattr(step, "io_backend", "disk") for step in dataset.pipeline.transforms}
+    if backends - {"disk", "local"}:
+        return
+    paths = [next((str(x[key]) for key in PATH_KEYS if x.get(key)), "") for x in infos]
+    gone = _missing(paths)
+    empty = [info.get("total_frames", 1) < 1 for info in infos]
+    if missing := [i for i, path in enumerate(paths) if path in gone or empty[i]]:
+        resample = policy is not None and policy.on_bad_video == "resample"
+        allowed = policy.max_bad_share * len(infos) if resample else 0
+        what = f"{len(missing)} of {len(infos)} files are missing or have no frames"
+        problem = f"{at(missing[0])}: {what}, the first is {paths[missing[0]]!r}"
+        yield len(missing) > allowed, problem
+
+
+def _missing(paths: Sequence[str]) -> set[str]:
+    """Return paths that do not exist. Listing folders is faster than asking for each file."""
+    listed: set[str] = set()
+    for folder in {os.path.dirname(path) for path in paths}:
+        with suppress(OSError):
+            listed.update(os.path.join(folder, name) for name in os.listdir(folder or "."))
+    # MMAction2 looks for a video without suffix as .mp4. Addresses are not looked up.
+    rest = {path for path in paths if path not in listed and f"{path}.mp4" not in listed}
+    return {path for path in rest if path and "://" not in path and not os.path.exists(path)}
 
 
 def names_side(name: str) -> bool:
@@ -63,7 +133,7 @@ def check_classes(dataset: object, model: nn.Module, split: str) -> Problems:
 
 
 def check_training(runner: Runner, model: nn.Module) -> Problems:
-    """Check the batches and the initial weights of training, and variables without effect."""
+    """Check the batches and the initial weights of training."""
     cfg, loader, ranks = runner.cfg, runner.train_loop.dataloader, get_world_size()
     batch, scale = loader.batch_size or 0, runner.auto_scale_lr or {}
     if isinstance(loader.sampler, DefaultSampler) and not len(loader):
@@ -83,9 +153,3 @@ def check_training(runner: Runner, model: nn.Module) -> Problems:
     if 2 * sum(frozen) > len(frozen) and not loaded:
         kind = type(backbone).__name__
         yield False, f"{kind} (model.backbone) is frozen, but no weights are loaded into it"
-    # A child config that sets a variable of its base changes nothing but the variable.
-    if str(cfg.get("data_root", "")) not in str(cfg.get("train_dataloader")):
-        yield False, f"data_root is {cfg.data_root}, but train_dataloader.dataset does not use it"
-    used = (cfg.model.get("data_preprocessor") or {}).get("augment")
-    if None not in (used, cfg.get("augment")) and cfg.augment != used:
-        yield False, f"augment is {cfg.augment}, but model.data_preprocessor.augment is {used}"
