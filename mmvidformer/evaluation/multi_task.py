@@ -112,18 +112,6 @@ class MultiTaskAccuracy(BaseMetric):
         return metrics
 
 
-def marginal_scores(action_scores: Tensor, classes: Tensor) -> Tensor:
-    """Sum the softmax of scores (A, actions) over the actions of each verb or noun (A, classes).
-
-    As in RULSTM, a verb or noun without any action gets the probability of action 0.
-    """
-    probabilities = action_scores.softmax(dim=1)
-    count = int(classes.max()) + 1
-    sums = probabilities.new_zeros(len(probabilities), count).index_add_(1, classes, probabilities)
-    absent = torch.ones(count, dtype=torch.bool).index_fill_(0, classes, False)
-    return torch.where(absent, probabilities[:, :1], sums)
-
-
 @METRICS.register_module()
 class AnticipationMetric(BaseMetric):
     """Top-k accuracy and mean top-k recall of verb, noun and action at each anticipation time.
@@ -156,7 +144,6 @@ class AnticipationMetric(BaseMetric):
             ``validation_tail_verbs_ids.csv``.
         discarded: ``'drop'``, or ``'wrong'`` to count the segments that the dataset skips as wrong
             at any k. (RULSTM gives them equal scores, so that its sort decides.)
-        marginal: Whether to compute verbs and nouns from the scores of the actions, as RULSTM does.
         **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
 
     Raises:
@@ -173,7 +160,6 @@ class AnticipationMetric(BaseMetric):
         many_shot: Mapping[str, str | Sequence[int]] | None = None,
         subsets: Mapping[str, str | Mapping[str, str]] | None = None,
         discarded: str = "drop",
-        marginal: bool = False,
         **kwargs: object,
     ) -> None:
         super().__init__(**kwargs)
@@ -191,19 +177,13 @@ class AnticipationMetric(BaseMetric):
             ids = {task: set(Path(files[task]).read_text("utf-8").split()) for task in TASKS}
             self.subsets[name] = ids
         self.discarded = discarded
-        self.marginal = marginal
 
     def process(self, data_batch: Sequence, data_samples: Sequence[Mapping]) -> None:
         """Store id, label and the ranks (3, A) of the right verb, noun and action."""
         for sample in data_samples:
-            scores = {task: one.float().cpu() for task, one in sample["pred_score"].items()}
-            if self.marginal:
-                pairs = torch.tensor(self.dataset_meta["actions"])
-                for task, own in zip(TASKS, pairs.T, strict=False):
-                    scores[task] = marginal_scores(scores["action"], own)
-            label = sample["gt_label"].tolist()
+            scores, label = sample["pred_score"], sample["gt_label"].tolist()
             ranks = [
-                [rank_of(row, number) for row in scores[task]]
+                [rank_of(row, number) for row in scores[task].float().cpu()]
                 for task, number in zip(TASKS, label, strict=True)
             ]
             name = sample["narration_id"] if self.subsets else None

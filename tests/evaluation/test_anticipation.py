@@ -130,20 +130,6 @@ def test_many_shot_classes_against_brute_force(samples: list[dict], tmp_path: Pa
     assert all(noun != 2 for _, noun in PAIRS[:8])  # a many-shot class without samples
 
 
-def test_marginals_are_sums_over_actions(samples: list[dict]) -> None:
-    only_actions = [
-        {**sample, "pred_score": {"action": sample["pred_score"]["action"]}} for sample in samples
-    ]
-    found = evaluate(only_actions, marginal=True)
-    right = 0
-    for sample in samples:
-        p = np.exp(sample["pred_score"]["action"][0].numpy())
-        sums = [sum(p[i] for i, pair in enumerate(PAIRS) if pair[1] == n) for n in range(12)]
-        right += int(np.argmax(sums)) == int(sample["gt_label"][1])
-    assert found["noun/top1_0.75s"] == pytest.approx(right / 80)
-    assert found["action/top1_0.75s"] == evaluate(samples)["action/top1_0.75s"]
-
-
 def test_subset_from_a_list_of_narrations(samples: list[dict], tmp_path: Path) -> None:
     (tmp_path / "ids.csv").write_text("P00_01_0\nP01_01_1\nP02_01_2\n")
     found = evaluate(samples, subsets={"few": str(tmp_path / "ids.csv")})
