@@ -28,7 +28,7 @@ from stress.tiny_run import write_config
 
 ROOT = Path(__file__).parents[1]
 LOADER_TIMEOUT, GROUP_TIMEOUT = 5, 10  # seconds, as the config sets them
-STEP = 3
+STEP, INTERVAL = 3, 2  # of the fault, and between two checkpoints
 # Case: what happens. Those of workers happen in a transform, those of processes in a hook.
 WORKERS = {
     "worker_waits": lambda: time.sleep(600),
@@ -78,7 +78,9 @@ class TroubleInProcess(Hook):
 
     def before_train_iter(self, runner, batch_idx: int, data_batch: object = None) -> None:
         """Let it happen."""
-        if self.case and runner.rank == 1 and runner.iter == STEP:
+        # A disk is full at the first checkpoint.
+        step = INTERVAL - 1 if self.case == "disk_full" else STEP
+        if self.case and runner.rank == 1 and runner.iter == step:
             begin(self.folder)
             PROCESSES[self.case]()
 
@@ -150,7 +152,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     rows = []
     with TemporaryDirectory() as folder, ThreadPoolExecutor(args.jobs) as pool:
-        config = write_config(Path(folder), epochs=3, interval=2)
+        config = write_config(Path(folder), epochs=3, interval=INTERVAL)
         config.write_text(config.read_text() + EXTRA)
         for case in args.cases:
             found = list(pool.map(provoke, [case] * args.times, [config] * args.times))
