@@ -113,7 +113,7 @@ def build(case: Case, device: str) -> tuple[nn.Module, Tensor, int]:
     backbone = dict(
         type="mmvidformer.FeatureFixationTransformer",
         arch=case.arch,
-        attention=case.attention,
+        scheme=case.attention,
         img_size=case.size,
         clip_len=case.frames,
         **look_up(KINDS, case.kind, "kind of attention"),

@@ -99,7 +99,7 @@ def build_entries(model: Mapping, optimize: bool = True) -> Iterator[Entry]:
     if optimize:
         yield Entry(OPTIMIZED, optimize_for_inference(ours), _unchanged, trains=False)
     shape = clip_shape(Config({"model": parts}))
-    yield from _baselines(ours, parts["backbone"].get("attention", "divided_space_time"), shape)
+    yield from _baselines(ours, parts["backbone"].get("scheme", "divided_space_time"), shape)
 
 
 @torch.no_grad()

@@ -35,7 +35,7 @@ def count_timesformer(attention: str, clip_len: int, img_size: int) -> int:
     """
     backbone = dict(
         type="mmvidformer.TimeSformer",
-        attention=attention,
+        scheme=attention,
         clip_len=clip_len,
         img_size=img_size,
     )

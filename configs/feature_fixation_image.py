@@ -15,7 +15,7 @@ _base_ = [
 
 model = dict(
     backbone=dict(
-        attention="windowed",
+        scheme="windowed",
         clip_len=1,
         shifts=dict(temporal=None, spatial=None),
         positions="none",

@@ -21,7 +21,7 @@ def images(split):
 
 
 model = dict(
-    backbone=dict(attention="space_only", clip_len=1),
+    backbone=dict(scheme="space_only", clip_len=1),
     cls_head=dict(num_classes=4),
 )
 train_dataloader = dict(batch_size=64, **images("train"))

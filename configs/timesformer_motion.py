@@ -1,6 +1,6 @@
 # TimeSformer, small, on generated clips of objects that replace one another (docs/claims.md).
 # python tools/data/make_motion_dataset.py data/motion_cues --preset cues
-# tools/train.py configs/timesformer_motion.py --cfg-options model.backbone.attention=axial
+# tools/train.py configs/timesformer_motion.py --cfg-options model.backbone.scheme=axial
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/datasets/motion_cues.py",
@@ -12,10 +12,10 @@ model = dict(
     backbone=dict(
         type="mmvidformer.TimeSformer",
         arch=dict(embed_dims=64, depth=2, num_heads=4),
-        attention="divided_space_time",
+        scheme="divided_space_time",
         positions="space_time",
         img_size=32,
-        patch_size=8,
+        stem=dict(tubelet=(1, 8, 8)),
         clip_len=6,
         drop_path_rate=0.0,
     ),

@@ -3,4 +3,4 @@
 # tools/dist_train.sh configs/vivit_avgpool_motion.py 2, then tools/dist_test.sh with --views 4x3.
 _base_ = "./vivit_fe_motion.py"
 
-model = dict(backbone=dict(tubelet=(1, 16, 16), temporal_depth=0))
+model = dict(backbone=dict(stem=dict(tubelet=(1, 16, 16)), temporal_depth=0))

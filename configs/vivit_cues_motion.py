@@ -1,6 +1,7 @@
 # ViViT, small, on generated clips of objects that replace one another (docs/claims.md).
 # python tools/data/make_motion_dataset.py data/motion_cues --preset cues
-# tools/train.py configs/vivit_cues_motion.py --cfg-options model.backbone.scheme=spacetime
+# tools/train.py configs/vivit_cues_motion.py \
+#     --cfg-options model.backbone.{scheme=spacetime,temporal_depth=4}
 _base_ = "./timesformer_motion.py"
 
 model = dict(
@@ -11,7 +12,7 @@ model = dict(
         scheme="factorized_encoder",
         img_size=32,
         clip_len=6,
-        tubelet=(2, 8, 8),
+        stem=dict(tubelet=(2, 8, 8)),
         temporal_depth=1,
     )
 )

@@ -15,7 +15,7 @@ model = dict(
         scheme="factorized_encoder",
         img_size=64,
         clip_len=16,
-        tubelet=(2, 16, 16),
+        stem=dict(tubelet=(2, 16, 16)),
         temporal_depth=2,
     ),
     cls_head=dict(

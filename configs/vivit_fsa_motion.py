@@ -12,6 +12,6 @@ model = dict(
         scheme="factorized_self_attention",
         img_size=64,
         clip_len=8,
-        tubelet=(2, 16, 16),
+        stem=dict(tubelet=(2, 16, 16)),
     )
 )

@@ -7,7 +7,7 @@ _base_ = "./vivit_l_st_k400.py"
 model = dict(
     backbone=dict(
         arch="h",
-        tubelet=(2, 14, 14),
+        stem=dict(tubelet=(2, 14, 14)),
         init_from=dict(source="timm:vit_huge_patch14_224.orig_in21k"),
     ),
     cls_head=dict(in_channels=1280),

@@ -3,4 +3,10 @@
 # tools/dist_train.sh configs/vivit_l_st_k400.py 8
 _base_ = "./vivit_l_fe_k400.py"
 
-model = dict(backbone=dict(scheme="spacetime", temporal_depth=0, with_cp=True))
+model = dict(
+    backbone=dict(
+        scheme="spacetime",
+        temporal_depth=4,  # the default; only the factorized encoder has it
+        with_cp=True,
+    )
+)

@@ -2,5 +2,5 @@
 # x 1 views; official zoo: 79.9 (not measured here).
 _base_ = "./vivit_fe_k400.py"
 
-model = dict(backbone=dict(scheme="spacetime", temporal_depth=0))
+model = dict(backbone=dict(scheme="spacetime"))
 optim_wrapper = dict(optimizer=dict(lr=0.1))

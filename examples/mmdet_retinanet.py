@@ -14,7 +14,7 @@ model = dict(
             scheme="spacetime",
             img_size=64,
             clip_len=1,
-            tubelet=(1, 16, 16),
+            stem=dict(tubelet=(1, 16, 16)),
         ),
     ),
     neck=dict(

@@ -10,11 +10,10 @@ model = dict(
         backbone=dict(
             type="mmvidformer.FeatureFixationTransformer",
             arch=dict(embed_dims=64, depth=2, num_heads=4),
-            attention="windowed",  # spatial attention only: a single frame has no time axis
+            scheme="windowed",  # spatial attention only: a single frame has no time axis
             img_size=64,
             clip_len=1,
-            patch_size=8,
-            stem="patches",
+            stem=dict(tubelet=(1, 8, 8)),
             shifts=dict(temporal=None, spatial="spatial"),
             positions="space_time",
         ),

@@ -58,7 +58,7 @@ def _check_vivit(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
         result = from_scenic(_params(arrays), grid=grid, scheme=scheme)
     assert result.num_heads == meta["num_heads"]
     settings = settings_of(result)
-    assert settings["tubelet"] == tubelet
+    assert settings["stem"]["tubelet"] == tubelet
 
     backbone = ViViT(**settings | {"clip_len": size[0]})
     model = _recognizer(backbone, result.state)
@@ -86,8 +86,9 @@ def _check_timesformer(path: Path, arrays: dict[str, np.ndarray], meta: dict) ->
         meta["attention"],
         img_size=(height, width),
         clip_len=meta["num_frames"],
-        patch_size=patch,
-        resize_rule="nearest",  # as in the reference, for clips of another size than its tables
+        stem=dict(tubelet=(1, patch, patch)),
+        # As in the reference, for clips of another size than its tables.
+        positions=dict(type="space_time", rule="nearest"),
     )
     model = _recognizer(backbone, result.state)
     features = model["backbone"](clip)
@@ -106,7 +107,13 @@ def _check_feature_fixation(path: Path, arrays: dict[str, np.ndarray], meta: dic
     settings = settings_of(result)
     fixations = {"none": None, "shared": "qkv_shared", "unshared": "qkv"}
     assert settings["fixation"] == fixations[meta["gate"]]
-    assert settings["patch_size"] == meta["patch_size"]
+    stride, padding, side = meta["stride"], meta["padding"], meta["patch_size"]
+    assert settings["stem"] == dict(
+        tubelet=(1, side, side),
+        stride=(1, stride, stride),
+        padding=(0, padding, padding),
+        norm=True,
+    )
     assert settings["clip_len"] == frames
     shifts = {
         "temporal": {"type": "temporal", "divisor": meta["shift_div"]},
@@ -115,7 +122,6 @@ def _check_feature_fixation(path: Path, arrays: dict[str, np.ndarray], meta: dic
     backbone = FeatureFixationTransformer(
         **settings,
         img_size=(height, width),
-        stem={"stride": meta["stride"], "padding": meta["padding"], "norm": True},
         shifts=shifts if meta["shifts"] else {},
     )
     model = nn.ModuleDict({"backbone": backbone})

@@ -17,7 +17,7 @@ BACKBONE = {
     "arch": {"embed_dims": 16, "depth": 1, "num_heads": 2},
     "img_size": 16,
     "clip_len": 2,
-    "tubelet": (2, 8, 8),
+    "stem": {"tubelet": (2, 8, 8)},
 }
 ATTENTION = {"dim": 16, "num_heads": 2, "patterns": ["time"]}
 BLOCK = {"dim": 16, "num_heads": 2, "sublayers": [{"pattern": "time"}, {"pattern": "space"}]}
@@ -97,9 +97,9 @@ def test_backbones_need_neither_scope_nor_models_of_mmaction() -> None:
 
         sizes = dict(arch=dict(embed_dims=16, depth=1, num_heads=2), img_size=16, clip_len=2)
         clip = torch.zeros(1, 3, 2, 16, 16)
-        print(tuple(ViViT(tubelet=(2, 8, 8), **sizes)(clip).shape))
-        print(tuple(optimize_for_inference(TimeSformer(patch_size=8, **sizes))(clip).shape))
-        print(tuple(FeatureFixationTransformer(patch_size=8, **sizes)(clip).shape))
+        print(tuple(ViViT(stem=dict(tubelet=(2, 8, 8)), **sizes)(clip).shape))
+        print(tuple(optimize_for_inference(TimeSformer(**sizes))(clip).shape))
+        print(tuple(FeatureFixationTransformer(**sizes)(clip).shape))
         print(tuple(Horst(3, [4])(clip.transpose(1, 2))[0].y.shape))
         print("mmaction.models" in sys.modules, DefaultScope.get_current_instance())
     """
@@ -109,7 +109,7 @@ def test_backbones_need_neither_scope_nor_models_of_mmaction() -> None:
         text=True,
         check=True,
     )
-    shapes = ["(1, 16)", "(1, 16)", "(1, 2, 3, 3, 16)", "(1, 2, 4, 16, 16)"]
+    shapes = ["(1, 16)", "(1, 16)", "(1, 2, 2, 2, 16)", "(1, 2, 4, 16, 16)"]
     assert result.stdout.splitlines() == [*shapes, "False None"]
 
 

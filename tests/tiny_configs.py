@@ -37,11 +37,13 @@ def shrink(cfg: Config) -> Config:
     cfg = copy.deepcopy(cfg)
     backbone = cfg.model.backbone
     crop = backbone.img_size
-    frames = max(FRAMES, backbone.get("tubelet", (1,))[0])
+    frames = FRAMES
+    if stem := backbone.get("stem"):
+        frames = max(FRAMES, stem.tubelet[0])
+        stem.tubelet = (stem.tubelet[0], 16, 16)
     backbone.update(clip_len=frames, img_size=SIDE, init_from=None)
     backbone.arch = dict(embed_dims=16, depth=1, num_heads=2)
-    if "tubelet" in backbone:
-        backbone.tubelet = (backbone.tubelet[0], 16, 16)
+    if backbone.get("scheme") == "factorized_encoder":
         backbone.temporal_depth = min(backbone.get("temporal_depth", 1), 1)
     cfg.model.cls_head.in_channels = 16
     for split in ("train", "val", "test"):

@@ -19,7 +19,7 @@ from huggingface_hub import hf_hub_download
 from PIL import Image
 from torch import Tensor
 
-from mmvidformer.config import clip_shape, get_config
+from mmvidformer.config import clip_shape, get_config, type_name
 from mmvidformer.convert import published
 from mmvidformer.convert.fetch import WEIGHTS, fetch, hash_of
 from mmvidformer.engine.errors import run_tool
@@ -106,8 +106,9 @@ def verify(row: published.Published) -> Verified:
             path = next(path / name for name in WEIGHTS if (path / name).is_file())
         result.sha256 = hash_of(path)
         cfg = get_config(row.config) if row.config else fit_config(source).cfg
-        if "attention" in cfg.model.backbone:
-            cfg.model.backbone.resize_rule = "nearest"  # as HuggingFace's model
+        if type_name(cfg.model.backbone) == "TimeSformer":
+            # As HuggingFace's model.
+            cfg.model.backbone.positions = dict(type="space_time", rule="nearest")
         model = load_recognizer(cfg, source)
         if not row.check:
             return result

@@ -6,7 +6,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from mmvidformer.layers import pool_tokens
 from mmvidformer.layers.encoder import Tokens
 from mmvidformer.models.horst.layer import HorstOutput
 
@@ -89,8 +88,7 @@ class VideoClassifier(nn.Module):
             head._modules = {**head._modules, self._classifier: _NoClassifier()}
         inputs: Any = features
         if self.neck is None:
-            grid, cls = inputs
-            inputs = pool_tokens(grid, cls) if self.backbone.pool else grid
+            inputs = self.backbone.pool_features(*inputs)
             if self.recurrent:  # without a neck, the tokens are the outputs
                 inputs = HorstOutput(*[inputs.movedim(-1, 2)] * 3)
         logits, tasks = head(inputs), self.num_classes

@@ -205,7 +205,8 @@ def convert_file(
 
 
 def _for_huggingface(result: Conversion, settings: Mapping, source: str) -> State:
-    vivit, timesformer = "tubelet" in settings, settings.keys() >= {"attention", "img_size"}
+    vivit = "pool" in settings
+    timesformer = "img_size" in settings and not vivit
     if vivit and result.scheme in (None, "spacetime"):
         return to_huggingface(result.state)
     if timesformer and result.scheme in ATTENTIONS:

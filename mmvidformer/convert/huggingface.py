@@ -155,12 +155,13 @@ def huggingface_config(
     if labels:
         config["id2label"] = {str(i): label for i, label in enumerate(labels)}
         config["label2id"] = {label: i for i, label in enumerate(labels)}
-    if "tubelet" in settings:
+    tubelet = settings["stem"]["tubelet"]
+    if "pool" in settings:  # a ViViT
         return config | dict(
             architectures=["VivitForVideoClassification"],
             model_type="vivit",
             image_size=height if height == width else [height, width],
-            tubelet_size=list(settings["tubelet"]),
+            tubelet_size=list(tubelet),
             hidden_act="gelu_fast",
         )
     if height != width:
@@ -169,8 +170,8 @@ def huggingface_config(
         architectures=["TimesformerForVideoClassification"],
         model_type="timesformer",
         image_size=height,
-        patch_size=settings["patch_size"],
-        attention_type=settings["attention"],
+        patch_size=tubelet[-1],
+        attention_type=settings["scheme"],
         hidden_act="gelu",
     )
 
@@ -179,7 +180,7 @@ def processor_config(settings: Mapping, info: Mapping) -> dict:
     """Make the ``preprocessor_config.json``; empty if ``info`` has no pixel statistics."""
     if "mean" not in info:
         return {}
-    (height, width), vivit = settings["img_size"], "tubelet" in settings
+    (height, width), vivit = settings["img_size"], "pool" in settings
     return dict(
         image_processor_type="VivitImageProcessor" if vivit else "VideoMAEImageProcessor",
         size={"shortest_edge": max(height, width) * 8 // 7 if vivit else height},

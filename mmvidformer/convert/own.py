@@ -44,7 +44,7 @@ def from_own(
     if unknown:
         raise ValueError(f"names that are not part of a recognizer: {unknown}")
     settings = (meta or {}).get("backbone", {})
-    result.scheme = settings.get("scheme", settings.get("attention", scheme))
+    result.scheme = settings.get("scheme", scheme)
     if scheme not in (None, result.scheme):
         raise ValueError(f"the scheme is {result.scheme!r}, not {scheme!r}")
     result.num_heads = settings.get("arch", {}).get("num_heads")
@@ -82,35 +82,34 @@ def settings_of(result: Conversion) -> dict:
     arch = dict(embed_dims=dim, depth=count_blocks(state, first), mlp_ratio=ratio)
     if result.num_heads is not None:
         arch["num_heads"] = result.num_heads
-    settings: dict = {"arch": arch}
+    settings: dict = {"arch": arch, "stem": {"tubelet": tuple(tubelet)}}
+    if result.scheme is not None:
+        settings["scheme"] = result.scheme
     if f"{first}.norm.weight" in state and f"{first}.norm.bias" not in state:
         settings["norm"] = "rms"
     times = state.get(f"{first}.pos_embed.t")
     if "backbone.embed.norm.weight" in state:
+        side = tubelet[-1]  # tubelets overlap as in the official code
+        settings["stem"] |= dict(
+            stride=(1, side * 7 // 8, side * 7 // 8), padding=(0, side // 2, side // 2), norm=True
+        )
         return settings | dict(
-            attention=result.scheme,
-            clip_len=state[f"{first}.pos_embed.t"].shape[1],
-            patch_size=tubelet[-1],
-            fixation=own_fixation(state),
+            clip_len=state[f"{first}.pos_embed.t"].shape[1], fixation=own_fixation(state)
         )
     if f"{first}.pos_embed.hw" in state:
         rows, columns = state[f"{first}.pos_embed.hw"].shape[2:4]
         if fixation := own_fixation(state):
-            settings.update(fixation=fixation, stem="patches")
+            settings["fixation"] = fixation
         return settings | dict(
-            attention=result.scheme,
             img_size=(rows * tubelet[1], columns * tubelet[2]),
             clip_len=1 if times is None else times.shape[1],
-            patch_size=tubelet[-1],
         )
     frames, rows, columns = state[f"{first}.pos_embed.thw"].shape[1:4]
     times = state.get("backbone.encoders.1.pos_embed.thw")
-    if result.scheme is not None:
-        settings["scheme"] = result.scheme
+    if result.scheme == "factorized_encoder":
+        settings["temporal_depth"] = count_blocks(state, "backbone.encoders.1")
     return settings | dict(
         img_size=(rows * tubelet[1], columns * tubelet[2]),
         clip_len=tubelet[0] * (frames if times is None else times.shape[1]),
-        tubelet=tuple(tubelet),
-        temporal_depth=count_blocks(state, "backbone.encoders.1"),
         pool="cls" if f"{first}.cls_token" in state else "mean",
     )

@@ -18,11 +18,11 @@ from mmvidformer.engine.loading import build_meta_model, load_weights
 from mmvidformer.finetune.recipe import set_classes
 from mmvidformer.registry import MODELS
 
-# Backbones whose arguments can be inferred: prefix of their configs, and their scheme's argument.
+# Backbones whose arguments can be inferred, and the prefix of their configs.
 FAMILIES = {
-    "TimeSformer": ("timesformer_", "attention"),
-    "ViViT": ("vivit_", "scheme"),
-    "FeatureFixationTransformer": ("feature_fixation_", "attention"),
+    "TimeSformer": "timesformer_",
+    "ViViT": "vivit_",
+    "FeatureFixationTransformer": "feature_fixation_",
 }
 
 
@@ -56,7 +56,7 @@ def fit_config(source: str | Path, num_heads: int | None = None) -> Fitted:
     result.num_heads = result.num_heads or num_heads
     settings = settings_of(result)
     # What averages frames has no weights that depend on their number.
-    if settings.get("attention") == "space_only" or settings.get("scheme") == "factorized_encoder":
+    if settings.get("scheme") in ("space_only", "factorized_encoder"):
         if "backbone.encoders.1.pos_embed.thw" not in result.state:
             settings.pop("clip_len", None)
     if CLASSIFIER not in result.state or not settings:
@@ -77,22 +77,24 @@ def fit_config(source: str | Path, num_heads: int | None = None) -> Fitted:
 
 
 def _search(result: Conversion, settings: dict, source: str | Path) -> Fitted:
-    kind = "ViViT" if "tubelet" in settings else "TimeSformer"
+    kind = "ViViT" if "pool" in settings else "TimeSformer"
     if "fixation" in settings:
         kind = "FeatureFixationTransformer"
-    prefix, scheme = FAMILIES[kind]
-    default = signature(MODELS.get(f"mmvidformer.{kind}")).parameters[scheme].default
+    prefix = FAMILIES[kind]
+    default = signature(MODELS.get(f"mmvidformer.{kind}")).parameters["scheme"].default
     found = {name: get_config(name) for name in list_models() if name.startswith(prefix)}
     bases = {name: cfg for name, cfg in found.items() if type_name(cfg.model.backbone) == kind}
-    wanted = settings.get(scheme)
-    own = {name: cfg.model.backbone.get(scheme, default) for name, cfg in bases.items()}
+    wanted = settings.get("scheme")
+    own = {name: cfg.model.backbone.get("scheme", default) for name, cfg in bases.items()}
     other = {name for name in bases if wanted and own[name] != wanted}
-    names = sorted(bases, key=lambda name: (name in other, len(name)))
+    # What else a config of another scheme sets may belong to that scheme.
+    rigid = {name for name in other if "temporal_depth" in bases[name].model.backbone}
+    names = sorted(bases.keys() - rigid, key=lambda name: (name in other, len(name), name))
     for name in names:
         changes = ""
         if name in other:
-            bases[name].model.backbone[scheme] = settings[scheme]
-            changes = f" --cfg-options model.backbone.{scheme}={settings[scheme]}"
+            bases[name].model.backbone.scheme = wanted
+            changes = f" --cfg-options model.backbone.scheme={wanted}"
         if _fits(bases[name], result, settings):
             return Fitted(bases[name], name, changes)
     base = next(name for name in names if "motion" not in name)

@@ -41,8 +41,8 @@ class Attention(nn.Module):
             all tokens itself. ``'skip'``: it joins no group and is not updated. Causal patterns
             need ``'skip'``, which is also right for a model without a class token.
         kernel: Name of the kernel (``layers.kernels``), or a dictionary of ``type`` and options.
-        fixation: Gates on queries and keys (``layers.fixation``): the name of a scheme, a
-            dictionary of ``scheme`` and ``combine``, or None for no gates.
+        fixation: Gates on queries and keys (``layers.fixation``): a name, a dictionary
+            of the name as ``type`` and ``combine``, or None for no gates.
         shifts: Shifts of keys and values along the grid (``layers.shift``) in the order in which
             they are applied: names, or dictionaries of ``type`` and options. The class token is not
             shifted.
@@ -128,8 +128,8 @@ class Attention(nn.Module):
         gates: dict[str, nn.Module]
         gates = {"features": features} if isinstance(features, nn.Module) else {}
         if fixation:
-            options = {"scheme": fixation} if isinstance(fixation, str) else fixation
-            gates["fixation"] = Fixation(head_dim, **options)
+            options = {"type": fixation} if isinstance(fixation, str) else dict(fixation)
+            gates["fixation"] = Fixation(head_dim, options.pop("type", "qkv_shared"), **options)
         self.prepare = nn.ModuleDict({**gates, **moves} if shift_last else {**moves, **gates})
         self.proj = nn.Linear(dim, dim)
         self.proj_drop = nn.Dropout(proj_drop)

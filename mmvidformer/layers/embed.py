@@ -37,7 +37,7 @@ class TubeletEmbedding(nn.Module):
     def __init__(
         self,
         dim: int,
-        tubelet: Grid = (2, 16, 16),
+        tubelet: Grid,
         in_channels: int = 3,
         stride: Grid | None = None,
         padding: Grid = (0, 0, 0),

@@ -1,7 +1,7 @@
 """Feature fixation: gates on queries and keys, applied before the attention.
 
 =============  ================================================  ==================
-scheme         gate of q, gate of k (sigmoid of a linear layer)  paper, table 4
+name           gate of q, gate of k (sigmoid of a linear layer)  paper, table 4
 =============  ================================================  ==================
 separate       from q, from k                                    Q, K, Sep. (eq. 4)
 qk             from (q, k), another from (q, k)                  Q, K, Coo.
@@ -45,21 +45,21 @@ class Fixation(nn.Module):
 
     Args:
         head_dim: Width d of a head.
-        scheme: A name in ``FIXATIONS``.
+        name: A name in ``FIXATIONS``.
         combine: How a gate combines its inputs: ``'concat'``, ``'add'`` or ``'multiply'``.
 
     Raises:
-        KeyError: If the scheme or the combination is unknown.
+        KeyError: If the name or the combination is unknown.
     """
 
     per_token = True
 
-    def __init__(self, head_dim: int, scheme: str = "qkv_shared", combine: str = "concat") -> None:
+    def __init__(self, head_dim: int, name: str = "qkv_shared", combine: str = "concat") -> None:
         super().__init__()
-        self.scheme = scheme
+        self.name = name
         self.combine = look_up(tuple(COMBINATIONS), combine, "combination")
         self.gates = nn.ModuleDict()
-        for weighted, read in look_up(FIXATIONS, scheme, "fixation").items():
+        for weighted, read in look_up(FIXATIONS, name, "fixation").items():
             parts = len(read) if combine == "concat" else 1
             self.gates[weighted] = nn.Linear(parts * head_dim, head_dim)
 
@@ -67,7 +67,7 @@ class Fixation(nn.Module):
         """Gate queries and keys, (..., n, d) each; values pass unchanged."""
         tokens = {"q": q, "k": k, "v": v}
         gated = dict(tokens)
-        for weighted, read in FIXATIONS[self.scheme].items():
+        for weighted, read in FIXATIONS[self.name].items():
             parts = COMBINATIONS[self.combine]([tokens[letter] for letter in read])
             ratio = self.gates[weighted](parts).sigmoid()
             for letter in weighted:
@@ -76,4 +76,4 @@ class Fixation(nn.Module):
 
     def extra_repr(self) -> str:
         """Show the settings in the printed model."""
-        return f"{self.scheme}, {self.combine}"
+        return f"{self.name}, {self.combine}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from inspect import signature
 from typing import Any
 
 import torch
@@ -35,6 +36,7 @@ POSITIONS: dict[str, tuple[str, ...]] = {
 Block = Sequence[SubLayer | Mapping]
 # A grid that stands for any: axes of this size, or 1 where there are none.
 ANY: Grid = (4, 4, 4)
+_SHOWN = ("scheme", "reverse", "parallel", "shifts", "block", "encoders")
 _SUBLAYER = [field.name for field in fields(SubLayer)]
 
 
@@ -58,6 +60,30 @@ def arch_sizes(
             f"arch must have embed_dims, depth, num_heads and optionally mlp_ratio, got {given}"
         )
     return sizes
+
+
+def fill(kind: Any, given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Complete the options of a preset with those that it does not set itself.
+
+    Args:
+        kind: Class of the preset; ``kind.preset(given, **own)`` are the options that it sets.
+        given: Options of ``VideoTransformer`` that the user gave; they replace the preset's.
+        own: Arguments of the preset alone.
+
+    Raises:
+        ValueError: If one of the own arguments has no effect on the result.
+    """
+    found = {**kind.preset(given, **own), **given}
+    for name, value in own.items():
+        default = signature(kind).parameters[name].default
+        if value != default and found == {**kind.preset(given, **own | {name: default}), **given}:
+            others = {**own, **given}
+            rest = [f"{key}={others[key]!r}" for key in others if key != name and key in _SHOWN]
+            raise ValueError(
+                f"{name}={value!r} of {kind.__name__} has no effect with {', '.join(rest)}; "
+                f"leave it out or set {name}={default!r}"
+            )
+    return found
 
 
 def build_encoder(row: Mapping, in_dim: int, grid: Grid, axes: Grid) -> Encoder:
@@ -97,7 +123,7 @@ def build_encoder(row: Mapping, in_dim: int, grid: Grid, axes: Grid) -> Encoder:
         norm=row["norm"],
         block={
             "attn_drop": row["attn_drop_rate"],
-            "drop_path_rule": row["drop_path"],
+            "drop_path_rule": row["drop_path_rule"],
             **{key: row[key] for key in ("mlp_ratio", "act", "depthwise", "parallel")},
         },
     )

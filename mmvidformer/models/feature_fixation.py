@@ -1,7 +1,7 @@
 """Linear video transformer with feature fixation (Lu et al. 2022).
 
 ===========  ====================================  ===============================================
-attention    sub-layers of a block, in this order  source
+scheme       sub-layers of a block, in this order  source
 ===========  ====================================  ===============================================
 time_space   time (spatial shift),                 the official code and its checkpoints
              space (temporal shift)
@@ -21,29 +21,29 @@ convolution; time comes before space. The variants of the paper's table 7 are ar
 ``clip_len=8``, H ``clip_len=32``, HR ``img_size=336``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from mmvidformer.layers import SubLayer
 from mmvidformer.lookup import look_up
-from mmvidformer.models.compose import arch_sizes
+from mmvidformer.models.compose import fill
 from mmvidformer.models.video_transformer import VideoTransformer
 
-# attention: the pattern of each sub-layer and its shifts
-SCHEMES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
-    "time_space": (("time", ("spatial",)), ("space", ("temporal",))),
-    "space_time": (("space", ("temporal",)), ("time", ("spatial",))),
-    "joint": (("joint", ("spatial", "temporal")),),
-    "windowed": (("space", ("spatial", "temporal")),),
+# The shifts of a sub-layer are the kinds that it has, if they are on.
+SCHEMES: dict[str, dict[str, Any]] = {
+    "time_space": dict(
+        block=(SubLayer("time", shifts=["spatial"]), SubLayer("space", shifts=["temporal"]))
+    ),
+    "space_time": dict(
+        block=(SubLayer("space", shifts=["temporal"]), SubLayer("time", shifts=["spatial"]))
+    ),
+    "joint": dict(block=(SubLayer("joint", shifts=["spatial", "temporal"]),)),
+    "windowed": dict(block=(SubLayer("space", shifts=["spatial", "temporal"]),)),
 }
 
-ARCHS: dict[str, dict[str, Any]] = {"b": dict(embed_dims=512, depth=12, num_heads=8)}
-
-# stem: stride, padding and norm for the side of a patch
-STEMS: dict[str, Callable[[int], dict]] = {
-    "overlapping": lambda side: dict(stride=side * 7 // 8, padding=side // 2, norm=True),
-    "patches": lambda side: dict(stride=side, padding=0, norm=False),
-}
+ARCH = dict(embed_dims=512, depth=12, num_heads=8)
+STEM = dict(tubelet=(1, 16, 16), stride=(1, 14, 14), padding=(0, 8, 8), norm=True)
 
 # The released settings for Something-Something; those for Kinetics have a divisor of 8.
 SSV2_SHIFTS: Mapping[str, str | Mapping] = {
@@ -63,77 +63,69 @@ class FeatureFixationTransformer(VideoTransformer):
     embedding to zero. Gates and shifts work with every kernel (paper, table 9).
 
     Args:
-        arch: ``'b'``, or a dictionary as for ``VideoTransformer``.
-        attention: A name in ``SCHEMES``.
+        arch: See ``VideoTransformer``. Default: 12 blocks of width 512 with 8 heads, as in the
+            official code.
+        scheme: A name in ``SCHEMES``.
         img_size: Side of the crop in pixels, or (height, width).
-        clip_len: Number of frames of a clip. For clips of another length or size, positions and
-            Linformer's weights are resized.
-        patch_size: Side of a patch in pixels.
-        stem: ``'overlapping'`` (stride 7/8 and padding 1/2 of a patch, layer norm: 14 and 8 pixels
-            for patches of 16), ``'patches'`` (no overlap, as the paper says), or a dictionary of
-            ``stride`` and ``padding`` in pixels and ``norm``.
+        clip_len: Number of frames of a clip.
         kernel: A name in ``layers.kernels``, or a dictionary of ``type`` and options. ``'linear'``,
             ReLU with the offset of the official code, is the model's own.
-        fixation: Gates: a scheme of ``layers.fixation``, a dictionary of ``scheme`` and
+        fixation: Gates: a name in ``layers.fixation``, a dictionary of the name as ``type`` and
             ``combine``, or None for no gates.
         shifts: Shift for ``'temporal'`` and for ``'spatial'``: a type of ``layers.shift``, a
             dictionary of ``type`` and options, or None for no shift, as for a missing entry.
         shift_last: Whether to shift after the gates instead of before; worse in the paper.
-        depthwise: Whether the MLPs have depthwise convolutions.
-        positions: A name in ``compose.POSITIONS``; ``'time'`` in the official code.
-        **options: Further arguments of ``VideoTransformer``: ``drop_rate``, ``drop_path_rate``,
-            ``norm``, ``with_cp`` and ``init_from``. Weights that the image model lacks keep their
-            values; attention over time starts from the attention over space.
+        **options: Any other argument of ``VideoTransformer``. By default the stem is that of the
+            official code (``stem=dict(tubelet=(1, 16, 16))`` is the paper's text), positions are
+            those in time, MLPs have depthwise convolutions, and the output is not pooled. Weights
+            that an image model lacks keep their values; attention over time starts from the
+            attention over space.
 
     Raises:
         KeyError: If a name or a key of ``shifts`` is unknown.
-        ValueError: As ``VideoTransformer``.
+        ValueError: If an argument has no effect, or as ``VideoTransformer``.
     """
 
     def __init__(
         self,
-        arch: str | Mapping = "b",
-        attention: str = "time_space",
+        arch: str | Mapping = ARCH,
+        scheme: str = "time_space",
         img_size: int | tuple[int, int] = 224,
         clip_len: int = 16,
-        patch_size: int = 16,
-        stem: str | Mapping = "overlapping",
         kernel: str | Mapping = "linear",
         fixation: str | Mapping | None = "qkv_shared",
         shifts: Mapping[str, str | Mapping | None] = SSV2_SHIFTS,
         shift_last: bool = False,
-        depthwise: bool = True,
-        positions: str = "time",
         **options: Any,
     ) -> None:
-        rows = look_up(SCHEMES, attention, "feature fixation attention")
-        sizes: Any = stem
-        if isinstance(stem, str):
-            sizes = look_up(STEMS, stem, "feature fixation stem")(patch_size)
-        for key in shifts:
-            look_up({"temporal", "spatial"}, key, "entry of shifts")
-        super().__init__(
-            arch_sizes(arch, ARCHS),
-            [
-                SubLayer(
-                    pattern,
-                    kernel=kernel,
-                    fixation=fixation,
-                    shifts=tuple(shift for kind in kinds if (shift := shifts.get(kind))),
-                    shift_last=shift_last,
-                )
-                for pattern, kinds in rows
-            ],
-            clip_len,
-            img_size,
-            stem=dict(
-                tubelet=(1, patch_size, patch_size),
-                stride=(1, sizes["stride"], sizes["stride"]),
-                padding=(0, sizes["padding"], sizes["padding"]),
-                norm=sizes["norm"],
-            ),
-            positions=positions,
-            depthwise=depthwise,
-            pool=False,
-            **options,
+        own = dict(
+            scheme=scheme, kernel=kernel, fixation=fixation, shifts=shifts, shift_last=shift_last
         )
+        sizes = dict(img_size=img_size, clip_len=clip_len)
+        super().__init__(arch, **sizes, **fill(FeatureFixationTransformer, options, own))
+
+    @staticmethod
+    def preset(
+        given: Mapping,
+        scheme: str,
+        kernel: str | Mapping,
+        fixation: str | Mapping | None,
+        shifts: Mapping[str, str | Mapping | None],
+        shift_last: bool,
+    ) -> dict[str, Any]:
+        """Return the arguments of ``VideoTransformer`` that make the model of the paper."""
+        for kind in shifts:
+            look_up({"temporal", "spatial"}, kind, "entry of shifts")
+        block = []
+        for one in look_up(SCHEMES, scheme, "feature fixation scheme")["block"]:
+            own = [shift for kind in one.shifts if (shift := shifts.get(kind))]
+            last = shift_last and bool(own)
+            one = replace(one, kernel=kernel, fixation=fixation, shifts=own, shift_last=last)
+            block.append(one)
+        return {
+            "stem": STEM,
+            "positions": "time",
+            "depthwise": True,
+            "pool": "none",
+            "block": block,
+        }

@@ -23,19 +23,19 @@ from typing import Any
 
 from mmvidformer.layers import SubLayer
 from mmvidformer.lookup import look_up
+from mmvidformer.models.compose import fill
 from mmvidformer.models.video_transformer import VideoTransformer
 
 TIME = SubLayer("time", cls="skip", fc=True)
 
-SCHEMES: dict[str, tuple[SubLayer, ...]] = {
-    "space_only": (SubLayer("joint"),),
-    "joint_space_time": (SubLayer("joint"),),
-    "divided_space_time": (TIME, SubLayer("space")),
-    "sparse_local_global": (
-        SubLayer("local", cls="global", fc=True),
-        SubLayer("strided", cls="global"),
+SCHEMES: dict[str, dict[str, Any]] = {
+    "space_only": dict(block=(SubLayer("joint"),), frames="average"),
+    "joint_space_time": dict(block=(SubLayer("joint"),)),
+    "divided_space_time": dict(block=(TIME, SubLayer("space"))),
+    "sparse_local_global": dict(
+        block=(SubLayer("local", cls="global", fc=True), SubLayer("strided", cls="global"))
     ),
-    "axial": (TIME, SubLayer("width", fc=True), SubLayer("height")),
+    "axial": dict(block=(TIME, SubLayer("width", fc=True), SubLayer("height"))),
 }
 
 
@@ -50,65 +50,55 @@ class TimeSformer(VideoTransformer):
 
     Args:
         arch: See ``VideoTransformer``.
-        attention: A name in ``SCHEMES``.
+        scheme: A name in ``SCHEMES``.
         img_size: Side of the crop in pixels, or (height, width).
-        clip_len: Number of frames of a clip. For clips of another length or size positions are
-            resized.
-        patch_size: Side of a patch in pixels.
-        order: Order of the sub-layers: ``'forward'`` as in the table, ``'reverse'`` (space before
-            time in the divided scheme), or ``'parallel'`` (all read the block's input); compared in
-            section 4.7. In the last two the class token takes part in the attention over time
-            (eq. 11). Otherwise the attention over time in the last block could not reach the head,
-            which reads the class token alone.
-        positions: A name in ``compose.POSITIONS``; Table 4 has ``'none'``, ``'space'`` and
-            ``'space_time'``. ``space_only`` never has a time embedding, as in the official code.
+        clip_len: Number of frames of a clip.
+        reverse: Whether the sub-layers of the table run in reverse (space before time in the
+            divided scheme). This order and ``parallel=True`` are compared in section 4.7. In both
+            the class token takes part in the attention over time (eq. 11). Otherwise the attention
+            over time in the last block could not reach the head, which reads the class token alone.
         cls_in_time: Whether the class token takes part in the attention over time (eq. 11) in the
-            order ``'forward'`` too. It does not in the published weights.
-        resize_rule: How positions are resized (``layers.resize``): ``'linear'``, ``'nearest'`` (the
-            official forward pass) or ``'nearest_1d'`` (the official checkpoint loading).
-        drop_path_rate: Stochastic-depth rate of the last block.
-        **options: Further arguments of ``VideoTransformer``: ``drop_rate``, ``attn_drop_rate``,
-            ``norm``, ``with_cp`` and ``init_from``.
+            order of the table, too. It does not in the published weights.
+        **options: Any other argument of ``VideoTransformer``. By default there are positions in
+            space and time (Table 4 also has ``'none'`` and ``'space'``; ``space_only`` never has a
+            time embedding, as in the official code) and a ``drop_path_rate`` of 0.1. The official
+            forward pass resizes positions by the rule ``'nearest'``, its checkpoint loading by
+            ``'nearest_1d'``.
 
     Raises:
         KeyError: If a name is unknown.
-        ValueError: As ``VideoTransformer``.
+        ValueError: If an argument has no effect, or as ``VideoTransformer``.
     """
 
     def __init__(
         self,
         arch: str | Mapping = "b",
-        attention: str = "divided_space_time",
+        scheme: str = "divided_space_time",
         img_size: int | tuple[int, int] = 224,
         clip_len: int = 8,
-        patch_size: int = 16,
-        order: str = "forward",
-        positions: str = "space_time",
+        reverse: bool = False,
         cls_in_time: bool = False,
-        resize_rule: str = "linear",
-        drop_path_rate: float = 0.1,
         **options: Any,
     ) -> None:
-        block = list(look_up(SCHEMES, attention, "TimeSformer attention"))
-        look_up({"forward", "reverse", "parallel"}, order, "TimeSformer order")
-        if cls_in_time or order != "forward":
-            block = [replace(row, cls="mean") if row.cls == "skip" else row for row in block]
-        if order == "reverse":
-            block.reverse()
-        super().__init__(
-            arch,
-            block,
-            clip_len,
-            img_size,
-            stem=dict(tubelet=(1, patch_size, patch_size)),
-            positions=dict(type=positions, rule=resize_rule),
-            frames="average" if attention == "space_only" else "together",
-            cls="mean",
-            parallel=order == "parallel",
-            drop_path_rate=drop_path_rate,
-            drop_path="group",
-            **options,
-        )
+        own = dict(scheme=scheme, reverse=reverse, cls_in_time=cls_in_time)
+        sizes = dict(img_size=img_size, clip_len=clip_len)
+        super().__init__(arch, **sizes, **fill(TimeSformer, options, own))
+
+    @staticmethod
+    def preset(given: Mapping, scheme: str, reverse: bool, cls_in_time: bool) -> dict[str, Any]:
+        """Return the arguments of ``VideoTransformer`` that make the model of the paper."""
+        row = look_up(SCHEMES, scheme, "TimeSformer scheme")
+        block = row["block"][:: -1 if reverse else 1]
+        if cls_in_time or reverse or given.get("parallel"):
+            block = tuple(replace(one, cls="mean") if one.cls == "skip" else one for one in block)
+        return {
+            "positions": "space_time",
+            "cls": "mean",
+            "drop_path_rate": 0.1,
+            "drop_path_rule": "group",
+            **row,
+            "block": block,
+        }
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *args) -> None:
         """Translate the names of MMAction2's TimeSformer, which are not converted when read."""

@@ -1,6 +1,7 @@
 """A video transformer that is composed in a config; the papers' models are presets of it."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from torch import Tensor, nn
@@ -26,7 +27,7 @@ class VideoTransformer(nn.Module):
             sizes work too; their positions are resized.
         img_size: Side of the crop in pixels, or (height, width); as ``clip_len``.
         stem: Arguments of ``layers.TubeletEmbedding``: ``tubelet``, ``stride``, ``padding`` and
-            ``norm``. Default: patches of 16 x 16 pixels of each frame.
+            ``norm``; ``tubelet`` is required. Default: patches of 16 x 16 pixels of each frame.
         encoders: An encoder for each entry, which replaces any of the arguments from ``positions``
             to ``with_cp``, ``block``, and those of ``arch``. If the width changes, a linear layer
             comes in between. Default: one encoder.
@@ -37,8 +38,7 @@ class VideoTransformer(nn.Module):
             model 2). ``'average'``: likewise, but returns the mean of the frames (TimeSformer's
             space-only scheme).
         cls: Role of the class token in sub-layers that do not say (``layers.Attention``):
-            ``'mean'``, ``'global'`` or ``'skip'``. None: no class token. Features are the class
-            token of the last encoder, or else the mean of its tokens.
+            ``'mean'``, ``'global'`` or ``'skip'``. None: no class token.
         parallel: Whether the sub-layers of a block read the block's input, and their updates are
             summed.
         act: Activation of the MLPs, ``'gelu'`` or ``'gelu_tanh'``.
@@ -49,11 +49,13 @@ class VideoTransformer(nn.Module):
         attn_drop_rate: Dropout rate of the attention weights.
         drop_path_rate: Stochastic-depth rate of the last block of an encoder; it grows linearly
             from 0.
-        drop_path: What a draw of stochastic depth is for: ``'clip'``, ``'group'`` (each attention
-            group, as in TimeSformer), or ``'unscaled'`` (a clip, and kept updates are not
+        drop_path_rule: What a draw of stochastic depth is for: ``'clip'``, ``'group'`` (each
+            attention group, as in TimeSformer), or ``'unscaled'`` (a clip, and kept updates are not
             rescaled, as in scenic).
         with_cp: Whether to use activation checkpointing for each block.
-        pool: Whether the output is pooled; otherwise it is the tokens of the last encoder.
+        pool: Output: ``'cls'``, the class token of the last encoder, ``'mean'``, the mean of its
+            other tokens, or ``'none'``, those tokens themselves. Default: the class token if there
+            is one, else the mean.
         init: Initialization, ``'timm'`` or ``'flax'`` (``layers.init``).
         init_from: Image model that ``init_weights`` loads: a source (``'timm:NAME'`` or a file),
             or a dictionary of the arguments of ``convert.image_vit.init_from_image``.
@@ -81,7 +83,7 @@ class VideoTransformer(nn.Module):
         block: Block | Sequence[Block] = ({},),
         clip_len: int = 8,
         img_size: int | tuple[int, int] = 224,
-        stem: Mapping | None = None,
+        stem: Mapping = MappingProxyType({"tubelet": (1, 16, 16)}),
         encoders: Sequence[Mapping] = ({},),
         positions: str | Mapping = "joint",
         frames: str = "together",
@@ -93,15 +95,15 @@ class VideoTransformer(nn.Module):
         drop_rate: float = 0.0,
         attn_drop_rate: float = 0.0,
         drop_path_rate: float = 0.0,
-        drop_path: str = "clip",
+        drop_path_rule: str = "clip",
         with_cp: bool = False,
-        pool: bool = True,
+        pool: str | None = None,
         init: str = "timm",
         init_from: str | Mapping | None = None,
         frozen_stages: int = -1,
     ) -> None:
         super().__init__()
-        self.init_from, self.pool, self.frozen_stages = init_from, pool, frozen_stages
+        self.init_from, self.frozen_stages = init_from, frozen_stages
         shared = dict(
             arch_sizes(arch),
             block=block,
@@ -115,7 +117,7 @@ class VideoTransformer(nn.Module):
             drop_rate=drop_rate,
             attn_drop_rate=attn_drop_rate,
             drop_path_rate=drop_path_rate,
-            drop_path=drop_path,
+            drop_path_rule=drop_path_rule,
             with_cp=with_cp,
         )
         if not encoders:
@@ -129,7 +131,15 @@ class VideoTransformer(nn.Module):
                 if rows[-1][key] <= 0:
                     raise ValueError(f"{key} must be positive, got {rows[-1][key]}")
         self.embed_dims = rows[-1]["embed_dims"]
-        self.embed = TubeletEmbedding(rows[0]["embed_dims"], **(stem or {"tubelet": (1, 16, 16)}))
+        last = rows[-1]["cls"]
+        self.pool = look_up({"cls", "mean", "none"}, pool or ("cls" if last else "mean"), "pool")
+        if self.pool == "cls" and last is None:
+            raise ValueError(
+                "pool='cls' needs a class token: cls must be 'mean' or 'global', got None"
+            )
+        if "tubelet" not in stem:
+            raise ValueError(f"stem must have a tubelet, such as (1, 16, 16), got {dict(stem)}")
+        self.embed = TubeletEmbedding(rows[0]["embed_dims"], **stem)
         height, width = (img_size, img_size) if isinstance(img_size, int) else img_size
         grid = self.embed.grid((clip_len, height, width))
         dim, axes = rows[0]["embed_dims"], ANY
@@ -138,14 +148,14 @@ class VideoTransformer(nn.Module):
         for row in rows:
             encoder = build_encoder(row, dim, grid, axes)
             is_last = len(built) + 1 == len(rows)
-            encoder.passes_grid = not pool if is_last else row["frames"] != "pool"
+            encoder.passes_grid = self.pool != "cls" if is_last else row["frames"] != "pool"
             if row["cls"] is not None:
                 check_cls(encoder)
             self.obstacles += [f"encoders.{len(built)}: {text}" for text in encoder.obstacles]
             built.append(encoder)
             dim, grid, axes = row["embed_dims"], encoder.out_grid(grid), encoder.out_grid(axes)
-        if pool:
-            self.obstacles.append("the output is a mean over time; use pool=False")
+        if self.pool != "none":
+            self.obstacles.append("the output is pooled over time; use pool='none'")
         self.encoders = nn.ModuleList(built)
         self.apply(look_up(INITS, init, "init"))
         for stage in self._frozen():
@@ -210,8 +220,13 @@ class VideoTransformer(nn.Module):
 
     def forward(self, clip: Tensor) -> Tensor | None:
         """Map normalized pixels (B, 3, T', H', W') to features (B, D), or tokens if not pooled."""
-        grid, cls = self.forward_features(clip)
-        return pool_tokens(grid, cls) if self.pool else grid
+        return self.pool_features(*self.forward_features(clip))
+
+    def pool_features(self, grid: Tensor | None, cls: Tensor | None) -> Tensor | None:
+        """Return the output for the result of ``forward_features``."""
+        if self.pool == "none":
+            return grid
+        return pool_tokens(grid, cls if self.pool == "cls" else None)
 
     def check_causal(self) -> None:
         """Raise a ValueError that names the first of ``obstacles``, if there are any."""

@@ -15,21 +15,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from mmvidformer.layers import SubLayer
-from mmvidformer.layers.patterns import Grid
 from mmvidformer.lookup import look_up
+from mmvidformer.models.compose import fill
 from mmvidformer.models.video_transformer import VideoTransformer
 
-SPACE = SubLayer("space")
+JOINT, SPACE = SubLayer("joint"), SubLayer("space")
 # Section 3.4: model 3 starts as a network of single frames. If all weights of the attention over
 # time were zero, only the output bias would ever get a gradient, so only the output projection is.
 TIME = SubLayer("time", zero_init=True)
 
-SCHEMES: dict[str, tuple[SubLayer, ...]] = {
-    "spacetime": (SubLayer("joint"),),
-    "factorized_encoder": (SubLayer("joint"),),
-    "factorized_self_attention": (SPACE, TIME),
-    "factorized_self_attention_ts": (TIME, SPACE),
-    "factorized_dot_product": (SubLayer(("time", "space")),),
+SCHEMES: dict[str, dict[str, Any]] = {
+    "spacetime": dict(block=(JOINT,), cls="mean"),
+    "factorized_encoder": dict(block=(JOINT,), cls="mean", encoders=(dict(frames="pool"), {})),
+    "factorized_self_attention": dict(block=(SPACE, TIME)),
+    "factorized_self_attention_ts": dict(block=(TIME, SPACE)),
+    "factorized_dot_product": dict(block=(SubLayer(("time", "space")),)),
 }
 
 
@@ -44,20 +44,16 @@ class ViViT(VideoTransformer):
         arch: See ``VideoTransformer``; the paper has ``'b'``, ``'l'`` and ``'h'`` (section 4.1).
         scheme: A name in ``SCHEMES``.
         img_size: Side of the crop in pixels, or (height, width).
-        clip_len: Number of frames of a clip. For clips of another length or size positions are
-            resized.
-        tubelet: Size of a tubelet in frames, rows and columns. One frame is the embedding of
-            uniform frame sampling (section 3.2).
+        clip_len: Number of frames of a clip.
         temporal_depth: Number of blocks over the frames in the factorized encoder; 0 averages the
-            frames instead (the baseline in the last row of Table 2). Ignored by other schemes.
-        pool: ``'cls'`` for the class token, or ``'mean'`` for global average pooling. Default: the
-            class token if the scheme supports it.
-        **options: Further arguments of ``VideoTransformer``: ``drop_rate``, ``attn_drop_rate``,
-            ``drop_path_rate``, ``norm``, ``with_cp`` and ``init_from``.
+            frames instead (the baseline in the last row of Table 2).
+        **options: Any other argument of ``VideoTransformer``. By default tubelets are 2 x 16 x 16
+            (1 x 16 x 16 is uniform frame sampling, section 3.2), and models 1 and 2 have a class
+            token, unless ``pool`` is ``'mean'``.
 
     Raises:
         KeyError: If a name is unknown.
-        ValueError: If the scheme does not support ``pool``, or as ``VideoTransformer``.
+        ValueError: If an argument has no effect, or as ``VideoTransformer``.
     """
 
     temporal_init = "zero"
@@ -68,31 +64,28 @@ class ViViT(VideoTransformer):
         scheme: str = "factorized_encoder",
         img_size: int | tuple[int, int] = 224,
         clip_len: int = 32,
-        tubelet: Grid = (2, 16, 16),
         temporal_depth: int = 4,
-        pool: str | None = None,
         **options: Any,
     ) -> None:
-        block = look_up(SCHEMES, scheme, "ViViT scheme")
-        has_cls = block == (SubLayer("joint"),)
-        pool = pool or ("cls" if has_cls else "mean")
-        if pool not in ("cls", "mean") or (pool == "cls" and not has_cls):
-            allowed = "'cls' or 'mean'" if has_cls else "'mean'"
-            raise ValueError(f"pool of scheme {scheme!r} must be {allowed}, got {pool!r}")
-        encoders: list[dict] = [{}]
-        if scheme == "factorized_encoder":
-            encoders = [dict(frames="pool"), dict(depth=temporal_depth)]
-        super().__init__(
-            arch,
-            block,
-            clip_len,
-            img_size,
-            stem=dict(tubelet=tubelet),
-            encoders=[row for row in encoders if row.get("depth") != 0],
-            cls="mean" if pool == "cls" else None,
-            act="gelu_tanh",
-            drop_path="unscaled",
-            init="flax",
-            **options,
-        )
+        own = dict(scheme=scheme, temporal_depth=temporal_depth)
+        sizes = dict(img_size=img_size, clip_len=clip_len)
+        super().__init__(arch, **sizes, **fill(ViViT, options, own))
         self.scheme = scheme
+
+    @staticmethod
+    def preset(given: Mapping, scheme: str, temporal_depth: int) -> dict[str, Any]:
+        """Return the arguments of ``VideoTransformer`` that make the model of the paper."""
+        row = look_up(SCHEMES, scheme, "ViViT scheme")
+        if "encoders" in row:
+            first, second = row["encoders"]
+            second = [{**second, "depth": temporal_depth}] if temporal_depth else []
+            row = {**row, "encoders": [first, *second]}
+        if given.get("pool") == "mean":
+            row = {**row, "cls": None}
+        return {
+            "stem": {"tubelet": (2, 16, 16)},
+            "act": "gelu_tanh",
+            "drop_path_rule": "unscaled",
+            "init": "flax",
+            **row,
+        }

@@ -82,7 +82,7 @@ def test_timesformer_counts_match_the_formula_and_the_official_code(
 )
 def test_timesformer_parameters_of_table_1(attention: str, millions: float) -> None:
     """They only match with the 174 classes of Something-Something."""
-    cfg = load_config("timesformer_b_sthv2", {"model.backbone.attention": attention})
+    cfg = load_config("timesformer_b_sthv2", {"model.backbone.scheme": attention})
     assert count(cfg).parameters / 1e6 == pytest.approx(millions, abs=0.01)
 
 

@@ -42,7 +42,7 @@ def test_every_kind_is_measured(kind: str, attention: str, attention_only: bool)
 
 
 def test_macs_are_those_of_the_config() -> None:
-    backbone = dict(type="mmvidformer.FeatureFixationTransformer", arch=ARCH, attention="joint",
+    backbone = dict(type="mmvidformer.FeatureFixationTransformer", arch=ARCH, scheme="joint",
                     clip_len=2, img_size=32)  # fmt: skip
     head = dict(type="mmvidformer.TokenMlpHead", num_classes=174, in_channels=64)
     cfg = Config({"model": {"backbone": backbone, "cls_head": head}})

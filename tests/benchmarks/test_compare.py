@@ -21,9 +21,9 @@ from benchmarks.timing import copy_rate, matmul_rate, time_call
 
 ARCH = {"embed_dims": 32, "depth": 2, "num_heads": 2}
 SIZE = {"arch": ARCH, "img_size": 32, "clip_len": 4}
-TIMESFORMER = {"type": "mmvidformer.TimeSformer", "patch_size": 8, **SIZE}
-VIVIT = {"type": "mmvidformer.ViViT", "tubelet": (2, 8, 8), **SIZE}
-FIXATION = {"type": "mmvidformer.FeatureFixationTransformer", "patch_size": 8, **SIZE}
+TIMESFORMER = {"type": "mmvidformer.TimeSformer", "stem": {"tubelet": (1, 8, 8)}, **SIZE}
+VIVIT = {"type": "mmvidformer.ViViT", "stem": {"tubelet": (2, 8, 8)}, **SIZE}
+FIXATION = {"type": "mmvidformer.FeatureFixationTransformer", **SIZE}
 QUICK = Settings(repeats=1, warmup=0, memory=False)
 
 OURS = ["mmvidformer", "mmvidformer optimized"]
@@ -48,10 +48,10 @@ def recognizer(backbone: dict, **options: object) -> dict:
     "backbone, options, baselines",
     [
         (TIMESFORMER, {}, ["MMAction2", "HuggingFace"]),
-        (TIMESFORMER, {"attention": "joint_space_time"}, ["MMAction2", "HuggingFace"]),
-        (TIMESFORMER, {"attention": "space_only"}, ["MMAction2"]),
-        (TIMESFORMER, {"attention": "axial"}, []),
-        (TIMESFORMER, {"order": "reverse"}, []),
+        (TIMESFORMER, {"scheme": "joint_space_time"}, ["MMAction2", "HuggingFace"]),
+        (TIMESFORMER, {"scheme": "space_only"}, ["MMAction2"]),
+        (TIMESFORMER, {"scheme": "axial"}, []),
+        (TIMESFORMER, {"reverse": True}, []),
         (TIMESFORMER, {"cls_in_time": True}, []),
         (TIMESFORMER, {"positions": "space"}, []),
         (VIVIT, {"scheme": "spacetime"}, ["HuggingFace"]),

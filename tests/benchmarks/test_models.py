@@ -16,7 +16,7 @@ model = dict(
     backbone=dict(
         type="mmvidformer.TimeSformer",
         arch=dict(embed_dims=32, depth=1, num_heads=2),
-        img_size=32, clip_len=2, patch_size=8,
+        img_size=32, clip_len=2, stem=dict(tubelet=(1, 8, 8)),
     ),
     cls_head=dict(type="TimeSformerHead", num_classes=5, in_channels=32),
 )

@@ -15,6 +15,7 @@ from mmvidformer.convert.feature_fixation import (
 )
 from mmvidformer.convert.keymap import State, apply_rules
 from mmvidformer.models import FeatureFixationTransformer
+from mmvidformer.models.feature_fixation import STEM
 from mmvidformer.models.heads import TokenMlpHead
 
 ARCH = {"embed_dims": 16, "depth": 2, "num_heads": 2}
@@ -45,7 +46,8 @@ def test_initialized_from_a_timm_vit(
     image = image_vit()
     torch.save(image.state_dict(), tmp_path / "vit.pth")
     arch = {"embed_dims": 32, "depth": 2, "num_heads": 4}
-    model = FeatureFixationTransformer(arch, img_size=32, clip_len=3, patch_size=8)
+    stem = {"tubelet": (1, 8, 8), "stride": (1, 7, 7), "padding": (0, 4, 4), "norm": True}
+    model = FeatureFixationTransformer(arch, img_size=32, clip_len=3, stem=stem)
     _, _, kept = init_from_image(model, tmp_path / "vit.pth", temporal="copy_with_norm")
     assert torch.equal(model.embed.proj.weight[:, :, 0], image.patch_embed.proj.weight)
     for sublayer in model.encoders[0].blocks[1].sublayers.values():
@@ -58,7 +60,7 @@ def test_initialized_from_a_timm_vit(
 @pytest.mark.parametrize("attention", ["time_space", "joint"])
 @pytest.mark.parametrize("fixation", ["qkv_shared", "qkv", None])
 def test_round_trip(attention: str, fixation: str | None) -> None:
-    state = recognizer(attention=attention, fixation=fixation).state_dict()
+    state = recognizer(scheme=attention, fixation=fixation).state_dict()
     theirs = official(state, attention, fixation)
     assert theirs["base_model.temp_embed"].shape == (1, 3, 1, 16)
     assert theirs["base_model.patch_embed.proj.weight"].shape == (16, 3, 16, 16)
@@ -114,9 +116,9 @@ def test_converted_file_gives_the_same_logits(tmp_path: Path) -> None:
     settings = converted["meta"]["backbone"]
     assert settings == {
         "arch": {"embed_dims": 16, "depth": 2, "mlp_ratio": 4.0, "num_heads": 2},
-        "attention": "time_space",
+        "scheme": "time_space",
         "clip_len": 3,
-        "patch_size": 16,
+        "stem": STEM,
         "fixation": "qkv_shared",
     }
     again = nn.ModuleDict(

@@ -80,7 +80,7 @@ def test_command_refuses_a_bad_grid(
 
 def tiny_model_1(path: Path, **extra: torch.Tensor) -> None:
     arch = dict(embed_dims=16, depth=1, num_heads=2)
-    model = ViViT(arch, "spacetime", img_size=16, clip_len=4, tubelet=(2, 8, 8))
+    model = ViViT(arch, "spacetime", img_size=16, clip_len=4, stem=dict(tubelet=(2, 8, 8)))
     state = {f"backbone.{name}": value for name, value in model.state_dict().items()}
     head = {"cls_head.fc_cls.weight": torch.zeros(3, 16), "cls_head.fc_cls.bias": torch.zeros(3)}
     torch.save({"state_dict": state | head | extra}, path)
@@ -137,7 +137,7 @@ def test_foreign_names_in_our_own_checkpoint(tmp_path: Path) -> None:
 
 def test_settings_from_weights_alone() -> None:
     arch = dict(embed_dims=28, depth=1, num_heads=2, mlp_ratio=math.nextafter(61 / 28, 3))
-    settings = dict(scheme="spacetime", img_size=(16, 16), clip_len=4, tubelet=(2, 8, 8))
+    settings = dict(scheme="spacetime", img_size=(16, 16), clip_len=4, stem=dict(tubelet=(2, 8, 8)))
     state = ViViT(arch, **settings, norm="rms").state_dict()
     assert state["encoders.0.blocks.0.mlp.fc1.weight"].shape[0] == 61  # int(28 * (61 / 28)) is 60
     result = from_own(state | {"data_preprocessor.mean": torch.zeros(3)}, scheme="spacetime")

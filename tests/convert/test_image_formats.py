@@ -130,8 +130,7 @@ def test_image_models(web, tmp_path: Path, google_arrays, image_vit) -> None:
             scheme="spacetime",
             img_size=32,
             clip_len=1,
-            tubelet=(1, 8, 8),
-            temporal_depth=0,
+            stem=dict(tubelet=(1, 8, 8)),
         ),
         cls_head=dict(type="TimeSformerHead", num_classes=3, in_channels=32),
     )

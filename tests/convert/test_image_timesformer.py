@@ -20,7 +20,12 @@ def vit(image_vit: Callable) -> nn.Module:
 def started(vit: nn.Module, folder: Path, **kwargs: object) -> TimeSformer:
     torch.save(vit.state_dict(), folder / "vit.pth")
     model = TimeSformer(
-        ARCH, img_size=32, clip_len=3, patch_size=8, init_from=str(folder / "vit.pth"), **kwargs
+        ARCH,
+        img_size=32,
+        clip_len=3,
+        stem=dict(tubelet=(1, 8, 8)),
+        init_from=str(folder / "vit.pth"),
+        **kwargs,
     )
     model.init_weights()
     return model.eval()
@@ -46,7 +51,7 @@ def frame_by_frame(vit: nn.Module, clip: Tensor) -> tuple[Tensor, Tensor]:
 def test_extra_attention_adds_nothing_at_first(
     attention: str, vit: nn.Module, tmp_path: Path
 ) -> None:
-    model = started(vit, tmp_path, attention=attention)
+    model = started(vit, tmp_path, scheme=attention)
     silent = [
         s for b in model.encoders[0].blocks for s in b.sublayers.values() if hasattr(s.fc, "weight")
     ]
@@ -74,7 +79,7 @@ def test_divided_attention_gives_the_features_of_each_frame(vit: nn.Module, tmp_
 
 @torch.no_grad()
 def test_space_only_gives_the_mean_of_the_frames(vit: nn.Module, tmp_path: Path) -> None:
-    model = started(vit, tmp_path, attention="space_only")
+    model = started(vit, tmp_path, scheme="space_only")
     clip = torch.randn(2, 3, 3, 32, 32)
     tokens = [vit._pos_embed(vit.patch_embed(frame)) for frame in clip.unbind(2)]
     mean = torch.stack([vit.blocks(x) for x in tokens]).mean(0)

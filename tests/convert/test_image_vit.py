@@ -20,8 +20,8 @@ ARCH = dict(embed_dims=32, depth=2, num_heads=4)
 
 def vivit(scheme: str, tubelet: tuple = (2, 8, 8), **options: object) -> ViViT:
     torch.manual_seed(1)
-    sizes = dict(img_size=32, clip_len=4, temporal_depth=1) | options
-    return ViViT(dict(ARCH), scheme, tubelet=tubelet, **sizes).eval()
+    sizes = dict(img_size=32, clip_len=4, stem=dict(tubelet=tubelet)) | options
+    return ViViT(dict(ARCH), scheme, **sizes).eval()
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ def test_own_model_2_brings_its_second_encoder(tmp_path: Path) -> None:
     nn.init.zeros_(model.encoders[1].norm.weight)
     assert init_from_image(model, tmp_path / "m2.pth")[2] == []
     assert torch.equal(model.encoders[1].norm.weight, source.encoders[1].norm.weight)
-    with pytest.raises(ValueError, match="depth of the second encoder of the model is 2, of .* 1"):
+    with pytest.raises(ValueError, match="depth of the second encoder of the model is 2, of .* 4"):
         init_from_image(vivit("factorized_encoder", temporal_depth=2), tmp_path / "m2.pth")
 
 
@@ -279,7 +279,9 @@ def test_image_models_of_the_configs_fit(name: str, monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_other_sizes_are_refused(options: dict, message: str, image_file: Path) -> None:
-    model = ViViT(ARCH | options, "spacetime", img_size=32, clip_len=4, tubelet=(2, 8, 8))
+    model = ViViT(
+        ARCH | options, "spacetime", img_size=32, clip_len=4, stem=dict(tubelet=(2, 8, 8))
+    )
     with pytest.raises(ValueError, match=message):
         init_from_image(model, image_file)
 
@@ -288,7 +290,8 @@ def test_other_patches_and_heads_are_refused(google_arrays: Callable, tmp_path: 
     np.savez(tmp_path / "vit.npz", **google_arrays())
     with pytest.raises(ValueError, match=r"has shape \(32, 3, 2, 16, 16\), .* \(32, 3, 2, 8, 8\)"):
         init_from_image(vivit("spacetime", tubelet=(2, 16, 16)), tmp_path / "vit.npz")
-    model = ViViT(ARCH | dict(num_heads=2), "spacetime", 32, 4, (2, 8, 8))
+    arch, stem = ARCH | dict(num_heads=2), dict(tubelet=(2, 8, 8))
+    model = ViViT(arch, "spacetime", img_size=32, clip_len=4, stem=stem)
     with pytest.raises(ValueError, match="number of heads of the model is 2, of .* 4"):
         init_from_image(model, tmp_path / "vit.npz")
 

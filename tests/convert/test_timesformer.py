@@ -16,7 +16,7 @@ ARCH = {"embed_dims": 16, "depth": 2, "num_heads": 2}
 
 
 def ours(attention: str, **kwargs) -> TimeSformer:
-    size = {"img_size": (16, 24), "clip_len": 3, "patch_size": 8, **kwargs}
+    size = {"img_size": (16, 24), "clip_len": 3, "stem": {"tubelet": (1, 8, 8)}, **kwargs}
     return TimeSformer(ARCH, attention, **size).eval()
 
 
@@ -208,10 +208,10 @@ def test_official_file_becomes_a_huggingface_folder(tmp_path: Path) -> None:
     settings = converted["meta"]["backbone"]
     assert settings == {
         "arch": {"embed_dims": 16, "depth": 2, "mlp_ratio": 4.0, "num_heads": 2},
-        "attention": "divided_space_time",
+        "scheme": "divided_space_time",
         "img_size": (16, 16),
         "clip_len": 3,
-        "patch_size": 8,
+        "stem": {"tubelet": (1, 8, 8)},
     }
     for name, value in state.items():
         torch.testing.assert_close(converted["state_dict"][name], value, atol=0, rtol=0)

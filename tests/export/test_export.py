@@ -67,14 +67,16 @@ def build(cfg: dict) -> nn.Module:
 
 
 MODEL_LIST = {
-    **{s: clips("TimeSformer", attention=s, patch_size=8) for s in timesformer.SCHEMES},
-    **{s: clips("ViViT", scheme=s, tubelet=(2, 8, 8), temporal_depth=1) for s in vivit.SCHEMES},
     **{
-        f"fixation {s}": clips("FeatureFixationTransformer", attention=s, patch_size=8)
+        s: clips("TimeSformer", scheme=s, stem=dict(tubelet=(1, 8, 8))) for s in timesformer.SCHEMES
+    },
+    **{s: clips("ViViT", scheme=s, stem=dict(tubelet=(2, 8, 8))) for s in vivit.SCHEMES},
+    **{
+        f"fixation {s}": clips("FeatureFixationTransformer", scheme=s)
         for s in feature_fixation.SCHEMES
     },
     **{
-        f"fixation {k}": clips("FeatureFixationTransformer", kernel=k, patch_size=8)
+        f"fixation {k}": clips("FeatureFixationTransformer", kernel=k)
         for k in KERNELS
         if k != "linear"
     },
@@ -127,14 +129,14 @@ def test_streams_of_other_models_are_refused() -> None:
         arch=dict(embed_dims=4, depth=1, num_heads=1),
         img_size=16,
         block=[dict(pattern="causal_joint")],
-        pool=False,
+        pool="none",
     )
     with pytest.raises(ValueError, match="a stream needs Horst as its neck, got NoneType"):
         make_graph(build(cfg), (3, 16, 16))
 
 
 def test_pixels_are_normalized_as_the_preprocessor_does() -> None:
-    model = build(clips("ViViT", tubelet=(2, 8, 8), temporal_depth=1))
+    model = build(clips("ViViT", stem=dict(tubelet=(2, 8, 8)), temporal_depth=1))
     pixels = torch.randint(0, 256, (2, *SIZE), dtype=torch.uint8)
     data = model.data_preprocessor({"inputs": list(pixels), "data_samples": None})
     with torch.no_grad():
@@ -174,7 +176,9 @@ def test_file_that_computes_something_else_is_deleted(monkeypatch, tmp_path: Pat
         return lambda inputs: [value + 1e-3 for value in run(inputs)]
 
     monkeypatch.setitem(write.WRITERS, ".pt2", (write._write_pt2, wrong, ()))
-    graph = make_graph(build(clips("ViViT", tubelet=(4, 16, 16), temporal_depth=0)), SIZE)
+    graph = make_graph(
+        build(clips("ViViT", stem=dict(tubelet=(4, 16, 16)), temporal_depth=0)), SIZE
+    )
     with pytest.raises(ExportError, match="deleted"):
         export(graph, tmp_path / "model.pt2")
     assert not list(tmp_path.iterdir())
@@ -184,7 +188,9 @@ def test_file_that_computes_something_else_is_deleted(monkeypatch, tmp_path: Pat
 
 def test_missing_packages_are_named_before_the_export(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
-    graph = make_graph(build(clips("ViViT", tubelet=(4, 16, 16), temporal_depth=0)), SIZE)
+    graph = make_graph(
+        build(clips("ViViT", stem=dict(tubelet=(4, 16, 16)), temporal_depth=0)), SIZE
+    )
     monkeypatch.setattr(torch.export, "export", lambda *args, **kwargs: pytest.fail("exported"))
     with pytest.raises(ImportError, match=r'needs onnx: pip install "mmvidformer\[export\]"$'):
         export(graph, tmp_path / "model.onnx")
@@ -212,7 +218,7 @@ def test_tool_writes_and_reports(tmp_path: Path, capsys) -> None:
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
 
-    cfg = clips("ViViT", tubelet=(4, 8, 8), temporal_depth=0)
+    cfg = clips("ViViT", stem=dict(tubelet=(4, 8, 8)), temporal_depth=0)
     config, weights, out = (tmp_path / name for name in ("c.py", "w.pth", "o/model.onnx"))
     Config(dict(model=cfg)).dump(config)
     model = build(cfg)

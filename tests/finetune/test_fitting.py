@@ -23,7 +23,7 @@ def save(path: Path, name: str, meta: dict | None = None, **changes: object) -> 
     cfg.merge_from_dict(copy.deepcopy(changes))  # it consumes _delete_
     state = build_meta_model(cfg).state_dict()
     state = {k: torch.empty_like(v, device="cpu") for k, v in state.items() if "." in k}
-    official = to_timesformer(state, cfg.model.backbone.attention)
+    official = to_timesformer(state, cfg.model.backbone.scheme)
     torch.save({"model_state": official, **(meta or {})}, path)
     return cfg
 
@@ -57,8 +57,8 @@ def test_another_scheme_of_a_shipped_config(row: str, tmp_path: Path) -> None:
     cfg = save(tmp_path / "a.pyth", f"timesformer/table1/{row}")
     found = fit_config(tmp_path / "a.pyth")
     assert found.name == ("timesformer_b_sthv2" if "sthv2" in row else "timesformer_b_k400")
-    scheme = cfg.model.backbone.attention
-    assert found.changes == f" --cfg-options model.backbone.attention={scheme}"
+    scheme = cfg.model.backbone.scheme
+    assert found.changes == f" --cfg-options model.backbone.scheme={scheme}"
     assert found.cfg.model == cfg.model
     data = "{'DATA': {'MEAN': [0.4, 0.4, 0.4], 'STD': [0.225, 0.225, 0.225], 'SAMPLING_RATE': 8}}"
     save(tmp_path / "b.pyth", f"timesformer/table1/{row}", {"cfg": data})

@@ -29,21 +29,27 @@ ENCODERS = [
 ]
 FAMILIES: dict[Callable, dict[str, list]] = {
     TimeSformer: dict(
-        attention=list(TIMESFORMER_SCHEMES),
-        patch_size=[4],
-        order=["forward", "reverse", "parallel"],
-        positions=POSITIONS,
-        resize_rule=["linear", "nearest", "nearest_1d", "bicubic"],
+        scheme=list(TIMESFORMER_SCHEMES),
+        stem=[dict(tubelet=(1, 4, 4))],
+        reverse=[False, True],
+        parallel=[False, True],
+        positions=[
+            dict(type=kind, rule=rule)
+            for kind in POSITIONS
+            for rule in ("linear", "nearest", "nearest_1d", "bicubic")
+        ],
     ),
     ViViT: dict(
         scheme=list(VIVIT_SCHEMES),
-        tubelet=[(1, 4, 4), (2, 4, 2)],
+        stem=[dict(tubelet=(1, 4, 4)), dict(tubelet=(2, 4, 2))],
         temporal_depth=[0, 1],
     ),
     FeatureFixationTransformer: dict(
-        attention=list(FIXATION_SCHEMES),
-        patch_size=[4],
-        stem=["overlapping", "patches"],
+        scheme=list(FIXATION_SCHEMES),
+        stem=[
+            dict(tubelet=(1, 4, 4)),
+            dict(tubelet=(1, 4, 4), stride=(1, 3, 3), padding=(0, 2, 2), norm=True),
+        ],
         kernel=["linear", "softmax", "cosformer", "performer", "linformer", "lara"],
         fixation=[None, "qkv_shared"],
         depthwise=[False, True],
@@ -59,7 +65,7 @@ FAMILIES: dict[Callable, dict[str, list]] = {
         stem=[dict(tubelet=(2, 4, 4)), dict(tubelet=(1, 4, 5))],
         positions=[*POSITIONS, dict(type="joint", fixed=True)],
         cls=[None, "mean", "global"],
-        pool=[True, False],
+        pool=["mean", "none", None],
         parallel=[True, False],
         act=["gelu", "gelu_tanh"],
         norm=["layer", "rms"],
@@ -170,7 +176,9 @@ def test_sizes_are_positive(name: str, number: int) -> None:
 def test_gradients_of_each_clip_by_torch_func() -> None:
     """Their sum is the gradient of the sum of the losses."""
     arch = dict(embed_dims=8, depth=1, num_heads=2)
-    model = perturb(ViViT(arch, clip_len=2, img_size=8, tubelet=(1, 4, 4))).double().eval()
+    model = (
+        perturb(ViViT(arch, clip_len=2, img_size=8, stem=dict(tubelet=(1, 4, 4)))).double().eval()
+    )
     for module in model.modules():
         if hasattr(module, "recompute"):
             module.recompute = False

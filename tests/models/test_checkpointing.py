@@ -9,17 +9,21 @@ from mmvidformer.models.timesformer import SCHEMES, TimeSformer
 from mmvidformer.models.vivit import SCHEMES as VIVIT_SCHEMES
 from mmvidformer.models.vivit import ViViT
 
+STEM = {"tubelet": (1, 8, 8)}
 ARCH = {"embed_dims": 16, "depth": 3, "num_heads": 2}
 CLIP = {"arch": ARCH, "img_size": 16, "clip_len": 4, "drop_path_rate": 0.5}
 # With all kinds of randomness, so that the recomputation must repeat the draws.
 MODEL_LIST = {
-    **{s: (TimeSformer, {"attention": s, "patch_size": 8}) for s in SCHEMES},
+    **{s: (TimeSformer, {"scheme": s, "stem": STEM}) for s in SCHEMES},
     **{
-        s: (ViViT, {"scheme": s, "tubelet": (2, 8, 8), "drop_rate": 0.2, "attn_drop_rate": 0.2})
+        s: (
+            ViViT,
+            {"scheme": s, "stem": {"tubelet": (2, 8, 8)}, "drop_rate": 0.2, "attn_drop_rate": 0.2},
+        )
         for s in VIVIT_SCHEMES
     },
-    "fixation": (FeatureFixationTransformer, {"patch_size": 8}),
-    "performer": (FeatureFixationTransformer, {"patch_size": 8, "kernel": "performer"}),
+    "fixation": (FeatureFixationTransformer, {}),
+    "performer": (FeatureFixationTransformer, {"kernel": "performer"}),
 }
 
 
@@ -31,7 +35,7 @@ def test_activations_are_computed_twice(with_cp: bool, monkeypatch: pytest.Monke
     monkeypatch.setattr(
         nn.functional, "gelu", lambda *args, **kwargs: (calls.append(1), gelu(*args, **kwargs))[1]
     )
-    model = FeatureFixationTransformer(**CLIP, patch_size=8, with_cp=with_cp).train()
+    model = FeatureFixationTransformer(**CLIP, with_cp=with_cp).train()
     model(torch.randn(1, 3, 4, 16, 16)).sum().backward()
     assert len(calls) == 2 * ARCH["depth"]
 

@@ -21,23 +21,24 @@ def of(name: str, **options: object) -> dict:
 
 MODEL_LIST = {
     **{
-        f"timesformer {s}": of("TimeSformer", attention=s, patch_size=8, drop_path_rate=0.2)
+        f"timesformer {s}": of(
+            "TimeSformer", scheme=s, stem=dict(tubelet=(1, 8, 8)), drop_path_rate=0.2
+        )
         for s in timesformer.SCHEMES
     },
+    **{f"vivit {s}": of("ViViT", scheme=s, stem=dict(tubelet=(2, 8, 8))) for s in vivit.SCHEMES},
     **{
-        f"vivit {s}": of("ViViT", scheme=s, tubelet=(2, 8, 8), temporal_depth=1)
-        for s in vivit.SCHEMES
-    },
-    **{
-        f"fixation {s}": of("FeatureFixationTransformer", attention=s, patch_size=8)
+        f"fixation {s}": of("FeatureFixationTransformer", scheme=s)
         for s in feature_fixation.SCHEMES
     },
     **{
-        f"fixation {k}": of("FeatureFixationTransformer", kernel=k, patch_size=8)
+        f"fixation {k}": of("FeatureFixationTransformer", kernel=k)
         for k in KERNELS
         if k != "linear"
     },
-    "checkpointed": of("TimeSformer", patch_size=8, drop_path_rate=0.2, with_cp=True),
+    "checkpointed": of(
+        "TimeSformer", stem=dict(tubelet=(1, 8, 8)), drop_path_rate=0.2, with_cp=True
+    ),
     "horst": dict(type="mmvidformer.Horst", in_channels=4, channels=[4, 4], order=2),
 }
 

@@ -11,7 +11,7 @@ from mmvidformer.models.feature_fixation import SCHEMES
 from mmvidformer.models.heads import TokenMlpHead
 
 TINY = {"embed_dims": 32, "depth": 2, "num_heads": 4}
-SIZE = {"img_size": (32, 48), "clip_len": 3, "patch_size": 16}
+SIZE = {"img_size": (32, 48), "clip_len": 3}
 PLAIN = {"fixation": None, "shifts": {}}
 SMALL_KERNELS = {
     "performer": {"type": "performer", "num_features": 8},
@@ -80,22 +80,22 @@ def test_operations_of_a_shared_gate() -> None:
 
 
 VARIANTS = {
-    **{f"attention {name}": {"attention": name} for name in SCHEMES},
+    **{f"scheme {name}": {"scheme": name} for name in SCHEMES},
     **{f"kernel {name}": {"kernel": SMALL_KERNELS.get(name, name)} for name in KERNELS},
     **{f"fixation {name}": {"fixation": name} for name in FIXATIONS},
-    "fixation add": {"fixation": {"scheme": "qkv_shared", "combine": "add"}},
-    "fixation multiply": {"fixation": {"scheme": "qkv", "combine": "multiply"}},
+    "fixation add": {"fixation": {"type": "qkv_shared", "combine": "add"}},
+    "fixation multiply": {"fixation": {"type": "qkv", "combine": "multiply"}},
     "plain": PLAIN,
     "paper": {
-        "attention": "space_time",
-        "stem": "patches",
+        "scheme": "space_time",
+        "stem": {"tubelet": (1, 16, 16)},
         "kernel": {"type": "linear", "offset": False},
         "shifts": {"temporal": "temporal_window", "spatial": "spatial_cross"},
         "depthwise": False,
         "positions": "space_time",
     },
-    "joint softmax": {"attention": "joint", "kernel": "softmax"},
-    "joint linformer": {"attention": "joint", "kernel": {"type": "linformer", "rank": 4}},
+    "joint softmax": {"scheme": "joint", "kernel": "softmax"},
+    "joint linformer": {"scheme": "joint", "kernel": {"type": "linformer", "rank": 4}},
     "shift last": {
         "shifts": {"temporal": "temporal", "spatial": "spatial_square"},
         "shift_last": True,
@@ -176,9 +176,9 @@ def test_shifts_of_each_attention() -> None:
         ]
 
     space, time = (0, 1, 0), (1, 0, 0)
-    assert moves(attention="space_time") == [[time], [space]]
-    assert moves(attention="joint") == [[space, time]]
-    assert moves(attention="windowed") == [[space, time]]
+    assert moves(scheme="space_time") == [[time], [space]]
+    assert moves(scheme="joint") == [[space, time]]
+    assert moves(scheme="windowed") == [[space, time]]
     assert moves(shifts={"temporal": "temporal", "spatial": None}) == [[], [time]]
 
 
@@ -195,7 +195,7 @@ def test_windowed_attention_reaches_the_next_frame_only() -> None:
 
 
 def test_init_from_an_image_checkpoint_of_this_package(tmp_path: Path) -> None:
-    image = tiny(clip_len=1, attention="windowed")
+    image = tiny(clip_len=1, scheme="windowed")
     torch.save({"state_dict": image.state_dict()}, tmp_path / "image.pth")
     video = tiny(init_from=str(tmp_path / "image.pth"))
     video.init_weights()
@@ -208,9 +208,8 @@ def test_init_from_an_image_checkpoint_of_this_package(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kwargs", "match"),
     [
-        ({"arch": "h"}, "'h'.*b"),
-        ({"attention": "divided"}, "'divided'.*time_space"),
-        ({"stem": "conv"}, "'conv'.*overlapping"),
+        ({"arch": "t"}, "'t'.*b"),
+        ({"scheme": "divided"}, "'divided'.*time_space"),
         ({"positions": "places"}, "'places'.*space_time"),
         ({"kernel": "hard"}, "'hard'.*cosformer"),
         ({"fixation": "all"}, "'all'.*qkv_shared"),

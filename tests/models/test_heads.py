@@ -104,7 +104,7 @@ def multi_task_recognizer() -> torch.nn.Module:
                 "arch": {"embed_dims": 8, "depth": 1, "num_heads": 2},
                 "img_size": 16,
                 "clip_len": 2,
-                "tubelet": (2, 8, 8),
+                "stem": {"tubelet": (2, 8, 8)},
             },
             "cls_head": {"type": "mmvidformer.MultiTaskHead", "tasks": TASKS, "in_channels": 8},
             "data_preprocessor": {

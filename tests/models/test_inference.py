@@ -26,13 +26,13 @@ from mmvidformer.registry import MODELS
 
 ARCH = {"embed_dims": 16, "depth": 2, "num_heads": 2}
 SIZE = {"img_size": 32, "clip_len": 4}
-TUBE = {**SIZE, "tubelet": (2, 8, 8)}
-PATCH = {**SIZE, "patch_size": 8}
+TUBE = {**SIZE, "stem": {"tubelet": (2, 8, 8)}}
+PATCH = {**SIZE, "stem": {"tubelet": (1, 8, 8)}}
 
 BACKBONES = {
-    **{f"timesformer {name}": (TimeSformer, {"attention": name, **PATCH}) for name in TIMESFORMER},
-    "timesformer reverse": (TimeSformer, {"order": "reverse", **PATCH}),
-    "timesformer parallel": (TimeSformer, {"order": "parallel", **PATCH}),
+    **{f"timesformer {name}": (TimeSformer, {"scheme": name, **PATCH}) for name in TIMESFORMER},
+    "timesformer reverse": (TimeSformer, {"reverse": True, **PATCH}),
+    "timesformer parallel": (TimeSformer, {"parallel": True, **PATCH}),
     "timesformer cls in time": (TimeSformer, {"cls_in_time": True, **PATCH}),
     **{f"vivit {name}": (ViViT, {"scheme": name, "attn_drop_rate": 0.1, **TUBE}) for name in VIVIT},
     "vivit mean": (ViViT, {"scheme": "spacetime", "pool": "mean", **TUBE}),
@@ -41,7 +41,7 @@ BACKBONES = {
     "fixation softmax": (FeatureFixationTransformer, {"kernel": "softmax", **PATCH}),
     "fixation joint softmax": (
         FeatureFixationTransformer,
-        {"kernel": "softmax", "fixation": None, "shifts": {}, "attention": "joint", **PATCH},
+        {"kernel": "softmax", "fixation": None, "shifts": {}, "scheme": "joint", **PATCH},
     ),
 }  # fmt: skip
 ROUNDING = {torch.float32: 1e-5, torch.bfloat16: 2e-2}
@@ -178,7 +178,7 @@ def test_feature_maps_start_from_the_image_model(monkeypatch) -> None:
 
 
 def test_grid_that_is_the_output_is_computed() -> None:
-    model = VideoTransformer(ARCH, img_size=32, clip_len=2, cls="mean", pool=False).eval()
+    model = VideoTransformer(ARCH, img_size=32, clip_len=2, cls="mean", pool="none").eval()
     clip = torch.randn(1, 3, 2, 32, 32)
     with torch.no_grad():
         torch.testing.assert_close(mmvidformer.optimize_for_inference(model)(clip), model(clip))

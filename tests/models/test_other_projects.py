@@ -115,7 +115,7 @@ def test_maps_have_the_layout_of_the_image() -> None:
     arch = dict(embed_dims=8, depth=1, num_heads=2)
     vivit = dict(type="mmvidformer.ViViT", arch=arch, scheme="spacetime", img_size=32)
     maps = MODELS.build(
-        dict(type="ImageMaps", backbone=vivit | dict(clip_len=1, tubelet=(1, 8, 8)))
+        dict(type="ImageMaps", backbone=vivit | dict(clip_len=1, stem=dict(tubelet=(1, 8, 8))))
     ).eval()
     images = torch.randn(2, 3, 24, 32)
     (found,) = maps(images)
@@ -139,7 +139,7 @@ def test_is_built_from_the_scope_of_a_sibling(sibling: Registry) -> None:
     maps = sibling.build(
         dict(
             type="mmaction.mmvidformer.ImageMaps",
-            backbone=vivit | dict(clip_len=1, tubelet=(1, 8, 8)),
+            backbone=vivit | dict(clip_len=1, stem=dict(tubelet=(1, 8, 8))),
         )
     )
     assert maps(torch.randn(1, 3, 16, 16))[0].shape == (1, 8, 2, 2)

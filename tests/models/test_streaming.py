@@ -21,7 +21,7 @@ TIME = dict(pattern="causal_time")
 def build(seed: int = 0, **options: object) -> VideoTransformer:
     """A model in evaluation mode whose weights are all far from zero."""
     torch.manual_seed(seed)
-    settings = dict(arch=ARCH, clip_len=FRAMES, img_size=16, stem=STEM, pool=False)
+    settings = dict(arch=ARCH, clip_len=FRAMES, img_size=16, stem=STEM, pool="none")
     return perturb(VideoTransformer(**{**settings, **options}).eval())
 
 
@@ -241,7 +241,7 @@ def test_under_autocast() -> None:
         (dict(block=[TIME], stem=dict(tubelet=(2, 8, 8), stride=(1, 8, 8))), "embed: tubelets"),
         (dict(block=[TIME], stem=dict(tubelet=(3, 8, 8), stride=(3, 8, 8), padding=(1, 0, 0))),
          "embed: .* without padding"),
-        (dict(block=[TIME], pool=True), "output is a mean over time; use pool=False"),
+        (dict(block=[TIME], pool="mean"), "output is pooled over time; use pool='none'"),
     ],
 )  # fmt: skip
 def test_what_cannot_run_frame_by_frame_is_named(options: dict, message: str) -> None:

@@ -19,18 +19,24 @@ WINDOW = dict(type="window", size=(2, 2, 2))
 ROWS = {
     "TimeSformer": (
         timesformer.SCHEMES,
-        (SubLayer("dilated_time", cls="skip", fc=True), SubLayer(WINDOW)),
-        dict(attention="new", patch_size=8),
+        dict(block=(SubLayer("dilated_time", cls="skip", fc=True), SubLayer(WINDOW))),
+        dict(scheme="new", stem=dict(tubelet=(1, 8, 8))),
     ),
     "ViViT": (
         vivit.SCHEMES,
-        (SubLayer(("width", "height")), SubLayer("time", zero_init=True)),
-        dict(scheme="new", tubelet=(1, 8, 8)),
+        dict(block=(SubLayer(("width", "height")), SubLayer("time", zero_init=True))),
+        dict(scheme="new", stem=dict(tubelet=(1, 8, 8))),
     ),
     "FeatureFixationTransformer": (
         feature_fixation.SCHEMES,
-        (("width", ("temporal",)), ("height", ()), ("dilated_time", ("spatial",))),
-        dict(attention="new", patch_size=8, stem="patches"),
+        dict(
+            block=(
+                SubLayer("width", shifts=["temporal"]),
+                SubLayer("height"),
+                SubLayer("dilated_time", shifts=["spatial"]),
+            )
+        ),
+        dict(scheme="new", stem=dict(tubelet=(1, 8, 8))),
     ),
 }
 
@@ -77,7 +83,7 @@ def test_orders_of_a_new_row(order: str, monkeypatch: pytest.MonkeyPatch) -> Non
     """The class token joins the sub-layers that skip it, or the head could not read them."""
     table, row, options = ROWS["TimeSformer"]
     monkeypatch.setitem(table, "new", row)
-    model = timesformer.TimeSformer(**SMALL, **options, order=order)
+    model = timesformer.TimeSformer(**SMALL, **options, **{order: True})
     roles = [part.attn.cls for part in model.encoders[0].blocks[0].sublayers.values()]
     assert roles == ["mean", "mean"]
     names = list(model.encoders[0].blocks[0].sublayers)

@@ -6,10 +6,11 @@ import torch
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
 from tests.models.tiny import ARCH, SIZE, STEM, perturb
 
+OVERLAPPING = dict(tubelet=(1, 8, 8), stride=(1, 7, 7), padding=(0, 4, 4), norm=True)
 TIME = dict(pattern="time", cls="skip", fc=True)
 PRESETS = {
     "vivit model 2": (
-        ViViT(**SIZE, tubelet=(2, 8, 8), temporal_depth=1),
+        ViViT(**SIZE, stem=dict(tubelet=(2, 8, 8)), temporal_depth=1),
         dict(
             stem=dict(tubelet=(2, 8, 8)),
             encoders=[dict(frames="pool"), dict(depth=1)],
@@ -18,7 +19,7 @@ PRESETS = {
         ),
     ),
     "timesformer": (
-        TimeSformer(**SIZE, patch_size=8),
+        TimeSformer(**SIZE, stem=STEM),
         dict(
             stem=STEM,
             block=[TIME, dict(pattern="space")],
@@ -27,9 +28,9 @@ PRESETS = {
         ),
     ),
     "feature fixation": (
-        FeatureFixationTransformer(**SIZE, patch_size=8),
+        FeatureFixationTransformer(**SIZE, stem=OVERLAPPING),
         dict(
-            stem=dict(tubelet=(1, 8, 8), stride=(1, 7, 7), padding=(0, 4, 4), norm=True),
+            stem=OVERLAPPING,
             block=[
                 dict(pattern=pattern, kernel="linear", fixation="qkv_shared", shifts=[shift])
                 for pattern, shift in (
@@ -39,7 +40,7 @@ PRESETS = {
             ],
             positions="time",
             depthwise=True,
-            pool=False,
+            pool="none",
         ),
     ),
 }
@@ -65,7 +66,7 @@ def test_presets_can_be_written_out(name: str) -> None:
         (dict(positions="times"), "no positions named 'times'; choose from joint"),
         (dict(frames="single"), "no value of frames named 'single'; choose from average"),
         (dict(init="zeros"), "no init named 'zeros'; choose from flax, timm"),
-        (dict(drop_path="row"), "no drop_path named 'row'"),
+        (dict(drop_path_rule="row"), "no drop_path named 'row'"),
         (dict(img_size=4), r"4 x 4 is smaller than a tubelet \(1, 8, 8\)"),
         (dict(cls="mean", depthwise=True), "depthwise .* cls must be None"),
         (dict(cls="skip"), "cls of one sub-layer at least must be .* got 'skip'"),

@@ -79,7 +79,7 @@ def compositions(draw) -> dict:
                 act=st.sampled_from(["gelu", "gelu_tanh"]),
                 norm=st.sampled_from(["layer", "rms", dict(type="rms", eps=1e-3)]),
                 depthwise=st.sampled_from([False, False, not cls]),
-                drop_path=st.sampled_from(["clip", "group", "unscaled"]),
+                drop_path_rule=st.sampled_from(["clip", "group", "unscaled"]),
             )
         )
         encoders.append(dict(frames=frames, cls=cls, **draw(row)))

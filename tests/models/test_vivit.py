@@ -4,7 +4,7 @@ import torch
 from mmvidformer.models.vivit import SCHEMES, ViViT
 
 TINY = {"embed_dims": 32, "depth": 2, "num_heads": 4}
-SIZE = {"img_size": (16, 24), "clip_len": 4, "tubelet": (2, 8, 8), "temporal_depth": 2}
+SIZE = {"img_size": (16, 24), "clip_len": 4, "stem": {"tubelet": (2, 8, 8)}}
 
 
 def tiny(scheme: str, **kwargs) -> ViViT:
@@ -55,7 +55,7 @@ def test_clips_of_other_sizes(scheme: str, shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("scheme", ["factorized_self_attention", "factorized_self_attention_ts"])
 def test_model_3_starts_frame_by_frame_and_learns(scheme: str) -> None:
-    model = tiny(scheme, tubelet=(1, 8, 8))
+    model = tiny(scheme, stem=dict(tubelet=(1, 8, 8)))
     torch.nn.init.zeros_(model.encoders[0].pos_embed.thw)
     clip = torch.randn(1, 3, 4, 16, 24)
     whole, _ = model.forward_features(clip)
@@ -105,8 +105,12 @@ def test_frames_of_a_clip_share_stochastic_depth() -> None:
         ({"arch": {**TINY, "mlp_ration": 2}}, ValueError, "arch must have.*mlp_ration"),
         ({"arch": {"embed_dims": 32, "depth": 2}}, ValueError, "arch must have.*num_heads"),
         ({"scheme": "axial"}, KeyError, "axial.*spacetime"),
-        ({"scheme": "factorized_dot_product", "pool": "cls"}, ValueError, "'mean'"),
-        ({"scheme": "spacetime", "pool": "max"}, ValueError, "'max'"),
+        (
+            {"scheme": "factorized_dot_product", "pool": "cls"},
+            ValueError,
+            "needs a class token.*'mean'",
+        ),
+        ({"scheme": "spacetime", "pool": "max"}, KeyError, "'max'.*cls, mean, none"),
     ],
 )
 def test_wrong_arguments_are_named(kwargs: dict, error: type, match: str) -> None:

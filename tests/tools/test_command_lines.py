@@ -92,8 +92,8 @@ def test_wrong_arguments(command: str, capsys) -> None:
     [
         "model.backbone.clip_len=x",
         "model.backbone.clip_len=0",
-        "model.backbone.tubelet=2",
-        "model.backbone.tubelet=[0,16,16]",
+        "model.backbone.stem.tubelet=2",
+        "model.backbone.stem.tubelet=[0,16,16]",
         "model.backbone.nope=1",
         "model.backbone.arch.depth=2",
         "model.backbone=1",

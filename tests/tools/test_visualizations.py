@@ -48,11 +48,11 @@ def test_rollout_writes_a_strip_and_a_video(
 def test_pixels_beyond_the_last_tubelet_are_not_shown(
     main_of, model_files, tiny_videos, tmp_path: Path
 ) -> None:
-    options = ["--out-dir", str(tmp_path), "--cfg-options", "model.backbone.tubelet=(3,16,16)"]
+    options = ["--out-dir", str(tmp_path), "--cfg-options", "model.backbone.stem.tubelet=(3,16,16)"]
     config, checkpoint = model_files
     with DefaultScope.overwrite_default_scope("mmaction"):
         cfg = Config.fromfile(config)
-        cfg.model.backbone.tubelet = (3, 16, 16)
+        cfg.model.backbone.stem.tubelet = (3, 16, 16)
         state = MODELS.build(cfg.model).state_dict()
     torch.save(state, tmp_path / "three.pth")
     video = str(tiny_videos.root / "val_0.mp4")

@@ -10,7 +10,7 @@ model = dict(
         arch=dict(embed_dims=16, depth=2, num_heads=2),
         img_size=32,
         clip_len=4,
-        tubelet=(2, 16, 16),
+        stem=dict(tubelet=(2, 16, 16)),
         temporal_depth=1,
     ),
     cls_head=dict(type="TimeSformerHead", num_classes=3, in_channels=16, average_clips="score"),

@@ -104,8 +104,8 @@ def test_shifts_and_convolutions_count() -> None:
 @pytest.mark.parametrize(
     "model",
     [
-        ViViT(**SIZE, tubelet=(2, 16, 16), scheme="factorized_self_attention"),
-        TimeSformer(**SIZE, attention="space_only", with_cp=True),
+        ViViT(**SIZE, stem=dict(tubelet=(2, 16, 16)), scheme="factorized_self_attention"),
+        TimeSformer(**SIZE, scheme="space_only", with_cp=True),
         FeatureFixationTransformer(**SIZE),
     ],
     ids=lambda model: type(model).__name__,

@@ -10,7 +10,7 @@ model = dict(
         stem=dict(tubelet=(1, 8, 8)),
         block=[dict(pattern=dict(type="causal_time", past=8)), dict(pattern="space")],
         positions="space",
-        pool=False,
+        pool="none",
         init="flax",
     ),
     data_preprocessor=dict(

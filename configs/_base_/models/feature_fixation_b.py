@@ -7,12 +7,12 @@ model = dict(
     type="mmvidformer.MultiViewRecognizer",
     backbone=dict(
         type="mmvidformer.FeatureFixationTransformer",
-        arch="b",
-        attention="time_space",
+        arch=dict(embed_dims=512, depth=12, num_heads=8),
+        scheme="time_space",
         img_size=224,
         clip_len=16,
         kernel=dict(type="linear"),
-        fixation=dict(scheme="qkv_shared", combine="concat"),
+        fixation=dict(type="qkv_shared", combine="concat"),
         shifts=dict(
             temporal=dict(type="temporal", divisor=4),
             spatial=dict(type="spatial", distance=1),

@@ -8,8 +8,7 @@ model = dict(
         scheme="factorized_encoder",
         img_size=224,
         clip_len=32,
-        tubelet=(2, 16, 16),
-        temporal_depth=4,
+        stem=dict(tubelet=(2, 16, 16)),
         init_from=dict(source="timm:vit_base_patch16_224.orig_in21k", embed="central_frame"),
     ),
     cls_head=dict(

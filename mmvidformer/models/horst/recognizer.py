@@ -51,7 +51,7 @@ class RecurrentRecognizer(BaseRecognizer):
     """Map frames to maps (``backbone``), maps to recurrent outputs (``neck``), outputs to classes.
 
     Without a neck, the backbone is a causal ``VideoTransformer`` with tubelets of one frame and
-    ``pool=False``, whose tokens are the outputs y, e and STATT that heads read.
+    ``pool='none'``, whose tokens are the outputs y, e and STATT that heads read.
 
     Inputs are clips (B, views, C, T, H, W), as from ``FormatShape('NCTHW')`` and ``ClipPadding``,
     or (B, T, C, H, W), as from ``FormatShape('NCHW')``. Frames after a sample's ``length``, if it

@@ -71,7 +71,7 @@ def causal(**backbone: object) -> dict:
             "stem": {"tubelet": (1, 8, 8)},
             "block": [{"pattern": {"type": "causal_time", "past": 3}}, {"pattern": "space"}],
             "positions": "space",
-            "pool": False,
+            "pool": "none",
             **backbone,
         },
     }
@@ -194,7 +194,7 @@ def test_a_causal_transformer_anticipates(classifier: str) -> None:
 def test_without_a_neck_the_backbone_must_run_frame_by_frame() -> None:
     for options, match in (
         ({"block": [{"pattern": "time"}]}, "sublayers.time: pattern 'time' sees later frames"),
-        ({"pool": True}, "use pool=False"),
+        ({"pool": "mean"}, "use pool='none'"),
         ({"stem": {"tubelet": (2, 8, 8)}}, "must have one frame, got 2"),
     ):
         with pytest.raises(ValueError, match=match) as error:
