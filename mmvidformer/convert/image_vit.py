@@ -15,6 +15,7 @@ from mmvidformer.convert.image_formats import from_timm
 from mmvidformer.convert.keymap import Conversion, State
 from mmvidformer.convert.own import count_blocks
 from mmvidformer.convert.published import row_of
+from mmvidformer.layers import Attention
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.lookup import look_up
 
@@ -60,7 +61,8 @@ def init_from_image(
         positions: ``'tile'``: a table of one frame is repeated over time, one of another size is
             resized linearly; ``'bicubic'``: likewise, with timm's antialiased bicubic resizing in
             space; ``'random'``: the tables are kept.
-        temporal: Attention over time that the source does not have. ``'zero'``: it is kept, which
+        temporal: Attention over time (``time``, ``causal_time``, ``dilated_time``, ...) that the
+            source does not have. ``'zero'``: it is kept, which
             for ViViT's model 3 means a zero output projection; ``'copy'``: it gets the weights of
             the image attention, but its layer norm is kept (scenic's ViViT);
             ``'copy_with_norm'``: its layer norm is copied too (official TimeSformer).
@@ -102,10 +104,16 @@ def init_from_image(
     if biased[0] != biased[1]:
         kinds = ["layer norms" if has_bias else "norms without bias" for has_bias in biased]
         raise ValueError(f"the model has {kinds[0]}, {source} has {kinds[1]}")
+    # In a single frame, a token sees itself alone there.
+    over_time = {
+        name
+        for name, part in model.named_modules()
+        if isinstance(part, Attention) and all(p.num_keys((1, 4, 4)) == 1 for p in part.patterns)
+    }
     used: set[str] = set()
     updates: State = {}
     for name, own in wanted.items():
-        key = _source_name(name, weights, copied)
+        key = _source_name(name, weights, over_time, copied)
         skipped = (name.startswith("embed.") and make is None) or (
             ".pos_embed." in name and rule is None
         )
@@ -149,7 +157,9 @@ def _num_heads(model: nn.Module) -> int:
     return next(vars(part)["num_heads"] for part in model.modules() if "num_heads" in vars(part))
 
 
-def _source_name(name: str, weights: Mapping[str, Tensor], copied: tuple[str, ...]) -> str | None:
+def _source_name(
+    name: str, weights: Mapping[str, Tensor], over_time: set[str], copied: tuple[str, ...]
+) -> str | None:
     """Return the name in the source whose weights a name of the model gets, or None."""
     if name in weights:
         return name
@@ -159,7 +169,7 @@ def _source_name(name: str, weights: Mapping[str, Tensor], copied: tuple[str, ..
         return next((option for option in options if option in weights), None)
     head, _, rest = name.partition(".sublayers.")
     sublayer, _, part = rest.partition(".")
-    if sublayer == "time" and not part.startswith(copied):
+    if f"{head}.sublayers.{sublayer}.attn" in over_time and not part.startswith(copied):
         return None
     options = [f"{head}.sublayers.{image}.{part}" for image in IMAGE_SUBLAYERS]
     return next((option for option in options if option in weights), None)

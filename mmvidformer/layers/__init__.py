@@ -5,7 +5,8 @@ kernel (how).
 """
 
 from mmvidformer.layers.attention import Attention
-from mmvidformer.layers.block import AttentionSubLayer, SubLayer, TransformerBlock
+from mmvidformer.layers.block import AttentionSubLayer, TransformerBlock
+from mmvidformer.layers.config import EncoderConfig, SubLayer
 from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.embed import PositionEmbedding, TubeletEmbedding
 from mmvidformer.layers.encoder import Encoder, pool_tokens
@@ -29,6 +30,7 @@ __all__ = [
     "AttentionSubLayer",
     "DropPath",
     "Encoder",
+    "EncoderConfig",
     "Fixation",
     "Mlp",
     "PositionEmbedding",

@@ -7,13 +7,14 @@ maps and gates are applied while the tokens are still a grid.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from mmvidformer.layers.config import ClsPolicy
 from mmvidformer.layers.fixation import Fixation
 from mmvidformer.layers.kernels import KERNELS, build_kernel, check_masks
 from mmvidformer.layers.kernels.base import LinearCostKernel
@@ -22,7 +23,6 @@ from mmvidformer.layers.patterns import Grid, Pattern, get_pattern, grid_size
 from mmvidformer.layers.shift import build_shift
 from mmvidformer.layers.stream import StreamState
 
-ClsPolicy = Literal["mean", "global", "skip"]
 QKV = tuple[Tensor, ...]  # queries, keys and values
 
 

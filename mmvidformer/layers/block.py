@@ -1,53 +1,17 @@
 """A transformer block: attention sub-layers and an MLP, each with a residual connection."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 
-from mmvidformer.layers.attention import Attention, ClsPolicy
+from mmvidformer.layers.attention import Attention
+from mmvidformer.layers.config import SubLayer, read
 from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.mlp import Mlp
 from mmvidformer.layers.norm import build_norm
 from mmvidformer.layers.patterns import grid_size
 from mmvidformer.layers.stream import StreamState
-
-
-@dataclass(frozen=True)
-class SubLayer:
-    """An attention sub-layer of a block: one row of a model's table.
-
-    The other fields are arguments of ``Attention``.
-
-    Args:
-        pattern: Attention pattern (``layers.patterns``), or several that share the heads equally.
-        fc: Whether to add a linear layer on the update, after stochastic depth, that is initialized
-            to zero (``temporal_fc`` of TimeSformer).
-        zero_init: Whether the output projection is initialized to zero, so that the sub-layer
-            changes nothing at first (ViViT, section 3.4).
-    """
-
-    pattern: str | Mapping | Sequence[str | Mapping] = "joint"
-    cls: ClsPolicy = "mean"
-    kernel: str | Mapping = "softmax"
-    fc: bool = False
-    fixation: str | Mapping | None = None
-    shifts: Sequence[str | Mapping] = ()
-    shift_last: bool = False
-    zero_init: bool = False
-
-    @property
-    def patterns(self) -> tuple[str | Mapping, ...]:
-        """The patterns as a tuple."""
-        if isinstance(self.pattern, str | Mapping):
-            return (self.pattern,)
-        return tuple(self.pattern)
-
-    @property
-    def name(self) -> str:
-        """Name of the sub-layer within its block, such as ``'space'`` or ``'time_space'``."""
-        return "_".join(one if isinstance(one, str) else one["type"] for one in self.patterns)
 
 
 class AttentionSubLayer(nn.Module):
@@ -77,7 +41,7 @@ class AttentionSubLayer(nn.Module):
             dim,
             num_heads,
             sublayer.patterns,
-            sublayer.cls,
+            sublayer.cls or "mean",
             sublayer.kernel,
             sublayer.fixation,
             sublayer.shifts,
@@ -139,9 +103,8 @@ class TransformerBlock(nn.Module):
             ``type`` and ``eps``. Default: layer norm with epsilon 1e-6.
 
     Raises:
-        KeyError: If a name is unknown.
+        KeyError: If a name, or a key of a dictionary, is unknown.
         ValueError: If there are no sub-layers.
-        TypeError: If a dictionary has a key that ``SubLayer`` does not have.
     """
 
     def __init__(
@@ -166,7 +129,7 @@ class TransformerBlock(nn.Module):
             raise ValueError("a block needs at least one sub-layer, got none")
         self.sublayers = nn.ModuleDict()
         for number, row in enumerate(sublayers, start=1):
-            row = row if isinstance(row, SubLayer) else SubLayer(**row)
+            row = read(SubLayer, row, "option of a sub-layer")
             name = f"{row.name}_{number}" if row.name in self.sublayers else row.name
             self.sublayers[name] = AttentionSubLayer(
                 dim,

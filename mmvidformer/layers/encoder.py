@@ -1,21 +1,33 @@
 """Transformer encoder: class token, positions, blocks and final norm."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.layers.attention import Attention
-from mmvidformer.layers.block import SubLayer, TransformerBlock
+from mmvidformer.layers.block import TransformerBlock
+from mmvidformer.layers.config import EncoderConfig, SubLayer
 from mmvidformer.layers.embed import PositionEmbedding
+from mmvidformer.layers.kernels import KERNELS
 from mmvidformer.layers.norm import build_norm
-from mmvidformer.layers.patterns import Grid
+from mmvidformer.layers.patterns import Grid, get_pattern
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
 
 Tokens = tuple[Tensor | None, Tensor | None]  # grid and class token
 Outputs = list[Tokens] | None  # tokens after each block, if they are wanted
+
+POSITIONS: dict[str, tuple[str, ...]] = {
+    "none": (),
+    "space": ("hw",),
+    "time": ("t",),
+    "space_time": ("hw", "t"),
+    "joint": ("thw",),
+}
 
 
 class Encoder(nn.Module):
@@ -28,61 +40,59 @@ class Encoder(nn.Module):
         obstacles: What keeps the encoder from running frame by frame, and what to use instead.
 
     Args:
-        dim: Token width D.
-        depth: Number of blocks.
-        num_heads: Number of attention heads.
-        blocks: Attention sub-layers of a block. With several entries, the blocks take them in turn.
-        positions: Position embedding.
-        cls: Whether to add a learned class token.
-        frames: ``'together'``: the tokens of a clip are encoded together. ``'pool'``: each frame on
-            its own, with a class token of its own; returns one token per frame, the class token or
-            the mean, both normalized. ``'average'``: likewise; returns the mean over the frames,
-            normalized.
+        config: Its options.
+        size: Grid (T, H, W) of the input, for position tables and kernels of a fixed length. Inputs
+            of other sizes work too.
         in_dim: Width of the input; if it is not D, a linear layer comes first. Default: D.
-        drop: Dropout rate of positions, attention output and MLP.
-        drop_path: Stochastic-depth rate of the last block; it grows linearly from 0.
-        with_cp: Whether to recompute each block in the backward pass instead of keeping its
-            activations.
-        norm: Norm of the blocks and of the output (see ``TransformerBlock``).
-        block: Further arguments of ``TransformerBlock`` (``mlp_ratio``, ``act``, ...).
+        passes_grid: See above.
 
     Raises:
-        KeyError: If ``frames`` is unknown.
+        KeyError: If a name is unknown.
+        ValueError: If the parts do not go together.
     """
 
     def __init__(
         self,
-        dim: int,
-        depth: int,
-        num_heads: int,
-        blocks: Sequence[Sequence[SubLayer]],
-        positions: PositionEmbedding,
-        cls: bool = False,
-        frames: str = "together",
+        config: EncoderConfig,
+        size: Grid,
         in_dim: int | None = None,
-        drop: float = 0.0,
-        drop_path: float = 0.0,
-        with_cp: bool = False,
-        norm: str | Mapping = "layer",
-        block: Mapping | None = None,
+        passes_grid: bool = False,
     ) -> None:
         super().__init__()
-        self.frames = frames
-        self.with_cp = with_cp
-        self.passes_grid = False
+        dim, depth, num_heads, mlp_ratio = config.sizes.values()
+        self.frames, self.with_cp, self.passes_grid = config.frames, config.with_cp, passes_grid
         self.cls_only = False
-        self.encode, self.out_grid = look_up(FRAMES, frames, "value of frames")
+        self.encode, self.out_grid = look_up(FRAMES, config.frames, "value of frames")
+        has_cls = config.cls is not None
+        if has_cls and config.depthwise:
+            raise ValueError(
+                f"depthwise needs a grid of tokens alone: cls must be None, got {config.cls!r}"
+            )
+        size = size if config.frames == "together" else (1, *size[1:])
         self.proj = nn.Identity() if in_dim in (None, dim) else nn.Linear(in_dim, dim)
-        self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if cls else None
-        self.pos_embed = positions
-        self.pos_drop = nn.Dropout(drop)
-        options = {"drop": drop, "norm": norm, "recompute": not with_cp, **(block or {})}
-        rates = [drop_path * i / max(depth - 1, 1) for i in range(depth)]
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if has_cls else None
+        self.pos_embed = _positions(config, dim, size)
+        self.pos_drop = nn.Dropout(config.drop_rate)
+        blocks = [[_with_length(one, size, has_cls) for one in row] for row in config.blocks]
         self.blocks = nn.ModuleList(
-            TransformerBlock(dim, num_heads, blocks[i % len(blocks)], drop_path=rate, **options)
-            for i, rate in enumerate(rates)
+            TransformerBlock(
+                dim,
+                num_heads,
+                blocks[i % len(blocks)],
+                mlp_ratio,
+                config.act,
+                config.drop_rate,
+                config.attn_drop_rate,
+                config.drop_path_rate * i / max(depth - 1, 1),
+                config.drop_path_rule,
+                config.depthwise,
+                config.parallel,
+                recompute=not config.with_cp,
+                norm=config.norm,
+            )
+            for i in range(depth)
         )
-        self.norm = build_norm(norm, dim)
+        self.norm = build_norm(config.norm, dim)
         self.obstacles = list(self._find_obstacles())
 
     def forward(
@@ -158,6 +168,27 @@ def pool_tokens(grid: Tensor | None, cls: Tensor | None) -> Tensor:
         return cls[:, 0]
     assert grid is not None, "an encoder returns a grid if it has no class token"
     return grid.mean(dim=(1, 2, 3))
+
+
+def _positions(config: EncoderConfig, dim: int, size: Grid) -> PositionEmbedding:
+    given = config.positions
+    options = {"type": given} if isinstance(given, str) else dict(given)
+    tables = look_up(POSITIONS, options.pop("type", "joint"), "positions")
+    if config.frames != "together":
+        tables = [name for name in tables if name != "t"]
+    has_cls = config.cls is not None and bool(tables)
+    return PositionEmbedding(dim, size, tables, cls=has_cls, **options)
+
+
+def _with_length(one: SubLayer, size: Grid, has_cls: bool) -> SubLayer:
+    """Tell a kernel of a fixed length how many keys a group has."""
+    options: dict[str, Any]
+    options = {"type": one.kernel} if isinstance(one.kernel, str) else dict(one.kernel)
+    kernel = look_up(KERNELS, str(options.get("type")), "attention kernel")
+    if getattr(kernel, "needs_length", False):
+        keys = get_pattern(one.patterns[0]).num_keys(size)
+        options.setdefault("length", keys + (has_cls and one.cls != "skip"))
+    return replace(one, kernel=options)
 
 
 def _together(

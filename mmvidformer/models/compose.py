@@ -1,65 +1,28 @@
-"""Parts of a composed video transformer: sizes, and an encoder from its options."""
+"""Parts of a composed video transformer: its signature, presets of it, and checks."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
-from inspect import signature
-from typing import Any
+from collections.abc import Callable, Mapping
+from inspect import Parameter, signature
+from typing import Any, Concatenate, ParamSpec
 
-import torch
-
-from mmvidformer.layers import (
-    KERNELS,
-    Attention,
-    Encoder,
-    PositionEmbedding,
-    SubLayer,
-    get_pattern,
-)
+from mmvidformer.layers import Attention, Encoder, EncoderConfig, get_pattern
 from mmvidformer.layers.patterns import Grid
-from mmvidformer.lookup import look_up
 
-ARCHS: dict[str, dict[str, Any]] = {
-    "s": dict(embed_dims=384, depth=12, num_heads=6),
-    "b": dict(embed_dims=768, depth=12, num_heads=12),
-    "l": dict(embed_dims=1024, depth=24, num_heads=16),
-    "h": dict(embed_dims=1280, depth=32, num_heads=16),
-}
-
-POSITIONS: dict[str, tuple[str, ...]] = {
-    "none": (),
-    "space": ("hw",),
-    "time": ("t",),
-    "space_time": ("hw", "t"),
-    "joint": ("thw",),
-}
-
-Block = Sequence[SubLayer | Mapping]
-# A grid that stands for any: axes of this size, or 1 where there are none.
-ANY: Grid = (4, 4, 4)
-_SHOWN = ("scheme", "reverse", "parallel", "shifts", "block", "encoders")
-_SUBLAYER = [field.name for field in fields(SubLayer)]
+P = ParamSpec("P")
+# Arguments that tell why another one has no effect.
+_REASONS = ("scheme", "reverse", "parallel", "shifts", "block", "encoders", "cls", "pool")
 
 
-def arch_sizes(
-    arch: str | Mapping[str, Any], table: Mapping[str, dict] = ARCHS
-) -> Mapping[str, Any]:
-    """Return ``embed_dims``, ``depth``, ``num_heads`` and ``mlp_ratio`` of an architecture.
+def takes(config: Callable[P, Any]) -> Callable[[Callable], Callable[Concatenate[Any, P], None]]:
+    """Give a constructor the signature of a dataclass, for editors, ``help`` and ``signature``."""
 
-    Args:
-        arch: A name in the table, or a dictionary of the sizes; ``mlp_ratio`` is 4 by default.
-        table: Sizes by name.
-
-    Raises:
-        KeyError: If the name is unknown.
-        ValueError: If the dictionary lacks a size or has an unknown key.
-    """
-    given = look_up(table, arch, "arch") if isinstance(arch, str) else arch
-    sizes = {"mlp_ratio": 4.0, **given}
-    if sizes.keys() != {"mlp_ratio", *ARCHS["b"]}:
-        raise ValueError(
-            f"arch must have embed_dims, depth, num_heads and optionally mlp_ratio, got {given}"
+    def decorate(init: Any) -> Any:
+        me = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+        init.__signature__ = signature(init).replace(
+            parameters=[me, *signature(config).parameters.values()]
         )
-    return sizes
+        return init
+
+    return decorate
 
 
 def fill(kind: Any, given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,9 +39,9 @@ def fill(kind: Any, given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[st
     found = {**kind.preset(given, **own), **given}
     for name, value in own.items():
         default = signature(kind).parameters[name].default
-        if value != default and found == {**kind.preset(given, **own | {name: default}), **given}:
+        if value != default and found == {**kind.preset(given, **{**own, name: default}), **given}:
             others = {**own, **given}
-            rest = [f"{key}={others[key]!r}" for key in others if key != name and key in _SHOWN]
+            rest = [f"{key}={others[key]!r}" for key in _REASONS if key in others and key != name]
             raise ValueError(
                 f"{name}={value!r} of {kind.__name__} has no effect with {', '.join(rest)}; "
                 f"leave it out or set {name}={default!r}"
@@ -86,68 +49,24 @@ def fill(kind: Any, given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[st
     return found
 
 
-def build_encoder(row: Mapping, in_dim: int, grid: Grid, axes: Grid) -> Encoder:
-    """Build an encoder.
+def check_patterns(config: EncoderConfig, grid: Grid) -> None:
+    """Check that tokens see others.
 
     Args:
-        row: Its options.
-        in_dim: Width of its input.
-        grid: Grid (T, H, W) of its input, for position tables.
-        axes: Size of each axis, ``ANY`` or 1 if the input has no such axis.
+        config: Options of an encoder.
+        grid: Grid (T, H, W) of its input; 1 for an axis along which there is one token at most.
+
+    Raises:
+        ValueError: If a pattern joins no tokens of the grid.
     """
-    together = row["frames"] == "together"
-    if not together:
-        grid, axes = (1, *grid[1:]), (1, *axes[1:])
-    options = row["positions"]
-    options = {"type": options} if isinstance(options, str) else dict(options)
-    tables = look_up(POSITIONS, options.pop("type", "joint"), "positions")
-    tables = [name for name in tables if together or name != "t"]
-    has_cls = row["cls"] is not None
-    if has_cls and row["depthwise"]:
-        raise ValueError("depthwise needs a grid of tokens alone: cls must be None, got a token")
-    blocks = row["block"]
-    if all(isinstance(one, SubLayer | Mapping) for one in blocks):
-        blocks = [blocks]
-    return Encoder(
-        row["embed_dims"],
-        row["depth"],
-        row["num_heads"],
-        [[_sublayer(one, row["cls"], grid, axes) for one in block] for block in blocks],
-        PositionEmbedding(row["embed_dims"], grid, tables, cls=has_cls and bool(tables), **options),
-        cls=has_cls,
-        frames=row["frames"],
-        in_dim=in_dim,
-        drop=row["drop_rate"],
-        drop_path=row["drop_path_rate"],
-        with_cp=row["with_cp"],
-        norm=row["norm"],
-        block={
-            "attn_drop": row["attn_drop_rate"],
-            "drop_path_rule": row["drop_path_rule"],
-            **{key: row[key] for key in ("mlp_ratio", "act", "depthwise", "parallel")},
-        },
-    )
-
-
-def _sublayer(row: SubLayer | Mapping, cls: str | None, grid: Grid, axes: Grid) -> SubLayer:
-    """Complete a sub-layer, and check that its tokens see others."""
-    if not isinstance(row, SubLayer):
-        for key in row:
-            look_up(_SUBLAYER, key, "option of a sub-layer")
-        row = SubLayer(**{"cls": cls or "skip", **row})
-    for pattern in row.patterns:
-        token = torch.zeros(1, *axes, 1, 1, device="meta")
-        if get_pattern(pattern).keys(token).shape[-2] == 1:
-            seen = "".join(axis for axis, size in zip("thw", axes, strict=True) if size > 1)
+    grid = grid if config.frames == "together" else (1, *grid[1:])
+    for pattern in [one for block in config.blocks for row in block for one in row.patterns]:
+        if get_pattern(pattern).num_keys(grid) == 1:
+            seen = "".join(axis for axis, size in zip("thw", grid, strict=True) if size > 1)
             raise ValueError(
                 f"with pattern {pattern!r} each token sees itself alone, because the encoder's "
                 f"tokens differ in {', '.join(seen)} only"
             )
-    options = {"type": row.kernel} if isinstance(row.kernel, str) else dict(row.kernel)
-    kernel = look_up(KERNELS, str(options.get("type")), "attention kernel")
-    if getattr(kernel, "needs_length", False):
-        options.setdefault("length", get_pattern(row.patterns[0]).num_tokens(grid))
-    return replace(row, kernel=options)
 
 
 def check_cls(encoder: Encoder) -> None:

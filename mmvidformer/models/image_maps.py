@@ -11,8 +11,8 @@ class ImageMaps(nn.Module):
     A backbone for MMPretrain's classifiers and MMDetection's detectors (docs/other_projects.md).
 
     Args:
-        backbone: Config of a backbone of this package for clips of one frame: ``clip_len=1``, and
-            for ViViT ``tubelet=(1, h, w)``.
+        backbone: Config of a ``VideoTransformer`` or preset for clips of one frame:
+            ``clip_len=1``, and for ViViT ``stem=dict(tubelet=(1, h, w))``.
 
     Raises:
         ValueError: If the backbone has no feature map, such as ViViT's factorized encoder.
@@ -23,13 +23,15 @@ class ImageMaps(nn.Module):
         from mmvidformer.registry import MODELS  # needs MMAction2
 
         # Unscoped names would be looked up in the scope of the image project.
-        self.backbone = MODELS.build({"_scope_": "mmvidformer", **backbone})
-        self.backbone.encoders[-1].passes_grid = True
-        if self.backbone.encoders[0].out_grid((1, 2, 2)) != (1, 2, 2):
-            raise ValueError(
-                "the backbone must keep a feature map, but its first encoder pools each frame, as "
-                "ViViT's factorized_encoder does; use scheme='spacetime', for example"
-            )
+        self.backbone = MODELS.build({"_scope_": "mmvidformer", "pool": "none", **backbone})
+        if self.backbone.pool != "none":
+            raise ValueError(f"pool of the backbone must be 'none', got {self.backbone.pool!r}")
+        for number, encoder in enumerate(self.backbone.encoders):
+            if encoder.out_grid((1, 2, 2)) != (1, 2, 2):
+                raise ValueError(
+                    f"the backbone must keep a feature map, but its encoder {number} pools each "
+                    "frame, as in ViViT's factorized_encoder; use scheme='spacetime', for example"
+                )
 
     def init_weights(self) -> None:
         """Load the image model ``init_from`` of the backbone, if any."""
@@ -37,5 +39,4 @@ class ImageMaps(nn.Module):
 
     def forward(self, images: Tensor) -> tuple[Tensor]:
         """Map normalized images (B, 3, H', W') to one feature map (B, D, H, W)."""
-        grid, _ = self.backbone.forward_features(images[:, :, None])
-        return (grid[:, 0].permute(0, 3, 1, 2),)
+        return (self.backbone(images[:, :, None])[:, 0].permute(0, 3, 1, 2),)

@@ -81,15 +81,17 @@ class TimeSformer(VideoTransformer):
         **options: Any,
     ) -> None:
         own = dict(scheme=scheme, reverse=reverse, cls_in_time=cls_in_time)
-        sizes = dict(img_size=img_size, clip_len=clip_len)
-        super().__init__(arch, **sizes, **fill(TimeSformer, options, own))
+        options |= dict(img_size=img_size, clip_len=clip_len)
+        super().__init__(arch, **fill(TimeSformer, options, own))
 
     @staticmethod
     def preset(given: Mapping, scheme: str, reverse: bool, cls_in_time: bool) -> dict[str, Any]:
         """Return the arguments of ``VideoTransformer`` that make the model of the paper."""
         row = look_up(SCHEMES, scheme, "TimeSformer scheme")
         block = row["block"][:: -1 if reverse else 1]
-        if cls_in_time or reverse or given.get("parallel"):
+        if given.get("cls", "mean") is None:
+            block = tuple(replace(one, cls=None) for one in block)
+        elif cls_in_time or reverse or given.get("parallel"):
             block = tuple(replace(one, cls="mean") if one.cls == "skip" else one for one in block)
         return {
             "positions": "space_time",

@@ -1,67 +1,78 @@
 """A video transformer that is composed in a config; the papers' models are presets of it."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from dataclasses import dataclass, field, fields
+from inspect import signature
 from typing import Any
 
 from torch import Tensor, nn
 
-from mmvidformer.layers import INITS, Encoder, TubeletEmbedding, pool_tokens
+from mmvidformer.layers import INITS, Encoder, EncoderConfig, TubeletEmbedding, pool_tokens
+from mmvidformer.layers.config import read
 from mmvidformer.layers.encoder import Outputs, Tokens
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
-from mmvidformer.models.compose import ANY, Block, arch_sizes, build_encoder, check_cls
+from mmvidformer.models.compose import check_cls, check_patterns, takes
+
+
+@dataclass(frozen=True)
+class VideoConfig(EncoderConfig):
+    """A video transformer: what its encoders share (``EncoderConfig``), and the rest.
+
+    Args:
+        clip_len: Number of frames of a clip; sets the size of position tables. Clips of other
+            sizes work too. Their positions are resized; a model that can run frame by frame takes
+            the first rows of a learned time table instead.
+        img_size: Side of the crop in pixels, or (height, width); as ``clip_len``.
+        stem: Arguments of ``layers.TubeletEmbedding``: ``tubelet`` (required), ``stride``,
+            ``padding`` and ``norm``.
+        encoders: An ``EncoderConfig`` for each encoder, or a dictionary of what differs from the
+            shared options. If the width changes, a linear layer comes in between.
+        pool: Output: ``'cls'``, the class token of the last encoder, ``'mean'``, the mean of its
+            other tokens, or ``'none'``, those tokens themselves. Default: the class token if there
+            is one, else the mean.
+        init: Initialization: ``'timm'`` or ``'flax'`` (``layers.init``).
+        init_from: Image model that ``init_weights`` loads: a source (``'timm:NAME'`` or a file),
+            or a dictionary of the arguments of ``convert.image_vit.init_from_image``.
+        frozen_stages: Number of blocks that are not trained and are always in evaluation mode, with
+            everything before them; with all blocks, also the last norm. 0: the embedding, the
+            positions and the class token. -1: nothing.
+    """
+
+    clip_len: int = 8
+    img_size: int | tuple[int, int] = 224
+    stem: Mapping[str, Any] = field(default_factory=lambda: {"tubelet": (1, 16, 16)})
+    encoders: Sequence[EncoderConfig | Mapping[str, Any]] = ({},)
+    pool: str | None = None
+    init: str = "timm"
+    init_from: str | Mapping[str, Any] | None = None
+    frozen_stages: int = -1
+
+    @property
+    def each(self) -> list[EncoderConfig]:
+        """The encoders, complete.
+
+        Raises:
+            KeyError: If an entry of ``encoders`` has an unknown key.
+            ValueError: If there is none.
+        """
+        if not self.encoders:
+            raise ValueError("encoders must have at least one entry, got none")
+        shared = {one.name: getattr(self, one.name) for one in fields(EncoderConfig)}
+        return [
+            one
+            if isinstance(one, EncoderConfig)
+            else read(EncoderConfig, {**shared, **one}, "option of an encoder")
+            for one in self.encoders
+        ]
 
 
 class VideoTransformer(nn.Module):
     """A stem, and transformer encoders in a row.
 
     Args:
-        arch: ``'s'``, ``'b'``, ``'l'`` or ``'h'``, or a dictionary of ``embed_dims``, ``depth``,
-            ``num_heads`` and optionally ``mlp_ratio`` (default 4).
-        block: Attention sub-layers of a block, as arguments of ``layers.SubLayer``: ``pattern``
-            (one, or several that share the heads), ``kernel``, ``fixation``, ``shifts``,
-            ``shift_last``, ``cls``, ``fc``, ``zero_init``. A list of such lists: block i of an
-            encoder has the sub-layers of entry i, again from the first after the last.
-        clip_len: Number of frames of a clip; sets the size of position tables. Clips of other
-            sizes work too; their positions are resized.
-        img_size: Side of the crop in pixels, or (height, width); as ``clip_len``.
-        stem: Arguments of ``layers.TubeletEmbedding``: ``tubelet``, ``stride``, ``padding`` and
-            ``norm``; ``tubelet`` is required. Default: patches of 16 x 16 pixels of each frame.
-        encoders: An encoder for each entry, which replaces any of the arguments from ``positions``
-            to ``with_cp``, ``block``, and those of ``arch``. If the width changes, a linear layer
-            comes in between. Default: one encoder.
-        positions: A name in ``POSITIONS``, or a dictionary of the name as ``type``, ``fixed``
-            (sines and cosines instead of learned tables) and ``rule`` (of ``layers.resize``).
-        frames: ``'together'``: the encoder sees the tokens of the clip. ``'pool'``: it sees each
-            frame on its own and returns one token per frame, the class token or the mean (ViViT's
-            model 2). ``'average'``: likewise, but returns the mean of the frames (TimeSformer's
-            space-only scheme).
-        cls: Role of the class token in sub-layers that do not say (``layers.Attention``):
-            ``'mean'``, ``'global'`` or ``'skip'``. None: no class token.
-        parallel: Whether the sub-layers of a block read the block's input, and their updates are
-            summed.
-        act: Activation of the MLPs, ``'gelu'`` or ``'gelu_tanh'``.
-        depthwise: Whether the MLPs have depthwise convolutions; only without a class token.
-        norm: ``'layer'`` or ``'rms'``, or a dictionary of the name as ``type`` and ``eps``, 1e-6 by
-            default (``layers.norm``); the norm of the blocks and of the output.
-        drop_rate: Dropout rate of positions, attention output and MLP.
-        attn_drop_rate: Dropout rate of the attention weights.
-        drop_path_rate: Stochastic-depth rate of the last block of an encoder; it grows linearly
-            from 0.
-        drop_path_rule: What a draw of stochastic depth is for: ``'clip'``, ``'group'`` (each
-            attention group, as in TimeSformer), or ``'unscaled'`` (a clip, and kept updates are not
-            rescaled, as in scenic).
-        with_cp: Whether to use activation checkpointing for each block.
-        pool: Output: ``'cls'``, the class token of the last encoder, ``'mean'``, the mean of its
-            other tokens, or ``'none'``, those tokens themselves. Default: the class token if there
-            is one, else the mean.
-        init: Initialization, ``'timm'`` or ``'flax'`` (``layers.init``).
-        init_from: Image model that ``init_weights`` loads: a source (``'timm:NAME'`` or a file),
-            or a dictionary of the arguments of ``convert.image_vit.init_from_image``.
-        frozen_stages: Number of blocks that are not trained and are always in evaluation mode, with
-            everything before them; with all blocks, also the last norm. 0: the embedding, the
-            positions and the class token. -1 (default): nothing.
+        arch: Width, depth and heads (``EncoderConfig``).
+        **options: The other fields of ``VideoConfig``.
 
     Attributes:
         embed_dims: Width D of the features.
@@ -71,93 +82,57 @@ class VideoTransformer(nn.Module):
         temporal_init: Default of ``temporal`` in ``init_from``.
 
     Raises:
-        KeyError: If a name is unknown; the message lists those that exist.
+        KeyError: If a name is unknown; the message lists those that exist, or the nearest.
         ValueError: If the parts do not go together.
     """
 
     temporal_init = "copy_with_norm"
 
-    def __init__(
-        self,
-        arch: str | Mapping = "b",
-        block: Block | Sequence[Block] = ({},),
-        clip_len: int = 8,
-        img_size: int | tuple[int, int] = 224,
-        stem: Mapping = MappingProxyType({"tubelet": (1, 16, 16)}),
-        encoders: Sequence[Mapping] = ({},),
-        positions: str | Mapping = "joint",
-        frames: str = "together",
-        cls: str | None = None,
-        parallel: bool = False,
-        act: str = "gelu",
-        depthwise: bool = False,
-        norm: str | Mapping = "layer",
-        drop_rate: float = 0.0,
-        attn_drop_rate: float = 0.0,
-        drop_path_rate: float = 0.0,
-        drop_path_rule: str = "clip",
-        with_cp: bool = False,
-        pool: str | None = None,
-        init: str = "timm",
-        init_from: str | Mapping | None = None,
-        frozen_stages: int = -1,
-    ) -> None:
+    @takes(VideoConfig)
+    def __init__(self, arch: str | Mapping = VideoConfig.arch, **options: Any) -> None:
         super().__init__()
-        self.init_from, self.frozen_stages = init_from, frozen_stages
-        shared = dict(
-            arch_sizes(arch),
-            block=block,
-            positions=positions,
-            frames=frames,
-            cls=cls,
-            parallel=parallel,
-            act=act,
-            depthwise=depthwise,
-            norm=norm,
-            drop_rate=drop_rate,
-            attn_drop_rate=attn_drop_rate,
-            drop_path_rate=drop_path_rate,
-            drop_path_rule=drop_path_rule,
-            with_cp=with_cp,
+        kind = type(self)
+        given = {"arch": arch, **options}
+        config = read(
+            VideoConfig, given, f"argument of {kind.__name__}", *signature(kind).parameters
         )
-        if not encoders:
-            raise ValueError("encoders must have at least one entry, got none")
-        rows = []
-        for row in encoders:
-            for key in row:
-                look_up(shared, key, "option of an encoder")
-            rows.append(shared | dict(row))
-            for key in ("embed_dims", "depth", "num_heads", "mlp_ratio"):
-                if rows[-1][key] <= 0:
-                    raise ValueError(f"{key} must be positive, got {rows[-1][key]}")
-        self.embed_dims = rows[-1]["embed_dims"]
-        last = rows[-1]["cls"]
-        self.pool = look_up({"cls", "mean", "none"}, pool or ("cls" if last else "mean"), "pool")
+        self.init_from, self.frozen_stages = config.init_from, config.frozen_stages
+        each = config.each
+        last = each[-1].cls
+        pool = config.pool
+        if pool is None:
+            pool = "mean" if last is None else "cls"
+        self.pool = look_up({"cls", "mean", "none"}, pool, "pool")
         if self.pool == "cls" and last is None:
+            raise ValueError("pool='cls' needs a class token: cls must be 'mean' or 'global'")
+        if "tubelet" not in config.stem:
             raise ValueError(
-                "pool='cls' needs a class token: cls must be 'mean' or 'global', got None"
+                f"stem must have a tubelet, such as (1, 16, 16), got {dict(config.stem)}"
             )
-        if "tubelet" not in stem:
-            raise ValueError(f"stem must have a tubelet, such as (1, 16, 16), got {dict(stem)}")
-        self.embed = TubeletEmbedding(rows[0]["embed_dims"], **stem)
-        height, width = (img_size, img_size) if isinstance(img_size, int) else img_size
-        grid = self.embed.grid((clip_len, height, width))
-        dim, axes = rows[0]["embed_dims"], ANY
+        dim = each[0].sizes["embed_dims"]
+        self.embed = TubeletEmbedding(dim, **config.stem)
+        size = config.img_size
+        grid = self.embed.grid(
+            (config.clip_len, *((size, size) if isinstance(size, int) else size))
+        )
+        # Clips of other sizes may have several tokens where these have one.
+        axes: Any = tuple(4 if n == 1 else n for n in grid)
         self.obstacles = [f"embed: {text}" for text in self.embed.obstacles]
-        built: list[Encoder] = []
-        for row in rows:
-            encoder = build_encoder(row, dim, grid, axes)
-            is_last = len(built) + 1 == len(rows)
-            encoder.passes_grid = self.pool != "cls" if is_last else row["frames"] != "pool"
-            if row["cls"] is not None:
+        self.encoders = nn.ModuleList()
+        for number, one in enumerate(each, start=1):
+            check_patterns(one, axes)
+            passes_grid = self.pool != "cls" if number == len(each) else one.frames != "pool"
+            encoder = Encoder(one, grid, dim, passes_grid)
+            if one.cls is not None:
                 check_cls(encoder)
-            self.obstacles += [f"encoders.{len(built)}: {text}" for text in encoder.obstacles]
-            built.append(encoder)
-            dim, grid, axes = row["embed_dims"], encoder.out_grid(grid), encoder.out_grid(axes)
+            self.obstacles += [f"encoders.{number - 1}: {text}" for text in encoder.obstacles]
+            self.encoders.append(encoder)
+            grid, axes = encoder.out_grid(grid), encoder.out_grid(axes)
+            dim = one.sizes["embed_dims"]
+        self.embed_dims = dim
         if self.pool != "none":
             self.obstacles.append("the output is pooled over time; use pool='none'")
-        self.encoders = nn.ModuleList(built)
-        self.apply(look_up(INITS, init, "init"))
+        self.apply(look_up(INITS, config.init, "init"))
         for stage in self._frozen():
             stage.requires_grad_(False)
 

@@ -68,8 +68,8 @@ class ViViT(VideoTransformer):
         **options: Any,
     ) -> None:
         own = dict(scheme=scheme, temporal_depth=temporal_depth)
-        sizes = dict(img_size=img_size, clip_len=clip_len)
-        super().__init__(arch, **sizes, **fill(ViViT, options, own))
+        options |= dict(img_size=img_size, clip_len=clip_len)
+        super().__init__(arch, **fill(ViViT, options, own))
         self.scheme = scheme
 
     @staticmethod

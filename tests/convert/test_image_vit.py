@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from mmvidformer import get_config
 from mmvidformer.convert import init_from_image
 from mmvidformer.layers import resize_positions
-from mmvidformer.models import ViViT
+from mmvidformer.models import VideoTransformer, ViViT
 from mmvidformer.registry import MODELS
 
 ARCH = dict(embed_dims=32, depth=2, num_heads=4)
@@ -105,6 +105,29 @@ def test_copied_temporal_attention(temporal: str, image_model: nn.Module, image_
     norm = model.encoders[0].blocks[1].sublayers["time"].norm.weight
     expected = image.norm1.weight if temporal == "copy_with_norm" else torch.ones(32)
     assert torch.equal(norm, expected)
+
+
+TIMES = ["causal_time", dict(type="dilated_time", dilation=2), "time"]
+
+
+@pytest.mark.parametrize("temporal", ["zero", "copy"])
+def test_temporal_attention_of_any_pattern(
+    temporal: str, image_model: nn.Module, image_file: Path
+) -> None:
+    """Also of a repeated pattern, whose name has a number."""
+    block = [dict(pattern="space"), *(dict(pattern=one) for one in TIMES), dict(pattern="time")]
+    model = VideoTransformer(
+        ARCH, block=block, clip_len=4, img_size=32, stem=dict(tubelet=(1, 8, 8))
+    )
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    init_from_image(model, image_file, temporal=temporal)
+    weight = image_model.blocks[0].attn.qkv.weight
+    names = [*model.encoders[0].blocks[0].sublayers]
+    assert names == ["space", "causal_time", "dilated_time", "time", "time_5"]
+    for name in names:
+        key = f"encoders.0.blocks.0.sublayers.{name}.attn.qkv.weight"
+        kept = temporal == "zero" and name != "space"
+        assert torch.equal(model.state_dict()[key], before[key] if kept else weight)
 
 
 @pytest.mark.parametrize("frames", [1, 2])

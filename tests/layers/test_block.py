@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from mmvidformer.layers import Encoder, PositionEmbedding, SubLayer, TransformerBlock
+from mmvidformer.layers import Encoder, EncoderConfig, SubLayer, TransformerBlock
 
 GRID = (2, 3, 3)
 
@@ -9,8 +9,9 @@ GRID = (2, 3, 3)
 def make_encoder(depth: int = 2, **kwargs) -> Encoder:
     torch.manual_seed(0)
     sublayers = (SubLayer("time", cls="skip", fc=True), SubLayer("space"))
-    positions = PositionEmbedding(8, GRID, tables=("hw", "t"), cls=True)
-    return Encoder(8, depth, 2, [sublayers], positions, cls=True, **kwargs)
+    arch = dict(embed_dims=8, depth=depth, num_heads=2)
+    config = EncoderConfig(arch, block=sublayers, positions="space_time", cls="mean", **kwargs)
+    return Encoder(config, GRID)
 
 
 def test_sublayers_from_dictionaries_of_a_config() -> None:
@@ -24,7 +25,7 @@ def test_sublayers_from_dictionaries_of_a_config() -> None:
 
 
 def test_unknown_key_of_a_sublayer_is_named() -> None:
-    with pytest.raises(TypeError, match="'views'"):
+    with pytest.raises(KeyError, match="no option of a sub-layer named 'views'; .*pattern"):
         TransformerBlock(8, 2, sublayers=[{"pattern": "time", "views": 2}])
 
 
@@ -73,8 +74,8 @@ def test_checkpointing_changes_no_output_and_no_gradient() -> None:
 
 
 def test_stochastic_depth_grows_over_the_blocks() -> None:
-    encoder = make_encoder(4, drop_path=0.3)
+    encoder = make_encoder(4, drop_path_rate=0.3)
     rates = [block.sublayers["time"].drop_path.rate for block in encoder.blocks]
     assert rates == pytest.approx([0.0, 0.1, 0.2, 0.3])
     assert [block.drop_path.rate for block in encoder.blocks] == rates
-    assert make_encoder(1, drop_path=0.3).blocks[0].drop_path.rate == 0.0
+    assert make_encoder(1, drop_path_rate=0.3).blocks[0].drop_path.rate == 0.0

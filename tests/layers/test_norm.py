@@ -5,7 +5,7 @@ import torch
 from mmengine.optim import DefaultOptimWrapperConstructor
 from torch import nn
 
-from mmvidformer.layers import Encoder, PositionEmbedding, SubLayer, build_norm
+from mmvidformer.layers import Encoder, EncoderConfig, build_norm
 from mmvidformer.layers.norm import RMSNorm
 
 
@@ -45,8 +45,8 @@ def test_what_is_wrong_is_named(norm: object, error: type, message: str) -> None
 
 def encoder(norm: object) -> Encoder:
     torch.manual_seed(0)
-    positions = PositionEmbedding(8, (2, 2, 2))
-    return Encoder(8, 1, 2, [[SubLayer("joint")]], positions, norm=norm)
+    arch = dict(embed_dims=8, depth=1, num_heads=2)
+    return Encoder(EncoderConfig(arch, norm=norm), (2, 2, 2))
 
 
 def test_all_norms_of_an_encoder_are_of_the_kind() -> None:

@@ -148,3 +148,9 @@ def test_is_built_from_the_scope_of_a_sibling(sibling: Registry) -> None:
 def test_a_backbone_without_feature_maps_is_refused() -> None:
     with pytest.raises(ValueError, match="must keep a feature map.* scheme='spacetime'"):
         ImageMaps(dict(type="ViViT", scheme="factorized_encoder"))
+    with torch.device("meta"):
+        later = dict(type="VideoTransformer", encoders=[{}, dict(frames="pool")])
+        with pytest.raises(ValueError, match="encoder 1 pools each frame"):
+            ImageMaps(later)
+        with pytest.raises(ValueError, match="pool of the backbone must be 'none', got 'mean'"):
+            ImageMaps(dict(type="VideoTransformer", pool="mean"))

@@ -79,6 +79,10 @@ class Pattern:
         lengths = self._lengths(grid)
         return prod([lengths[axis] for axis in self.tokens])
 
+    def num_keys(self, grid: Grid) -> int:
+        """Return the number of keys per group of a grid (T, H, W), padding included."""
+        return self.keys(torch.empty(1, *grid, 1, 1, device="meta")).shape[-2]
+
     def spread(self, per_group: Tensor, grid: Grid) -> Tensor:
         """Reshape one number per group, (B, G) or (B, 1), to broadcast over (B, T, H, W, D)."""
         if per_group.shape[1] == 1:

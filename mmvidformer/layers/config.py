@@ -1,0 +1,189 @@
+"""What an encoder and an attention sub-layer consist of; configs give them as dictionaries."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeVar
+
+from mmvidformer.lookup import look_up
+
+ClsPolicy = Literal["mean", "global", "skip"]
+Choice = str | Mapping[str, Any]  # a name, or a dictionary of the name as ``type`` and options
+T = TypeVar("T")
+
+ARCHS: dict[str, dict[str, Any]] = {
+    "s": dict(embed_dims=384, depth=12, num_heads=6),
+    "b": dict(embed_dims=768, depth=12, num_heads=12),
+    "l": dict(embed_dims=1024, depth=24, num_heads=16),
+    "h": dict(embed_dims=1280, depth=32, num_heads=16),
+}
+
+
+@dataclass(frozen=True)
+class SubLayer:
+    """An attention sub-layer of a block.
+
+    Args:
+        pattern: Attention pattern (``layers.patterns``), or several that share the heads equally.
+        cls: Role of the class token, if there is one (``Attention``): ``'mean'``, ``'global'`` or
+            ``'skip'``. Default: that of the encoder.
+        kernel: Attention kernel (``layers.kernels``).
+        fc: Whether to add a linear layer on the update, after stochastic depth, that is initialized
+            to zero (``temporal_fc`` of TimeSformer).
+        fixation: Gates on queries and keys (``layers.fixation``), or None for no gates.
+        shifts: Shifts of keys and values along the grid (``layers.shift``), in their order.
+        shift_last: Whether to shift after the gates instead of before.
+        zero_init: Whether the output projection is initialized to zero, so that the sub-layer
+            changes nothing at first (ViViT, section 3.4).
+
+    Raises:
+        ValueError: If ``shift_last`` has no effect.
+    """
+
+    pattern: Choice | Sequence[Choice] = "joint"
+    cls: ClsPolicy | None = None
+    kernel: Choice = "softmax"
+    fc: bool = False
+    fixation: Choice | None = None
+    shifts: Sequence[Choice] = ()
+    shift_last: bool = False
+    zero_init: bool = False
+
+    def __post_init__(self) -> None:
+        if self.shift_last and not self.shifts:
+            raise ValueError("shift_last=True has no effect without shifts; leave it out")
+
+    @property
+    def patterns(self) -> tuple[Choice, ...]:
+        """The patterns as a tuple."""
+        return (self.pattern,) if isinstance(self.pattern, str | Mapping) else tuple(self.pattern)
+
+    @property
+    def name(self) -> str:
+        """Name of the sub-layer within its block, such as ``'space'`` or ``'time_space'``."""
+        return "_".join(one if isinstance(one, str) else one["type"] for one in self.patterns)
+
+
+Block = Sequence[SubLayer | Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """A transformer encoder.
+
+    Args:
+        arch: ``'s'``, ``'b'``, ``'l'`` or ``'h'``, or a dictionary of ``embed_dims``, ``depth``,
+            ``num_heads`` and optionally ``mlp_ratio`` (default 4).
+        embed_dims: Token width D. Default of this and of the next three: that of ``arch``.
+        depth: Number of blocks.
+        num_heads: Number of attention heads.
+        mlp_ratio: Hidden width of the MLPs over D.
+        block: Attention sub-layers of a block (``SubLayer``). A list of such lists: block i has the
+            sub-layers of entry i, again from the first after the last.
+        positions: ``'none'``, ``'space'``, ``'time'``, ``'space_time'`` or ``'joint'``, or a
+            dictionary of the name as ``type``, ``fixed`` (sines and cosines instead of learned
+            tables) and ``rule`` (by which tables are resized, ``layers.resize``).
+        frames: ``'together'``: the tokens of a clip are encoded together. ``'pool'``: each frame on
+            its own, with a class token of its own; returns one token per frame, the class token or
+            the mean (ViViT's model 2). ``'average'``: likewise, but returns the mean of the frames
+            (TimeSformer's space-only scheme).
+        cls: Role of the class token in sub-layers that do not say: ``'mean'``, ``'global'`` or
+            ``'skip'``. None: no class token.
+        parallel: Whether the sub-layers of a block read the block's input, and their updates are
+            summed.
+        act: Activation of the MLPs: ``'gelu'`` or ``'gelu_tanh'``.
+        depthwise: Whether the MLPs have depthwise convolutions; only without a class token.
+        norm: Norm of the blocks and of the output: ``'layer'`` or ``'rms'``, or a dictionary of the
+            name as ``type`` and ``eps``, 1e-6 by default.
+        drop_rate: Dropout rate of positions, attention output and MLP.
+        attn_drop_rate: Dropout rate of the attention weights.
+        drop_path_rate: Stochastic-depth rate of the last block; it grows linearly from 0.
+        drop_path_rule: What a draw of stochastic depth is for: ``'clip'``, ``'group'`` (each
+            attention group, as in TimeSformer), or ``'unscaled'`` (a clip, and kept updates are not
+            rescaled, as in scenic).
+        with_cp: Whether to recompute each block in the backward pass instead of keeping its
+            activations.
+    """
+
+    arch: str | Mapping[str, Any] = "b"
+    embed_dims: int | None = None
+    depth: int | None = None
+    num_heads: int | None = None
+    mlp_ratio: float | None = None
+    block: Block | Sequence[Block] = ({},)
+    positions: Choice = "joint"
+    frames: str = "together"
+    cls: ClsPolicy | None = None
+    parallel: bool = False
+    act: str = "gelu"
+    depthwise: bool = False
+    norm: Choice = "layer"
+    drop_rate: float = 0.0
+    attn_drop_rate: float = 0.0
+    drop_path_rate: float = 0.0
+    drop_path_rule: str = "clip"
+    with_cp: bool = False
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """``embed_dims``, ``depth``, ``num_heads`` and ``mlp_ratio``.
+
+        Raises:
+            KeyError: If the name of the architecture is unknown.
+            ValueError: If it lacks a size or has an unknown key, or a size is not positive.
+        """
+        arch = look_up(ARCHS, self.arch, "arch") if isinstance(self.arch, str) else self.arch
+        sizes = {**ARCHS["b"], "mlp_ratio": 4.0}
+        if not ARCHS["b"].keys() <= arch.keys() <= sizes.keys():
+            raise ValueError(
+                f"arch must have embed_dims, depth, num_heads and optionally mlp_ratio, got {arch}"
+            )
+        for name in sizes:
+            given = getattr(self, name)
+            sizes[name] = arch.get(name, sizes[name]) if given is None else given
+            if sizes[name] <= 0:
+                raise ValueError(f"{name} must be positive, got {sizes[name]}")
+        return sizes
+
+    @property
+    def blocks(self) -> list[list[SubLayer]]:
+        """Sub-layers of the blocks, which take them in turn; each says the class token's role.
+
+        Raises:
+            KeyError: If a sub-layer has an unknown key.
+            ValueError: If it names a role, but there is no class token, or ``parallel`` has no
+                effect.
+        """
+        given: Any = self.block
+        given = [given] if all(isinstance(one, SubLayer | Mapping) for one in given) else given
+        blocks = [[read(SubLayer, one, "option of a sub-layer") for one in each] for each in given]
+        if self.parallel and all(len(block) == 1 for block in blocks):
+            raise ValueError("parallel=True has no effect on blocks of one sub-layer; leave it out")
+        for one in [one for block in blocks for one in block]:
+            if self.cls is None and one.cls not in (None, "skip"):
+                raise ValueError(
+                    f"cls={one.cls!r} of sub-layer {one.name} has no effect without a class token; "
+                    "leave it out, or set cls of the encoder"
+                )
+        cls = self.cls or "skip"
+        return [[replace(one, cls=one.cls or cls) for one in block] for block in blocks]
+
+
+def read(kind: type[T], given: T | Mapping[str, Any], what: str, *others: str) -> T:
+    """Make a description from a dictionary of its fields; one that is made already is returned.
+
+    Args:
+        kind: A dataclass.
+        given: The dictionary, or an instance.
+        what: What a field is, for the message.
+        *others: Further names that exist, for the message.
+
+    Raises:
+        KeyError: If a key is unknown. The message names those that exist or the nearest.
+    """
+    if isinstance(given, kind):
+        return given
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    for key in given:  # type: ignore[union-attr]
+        if key not in names:
+            look_up(names | set(others), key, what)
+    return kind(**given)  # type: ignore[arg-type]

@@ -1,0 +1,225 @@
+"""Arguments of the models: the same ones for each preset, listed once, and none without effect."""
+
+import re
+from dataclasses import MISSING, fields
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mmvidformer.layers import EncoderConfig, SubLayer
+from mmvidformer.layers.kernels import linformer
+from mmvidformer.models import (
+    FeatureFixationTransformer,
+    TimeSformer,
+    VideoTransformer,
+    ViViT,
+    feature_fixation,
+    timesformer,
+    vivit,
+)
+from mmvidformer.models.compose import fill
+from mmvidformer.models.video_transformer import VideoConfig
+from tests.models.tiny import ARCH, SIZE, STEM
+
+PRESETS: dict[type, dict] = {
+    ViViT: vivit.SCHEMES,
+    TimeSformer: timesformer.SCHEMES,
+    FeatureFixationTransformer: feature_fixation.SCHEMES,
+}
+VALUES: dict[str, Any] = dict(
+    arch={**ARCH, "depth": 1},
+    embed_dims=24,
+    depth=1,
+    num_heads=2,
+    mlp_ratio=3,
+    block=[dict(pattern="joint", fc=True), dict(pattern="joint")],
+    positions=dict(type="joint", rule="nearest"),
+    frames="together",
+    cls="mean",
+    parallel=True,
+    act="gelu_tanh",
+    depthwise=False,
+    norm="rms",
+    drop_rate=0.1,
+    attn_drop_rate=0.1,
+    drop_path_rate=0.2,
+    drop_path_rule="clip",
+    with_cp=True,
+    clip_len=6,
+    img_size=(24, 16),
+    stem=dict(tubelet=(1, 4, 8)),
+    encoders=[{}, dict(depth=1)],
+    pool="mean",
+    init="flax",
+    init_from="timm:vit",
+    frozen_stages=1,
+)
+# What another argument needs.
+WITH: dict[tuple[type, str], dict] = {
+    (ViViT, "parallel"): dict(scheme="factorized_self_attention"),
+    (FeatureFixationTransformer, "cls"): dict(depthwise=False),
+    (FeatureFixationTransformer, "attn_drop_rate"): dict(kernel="softmax"),
+}
+
+
+def own_arguments(kind: type) -> dict[str, Any]:
+    """Arguments of a preset alone, and their defaults."""
+    names = [field.name for field in fields(VideoConfig)]
+    found = {name: one.default for name, one in signature(kind).parameters.items()}
+    return {name: found[name] for name in found if name not in (*names, "options")}
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(VideoConfig)])
+@pytest.mark.parametrize("kind", PRESETS, ids=lambda kind: kind.__name__)
+def test_each_argument_can_be_given_to_each_preset(kind: type, name: str) -> None:
+    """The model is that of the preset's options with the argument in place of its default."""
+    given = {**SIZE, "stem": STEM, name: VALUES[name]}
+    extra = WITH.get((kind, name), {})
+    own = {key: extra.get(key, default) for key, default in own_arguments(kind).items()}
+    rest = {key: value for key, value in extra.items() if key not in own}
+    options = {**fill(kind, {**given, **rest}, own), name: VALUES[name]}
+    found, expected = kind(**given, **extra), VideoTransformer(**options)
+    assert str(found.encoders) == str(expected.encoders)
+    assert found.pool == expected.pool and found.init_from == expected.init_from
+    shapes = [{n: p.shape for n, p in model.named_parameters()} for model in (found, expected)]
+    assert shapes[0] == shapes[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (
+            ViViT,
+            dict(scheme="spacetime", temporal_depth=2),
+            "temporal_depth=2 .*'spacetime'; ",
+        ),
+        (ViViT, dict(temporal_depth=2, encoders=[{}]), "temporal_depth=2 .* has no effect"),
+        (ViViT, dict(pool=False), "no pool named False; choose from cls, mean, none"),
+        (
+            ViViT,
+            dict(scheme="factorized_dot_product", pool="cls"),
+            "pool='cls' needs a class token",
+        ),
+        (ViViT, dict(stem=dict(norm=True)), r"stem must have a tubelet, .*got {'norm': True}"),
+        (
+            ViViT,
+            dict(temporal_dept=2),
+            "of ViViT named 'temporal_dept'; .*temporal_depth",
+        ),
+        (ViViT, dict(atc="gelu"), "no argument of ViViT named 'atc'; did you mean act"),
+        (TimeSformer, dict(scheme="space_only", reverse=True), "reverse=True .* has no effect"),
+        (TimeSformer, dict(scheme="space_only", cls_in_time=True), "cls_in_time=True .*no effect"),
+        (TimeSformer, dict(reverse=True, cls_in_time=True), "cls_in_time=True .* reverse=True"),
+        (TimeSformer, dict(block=[{}], scheme="axial"), "scheme='axial' .* block="),
+        (TimeSformer, dict(scheme="space_only", parallel=True), "parallel=True has no effect"),
+        (
+            FeatureFixationTransformer,
+            dict(shifts={}, shift_last=True),
+            "shift_last=True .* shifts={}",
+        ),
+        (
+            FeatureFixationTransformer,
+            dict(block=[{}], kernel="softmax"),
+            "kernel='softmax' .*block",
+        ),
+        (VideoTransformer, dict(block=[dict(shift_last=True)]), "shift_last=True has no effect"),
+        (VideoTransformer, dict(block=[dict(cls="global")]), "cls='global' of sub-layer joint"),
+    ],
+)
+def test_what_has_no_effect_is_refused(kind: type, options: dict, message: str) -> None:
+    with pytest.raises((ValueError, KeyError), match=message) as error, torch.device("meta"):
+        kind(ARCH, **options)
+    assert "\n" not in str(error.value)
+
+
+def test_output_is_what_pool_says() -> None:
+    clip = torch.randn(2, 3, 4, 16, 16)
+    state = None
+    for pool, wanted in (("cls", "cls"), ("none", "grid"), ("mean", "mean")):
+        model = VideoTransformer(**SIZE, stem=STEM, cls="mean", pool=pool).eval()
+        state = state or model.state_dict()
+        model.load_state_dict(state)
+        grid, cls = model.forward_features(clip)
+        parts = {"cls": cls[:, 0], "grid": grid, "mean": grid.mean((1, 2, 3))}
+        torch.testing.assert_close(model(clip), parts[wanted])
+
+
+def test_an_encoder_may_be_described_by_its_dataclass() -> None:
+    described = EncoderConfig(ARCH, block=[SubLayer("time"), SubLayer("space")], norm="rms")
+    model = VideoTransformer(**SIZE, encoders=[described], norm="layer", frames="average")
+    assert list(model.encoders[0].blocks[0].sublayers) == ["time", "space"]
+    assert model.encoders[0].frames == "together" and model.encoders[0].norm.bias is None
+
+
+def test_signature_is_that_of_the_dataclass() -> None:
+    assert [*signature(VideoTransformer).parameters] == [one.name for one in fields(VideoConfig)]
+
+
+def test_patterns_are_checked_on_the_grid_of_the_clip() -> None:
+    """Every fourth of 16 frames is a group of 4, and of 4 frames one alone."""
+    dilated = [dict(pattern=dict(type="dilated_time", dilation=4)), {}]
+    VideoTransformer(ARCH, clip_len=16, img_size=16, stem=STEM, block=dilated)
+    with pytest.raises(ValueError, match="each token sees itself alone"):
+        VideoTransformer(ARCH, clip_len=4, img_size=16, stem=STEM, block=dilated)
+
+
+@pytest.mark.parametrize(
+    ("options", "lengths"),
+    [
+        (dict(cls="mean"), {"joint": 17, "time": 5, "strided": 3}),
+        (dict(), {"joint": 16, "time": 4, "strided": 2}),
+    ],
+)
+def test_linformer_is_made_for_the_keys_and_the_class_token(
+    options: dict, lengths: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block = [dict(pattern=name, kernel=dict(type="linformer", rank=2)) for name in lengths]
+    model = VideoTransformer(**SIZE, stem=STEM, block=block, **options)
+    sublayers = model.encoders[0].blocks[0].sublayers
+    assert {name: part.attn.kernel.keys.shape[1] for name, part in sublayers.items()} == lengths
+    monkeypatch.setattr(linformer.F, "interpolate", None)  # nothing is resized
+    assert model(torch.randn(1, 3, 4, 16, 16)).shape == (1, 16)
+
+
+def _cell(value: object) -> str:
+    return "" if value is MISSING else f"`{value!r}`".replace("|", "\\|")
+
+
+def _rows(header: str) -> dict[str, list[str]]:
+    text = (Path(__file__).parents[2] / "docs" / "compose.md").read_text()
+    lines = text[text.index(f"| {header} |") :].split("\n\n")[0].splitlines()[2:]
+    cells = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    return {row[0].strip("`"): row[2:] for row in cells}
+
+
+def _defaults(kind: type) -> dict[str, object]:
+    return {
+        one.name: one.default if one.default_factory is MISSING else one.default_factory()
+        for one in fields(kind)
+    }
+
+
+def test_table_of_the_arguments() -> None:
+    """docs/compose.md has the defaults of the dataclass and of the presets."""
+    expected = {name: [_cell(value)] for name, value in _defaults(VideoConfig).items()}
+    for kind, table in PRESETS.items():
+        own = own_arguments(kind)
+        each = [kind.preset({}, **{**own, "scheme": scheme}) for scheme in table]
+        shown = signature(kind).parameters
+        for name, row in expected.items():
+            values = [one.get(name, MISSING) for one in each]
+            if name in shown:
+                values = [shown[name].default]
+            same = all(value == values[0] for value in values)
+            cell = _cell(values[0]) if same else "`scheme`"
+            row.append("" if cell == row[0] else cell)
+    assert _rows("argument") == expected
+
+
+def test_table_of_a_sublayer() -> None:
+    assert _rows("sub-layer") == {
+        name: [_cell(value)] for name, value in _defaults(SubLayer).items()
+    }
