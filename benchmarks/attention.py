@@ -26,7 +26,7 @@ from tqdm import tqdm
 from benchmarks.attention_cost import KINDS, Cost, cases, growth, measure
 from benchmarks.plots import draw_growth
 from mmvidformer.analysis.tables import print_table
-from mmvidformer.models.feature_fixation import SCHEMES
+from mmvidformer.models.feature_fixation import ARCH, SCHEMES
 
 DTYPES = {name: getattr(torch, name) for name in ("float32", "bfloat16", "float16")}
 COLUMNS = ["attention", "kernel", "frames", "size", "tokens", "G MACs", "ms", "CPU ms",
@@ -35,14 +35,12 @@ GROWTH = ["attention", "kernel", "tokens", "time", "CPU time", "peak memory", "M
 MISSING = "out of memory"
 
 
-def read_arch(text: str) -> str | dict:
-    """Parse ``b``, or width, depth and heads such as ``96,4,4``."""
-    if text == "b":
-        return text
+def read_arch(text: str) -> dict:
+    """Parse width, depth and heads such as ``96,4,4``."""
     try:
         dim, depth, heads = map(int, text.split(","))
     except ValueError:
-        raise ArgumentTypeError(f"must be b or WIDTH,DEPTH,HEADS, got {text!r}") from None
+        raise ArgumentTypeError(f"must be WIDTH,DEPTH,HEADS, got {text!r}") from None
     return dict(embed_dims=dim, depth=depth, num_heads=heads)
 
 
@@ -78,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--attention", nargs="+", choices=SCHEMES, default=["time_space", "joint"])
     parser.add_argument("--frames", nargs="+", type=int, default=[16, 32, 64, 96])
     parser.add_argument("--sizes", nargs="+", type=int, default=[224, 336, 448])
-    parser.add_argument("--arch", type=read_arch, default="b", help="b or WIDTH,DEPTH,HEADS")
+    parser.add_argument("--arch", type=read_arch, default=ARCH, help="WIDTH,DEPTH,HEADS")
     parser.add_argument(
         "--dtype", choices=DTYPES, default="float32", help="data type; all but float32 use autocast"
     )

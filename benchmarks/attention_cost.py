@@ -7,7 +7,7 @@ import itertools
 import resource
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
@@ -20,6 +20,7 @@ from benchmarks.memory import peak_memory
 from benchmarks.timing import time_call
 from mmvidformer.analysis.complexity import count_macs
 from mmvidformer.lookup import look_up
+from mmvidformer.models.feature_fixation import ARCH
 from mmvidformer.registry import MODELS
 
 BASELINES = ("linear", "performer", "cosformer", "linformer", "orthoformer", "lara", "softmax")
@@ -41,7 +42,7 @@ class Case:
         attention: Scheme of ``FeatureFixationTransformer``.
         frames: Number of frames.
         size: Side of the crop in pixels.
-        arch: ``'b'``, or a dictionary (see ``FeatureFixationTransformer``).
+        arch: Architecture (see ``FeatureFixationTransformer``).
         batch: Number of clips.
         attention_only: Whether to measure only the attention layers of one block on random
             tokens, instead of the model with its head.
@@ -51,7 +52,7 @@ class Case:
     attention: str = "time_space"
     frames: int = 16
     size: int = 224
-    arch: str | Mapping = "b"
+    arch: Mapping = field(default_factory=lambda: ARCH)
     batch: int = 1
     attention_only: bool = False
 
