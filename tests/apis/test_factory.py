@@ -178,5 +178,5 @@ def test_names() -> None:
         create_model("vivit_fe_k40")
     with pytest.raises(KeyError, match="no published checkpoint named 'vivit_fe_motion'"):
         create_model("vivit_fe_motion", pretrained=True)
-    with pytest.raises(TypeError, match="img"):
+    with pytest.raises(KeyError, match="no argument of ViViT named 'img'; did you mean .*img_size"):
         create_model("vivit_fe_motion", img=3)
