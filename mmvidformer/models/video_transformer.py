@@ -93,9 +93,8 @@ class VideoTransformer(nn.Module):
         super().__init__()
         kind = type(self)
         given = {"arch": arch, **options}
-        config = read(
-            VideoConfig, given, f"argument of {kind.__name__}", *signature(kind).parameters
-        )
+        names = signature(kind).parameters.keys() - {"options"}
+        config = read(VideoConfig, given, f"argument of {kind.__name__}", *names)
         self.init_from, self.frozen_stages = config.init_from, config.frozen_stages
         each = config.each
         last = each[-1].cls
