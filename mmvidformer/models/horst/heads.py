@@ -5,6 +5,7 @@ from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first
 from collections.abc import Mapping, Sequence
 
 import torch
+import torch.nn.functional as F
 from mmaction.models.heads import BaseHead
 from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
@@ -60,7 +61,7 @@ class AnticipationHead(BaseHead):
     starts. The ``gt_label`` of a sample holds one class per task, of verb, noun and action. The
     loss is the sum of the cross-entropies over tasks and anticipation times (paper, appendix A.2),
     averaged over the clips. The anticipation times are not published; by default they are the last
-    8 time steps, as in RULSTM (2, 1.75, ..., 0.25 s). The prediction is a dictionary of logits by
+    8 time steps, as in RULSTM (2, 1.75, ..., 0.25 s). The prediction is a dictionary of scores by
     task for these times.
 
     Args:
@@ -72,7 +73,10 @@ class AnticipationHead(BaseHead):
         times: Number of anticipation times, the last time steps; None for all.
         logged_time: Number of time steps before the action at which the training accuracies of the
             action are computed. Default: 4, which is 1 s.
-        **kwargs: Further arguments of MMAction2's ``BaseHead`` (``loss_cls``, ``topk``, ...).
+        average_clips: ``'score'`` averages the logits of the views, ``'prob'`` their probabilities;
+            None keeps the views.
+        **kwargs: Further arguments of MMAction2's ``BaseHead`` (``loss_cls``, ``label_smooth_eps``,
+            ``topk``, ...).
 
     Raises:
         KeyError: If the classifier or the form is unknown.
@@ -88,10 +92,11 @@ class AnticipationHead(BaseHead):
         horizon: int = 14,
         times: int | None = 8,
         logged_time: int = 4,
+        average_clips: str | None = "score",
         **kwargs: object,
     ) -> None:
         net = look_up(CLASSIFIERS, classifier, "anticipation classifier")(in_channels, tasks, form)
-        super().__init__(tasks["action"], in_channels, **kwargs)
+        super().__init__(tasks["action"], in_channels, average_clips=average_clips, **kwargs)
         self.tasks = {task: tasks[task] for task in ("verb", "noun", "action")}  # as in labels
         self.horizon = horizon
         self.times = times or horizon
@@ -138,9 +143,12 @@ class AnticipationHead(BaseHead):
         """
         labels = stack_labels(data_samples, self.tasks).to(cls_scores["action"].device)
         targets = dict(zip(self.tasks, labels.unbind(1), strict=True))
-        losses = {}
+        losses, eps = {}, self.label_smooth_eps
         for task, logits in cls_scores.items():
-            at_times = [self.loss_cls(step, targets[task]) for step in logits.unbind(1)]
+            target = targets[task]
+            if eps:
+                target = (1 - eps) * F.one_hot(target, self.tasks[task]) + eps / self.tasks[task]
+            at_times = [self.loss_cls(step, target) for step in logits.unbind(1)]
             losses[f"loss_{task}"] = torch.stack(at_times).sum()
         logged = cls_scores["action"][:, -min(self.logged_time, cls_scores["action"].shape[1])]
         return losses | topk_accuracies(logged, targets["action"], self.topk)
@@ -148,7 +156,15 @@ class AnticipationHead(BaseHead):
     def predict_by_feat(
         self, cls_scores: Logits, data_samples: list[ActionDataSample]
     ) -> list[ActionDataSample]:
-        """Store logits (times, classes) by task, from logits (B, times, classes) by task."""
+        """Average the views of logits (N * views, times, classes), and store the scores by task.
+
+        They are (times, classes), or (views, times, classes) with ``average_clips=None``.
+        """
+        views = len(cls_scores["action"]) // len(data_samples)
+        fused = {
+            task: torch.stack([self.average_clip(step, views) for step in logits.unbind(1)], dim=-2)
+            for task, logits in cls_scores.items()
+        }
         for i, sample in enumerate(data_samples):
-            sample.set_pred_score({task: logits[i] for task, logits in cls_scores.items()})
+            sample.set_pred_score({task: scores[i] for task, scores in fused.items()})
         return data_samples
