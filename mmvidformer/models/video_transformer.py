@@ -211,6 +211,8 @@ class VideoTransformer(nn.Module):
     def step(self, frames: Tensor, state: StreamState | None = None) -> tuple[Tensor, StreamState]:
         """Process the next frames of a stream; returns what ``forward`` returns for the clip.
 
+        Gradients flow back through the state. Use ``torch.no_grad()`` for a stream without an end.
+
         Args:
             frames: Normalized pixels (B, 3, T', H', W') of one tubelet or several.
             state: State after the previous frames. Default: none yet.

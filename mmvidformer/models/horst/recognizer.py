@@ -111,8 +111,9 @@ class RecurrentRecognizer(BaseRecognizer):
         features, lengths = self.extract_feat(inputs, data_samples=data_samples)
         return self.cls_head.predict(features, data_samples, **lengths)
 
+    @torch.no_grad()
     def stream(self, frames: Tensor, states: Any = None) -> tuple[HorstOutput, Any]:
-        """Process one frame of each clip of a batch, with constant memory and time.
+        """Process one frame of each clip of a batch, with constant memory and time, no gradients.
 
         Args:
             frames: Normalized frames (B, C, H, W).

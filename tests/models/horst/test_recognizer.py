@@ -10,6 +10,7 @@ from mmaction.structures import ActionDataSample
 from mmengine.optim import OptimWrapper
 from mmengine.registry import DefaultScope
 from torch import nn
+from torch.utils._pytree import tree_leaves
 
 from mmvidformer.models.horst.layer import HorstOutput
 from mmvidformer.registry import MODELS
@@ -170,6 +171,15 @@ def test_stream_predicts_what_the_clip_predicts(cfg: Callable) -> None:
             output, states = model.stream(frames[:, t], states)
             expected = model.cls_head(model.extract_feat(frames[:, : t + 1])[0])
             torch.testing.assert_close(model.cls_head(output), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("cfg", [early, causal])
+def test_stream_keeps_no_graph_of_earlier_frames(cfg: Callable) -> None:
+    model, states = build(cfg()), None
+    for frame in torch.randn(3, 2, 3, 16, 16):
+        output, states = model.stream(frame, states)
+    kept = tree_leaves([output, getattr(states, "past", states)])
+    assert len(kept) > 3 and not any(x.requires_grad for x in kept)
 
 
 @pytest.mark.parametrize("classifier", ["linear", "unrolling"])
