@@ -142,22 +142,17 @@ def clip_shape(cfg: Config) -> tuple[int, int, int, int]:
 
 
 def view_shape(cfg: Config) -> tuple[int, int, int, int]:
-    """Shape (3, T, H, W) of a test clip; T is 8 if a recurrent config does not determine it."""
-    if not is_recurrent(cfg):
-        return clip_shape(cfg)
-    channels, height, width = frame_shape(cfg)
-    return channels, cfg.model.cls_head.get("horizon", 8), height, width
-
-
-def frame_shape(cfg: Config) -> tuple[int, int, int]:
-    """Shape (3, H, W) of the frames that the test pipeline of a config makes.
+    """Shape (3, T, H, W) of a test clip. T is 8 if a recurrent config does not determine it.
 
     Raises:
-        ValueError: If no transform sets a size.
+        ValueError: If no transform of a recurrent config sets the size of a frame.
     """
+    if not is_recurrent(cfg):
+        return clip_shape(cfg)
     for size in map(frame_size, pipelines(cfg.test_dataloader.dataset)):
         if size is not None:
-            return 3, *size
+            frames = cfg.model.cls_head.get("horizon") or cfg.model.backbone.get("clip_len") or 8
+            return 3, frames, *size
     raise ValueError("no transform of the test pipeline sets the size of a frame; give the size")
 
 

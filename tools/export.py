@@ -1,9 +1,9 @@
 """Export a recognizer: python tools/export.py CONFIG [CHECKPOINT] --out model.onnx or model.pt2.
 
-A recognizer of clips becomes a graph from one view of each clip to logits, a recurrent one a graph
-of one frame with the state as inputs and outputs. The batch size is free, other sizes are fixed.
-The file is loaded again and compared with the model; if they differ by more than 1e-4 it is
-deleted and the exit status is 1. ONNX needs: pip install "mmvidformer[export]".
+A recognizer becomes a graph from one view of each clip to logits; with HORST, a graph of one frame
+with the state as inputs and outputs. The batch size is free, other sizes are fixed. The file is
+loaded again and compared with the model; if they differ by more than 1e-4 it is deleted and the
+exit status is 1. ONNX needs: pip install "mmvidformer[export]".
 """
 
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from mmvidformer.config import clip_shape, frame_shape, is_recurrent, load_config
+from mmvidformer.config import load_config, type_name, view_shape
 from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
@@ -34,7 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         type=int,
         nargs="+",
         metavar="N",
-        help="T H W of the clips, or H W of the frames of a stream (default: the config's)",
+        help="T H W of the clips, or H W of the frames of a stream (default: those of the config; "
+        "HORST: H W)",
     )
     parser.add_argument(
         "--pixels",
@@ -44,10 +45,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--ahead", type=int, help="steps to look ahead, for anticipation")
     args = parser.parse_args(argv)
     cfg = load_config(args.config, args.cfg_options)
-    stream = is_recurrent(cfg)
-    if args.shape and len(args.shape) != (2 if stream else 3):
-        parser.error(f"--shape must be {'H W' if stream else 'T H W'} here, got {args.shape}")
-    size = (3, *args.shape) if args.shape else (frame_shape if stream else clip_shape)(cfg)
+    if args.shape and len(args.shape) not in (2, 3):
+        parser.error(f"--shape must be T H W or H W, got {args.shape}")
+    size = (3, *args.shape) if args.shape else view_shape(cfg)
+    if not args.shape and type_name(cfg.model.get("neck")) == "Horst":
+        size = (3, *size[2:])
     torch.manual_seed(0)
     graph = make_graph(load_recognizer(cfg, args.checkpoint), size, args.pixels, args.ahead)
     try:

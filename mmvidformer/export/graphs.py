@@ -1,12 +1,13 @@
 """What is exported: a recognizer from pixels to logits, for clips or for the frames of a stream."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from mmvidformer.lookup import look_up
-from mmvidformer.models.horst.layer import HorstOutput
+from mmvidformer.models.horst.layer import HorstLayer, HorstOutput, State
 from mmvidformer.models.horst.necks import Horst
 from mmvidformer.models.horst.statt import Entry
 
@@ -32,66 +33,28 @@ class Normalize(nn.Module):
         return (pixels - self.mean.view(shape)) / self.std.view(shape)
 
 
-class _Graph(nn.Module):
-    input_names: Sequence[str]
-    output_names: Sequence[str]
-    calls = 1  # number of successive calls that export compares
-
-    def __init__(self, model: nn.Module, size: Sequence[int], pixels: str | None = None) -> None:
-        super().__init__()
-        self.size = tuple(size)
-        self.normalize = Normalize(model.data_preprocessor) if pixels else nn.Identity()
-        self.dtype = look_up(PIXELS, pixels, "type of pixels") if pixels else None
-        self.backbone, self.head = model.backbone, model.cls_head
-
-    def _images(self, batch: int) -> Tensor:
-        shape = (batch, *self.size)
-        return torch.randint(256, shape).to(self.dtype) if self.dtype else torch.randn(shape)
-
-
-class ClipGraph(_Graph):
+class ClipGraph(nn.Module):
     """A recognizer of clips, from one view of each to logits.
 
     Args:
-        model: A recognizer of backbone and head.
+        model: A recognizer.
         size: Size of the clips, (3, T, H, W).
         pixels: ``'uint8'`` or ``'float32'``: the inputs are pixels from 0 to 255, which the graph
             normalizes; None: the inputs are normalized.
+        ahead: Number of time steps from the last frame to the action, for heads of anticipation.
+            Default: the head's ``logged_time``.
+
+    Attributes:
+        input_names: Names of the inputs.
+        output_names: Names of the outputs: ``logits``, or the tasks of anticipation.
 
     Raises:
         KeyError: If ``pixels`` is unknown.
+        ValueError: If ``ahead`` is given and the head does not anticipate.
     """
 
-    input_names, output_names = ("clip",), ("logits",)
-
-    def forward(self, clip: Tensor) -> Tensor:
-        """Map clips (B, 3, T, H, W) to logits (B, classes)."""
-        return self.head(self.backbone(self.normalize(clip)))
-
-    def inputs(self, batch: int, calls: int = 1) -> list[tuple[Tensor, ...]]:
-        """Random inputs of several calls."""
-        return [(self._images(batch),) for _ in range(calls)]
-
-
-class StreamGraph(_Graph):
-    """A recurrent recognizer that takes one frame, with its state as inputs and outputs.
-
-    The state is a set of tensors of constant shape: ``count`` (B,), the number of frames that each
-    clip has behind it, and for each layer ``key_<i>`` and ``value_<i>`` (B, S, C, h, w), and
-    ``gate_<i>`` (B, S, 1, h, w) if the attention filters keys. A clip starts with zeros. To
-    restart a clip it is enough to set its ``count`` to zero.
-
-    Args:
-        model: A ``RecurrentRecognizer`` with ``Horst`` as its neck.
-        size: Size of the frames, (3, H, W).
-        pixels: See ``ClipGraph``.
-        ahead: Number of steps to look ahead, for heads of anticipation; default: the head's
-            ``logged_time``.
-
-    Raises:
-        KeyError: If ``pixels`` is unknown.
-        ValueError: If the model has another neck.
-    """
+    input_names: Sequence[str] = ("clip",)
+    calls = 1  # number of successive calls that export compares
 
     def __init__(
         self,
@@ -100,14 +63,59 @@ class StreamGraph(_Graph):
         pixels: str | None = None,
         ahead: int | None = None,
     ) -> None:
-        super().__init__(model, size, pixels)
-        self.neck = getattr(model, "neck", None)
-        if not isinstance(self.neck, Horst):
-            raise ValueError(f"a stream needs Horst as its neck, got {type(self.neck).__name__}")
-        ahead = ahead or getattr(self.head, "logged_time", None)
-        self.options = {} if ahead is None else {"ahead": [ahead]}
+        super().__init__()
+        self.size, self.model = tuple(size), model.eval()
+        self.normalize = Normalize(model.data_preprocessor) if pixels else nn.Identity()
+        self.dtype = look_up(PIXELS, pixels, "type of pixels") if pixels else None
+        steps = ahead or getattr(model.cls_head, "logged_time", None)
+        if ahead and not hasattr(model.cls_head, "logged_time"):
+            raise ValueError(f"ahead needs AnticipationHead, got {type(model.cls_head).__name__}")
+        self.options = {"ahead": [steps]} if steps else {}
+        self.output_names: Sequence[str] = list(model.cls_head.tasks) if steps else ["logits"]
+
+    def forward(self, clip: Tensor) -> tuple[Tensor, ...]:
+        """Map clips (B, 3, T, H, W) to logits (B, classes), for each of ``output_names``."""
+        return self._classify(self.model.extract_feat(self.normalize(clip)[:, None])[0])
+
+    def inputs(self, batch: int, calls: int = 1) -> list[tuple[Tensor, ...]]:
+        """Random inputs of several calls."""
+        return [(self._images(batch),) for _ in range(calls)]
+
+    def _images(self, batch: int) -> Tensor:
+        shape = (batch, *self.size)
+        return torch.randint(256, shape).to(self.dtype) if self.dtype else torch.randn(shape)
+
+    def _classify(self, features: Tensor | HorstOutput) -> tuple[Tensor, ...]:
+        found = self.model.cls_head(features, **self.options)
+        if not isinstance(found, Mapping):
+            return (found,)
+        return tuple(found[task][:, -1] for task in self.output_names[: len(found)])
+
+
+class StreamGraph(ClipGraph):
+    """A recurrent recognizer that takes one frame, with its state as inputs and outputs.
+
+    The state is a set of tensors of constant shape: ``count`` (B,), the number of frames that each
+    clip has behind it, and for each layer ``key_<i>`` and ``value_<i>`` (B, S, C, h, w), and
+    ``gate_<i>`` (B, S, 1, h, w) if the attention filters keys. A clip starts with zeros. To
+    restart a clip it is enough to set its ``count`` to zero.
+
+    Arguments are those of ``ClipGraph``, with the size of the frames, (3, H, W).
+
+    Raises:
+        ValueError: As ``ClipGraph``, and if the model's neck is not ``Horst``.
+    """
+
+    def __init__(self, model: nn.Module, *args: Any, **options: Any) -> None:
+        super().__init__(model, *args, **options)
+        neck = getattr(model, "neck", None)
+        if not isinstance(neck, Horst):
+            raise ValueError(
+                "only a recognizer with the neck Horst has a state of constant shape, got "
+                f"{type(neck).__name__}; give the size (3, T, H, W) to export whole clips"
+            )
         with torch.no_grad():
-            states = self.neck.step(self.backbone(self.normalize(self._images(1))))[1]
+            states = neck.step(model.backbone(self.normalize(self._images(1))))[1]
         # Shape of each part of a layer's state, by its name.
         self.shapes = [
             {
@@ -115,13 +123,12 @@ class StreamGraph(_Graph):
                 for field, part in zip(Entry._fields, state[0], strict=True)
                 if part is not None
             }
-            for i, (layer, state) in enumerate(zip(self.neck.layers, states, strict=True))
+            for i, (layer, state) in enumerate(zip(neck.layers, states, strict=True))
         ]
-        self.tasks = list(getattr(self.head, "tasks", None) or ())
-        state_names = ["count", *(name for layer in self.shapes for name in layer)]
-        self.input_names = ["frame", *state_names]
-        self.output_names = [*(self.tasks or ["logits"]), *(f"next_{name}" for name in state_names)]
-        self.calls = max(layer.order for layer in self.neck.layers) + 2
+        names = ["count", *(name for layer in self.shapes for name in layer)]
+        self.input_names = ["frame", *names]
+        self.output_names = [*self.output_names, *(f"next_{name}" for name in names)]
+        self.calls = max(layer.order for layer in neck.layers) + 2
 
     def forward(self, frame: Tensor, count: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
         """Take a frame.
@@ -134,22 +141,24 @@ class StreamGraph(_Graph):
         Returns:
             Logits (B, classes), for each task if there are several; the next count and state.
         """
-        left = iter(parts)
-        states = []
-        for layer in self.shapes:
-            by_field = {name.split("_")[0]: next(left).unbind(1) for name in layer}
-            none = [None] * len(by_field["key"])
+        left, states, neck = iter(parts), [], self.model.neck
+        for layer, shapes in zip(neck.layers, self.shapes, strict=True):
+            by_field = {name.split("_")[0]: next(left).unbind(1) for name in shapes}
+            none = [None] * layer.order
             fields = (by_field.get(field, none) for field in Entry._fields)
-            states.append(tuple(Entry(*entry) for entry in zip(*fields, strict=True)))
-        output, states = self.neck.step(self.backbone(self.normalize(frame)), states, count=count)
-        found = self.head(HorstOutput(*(part[:, None] for part in output)), **self.options)
-        logits = [found[task][:, -1] for task in self.tasks] if self.tasks else [found]
+            state = tuple(Entry(*entry) for entry in zip(*fields, strict=True))
+            states.append(_start(layer, state, count == 0))
+        places = torch.arange(neck.layers[0].order, device=count.device)
+        filled = places >= len(places) - count.clamp(min=1)[:, None]
+        maps = self.model.backbone(self.normalize(frame))
+        output, states = neck.step(maps, states, filled=filled)
         after = [
             torch.stack(part, dim=1)
             for state in states
             for part in zip(*state, strict=True)
             if part[0] is not None
         ]
+        logits = self._classify(HorstOutput(*(part[:, None] for part in output)))
         return (*logits, count + 1, *after)
 
     def start(self, batch: int) -> tuple[Tensor, ...]:
@@ -167,14 +176,17 @@ class StreamGraph(_Graph):
         return found
 
 
-def make_graph(
-    model: nn.Module,
-    size: Sequence[int],
-    pixels: str | None = None,
-    ahead: int | None = None,
-) -> ClipGraph | StreamGraph:
-    """Make the graph of a recognizer: a ``StreamGraph`` if it is recurrent, or a ``ClipGraph``."""
-    model = model.eval()
-    if hasattr(model, "stream"):
-        return StreamGraph(model, size, pixels, ahead).eval()
-    return ClipGraph(model, size, pixels).eval()
+def _start(layer: HorstLayer, state: State, first: Tensor) -> State:
+    """Put the blank entry, last, into the states of the clips (B,) that are at their first step."""
+    newest: list = [
+        None
+        if old is None or blank is None
+        else torch.where(first[:, None, None, None], blank, old)
+        for blank, old in zip(layer.blank(state[-1].key), state[-1], strict=True)
+    ]
+    return (*state[:-1], Entry(*newest))
+
+
+def make_graph(model: nn.Module, size: Sequence[int], *args: Any, **options: Any) -> ClipGraph:
+    """Make a ``ClipGraph`` with these arguments, or a ``StreamGraph`` if the size is (3, H, W)."""
+    return (StreamGraph if len(size) == 3 else ClipGraph)(model, size, *args, **options)

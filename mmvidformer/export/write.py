@@ -10,7 +10,6 @@ from torch.export import Dim, ExportedProgram
 
 from mmvidformer.export.graphs import ClipGraph, StreamGraph
 
-Graph = ClipGraph | StreamGraph
 Run = Callable[[Sequence[Tensor]], Sequence[Tensor]]
 
 # Largest difference of an output from the model's, relative to its largest value or 1.
@@ -21,7 +20,7 @@ class ExportError(RuntimeError):
     """The written file computes other values than the model."""
 
 
-def export(graph: Graph, out: str | Path) -> float:
+def export(graph: ClipGraph, out: str | Path) -> float:
     """Write a graph with a free batch size, and check the file.
 
     The file is loaded again and compared with the model on two batch sizes, a stream for two
@@ -67,30 +66,26 @@ def export(graph: Graph, out: str | Path) -> float:
 
 
 @torch.no_grad()
-def compare(graph: Graph, run: Run) -> float:
+def compare(graph: ClipGraph, run: Run) -> float:
     """Largest difference between a loaded file and the model; NaN if either gives NaN."""
     largest = torch.zeros(())
     for inputs in (*graph.inputs(1, graph.calls), *graph.inputs(3, graph.calls)):
-        for expected, found in zip(_as_tuple(graph(*inputs)), run(inputs), strict=True):
+        for expected, found in zip(graph(*inputs), run(inputs), strict=True):
             scale = expected.abs().max().float().clamp(min=1)
             largest = torch.maximum(largest, (expected - found).abs().max() / scale)
     return largest.item()
 
 
-def _as_tuple(outputs: Tensor | Sequence[Tensor]) -> Sequence[Tensor]:
-    return (outputs,) if isinstance(outputs, Tensor) else outputs
-
-
-def _write_pt2(program: ExportedProgram, graph: Graph, out: Path) -> None:
+def _write_pt2(program: ExportedProgram, graph: ClipGraph, out: Path) -> None:
     torch.export.save(program, out)
 
 
 def _load_pt2(out: Path) -> Run:
     module = torch.export.load(out).module()
-    return lambda inputs: _as_tuple(module(*inputs))
+    return lambda inputs: module(*inputs)
 
 
-def _write_onnx(program: ExportedProgram, graph: Graph, out: Path) -> None:
+def _write_onnx(program: ExportedProgram, graph: ClipGraph, out: Path) -> None:
     written = torch.onnx.export(
         program,
         dynamo=True,

@@ -12,10 +12,12 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from torch import nn
 
-from mmvidformer.config import frame_shape
+from mmvidformer.config import view_shape
 from mmvidformer.export import ExportError, StreamGraph, export, make_graph, write
 from mmvidformer.layers import KERNELS
 from mmvidformer.models import feature_fixation, timesformer, vivit
+from mmvidformer.models.horst.layer import VARIANTS
+from mmvidformer.models.horst.statt import ATTENTIONS
 from mmvidformer.registry import MODELS
 
 ARCH = dict(embed_dims=16, depth=1, num_heads=2)
@@ -53,6 +55,20 @@ def stream(head: dict, order: int = 2, **neck: object) -> dict:
     )
 
 
+def causal(head: dict) -> dict:
+    """A recognizer without a neck."""
+    backbone = dict(
+        type="mmvidformer.VideoTransformer",
+        arch=dict(embed_dims=4, depth=1, num_heads=1),
+        img_size=16,
+        clip_len=4,
+        stem=dict(tubelet=(1, 8, 8)),
+        block=[dict(pattern=dict(type="causal_time", past=2)), dict(pattern="space")],
+        pool=False,
+    )
+    return {k: v for k, v in {**stream(head), "backbone": backbone}.items() if k != "neck"}
+
+
 EARLY = dict(type="mmvidformer.LastStepHead", num_classes=3, in_channels=4)
 NEXT = dict(type="mmvidformer.AnticipationHead", tasks=TASKS, in_channels=4)
 
@@ -80,6 +96,14 @@ MODEL_LIST = {
         for k in KERNELS
         if k != "linear"
     },
+    "causal": causal(EARLY),
+    "causal, linear anticipation": causal(NEXT),
+    "causal, unrolling anticipation": causal(dict(NEXT, classifier="unrolling")),
+    "clips of HORST": stream(EARLY),
+    "clips of the running mean": {
+        **stream(EARLY),
+        "neck": dict(type="mmvidformer.RunningMean", in_channels=4, channels=[4]),
+    },
     "stream": stream(EARLY),
     "linear anticipation": stream(NEXT),
     "unrolling anticipation": stream(dict(NEXT, classifier="unrolling")),
@@ -102,14 +126,16 @@ def check(name: str, cfg: dict, ending: str, folder: Path) -> None:
         need_onnx()
     elif torch.__version__ < "2.7" and name in NOT_WITH_2_6:
         pytest.skip("PyTorch 2.6 cannot write a number of tokens that an operation computes")
-    size = (3, 8, 8) if "neck" in cfg else SIZE
+    size = (3, 8, 8) if "neck" in cfg and "clips" not in name else SIZE
     graph = make_graph(build(cfg), size)
     path = folder / f"model.{ending}"
     assert export(graph, path) < 1e-5
     assert path.is_file()
 
 
-@pytest.mark.parametrize(("name", "ending"), [("divided_space_time", "onnx"), ("stream", "pt2")])
+@pytest.mark.parametrize(
+    ("name", "ending"), [("divided_space_time", "onnx"), ("causal", "onnx"), ("stream", "pt2")]
+)
 def test_numbers(name: str, ending: str, tmp_path: Path) -> None:
     check(name, MODEL_LIST[name], ending, tmp_path)
 
@@ -121,18 +147,26 @@ def test_numbers_of_all_models(name: str, ending: str, tmp_path: Path) -> None:
     check(name, MODEL_LIST[name], ending, tmp_path)
 
 
-def test_streams_of_other_models_are_refused() -> None:
-    cfg = stream(EARLY)
-    del cfg["neck"]
-    cfg["backbone"] = dict(
-        type="mmvidformer.VideoTransformer",
-        arch=dict(embed_dims=4, depth=1, num_heads=1),
-        img_size=16,
-        block=[dict(pattern="causal_joint")],
-        pool="none",
-    )
-    with pytest.raises(ValueError, match="a stream needs Horst as its neck, got NoneType"):
-        make_graph(build(cfg), (3, 16, 16))
+@pytest.mark.parametrize("head", [EARLY, NEXT, dict(NEXT, classifier="unrolling")])
+def test_clip_of_a_causal_recognizer_is_the_end_of_its_stream(head: dict) -> None:
+    model = build(causal(head))
+    anticipates = head is not EARLY
+    graph = make_graph(model, SIZE, ahead=2 if anticipates else None)
+    clip, states = torch.randn(2, *SIZE), None
+    for frame in clip.unbind(2):
+        output, states = model.stream(frame, states)
+    with torch.no_grad():
+        found = dict(zip(graph.output_names, graph(clip), strict=True))
+        expected = model.cls_head(output, **({"ahead": [2]} if anticipates else {}))
+    expected = {t: x[:, -1] for t, x in expected.items()} if anticipates else {"logits": expected}
+    torch.testing.assert_close(found, expected)
+
+
+def test_wrong_sizes_and_times_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"Horst .* got NoneType; give the size \(3, T, H, W\)"):
+        make_graph(build(causal(EARLY)), (3, 16, 16))
+    with pytest.raises(ValueError, match="ahead needs AnticipationHead, got LastStepHead"):
+        make_graph(build(stream(EARLY)), (3, 8, 8), ahead=2)
 
 
 def test_pixels_are_normalized_as_the_preprocessor_does() -> None:
@@ -143,7 +177,7 @@ def test_pixels_are_normalized_as_the_preprocessor_does() -> None:
         expected = model.cls_head(model.backbone(data["inputs"]))
         for kind in ("uint8", "float32"):
             graph = make_graph(model, SIZE, pixels=kind)
-            found = graph(pixels.to(graph.dtype))
+            (found,) = graph(pixels.to(graph.dtype))
             torch.testing.assert_close(found, expected)
     with pytest.raises(KeyError, match="int8"):
         make_graph(model, SIZE, pixels="int8")
@@ -166,6 +200,24 @@ def test_stream_graph_is_the_recognizers_stream(head: dict) -> None:
             expected = [expected] if head is EARLY else [expected[t][:, 0] for t in TASKS]
             torch.testing.assert_close(logits, expected, atol=1e-5, rtol=1e-5)
     assert count.tolist() == [5, 5]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_a_count_of_zero_restarts_one_clip(variant: str, attention: str) -> None:
+    model = build(stream(EARLY, order=3, variant=variant, attention=attention))
+    graph = make_graph(model, (3, 8, 8))
+    frames = torch.randn(6, 2, 3, 8, 8)
+    state = (torch.zeros(2, dtype=torch.long), *(x + 100 for x in graph.start(2)[1:]))
+    with torch.no_grad():
+        for t, frame in enumerate(frames):
+            if t == 2:
+                state[0][1] = 0
+            logits, *state = graph(frame, *state)
+        for i, clip in enumerate((frames[:, :1], frames[2:, 1:])):
+            features = model.extract_feat(clip.transpose(0, 1))[0]
+            expected = model.cls_head(features)[0]
+            torch.testing.assert_close(logits[i], expected, atol=1e-5, rtol=1e-5)
 
 
 def test_file_that_computes_something_else_is_deleted(monkeypatch, tmp_path: Path) -> None:
@@ -197,14 +249,17 @@ def test_missing_packages_are_named_before_the_export(monkeypatch, tmp_path: Pat
 
 
 def test_size_of_a_frame_comes_from_the_pipeline() -> None:
-    def config(*steps: dict) -> Config:
-        return Config({"test_dataloader": {"dataset": {"pipeline": list(steps)}}})
+    def shape(*steps: dict) -> tuple[int, ...]:
+        model = {"type": "RecurrentRecognizer", "cls_head": {"horizon": 14}, "backbone": {}}
+        return view_shape(
+            Config({"model": model, "test_dataloader": {"dataset": {"pipeline": list(steps)}}})
+        )
 
     resize = dict(type="Resize", scale=(454, 256), keep_ratio=False)
-    assert frame_shape(config(resize)) == (3, 256, 454)
-    assert frame_shape(config(resize, dict(type="CenterCrop", crop_size=224))) == (3, 224, 224)
+    assert shape(resize) == (3, 14, 256, 454)
+    assert shape(resize, dict(type="CenterCrop", crop_size=224)) == (3, 14, 224, 224)
     with pytest.raises(ValueError, match="size of a frame"):
-        frame_shape(config(dict(type="Resize", scale=(-1, 256))))
+        shape(dict(type="Resize", scale=(-1, 256)))
 
 
 def test_tool_writes_and_reports(tmp_path: Path, capsys) -> None:

@@ -60,18 +60,18 @@ class Recurrent(nn.Module):
     is meaningless for clips that ended before.
     """
 
-    def step(self, x: Tensor, state: Any = None, **kwargs: Any) -> tuple[HorstOutput, Any]:
+    def step(self, x: Tensor, state: Any = None, **options: Any) -> tuple[HorstOutput, Any]:
         """Process one frame, as a clip of one time step.
 
         Args:
             x: Maps (B, C_in, H, W).
             state: State after the previous frame. Default: none yet.
-            **kwargs: Further arguments of ``forward``.
+            **options: Further arguments of ``forward``.
 
         Returns:
             Outputs (B, C, h, w), and the new state.
         """
-        output, state = self(x[:, None], None, state, **kwargs)
+        output, state = self(x[:, None], None, state, **options)
         return HorstOutput(*(part[:, 0] for part in output)), state
 
 
@@ -143,23 +143,17 @@ class HorstLayer(Recurrent):
         clip: Tensor,
         lengths: Tensor | None = None,
         state: State | None = None,
-        count: Tensor | None = None,
+        filled: Tensor | None = None,
     ) -> tuple[HorstOutput, State]:
         """Process a clip; gives the same numbers as ``step`` frame by frame, but faster.
 
         Everything that does not depend on the past (encoder, query, output, and the inputs of keys
         and values other than h) is computed for all time steps at once, and the key and value of a
         state are projected once. See ``Recurrent`` for the other arguments and the result.
-
-        An exported graph needs a state that has S entries from the start. With ``count``, the
-        number of time steps before this clip (B,), unfilled entries are ignored.
-
-        Raises:
-            ValueError: If ``count`` is given and the state does not have S entries.
+        ``filled`` are the entries of the state, booleans (B, S), to which a clip of one time step
+        attends; default: all.
         """
         state = state or ()
-        if count is not None and len(state) != self.order:
-            raise ValueError(f"a state with count must have {self.order} entries, got {len(state)}")
         steps = clip.shape[1]
         x = self.pool(clip.flatten(0, 1))
         e = self.encode(x)
@@ -171,11 +165,8 @@ class HorstLayer(Recurrent):
         )
         statts, states = [], []
         each = zip(_split_steps(e, steps), _split_steps(q, steps), keys, values, strict=True)
-        for t, (e_t, q_t, key, value) in enumerate(each):
-            filled = None
-            if count is not None:
-                state, filled = self._fill_blank(state, count + t, e_t)
-            statt = self.attend(q_t, state or (self._blank(e_t),), filled)
+        for e_t, q_t, key, value in each:
+            statt = self.attend(q_t, state or (self.blank(e_t),), filled)
             h = self.readout.state(e_t, statt)
             entry = self.attend.remember(self.key(key, h), self.value(value, h))
             state = (*state, entry)[-self.order :]
@@ -200,8 +191,8 @@ class HorstLayer(Recurrent):
         """
         return self.attend.maps(self.query(self.encode(self.pool(x))), state)
 
-    def _blank(self, like: Tensor) -> Entry:
-        """Return the entry of a state of zeros, for maps of the shape of ``like`` (B, C, h, w)."""
+    def blank(self, like: Tensor) -> Entry:
+        """Return the entry to which the first step attends, for maps like (B, C, h, w)."""
         zeros = torch.zeros_like(like[:1])
         maps = {"e": zeros, "q": zeros}
         key, value = (part(part.ahead(maps), zeros) for part in (self.key, self.value))
@@ -209,16 +200,6 @@ class HorstLayer(Recurrent):
         size = (like.shape[0], -1, -1, -1)
         blank: list = [None if x is None else x.expand(size) for x in entry]
         return Entry(*blank)  # PyTorch 2.6 cannot compile Entry._make
-
-    def _fill_blank(self, state: State, count: Tensor, like: Tensor) -> tuple[State, Tensor]:
-        """Put the blank entry into clips without a past; return which entries are filled, too."""
-        first = (count == 0)[:, None, None, None]
-        newest: list = [
-            None if old is None or blank is None else torch.where(first, blank, old)
-            for blank, old in zip(self._blank(like), state[-1], strict=True)
-        ]
-        places = torch.arange(self.order, device=count.device)
-        return (*state[:-1], Entry(*newest)), places >= self.order - count.clamp(min=1)[:, None]
 
 
 def _split_steps(x: Tensor, steps: int) -> tuple[Tensor, ...]:

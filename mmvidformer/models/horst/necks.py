@@ -58,20 +58,20 @@ class Horst(Recurrent):
         clip: Tensor,
         lengths: Tensor | None = None,
         states: Sequence[State] | None = None,
-        count: Tensor | None = None,
+        filled: Tensor | None = None,
         outputs: list[Tensor] | None = None,
     ) -> tuple[HorstOutput, tuple[State, ...]]:
         """Process a clip; returns the outputs of the last layer and the states of all.
 
-        See ``Recurrent`` and, for ``count``, ``HorstLayer.forward``. The output y of each layer is
-        appended to ``outputs``.
+        See ``Recurrent`` and, for ``filled``, ``HorstLayer.forward``. The output y of each layer
+        is appended to ``outputs``.
         """
         after = []
         for layer, state in zip(self.layers, states or [()] * len(self.layers), strict=True):
             if self.with_cp and self.training:
-                output, state = checkpoint(layer, clip, lengths, state, count, use_reentrant=False)
+                output, state = checkpoint(layer, clip, lengths, state, filled, use_reentrant=False)
             else:
-                output, state = layer(clip, lengths, state, count)
+                output, state = layer(clip, lengths, state, filled)
             clip = output.y
             after.append(state)
             if outputs is not None:

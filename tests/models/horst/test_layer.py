@@ -146,23 +146,15 @@ def test_padding_and_other_clips_have_no_influence() -> None:
     torch.testing.assert_close(alone, expected[1:, :3], atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("attention", ATTENTIONS)
-def test_state_of_constant_shape_equals_the_stream(variant: str, attention: str) -> None:
-    """Two clips, the second of which starts two frames later; unfilled entries are ignored."""
-    layer = make(HorstLayer, 3, 4, order=3, variant=variant, attention=attention)
-    clip = torch.randn(2, 7, 3, 4, 4)
-    expected = [layer(clip[:1])[0].y[0], layer(clip[1:, 2:])[0].y[0]]
-    entry = layer(clip[:, 0:1])[1][0]
-    state = (Entry(*(x if x is None else torch.full_like(x, 100.0) for x in entry)),) * 3
-    for t in range(7):
-        count = torch.tensor([t, max(t - 2, 0)])
-        output, state = layer.step(clip[:, t], state, count=count)
-        torch.testing.assert_close(output.y[0], expected[0][t], atol=1e-5, rtol=1e-5)
-        if t >= 2:
-            torch.testing.assert_close(output.y[1], expected[1][t - 2], atol=1e-5, rtol=1e-5)
-    with pytest.raises(ValueError, match="must have 3 entries, got 1"):
-        layer.step(clip[:, 0], state[:1], count=count)
+def test_entries_that_are_not_filled_are_ignored(attention: str) -> None:
+    layer = make(HorstLayer, 3, 4, order=3, attention=attention)
+    frame, state = torch.randn(2, 3, 4, 4), layer(torch.randn(2, 2, 3, 4, 4))[1]
+    other = Entry(*(x if x is None else torch.full_like(x, 100.0) for x in state[0]))
+    filled = torch.tensor([[False, True, True], [False, False, True]])
+    found = layer.step(frame, (other, *state), filled=filled)[0].y
+    for i, past in enumerate((state, state[1:])):
+        torch.testing.assert_close(found[i], layer.step(frame, past)[0].y[i], atol=1e-5, rtol=1e-5)
 
 
 def test_checkpointing_has_the_same_gradients() -> None:
