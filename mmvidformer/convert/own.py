@@ -9,8 +9,12 @@ from mmvidformer.convert.feature_fixation import own_fixation
 from mmvidformer.convert.keymap import Conversion
 
 # Part of a weight's name that every backbone has, and the neck of HORST.
-SIGNS = ("encoders.0.blocks.0.sublayers.", "blocks.5b.branches.", "neck.layers.0.encode.conv.")
-BACKBONE = ("embed.", "encoders.", "stem.", "blocks.")
+SIGNS = (
+    "encoders.0.blocks.0.sublayers.",
+    "backbone.inception_5b_3x3.",
+    "neck.layers.0.encode.conv.",
+)
+BACKBONE = ("embed.", "encoders.")
 RECOGNIZER = ("backbone.", "neck.", "cls_head.")
 IGNORED = ("data_preprocessor.",)
 

@@ -7,13 +7,14 @@ import torch
 from torch import nn
 
 from mmvidformer.models import BNInception, ConvStem, StoredMaps, TimmFrames
+from mmvidformer.models.horst.bn_inception import BLOCKS
 
 
 def test_bn_inception_of_a_small_frame() -> None:
     net = BNInception()
     assert net(torch.zeros(1, 3, 64, 96)).shape == (1, 1024, 2, 3)
-    blocks = {name: block.out_channels for name, block in net.blocks.items()}
-    assert list(blocks.values()) == [256, 320, 576, 576, 576, 608, 608, 1056, 1024, 1024]
+    inputs = [net.get_submodule(f"inception_{name}_3x3_reduce").in_channels for name in BLOCKS]
+    assert inputs == [192, 256, 320, 576, 576, 576, 608, 608, 1056, 1024]
 
 
 def test_bn_inception_accepts_454_columns_and_not_456() -> None:
