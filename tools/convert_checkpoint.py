@@ -16,7 +16,7 @@ from pathlib import Path
 from mmvidformer.convert import convert_file
 from mmvidformer.convert.formats import OUTPUTS
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.finetune import fit_config
+from mmvidformer.finetune import config_of_checkpoint
 
 
 def _grid(text: str) -> tuple[int, int, int]:
@@ -52,15 +52,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         print(convert_file(**args))
         try:
-            fitted = fit_config(args["target"], args["num_heads"])
+            found = config_of_checkpoint(args["target"], args["num_heads"])
         except ValueError as error:
             if config:
                 raise
             print(f"config: none ({error})")
             return 0
-        print(f"config: {fitted.name}{fitted.changes}")
+        print(f"config: {found.name}{found.changes}")
         if config:
-            fitted.cfg.dump(config)
+            found.cfg.dump(config)
             print(f"wrote {config}")
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

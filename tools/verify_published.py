@@ -24,7 +24,7 @@ from mmvidformer.convert import published
 from mmvidformer.convert.fetch import WEIGHTS, fetch, hash_of
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
-from mmvidformer.finetune import fit_config
+from mmvidformer.finetune import config_of_checkpoint
 
 VIDEOS = "hf-internal-testing/spaghetti-video"  # dataset of the hub
 TOLERANCE = 1e-4
@@ -105,7 +105,7 @@ def verify(row: published.Published) -> Verified:
         if path.is_dir():
             path = next(path / name for name in WEIGHTS if (path / name).is_file())
         result.sha256 = hash_of(path)
-        cfg = get_config(row.config) if row.config else fit_config(source).cfg
+        cfg = get_config(row.config) if row.config else config_of_checkpoint(source).cfg
         if type_name(cfg.model.backbone) == "TimeSformer":
             # As HuggingFace's model.
             cfg.model.backbone.positions = dict(type="space_time", rule="nearest")

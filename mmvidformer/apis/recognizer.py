@@ -31,9 +31,9 @@ def find_model(
     """Find a config and the address of its weights; see ``Recognizer``."""
     named = isinstance(config, str | Path)
     if is_address(config) or (named and Path(config, "config.json").is_file()):
-        from mmvidformer.finetune.fitting import fit_config
+        from mmvidformer.finetune.checkpoint_config import config_of_checkpoint
 
-        return fit_config(config).cfg, str(config)
+        return config_of_checkpoint(config).cfg, str(config)
     if checkpoint == PUBLISHED:
         checkpoint = PREFIX + config_name(getattr(config, "filename", None) or str(config))
     return config if isinstance(config, Config) else load_config(str(config)), checkpoint
@@ -69,7 +69,7 @@ class Recognizer:
     Args:
         config: A config, its file, or the name of a shipped config; or a HuggingFace folder or the
             address of a checkpoint (``mmvidformer.schemes``), whose config is found or made
-            (``finetune.fit_config``).
+            (``finetune.config_of_checkpoint``).
         checkpoint: File or address; None: initial weights; ``'published'`` (default): the published
             weights of a shipped config.
         device: Where the model runs, such as ``'cuda'``.

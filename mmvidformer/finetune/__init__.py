@@ -1,6 +1,6 @@
 """Shipped configs adapted to one's own labeled videos."""
 
-from mmvidformer.finetune.fitting import fit_config
+from mmvidformer.finetune.checkpoint_config import config_of_checkpoint
 from mmvidformer.finetune.recipe import Recipe, apply_recipe
 
-__all__ = ["Recipe", "apply_recipe", "fit_config"]
+__all__ = ["Recipe", "apply_recipe", "config_of_checkpoint"]

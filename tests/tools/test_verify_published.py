@@ -19,7 +19,7 @@ from transformers import (
 
 from mmvidformer.convert import published
 from mmvidformer.convert.fetch import hash_of
-from mmvidformer.finetune import fitting
+from mmvidformer.finetune import checkpoint_config
 
 # That of transformers 4; 5 has one on the GPU, too.
 VideoMAE = getattr(transformers, "VideoMAEImageProcessorPil", VideoMAEImageProcessor)
@@ -73,7 +73,7 @@ def table(web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     ]
     (tmp_path / "published.yml").write_text("# Table\n" + yaml.safe_dump(rows, sort_keys=False))
     monkeypatch.setattr(published, "TABLE", tmp_path / "published.yml")
-    monkeypatch.setattr(fitting, "list_models", lambda: ["timesformer_b_k400"])
+    monkeypatch.setattr(checkpoint_config, "list_models", lambda: ["timesformer_b_k400"])
     published.rows.cache_clear()
     yield tmp_path
     published.rows.cache_clear()

@@ -73,7 +73,6 @@ class BNInception(FrameBackbone):
     def init_weights(self) -> None:
         """Load the checkpoint ``init_from``, if any; MMEngine calls it once before training."""
         if self.init_from is not None:
-            
             from mmvidformer.convert.bn_inception import load_bn_inception
 
             self.load_state_dict(load_bn_inception(self.init_from))

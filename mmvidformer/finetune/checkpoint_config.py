@@ -26,7 +26,7 @@ FAMILIES = {
 }
 
 
-class Fitted(NamedTuple):
+class CheckpointConfig(NamedTuple):
     """A config for a checkpoint, the shipped config that it is or is made from, and its changes.
 
     ``changes`` describes what differs from the shipped config, as arguments of a tool.
@@ -37,7 +37,7 @@ class Fitted(NamedTuple):
     changes: str = ""
 
 
-def fit_config(source: str | Path, num_heads: int | None = None) -> Fitted:
+def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> CheckpointConfig:
     """Find the shipped config that a checkpoint belongs to, or make a config for it.
 
     Clips, pixels and classes are those of the checkpoint, as far as they are known. A made config
@@ -62,10 +62,10 @@ def fit_config(source: str | Path, num_heads: int | None = None) -> Fitted:
     if CLASSIFIER not in result.state or not settings:
         raise ValueError(f"{source} has no backbone and classifier that determine a config")
     if row and row.config:
-        fitted = Fitted(get_config(row.config), row.config)
+        found = CheckpointConfig(get_config(row.config), row.config)
     else:
-        fitted = _search(result, settings, source)
-    given, changes = fitted.cfg.model.data_preprocessor, fitted.changes
+        found = _search(result, settings, source)
+    given, changes = found.cfg.model.data_preprocessor, found.changes
     for key in ("mean", "std"):
         wanted = result.info.get(key)
         if wanted and list(given[key]) != wanted:
@@ -73,10 +73,10 @@ def fit_config(source: str | Path, num_heads: int | None = None) -> Fitted:
             if "--config-out" not in changes:
                 changes = changes or " --cfg-options"
                 changes += f" model.data_preprocessor.{key}={str(wanted).replace(' ', '')}"
-    return fitted._replace(changes=changes)
+    return found._replace(changes=changes)
 
 
-def _search(result: Conversion, settings: dict, source: str | Path) -> Fitted:
+def _search(result: Conversion, settings: dict, source: str | Path) -> CheckpointConfig:
     kind = "ViViT" if "pool" in settings else "TimeSformer"
     if "fixation" in settings:
         kind = "FeatureFixationTransformer"
@@ -96,7 +96,7 @@ def _search(result: Conversion, settings: dict, source: str | Path) -> Fitted:
             bases[name].model.backbone.scheme = wanted
             changes = f" --cfg-options model.backbone.scheme={wanted}"
         if _fits(bases[name], result, settings):
-            return Fitted(bases[name], name, changes)
+            return CheckpointConfig(bases[name], name, changes)
     base = next(name for name in names if "motion" not in name)
     if result.num_heads is None:
         raise ValueError(f"{source} does not contain the number of heads; give num_heads")
@@ -104,7 +104,7 @@ def _search(result: Conversion, settings: dict, source: str | Path) -> Fitted:
     _adapt(cfg, result, settings)
     if not _fits(cfg, result, settings):
         raise ValueError(f"{source} does not determine its model; change {base} by hand")
-    return Fitted(cfg, base, " with another model (--config-out writes it)")
+    return CheckpointConfig(cfg, base, " with another model (--config-out writes it)")
 
 
 def _fits(cfg: Config, result: Conversion, settings: dict) -> bool:

@@ -13,7 +13,7 @@ from mmvidformer.apis import known_names
 from mmvidformer.config import clip_shape, config_scope
 from mmvidformer.convert.timesformer import to_timesformer
 from mmvidformer.engine.loading import build_meta_model, load_weights, read_checkpoint
-from mmvidformer.finetune import fit_config, fitting
+from mmvidformer.finetune import checkpoint_config, config_of_checkpoint
 from mmvidformer.registry import MODELS
 
 
@@ -38,12 +38,12 @@ def save(path: Path, name: str, meta: dict | None = None, **changes: object) -> 
 )
 def test_shipped_config(name: str, tmp_path: Path) -> None:
     save(tmp_path / "a.pyth", name)
-    found = fit_config(tmp_path / "a.pyth")
+    found = config_of_checkpoint(tmp_path / "a.pyth")
     assert found.name == name and not found.changes
     assert found.cfg.model == get_config(name).model
     data = "{'DATA': {'MEAN': [0.4, 0.4, 0.4], 'STD': [0.2, 0.2, 0.2], 'SAMPLING_RATE': 8}}"
     save(tmp_path / "b.pyth", name, {"cfg": data})
-    found = fit_config(tmp_path / "b.pyth")
+    found = config_of_checkpoint(tmp_path / "b.pyth")
     assert found.cfg.model.data_preprocessor.mean == [102] * 3
     assert found.name == name and found.changes == (
         " --cfg-options model.data_preprocessor.mean=[102.0,102.0,102.0] "
@@ -55,20 +55,20 @@ def test_shipped_config(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("row", ["joint_sthv2", "space_k400"])
 def test_another_scheme_of_a_shipped_config(row: str, tmp_path: Path) -> None:
     cfg = save(tmp_path / "a.pyth", f"timesformer/table1/{row}")
-    found = fit_config(tmp_path / "a.pyth")
+    found = config_of_checkpoint(tmp_path / "a.pyth")
     assert found.name == ("timesformer_b_sthv2" if "sthv2" in row else "timesformer_b_k400")
     scheme = cfg.model.backbone.scheme
     assert found.changes == f" --cfg-options model.backbone.scheme={scheme}"
     assert found.cfg.model == cfg.model
     data = "{'DATA': {'MEAN': [0.4, 0.4, 0.4], 'STD': [0.225, 0.225, 0.225], 'SAMPLING_RATE': 8}}"
     save(tmp_path / "b.pyth", f"timesformer/table1/{row}", {"cfg": data})
-    changes = fit_config(tmp_path / "b.pyth").changes
+    changes = config_of_checkpoint(tmp_path / "b.pyth").changes
     assert changes == f"{found.changes} model.data_preprocessor.mean=[102.0,102.0,102.0]"
 
 
 def test_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shipped = ["timesformer_b_k400", "timesformer_motion"]
-    monkeypatch.setattr(fitting, "list_models", lambda: shipped)
+    monkeypatch.setattr(checkpoint_config, "list_models", lambda: shipped)
     changes = {
         "model.backbone.arch": dict(_delete_=True, embed_dims=32, depth=2, num_heads=2),
         "model.backbone.clip_len": 4,
@@ -79,8 +79,8 @@ def test_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     meta = {"cfg": json.dumps({"DATA": {"MEAN": [0.4] * 3, "STD": [0.2] * 3, "SAMPLING_RATE": 8}})}
     save(tmp_path / "a.pyth", "timesformer_b_k400", meta, **changes)
     with pytest.raises(ValueError, match="does not contain the number of heads; give num_heads"):
-        fit_config(tmp_path / "a.pyth")
-    found = fit_config(tmp_path / "a.pyth", num_heads=2)
+        config_of_checkpoint(tmp_path / "a.pyth")
+    found = config_of_checkpoint(tmp_path / "a.pyth", num_heads=2)
     assert found.name == "timesformer_b_k400" and "with another model" in found.changes
     cfg = found.cfg
     assert clip_shape(cfg) == (3, 4, 112, 112)
@@ -101,14 +101,14 @@ def test_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_sizes_of_a_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Crops and what is resized before them keep their proportions."""
-    monkeypatch.setattr(fitting, "list_models", lambda: ["vivit_st_k400"])
+    monkeypatch.setattr(checkpoint_config, "list_models", lambda: ["vivit_st_k400"])
     cfg = get_config("vivit_st_k400")
     cfg.model.backbone.update(arch=dict(embed_dims=32, depth=1, num_heads=2), img_size=112)
     cfg.model.cls_head.in_channels = 32
     state = build_meta_model(cfg).state_dict()
     state = {name: torch.empty_like(value, device="cpu") for name, value in state.items()}
     torch.save({"state_dict": state}, tmp_path / "a.pth")
-    cfg = fit_config(tmp_path / "a.pth", num_heads=2).cfg
+    cfg = config_of_checkpoint(tmp_path / "a.pth", num_heads=2).cfg
     jitter, resize, crop = cfg.train_pipeline[3], *cfg.test_pipeline[3:5]
     assert (jitter.short_side, jitter.crop_size) == (128, 112)
     assert (resize.scale, crop.crop_size) == ((-1, 128), 112)
@@ -125,12 +125,12 @@ def test_models_without_a_config(name: str, message: str, tmp_path: Path) -> Non
     block = "backbone.encoders.0.blocks.0.sublayers.joint.norm.bias"
     torch.save({block: torch.zeros(1), name: torch.zeros(4, 3, 2, 8, 8)}, tmp_path / "a.pth")
     with pytest.raises(ValueError, match=message):
-        fit_config(tmp_path / "a.pth")
+        config_of_checkpoint(tmp_path / "a.pth")
 
 
 @pytest.mark.parametrize("name", ["vivit_fe_motion", "feature_fixation_motion"])
 def test_weights_with_our_names(name: str, tmp_path: Path) -> None:
     state = build_meta_model(get_config(name)).state_dict()
     torch.save({k: torch.empty_like(v, device="cpu") for k, v in state.items()}, tmp_path / "a.pth")
-    found = fit_config(tmp_path / "a.pth")
+    found = config_of_checkpoint(tmp_path / "a.pth")
     assert (found.name, found.changes) == (name, "")
