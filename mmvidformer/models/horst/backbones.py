@@ -1,18 +1,17 @@
 """Frame backbones: what turns each frame into a map, before the recurrent layers."""
 
-from abc import ABC, abstractmethod
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from mmvidformer.models.horst.convolutions import FeedForward
 
 
-class FrameBackbone(nn.Module, ABC):
+class FrameBackbone(nn.Module):
     """A pretrained network on single frames that can be frozen.
 
-    A frozen network has no gradients and is always in evaluation mode.
+    A frozen network has no gradients and is always in evaluation mode. Subclasses map frames
+    (N, 3, H, W) to maps (N, C, h, w), and call ``freeze`` when their parameters exist.
 
     Args:
         frozen: Whether to freeze the network.
@@ -23,22 +22,13 @@ class FrameBackbone(nn.Module, ABC):
         self.frozen = frozen
 
     def freeze(self) -> None:
-        """Disable gradients if frozen; to be called when the parameters exist."""
+        """Disable gradients if frozen."""
         self.requires_grad_(not self.frozen)
         self.train(self.training)
 
     def train(self, mode: bool = True) -> "FrameBackbone":
         """Set the mode; a frozen network stays in evaluation mode."""
         return super().train(mode and not self.frozen)
-
-    @abstractmethod
-    def features(self, frames: Tensor) -> Tensor:
-        """Map frames (N, 3, H, W) to maps (N, C, h, w)."""
-
-    def forward(self, frames: Tensor) -> Tensor:
-        """Map frames (N, 3, H, W) to maps (N, C, h, w)."""
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
-            return self.features(frames)
 
 
 class TimmFrames(FrameBackbone):
@@ -61,7 +51,7 @@ class TimmFrames(FrameBackbone):
         self.out_channels = info.channels()[-1]
         self.freeze()
 
-    def features(self, frames: Tensor) -> Tensor:
+    def forward(self, frames: Tensor) -> Tensor:
         """Map frames (N, 3, H, W) to maps (N, C, h, w)."""
         maps = self.net(frames)[0]
         if maps.shape[1] != self.out_channels:  # some models return channels last

@@ -79,7 +79,7 @@ class BNInception(FrameBackbone):
         elif self.frozen:
             logging.getLogger("mmvidformer").warning("frozen BNInception is random; set init_from")
 
-    def features(self, frames: Tensor) -> Tensor:
+    def forward(self, frames: Tensor) -> Tensor:
         """Map frames (N, 3, H, W) to maps (N, 1024, h, w).
 
         Raises:

@@ -85,9 +85,6 @@ class StateSoftmax(nn.Module):
     def __init__(self, scale_by_area: bool) -> None:
         super().__init__()
         self.filter = SpatialFilter()
-        # Maps have up to 400,000 numbers, more than fused operators support on GPUs. The kernel
-        # gets the scores instead, as keys of width 1, and averages unit vectors.
-        self.kernel = build_kernel("softmax", head_dim=1)
         self.scale_by_area = scale_by_area
 
     def forward(self, q: Tensor, keys: Tensor, filled: Tensor | None = None) -> Tensor:
@@ -100,14 +97,10 @@ class StateSoftmax(nn.Module):
         """
         size = q.shape[1:].numel() if self.scale_by_area else q.shape[1]
         query = (q * self.filter(q)).flatten(1) * size**-0.5
-        scores = torch.einsum("bd,bsd->bs", query, keys.flatten(2))[:, None, :, None]
-        units = torch.eye(keys.shape[1], dtype=scores.dtype, device=scores.device)
-        return self.kernel(
-            torch.ones_like(scores[:, :, :1]),
-            scores,
-            units.expand(q.shape[0], 1, -1, -1),
-            None if filled is None else filled[:, None, None],
-        )[:, 0, 0]
+        scores = torch.einsum("bd,bsd->bs", query, keys.flatten(2))
+        if filled is not None:
+            scores = scores.masked_fill(~filled, -torch.inf)
+        return scores.softmax(dim=1)
 
 
 def state_mean(q: Tensor, keys: Tensor, filled: Tensor | None = None) -> Tensor:
