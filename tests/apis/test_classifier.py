@@ -122,7 +122,8 @@ def test_intermediates_are_what_hooks_see(name: str) -> None:
 @torch.no_grad()
 def test_a_neck_without_layers_to_tell_apart_gives_its_output() -> None:
     cfg = get_config("horst_early_motion")
-    cfg.model.neck = dict(type="mmvidformer.RunningMean", in_channels=16, channels=[8, 32])
+    mean = "benchmarks.running_mean.RunningMean"
+    cfg.model.neck = dict(type=mean, in_channels=16, channels=[8, 32])
     with DefaultScope.overwrite_default_scope("mmaction"):
         model = VideoClassifier(MODELS.build(cfg.model).eval(), cfg.model.cls_head)
     features, (grid,) = model.forward_intermediates(clip_of())

@@ -102,7 +102,7 @@ MODEL_LIST = {
     "clips of HORST": stream(EARLY),
     "clips of the running mean": {
         **stream(EARLY),
-        "neck": dict(type="mmvidformer.RunningMean", in_channels=4, channels=[4]),
+        "neck": dict(type="benchmarks.running_mean.RunningMean", in_channels=4, channels=[4]),
     },
     "stream": stream(EARLY),
     "linear anticipation": stream(NEXT),

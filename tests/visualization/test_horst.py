@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from benchmarks.running_mean import RunningMean
 from mmvidformer.apis import StreamFrame
-from mmvidformer.models import Horst, RunningMean
+from mmvidformer.models import Horst
 from mmvidformer.visualization.heatmaps import fade
 from mmvidformer.visualization.horst import LookBack, StateWeights, look_back, watch_states
 

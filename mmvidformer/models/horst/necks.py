@@ -1,20 +1,12 @@
-"""Necks on the maps of frames: a stack of HORST layers, and the running mean as a baseline."""
+"""HORST as a neck on the maps of frames."""
 
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mmvidformer.models.horst.convolutions import FeedForward
-from mmvidformer.models.horst.layer import (
-    HorstLayer,
-    HorstOutput,
-    Recurrent,
-    State,
-    zero_padding,
-)
+from mmvidformer.models.horst.layer import HorstLayer, HorstOutput, Recurrent, State
 
 
 class Horst(Recurrent):
@@ -47,10 +39,14 @@ class Horst(Recurrent):
     ) -> None:
         super().__init__()
         self.with_cp = with_cp
-        self.layers = nn.ModuleList(
-            HorstLayer(before, width, stride, **layer)
-            for before, width, stride in _sizes(in_channels, channels, strides)
-        )
+        strides = [1] * len(channels) if strides is None else strides
+        if not channels or len(strides) != len(channels):
+            raise ValueError(
+                "channels must not be empty and strides must have one per layer, got channels "
+                f"{list(channels)} and strides {list(strides)}"
+            )
+        sizes = zip([in_channels, *channels[:-1]], channels, strides, strict=True)
+        self.layers = nn.ModuleList(HorstLayer(*size, **layer) for size in sizes)
         self.out_channels = channels[-1]
 
     def forward(
@@ -77,59 +73,3 @@ class Horst(Recurrent):
             if outputs is not None:
                 outputs.append(output.y)
         return output, tuple(after)
-
-
-class RunningMean(Recurrent):
-    """Encode each frame and return the mean of the frames so far: a baseline without order.
-
-    Takes the place of ``Horst`` in a recognizer. Each layer is a max pooling and the encoder of a
-    ``HorstLayer``. The encoded frame takes the place of e, and the mean that of STATT.
-
-    Args:
-        in_channels: Number of channels of the input maps.
-        channels: Number of channels C of each layer.
-        strides: Stride of each layer. Default: 1.
-
-    Raises:
-        ValueError: If there are no layers, or not one stride per layer.
-    """
-
-    def __init__(
-        self, in_channels: int, channels: Sequence[int], strides: Sequence[int] | None = None
-    ) -> None:
-        super().__init__()
-        self.layers = nn.Sequential()
-        for before, width, stride in _sizes(in_channels, channels, strides):
-            self.layers.append(nn.MaxPool2d(stride) if stride > 1 else nn.Identity())
-            self.layers.append(FeedForward(before, width, nn.SiLU))
-        self.out_channels = channels[-1]
-
-    def forward(
-        self,
-        clip: Tensor,
-        lengths: Tensor | None = None,
-        state: tuple[Tensor, int] | None = None,
-        outputs: list[Tensor] | None = None,
-    ) -> tuple[HorstOutput, tuple[Tensor, int]]:
-        """Process a clip; see ``Horst``. The state is the sum and number of the maps so far."""
-        e = self.layers(clip.flatten(0, 1)).unflatten(0, clip.shape[:2])
-        before, count = state or (torch.zeros_like(e[:, 0]), 0)
-        sums = before[:, None] + e.cumsum(1)
-        counts = torch.arange(count + 1, count + 1 + e.shape[1], device=e.device)
-        y = sums / counts[:, None, None, None]
-        if outputs is not None:
-            outputs.append(y)
-        return zero_padding(HorstOutput(y, e, y), lengths), (sums[:, -1], count + e.shape[1])
-
-
-def _sizes(
-    in_channels: int, channels: Sequence[int], strides: Sequence[int] | None
-) -> list[tuple[int, int, int]]:
-    """Return input channels, output channels and stride of each layer."""
-    strides = [1] * len(channels) if strides is None else strides
-    if not channels or len(strides) != len(channels):
-        raise ValueError(
-            f"channels must not be empty and strides must have one per layer, got channels "
-            f"{list(channels)} and strides {list(strides)}"
-        )
-    return list(zip([in_channels, *channels[:-1]], channels, strides, strict=True))

@@ -24,7 +24,7 @@ PARTS: dict[str, tuple[dict, dict]] = {
     **{name: ({**HORST, "attention": name}, EARLY) for name in ATTENTIONS},
     "paper": ({**HORST, "variant": "paper"}, {**NEXT, "form": "paper"}),
     "unrolling": (HORST, {**NEXT, "classifier": "unrolling"}),
-    "running mean": ({**HORST, "type": "mmvidformer.RunningMean"}, NEXT),
+    "running mean": ({**HORST, "type": "benchmarks.running_mean.RunningMean"}, NEXT),
 }
 
 

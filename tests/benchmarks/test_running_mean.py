@@ -1,6 +1,6 @@
 import torch
 
-from mmvidformer.models import RunningMean
+from benchmarks.running_mean import RunningMean
 
 
 def test_running_mean_of_the_frames_so_far_without_order() -> None:
