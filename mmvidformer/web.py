@@ -84,13 +84,13 @@ def build_page(
             with TemporaryDirectory() as folder:
                 path = Path(folder, "rollout.mp4")
                 try:
-                    ((_, pages),) = rollout_clips(recognizer, sample, Path(video).name)
+                    ((_, images),) = rollout_clips(recognizer, sample, Path(video).name)
                 except ValueError as error:  # not defined for the model
                     gr.Warning(describe(error))
                     return
                 with VideoOutput(path, fps=4) as output:
-                    for page in pages:
-                        output.add(page)
+                    for image in images:
+                        output.add(image)
                 yield gr.skip(), gr.skip(), str(path)
         except (*MISTAKES, BadVideo) as error:
             text = describe(error).replace(f"{Path(video).parent}{os.sep}", "")

@@ -23,7 +23,7 @@ from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.visualization.pages import draw_page, prediction_bars
+from mmvidformer.visualization.annotate import annotate_frame, prediction_bars
 from mmvidformer.visualization.plots import draw_timeline
 from mmvidformer.visualization.videos import VideoOutput, check_display
 
@@ -108,8 +108,8 @@ def annotate(
                 predictions, key=lambda p: abs(sum(p.seconds) / 2 - seconds) if p.seconds else 0
             )
             bars = prediction_bars(nearest, args.topk)
-            page = draw_page(pixels, f"{seconds:.2f} s, frame {number}", bars)
-            if not output.add(page, seconds):
+            image = annotate_frame(pixels, f"{seconds:.2f} s, frame {number}", bars)
+            if not output.add(image, seconds):
                 return False
     if target:
         tqdm.write(f"written: {target}")
@@ -130,7 +130,7 @@ def predict_camera(recognizer: Recognizer, args: Namespace) -> Iterator[Predicti
                     return
                 if latest is not None:
                     bars = prediction_bars(latest, args.topk)
-                    if not output.add(draw_page(pixels, f"camera {args.source}", bars)):
+                    if not output.add(annotate_frame(pixels, f"camera {args.source}", bars)):
                         return
                 yield pixels
 

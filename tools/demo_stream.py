@@ -20,8 +20,8 @@ from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.engine.errors import run_tool
+from mmvidformer.visualization.annotate import annotate_frame, stream_bars
 from mmvidformer.visualization.horst import look_back
-from mmvidformer.visualization.pages import draw_page, stream_bars
 from mmvidformer.visualization.videos import VideoOutput, check_display
 
 
@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         count, start = 0, time.perf_counter()
         for found in steps:
             count += 1
-            frame, parts = (found.frame, found.page_parts()) if args.overlay else (found, {})
+            frame, parts = (found.frame, found.annotations()) if args.overlay else (found, {})
             bar.update(frame.number + 1 - bar.n)
             if lines:
                 record = json.dumps(frame.record(args.topk), ensure_ascii=False)
@@ -92,8 +92,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             if args.show or args.out:
                 heading = f"{frame.seconds:.2f} s, frame {frame.number}"
                 bars = stream_bars(frame, args.topk, args.ahead)
-                page = draw_page(frame.picture, heading, bars, **parts)
-                if not output.add(page, None if source.is_camera else frame.seconds):
+                image = annotate_frame(frame.picture, heading, bars, **parts)
+                if not output.add(image, None if source.is_camera else frame.seconds):
                     break
     each = 1000 * (time.perf_counter() - start) / max(count, 1)
     written = "".join(f", {path}" for path in (args.out, args.json) if path and path != "-")

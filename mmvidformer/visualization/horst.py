@@ -82,8 +82,8 @@ class LookBack:
     attention: StateWeights | None
     order: int
 
-    def page_parts(self) -> dict:
-        """Arguments of ``draw_page``: heat on the frame, and the past frames by weight."""
+    def annotations(self) -> dict:
+        """Arguments of ``annotate_frame``: heat on the frame, and the past frames by weight."""
         picture = self.frame.picture
         parts = {"legend": "attention to the past: 0 (blue) to 1 (red)", "columns": self.order}
         if self.attention is None:

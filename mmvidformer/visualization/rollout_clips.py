@@ -1,4 +1,4 @@
-"""Attention rollout of the clips of a video, as strips and as pages of a video."""
+"""Attention rollout of the clips of a video, as strips and as images of a video."""
 
 from collections.abc import Iterator
 
@@ -7,9 +7,9 @@ import torch
 from mmaction.structures import ActionDataSample
 
 from mmvidformer.apis import Recognizer, normalize
+from mmvidformer.visualization.annotate import annotate_frame, prediction_bars
 from mmvidformer.visualization.attention_rollout import rollout
 from mmvidformer.visualization.heatmaps import HeatStrip, overlay, to_frames, to_heat
-from mmvidformer.visualization.pages import draw_page, prediction_bars
 
 
 def rollout_clips(
@@ -23,7 +23,7 @@ def rollout_clips(
         name: Name of the video, for the titles.
 
     Yields:
-        A strip, and a page per frame: the frame, its heat map and the predicted classes.
+        A strip, and an image per frame: the frame, its heat map and the predicted classes.
 
     Raises:
         ValueError: If rollout is not defined for the model.
@@ -47,8 +47,8 @@ def rollout_clips(
         bars = prediction_bars(prediction, heading=f"clip {i + 1}")
         label = "share / mean share"
         legend = f"{label}: {heat.min():.2f} (blue) to {heat.max():.2f} (red)"
-        pages = [
-            draw_page(frame, f"{title}, {caption}", bars, hot, legend)
+        images = [
+            annotate_frame(frame, f"{title}, {caption}", bars, hot, legend)
             for frame, hot, caption in zip(frames, overlay(frames, heat), captions, strict=True)
         ]
-        yield HeatStrip(f"{title}: {prediction.text(1)}", frames, heat, captions, label), pages
+        yield HeatStrip(f"{title}: {prediction.text(1)}", frames, heat, captions, label), images

@@ -64,12 +64,12 @@ class VideoOutput:
             except cv2.error as error:
                 raise OSError(f"this build of OpenCV shows no windows: {error.err}") from error
 
-    def add(self, page: np.ndarray, seconds: float | None = None) -> bool:
-        """Write and show a page.
+    def add(self, image: np.ndarray, seconds: float | None = None) -> bool:
+        """Write and show an image.
 
         Args:
-            page: RGB (H, W, 3), uint8, of even size; all pages of one size.
-            seconds: When to show the page, counted from the first one; default: now.
+            image: RGB (H, W, 3), uint8, of even size; all images of one size.
+            seconds: When to show the image, counted from the first one; default: now.
 
         Returns:
             Whether to continue: False if q or Esc was pressed in the window.
@@ -81,15 +81,15 @@ class VideoOutput:
             if self._file is None:
                 self._file = av.open(str(self.path), "w", "mp4", {"movflags": "faststart"})
                 self._stream = self._file.add_stream("h264", Fraction(self.fps).limit_denominator())
-                self._stream.height, self._stream.width = page.shape[:2]
+                self._stream.height, self._stream.width = image.shape[:2]
                 self._stream.pix_fmt = "yuv420p"
-            self._encode(av.VideoFrame.from_ndarray(np.ascontiguousarray(page), "rgb24"))
+            self._encode(av.VideoFrame.from_ndarray(np.ascontiguousarray(image), "rgb24"))
         if self.title is None:
             return True
         now = time.perf_counter()
         self._start = now if self._start is None else self._start
         early = 0.0 if seconds is None else seconds - (now - self._start)
-        cv2.imshow(self.title, cv2.cvtColor(page, cv2.COLOR_RGB2BGR))
+        cv2.imshow(self.title, cv2.cvtColor(image, cv2.COLOR_RGB2BGR))
         return cv2.waitKey(max(1, round(1000 * early))) & 0xFF not in (ord("q"), 27)
 
     def __enter__(self) -> "VideoOutput":

@@ -97,7 +97,7 @@ def test_pages_and_strips_show_the_past_by_weight() -> None:
     places[1, 0, 0] = 1.0  # only the upper left place of the second state counts
     weights = StateWeights(torch.tensor([0.2, 0.8]), places)
     found = LookBack(frame(3), [frame(1), frame(2)], weights, order=4)
-    parts = found.page_parts()
+    parts = found.annotations()
     assert parts["columns"] == 4 and parts["overlay"].shape == (40, 60, 3)
     red = np.array([1, 0, 0])
     assert parts["overlay"][0, 0] @ red > parts["overlay"][-1, -1] @ red
@@ -112,7 +112,7 @@ def test_pages_and_strips_show_the_past_by_weight() -> None:
     assert strip.weights.tolist() == pytest.approx([0.2, 0.8])
     corners = strip.heat[:, 0, 0].tolist(), strip.heat[:, -1, -1].tolist()
     assert corners == (pytest.approx([0, 1, 0.8]), [0, 0, 0])
-    first = LookBack(frame(0), [], None, order=4).page_parts()
+    first = LookBack(frame(0), [], None, order=4).annotations()
     np.testing.assert_array_equal(first["overlay"], frame(0).picture)
     assert "past" not in first
 

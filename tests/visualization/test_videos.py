@@ -9,7 +9,7 @@ from mmvidformer.visualization.videos import VideoOutput
 
 
 def test_pages_are_the_frames_of_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "pages.mp4"
+    path = tmp_path / "new" / "images.mp4"
     levels = [[20, 100, 180], [180, 20, 100]]
     with VideoOutput(path, fps=5) as output:
         for level in levels:
@@ -42,7 +42,7 @@ def test_pages_are_shown_when_they_are_due(monkeypatch: pytest.MonkeyPatch) -> N
 
     fake = SimpleNamespace(
         namedWindow=lambda title: None,
-        imshow=lambda title, page: shown.append(page[0, 0].tolist()),
+        imshow=lambda title, image: shown.append(image[0, 0].tolist()),
         waitKey=wait,
         destroyWindow=closed.append,
         cvtColor=cv2.cvtColor,
@@ -52,12 +52,12 @@ def test_pages_are_shown_when_they_are_due(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("mmvidformer.visualization.videos.cv2", fake)
     monkeypatch.setattr("mmvidformer.visualization.videos.time.perf_counter", lambda: now[0])
     monkeypatch.setenv("DISPLAY", ":0")
-    page = np.full((2, 2, 3), [1, 2, 3], np.uint8)
+    image = np.full((2, 2, 3), [1, 2, 3], np.uint8)
     with VideoOutput(title="demo") as window:
-        assert window.add(page, 0.0)
+        assert window.add(image, 0.0)
         now[0] += 0.1  # the next step is computed
-        assert window.add(page, 0.25)
-        assert not window.add(page)  # a camera's page is shown at once; q was pressed
+        assert window.add(image, 0.25)
+        assert not window.add(image)  # a camera's image is shown at once; q was pressed
     assert waited == [1, 149, 1]
     assert shown == [[3, 2, 1]] * 3
     assert closed == ["demo"]

@@ -16,9 +16,9 @@ from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.engine.errors import run_tool
+from mmvidformer.visualization.annotate import stream_bars
 from mmvidformer.visualization.heatmaps import HeatStrip, draw_strips
 from mmvidformer.visualization.horst import look_back
-from mmvidformer.visualization.pages import stream_bars
 from mmvidformer.visualization.videos import picture_paths
 
 

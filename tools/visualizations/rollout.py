@@ -39,10 +39,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         strips = []
         sample = recognizer.pipeline.read(recognizer.pipeline.open(video))
         with VideoOutput(path, args.fps) as output:
-            for strip, pages in rollout_clips(recognizer, sample, video.name):
+            for strip, images in rollout_clips(recognizer, sample, video.name):
                 strips.append(strip)
-                for page in pages:
-                    output.add(page)
+                for image in images:
+                    output.add(image)
         draw_strips(strips, args.columns).savefig(path.with_suffix(".png"))
         tqdm.write(f"written: {path.with_suffix('.png')}, {path}")
 

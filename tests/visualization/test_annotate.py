@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mmvidformer.apis import Prediction, StreamFrame
-from mmvidformer.visualization.pages import Bars, draw_page, prediction_bars, stream_bars
+from mmvidformer.visualization.annotate import Bars, annotate_frame, prediction_bars, stream_bars
 
 BARS = [Bars("next verb", [("put", 0.5), ("take", 0.25)])]
 
@@ -21,39 +21,39 @@ def prediction(**options: object) -> Prediction:
 
 
 def test_a_page_shows_the_frame_and_bars() -> None:
-    page = draw_page(gray(100), "0.00 s, frame 0", BARS)
-    assert page.shape == (28 + 360, 540 + 300, 3)
-    assert (page[28:, :540] == 100).all()
-    assert page[:28, :540].max() > 200  # the heading
-    lengths = [(page[y, 540:, 2] > 150).sum() for y in (28 - 8 + 24 - 15, 28 - 8 + 48 - 15)]
+    image = annotate_frame(gray(100), "0.00 s, frame 0", BARS)
+    assert image.shape == (28 + 360, 540 + 300, 3)
+    assert (image[28:, :540] == 100).all()
+    assert image[:28, :540].max() > 200  # the heading
+    lengths = [(image[y, 540:, 2] > 150).sum() for y in (28 - 8 + 24 - 15, 28 - 8 + 48 - 15)]
     assert lengths[0] == pytest.approx(2 * lengths[1], abs=3)
 
 
 def test_overlay_and_past_frames_are_beside_and_below() -> None:
     past = [(gray(50), "0.20"), (gray(150), "0.80")]
-    page = draw_page(gray(100), "", BARS, gray(200), "legend", past, columns=4)
-    assert page.shape == (28 + 360 + 180 + 24, 2 * 540 + 300, 3)
-    assert (page[28:388, 540:1080] == 200).all()
-    assert page[:28, 540:1080].max() > 200  # the legend
-    below = page[388 + 90, [135, 405, 675, 945], 0]  # 4 columns of 270; drawn from the right
+    image = annotate_frame(gray(100), "", BARS, gray(200), "legend", past, columns=4)
+    assert image.shape == (28 + 360 + 180 + 24, 2 * 540 + 300, 3)
+    assert (image[28:388, 540:1080] == 200).all()
+    assert image[:28, 540:1080].max() > 200  # the legend
+    below = image[388 + 90, [135, 405, 675, 945], 0]  # 4 columns of 270; drawn from the right
     assert below.tolist() == [24, 24, 50, 150]
-    assert page[-24:, 540:1080].max() > 200  # the weights
-    empty = draw_page(gray(100), "", BARS, gray(200), "legend", columns=4)
-    assert empty.shape == page.shape  # all pages of a video have one size
+    assert image[-24:, 540:1080].max() > 200  # the weights
+    empty = annotate_frame(gray(100), "", BARS, gray(200), "legend", columns=4)
+    assert empty.shape == image.shape  # all images of a video have one size
 
 
 def test_pages_are_as_high_as_their_classes_need() -> None:
     many = [Bars("x", [(str(i), 0.1) for i in range(20)])] * 2
-    page = draw_page(gray(0), "", many)
-    assert len(page) > 2 * 20 * 24
-    assert page[-60:, 540:].max() > 150  # the last class is there
+    image = annotate_frame(gray(0), "", many)
+    assert len(image) > 2 * 20 * 24
+    assert image[-60:, 540:].max() > 150  # the last class is there
 
 
 @pytest.mark.parametrize(("height", "shown"), [(101, 360), (480, 480), (1080, 720)])
 def test_frames_are_shown_at_a_readable_size(height: int, shown: int) -> None:
-    page = draw_page(np.zeros((height, 2 * height, 3), np.uint8), "", BARS)
-    assert page.shape[:2] == (28 + shown, 2 * shown + 300)
-    assert not any(side % 2 for side in page.shape[:2])
+    image = annotate_frame(np.zeros((height, 2 * height, 3), np.uint8), "", BARS)
+    assert image.shape[:2] == (28 + shown, 2 * shown + 300)
+    assert not any(side % 2 for side in image.shape[:2])
 
 
 def test_bars_of_a_prediction() -> None:

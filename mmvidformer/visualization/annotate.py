@@ -1,4 +1,4 @@
-"""Pages of annotated videos: a frame, the most likely classes, and what the model attends to."""
+"""Annotated frames of a video: a frame, the most likely classes, and what the model attends to."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -57,7 +57,7 @@ def _named(prediction: Prediction, k: int, task: str) -> list[tuple[str, float]]
     return [(name, probability) for _, name, probability in prediction.top(k, task)]
 
 
-def draw_page(
+def annotate_frame(
     frame: np.ndarray,
     heading: str,
     bars: Sequence[Bars],
@@ -66,9 +66,9 @@ def draw_page(
     past: Sequence[tuple[np.ndarray, str]] = (),
     columns: int = 0,
 ) -> np.ndarray:
-    """Draw a page: the frame, an overlay beside it, past frames below, classes at the right.
+    """Draw an image: the frame, an overlay beside it, past frames below, classes at the right.
 
-    The size of a page depends on the size of the frame, the number of bars and ``columns``.
+    The size of an image depends on the size of the frame, the number of bars and ``columns``.
 
     Args:
         frame: RGB (H, W, 3), uint8; shown 360 to 720 pixels high.
@@ -90,17 +90,19 @@ def draw_page(
     below = round(small * height / width)
     rows = sum(LINE * (len(group.classes) + 1) + LINE // 2 for group in bars)
     tall = max(MARGIN + height + below + (LINE if columns else 0), rows)
-    page = np.full((tall + tall % 2, left + PANEL, 3), DARK, np.uint8)
+    image = np.full((tall + tall % 2, left + PANEL, 3), DARK, np.uint8)
     for i, (picture, text) in enumerate(zip(pictures, (heading, legend), strict=False)):
-        _write(page, text, (i * width + 8, MARGIN - 8), width - 16)
-        page[MARGIN : MARGIN + height, i * width : (i + 1) * width] = cv2.resize(
+        _write(image, text, (i * width + 8, MARGIN - 8), width - 16)
+        image[MARGIN : MARGIN + height, i * width : (i + 1) * width] = cv2.resize(
             picture, (width, height)
         )
     for i, (picture, text) in enumerate(past):
         x, y = left - (len(past) - i) * small, MARGIN + height
-        page[y + 2 : y + below, x + 1 : x + small - 1] = cv2.resize(picture, (small - 2, below - 2))
-        _write(page, text, (x + 4, y + below + LINE - 8), small - 8)
-    panel, base = page[:, left:], MARGIN - 8
+        image[y + 2 : y + below, x + 1 : x + small - 1] = cv2.resize(
+            picture, (small - 2, below - 2)
+        )
+        _write(image, text, (x + 4, y + below + LINE - 8), small - 8)
+    panel, base = image[:, left:], MARGIN - 8
     for group in bars:
         _write(panel, group.heading, (8, base), PANEL - 16, GRAY)
         base += LINE
@@ -110,14 +112,14 @@ def draw_page(
             _write(panel, f"{probability:4.0%} {name}", (12, base), PANEL - 24)
             base += LINE
         base += LINE // 2
-    return page
+    return image
 
 
 def _write(
-    page: np.ndarray, text: str, place: tuple[int, int], width: int, color: tuple = WHITE
+    image: np.ndarray, text: str, place: tuple[int, int], width: int, color: tuple = WHITE
 ) -> None:
     """Write a line, small enough to fit; OpenCV's fonts show ``?`` for all but ASCII."""
     font = cv2.FONT_HERSHEY_SIMPLEX
     (taken, _), _ = cv2.getTextSize(text, font, 0.5, 1)
     scale = 0.5 * min(1, width / max(taken, 1))
-    cv2.putText(page, text, place, font, scale, color, 1, cv2.LINE_AA)
+    cv2.putText(image, text, place, font, scale, color, 1, cv2.LINE_AA)
