@@ -18,10 +18,9 @@ import numpy as np
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
-from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import find_videos
-from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.annotate import annotate_frame, prediction_bars
 from mmvidformer.visualization.plots import draw_timeline

@@ -15,11 +15,10 @@ from tempfile import TemporaryDirectory
 from mmengine.config import Config
 
 from mmvidformer.apis import Recognizer
-from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.apis.recognizer import find_model
 from mmvidformer.config import load_config
 from mmvidformer.convert import published
-from mmvidformer.engine.arguments import add_overrides
+from mmvidformer.engine.arguments import add_classes_argument, add_overrides
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.web import MAX_PIXELS, build_page

@@ -59,10 +59,8 @@ def build_split(cfg: Config, split: str, most: int | None = None, seed: int = 0)
     with config_scope(cfg):
         leaves = [DATASETS.build({**leaf, **changes}) for leaf in leaf_datasets(loader.dataset)]
     videos = ConcatDataset(leaves)
-    chosen = range(len(videos))
-    if most is not None and most < len(videos):
-        chosen = np.sort(np.random.default_rng(seed).choice(chosen, most, replace=False)).tolist()
-    return Subset(videos, list(chosen))
+    chosen = np.random.default_rng(seed).permutation(len(videos))[:most]
+    return Subset(videos, np.sort(chosen).tolist())
 
 
 def split_features(

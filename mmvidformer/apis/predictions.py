@@ -1,7 +1,6 @@
 """Predictions, and the names of their classes."""
 
 import csv
-from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -104,18 +103,6 @@ def class_tasks(cfg: Config) -> dict[str, int]:
     return dict(head.get("tasks") or {"class": head["num_classes"]})
 
 
-def add_classes_argument(parser: ArgumentParser) -> None:
-    """Add ``--classes``, whose value ``class_names`` takes."""
-    parser.add_argument(
-        "--classes",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="class names: a text file with one name per line, or a csv file; for several tasks "
-        "verb=FILE noun=FILE ... (default: those of the checkpoint, config or dataset, or numbers)",
-    )
-
-
 def class_names(
     tasks: Mapping[str, int],
     given: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
@@ -161,17 +148,14 @@ def known_names(cfg: Config, model: nn.Module | None = None) -> Sequence[str] | 
     """
     datasets = [(cfg.get(f"{split}_dataloader") or {}).get("dataset") for split in SPLITS]
     leaves = [leaf for dataset in datasets if dataset for leaf in leaf_datasets(dataset)]
-    metas = [getattr(model, "dataset_meta", {}), *(leaf.get("metainfo") or {} for leaf in leaves)]
+    own = getattr(model, "dataset_meta", {}).get("classes"), cfg.get("class_names")
     count = next(iter(class_tasks(cfg).values()))
-    for i, meta in enumerate(metas):
-        names = meta.get("classes")
+    for names in (*own, *((leaf.get("metainfo") or {}).get("classes") for leaf in leaves)):
         if isinstance(names, str):
             with suppress(FileNotFoundError):  # the data are not here
                 names = list_from_file(names)
-        if not isinstance(names, str) and len(names or ()) == count:
+        if names and (names is own[1] or not isinstance(names, str) and len(names) == count):
             return names
-        if i == 0 and cfg.get("class_names"):
-            return cfg.class_names
     return None
 
 

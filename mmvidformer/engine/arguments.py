@@ -45,6 +45,18 @@ def add_model_arguments(
     add_overrides(parser)
 
 
+def add_classes_argument(parser: ArgumentParser) -> None:
+    """Add ``--classes``, whose value ``apis.class_names`` takes."""
+    parser.add_argument(
+        "--classes",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="class names: a text file with one name per line, or a csv file; for several tasks "
+        "verb=FILE noun=FILE ... (default: those of the checkpoint, config or dataset, or numbers)",
+    )
+
+
 def add_shared_arguments(parser: ArgumentParser) -> None:
     """Add the arguments that training and testing have in common, with MMAction2's names."""
     parser.add_argument(

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from mmvidformer.apis import class_names
-from mmvidformer.apis.predictions import add_classes_argument
+from mmvidformer.engine.arguments import add_classes_argument
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.plots import (
     draw_class_accuracy,

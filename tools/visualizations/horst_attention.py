@@ -12,9 +12,8 @@ from pathlib import Path
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, StreamRecognizer
-from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
-from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.annotate import stream_bars
 from mmvidformer.visualization.heatmaps import HeatStrip, draw_strips

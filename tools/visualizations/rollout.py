@@ -11,9 +11,8 @@ from pathlib import Path
 from tqdm import tqdm
 
 from mmvidformer.apis import Recognizer
-from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
-from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.heatmaps import draw_strips
 from mmvidformer.visualization.rollout_clips import rollout_clips

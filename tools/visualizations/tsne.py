@@ -19,9 +19,8 @@ from mmvidformer.apis import (
     known_names,
     split_features,
 )
-from mmvidformer.apis.predictions import add_classes_argument
 from mmvidformer.config import load_config
-from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.lookup import look_up
