@@ -14,6 +14,7 @@ chi is e for the noun and STATT for the verb.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -100,9 +101,6 @@ class OfficialStart(nn.Module):
 
     In training the norm uses the statistics of each time step on its own, which needs more than one
     clip per batch.
-
-    Args:
-        channels: Number of channels C.
     """
 
     def __init__(self, channels: int) -> None:
@@ -110,21 +108,16 @@ class OfficialStart(nn.Module):
         self.fc = nn.Linear(2 * channels, 2 * channels)
         self.norm = nn.BatchNorm1d(2 * channels)
 
-    def forward(self, noun: Tensor, verb: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, noun: Tensor, verb: Tensor) -> Sequence[Tensor]:
         """Return h0 and c0 from xi of noun and verb, (B, T, C) each."""
         both = self.fc(torch.cat([noun, verb], dim=-1))
-        both = torch.stack([self.norm(step) for step in both.unbind(1)], dim=1)
-        hidden, memory = both.chunk(2, dim=-1)
-        return hidden, memory
+        return torch.stack([self.norm(step) for step in both.unbind(1)], dim=1).chunk(2, dim=-1)
 
 
 class PaperStart(nn.Module):
     """Initial hidden and cell state from linear layers on a common feature; eq. 20 to 22.
 
     The paper does not give the width of the feature; here it is 2 C, that of its input.
-
-    Args:
-        channels: Number of channels C.
     """
 
     def __init__(self, channels: int) -> None:
@@ -133,7 +126,7 @@ class PaperStart(nn.Module):
         self.memory = nn.Linear(2 * channels, channels)
         self.hidden = nn.Linear(2 * channels, channels)
 
-    def forward(self, noun: Tensor, verb: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, noun: Tensor, verb: Tensor) -> Sequence[Tensor]:
         """Return h0 and c0 from xi of noun and verb, (B, T, C) each."""
         feature = self.feature(torch.cat([verb, noun], dim=-1)).relu()
         return self.hidden(feature), self.memory(feature)
@@ -159,22 +152,15 @@ class UnrollingClassifier(Classifier):
         """See ``Classifier``; ``e`` is used in the paper's form."""
         source = e + statt if self.with_e else statt
         noun, verb = self.xi_noun(source).relu(), self.xi_verb(source).relu()
-        hidden, memory = self.start(noun, verb)
-        return self._unroll(y, hidden, memory, ahead), verb, noun
-
-    def _unroll(self, y: Tensor, hidden: Tensor, memory: Tensor, ahead: Sequence[int]) -> Tensor:
-        """Unroll from all time steps at once; returns the last outputs (B, T, C)."""
-        batch = y.shape[0]
-        rows = y.flatten(0, 1)[:, None].expand(-1, max(ahead), -1)  # (B*T, most, C)
         # The halves of one tensor are not contiguous; cuDNN and ONNX's export need them to be.
-        start = tuple(state.flatten(0, 1)[None].contiguous() for state in (hidden, memory))
-        if min(ahead) == max(ahead):  # as in a stream; an exported graph could not sort
-            return self.unroll(rows, start)[1][0][0].unflatten(0, (batch, -1))
-        # Packing sorts by length, so that each cell processes only rows that are not finished.
-        lengths = torch.tensor([*ahead] * batch)
-        packed = pack_padded_sequence(rows, lengths, batch_first=True, enforce_sorted=False)
-        last = self.unroll(packed, start)[1][0][0]
-        return last.unflatten(0, (batch, -1))
+        start = tuple(x.flatten(0, 1)[None].contiguous() for x in self.start(noun, verb))
+        steps: Any = y.flatten(0, 1)[:, None].expand(-1, max(ahead), -1)  # (B*T, most, C)
+        if min(ahead) < max(ahead):  # all equal in a stream; an exported graph could not sort
+            # Packing sorts by length, so that each cell processes only rows that are not finished.
+            lengths = torch.tensor([*ahead] * len(y))
+            steps = pack_padded_sequence(steps, lengths, batch_first=True, enforce_sorted=False)
+        last = self.unroll(steps, start)[1][0][0]
+        return last.unflatten(0, (len(y), -1)), verb, noun
 
 
 CLASSIFIERS = {"linear": LinearClassifier, "unrolling": UnrollingClassifier}
