@@ -64,7 +64,7 @@ def causal(head: dict) -> dict:
         clip_len=4,
         stem=dict(tubelet=(1, 8, 8)),
         block=[dict(pattern=dict(type="causal_time", past=2)), dict(pattern="space")],
-        pool=False,
+        pool="none",
     )
     return {k: v for k, v in {**stream(head), "backbone": backbone}.items() if k != "neck"}
 
