@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from inspect import signature
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers import INITS, Encoder, EncoderConfig, TubeletEmbedding, pool_tokens
@@ -13,6 +14,7 @@ from mmvidformer.layers.encoder import Outputs, Tokens
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
 from mmvidformer.models.compose import check_cls, check_patterns, takes
+from mmvidformer.models.lengths import run_by_length, valid_frames
 
 
 @dataclass(frozen=True)
@@ -192,8 +194,20 @@ class VideoTransformer(nn.Module):
             grid, cls = encoder(grid, None, outputs)
         return grid, cls
 
-    def forward(self, clip: Tensor) -> Tensor | None:
-        """Map normalized pixels (B, 3, T', H', W') to features (B, D), or tokens if not pooled."""
+    def forward(self, clip: Tensor, valid: Tensor | None = None) -> Tensor | list[Tensor] | None:
+        """Map clips to features, or to tokens if not pooled.
+
+        Args:
+            clip: Normalized pixels (B, 3, T', H', W').
+            valid: Bool mask (B, T') of the frames of each clip (``models.lengths``). Default: all.
+
+        Returns:
+            Features (B, D), or tokens (B, T, H, W, D); with ``valid`` a list of B tokens.
+        """
+        if valid is not None:
+            multiple = 1 if self.embed.obstacles else self.embed.tubelet[0]
+            features = run_by_length(self.forward, valid_frames(clip, valid, multiple))
+            return features if self.pool == "none" else torch.stack(features)
         return self.pool_features(*self.forward_features(clip))
 
     def pool_features(self, grid: Tensor | None, cls: Tensor | None) -> Tensor | None:

@@ -1,0 +1,61 @@
+"""Clips that differ in length: those of one length run together, without padding.
+
+Each clip gets the outputs and gradients that it gets alone, whatever a model does over time.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor, nn
+
+
+class ClipList(list):
+    """Clips (views, C, T, H, W) of a batch that differ in length, in place of their stack."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        frames = sorted({clip.shape[-3] for clip in self})
+        raise AttributeError(
+            f"clips of {frames} frames are a list without {name!r}; use clips of one length, or "
+            "modes 'loss' and 'predict' of MultiViewRecognizer or RecurrentRecognizer"
+        )
+
+
+def valid_frames(clips: Tensor, valid: Tensor, multiple: int = 1) -> list[Tensor]:
+    """Cut clips (B, ..., T, H, W) to their valid frames.
+
+    Args:
+        clips: The clips.
+        valid: Bool mask (B, T), True for the frames of a clip; they need not be the first ones.
+        multiple: Number of frames that the number of valid frames must be a multiple of.
+
+    Raises:
+        ValueError: If the mask has another shape or type, or too few valid frames or no multiple.
+    """
+    shape = (clips.shape[0], clips.shape[-3])
+    if valid.shape != shape or valid.dtype != torch.bool:
+        found = f"{tuple(valid.shape)} of {valid.dtype}"
+        raise ValueError(f"valid must be a mask (B, T) = {shape} of torch.bool, got {found}")
+    valid = valid.cpu()
+    for i, count in enumerate(valid.sum(dim=1).tolist()):
+        if not count or count % multiple:
+            wanted = f"a multiple of the tubelet, {multiple}" if count else "at least 1"
+            raise ValueError(f"the number of valid frames must be {wanted}; clip {i} has {count}")
+    return [clip[..., mask, :, :] for clip, mask in zip(clips, valid, strict=True)]
+
+
+def run_by_length(run: Callable[[Tensor], Any], clips: Sequence[Tensor]) -> list[Tensor]:
+    """Return the output for each clip of a function of stacked clips (N, ...), called per size."""
+    groups: dict[torch.Size, list[int]] = {}
+    for i, clip in enumerate(clips):
+        groups.setdefault(clip.shape, []).append(i)
+    outputs: dict[int, Tensor] = {}
+    for rows in groups.values():
+        outputs.update(zip(rows, run(torch.stack([clips[i] for i in rows])), strict=True))
+    return [outputs[i] for i in range(len(clips))]
+
+
+def check_unsharded(model: nn.Module) -> None:
+    """Raise a ValueError for a model of ``fully_shard``, whose processes must run equally often."""
+    if any(kind.__name__ == "FSDPModule" for kind in type(model).__mro__):
+        raise ValueError("clips of different lengths cannot run in a fully sharded model; use DDP")
