@@ -11,7 +11,6 @@ _base_ = [
 
 pipeline = _base_.pipeline
 pipeline[1] = dict(type="mmvidformer.ObserveFirst", ratio=1.0, frame_interval=1)
-pipeline[5].update(meta_keys=("length",))
 model = dict(
     backbone=dict(channels=16),
     neck=dict(in_channels=16, channels=[16, 32], strides=[1, 2]),

@@ -13,6 +13,8 @@ from mmaction.structures import ActionDataSample
 from mmengine.dist import get_rank
 from torch import Tensor, nn
 
+from mmvidformer.models.lengths import ClipList
+
 
 @MODELS.register_module()
 class VideoDataPreprocessor(ActionDataPreprocessor):
@@ -20,6 +22,9 @@ class VideoDataPreprocessor(ActionDataPreprocessor):
 
     Each sample is augmented by itself, and may have its own size before. Parameters are drawn on
     the CPU, so a seed gives the same batches; they differ between processes.
+
+    Clips of different lengths are not padded: the batch is a list of them, which
+    ``MultiViewRecognizer`` and ``RecurrentRecognizer`` take.
 
     Args:
         augment: Configs of transforms of this package whose names begin with ``Clip``, or of
@@ -29,7 +34,8 @@ class VideoDataPreprocessor(ActionDataPreprocessor):
         **kwargs: Arguments of ``ActionDataPreprocessor``.
 
     Raises:
-        ValueError: If a transform is not a module, such as MMAction2's.
+        ValueError: If a transform is not a module, such as MMAction2's, or if clips of different
+            lengths are to be blended.
     """
 
     def __init__(self, augment: Sequence[dict] = (), **kwargs: object) -> None:
@@ -47,13 +53,19 @@ class VideoDataPreprocessor(ActionDataPreprocessor):
         inputs: list[Tensor],
         data_samples: list[ActionDataSample] | None,
         training: bool = False,
-    ) -> tuple[Tensor, list[ActionDataSample] | None]:
+    ) -> tuple[Tensor | ClipList, list[ActionDataSample] | None]:
         """Augment clips (views, C, T, H, W) in training, then stack, normalize and blend them."""
         if training and self.augment:
             # Training steps call this under autocast, which would round pixels.
             with own_draws(), torch.autocast(inputs[0].device.type, enabled=False):
                 packed = zip(inputs, data_samples or (), strict=True)
                 inputs = [self.augment_clip(*one) for one in packed]
+        lengths = sorted({clip.shape[-3] for clip in inputs})
+        if len(lengths) > 1:
+            if training and self.blending is not None:
+                raise ValueError(f"blending needs clips of one length, got {lengths} frames")
+            preprocess = super().preprocess
+            return ClipList(preprocess([clip], None)[0][0] for clip in inputs), data_samples
         return super().preprocess(inputs, data_samples, training)
 
     def augment_clip(self, inputs: Tensor, sample: ActionDataSample) -> Tensor:

@@ -7,16 +7,48 @@ from mmaction.models.recognizers import Recognizer3D
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
+from mmvidformer.models.lengths import ClipList, check_unsharded, run_by_length
+
 
 @MODELS.register_module()
 class MultiViewRecognizer(Recognizer3D):
-    """MMAction2's ``Recognizer3D`` with a limit of test views for batches of any size.
+    """MMAction2's ``Recognizer3D`` for clips of any lengths, with a limit of test views.
 
     MMAction2's raises an error for ``max_testing_views`` unless a batch is one video, so a config
     that limits the views and validates in batches fails at its first validation. Arguments are
     those of ``Recognizer3D``. In ``test_cfg``, ``max_testing_views`` is the number of views, over
     the whole batch, that go through backbone and neck at once. It does not change the scores.
+
+    Clips of different lengths come as a list (``VideoDataPreprocessor``). Those of one length go
+    through backbone and head together, so each clip gets the scores that it gets alone.
+
+    Raises:
+        ValueError: If clips differ in length and the model has a neck or is fully sharded.
     """
+
+    def loss(self, inputs: Tensor | ClipList, data_samples: list, **kwargs) -> dict:
+        """Compute the losses of clips (B, views, C, T, H, W), or of a list of B clips."""
+        if not isinstance(inputs, list):
+            return super().loss(inputs, data_samples, **kwargs)
+        return self.cls_head.loss_by_feat(self._scores(inputs), data_samples)
+
+    def predict(self, inputs: Tensor | ClipList, data_samples: list, **kwargs) -> list:
+        """Predict the classes of clips (B, views, C, T, H, W), or of a list of B clips."""
+        if not isinstance(inputs, list):
+            return super().predict(inputs, data_samples, **kwargs)
+        return self.cls_head.predict_by_feat(self._scores(inputs, test_mode=True), data_samples)
+
+    def _scores(self, clips: list[Tensor], test_mode: bool = False) -> Tensor:
+        """Map B clips (views, C, T_i, H, W) to scores (B * views, classes)."""
+        check_unsharded(self)
+        if self.with_neck:
+            raise ValueError("clips of different lengths cannot run in a model with a neck")
+
+        def run(stack: Tensor) -> Tensor:
+            features, arguments = self.extract_feat(stack, test_mode=test_mode)
+            return self.cls_head(features, **arguments).unflatten(0, stack.shape[:2])
+
+        return torch.cat(run_by_length(run, clips))
 
     def extract_feat(
         self,

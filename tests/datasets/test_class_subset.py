@@ -3,10 +3,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
-from mmaction.registry import MODELS
 from mmengine.logging import MMLogger
-from mmengine.runner import Runner
 
 from mmvidformer.datasets.motion.render import write_video
 from mmvidformer.registry import DATASETS
@@ -38,7 +35,7 @@ def build(root: Path, classes: str, ratio: float = 1.0, **kwargs) -> dict:
             {"type": "mmvidformer.ObserveFirst", "ratio": ratio},
             {"type": "DecordDecode"},
             {"type": "FormatShape", "input_format": "NCTHW"},
-            {"type": "PackActionInputs", "meta_keys": ("length",)},
+            {"type": "PackActionInputs"},
         ],
         **kwargs,
     }
@@ -84,22 +81,3 @@ def test_counts_are_logged(videos: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_invalid_lists(videos: Path, classes: str, match: str) -> None:
     with pytest.raises(ValueError, match=match):
         DATASETS.build(build(videos, classes))
-
-
-def test_batches_are_padded_and_have_lengths(videos: Path) -> None:
-    loader = Runner.build_dataloader(
-        {
-            "dataset": build(videos, "5\n2\n7\n", ratio=0.5),
-            "batch_size": 3,
-            "num_workers": 0,
-            "sampler": {"type": "DefaultSampler", "shuffle": False},
-        }
-    )
-    preprocess = MODELS.build({"type": "ActionDataPreprocessor", "format_shape": "NCTHW"})
-    batch = preprocess(next(iter(loader)))
-    assert batch["inputs"].shape == (3, 1, 3, 8, 64, 64)
-    lengths = [sample.length for sample in batch["data_samples"]]
-    assert lengths == [4, 6, 8]
-    for clip, length in zip(batch["inputs"][:, 0], lengths, strict=True):
-        torch.testing.assert_close(clip[:, :length], torch.full_like(clip[:, :length], 200.0))
-        assert (clip[:, length:] == 0).all()

@@ -13,7 +13,6 @@ from torch.utils._pytree import tree_leaves
 
 from mmvidformer import get_config
 from mmvidformer.models import preprocessor
-from mmvidformer.models.horst.recognizer import ClipPadding
 from mmvidformer.models.preprocessor import VideoDataPreprocessor, own_draws
 
 # One recipe for each list of augmentations.
@@ -125,10 +124,22 @@ def test_mixed_precision_does_not_round_pixels() -> None:
 def test_clips_of_different_lengths() -> None:
     data = batch(size=2, views=1)
     data["inputs"][1] = data["inputs"][1][:, :, :3]
-    out = ClipPadding(augment=JITTER)(data, training=True)
-    assert [sample.length for sample in out["data_samples"]] == [4, 3]
-    assert out["inputs"].shape == (2, 1, 3, 4, 40, 48)
-    assert out["inputs"][1, :, :, 3].count_nonzero() == 0
+    scale = dict(mean=[110.0, 120.0, 130.0], std=[50.0, 60.0, 70.0])
+    out = build([], **scale)(copy.deepcopy(data), training=True)
+    assert [clip.shape[2] for clip in out["inputs"]] == [4, 3]
+    for clip, pixels in zip(out["inputs"], data["inputs"], strict=True):
+        alone = build([], **scale)(dict(inputs=[pixels], data_samples=None))["inputs"][0]
+        torch.testing.assert_close(clip, alone)
+    torch.testing.assert_close(out["inputs"][1][0, 2], (data["inputs"][1][0, 2].float() - 130) / 70)
+
+
+def test_clips_of_different_lengths_are_not_blended() -> None:
+    data = batch(size=2, views=1)
+    data["inputs"][1] = data["inputs"][1][:, :, :3]
+    preprocess = build(blending=dict(type="MixupBlending", num_classes=3))
+    assert len(preprocess(copy.deepcopy(data))["inputs"]) == 2
+    with pytest.raises(ValueError, match=r"blending needs clips of one length, got \[3, 4\]"):
+        preprocess(data, training=True)
 
 
 class RealDraws(TorchFunctionMode):

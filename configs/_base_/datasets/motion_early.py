@@ -10,7 +10,7 @@ pipeline = [
     dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(32, 32), keep_ratio=False),
     dict(type="FormatShape", input_format="NCTHW"),
-    dict(type="PackActionInputs", meta_keys=("length",)),
+    dict(type="PackActionInputs"),
 ]
 
 

@@ -2,8 +2,7 @@
 # video at 24 frames per second, resized to 224 x 224, as in the paper. (The videos have 12, so each
 # frame is taken twice.) You must provide the list of classes, early_classes.txt, with one class per
 # line: we know of no source that publishes it. The paper's has 41 classes, with 56769 clips for
-# training and 7503 for validation. Clips differ in length; a batch is padded with black frames, and
-# each sample carries its length.
+# training and 7503 for validation. Clips differ in length.
 _base_ = "../loaders.py"
 
 data_root = "data/sthv2"
@@ -14,7 +13,7 @@ train_pipeline = test_pipeline = [
     dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(224, 224), keep_ratio=False),
     dict(type="FormatShape", input_format="NCTHW"),
-    dict(type="PackActionInputs", meta_keys=("length",)),
+    dict(type="PackActionInputs"),
 ]
 # For the data preprocessor.
 augment = [dict(type="mmvidformer.ClipRandAugment", num_layers=2, magnitude=9)]

@@ -14,7 +14,7 @@ model = dict(
         init="flax",
     ),
     data_preprocessor=dict(
-        type="mmvidformer.ClipPadding",
+        type="mmvidformer.VideoDataPreprocessor",
         mean=[127.5, 127.5, 127.5],
         std=[127.5, 127.5, 127.5],
         format_shape="NCTHW",

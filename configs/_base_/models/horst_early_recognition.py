@@ -15,7 +15,7 @@ model = dict(
     ),
     # The paper does not say how pixels are normalized; these are ImageNet's RGB statistics.
     data_preprocessor=dict(
-        type="mmvidformer.ClipPadding",
+        type="mmvidformer.VideoDataPreprocessor",
         mean=[123.675, 116.28, 103.53],
         std=[58.395, 57.12, 57.375],
         format_shape="NCTHW",

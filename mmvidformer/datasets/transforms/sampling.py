@@ -188,13 +188,10 @@ class ObserveBefore(FrameSampler):
 class ObserveFirst(FrameSampler):
     """Take the frames of the first part of a video, however many there are (early recognition).
 
-    Clips differ in length. ``ActionDataPreprocessor`` pads a batch with black frames at the end,
-    before normalization; no collate function is needed. The key ``length`` gives a
-    ``RecurrentRecognizer`` the number of frames of each clip:
-    ``dict(type="PackActionInputs", meta_keys=("length",))``. ``ClipPadding`` sets it by itself.
+    Clips differ in length, which ``VideoDataPreprocessor`` and the recognizers of this package
+    take; no collate function is needed.
 
-    Keys are those of ``FrameSampler``, ``avg_fps`` if ``target_fps`` is set, and ``length``, which
-    equals ``clip_len``.
+    Keys are those of ``FrameSampler``, and ``avg_fps`` if ``target_fps`` is set.
 
     Args:
         ratio: Observed share of the video, above 0 and at most 1, rounded down to whole frames, but
@@ -216,13 +213,12 @@ class ObserveFirst(FrameSampler):
             raise ValueError(f"ratio must be above 0 and at most 1, got {self.ratio}")
 
     def sample(self, total: int, results: dict) -> np.ndarray:
-        """Choose frames (1, length), and set ``results['length']``."""
+        """Choose frames (1, T)."""
         # 0.29 of 100 frames is 28.999999999999996 in floating point.
         observed = max(1, int(self.ratio * total + 1e-6))
         rate = results["avg_fps"] / self.target_fps if self.target_fps else 1
         step = self.frame_interval * rate
         frames = (np.arange(math.ceil(observed / step - 1e-6)) * step + 1e-6).astype(int)
-        results["length"] = len(frames)
         return frames[None]
 
 

@@ -9,41 +9,10 @@ import torch
 from mmaction.models.recognizers import BaseRecognizer
 from mmaction.structures import ActionDataSample
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from mmvidformer.models.horst.layer import HorstOutput
-from mmvidformer.models.preprocessor import VideoDataPreprocessor
-
-# Meta information of a sample: number of time steps of its clip before padding.
-LENGTH = "length"
-
-
-@MODELS.register_module()
-class ClipPadding(VideoDataPreprocessor):
-    """A ``VideoDataPreprocessor`` for clips of different lengths.
-
-    Clips are padded at their end, and the number of their frames is stored as ``length`` of each
-    sample. Arguments are those of ``VideoDataPreprocessor``; ``format_shape`` must be ``'NCTHW'``.
-
-    Raises:
-        ValueError: If ``format_shape`` is not ``'NCTHW'``.
-    """
-
-    def __init__(self, **kwargs: object) -> None:
-        super().__init__(**{"format_shape": "NCTHW", **kwargs})
-        if self.format_shape != "NCTHW":
-            raise ValueError(f"format_shape must be 'NCTHW', got {self.format_shape!r}")
-
-    def preprocess(
-        self,
-        inputs: list[Tensor],
-        data_samples: list[ActionDataSample] | None,
-        training: bool = False,
-    ) -> tuple[Tensor, list[ActionDataSample] | None]:
-        """Store the lengths of clips (views, C, T, H, W), then pad, stack and normalize them."""
-        if data_samples is not None:
-            for clip, sample in zip(inputs, data_samples, strict=True):
-                sample.set_metainfo({LENGTH: clip.shape[-3]})
-        return super().preprocess(inputs, data_samples, training)
+from mmvidformer.models.lengths import ClipList, check_unsharded, run_by_length
 
 
 @MODELS.register_module()
@@ -53,9 +22,9 @@ class RecurrentRecognizer(BaseRecognizer):
     Without a neck, the backbone is a causal ``VideoTransformer`` with tubelets of one frame and
     ``pool='none'``, whose tokens are the outputs y, e and STATT that heads read.
 
-    Inputs are clips (B, views, C, T, H, W), as from ``FormatShape('NCTHW')`` and ``ClipPadding``,
-    or (B, T, C, H, W), as from ``FormatShape('NCHW')``. Frames after a sample's ``length``, if it
-    has one, are padding. Arguments are those of MMAction2's ``BaseRecognizer``.
+    Inputs are clips (B, views, C, T, H, W), as from ``FormatShape('NCTHW')``, or (B, T, C, H, W),
+    as from ``FormatShape('NCHW')``. Those of different lengths are a list (``models.lengths``).
+    Arguments are those of MMAction2's ``BaseRecognizer``.
 
     Raises:
         ValueError: If the model has no neck and the backbone cannot run frame by frame.
@@ -70,33 +39,39 @@ class RecurrentRecognizer(BaseRecognizer):
 
     def extract_feat(
         self,
-        inputs: Tensor,
+        inputs: Tensor | ClipList,
         stage: str = "neck",
         data_samples: Sequence[ActionDataSample] | None = None,
     ) -> tuple[Tensor | HorstOutput, dict]:
         """Encode clips.
 
         Args:
-            inputs: Clips (B, views, C, T, H, W) or (B, T, C, H, W).
+            inputs: Clips (B, views, C, T, H, W) or (B, T, C, H, W), or a list of B clips
+                (views, C, T_i, H, W).
             stage: Last stage: ``'backbone'``, ``'neck'`` or ``'head'``.
-            data_samples: Samples with the lengths of the clips.
+            data_samples: Not used; MMAction2 passes them.
 
         Returns:
             Maps (B * views, T, C, h, w), outputs of the neck, or outputs of the head; and the
-            arguments of the head.
+            arguments of the head. Time steps after the end of a clip are 0.
         """
-        views = 1
-        if inputs.dim() == 6:
-            views = inputs.shape[1]
-            inputs = inputs.flatten(0, 1).transpose(1, 2)
-        if self.with_neck:
-            maps = self.backbone(inputs.flatten(0, 1)).unflatten(0, inputs.shape[:2])
-        else:
-            maps = self.backbone(inputs.transpose(1, 2)).movedim(-1, 2)
-        found = [sample.metainfo.get(LENGTH) for sample in data_samples or ()]
         lengths = None
-        if found and None not in found:
-            lengths = torch.tensor(found, device=maps.device).repeat_interleave(views)
+        if isinstance(inputs, list):
+            clips = [view.transpose(0, 1) for clip in inputs for view in clip]
+            lengths = torch.tensor([len(clip) for clip in clips], device=clips[0].device)
+            if self.with_neck:
+                found = self.backbone(torch.cat(clips)).split([len(clip) for clip in clips])
+            else:
+                check_unsharded(self)
+                found = run_by_length(self._encode, clips)
+            maps = pad_sequence(found, batch_first=True)
+        else:
+            if inputs.dim() == 6:
+                inputs = inputs.flatten(0, 1).transpose(1, 2)
+            if self.with_neck:
+                maps = self.backbone(inputs.flatten(0, 1)).unflatten(0, inputs.shape[:2])
+            else:
+                maps = self._encode(inputs)
         if stage == "backbone":
             return maps, {"lengths": lengths}
         outputs = self.neck(maps, lengths)[0] if self.with_neck else HorstOutput(maps, maps, maps)
@@ -104,11 +79,15 @@ class RecurrentRecognizer(BaseRecognizer):
             outputs = self.cls_head(outputs, lengths=lengths)
         return outputs, {"lengths": lengths}
 
+    def _encode(self, clips: Tensor) -> Tensor:
+        """Map clips (B, T, C, H, W) to maps without a neck."""
+        return self.backbone(clips.transpose(1, 2)).movedim(-1, 2)
+
     def predict(
-        self, inputs: Tensor, data_samples: list[ActionDataSample], **kwargs
+        self, inputs: Tensor | ClipList, data_samples: list[ActionDataSample], **kwargs
     ) -> list[ActionDataSample]:
         """Predict the classes of samples; unlike MMAction2's, with the lengths of their clips."""
-        features, lengths = self.extract_feat(inputs, data_samples=data_samples)
+        features, lengths = self.extract_feat(inputs)
         return self.cls_head.predict(features, data_samples, **lengths)
 
     @torch.no_grad()

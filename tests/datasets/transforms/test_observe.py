@@ -96,7 +96,7 @@ def test_first_frames(ratio: float, interval: int, total: int, expected: list[in
     observe = ObserveFirst(ratio=ratio, frame_interval=interval)
     found = observe.transform({"total_frames": total, "start_index": 1})
     assert found["frame_inds"].tolist() == [i + 1 for i in expected]
-    assert found["length"] == found["clip_len"] == len(expected)
+    assert found["clip_len"] == len(expected)
     assert found["num_clips"] == 1
 
 
@@ -138,7 +138,7 @@ def test_whole_shares_are_not_rounded_down() -> None:
             found = ObserveFirst(ratio=percent / 100).transform(
                 {"total_frames": total, "start_index": 0}
             )
-            assert found["length"] == percent * total // 100
+            assert found["clip_len"] == percent * total // 100
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from mmvidformer.models.horst.layer import HorstOutput
 from mmvidformer.registry import MODELS
+from tests.models.tiny import perturb
 
 TASKS = {"verb": 3, "noun": 4, "action": 6}
 
@@ -38,9 +39,10 @@ def early(**head: object) -> dict:
             **head,
         },
         "data_preprocessor": {
-            "type": "mmvidformer.ClipPadding",
+            "type": "mmvidformer.VideoDataPreprocessor",
             "mean": [110.0, 120.0, 130.0],
             "std": [50.0, 60.0, 70.0],
+            "format_shape": "NCTHW",
         },
     }
 
@@ -112,9 +114,13 @@ def without_gradient(model: nn.Module, data: dict) -> list[str]:
     return [name for name, parameter in model.named_parameters() if parameter.grad is None]
 
 
-@pytest.mark.parametrize("cfg", [early, causal])
-def test_padded_clips_are_scored_at_their_last_frame(cfg: Callable) -> None:
-    model = build(cfg()).eval()
+@pytest.mark.parametrize(
+    "cfg",
+    [early(), causal(), causal(positions="time", clip_len=4)],
+    ids=["horst", "causal", "resized positions"],
+)
+def test_clips_of_different_lengths_are_scored_as_alone(cfg: dict) -> None:
+    model = perturb(build(cfg).eval())
     with torch.no_grad():
         together = [s.pred_score for s in model.test_step(clips(5, 2, 3))]
         data = clips(5, 2, 3)
@@ -210,23 +216,6 @@ def test_without_a_neck_the_backbone_must_run_frame_by_frame() -> None:
         with pytest.raises(ValueError, match=match) as error:
             build(causal(**options))
         assert "\n" not in str(error.value)
-
-
-def test_padding_stores_lengths_and_normalizes() -> None:
-    preprocess = build(early()["data_preprocessor"])
-    data = clips(4, 2)
-    padded = preprocess(data)
-    assert padded["inputs"].shape == (2, 1, 3, 4, 16, 16)
-    assert [s.metainfo["length"] for s in padded["data_samples"]] == [4, 2]
-    expected = (data["inputs"][1][0, 2].float() - 130) / 70
-    alone = preprocess({"inputs": data["inputs"][1:], "data_samples": None})["inputs"]
-    for inputs in (padded["inputs"][1:, :, :, :2], alone):
-        torch.testing.assert_close(inputs[0, 0, 2], expected)
-
-
-def test_format_shape_of_padding_must_be_ncthw() -> None:
-    with pytest.raises(ValueError, match="must be 'NCTHW', got 'NCHW'"):
-        build({"type": "mmvidformer.ClipPadding", "format_shape": "NCHW"})
 
 
 @pytest.mark.parametrize("classifier", ["linear", "unrolling"])
