@@ -60,6 +60,7 @@ TRANSFORMS = _child(
     "mmvidformer.datasets.transforms.auto_augment",
     "mmvidformer.datasets.transforms.decode",
     "mmvidformer.datasets.transforms.sampling",
+    "mmvidformer.datasets.transforms.trim",
 )
 METRICS = _child(
     "metric",
