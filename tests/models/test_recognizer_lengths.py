@@ -13,8 +13,8 @@ from mmvidformer.registry import MODELS
 from tests.models.tiny import SIZE, perturb
 
 LENGTHS = (6, 2, 4, 4)
-VIVIT = dict(type="mmvidformer.ViViT", **SIZE, scheme="spacetime", tubelet=(2, 8, 8))
-FIXATION = dict(type="mmvidformer.FeatureFixationTransformer", **SIZE, patch_size=8)
+VIVIT = dict(type="mmvidformer.ViViT", **SIZE, scheme="spacetime", stem=dict(tubelet=(2, 8, 8)))
+FIXATION = dict(type="mmvidformer.FeatureFixationTransformer", **SIZE, stem=dict(tubelet=(1, 8, 8)))
 HEAD = dict(in_channels=16, average_clips="score", dropout_ratio=0.0)
 LINEAR = dict(type="TimeSformerHead", num_classes=3, topk=(1,), **HEAD)
 MODELS_AND_LABELS = {
