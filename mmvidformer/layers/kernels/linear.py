@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import reduce
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +24,8 @@ FEATURE_MAPS: dict[str, Callable[[Tensor], Tensor]] = {
     "elu": lambda x: torch.where(x > 0, x + 1, x.clamp(max=1).exp()),  # F.elu(x) + 1 cancels
     "sigmoid": torch.sigmoid,
 }
+
+CHUNK = 128  # tokens of a causal sequence that attend to each other pair by pair
 
 
 class FeatureMap(nn.Module):
@@ -86,15 +89,33 @@ def causal_sums(
 ) -> tuple[Tensor, Tensor, Past]:
     """Compute ``weighted_sums`` over the own and earlier frames, of ``step`` tokens, of a query.
 
-    The sums of all frames, (..., S / step, m, d), are in memory. ``past`` has the sums of ``k^T v``
-    (..., 1, m, d) and of k (..., 1, m, 1) over previous frames; it is returned after the last one.
+    Chunks of about ``CHUNK`` tokens attend to themselves as ``(q k^T) v``, and to those before as
+    ``q`` times a running sum of ``k^T v``, so time and memory are linear in S. In a stream,
+    ``past`` has the sums of ``k^T v`` (..., 1, m, d) and of k (..., 1, m, 1) over previous frames,
+    or is empty at its start, and the sums with these frames are returned too.
     """
-    q, k, v = (x.unflatten(-2, (-1, step)) for x in (q, k, v))
-    sums = (k.transpose(-1, -2) @ v).cumsum(dim=-3), k.sum(dim=-2)[..., None].cumsum(dim=-3)
-    if past is not None:
-        sums = sums[0] + past[0], sums[1] + past[1]
-    value, weight = ((q @ x).flatten(-3, -2) for x in sums)
-    return value, weight, tuple(x[..., -1:, :, :] for x in sums)
+    frames = q.shape[-2] // step
+    most = 1 if q.is_meta else max(CHUNK // step, 1)  # frames of a chunk; see ``weighted_sums``
+    chunks = -(-frames // most)
+    size = -(-frames // chunks) * step
+    if rest := chunks * size - q.shape[-2]:
+        q, k, v = (F.pad(x, (0, 0, 0, rest)) for x in (q, k, v))
+    q, k, v = (x.unflatten(-2, (chunks, size)) for x in (q, k, v))
+    pairs = Causal(step).pairs(size, size, q.device)  # None: a chunk is a frame, and sees itself
+    parts: list[list[Tensor]] = []
+    after: Past = ()
+    if pairs is not None:
+        scores = (q @ k.transpose(-1, -2)).masked_fill_(~pairs, 0)
+        parts.append([scores @ v, scores.sum(dim=-1, keepdim=True)])
+    if pairs is None or chunks > 1 or past is not None:
+        own = k.transpose(-1, -2) @ v, k.sum(dim=-2)[..., None]
+        start = past or [torch.zeros_like(x[..., :1, :, :]) for x in own]
+        sums = [torch.cat(pair, dim=-3).cumsum(dim=-3) for pair in zip(start, own, strict=True)]
+        after = () if past is None else tuple(x[..., -1:, :, :] for x in sums)
+        parts.append([q @ (x[..., 1:, :, :] if pairs is None else x[..., :-1, :, :]) for x in sums])
+    both = (reduce(torch.add, column) for column in zip(*parts, strict=True))
+    value, weight = (x.flatten(-3, -2)[..., : frames * step, :] for x in both)
+    return value, weight, after
 
 
 class LinearKernel(LinearCostKernel):
@@ -141,7 +162,7 @@ class LinearKernel(LinearCostKernel):
             Output (..., n, S, d), and the sums with these frames (``causal_sums``).
         """
         with without_autocast(v.device):
-            value, weight, past = causal_sums(*full_precision(q, k, v), mask.step, past)
+            value, weight, past = causal_sums(*full_precision(q, k, v), mask.step, past or ())
             return (value / (weight + self.eps)).to(v.dtype), past
 
 
