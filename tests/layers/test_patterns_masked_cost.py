@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmvidformer.analysis.complexity import count_macs
 from mmvidformer.layers import Attention, get_pattern
@@ -66,3 +68,34 @@ def test_memory_grows_with_the_groups(case: str) -> None:
             build(SPECS[case])(torch.randn(1, 3, 6, width, DIM, dtype=torch.float64))
         sizes.append(largest.size)
     assert sizes[1] <= 2 * sizes[0] < (3 * 6 * 40) ** 2
+
+
+class Operators(TorchDispatchMode):
+    """Records the names of all operators."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("spec", [SPECS["shifted"], "local"], ids=str)
+def test_masks_are_built_once_per_grid(spec: dict | str) -> None:
+    attn = Attention(DIM, HEADS, [spec], "skip")
+    for grid in ((3, 7, 5), (3, 7, 4)):
+        x = torch.randn(2, *grid, DIM)
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            attn(x)
+        with torch.inference_mode():
+            expected = attn(x)[0]
+        again = Attention(DIM, HEADS, [spec], "skip")  # another layer
+        again.load_state_dict(attn.state_dict())
+        with Operators() as used:
+            mask = again.patterns[0].mask(x)
+        assert used.names == ["repeat"] and mask.shape[0] % 2 == 0
+        found = again(x)[0]
+        torch.testing.assert_close(found, expected)
+        found.sum().backward()  # the mask was first needed in inference mode

@@ -1,8 +1,10 @@
 """Patterns that regroup whole axes of the grid, and TimeSformer's local and strided ones."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache, wraps
 from math import prod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +20,28 @@ def grid_size(x: Tensor) -> Grid:
     """Return the size (T, H, W) of tokens (B, T, H, W, ...)."""
     _, t, h, w = x.shape[:4]
     return t, h, w
+
+
+def once_per_grid(
+    build: Callable[[Any, Grid, torch.device], Tensor | None],
+) -> Callable[[Any, Tensor], Tensor | None]:
+    """Turn a method that builds the mask of a grid into ``Pattern.mask``.
+
+    The method returns (G, 1, 1 or S, S') or None. Its last results are kept, except where tensors
+    are not real, as for a compiler or under ``FakeTensorMode``.
+    """
+    kept = lru_cache(maxsize=16)(build)
+
+    def mask(pattern: Any, x: Tensor) -> Tensor | None:
+        where = pattern, grid_size(x), x.device
+        if torch.compiler.is_compiling() or type(x) is not Tensor:
+            found = build(*where)
+        else:
+            with torch.inference_mode(False):  # for later calls with gradients
+                found = kept(*where)
+        return None if found is None else found.repeat(x.shape[0], 1, 1, 1)
+
+    return wraps(build)(mask)
 
 
 @dataclass(frozen=True)
@@ -69,6 +93,10 @@ class Pattern:
         """Return which ``keys(x)`` a query attends to: (B*G, 1, 1 or S, S'), or None for all."""
         return None
 
+    def group_valid(self, valid: Tensor) -> Tensor:
+        """Group a mask of tokens (B, T, H, W) to one of the keys, (B*G, 1, 1, S')."""
+        return self.keys(valid[..., None, None]).transpose(-1, -2)
+
     def num_groups(self, grid: Grid) -> int:
         """Return the number of groups of a grid (T, H, W)."""
         lengths = self._lengths(grid)
@@ -116,11 +144,10 @@ class LocalPattern(Pattern):
         """Return the keys or values in the window of each place, (B*H*W, n, T*h*w, d)."""
         return rearrange(self._unfold(x), "b t h w n d i j -> (b h w) n (t i j) d")
 
-    def mask(self, x: Tensor) -> Tensor:
-        """Return which keys are inside the grid, (B*H*W, 1, 1, T*h*w)."""
-        inside = torch.ones(1, *grid_size(x), device=x.device)
-        windows = rearrange(self._unfold(inside) > 0, "1 t h w i j -> (h w) 1 1 (t i j)")
-        return windows.repeat(x.shape[0], 1, 1, 1)
+    @once_per_grid
+    def mask(self, grid: Grid, device: torch.device) -> Tensor:
+        """Return which keys are inside the grid, (H*W, 1, 1, T*h*w)."""
+        return self.group_valid(torch.ones(1, *grid, dtype=torch.bool, device=device))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mmvidformer.layers.patterns.base import Grid, Pattern, grid_size
+from mmvidformer.layers.patterns.base import Grid, Pattern, grid_size, once_per_grid
 
 
 @dataclass(frozen=True)
@@ -63,16 +63,17 @@ class BlockPattern(Pattern):
         x = x.roll(shift, dims=(1, 2, 3)) if any(shift) else x
         return x[:, : grid[0], : grid[1], : grid[2]]
 
-    def mask(self, x: Tensor) -> Tensor | None:
-        """Return which keys a query attends to, or None for all; see ``Pattern.mask``.
+    @once_per_grid
+    def mask(self, grid: Grid, device: torch.device) -> Tensor | None:
+        """Return which keys a query attends to, (G, 1, 1 or S, S'), or None for all.
 
         Padding attends to all tokens of its group, since a softmax over nothing is not a number.
         """
-        padding, (t, h, w) = self._moves(grid_size(x))
+        padding, (t, h, w) = self._moves(grid)
         if not any((*padding, t, h, w)):
             return None
         # One number for all tokens that are rolled over the same borders; 0 for padding.
-        side = torch.ones(1, *grid_size(x), 1, 1, dtype=torch.int32, device=x.device)
+        side = torch.ones(1, *grid, 1, 1, dtype=torch.int32, device=device)
         side[:, :t] += 1
         side[:, :, :h] += 2
         side[:, :, :, :w] += 4
@@ -81,7 +82,7 @@ class BlockPattern(Pattern):
         mask = keys > 0
         if t or h or w:
             mask = mask & ((queries == keys) | (queries == 0))
-        return mask.repeat(x.shape[0], 1, 1, 1)
+        return mask
 
 
 def window(size: Sequence[int] = (8, 7, 7), shift: Sequence[int] = (0, 0, 0)) -> BlockPattern:
