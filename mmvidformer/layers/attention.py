@@ -233,14 +233,10 @@ class Attention(nn.Module):
 
     def _mix_cls(self, grid: Tensor, cls: Tensor) -> list[Tensor]:
         """Return the copies of the class token as ``mix`` does, without queries of the grid."""
-        if self.prepare:
-            kv = self._prepare(self.qkv(grid))[1:]
-        else:
-            dim = grid.shape[-1]
-            projected = F.linear(grid, self.qkv.weight[dim:], self.qkv.bias[dim:])
-            kv = projected.unflatten(-1, (2, self.num_heads, -1)).unbind(-3)
-        parts = self._split(kv), self._split(self._prepare(self.qkv(cls), is_grid=False))
-        return [self._attend_cls(*part) for part in zip(self.patterns, *parts, strict=True)]
+        kv = self._split(self._prepare(self.qkv(grid))[1:])
+        cls_qkv = self._split(self._prepare(self.qkv(cls), is_grid=False))
+        parts = zip(self.patterns, kv, cls_qkv, strict=True)
+        return [self._attend_cls(*part) for part in parts]
 
     def _attend(
         self, pattern: Pattern, qkv: QKV, cls_qkv: QKV | None, state: StreamState | None = None

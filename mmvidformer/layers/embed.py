@@ -16,6 +16,25 @@ from mmvidformer.lookup import look_up
 logger = logging.getLogger("mmvidformer")
 
 
+class TubeletConv(nn.Conv3d):
+    """A convolution that is computed as a linear layer if its inputs do not overlap.
+
+    The width of the output is last in memory, so that tokens need no copy.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Map (B, C, T', H', W') to (B, D, T, H, W)."""
+        if self.stride != self.kernel_size or any(self.padding):
+            return super().forward(input)
+        i, j, k = self.stride
+        t, h, w = (
+            side - side % step for side, step in zip(input.shape[2:], (i, j, k), strict=True)
+        )
+        tubelets = "b c (t i) (h j) (w k) -> b t h w (c i j k)"
+        pixels = rearrange(input[:, :, :t, :h, :w], tubelets, i=i, j=j, k=k)
+        return F.linear(pixels, self.weight.flatten(1), self.bias).permute(0, 4, 1, 2, 3)
+
+
 class TubeletEmbedding(nn.Module):
     """Split a clip into tubelets and project each to a token.
 
@@ -48,7 +67,8 @@ class TubeletEmbedding(nn.Module):
         self.stride = self.tubelet if stride is None else _triple(stride)
         if min(*self.tubelet, *self.stride) < 1:
             raise ValueError(f"tubelet and stride must be positive, got {tubelet} and {stride}")
-        self.proj = nn.Conv3d(in_channels, dim, self.tubelet, self.stride, self.padding)
+        self.in_channels = in_channels
+        self.proj = TubeletConv(in_channels, dim, self.tubelet, self.stride, self.padding)
         self.norm = nn.LayerNorm(dim) if norm else nn.Identity()
 
     @property
@@ -84,20 +104,13 @@ class TubeletEmbedding(nn.Module):
             ValueError: If the clip does not have five axes and C channels, or is smaller than a
                 tubelet.
         """
-        if clip.dim() != 5 or clip.shape[1] != self.proj.in_channels:
+        if clip.dim() != 5 or clip.shape[1] != self.in_channels:
+            shape = tuple(clip.shape)
             raise ValueError(
-                f"a clip must have shape (B, {self.proj.in_channels}, T, H, W), "
-                f"got {tuple(clip.shape)}"
+                f"a clip must have shape (B, {self.in_channels}, T, H, W), got {shape}"
             )
-        size = self.grid(clip.shape[2:])
-        if self.stride != self.tubelet or any(self.padding):
-            return self.norm(self.proj(clip).permute(0, 2, 3, 4, 1))
-        # Without overlap the convolution is a linear layer, whose output has the width last
-        # without a copy.
-        t, h, w = self.tubelet
-        clip = clip[:, :, : size[0] * t, : size[1] * h, : size[2] * w]
-        pixels = rearrange(clip, "b c (t i) (h j) (w k) -> b t h w (c i j k)", i=t, j=h, k=w)
-        return self.norm(F.linear(pixels, self.proj.weight.flatten(1), self.proj.bias))
+        self.grid(clip.shape[2:])
+        return self.norm(self.proj(clip).permute(0, 2, 3, 4, 1))
 
 
 class PositionEmbedding(nn.Module):

@@ -4,6 +4,7 @@ import copy
 import logging
 from collections.abc import Iterator
 from functools import cache, partial
+from typing import TypeGuard, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -17,22 +18,23 @@ logger = logging.getLogger("mmvidformer")
 # Kernels that treat each query on its own, so that some can be omitted.
 SEPARATE_QUERIES = (LinearKernel, SoftmaxKernel)
 ONEDNN = torch.ops.mkldnn
+Kind = TypeVar("Kind", bound=nn.Module)
 
 
 def optimize_for_inference(model: nn.Module) -> nn.Module:
     """Make a copy of a model that gives the same outputs with less computation.
 
-    - TimeSformer's fc after an attention is folded into the output projection before it, and the
-      scale of softmax attention into the query projection.
-    - If only the class token is read, the last block computes no queries, output projection and MLP
-      of the grid, and ``forward_features`` of the copy returns None for it.
+    - TimeSformer's fc after an attention is folded into the output projection before it.
+    - If only the class token is read, the last block computes no output projection and MLP of the
+      grid, and ``forward_features`` of the copy returns None for it.
     - Dropout and stochastic depth are removed.
     - On a CPU, linear layers run in oneDNN, with the activation if it comes next. For bfloat16, a
       copy of the weights is kept.
 
     Weights are folded in float64, so outputs change by rounding only. What was done is logged
     (logger ``mmvidformer``, level INFO). Names and values of the weights change: load checkpoints
-    first, and save those of the original.
+    first, and save those of the original. Hooks, wrappers (such as LoRA) and quantizers of linear
+    layers take effect before and after; a layer that has one is left as it is.
 
     Args:
         model: A backbone of this package, or a module that contains some, such as a recognizer that
@@ -82,28 +84,18 @@ def _refuse_training(model: nn.Module, mode: bool = True) -> nn.Module:
 
 def _optimize(backbone: VideoTransformer) -> Iterator[str]:
     """Change a backbone in place and describe each change."""
-    folded = scaled = 0
+    folded = 0
     for sublayer in backbone.modules():
         if not isinstance(sublayer, AttentionSubLayer):
             continue
-        attention, fc = sublayer.attn, sublayer.fc
-        if isinstance(fc, nn.Linear):
-            attention.proj, sublayer.fc = _fold(attention.proj, fc), nn.Identity()
+        proj, fc = sublayer.attn.proj, sublayer.fc
+        if _is_plain(proj, nn.Linear) and _is_plain(fc, nn.Linear):
+            sublayer.attn.proj, sublayer.fc = _fold(proj, fc), nn.Identity()
             folded += 1
-        kernel = attention.kernel
-        # A gate would read the queries.
-        if isinstance(kernel, SoftmaxKernel) and not attention.prepare:
-            queries = slice(0, attention.qkv.in_features)
-            attention.qkv.weight[queries] *= kernel.scale
-            attention.qkv.bias[queries] *= kernel.scale
-            kernel.scale = 1.0
-            scaled += 1
     if folded:
         yield f"{folded} fcs folded into the output projections before them"
-    if scaled:
-        yield f"scale folded into the query projections of {scaled} attentions"
 
-    for part in list(backbone.modules()):
+    for part in backbone.modules():
         if isinstance(part, Encoder):
             last = [m for m in part.blocks[-1].modules() if isinstance(m, AttentionSubLayer)]
             separate = all(isinstance(m.attn.kernel, SEPARATE_QUERIES) for m in last)
@@ -114,49 +106,59 @@ def _optimize(backbone: VideoTransformer) -> Iterator[str]:
             part.rate = 0.0
         elif isinstance(part, SoftmaxKernel):
             part.dropout = 0.0
-        elif isinstance(part, Mlp) and isinstance(part.depthwise, nn.Identity):
-            if isinstance(part.act, nn.GELU):  # not yet optimized
-                part.fc1, part.act = CpuLinear(part.fc1, part.act), nn.Identity()
-    for name, part in list(backbone.named_modules()):
-        if type(part) is nn.Linear:
-            backbone.set_submodule(name, CpuLinear(part))
+        elif _is_plain(part, Mlp):
+            part.forward = CpuFeedForward(part)  # type: ignore[method-assign]
+        elif _is_plain(part, nn.Linear):
+            part.forward = CpuLinear(part)  # type: ignore[method-assign]
 
 
-class CpuLinear(nn.Linear):
-    """A linear layer that runs in oneDNN on a CPU without gradients, together with a GELU after it.
+def _is_plain(part: nn.Module, kind: type[Kind]) -> TypeGuard[Kind]:
+    """Return whether a module is what its class says: no wrapper, hook or quantized weight."""
+    weights = (type(weight) is nn.Parameter for weight in part.parameters(recurse=False))
+    return type(part) is kind and "forward" not in vars(part) and not _hooks(part) and all(weights)
+
+
+def _hooks(part: nn.Module) -> bool:
+    hooks = (part._forward_pre_hooks, part._forward_hooks)
+    return any((*hooks, part._backward_pre_hooks, part._backward_hooks))
+
+
+class CpuLinear:
+    """Forward pass of a linear layer in oneDNN on a CPU without gradients.
 
     PyTorch multiplies float32 matrices in MKL, which is slower on processors of AMD, and for
-    bfloat16 it casts and reorders the weights in each call.
+    bfloat16 it casts and reorders the weights in each call. It replaces the method of a layer, not
+    the layer, which others may wrap, hook or quantize as before.
 
     Args:
-        linear: Layer whose parameters it takes over.
-        act: Activation after it.
+        linear: The layer.
     """
 
-    def __init__(self, linear: nn.Linear, act: nn.GELU | None = None) -> None:
-        super().__init__(linear.in_features, linear.out_features, device="meta")
-        self.weight, self.bias, self.act = linear.weight, linear.bias, act
+    def __init__(self, linear: nn.Linear) -> None:
+        self.linear = linear
         self._prepared: tuple | None = None  # version and type of the weights, and their copies
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Map (..., in_features) to (..., out_features)."""
+    def __call__(self, input: Tensor, act: nn.GELU | None = None) -> Tensor:
+        """Map (..., in_features) to (..., out_features), and apply a GELU."""
         # Compilers choose their own matmuls.
-        dtype = None if torch.compiler.is_compiling() else _onednn_type(input, self.weight)
+        compiling = torch.compiler.is_compiling()
+        dtype = None if compiling else _onednn_type(input, self.linear.weight)
         if dtype is None:
-            out = super().forward(input)
-            return out if self.act is None else self.act(out)
-        act = ("none", "") if self.act is None else ("gelu", self.act.approximate)
+            out = nn.Linear.forward(self.linear, input)
+            return out if act is None else act(out)
+        name, kind = ("none", "") if act is None else ("gelu", act.approximate)
         weight, bias = self._weights(dtype)
-        return ONEDNN._linear_pointwise(input.to(dtype), weight, bias, act[0], [], act[1])
+        return ONEDNN._linear_pointwise(input.to(dtype), weight, bias, name, [], kind)
 
-    def _weights(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    def _weights(self, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:
+        weight, bias = self.linear.weight, self.linear.bias
         if dtype == torch.float32:  # a copy would be as large as the weights and save little
-            return self.weight, self.bias
-        versions = (0 if x.is_inference() else x._version for x in (self.weight, self.bias))
-        key = (dtype, self.weight.data_ptr(), *versions)
+            return weight, bias
+        versions = (0 if x is None or x.is_inference() else x._version for x in (weight, bias))
+        key = (dtype, weight.data_ptr(), *versions)
         if self._prepared is None or self._prepared[0] != key:
-            weight = ONEDNN._reorder_linear_weight(self.weight.to(dtype), None)
-            self._prepared = key, weight, self.bias.to(dtype)
+            copied = ONEDNN._reorder_linear_weight(weight.to(dtype), None)
+            self._prepared = key, copied, None if bias is None else bias.to(dtype)
         return self._prepared[1:]
 
     def __getstate__(self) -> dict:
@@ -164,9 +166,30 @@ class CpuLinear(nn.Linear):
         return {**self.__dict__, "_prepared": None}
 
 
+class CpuFeedForward:
+    """Forward pass of an MLP whose first layer applies the activation too, if it is a GELU.
+
+    Args:
+        mlp: The MLP.
+    """
+
+    def __init__(self, mlp: Mlp) -> None:
+        self.mlp = mlp
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Map (..., D) to (..., D)."""
+        mlp = self.mlp
+        if not torch.compiler.is_compiling() and _is_plain(mlp.act, nn.GELU):
+            first = vars(mlp.fc1).get("forward")
+            alone = isinstance(mlp.depthwise, nn.Identity) and not _hooks(mlp.fc1)
+            if isinstance(first, CpuLinear) and alone:
+                return mlp.fc2(first(x, mlp.act))
+        return Mlp.forward(mlp, x)
+
+
 def _onednn_type(input: Tensor, weight: Tensor) -> torch.dtype | None:
     """Return the type in which oneDNN multiplies the two, None if it does not."""
-    if input.device.type != "cpu" or torch.is_grad_enabled():
+    if input.device.type != "cpu" or torch.is_grad_enabled() or type(weight) is not nn.Parameter:
         return None
     autocast = torch.is_autocast_enabled("cpu")
     dtype = torch.get_autocast_dtype("cpu") if autocast else input.dtype

@@ -11,6 +11,7 @@ from torch import nn
 
 import mmvidformer
 from mmvidformer.analysis.complexity import count_macs
+from mmvidformer.layers import Mlp
 from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.models import (
     FeatureFixationTransformer,
@@ -19,7 +20,7 @@ from mmvidformer.models import (
     VideoTransformer,
     ViViT,
 )
-from mmvidformer.models.inference import CpuLinear, _onednn_types
+from mmvidformer.models.inference import CpuFeedForward, CpuLinear, _onednn_types
 from mmvidformer.models.timesformer import SCHEMES as TIMESFORMER
 from mmvidformer.models.vivit import SCHEMES as VIVIT
 from mmvidformer.registry import MODELS
@@ -131,32 +132,114 @@ def test_bfloat16_is_attended_to_with_matmuls_without_gradients_only(monkeypatch
 @pytest.mark.skipif(not _onednn_types(), reason="PyTorch was built without oneDNN")
 @pytest.mark.parametrize("act", [None, nn.GELU(), nn.GELU("tanh")])
 def test_linear_layers_of_onednn(act: nn.GELU | None, monkeypatch) -> None:
-    fast, x = CpuLinear(nn.Linear(8, 12), act), torch.randn(2, 3, 5, 8).transpose(1, 2)
+    linear, x = nn.Linear(8, 12), torch.randn(2, 3, 5, 8).transpose(1, 2)
+    fast = CpuLinear(linear)
     for dtype in _onednn_types():
         for _ in range(2):
             mixed = torch.autocast("cpu", dtype, enabled=dtype != torch.float32)
             with torch.no_grad(), mixed, monkeypatch.context() as patch:
-                expected = nn.functional.linear(x, fast.weight, fast.bias)
+                expected = nn.functional.linear(x, linear.weight, linear.bias)
                 expected = expected if act is None else act(expected)
                 patch.delattr(nn.Linear, "forward")
                 torch.testing.assert_close(
-                    fast(x), expected, rtol=ROUNDING[dtype], atol=ROUNDING[dtype]
+                    fast(x, act), expected, rtol=ROUNDING[dtype], atol=ROUNDING[dtype]
                 )
-                fast.weight += 1  # the second time with other weights
+                linear.weight += 1  # the second time with other weights
     assert copy.deepcopy(fast)(x).requires_grad
+    linear.double()
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-        assert fast.double()(x.double()).dtype == torch.float64
+        assert fast(x.double()).dtype == torch.float64
     with torch.no_grad(), pytest.raises(RuntimeError, match="dtype"):
         fast(x)
 
 
 def test_linear_layers_compile_without_a_warning() -> None:
-    layer, x = CpuLinear(nn.Linear(4, 3), nn.GELU()), torch.randn(2, 4)
+    layer, x = Mlp(4, 6), torch.randn(2, 4)
+    layer.fc1.forward, layer.fc2.forward = CpuLinear(layer.fc1), CpuLinear(layer.fc2)
+    layer.forward = CpuFeedForward(layer)
     torch.compiler.reset()
     with torch.no_grad(), warnings.catch_warnings():
         warnings.filterwarnings("error", message="Dynamo detected a call")
         out = torch.compile(layer, backend="eager", fullgraph=True)(x)
         torch.testing.assert_close(out, layer(x))
+
+
+class Wrapped(nn.Module):
+    """Adds a term to the output of a layer, as LoRA does."""
+
+    def __init__(self, base: nn.Module) -> None:
+        super().__init__()
+        self.base = base
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out = self.base(x)
+        return out + 0.5 * out.sin()
+
+
+@pytest.mark.parametrize("name", ["vivit spacetime", "vivit factorized_dot_product", "fixation"])
+@pytest.mark.parametrize("part", ["qkv", "proj", "fc1", "fc2", "embed.proj", ""])
+def test_wrapped_layers_take_effect(name: str, part: str) -> None:
+    model, clip = build(name), torch.randn(1, 3, 4, 32, 32)
+    names = [n for n, m in model.named_modules() if isinstance(m, nn.Linear | nn.Conv3d)]
+    names = [n for n in names if n.endswith(part)]
+    assert names
+
+    def wrap(model: nn.Module) -> nn.Module:
+        for name in names:
+            model.set_submodule(name, Wrapped(model.get_submodule(name)))
+        return model
+
+    with torch.no_grad():
+        plain = model(clip)
+        after = wrap(mmvidformer.optimize_for_inference(model))(clip)
+        found = wrap(model)(clip)
+        assert (found - plain).abs().max() > 1e-3
+        torch.testing.assert_close(after, found, atol=1e-5, rtol=1e-5)
+        before = mmvidformer.optimize_for_inference(model)(clip)
+        torch.testing.assert_close(before, found, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["timesformer divided_space_time", "vivit spacetime", "fixation"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_hooks_on_every_layer_fire(name: str, dtype: torch.dtype) -> None:
+    model, clip = build(name).to(dtype), torch.randn(1, 3, 4, 32, 32, dtype=dtype)
+    optimized = mmvidformer.optimize_for_inference(model)
+    fired: list[nn.Module] = []
+    for one in (model, optimized):
+        layers = [m for m in one.modules() if isinstance(m, nn.Linear | nn.Conv3d | nn.GELU)]
+        for layer in layers:
+            layer.register_forward_hook(lambda layer, *_: fired.append(layer))
+        with torch.no_grad():
+            one(clip)
+            assert {id(layer) for layer in fired} == {id(layer) for layer in layers}
+            fired.clear()
+    again = mmvidformer.optimize_for_inference(model)  # with the hooks of a copy
+    hooked = [m for m in again.modules() if m._forward_hooks]
+    assert len(hooked) == len([m for m in model.modules() if m._forward_hooks])
+
+
+def test_quantized_weights_are_left_alone() -> None:
+    """Quantizers replace the weights of a layer, or the layers of the very class nn.Linear."""
+
+    class Weight(nn.Parameter):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            used.append(function)
+            return super().__torch_function__(function, types, args, kwargs or {})
+
+    model, clip = build("vivit spacetime"), torch.randn(1, 3, 4, 32, 32)
+    optimized = mmvidformer.optimize_for_inference(model)
+    kinds = [sorted(str(type(m)) for m in one.modules()) for one in (model, optimized)]
+    assert kinds[0].count("<class 'torch.nn.modules.linear.Linear'>") == kinds[1].count(
+        "<class 'torch.nn.modules.linear.Linear'>"
+    )
+    layer = optimized.encoders[0].blocks[0].mlp.fc1
+    with torch.no_grad():
+        expected = optimized(clip)
+        used: list[object] = []
+        layer.weight = Weight(layer.weight.detach())
+        torch.testing.assert_close(optimized(clip), expected, atol=1e-5, rtol=1e-5)
+    assert nn.functional.linear in used
 
 
 def test_feature_maps_keep_the_grid() -> None:
@@ -185,12 +268,12 @@ def test_grid_that_is_the_output_is_computed() -> None:
 
 
 def test_macs_saved_in_the_divided_scheme() -> None:
-    """An fc in each block, and 10 D^2 per grid token in the last block."""
+    """An fc in each block, and 9 D^2 per grid token in the last block."""
     model, clip = build("timesformer divided_space_time"), torch.randn(1, 3, 4, 32, 32)
     tokens, dim = 4 * 4 * 4, 16
-    linear = ARCH["depth"] * tokens * dim**2 + tokens * 10 * dim**2
+    linear = ARCH["depth"] * tokens * dim**2 + tokens * 9 * dim**2
     scores = 2 * 4 * 16 * 17 * dim  # 4 frames, 16 queries, 17 keys; matmuls with keys and values
-    # Queries, keys and values of the class token are still projected once.
+    # Queries are still projected with the keys and values, in the one layer that does so.
     saved = macs(model, clip) - macs(mmvidformer.optimize_for_inference(model), clip)
     assert saved == linear + scores
 
@@ -200,7 +283,6 @@ def test_changes_are_logged(caplog) -> None:
     mmvidformer.optimize_for_inference(build("timesformer divided_space_time"))
     text = "\n".join(caplog.messages)
     assert "2 fcs folded" in text
-    assert "query projections of 4 attentions" in text
     assert "class token only" in text
 
 
