@@ -93,14 +93,16 @@ class _Live(TorchDispatchMode):
         self.held -= size
 
 
-def estimate(cfg: Config, with_cp: bool, batch: int = 1, precision: str = "fp32") -> StepMemory:
+def estimate(
+    cfg: Config, with_cp: bool | str, batch: int = 1, precision: str = "fp32"
+) -> StepMemory:
     """Estimate the memory of a training step by running its operators on fake tensors.
 
     The operators are those of a CPU. Their temporary memory is not included.
 
     Args:
         cfg: A recognition config.
-        with_cp: Whether to use activation checkpointing in each block.
+        with_cp: What is recomputed in the backward pass (``VideoTransformer``).
         batch: Number of clips.
         precision: ``'fp32'``, or ``'bf16'`` for autocast.
 

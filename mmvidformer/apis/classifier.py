@@ -177,8 +177,6 @@ class VideoClassifier(nn.Module):
         for part in self.modules():
             if hasattr(part, "with_cp"):
                 part.with_cp = enable  # type: ignore[assignment]
-            if hasattr(part, "recompute"):  # needless in a block that is recomputed
-                part.recompute = not enable  # type: ignore[assignment]
 
 
 class _NoClassifier(nn.Identity):

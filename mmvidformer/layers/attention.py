@@ -49,9 +49,10 @@ class Attention(nn.Module):
         shift_last: Whether to shift after the gates instead of before.
         attn_drop: Dropout rate of the attention weights.
         proj_drop: Dropout rate of the output.
-        recompute: Whether to recompute attention of linear cost in the backward pass (``Mlp``).
 
     Attributes:
+        recompute: Whether to recompute attention of linear cost in the backward pass. ``with_cp``
+            of ``Encoder`` sets it.
         obstacles: What keeps the attention from running frame by frame, and what to use instead.
 
     Raises:
@@ -73,7 +74,6 @@ class Attention(nn.Module):
         shift_last: bool = False,
         attn_drop: float = 0.0,
         proj_drop: float = 0.0,
-        recompute: bool = True,
     ) -> None:
         super().__init__()
         if dim % num_heads:
@@ -91,7 +91,7 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(dim, 3 * dim)
         head_dim = dim // num_heads
         self.kernel = build_kernel(kernel, head_dim=head_dim, dropout=attn_drop)
-        self.recompute = recompute
+        self.recompute = False
         if cls == "global" and getattr(self.kernel, "needs_queries", False):
             raise ValueError(
                 f"{type(self.kernel).__name__} needs several queries, but with cls='global' the "

@@ -23,7 +23,7 @@ class AttentionSubLayer(nn.Module):
         sublayer: Description of the attention.
         drop_path: Stochastic depth of the sub-layer.
         norm: Norm (``layers.norm``).
-        **options: ``attn_drop``, ``proj_drop`` and ``recompute`` of ``Attention``.
+        **options: ``attn_drop`` and ``proj_drop`` of ``Attention``.
     """
 
     def __init__(
@@ -98,7 +98,6 @@ class TransformerBlock(nn.Module):
             token.
         parallel: Whether all sub-layers read the block's input and their updates are summed,
             instead of each sub-layer reading the output of the one before it.
-        recompute: Whether the backward pass recomputes cheap parts (see ``Attention``, ``Mlp``).
         norm: Norm of each sub-layer and of the MLP (``layers.norm``): a name, or a dictionary of
             ``type`` and ``eps``. Default: layer norm with epsilon 1e-6.
 
@@ -120,7 +119,6 @@ class TransformerBlock(nn.Module):
         drop_path_rule: str = "clip",
         depthwise: bool = False,
         parallel: bool = False,
-        recompute: bool = True,
         norm: str | Mapping = "layer",
     ) -> None:
         super().__init__()
@@ -139,10 +137,9 @@ class TransformerBlock(nn.Module):
                 norm,
                 attn_drop=attn_drop,
                 proj_drop=drop,
-                recompute=recompute,
             )
         self.norm = build_norm(norm, dim)
-        self.mlp = Mlp(dim, int(dim * mlp_ratio), act, drop, depthwise, recompute)
+        self.mlp = Mlp(dim, int(dim * mlp_ratio), act, drop, depthwise)
         self.drop_path = DropPath(drop_path, drop_path_rule)
 
     def forward(

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 from mmvidformer.lookup import look_up
 
 ClsPolicy = Literal["mean", "global", "skip"]
+WithCp = Literal[False, "activations", True]
 Choice = str | Mapping[str, Any]  # a name, or a dictionary of the name as ``type`` and options
 T = TypeVar("T")
 
@@ -100,8 +101,9 @@ class EncoderConfig:
         drop_path_rule: What a draw of stochastic depth is for: ``'clip'``, ``'group'`` (each
             attention group, as in TimeSformer), or ``'unscaled'`` (a clip, and kept updates are not
             rescaled, as in scenic).
-        with_cp: Whether to recompute each block in the backward pass instead of keeping its
-            activations.
+        with_cp: What is recomputed in the backward pass instead of being kept. False: nothing.
+            ``'activations'``: those of the MLPs, and attention of linear cost; takes little time
+            if tokens are at least 384 wide. True: each block.
     """
 
     arch: str | Mapping[str, Any] = "b"
@@ -121,7 +123,7 @@ class EncoderConfig:
     attn_drop_rate: float = 0.0
     drop_path_rate: float = 0.0
     drop_path_rule: str = "clip"
-    with_cp: bool = False
+    with_cp: WithCp = False
 
     @property
     def sizes(self) -> dict[str, Any]:

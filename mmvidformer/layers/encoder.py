@@ -10,9 +10,10 @@ from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.block import TransformerBlock
-from mmvidformer.layers.config import EncoderConfig, SubLayer
+from mmvidformer.layers.config import EncoderConfig, SubLayer, WithCp
 from mmvidformer.layers.embed import PositionEmbedding
 from mmvidformer.layers.kernels import KERNELS
+from mmvidformer.layers.mlp import Mlp
 from mmvidformer.layers.norm import build_norm
 from mmvidformer.layers.patterns import Grid, get_pattern
 from mmvidformer.layers.stream import StreamState
@@ -60,9 +61,8 @@ class Encoder(nn.Module):
     ) -> None:
         super().__init__()
         dim, depth, num_heads, mlp_ratio = config.sizes.values()
-        self.frames, self.with_cp, self.passes_grid = config.frames, config.with_cp, passes_grid
-        self.cls_only = False
-        self.encode, self.out_grid = look_up(FRAMES, config.frames, "value of frames")
+        self.frames = look_up(tuple(FRAMES), config.frames, "value of frames")
+        self.passes_grid, self.cls_only = passes_grid, False
         has_cls = config.cls is not None
         if has_cls and config.depthwise:
             raise ValueError(
@@ -87,13 +87,31 @@ class Encoder(nn.Module):
                 config.drop_path_rule,
                 config.depthwise,
                 config.parallel,
-                recompute=not config.with_cp,
                 norm=config.norm,
             )
             for i in range(depth)
         )
         self.norm = build_norm(config.norm, dim)
+        self.with_cp = config.with_cp
         self.obstacles = list(self._find_obstacles())
+
+    @property
+    def with_cp(self) -> WithCp:
+        """What is recomputed in the backward pass; see ``EncoderConfig``."""
+        return self._with_cp
+
+    @with_cp.setter
+    def with_cp(self, value: WithCp) -> None:
+        if value not in (False, "activations", True):
+            raise ValueError(f"with_cp must be False, 'activations' or True, got {value!r}")
+        self._with_cp = value
+        for part in self.modules():
+            if isinstance(part, Attention | Mlp):
+                part.recompute = value == "activations"
+
+    def out_grid(self, grid: Grid) -> Grid:
+        """Return the grid (T, H, W) of the output for that of the input."""
+        return FRAMES[self.frames][1](grid)
 
     def forward(
         self, grid: Tensor, state: StreamState | None = None, outputs: Outputs = None
@@ -111,7 +129,7 @@ class Encoder(nn.Module):
             (B, T, H, W, D); of single frames it is (B, T, 1, 1, D) if they are pooled, and
             (B, 1, H, W, D) if they are averaged.
         """
-        return self.encode(self, self.proj(grid), state, outputs)
+        return FRAMES[self.frames][0](self, self.proj(grid), state, outputs)
 
     def run_blocks(
         self,
@@ -137,7 +155,7 @@ class Encoder(nn.Module):
         cls = None if cls is None else self.pos_drop(cls)
         for i, block in enumerate(self.blocks, start=1):
             cls_only = self.cls_only and i == len(self.blocks)
-            if self.with_cp and torch.is_grad_enabled() and state is None:
+            if self.with_cp is True and torch.is_grad_enabled() and state is None:
                 grid, cls = checkpoint(block, grid, cls, clip_rows, cls_only, use_reentrant=False)
             else:
                 grid, cls = block(grid, cls, clip_rows, cls_only, state)

@@ -41,9 +41,11 @@ class Mlp(nn.Module):
         depthwise: Whether to apply a 3 x 3 depthwise convolution to each frame before the
             activation (PVT v2, and the official code of feature fixation). The tokens must then be
             a grid.
+
+    Attributes:
         recompute: Whether to recompute the activation in the backward pass, so that the hidden
-            layer, the largest tensor of a block, is kept once instead of twice. Set it to False
-            inside a checkpointed block, which is recomputed anyway, and for ``torch.func.grad``.
+            layer, the largest tensor of a block, is kept once instead of twice. ``with_cp`` of
+            ``Encoder`` sets it.
 
     Raises:
         KeyError: If the activation is unknown.
@@ -56,7 +58,6 @@ class Mlp(nn.Module):
         act: str = "gelu",
         drop: float = 0.0,
         depthwise: bool = False,
-        recompute: bool = True,
     ) -> None:
         super().__init__()
         self.fc1 = nn.Linear(dim, hidden_dim)
@@ -64,7 +65,7 @@ class Mlp(nn.Module):
         self.act = look_up(ACTIVATIONS, act, "activation")()
         self.fc2 = nn.Linear(hidden_dim, dim)
         self.drop = nn.Dropout(drop)
-        self.recompute = recompute
+        self.recompute = False
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (..., D) to (..., D)."""

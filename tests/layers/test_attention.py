@@ -161,7 +161,8 @@ def test_linear_attention_is_recomputed(kernel: str, cls: str) -> None:
     for recompute in (False, True):
         torch.manual_seed(0)
         options = {"kernel": kernel, "fixation": "qkv_shared", "shifts": ["spatial"]}
-        attn = Attention(32, 2, ("time",), cls, recompute=recompute, **options).train()
+        attn = Attention(32, 2, ("time",), cls, **options).train()
+        attn.recompute = recompute
         grid = torch.randn(1, 4, 4, 4, 32, requires_grad=True)
         kept: dict[int, int] = {}
 

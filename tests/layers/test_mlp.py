@@ -43,7 +43,8 @@ def test_copies_of_the_hidden_layer_and_gradients(
     drop: float, recompute: bool, copies: int
 ) -> None:
     torch.manual_seed(0)
-    mlp = Mlp(8, 32, drop=drop, recompute=recompute).train()
+    mlp = Mlp(8, 32, drop=drop).train()
+    mlp.recompute = recompute
     x = torch.randn(2, 5, 8, requires_grad=True)
     kept: dict[int, int] = {}
 

@@ -179,9 +179,6 @@ def test_gradients_of_each_clip_by_torch_func() -> None:
     model = (
         perturb(ViViT(arch, clip_len=2, img_size=8, stem=dict(tubelet=(1, 4, 4)))).double().eval()
     )
-    for module in model.modules():
-        if hasattr(module, "recompute"):
-            module.recompute = False
     clips, weights = noise(3, 3, 2, 8, 8), dict(model.named_parameters())
 
     def loss(weights: dict[str, Tensor], clip: Tensor) -> Tensor:

@@ -27,9 +27,11 @@ MODEL_LIST = {
 }
 
 
-@pytest.mark.parametrize("with_cp", [False, True])
-def test_activations_are_computed_twice(with_cp: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once in the forward and once in the backward pass, whatever recomputes them."""
+@pytest.mark.parametrize(("with_cp", "times"), [(False, 1), ("activations", 2), (True, 2)])
+def test_activations_are_computed_once_or_twice(
+    with_cp: bool | str, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the forward and the backward pass, whatever recomputes them."""
     calls = []
     gelu = nn.functional.gelu
     monkeypatch.setattr(
@@ -37,7 +39,17 @@ def test_activations_are_computed_twice(with_cp: bool, monkeypatch: pytest.Monke
     )
     model = FeatureFixationTransformer(**CLIP, with_cp=with_cp).train()
     model(torch.randn(1, 3, 4, 16, 16)).sum().backward()
-    assert len(calls) == 2 * ARCH["depth"]
+    assert len(calls) == times * ARCH["depth"]
+
+
+def test_what_is_recomputed_can_be_changed() -> None:
+    encoder = FeatureFixationTransformer(**CLIP).encoders[0]
+    for with_cp in ("activations", True, False):
+        encoder.with_cp = with_cp
+        found = {part.recompute for part in encoder.modules() if hasattr(part, "recompute")}
+        assert found == {with_cp == "activations"}
+    with pytest.raises(ValueError, match="False, 'activations' or True, got 'blocks'"):
+        encoder.with_cp = "blocks"
 
 
 @pytest.mark.parametrize("name", MODEL_LIST)
@@ -45,7 +57,7 @@ def test_loss_and_gradients_are_equal_with_stochastic_depth(name: str) -> None:
     build, options = MODEL_LIST[name]
     clip = torch.randn(4, 3, 4, 16, 16, generator=torch.Generator().manual_seed(0))
     found = []
-    for with_cp in (False, True):
+    for with_cp in (False, "activations", True):
         torch.manual_seed(0)
         model = build(**{**CLIP, **options}, with_cp=with_cp).train()
         for parameter in model.parameters():
@@ -57,3 +69,4 @@ def test_loss_and_gradients_are_equal_with_stochastic_depth(name: str) -> None:
         found[-1]["next draw"] = after
     for key, value in found[0].items():
         torch.testing.assert_close(found[1][key], value, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(found[2][key], value, rtol=1e-5, atol=1e-6)

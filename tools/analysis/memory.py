@@ -1,6 +1,6 @@
 """Memory of a training step: python tools/analysis/memory.py CONFIG ...
 
-Estimates the memory with and without activation checkpointing (model.backbone.with_cp) by running
+Estimates the memory with each activation checkpointing (model.backbone.with_cp) by running
 the operators of a step on fake tensors. The peak is beyond weights and input and includes the
 gradients, but not the optimizer states (once the weights for SGD with momentum, twice for AdamW).
 Needs a clone of the repository.
@@ -22,6 +22,7 @@ from benchmarks.memory import PRECISIONS, estimate
 from mmvidformer.analysis.tables import print_table
 
 COLUMNS = ("config", "view", "batch", "type", "with_cp", "weights GB", "estimated peak GB")
+WITH_CP = {"off": False, "activations": "activations", "on": True}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -33,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--batch", type=int, default=1, help="clips per step (default 1)")
     parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
     parser.add_argument(
-        "--cp", choices=["on", "off"], nargs="+", default=["off", "on"], help="default: both"
+        "--cp", choices=WITH_CP, nargs="+", default=list(WITH_CP), help="default: all"
     )
     parser.add_argument("--csv", type=Path, help="csv file to write the table to")
     args = parser.parse_args(argv)
@@ -41,9 +42,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     rows = []
     for name, cp in tqdm(cases, disable=None, unit="step"):
         cfg = load_config(name)
-        found = estimate(cfg, cp == "on", args.batch, args.precision)
+        found = estimate(cfg, WITH_CP[cp], args.batch, args.precision)
         row = [Path(name).stem, "x".join(map(str, clip_shape(cfg)[1:])), args.batch, args.precision]
-        row += [cp == "on", f"{found.weights / 1e9:.3f}", f"{found.peak / 1e9:.3f}"]
+        row += [cp, f"{found.weights / 1e9:.3f}", f"{found.peak / 1e9:.3f}"]
         rows.append([*map(str, row)])
     print_table(COLUMNS, rows, file=args.csv)
 

@@ -11,6 +11,7 @@ model = dict(
         scheme="time_space",
         img_size=224,
         clip_len=16,
+        with_cp="activations",
         kernel=dict(type="linear"),
         fixation=dict(type="qkv_shared", combine="concat"),
         shifts=dict(

@@ -9,6 +9,7 @@ model = dict(
         img_size=224,
         clip_len=8,
         drop_path_rate=0.1,
+        with_cp="activations",
         init_from=dict(source="timm:vit_base_patch16_224.orig_in21k_ft_in1k"),
     ),
     cls_head=dict(

@@ -9,6 +9,7 @@ model = dict(
         img_size=224,
         clip_len=32,
         stem=dict(tubelet=(2, 16, 16)),
+        with_cp="activations",
         init_from=dict(source="timm:vit_base_patch16_224.orig_in21k", embed="central_frame"),
     ),
     cls_head=dict(
