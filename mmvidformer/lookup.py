@@ -1,9 +1,11 @@
-"""Look-ups by name, with suggestions for unknown names, and what is built from them."""
+"""Look-ups by name, with suggestions for unknown names, and registries."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from inspect import Parameter, signature
-from typing import Any
+from typing import Any, TypeVar
+
+Entry = TypeVar("Entry")
 
 
 def look_up(table: Collection[str], name: str, what: str) -> Any:
@@ -30,28 +32,66 @@ def look_up(table: Collection[str], name: str, what: str) -> Any:
     raise KeyError(f"no {what} named {name!r}; {hint}")
 
 
-def build(table: Mapping[str, Any], choice: str | Mapping, what: str, **given: Any) -> Any:
-    """Build an entry of a table from its name and options.
+class Registry(dict[str, Any]):
+    """A table of what configs can name, to which anyone can add.
 
     Args:
-        table: Entries by name. Those that can be called are functions of their options.
-        choice: A name, or a dictionary of the name as ``type`` and options.
-        what: What the names stand for, for the messages.
-        **given: Arguments that are not options.
-
-    Returns:
-        The result of the function, or the entry itself if it cannot be called.
-
-    Raises:
-        KeyError: If the name is unknown; the message lists the names.
-        ValueError: If an option is unknown; the message lists the options.
+        what: What the names stand for, for the messages; such as ``'pattern'``.
+        entries: Entries by name. Those that can be called are functions of their options.
+        base: Class that added entries must inherit from, if any.
     """
-    options = {"type": choice} if isinstance(choice, str) else dict(choice)
-    name = options.pop("type", None)
-    entry = look_up(table, name, what)
-    known = dict(signature(entry).parameters) if callable(entry) else {}
-    unknown = ", ".join(sorted(one for one in options if one not in known or one in given))
-    if unknown and all(one.kind is not Parameter.VAR_KEYWORD for one in known.values()):
-        names = ", ".join(one for one in known if one not in given) or "none"
-        raise ValueError(f"{what} {name} has no option {unknown}; its options are: {names}")
-    return entry(**given, **options) if callable(entry) else entry
+
+    def __init__(self, what: str, entries: Mapping[str, Any], base: type | None = None) -> None:
+        super().__init__(entries)
+        self.what, self.base = what, base
+
+    def register(self, name: str) -> Callable[[Entry], Entry]:
+        """Return a decorator that adds a class or function by name.
+
+        Raises:
+            KeyError: If the name is taken by something else; running a definition again is fine.
+            TypeError: If the entry does not inherit from ``base``.
+        """
+
+        def add(entry: Entry) -> Entry:
+            if self.base and not (isinstance(entry, type) and issubclass(entry, self.base)):
+                kind = f"{self.base.__module__}.{self.base.__name__}"
+                raise TypeError(f"{self.what} {name!r} must inherit from {kind}, got {entry!r}")
+            if name in self and _source(self[name]) != _source(entry):
+                raise KeyError(
+                    f"there is a {self.what} named {name!r} already; choose another name"
+                )
+            self[name] = entry
+            return entry
+
+        return add
+
+    def build(self, choice: str | Mapping, **given: Any) -> Any:
+        """Build an entry from its name and options.
+
+        Args:
+            choice: A name, or a dictionary of the name as ``type`` and options.
+            **given: Arguments that are not options.
+
+        Returns:
+            The result of the function, or the entry itself if it cannot be called.
+
+        Raises:
+            KeyError: If the name is unknown; the message lists the names.
+            ValueError: If an option is unknown; the message lists the options.
+        """
+        options = {"type": choice} if isinstance(choice, str) else dict(choice)
+        name = options.pop("type", None)
+        entry = look_up(self, name, self.what)
+        known = dict(signature(entry).parameters) if callable(entry) else {}
+        unknown = ", ".join(sorted(one for one in options if one not in known or one in given))
+        if unknown and all(one.kind is not Parameter.VAR_KEYWORD for one in known.values()):
+            names = ", ".join(one for one in known if one not in given) or "none"
+            raise ValueError(
+                f"{self.what} {name} has no option {unknown}; its options are: {names}"
+            )
+        return entry(**given, **options) if callable(entry) else entry
+
+
+def _source(entry: object) -> tuple:
+    return getattr(entry, "__module__", None), getattr(entry, "__qualname__", entry)

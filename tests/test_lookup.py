@@ -2,7 +2,7 @@
 
 import pytest
 
-from mmvidformer.lookup import build, look_up
+from mmvidformer.lookup import Registry, look_up
 
 
 def plain(width: int, scale: float = 1.0) -> tuple:
@@ -13,7 +13,7 @@ def open_ended(width: int, **options: object) -> tuple:
     return width, options
 
 
-TABLE = {"plain": plain, "open": open_ended, "value": 3}
+TABLE = Registry("part", {"plain": plain, "open": open_ended, "value": 3})
 
 
 @pytest.mark.parametrize(
@@ -25,11 +25,11 @@ TABLE = {"plain": plain, "open": open_ended, "value": 3}
     ],
 )
 def test_functions_get_options(choice: str | dict, expected: tuple) -> None:
-    assert build(TABLE, choice, "part", width=8) == expected
+    assert TABLE.build(choice, width=8) == expected
 
 
 def test_values_are_returned() -> None:
-    assert build(TABLE, "value", "part") == look_up(TABLE, "value", "part") == 3
+    assert TABLE.build("value") == look_up(TABLE, "value", "part") == 3
 
 
 @pytest.mark.parametrize(
@@ -37,17 +37,52 @@ def test_values_are_returned() -> None:
     [
         ("plane", KeyError, "no part named 'plane'; choose from open, plain, value"),
         (dict(scale=2), KeyError, "no part named None"),
-        (dict(type="plain", scael=2), ValueError, "^part plain has no option scael; .*are: scale$"),
+        (
+            dict(type="plain", scael=2),
+            ValueError,
+            "^part plain has no option scael; .*are: scale$",
+        ),
         (dict(type="plain", width=2), ValueError, "has no option width"),  # it is given
-        (dict(type="value", scale=2), ValueError, "part value has no option scale; .*are: none$"),
+        (
+            dict(type="value", scale=2),
+            ValueError,
+            "part value has no option scale; .*are: none$",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(choice: str | dict, error: type, message: str) -> None:
     with pytest.raises(error, match=message):
-        build(TABLE, choice, "part", **({} if "value" in str(choice) else {"width": 8}))
+        TABLE.build(choice, **({} if "value" in str(choice) else {"width": 8}))
 
 
 def test_options_of_a_choice_are_kept() -> None:
     choice = dict(type="plain", scale=2)
-    build(TABLE, choice, "part", width=8)
+    TABLE.build(choice, width=8)
     assert choice == dict(type="plain", scale=2)
+
+
+def test_entries_are_registered_once() -> None:
+    table = Registry("part", {})
+
+    def define() -> type:
+        @table.register("new")
+        class New:
+            def __init__(self, width: int = 1) -> None:
+                self.width = width
+
+        return New
+
+    define()
+    again = define()  # as in a cell of a notebook that is run twice
+    assert type(table.build(dict(type="new", width=3))) is again
+    with pytest.raises(KeyError, match="there is a part named 'new' already; choose another name"):
+        table.register("new")(plain)
+
+
+@pytest.mark.parametrize("entry", [plain, 3, str])
+def test_entries_inherit_from_the_base_of_their_registry(entry: object) -> None:
+    table = Registry("number", {}, base=int)
+    table.register("truth")(bool)
+    with pytest.raises(TypeError, match="number 'new' must inherit from builtins.int, got "):
+        table.register("new")(entry)
+    assert list(table) == ["truth"]

@@ -8,14 +8,14 @@ from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.block import AttentionSubLayer, TransformerBlock
 from mmvidformer.layers.config import EncoderConfig, SubLayer
 from mmvidformer.layers.drop import DropPath
-from mmvidformer.layers.embed import PositionEmbedding, TubeletEmbedding
+from mmvidformer.layers.embed import POSITIONS, PositionEmbedding, TubeletEmbedding
 from mmvidformer.layers.encoder import Encoder, pool_tokens
 from mmvidformer.layers.fixation import FIXATIONS, Fixation
 from mmvidformer.layers.init import INITS, init_flax_vit, init_timm_vit
-from mmvidformer.layers.kernels import KERNELS, build_kernel
-from mmvidformer.layers.mlp import Mlp
+from mmvidformer.layers.kernels import KERNELS, Kernel, build_kernel
+from mmvidformer.layers.mlp import MLPS, Mlp
 from mmvidformer.layers.norm import NORMS, build_norm
-from mmvidformer.layers.patterns import PATTERNS, get_pattern
+from mmvidformer.layers.patterns import PATTERNS, Pattern, get_pattern
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.layers.shift import SHIFTS, build_shift
 
@@ -23,8 +23,10 @@ __all__ = [
     "FIXATIONS",
     "INITS",
     "KERNELS",
+    "MLPS",
     "NORMS",
     "PATTERNS",
+    "POSITIONS",
     "SHIFTS",
     "Attention",
     "AttentionSubLayer",
@@ -32,7 +34,9 @@ __all__ = [
     "Encoder",
     "EncoderConfig",
     "Fixation",
+    "Kernel",
     "Mlp",
+    "Pattern",
     "PositionEmbedding",
     "SubLayer",
     "TransformerBlock",

@@ -14,9 +14,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from mmvidformer.layers.checks import check, obstacles
 from mmvidformer.layers.config import ClsPolicy
 from mmvidformer.layers.fixation import Fixation
-from mmvidformer.layers.kernels import KERNELS, build_kernel, check_masks
+from mmvidformer.layers.kernels import build_kernel
 from mmvidformer.layers.kernels.base import LinearCostKernel
 from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.patterns import Grid, Pattern, get_pattern, grid_size
@@ -92,38 +93,11 @@ class Attention(nn.Module):
         head_dim = dim // num_heads
         self.kernel = build_kernel(kernel, head_dim=head_dim, dropout=attn_drop)
         self.recompute = False
-        if cls == "global" and getattr(self.kernel, "needs_queries", False):
-            raise ValueError(
-                f"{type(self.kernel).__name__} needs several queries, but with cls='global' the "
-                "class token attends alone; use cls='mean' or 'skip'"
-            )
         moves = {f"shift{i}": build_shift(shift, dim) for i, shift in enumerate(shifts)}
-        frames = [move.offset[0] for shift in moves.values() for move in shift.moves]
-        reads_later = any(offset > 0 for offset in frames)
-        self.obstacles: list[str] = []
-        for pattern, row in zip(self.patterns, patterns, strict=True):
-            check_masks(row, pattern.masks, self.kernel)
-            own_keys = pattern.own_keys and cls != "global"
-            if getattr(self.kernel, "needs_own_keys", False) and not own_keys:
-                raise ValueError(
-                    f"{type(self.kernel).__name__} needs queries that are the keys, unlike those "
-                    f"of pattern {row!r} with cls={cls!r}"
-                )
-            if "causal" in pattern.masks and (cls != "skip" or reads_later):
-                wanted = "shifts that read no later frames" if cls == "skip" else "cls='skip'"
-                raise ValueError(
-                    f"pattern {row!r} is causal and needs {wanted}, got cls={cls!r} and "
-                    f"shifts={list(shifts)}"
-                )
-            if not pattern.causal:
-                use = "use causal_time, causal_joint or a pattern within frames"
-                self.obstacles.append(f"pattern {row!r} sees later frames; {use}")
-            if "causal" in pattern.masks and not hasattr(self.kernel, "resume"):
-                able = " or ".join(name for name, k in KERNELS.items() if hasattr(k, "resume"))
-                kind = type(self.kernel).__name__
-                self.obstacles.append(f"{kind} depends on the clip's length; use kernel {able}")
-        if any(frames):
-            self.obstacles.append(f"shifts {list(shifts)} read other frames; use spatial shifts")
+        rows = list(zip(patterns, self.patterns, strict=True))
+        named = list(zip(shifts, moves.values(), strict=True))
+        check(rows, self.kernel, cls, named)
+        self.obstacles = list(obstacles(rows, self.kernel, named))
         features = self.kernel.feature_map
         gates: dict[str, nn.Module]
         gates = {"features": features} if isinstance(features, nn.Module) else {}
@@ -153,7 +127,7 @@ class Attention(nn.Module):
             cls: Class token (B, 1, D), or None.
             keep: Stochastic-depth factors, (B, G) or (B, 1) (``layers.drop``).
             cls_only: Whether to compute only the update of the class token. This needs a kernel
-                that treats each query on its own (softmax, linear).
+                with ``separate_queries``.
             state: State of a stream that the grid is a part of.
 
         Returns:

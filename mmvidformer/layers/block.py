@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.config import SubLayer, read
 from mmvidformer.layers.drop import DropPath
-from mmvidformer.layers.mlp import Mlp
+from mmvidformer.layers.mlp import MLPS
 from mmvidformer.layers.norm import build_norm
 from mmvidformer.layers.patterns import grid_size
 from mmvidformer.layers.stream import StreamState
@@ -88,14 +88,12 @@ class TransformerBlock(nn.Module):
         sublayers: The sub-layers, or dictionaries of their arguments. They are named after their
             patterns; a repeated name gets the number of the sub-layer.
         mlp_ratio: Hidden width of the MLP over D.
-        act: Activation of the MLP (see ``Mlp``).
+        mlp: MLP (``layers.mlp``): a name, or a dictionary of ``type`` and options.
         drop: Dropout rate of the attention output and in the MLP.
         attn_drop: Dropout rate of the attention weights.
         drop_path: Stochastic-depth rate.
         drop_path_rule: What is drawn: ``'clip'``, ``'group'`` or ``'unscaled'`` (``layers.drop``).
             The MLP always draws for a whole clip.
-        depthwise: Whether the MLP has a depthwise convolution (see ``Mlp``); only without a class
-            token.
         parallel: Whether all sub-layers read the block's input and their updates are summed,
             instead of each sub-layer reading the output of the one before it.
         norm: Norm of each sub-layer and of the MLP (``layers.norm``): a name, or a dictionary of
@@ -112,12 +110,11 @@ class TransformerBlock(nn.Module):
         num_heads: int,
         sublayers: Sequence[SubLayer | Mapping] = (SubLayer("joint"),),
         mlp_ratio: float = 4.0,
-        act: str = "gelu",
+        mlp: str | Mapping = "mlp",
         drop: float = 0.0,
         attn_drop: float = 0.0,
         drop_path: float = 0.0,
         drop_path_rule: str = "clip",
-        depthwise: bool = False,
         parallel: bool = False,
         norm: str | Mapping = "layer",
     ) -> None:
@@ -139,7 +136,7 @@ class TransformerBlock(nn.Module):
                 proj_drop=drop,
             )
         self.norm = build_norm(norm, dim)
-        self.mlp = Mlp(dim, int(dim * mlp_ratio), act, drop, depthwise)
+        self.mlp = MLPS.build(mlp, dim=dim, hidden_dim=int(dim * mlp_ratio), drop=drop)
         self.drop_path = DropPath(drop_path, drop_path_rule)
 
     def forward(

@@ -91,8 +91,8 @@ class EncoderConfig:
             ``'skip'``. None: no class token.
         parallel: Whether the sub-layers of a block read the block's input, and their updates are
             summed.
-        act: Activation of the MLPs: ``'gelu'`` or ``'gelu_tanh'``.
-        depthwise: Whether the MLPs have depthwise convolutions; only without a class token.
+        mlp: MLP (``layers.mlp``). Options of ``'mlp'`` are ``act``, ``'gelu'`` or ``'gelu_tanh'``,
+            and ``depthwise``, whether it has a depthwise convolution, which no class token passes.
         norm: Norm of the blocks and of the output: ``'layer'`` or ``'rms'``, or a dictionary of the
             name as ``type`` and ``eps``, 1e-6 by default.
         drop_rate: Dropout rate of positions, attention output and MLP.
@@ -116,8 +116,7 @@ class EncoderConfig:
     frames: str = "together"
     cls: ClsPolicy | None = None
     parallel: bool = False
-    act: str = "gelu"
-    depthwise: bool = False
+    mlp: Choice = "mlp"
     norm: Choice = "layer"
     drop_rate: float = 0.0
     attn_drop_rate: float = 0.0

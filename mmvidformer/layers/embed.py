@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from mmvidformer.layers.patterns import Grid, grid_size
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.layers.stream import StreamState
-from mmvidformer.lookup import look_up
+from mmvidformer.lookup import Registry, look_up
 
 logger = logging.getLogger("mmvidformer")
 
@@ -126,7 +127,7 @@ class PositionEmbedding(nn.Module):
         dim: Token width D.
         size: Grid (T, H, W) of the tables.
         tables: Names of the tables: ``'t'``, ``'hw'`` or ``'thw'``.
-        cls: Whether to add a vector for the class token.
+        cls: Whether to add a vector for the class token, if there are tables.
         rule: Rule by which learned tables are resized (``layers.resize``).
         fixed: Whether the tables are fixed instead of learned; the vector of the class token is
             learned in any case.
@@ -153,7 +154,7 @@ class PositionEmbedding(nn.Module):
             if not fixed:
                 table = nn.Parameter(torch.zeros(1, *_table_size(name, size), dim))
                 self.register_parameter(name, table)
-        self.cls = nn.Parameter(torch.zeros(1, 1, dim)) if cls else None
+        self.cls = nn.Parameter(torch.zeros(1, 1, dim)) if cls and self.tables else None
 
     def forward(
         self,
@@ -210,6 +211,18 @@ class PositionEmbedding(nn.Module):
                 self.rule,
             )
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+POSITIONS = Registry(
+    "positions",
+    {
+        "none": partial(PositionEmbedding, tables=()),
+        "space": partial(PositionEmbedding, tables=("hw",)),
+        "time": partial(PositionEmbedding, tables=("t",)),
+        "space_time": partial(PositionEmbedding, tables=("hw", "t")),
+        "joint": partial(PositionEmbedding, tables=("thw",)),
+    },
+)
 
 
 def sine_positions(axes: str, size: Grid, like: Tensor, start: int = 0) -> Tensor:

@@ -11,9 +11,9 @@ from torch.utils.checkpoint import checkpoint
 from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.block import TransformerBlock
 from mmvidformer.layers.config import EncoderConfig, SubLayer, WithCp
-from mmvidformer.layers.embed import PositionEmbedding
+from mmvidformer.layers.embed import POSITIONS
 from mmvidformer.layers.kernels import KERNELS
-from mmvidformer.layers.mlp import Mlp
+from mmvidformer.layers.mlp import DepthwiseConv, Mlp
 from mmvidformer.layers.norm import build_norm
 from mmvidformer.layers.patterns import Grid, get_pattern
 from mmvidformer.layers.stream import StreamState
@@ -21,14 +21,6 @@ from mmvidformer.lookup import look_up
 
 Tokens = tuple[Tensor | None, Tensor | None]  # grid and class token
 Outputs = list[Tokens] | None  # tokens after each block, if they are wanted
-
-POSITIONS: dict[str, tuple[str, ...]] = {
-    "none": (),
-    "space": ("hw",),
-    "time": ("t",),
-    "space_time": ("hw", "t"),
-    "joint": ("thw",),
-}
 
 
 class Encoder(nn.Module):
@@ -62,12 +54,8 @@ class Encoder(nn.Module):
         super().__init__()
         dim, depth, num_heads, mlp_ratio = config.sizes.values()
         self.frames = look_up(tuple(FRAMES), config.frames, "value of frames")
-        self.passes_grid, self.cls_only = passes_grid, False
+        self.passes_grid, self.cls_only, self.causal = passes_grid, False, False
         has_cls = config.cls is not None
-        if has_cls and config.depthwise:
-            raise ValueError(
-                f"depthwise needs a grid of tokens alone: cls must be None, got {config.cls!r}"
-            )
         size = size if config.frames == "together" else (1, *size[1:])
         self.proj = nn.Identity() if in_dim in (None, dim) else nn.Linear(in_dim, dim)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if has_cls else None
@@ -80,17 +68,20 @@ class Encoder(nn.Module):
                 num_heads,
                 blocks[i % len(blocks)],
                 mlp_ratio,
-                config.act,
+                config.mlp,
                 config.drop_rate,
                 config.attn_drop_rate,
                 config.drop_path_rate * i / max(depth - 1, 1),
                 config.drop_path_rule,
-                config.depthwise,
                 config.parallel,
                 norm=config.norm,
             )
             for i in range(depth)
         )
+        if has_cls and any(isinstance(part, DepthwiseConv) for part in self.modules()):
+            raise ValueError(
+                f"depthwise needs a grid of tokens alone: cls must be None, got {config.cls!r}"
+            )
         self.norm = build_norm(config.norm, dim)
         self.with_cp = config.with_cp
         self.obstacles = list(self._find_obstacles())
@@ -188,14 +179,13 @@ def pool_tokens(grid: Tensor | None, cls: Tensor | None) -> Tensor:
     return grid.mean(dim=(1, 2, 3))
 
 
-def _positions(config: EncoderConfig, dim: int, size: Grid) -> PositionEmbedding:
+def _positions(config: EncoderConfig, dim: int, size: Grid) -> nn.Module:
     given = config.positions
-    options = {"type": given} if isinstance(given, str) else dict(given)
-    tables = look_up(POSITIONS, options.pop("type", "joint"), "positions")
-    if config.frames != "together":
-        tables = [name for name in tables if name != "t"]
-    has_cls = config.cls is not None and bool(tables)
-    return PositionEmbedding(dim, size, tables, cls=has_cls, **options)
+    options = {"type": given} if isinstance(given, str) else {"type": "joint", **given}
+    if config.frames != "together":  # which have no place in time
+        kind = options["type"]
+        options["type"] = {"space_time": "space", "time": "none"}.get(kind, kind)
+    return POSITIONS.build(options, dim=dim, size=size, cls=config.cls is not None)
 
 
 def _with_length(one: SubLayer, size: Grid, has_cls: bool) -> SubLayer:
@@ -203,7 +193,7 @@ def _with_length(one: SubLayer, size: Grid, has_cls: bool) -> SubLayer:
     options: dict[str, Any]
     options = {"type": one.kernel} if isinstance(one.kernel, str) else dict(one.kernel)
     kernel = look_up(KERNELS, str(options.get("type")), "attention kernel")
-    if getattr(kernel, "needs_length", False):
+    if kernel.needs_length:
         keys = get_pattern(one.patterns[0]).num_keys(size)
         options.setdefault("length", keys + (has_cls and one.cls != "skip"))
     return replace(one, kernel=options)

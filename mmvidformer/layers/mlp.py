@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mmvidformer.lookup import look_up
+from mmvidformer.lookup import Registry, look_up
 
 ACTIVATIONS = {
     "gelu": nn.GELU,
@@ -78,3 +78,6 @@ class Mlp(nn.Module):
 
     def _second(self, hidden: Tensor) -> Tensor:
         return self.drop(self.fc2(self.drop(self.act(hidden))))
+
+
+MLPS = Registry("MLP", {"mlp": Mlp})

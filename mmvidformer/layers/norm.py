@@ -1,11 +1,11 @@
 """Norms of blocks and encoders."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmvidformer.lookup import build
+from mmvidformer.lookup import Registry
 
 
 class RMSNorm(nn.LayerNorm):
@@ -32,18 +32,19 @@ def _layer_norm(normalized_shape: int, eps: float = 1e-6) -> nn.LayerNorm:
     return nn.LayerNorm(normalized_shape, eps)
 
 
-NORMS: dict[str, Callable[..., nn.LayerNorm]] = {"layer": _layer_norm, "rms": RMSNorm}
+NORMS = Registry("norm", {"layer": _layer_norm, "rms": RMSNorm})
 
 
-def build_norm(norm: str | Mapping, dim: int) -> nn.LayerNorm:
+def build_norm(norm: str | Mapping, dim: int) -> nn.Module:
     """Build a norm for tokens of width ``dim``.
 
     Args:
-        norm: A name in ``NORMS``, or a dictionary of the name as ``type`` and ``eps`` (1e-6).
+        norm: A name in ``NORMS``, or a dictionary of the name as ``type`` and options: ``eps``,
+            1e-6 by default.
         dim: Token width D.
 
     Raises:
         KeyError: If there is no such norm; the message lists the names.
         ValueError: If there is another option.
     """
-    return build(NORMS, norm, "norm", normalized_shape=dim)
+    return NORMS.build(norm, normalized_shape=dim)

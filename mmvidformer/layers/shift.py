@@ -23,7 +23,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.lookup import build
+from mmvidformer.lookup import Registry
 
 Offset = tuple[int, int, int]  # frames, rows and columns
 
@@ -196,11 +196,14 @@ def window_shift(window: str, radius: int = 1, alpha: float = 0.5) -> Shift:
     return Shift(moves, (1 - first) / len(moves), first)
 
 
-SHIFTS: dict[str, Callable[..., Shift]] = {
-    "temporal": temporal_shift,
-    "spatial": spatial_shift,
-    **{name: partial(window_shift, name) for name in WINDOWS},
-}
+SHIFTS = Registry(
+    "shift",
+    {
+        "temporal": temporal_shift,
+        "spatial": spatial_shift,
+        **{name: partial(window_shift, name) for name in WINDOWS},
+    },
+)
 
 
 def build_shift(shift: str | Mapping, dim: int | None = None) -> Shift:
@@ -215,7 +218,7 @@ def build_shift(shift: str | Mapping, dim: int | None = None) -> Shift:
         KeyError: If there is no such shift; the message lists the names.
         ValueError: If an option is unknown or out of range.
     """
-    built = build(SHIFTS, shift, "shift")
+    built = SHIFTS.build(shift)
     if dim is not None and not int(dim * built.share):
         # The official code does not warn, and its results are those without a shift.
         warnings.warn(

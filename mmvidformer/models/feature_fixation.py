@@ -125,7 +125,7 @@ class FeatureFixationTransformer(VideoTransformer):
         return {
             "stem": STEM,
             "positions": "time",
-            "depthwise": True,
+            "mlp": {"type": "mlp", "depthwise": True},
             "pool": "none",
             "block": block,
         }

@@ -10,13 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers import AttentionSubLayer, DropPath, Encoder, Mlp
-from mmvidformer.layers.kernels import LinearKernel, SoftmaxKernel
+from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.models.video_transformer import VideoTransformer
 
 logger = logging.getLogger("mmvidformer")
 
-# Kernels that treat each query on its own, so that some can be omitted.
-SEPARATE_QUERIES = (LinearKernel, SoftmaxKernel)
 ONEDNN = torch.ops.mkldnn
 Kind = TypeVar("Kind", bound=nn.Module)
 
@@ -98,7 +96,7 @@ def _optimize(backbone: VideoTransformer) -> Iterator[str]:
     for part in backbone.modules():
         if isinstance(part, Encoder):
             last = [m for m in part.blocks[-1].modules() if isinstance(m, AttentionSubLayer)]
-            separate = all(isinstance(m.attn.kernel, SEPARATE_QUERIES) for m in last)
+            separate = all(m.attn.kernel.separate_queries for m in last)
             if part.cls_token is not None and separate and not part.passes_grid:
                 part.cls_only = True
                 yield "the last block computes the class token only"

@@ -84,7 +84,7 @@ class ViViT(VideoTransformer):
             row = {**row, "cls": None}
         return {
             "stem": {"tubelet": (2, 16, 16)},
-            "act": "gelu_tanh",
+            "mlp": {"type": "mlp", "act": "gelu_tanh"},
             "drop_path_rule": "unscaled",
             "init": "flax",
             **row,

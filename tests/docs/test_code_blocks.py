@@ -146,14 +146,14 @@ def shell_blocks(page: Path) -> list[Block]:
 
 
 @pytest.mark.parametrize("page", [page for page in BLOCKS if python_blocks(page)])
-def test_python_runs(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_runs(page: str) -> None:
     """The blocks of a page share their names, as a reader would type them."""
-    from mmvidformer.layers.kernels import KERNELS
+    from mmvidformer.layers import KERNELS, MLPS, NORMS, PATTERNS, POSITIONS
     from mmvidformer.models import timesformer
 
-    monkeypatch.setattr("mmvidformer.layers.kernels.KERNELS", KERNELS)
-    names: dict[str, object] = {}
-    tables = [(table, dict(table)) for table in (KERNELS, timesformer.SCHEMES)]
+    names: dict[str, object] = {"__name__": "page"}
+    registries = (KERNELS, MLPS, NORMS, PATTERNS, POSITIONS)
+    tables = [(table, dict(table)) for table in (*registries, timesformer.SCHEMES)]
     try:
         for block in python_blocks(page):
             code = compile(block.text, str(block), "exec")

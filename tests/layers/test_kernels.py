@@ -303,6 +303,17 @@ def test_linear_attention_takes_the_cheaper_order(
     assert counter.get_total_flops() == 2 * macs
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_kernels_say_whether_they_treat_each_query_on_its_own(case: str) -> None:
+    kernel, (q, k, v) = make(CASES[case]), tokens()
+    if kernel.needs_own_keys:  # which they then cannot
+        assert not kernel.separate_queries
+        return
+    alone = apply(kernel, q[..., 4:5, :], k, v)
+    same = torch.allclose(alone, apply(kernel, q, k, v)[..., 4:5, :], atol=1e-10)
+    assert same == kernel.separate_queries
+
+
 def test_unsupported_arguments_are_named() -> None:
     q, k, v = tokens()
     assert all(kernel(D) for name, kernel in KERNELS.items() if name != "linformer")

@@ -40,8 +40,7 @@ VALUES: dict[str, Any] = dict(
     frames="together",
     cls="mean",
     parallel=True,
-    act="gelu_tanh",
-    depthwise=False,
+    mlp=dict(type="mlp", act="gelu_tanh"),
     norm="rms",
     drop_rate=0.1,
     attn_drop_rate=0.1,
@@ -60,7 +59,7 @@ VALUES: dict[str, Any] = dict(
 # What another argument needs.
 WITH: dict[tuple[type, str], dict] = {
     (ViViT, "parallel"): dict(scheme="factorized_self_attention"),
-    (FeatureFixationTransformer, "cls"): dict(depthwise=False),
+    (FeatureFixationTransformer, "cls"): dict(mlp="mlp"),
     (FeatureFixationTransformer, "attn_drop_rate"): dict(kernel="softmax"),
 }
 
@@ -110,7 +109,7 @@ def test_each_argument_can_be_given_to_each_preset(kind: type, name: str) -> Non
             "of ViViT named 'temporal_dept'; .*temporal_depth",
         ),
         (ViViT, dict(optins=1), "no argument of ViViT named 'optins'; did you mean positions or"),
-        (ViViT, dict(atc="gelu"), "no argument of ViViT named 'atc'; did you mean act"),
+        (ViViT, dict(mpl="mlp"), "no argument of ViViT named 'mpl'; did you mean mlp"),
         (TimeSformer, dict(scheme="space_only", reverse=True), "reverse=True .* has no effect"),
         (TimeSformer, dict(scheme="space_only", cls_in_time=True), "cls_in_time=True .*no effect"),
         (TimeSformer, dict(reverse=True, cls_in_time=True), "cls_in_time=True .* reverse=True"),

@@ -52,7 +52,7 @@ FAMILIES: dict[Callable, dict[str, list]] = {
         ],
         kernel=["linear", "softmax", "cosformer", "performer", "linformer", "lara"],
         fixation=[None, "qkv_shared"],
-        depthwise=[False, True],
+        mlp=["mlp", dict(type="mlp", depthwise=True)],
         positions=POSITIONS,
     ),
     VideoTransformer: dict(
@@ -67,7 +67,7 @@ FAMILIES: dict[Callable, dict[str, list]] = {
         cls=[None, "mean", "global"],
         pool=["mean", "none", None],
         parallel=[True, False],
-        act=["gelu", "gelu_tanh"],
+        mlp=["mlp", dict(type="mlp", act="gelu_tanh")],
         norm=["layer", "rms"],
     ),
 }

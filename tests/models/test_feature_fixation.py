@@ -91,7 +91,7 @@ VARIANTS = {
         "stem": {"tubelet": (1, 16, 16)},
         "kernel": {"type": "linear", "offset": False},
         "shifts": {"temporal": "temporal_window", "spatial": "spatial_cross"},
-        "depthwise": False,
+        "mlp": "mlp",
         "positions": "space_time",
     },
     "joint softmax": {"scheme": "joint", "kernel": "softmax"},

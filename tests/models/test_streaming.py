@@ -103,7 +103,7 @@ COMPOSITIONS = st.fixed_dictionaries(
             [STEM, dict(tubelet=(2, 4, 8)), dict(tubelet=(1, 8, 8), stride=(1, 7, 7), norm=True)]
         ),
     ),
-    optional=dict(depthwise=st.booleans()),
+    optional=dict(mlp=st.sampled_from(["mlp", dict(type="mlp", depthwise=True)])),
 )
 
 

@@ -15,7 +15,7 @@ PRESETS = {
             stem=dict(tubelet=(2, 8, 8)),
             encoders=[dict(frames="pool"), dict(depth=1)],
             cls="mean",
-            act="gelu_tanh",
+            mlp=dict(type="mlp", act="gelu_tanh"),
         ),
     ),
     "timesformer": (
@@ -39,7 +39,7 @@ PRESETS = {
                 )
             ],
             positions="time",
-            depthwise=True,
+            mlp=dict(type="mlp", depthwise=True),
             pool="none",
         ),
     ),
@@ -68,7 +68,7 @@ def test_presets_can_be_written_out(name: str) -> None:
         (dict(init="zeros"), "no init named 'zeros'; choose from flax, timm"),
         (dict(drop_path_rule="row"), "no drop_path named 'row'"),
         (dict(img_size=4), r"4 x 4 is smaller than a tubelet \(1, 8, 8\)"),
-        (dict(cls="mean", depthwise=True), "depthwise .* cls must be None"),
+        (dict(cls="mean", mlp=dict(type="mlp", depthwise=True)), "depthwise .* cls must be None"),
         (dict(cls="skip"), "cls of one sub-layer at least must be .* got 'skip'"),
         (dict(cls="mean", block=[dict(), TIME]), "cls of the last sub-layer .* got 'skip'"),
         (dict(cls="mean", parallel=True, block=[TIME, dict()]), "cls .* got 'skip'"),

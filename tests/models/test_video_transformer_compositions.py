@@ -57,7 +57,7 @@ def sublayers(patterns: list) -> st.SearchStrategy:
             shift_last=st.booleans(),
         ),
         optional=dict(cls=st.sampled_from(["mean", "global", "skip"])),
-    )
+    ).map(lambda row: {**row, "shift_last": row["shift_last"] and bool(row["shifts"])})
 
 
 @st.composite
@@ -76,13 +76,22 @@ def compositions(draw) -> dict:
                 block=st.lists(sublayers(patterns), min_size=1, max_size=3),
                 parallel=st.booleans(),
                 positions=st.sampled_from(POSITIONS),
-                act=st.sampled_from(["gelu", "gelu_tanh"]),
+                mlp=st.fixed_dictionaries(
+                    dict(
+                        type=st.just("mlp"),
+                        act=st.sampled_from(["gelu", "gelu_tanh"]),
+                        depthwise=st.sampled_from([False, False, not cls]),
+                    )
+                ),
                 norm=st.sampled_from(["layer", "rms", dict(type="rms", eps=1e-3)]),
-                depthwise=st.sampled_from([False, False, not cls]),
                 drop_path_rule=st.sampled_from(["clip", "group", "unscaled"]),
             )
         )
-        encoders.append(dict(frames=frames, cls=cls, **draw(row)))
+        drawn = draw(row)
+        drawn["parallel"] &= len(drawn["block"]) > 1
+        if cls is None:  # so that no sub-layer may name a role
+            drawn["block"] = [{**one, "cls": "skip"} for one in drawn["block"]]
+        encoders.append(dict(frames=frames, cls=cls, **drawn))
         pooled = pooled or frames == "pool"
     return dict(
         stem=draw(st.sampled_from(STEMS)),
@@ -209,7 +218,9 @@ SAMPLE = {
         cls="mean",
     ),
     "causal": dict(
-        block=[dict(pattern="causal_time"), dict(pattern="space")], depthwise=True, norm="rms"
+        block=[dict(pattern="causal_time"), dict(pattern="space")],
+        mlp=dict(type="mlp", depthwise=True),
+        norm="rms",
     ),
     "two encoders": dict(
         encoders=[

@@ -96,7 +96,9 @@ def test_shifts_and_convolutions_count() -> None:
     square = torch.zeros(5, 5, dtype=torch.bool)
     square[1:4, 1:4] = True
     assert torch.equal(field.tokens, square.expand(3, 5, 5))
-    model = VideoTransformer(**small, block=[dict(pattern="time")], depthwise=True)
+    model = VideoTransformer(
+        **small, block=[dict(pattern="time")], mlp=dict(type="mlp", depthwise=True)
+    )
     (field,) = receptive_field(model, (3, 5, 5), (1, 2, 2))
     assert torch.equal(field.tokens[1], square) and field.tokens[0].sum() == 9
 

@@ -13,31 +13,33 @@ lara                      softmax by importance sampling, R proposals           
 ========================  ==========================================================  ===========
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from torch import nn
-
+from mmvidformer.layers.kernels.base import Kernel
 from mmvidformer.layers.kernels.lara import LaraKernel
 from mmvidformer.layers.kernels.linear import CosformerKernel, LinearKernel
 from mmvidformer.layers.kernels.linformer import LinformerKernel
 from mmvidformer.layers.kernels.orthoformer import OrthoformerKernel
 from mmvidformer.layers.kernels.performer import PerformerKernel
 from mmvidformer.layers.kernels.softmax import SoftmaxKernel
-from mmvidformer.layers.masks import MASK_KINDS
-from mmvidformer.lookup import build
+from mmvidformer.lookup import Registry
 
-KERNELS: dict[str, Callable[..., nn.Module]] = {
-    "softmax": SoftmaxKernel,
-    "linear": LinearKernel,
-    "cosformer": CosformerKernel,
-    "performer": PerformerKernel,
-    "linformer": LinformerKernel,
-    "orthoformer": OrthoformerKernel,
-    "lara": LaraKernel,
-}
+KERNELS = Registry(
+    "attention kernel",
+    {
+        "softmax": SoftmaxKernel,
+        "linear": LinearKernel,
+        "cosformer": CosformerKernel,
+        "performer": PerformerKernel,
+        "linformer": LinformerKernel,
+        "orthoformer": OrthoformerKernel,
+        "lara": LaraKernel,
+    },
+    base=Kernel,
+)
 
 
-def build_kernel(kernel: str | Mapping, head_dim: int, dropout: float = 0.0) -> nn.Module:
+def build_kernel(kernel: str | Mapping, head_dim: int, dropout: float = 0.0) -> Kernel:
     """Build a kernel.
 
     Args:
@@ -49,14 +51,4 @@ def build_kernel(kernel: str | Mapping, head_dim: int, dropout: float = 0.0) -> 
         KeyError: If there is no such kernel; the message lists the names.
         ValueError: If an option is unknown or out of range.
     """
-    return build(KERNELS, kernel, "attention kernel", head_dim=head_dim, dropout=dropout)
-
-
-def check_masks(row: str | Mapping, masks: frozenset[str], kernel: nn.Module) -> None:
-    """Raise a ValueError if a kernel does not support the masks of a pattern."""
-    if missing := masks - getattr(kernel, "masks", frozenset()):
-        able = [name for name, k in KERNELS.items() if masks <= getattr(k, "masks", frozenset())]
-        raise ValueError(
-            f"{type(kernel).__name__} cannot {' or '.join(MASK_KINDS[m] for m in sorted(missing))},"
-            f" as pattern {row!r} needs; use kernel {', '.join(able)}"
-        )
+    return KERNELS.build(kernel, head_dim=head_dim, dropout=dropout)

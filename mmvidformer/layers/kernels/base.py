@@ -2,30 +2,85 @@
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers.masks import Causal, Mask
+from mmvidformer.layers.stream import Past
 
 
-class LinearCostKernel(nn.Module, ABC):
+class Kernel(nn.Module, ABC):
+    """How grouped queries, keys and values become an output.
+
+    Built with ``head_dim``, ``dropout`` (the rate for attention weights) and its own options. What
+    ``Attention`` and others may ask of a kernel are the attributes below, ``forward`` and, with
+    ``resumes``, ``resume``.
+
+    Attributes:
+        masks: Kinds of masks that it supports (``layers.masks.MASK_KINDS``).
+        resumes: Whether causal patterns can run it frame by frame.
+        separate_queries: Whether the output of a query does not depend on the other queries.
+        needs_own_keys: Whether the keys of a group must be its queries.
+        needs_queries: Whether it needs several queries to learn how they attend.
+        needs_length: Whether it has weights along the sequence and takes the number of keys as an
+            argument ``length``.
+        feature_map: Module that maps queries, keys and values (..., n, d) of single tokens first
+            (such as ``layers.kernels.linear.FeatureMap``), before gates and grouping, or None.
+    """
+
+    masks: ClassVar[frozenset[str]] = frozenset()
+    resumes: ClassVar[bool] = False
+    separate_queries: ClassVar[bool] = False
+    needs_own_keys: ClassVar[bool] = False
+    needs_queries: ClassVar[bool] = False
+    needs_length: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.feature_map: nn.Module | None = None
+
+    @abstractmethod
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = None) -> Tensor:
+        """Attend.
+
+        Args:
+            q: Queries (..., n, S, d).
+            k: Keys (..., n, S', d).
+            v: Values (..., n, S', d).
+            mask: One of ``masks``: True for keys that a query attends to, broadcasts to
+                (..., n, S, S'); or ``Causal``, with queries that are the last of the keys.
+
+        Returns:
+            Output (..., n, S, d).
+        """
+
+    def resume(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Causal, past: Past | None = None
+    ) -> tuple[Tensor, Past]:
+        """Attend in the next frames of a stream.
+
+        Args:
+            q: Queries (..., n, S, d).
+            k: Keys (..., n, S, d).
+            v: Values (..., n, S, d).
+            mask: The mask.
+            past: What was returned for the frames before, or None at the start.
+
+        Returns:
+            Output (..., n, S, d), and what the next frames need.
+        """
+        raise NotImplementedError(f"{type(self).__name__} cannot run frame by frame")
+
+
+class LinearCostKernel(Kernel):
     """Attention whose time and memory grow linearly with the number of tokens.
 
     Outputs are quotients of long sums, so ``attend`` runs in float32 (float64 for float64 inputs),
     under autocast too. The output has the type of the values.
 
-    A subclass implements ``attend``. If it maps each query and key on its own first, it sets
-    ``feature_map``, which ``Attention`` applies before gates and grouping.
-
-    Attributes:
-        feature_map: A module such as ``layers.kernels.linear.FeatureMap``, or None.
-        masks: Kinds of masks that the kernel supports (``layers.masks.MASK_KINDS``).
-        needs_own_keys: Whether the keys of a group must be its queries.
-        needs_queries: Whether it needs several queries to learn how they attend.
-        needs_length: Whether the kernel has weights along the sequence and takes their number as an
-            argument ``length``.
+    A subclass implements ``attend``.
 
     Args:
         head_dim: Width d of a head.
@@ -37,9 +92,6 @@ class LinearCostKernel(nn.Module, ABC):
     """
 
     masks = frozenset({"keys", "padding"})
-    needs_own_keys = False
-    needs_queries = False
-    needs_length = False
 
     def __init__(self, head_dim: int, dropout: float = 0.0, **counts: int) -> None:
         super().__init__()
@@ -53,20 +105,9 @@ class LinearCostKernel(nn.Module, ABC):
                 f"be 0, got {dropout}"
             )
         self.head_dim = head_dim
-        self.feature_map: nn.Module | None = None
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = None) -> Tensor:
-        """Attend.
-
-        Args:
-            q: Queries (..., n, S, d).
-            k: Keys (..., n, S', d).
-            v: Values (..., n, S', d).
-            mask: True for keys that all queries of the group attend to; broadcasts to
-                (..., n, 1, S'). Some kernels take a ``Causal`` mask.
-
-        Returns:
-            Output (..., n, S, d).
+        """Attend; see ``Kernel``. A mask of keys broadcasts to (..., n, 1, S').
 
         Raises:
             ValueError: If the kernel does not support the mask.

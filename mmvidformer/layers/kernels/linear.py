@@ -134,6 +134,8 @@ class LinearKernel(LinearCostKernel):
     """
 
     masks = LinearCostKernel.masks | {"causal"}
+    resumes = True
+    separate_queries = True
 
     def __init__(
         self,
@@ -156,11 +158,7 @@ class LinearKernel(LinearCostKernel):
     def resume(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Causal, past: Past | None = None
     ) -> tuple[Tensor, Past]:
-        """Attend in the next frames of a stream; ``past`` has the sums over all before them.
-
-        Returns:
-            Output (..., n, S, d), and the sums with these frames (``causal_sums``).
-        """
+        """Attend in the next frames; the past has the sums over all frames (``causal_sums``)."""
         with without_autocast(v.device):
             value, weight, past = causal_sums(*full_precision(q, k, v), mask.step, past or ())
             return (value / (weight + self.eps)).to(v.dtype), past

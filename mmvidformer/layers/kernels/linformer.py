@@ -28,6 +28,7 @@ class LinformerKernel(LinearCostKernel):
             for attention over time, where it is larger than the number of frames.
     """
 
+    separate_queries = True
     needs_length = True
 
     def __init__(

@@ -44,6 +44,8 @@ class PerformerKernel(LinearCostKernel):
         eps: Number added to the features, so that none is zero.
     """
 
+    separate_queries = True
+
     def __init__(
         self, head_dim: int, dropout: float = 0.0, num_features: int = 64, eps: float = 1e-6
     ) -> None:

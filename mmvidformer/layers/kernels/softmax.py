@@ -4,13 +4,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmvidformer.layers.kernels.base import Kernel
 from mmvidformer.layers.masks import MASK_KINDS, Causal, Mask
 from mmvidformer.layers.stream import Past
 
 SCORES = 2**20  # scores of a head that are in memory at once if matmuls compute them
 
 
-class SoftmaxKernel(nn.Module):
+class SoftmaxKernel(Kernel):
     """Scaled dot-product attention, ``softmax(q k^T / sqrt(d)) v``, with the fused operator.
 
     Vaswani et al. 2017, eq. 1.
@@ -21,27 +22,16 @@ class SoftmaxKernel(nn.Module):
     """
 
     masks = frozenset(MASK_KINDS)
+    resumes = True
+    separate_queries = True
 
     def __init__(self, head_dim: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.scale = head_dim**-0.5
         self.dropout = nn.Dropout(dropout).p  # checked
-        self.feature_map = None
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = None) -> Tensor:
-        """Attend.
-
-        Args:
-            q: Queries (..., n, S, d).
-            k: Keys (..., n, S', d).
-            v: Values (..., n, S', d).
-            mask: True for keys that a query attends to; broadcasts to (..., n, S, S'). With a
-                ``Causal`` mask the queries are the last of the keys; a bounded past costs
-                in proportion to it.
-
-        Returns:
-            Output (..., n, S, d).
-        """
+        """Attend; see ``Kernel``. A bounded past costs in proportion to it."""
         if not isinstance(mask, Causal):
             return self._attend(q, k, v, mask)
         outs = [
@@ -53,11 +43,7 @@ class SoftmaxKernel(nn.Module):
     def resume(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Causal, past: Past | None = None
     ) -> tuple[Tensor, Past]:
-        """Attend in the next frames of a stream; ``past`` has the keys and values before them.
-
-        Returns:
-            Output (..., n, S, d), and the keys and values of the frames that the next one sees.
-        """
+        """Attend in the next frames; the past has the keys and values that they see."""
         if past is not None:
             k, v = (torch.cat(pair, dim=-2) for pair in zip(past, (k, v), strict=True))
         seen = k.shape[-2] if mask.past is None else (mask.past - 1) * mask.step

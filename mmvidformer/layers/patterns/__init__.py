@@ -4,31 +4,34 @@ A pattern regroups a grid of tokens into independent sequences, its groups. Lett
 grid, n heads, d head width, G groups, S tokens per group, S' keys per group.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from mmvidformer.layers.patterns.base import Grid, LocalPattern, Pattern, StridedPattern, grid_size
 from mmvidformer.layers.patterns.blocks import dilated_time, frames, window
 from mmvidformer.layers.patterns.causal import causal
-from mmvidformer.lookup import build
+from mmvidformer.lookup import Registry
 
 __all__ = ["PATTERNS", "Grid", "Pattern", "get_pattern", "grid_size"]
 
 # Patterns, or functions of their options.
-PATTERNS: dict[str, Pattern | Callable[..., Pattern]] = {
-    "joint": Pattern(groups="", tokens="thw"),
-    "space": Pattern(groups="t", tokens="hw"),
-    "time": Pattern(groups="hw", tokens="t"),
-    "width": Pattern(groups="th", tokens="w"),
-    "height": Pattern(groups="tw", tokens="h"),
-    "local": LocalPattern(groups="hw", tokens="t", masks=frozenset({"keys"})),
-    "strided": StridedPattern(groups="", tokens="thw"),
-    "causal_time": partial(causal, "hw", "t"),
-    "causal_joint": partial(causal, "", "thw"),
-    "window": window,
-    "frames": frames,
-    "dilated_time": dilated_time,
-}
+PATTERNS = Registry(
+    "pattern",
+    {
+        "joint": Pattern(groups="", tokens="thw"),
+        "space": Pattern(groups="t", tokens="hw"),
+        "time": Pattern(groups="hw", tokens="t"),
+        "width": Pattern(groups="th", tokens="w"),
+        "height": Pattern(groups="tw", tokens="h"),
+        "local": LocalPattern(groups="hw", tokens="t", masks=frozenset({"keys"})),
+        "strided": StridedPattern(groups="", tokens="thw"),
+        "causal_time": partial(causal, "hw", "t"),
+        "causal_joint": partial(causal, "", "thw"),
+        "window": window,
+        "frames": frames,
+        "dilated_time": dilated_time,
+    },
+)
 
 
 def get_pattern(pattern: str | Mapping) -> Pattern:
@@ -42,4 +45,4 @@ def get_pattern(pattern: str | Mapping) -> Pattern:
         KeyError: If there is no such pattern; the message lists the names.
         ValueError: If an option is unknown or out of range.
     """
-    return build(PATTERNS, pattern, "pattern")
+    return PATTERNS.build(pattern)

@@ -1,0 +1,153 @@
+"""Parts of one's own, registered by name and named in a config."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from mmvidformer.layers import KERNELS, MLPS, NORMS, PATTERNS, POSITIONS, Kernel, Pattern
+from mmvidformer.layers.masks import MASK_KINDS
+from mmvidformer.lookup import Registry
+from mmvidformer.models import VideoTransformer
+from mmvidformer.models.inference import optimize_for_inference
+
+TINY = dict(arch=dict(embed_dims=16, depth=1, num_heads=2), img_size=32, clip_len=4)
+REGISTRIES = [KERNELS, MLPS, NORMS, PATTERNS, POSITIONS]
+
+
+class Mean(Kernel):
+    """The mean of the values of all earlier frames; keeps their sum and number."""
+
+    masks = frozenset({"causal"})
+    resumes = True
+
+    def __init__(self, head_dim: int, dropout: float = 0.0, scale: float = 1.0) -> None:
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, q, k, v, mask=None):
+        return self.resume(q, k, v, mask)[0]
+
+    def resume(self, q, k, v, mask, past=None):
+        before, count = past or (torch.zeros_like(v[..., :1, :]), torch.zeros(1))
+        numbers = count + torch.arange(1, v.shape[-2] + 1)
+        sums = before + v.cumsum(dim=-2)
+        return self.scale * sums / numbers[:, None], (sums[..., -1:, :], numbers[-1:])
+
+
+class Halves(nn.Module):
+    def __init__(self, dim: int, size: tuple, cls: bool = False, by: float = 0.5) -> None:
+        super().__init__()
+        self.shape, self.by = (dim, size, cls), by
+
+    def forward(self, grid: Tensor, cls=None, causal=False, state=None):
+        return grid * self.by, cls
+
+
+class Swap(nn.Module):
+    def __init__(self, dim: int, hidden_dim: int, drop: float = 0.0) -> None:
+        super().__init__()
+        self.fc = nn.Linear(dim, dim, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc(x.flip(-1))
+
+
+class Center(nn.Module):
+    def __init__(self, normalized_shape: int, by: float = 1.0) -> None:
+        super().__init__()
+        self.by = by
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x - self.by * x.mean(dim=-1, keepdim=True)
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    """Parts under new names, which are gone after a test."""
+    before = [dict(registry) for registry in REGISTRIES]
+    KERNELS.register("mean")(Mean)
+    MLPS.register("swap")(Swap)
+    NORMS.register("center")(Center)
+    POSITIONS.register("halves")(Halves)
+
+    @PATTERNS.register("row_over_time")
+    def row_over_time(turned: bool = False) -> Pattern:
+        return Pattern(groups="w" if turned else "h", tokens="th" if turned else "tw")
+
+    yield
+    for registry, entries in zip(REGISTRIES, before, strict=True):
+        registry.clear()
+        registry.update(entries)
+
+
+def test_all_together() -> None:
+    torch.manual_seed(0)
+    model = VideoTransformer(
+        **TINY,
+        block=[
+            dict(pattern=dict(type="row_over_time", turned=True)),
+            dict(pattern="causal_time", kernel=dict(type="mean", scale=2.0)),
+        ],
+        positions=dict(type="halves", by=0.25),
+        mlp="swap",
+        norm=dict(type="center", by=0.5),
+    )
+    block, positions = model.encoders[0].blocks[0], model.encoders[0].pos_embed
+    assert positions.shape == (16, (4, 2, 2), False) and positions.by == 0.25
+    assert block.sublayers["row_over_time"].attn.patterns == (Pattern("w", "th"),)
+    assert block.sublayers["causal_time"].attn.kernel.scale == 2.0
+    assert isinstance(block.mlp, Swap) and block.norm.by == model.encoders[0].norm.by == 0.5
+    clip = torch.randn(1, 3, 4, 32, 32)
+    out = model(clip)
+    out.sum().backward()
+    assert all(weight.grad is not None for weight in block.mlp.parameters())
+    with torch.no_grad():
+        torch.testing.assert_close(optimize_for_inference(model)(clip), out)
+
+
+def test_a_kernel_that_resumes_streams() -> None:
+    model = VideoTransformer(
+        **TINY, block=[dict(pattern="causal_time", kernel="mean")], positions="none", pool="none"
+    )
+    clip, state, outs = torch.randn(1, 3, 4, 32, 32), None, []
+    with torch.no_grad():
+        for frame in clip.split(1, dim=2):
+            out, state = model.step(frame, state)
+            outs.append(out)
+        torch.testing.assert_close(torch.cat(outs, dim=1), model(clip))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (dict(block=[dict(kernel="mean", pattern="window")]), ValueError,
+         "Mean cannot ignore padding .*'window' needs; use kernel softmax, linear"),
+        (dict(block=[dict(kernel=dict(type="mean", power=2))]), ValueError,
+         "attention kernel mean has no option power; its options are: scale"),
+        (dict(mlp=dict(type="swap", act="gelu")), ValueError, "MLP swap has no option act"),
+        (dict(mlp="swop"), KeyError, "no MLP named 'swop'; choose from mlp, swap"),
+        (dict(positions="halfs"), KeyError, "no positions named 'halfs'; .*halves"),
+        (dict(positions=dict(type="halves", rule="linear")), ValueError, "options are: by"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_named(options: dict, error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        VideoTransformer(**TINY, **options)
+
+
+def test_a_kernel_says_what_may_be_asked_of_it() -> None:
+    with pytest.raises(TypeError, match=r"'plain' must inherit from mmvidformer\.layers.*Kernel"):
+        KERNELS.register("plain")(nn.Identity)
+    for kernel in KERNELS.values():
+        assert issubclass(kernel, Kernel) and kernel.masks <= MASK_KINDS.keys()
+        assert kernel.resumes == (kernel.resume is not Kernel.resume)
+    with pytest.raises(NotImplementedError, match="LaraKernel cannot run frame by frame"):
+        KERNELS["lara"](8).resume(*torch.rand(3, 1, 2, 8), None)
+
+
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.what)
+def test_names_are_not_taken_twice(registry: Registry) -> None:
+    with pytest.raises(KeyError, match=f"there is a {registry.what} named '.*' already"):
+        registry.register(next(iter(registry)))(type("Other", (Kernel,), {}))
