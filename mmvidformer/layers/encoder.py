@@ -30,6 +30,8 @@ class Encoder(nn.Module):
         passes_grid: Whether the grid is read by others; otherwise ``cls_only`` may be set.
         cls_only: Whether to return None for the grid and to compute only what the class token needs
             in the last block. ``models.inference`` sets it if nothing reads the grid.
+        causal: Whether a shorter clip takes the first rows of a learned time table, as frame by
+            frame, instead of a resized one. Models that can run frame by frame set it.
         obstacles: What keeps the encoder from running frame by frame, and what to use instead.
 
     Args:
@@ -141,7 +143,7 @@ class Encoder(nn.Module):
             Grid and class token, in the shapes of ``forward``.
         """
         cls = None if self.cls_token is None else self.cls_token.expand(grid.shape[0], -1, -1)
-        grid, cls = self.pos_embed(grid, cls, not self.obstacles, state)
+        grid, cls = self.pos_embed(grid, cls, self.causal, state)
         grid = self.pos_drop(grid)
         cls = None if cls is None else self.pos_drop(cls)
         for i, block in enumerate(self.blocks, start=1):

@@ -133,6 +133,9 @@ class VideoTransformer(nn.Module):
         self.embed_dims = dim
         if self.pool != "none":
             self.obstacles.append("the output is pooled over time; use pool='none'")
+        part: Any
+        for part in self.encoders:
+            part.causal = not self.obstacles
         self.apply(look_up(INITS, config.init, "init"))
         for stage in self._frozen():
             stage.requires_grad_(False)

@@ -152,3 +152,17 @@ def test_training_with_all_blocks_frozen_changes_the_head_only() -> None:
     assert not any(p.requires_grad for p in model.parameters())
     clip = torch.randn(2, 3, 8, 32, 32)
     assert torch.equal(model(clip), model(clip))  # no stochastic depth
+
+
+def test_positions_in_time_are_resized_unless_the_model_runs_frame_by_frame() -> None:
+    """No token of either model sees another frame."""
+    options = dict(SIZE, clip_len=4, stem=STEM, block=[dict(pattern="space")], positions="time")
+    clip = torch.randn(1, 3, 2, 16, 16)
+    for pool, places in (("mean", [0, 3]), ("none", [0, 1])):
+        model = perturb(VideoTransformer(**options, pool=pool).eval())
+        found = model(clip)
+        shorter = VideoTransformer(**{**options, "clip_len": 2}, pool=pool).eval()
+        weights = model.state_dict()
+        weights["encoders.0.pos_embed.t"] = weights["encoders.0.pos_embed.t"][:, places]
+        shorter.load_state_dict(weights)
+        torch.testing.assert_close(shorter(clip), found)
