@@ -13,7 +13,7 @@ from torch import Tensor
 from benchmarks.memory import peak_memory
 from benchmarks.timing import time_call
 from mmvidformer.analysis.tables import print_table
-from mmvidformer.layers import build_kernel
+from mmvidformer.layers import KERNELS
 from mmvidformer.layers.masks import Causal
 
 COLUMNS = ["kernel", "rows", "tokens", "pass", "ms", "CPU ms", "peak MiB"]
@@ -28,7 +28,7 @@ def masked(q: Tensor, k: Tensor, v: Tensor, mask: Causal) -> Tensor:
 
 def measure(name: str, rows: int, tokens: int, dim: int, repeats: int) -> list[list[str]]:
     """Measure inference and training; returns rows of ``COLUMNS``, times the least of all."""
-    kernel = masked if name == "masked" else build_kernel(name, dim).eval()
+    kernel = masked if name == "masked" else KERNELS.build(name, head_dim=dim).eval()
     q, k, v = torch.rand(3, rows, 1, tokens, dim).unbind()
 
     def run(q: Tensor) -> None:

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from inspect import Parameter, signature
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 Entry = TypeVar("Entry")
+Built = TypeVar("Built")
 
 
 def look_up(table: Collection[str], name: str, what: str) -> Any:
@@ -32,7 +33,7 @@ def look_up(table: Collection[str], name: str, what: str) -> Any:
     raise KeyError(f"no {what} named {name!r}; {hint}")
 
 
-class Registry(dict[str, Any]):
+class Registry(dict[str, Any], Generic[Built]):
     """A table of what configs can name, to which anyone can add.
 
     Args:
@@ -66,7 +67,7 @@ class Registry(dict[str, Any]):
 
         return add
 
-    def build(self, choice: str | Mapping, **given: Any) -> Any:
+    def build(self, choice: str | Mapping, **given: Any) -> Built:
         """Build an entry from its name and options.
 
         Args:

@@ -12,10 +12,10 @@ from mmvidformer.layers.embed import POSITIONS, PositionEmbedding, TubeletEmbedd
 from mmvidformer.layers.encoder import Encoder, pool_tokens
 from mmvidformer.layers.fixation import FIXATIONS, Fixation
 from mmvidformer.layers.init import INITS, init_flax_vit, init_timm_vit
-from mmvidformer.layers.kernels import KERNELS, Kernel, build_kernel
+from mmvidformer.layers.kernels import KERNELS, Kernel
 from mmvidformer.layers.mlp import MLPS, Mlp
-from mmvidformer.layers.norm import NORMS, build_norm
-from mmvidformer.layers.patterns import PATTERNS, Pattern, get_pattern
+from mmvidformer.layers.norm import NORMS
+from mmvidformer.layers.patterns import PATTERNS, Pattern
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.layers.shift import SHIFTS, build_shift
 
@@ -41,10 +41,7 @@ __all__ = [
     "SubLayer",
     "TransformerBlock",
     "TubeletEmbedding",
-    "build_kernel",
-    "build_norm",
     "build_shift",
-    "get_pattern",
     "init_flax_vit",
     "init_timm_vit",
     "pool_tokens",

@@ -17,10 +17,10 @@ from torch.utils.checkpoint import checkpoint
 from mmvidformer.layers.checks import check, obstacles
 from mmvidformer.layers.config import ClsPolicy
 from mmvidformer.layers.fixation import Fixation
-from mmvidformer.layers.kernels import build_kernel
+from mmvidformer.layers.kernels import KERNELS
 from mmvidformer.layers.kernels.base import LinearCostKernel
 from mmvidformer.layers.masks import Causal
-from mmvidformer.layers.patterns import Grid, Pattern, get_pattern, grid_size
+from mmvidformer.layers.patterns import PATTERNS, Grid, Pattern, grid_size
 from mmvidformer.layers.shift import build_shift
 from mmvidformer.layers.stream import StreamState
 
@@ -33,21 +33,17 @@ class Attention(nn.Module):
     Args:
         dim: Token width D.
         num_heads: Number of attention heads; must divide ``dim``.
-        patterns: Attention patterns (``layers.patterns``): names, or dictionaries of ``type`` and
-            options. Several patterns share the heads equally, and the first heads go to the first
-            pattern (ViViT model 4, section 3.4).
+        patterns: Attention patterns. Several share the heads equally, and the first heads go to the
+            first pattern (ViViT model 4, section 3.4).
         cls: Role of the class token, if there is one. ``'mean'``: a copy joins each group, and the
             updates of the copies are averaged. With a single group, as in the joint pattern, this
             is ordinary attention. ``'global'``: its key is visible in each group, and it attends to
             all tokens itself. ``'skip'``: it joins no group and is not updated. Causal patterns
             need ``'skip'``, which is also right for a model without a class token.
-        kernel: Name of the kernel (``layers.kernels``), or a dictionary of ``type`` and options.
-        fixation: Gates on queries and keys (``layers.fixation``): a name, a dictionary
-            of the name as ``type`` and ``combine``, or None for no gates.
-        shifts: Shifts of keys and values along the grid (``layers.shift``) in the order in which
-            they are applied: names, or dictionaries of ``type`` and options. The class token is not
-            shifted.
-        shift_last: Whether to shift after the gates instead of before.
+        kernel: See ``SubLayer``, as for the next three.
+        fixation: Gates.
+        shifts: Shifts. The class token is not shifted.
+        shift_last: Whether to shift after the gates.
         attn_drop: Dropout rate of the attention weights.
         proj_drop: Dropout rate of the output.
 
@@ -87,11 +83,11 @@ class Attention(nn.Module):
         if cls not in get_args(ClsPolicy):
             raise ValueError(f"cls must be one of {get_args(ClsPolicy)}, got {cls!r}")
         self.num_heads = num_heads
-        self.patterns: tuple[Pattern, ...] = tuple(get_pattern(row) for row in patterns)
+        self.patterns: tuple[Pattern, ...] = tuple(PATTERNS.build(row) for row in patterns)
         self.cls = cls
         self.qkv = nn.Linear(dim, 3 * dim)
         head_dim = dim // num_heads
-        self.kernel = build_kernel(kernel, head_dim=head_dim, dropout=attn_drop)
+        self.kernel = KERNELS.build(kernel, head_dim=head_dim, dropout=attn_drop)
         self.recompute = False
         moves = {f"shift{i}": build_shift(shift, dim) for i, shift in enumerate(shifts)}
         rows = list(zip(patterns, self.patterns, strict=True))
@@ -236,7 +232,7 @@ class Attention(nn.Module):
     def _attend_cls(self, pattern: Pattern, kv: QKV, cls_qkv: QKV) -> Tensor:
         """Attend with the class token alone; returns its copies (B, G, n*d)."""
         if self.cls == "global":
-            pattern = get_pattern("joint")
+            pattern = PATTERNS.build("joint")
         *qkv, mask = _with_cls(pattern, kv, cls_qkv)
         mask = None if mask is None else mask.any(dim=-2, keepdim=True)
         out = self.kernel(*qkv, mask)  # (B*G, n, 1, d)

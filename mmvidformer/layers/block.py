@@ -1,15 +1,14 @@
 """A transformer block: attention sub-layers and an MLP, each with a residual connection."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from torch import Tensor, nn
 
 from mmvidformer.layers.attention import Attention
-from mmvidformer.layers.config import SubLayer, read
+from mmvidformer.layers.config import EncoderConfig, SubLayer, read
 from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.mlp import MLPS
-from mmvidformer.layers.norm import build_norm
+from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.patterns import grid_size
 from mmvidformer.layers.stream import StreamState
 
@@ -18,25 +17,15 @@ class AttentionSubLayer(nn.Module):
     """Pre-norm attention, without the residual connection.
 
     Args:
-        dim: Token width D.
-        num_heads: Number of attention heads.
+        config: Description of the encoder.
         sublayer: Description of the attention.
         drop_path: Stochastic depth of the sub-layer.
-        norm: Norm (``layers.norm``).
-        **options: ``attn_drop`` and ``proj_drop`` of ``Attention``.
     """
 
-    def __init__(
-        self,
-        dim: int,
-        num_heads: int,
-        sublayer: SubLayer,
-        drop_path: DropPath,
-        norm: str | Mapping = "layer",
-        **options: Any,
-    ) -> None:
+    def __init__(self, config: EncoderConfig, sublayer: SubLayer, drop_path: DropPath) -> None:
         super().__init__()
-        self.norm = build_norm(norm, dim)
+        dim, _, num_heads, _ = config.sizes.values()
+        self.norm = NORMS.build(config.norm, normalized_shape=dim)
         self.attn = Attention(
             dim,
             num_heads,
@@ -46,7 +35,8 @@ class AttentionSubLayer(nn.Module):
             sublayer.fixation,
             sublayer.shifts,
             sublayer.shift_last,
-            **options,
+            attn_drop=config.attn_drop_rate,
+            proj_drop=config.drop_rate,
         )
         self.drop_path = drop_path
         self.fc = nn.Linear(dim, dim) if sublayer.fc else nn.Identity()
@@ -83,21 +73,10 @@ class TransformerBlock(nn.Module):
     """Attention sub-layers in order, then an MLP, each after a norm.
 
     Args:
-        dim: Token width D.
-        num_heads: Number of attention heads of each sub-layer.
-        sublayers: The sub-layers, or dictionaries of their arguments. They are named after their
-            patterns; a repeated name gets the number of the sub-layer.
-        mlp_ratio: Hidden width of the MLP over D.
-        mlp: MLP (``layers.mlp``): a name, or a dictionary of ``type`` and options.
-        drop: Dropout rate of the attention output and in the MLP.
-        attn_drop: Dropout rate of the attention weights.
-        drop_path: Stochastic-depth rate.
-        drop_path_rule: What is drawn: ``'clip'``, ``'group'`` or ``'unscaled'`` (``layers.drop``).
-            The MLP always draws for a whole clip.
-        parallel: Whether all sub-layers read the block's input and their updates are summed,
-            instead of each sub-layer reading the output of the one before it.
-        norm: Norm of each sub-layer and of the MLP (``layers.norm``): a name, or a dictionary of
-            ``type`` and ``eps``. Default: layer norm with epsilon 1e-6.
+        config: Description of the encoder, or a dictionary of it.
+        sublayers: The sub-layers. They are named after their patterns; a repeated name gets the
+            number of the sub-layer. Default: those of the first block of the encoder.
+        drop_path_rate: Stochastic-depth rate of this block. The MLP draws for a whole clip.
 
     Raises:
         KeyError: If a name, or a key of a dictionary, is unknown.
@@ -106,38 +85,26 @@ class TransformerBlock(nn.Module):
 
     def __init__(
         self,
-        dim: int,
-        num_heads: int,
-        sublayers: Sequence[SubLayer | Mapping] = (SubLayer("joint"),),
-        mlp_ratio: float = 4.0,
-        mlp: str | Mapping = "mlp",
-        drop: float = 0.0,
-        attn_drop: float = 0.0,
-        drop_path: float = 0.0,
-        drop_path_rule: str = "clip",
-        parallel: bool = False,
-        norm: str | Mapping = "layer",
+        config: EncoderConfig | Mapping,
+        sublayers: Sequence[SubLayer] | None = None,
+        drop_path_rate: float = 0.0,
     ) -> None:
         super().__init__()
-        self.parallel = parallel
+        config = read(EncoderConfig, config, "option of an encoder")
+        sublayers = config.blocks[0] if sublayers is None else sublayers
         if not sublayers:
             raise ValueError("a block needs at least one sub-layer, got none")
+        self.parallel = config.parallel
         self.sublayers = nn.ModuleDict()
-        for number, row in enumerate(sublayers, start=1):
-            row = read(SubLayer, row, "option of a sub-layer")
-            name = f"{row.name}_{number}" if row.name in self.sublayers else row.name
-            self.sublayers[name] = AttentionSubLayer(
-                dim,
-                num_heads,
-                row,
-                DropPath(drop_path, drop_path_rule),
-                norm,
-                attn_drop=attn_drop,
-                proj_drop=drop,
-            )
-        self.norm = build_norm(norm, dim)
-        self.mlp = MLPS.build(mlp, dim=dim, hidden_dim=int(dim * mlp_ratio), drop=drop)
-        self.drop_path = DropPath(drop_path, drop_path_rule)
+        for number, one in enumerate(sublayers, start=1):
+            name = f"{one.name}_{number}" if one.name in self.sublayers else one.name
+            drop_path = DropPath(drop_path_rate, config.drop_path_rule)
+            self.sublayers[name] = AttentionSubLayer(config, one, drop_path)
+        dim, _, _, ratio = config.sizes.values()
+        self.norm = NORMS.build(config.norm, normalized_shape=dim)
+        options = dict(dim=dim, hidden_dim=int(dim * ratio), drop=config.drop_rate)
+        self.mlp = MLPS.build(config.mlp, **options)
+        self.drop_path = DropPath(drop_path_rate, config.drop_path_rule)
 
     def forward(
         self,

@@ -213,7 +213,7 @@ class PositionEmbedding(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
-POSITIONS = Registry(
+POSITIONS: Registry[nn.Module] = Registry(
     "positions",
     {
         "none": partial(PositionEmbedding, tables=()),

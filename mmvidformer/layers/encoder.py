@@ -14,12 +14,13 @@ from mmvidformer.layers.config import EncoderConfig, SubLayer, WithCp
 from mmvidformer.layers.embed import POSITIONS
 from mmvidformer.layers.kernels import KERNELS
 from mmvidformer.layers.mlp import DepthwiseConv, Mlp
-from mmvidformer.layers.norm import build_norm
-from mmvidformer.layers.patterns import Grid, get_pattern
+from mmvidformer.layers.norm import NORMS
+from mmvidformer.layers.patterns import PATTERNS, Grid
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
 
 Tokens = tuple[Tensor | None, Tensor | None]  # grid and class token
+State = StreamState | None
 Outputs = list[Tokens] | None  # tokens after each block, if they are wanted
 
 
@@ -54,7 +55,8 @@ class Encoder(nn.Module):
         passes_grid: bool = False,
     ) -> None:
         super().__init__()
-        dim, depth, num_heads, mlp_ratio = config.sizes.values()
+        dim, depth, *_ = config.sizes.values()
+        rate = config.drop_path_rate
         self.frames = look_up(tuple(FRAMES), config.frames, "value of frames")
         self.passes_grid, self.cls_only, self.causal = passes_grid, False, False
         has_cls = config.cls is not None
@@ -65,26 +67,14 @@ class Encoder(nn.Module):
         self.pos_drop = nn.Dropout(config.drop_rate)
         blocks = [[_with_length(one, size, has_cls) for one in row] for row in config.blocks]
         self.blocks = nn.ModuleList(
-            TransformerBlock(
-                dim,
-                num_heads,
-                blocks[i % len(blocks)],
-                mlp_ratio,
-                config.mlp,
-                config.drop_rate,
-                config.attn_drop_rate,
-                config.drop_path_rate * i / max(depth - 1, 1),
-                config.drop_path_rule,
-                config.parallel,
-                norm=config.norm,
-            )
+            TransformerBlock(config, blocks[i % len(blocks)], rate * i / max(depth - 1, 1))
             for i in range(depth)
         )
         if has_cls and any(isinstance(part, DepthwiseConv) for part in self.modules()):
             raise ValueError(
                 f"depthwise needs a grid of tokens alone: cls must be None, got {config.cls!r}"
             )
-        self.norm = build_norm(config.norm, dim)
+        self.norm = NORMS.build(config.norm, normalized_shape=dim)
         self.with_cp = config.with_cp
         self.obstacles = list(self._find_obstacles())
 
@@ -196,29 +186,23 @@ def _with_length(one: SubLayer, size: Grid, has_cls: bool) -> SubLayer:
     options = {"type": one.kernel} if isinstance(one.kernel, str) else dict(one.kernel)
     kernel = look_up(KERNELS, str(options.get("type")), "attention kernel")
     if kernel.needs_length:
-        keys = get_pattern(one.patterns[0]).num_keys(size)
+        keys = PATTERNS.build(one.patterns[0]).num_keys(size)
         options.setdefault("length", keys + (has_cls and one.cls != "skip"))
     return replace(one, kernel=options)
 
 
-def _together(
-    encoder: Encoder, grid: Tensor, state: StreamState | None, outputs: Outputs
-) -> Tokens:
+def _together(encoder: Encoder, grid: Tensor, state: State, outputs: Outputs) -> Tokens:
     return encoder.normalize(encoder.run_blocks(grid, 1, state, outputs))
 
 
-def _pool_frames(
-    encoder: Encoder, grid: Tensor, state: StreamState | None, outputs: Outputs
-) -> Tokens:
+def _pool_frames(encoder: Encoder, grid: Tensor, state: State, outputs: Outputs) -> Tokens:
     batch, frames = grid.shape[:2]
     tokens = encoder.run_blocks(grid.flatten(0, 1)[:, None], frames, None, outputs)
     pooled = pool_tokens(*encoder.normalize(tokens))
     return pooled.unflatten(0, (batch, frames))[:, :, None, None], None
 
 
-def _average_frames(
-    encoder: Encoder, grid: Tensor, state: StreamState | None, outputs: Outputs
-) -> Tokens:
+def _average_frames(encoder: Encoder, grid: Tensor, state: State, outputs: Outputs) -> Tokens:
     frames = grid.shape[:2]
     tokens = encoder.run_blocks(grid.flatten(0, 1)[:, None], outputs=outputs)
     out, cls = (None if x is None else x.unflatten(0, frames).mean(1) for x in tokens)

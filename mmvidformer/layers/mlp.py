@@ -80,4 +80,4 @@ class Mlp(nn.Module):
         return self.drop(self.fc2(self.drop(self.act(hidden))))
 
 
-MLPS = Registry("MLP", {"mlp": Mlp})
+MLPS: Registry[nn.Module] = Registry("MLP", {"mlp": Mlp})

@@ -1,7 +1,5 @@
 """Norms of blocks and encoders."""
 
-from collections.abc import Mapping
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -32,19 +30,4 @@ def _layer_norm(normalized_shape: int, eps: float = 1e-6) -> nn.LayerNorm:
     return nn.LayerNorm(normalized_shape, eps)
 
 
-NORMS = Registry("norm", {"layer": _layer_norm, "rms": RMSNorm})
-
-
-def build_norm(norm: str | Mapping, dim: int) -> nn.Module:
-    """Build a norm for tokens of width ``dim``.
-
-    Args:
-        norm: A name in ``NORMS``, or a dictionary of the name as ``type`` and options: ``eps``,
-            1e-6 by default.
-        dim: Token width D.
-
-    Raises:
-        KeyError: If there is no such norm; the message lists the names.
-        ValueError: If there is another option.
-    """
-    return NORMS.build(norm, normalized_shape=dim)
+NORMS: Registry[nn.Module] = Registry("norm", {"layer": _layer_norm, "rms": RMSNorm})

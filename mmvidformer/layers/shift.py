@@ -196,7 +196,7 @@ def window_shift(window: str, radius: int = 1, alpha: float = 0.5) -> Shift:
     return Shift(moves, (1 - first) / len(moves), first)
 
 
-SHIFTS = Registry(
+SHIFTS: Registry[Shift] = Registry(
     "shift",
     {
         "temporal": temporal_shift,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from inspect import Parameter, signature
 from typing import Any, Concatenate, ParamSpec
 
-from mmvidformer.layers import Attention, Encoder, EncoderConfig, get_pattern
+from mmvidformer.layers import PATTERNS, Attention, Encoder, EncoderConfig
 from mmvidformer.layers.patterns import Grid
 
 P = ParamSpec("P")
@@ -61,7 +61,7 @@ def check_patterns(config: EncoderConfig, grid: Grid) -> None:
     """
     grid = grid if config.frames == "together" else (1, *grid[1:])
     for pattern in [one for block in config.blocks for row in block for one in row.patterns]:
-        if get_pattern(pattern).num_keys(grid) == 1:
+        if PATTERNS.build(pattern).num_keys(grid) == 1:
             seen = "".join(axis for axis, size in zip("thw", grid, strict=True) if size > 1)
             raise ValueError(
                 f"with pattern {pattern!r} each token sees itself alone, because the encoder's "

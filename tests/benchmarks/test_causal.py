@@ -3,7 +3,7 @@
 import torch
 
 from benchmarks import causal
-from mmvidformer.layers import build_kernel
+from mmvidformer.layers import KERNELS
 from mmvidformer.layers.masks import Causal
 
 
@@ -19,5 +19,5 @@ def test_measures_each_kernel_in_inference_and_training(capsys) -> None:
 
 def test_the_masked_form_is_that_of_the_linear_kernel() -> None:
     q, k, v = torch.rand(3, 2, 1, 9, 4).unbind()
-    out = build_kernel("linear", 4)(q, k, v, Causal(3))
+    out = KERNELS.build("linear", head_dim=4)(q, k, v, Causal(3))
     torch.testing.assert_close(causal.masked(q, k, v, Causal(3)), out)

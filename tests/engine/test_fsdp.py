@@ -8,7 +8,7 @@ from torch import distributed, nn
 from torch.distributed.fsdp import FSDPModule
 
 from mmvidformer.engine.fsdp import ShardedRunner, shard_model
-from mmvidformer.layers import SubLayer, TransformerBlock
+from mmvidformer.layers import TransformerBlock
 
 
 class OwnBlock(TransformerBlock):
@@ -20,8 +20,8 @@ class Model(BaseModel):
 
     def __init__(self) -> None:
         super().__init__()
-        sublayers = (SubLayer(("space",)),)
-        self.blocks = nn.ModuleList([TransformerBlock(8, 2, sublayers), OwnBlock(8, 2, sublayers)])
+        tiny = dict(arch=dict(embed_dims=8, depth=1, num_heads=2), block=[dict(pattern="space")])
+        self.blocks = nn.ModuleList([TransformerBlock(tiny), OwnBlock(tiny)])
         self.ends = nn.ModuleList([nn.Linear(8, 8), nn.Linear(8, 8)])
 
     def forward(self, inputs: torch.Tensor, data_samples: None = None, mode: str = "tensor"):

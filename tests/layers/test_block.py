@@ -6,6 +6,10 @@ from mmvidformer.layers import Encoder, EncoderConfig, SubLayer, TransformerBloc
 GRID = (2, 3, 3)
 
 
+ARCH = dict(embed_dims=8, depth=1, num_heads=2)
+TWO = (SubLayer("time"), SubLayer("space"))
+
+
 def make_encoder(depth: int = 2, **kwargs) -> Encoder:
     torch.manual_seed(0)
     sublayers = (SubLayer("time", cls="skip", fc=True), SubLayer("space"))
@@ -16,21 +20,22 @@ def make_encoder(depth: int = 2, **kwargs) -> Encoder:
 
 def test_sublayers_from_dictionaries_of_a_config() -> None:
     torch.manual_seed(0)
-    block = TransformerBlock(8, 2, sublayers=[{"pattern": "time"}, {"pattern": ["space"]}])
+    rows = [{"pattern": "time"}, {"pattern": ["space"]}]
+    block = TransformerBlock(dict(arch=ARCH, block=rows))
     assert list(block.sublayers) == ["time", "space"]
     torch.manual_seed(0)
-    same = TransformerBlock(8, 2, sublayers=(SubLayer("time"), SubLayer("space")))
+    same = TransformerBlock(EncoderConfig(ARCH, block=TWO))
     grid = torch.randn(1, *GRID, 8)
     torch.testing.assert_close(block(grid)[0], same(grid)[0])
 
 
 def test_unknown_key_of_a_sublayer_is_named() -> None:
     with pytest.raises(KeyError, match="no option of a sub-layer named 'views'; .*pattern"):
-        TransformerBlock(8, 2, sublayers=[{"pattern": "time", "views": 2}])
+        TransformerBlock(dict(arch=ARCH, block=[{"pattern": "time", "views": 2}]))
 
 
 def test_a_block_is_its_sublayers_and_then_the_mlp() -> None:
-    block = TransformerBlock(8, 2, sublayers=(SubLayer("time"), SubLayer("space")), mlp_ratio=2)
+    block = TransformerBlock(EncoderConfig(ARCH, mlp_ratio=2), TWO)
     assert block.mlp.fc1.out_features == 16
     x = torch.randn(2, *GRID, 8)
     y = x + block.sublayers["time"].attn(block.sublayers["time"].norm(x))[0]
@@ -40,7 +45,7 @@ def test_a_block_is_its_sublayers_and_then_the_mlp() -> None:
 
 
 def test_parallel_sublayers_read_the_input_of_the_block() -> None:
-    block = TransformerBlock(8, 2, sublayers=(SubLayer("time"), SubLayer("space")), parallel=True)
+    block = TransformerBlock(EncoderConfig(ARCH, block=TWO, parallel=True))
     x = torch.randn(2, *GRID, 8)
     y = x + sum(sublayer.attn(sublayer.norm(x))[0] for sublayer in block.sublayers.values())
     torch.testing.assert_close(block(x)[0], y + block.mlp(block.norm(y)))
@@ -48,14 +53,14 @@ def test_parallel_sublayers_read_the_input_of_the_block() -> None:
 
 def test_names_of_sublayers() -> None:
     rows = (SubLayer("time"), SubLayer(("time", "space")), SubLayer("time"))
-    names = list(TransformerBlock(8, 2, sublayers=rows).sublayers)
+    names = list(TransformerBlock(dict(arch=ARCH), rows).sublayers)
     assert names == ["time", "time_space", "time_3"]
     with pytest.raises(ValueError, match="at least one sub-layer"):
-        TransformerBlock(8, 2, sublayers=())
+        TransformerBlock(dict(arch=ARCH), ())
 
 
 def test_dropped_updates_leave_the_residual() -> None:
-    block = TransformerBlock(8, 2, drop_path=0.999999)
+    block = TransformerBlock(dict(arch=ARCH), drop_path_rate=0.999999)
     grid, cls = torch.randn(2, *GRID, 8), torch.randn(2, 1, 8)
     out, cls_out = block(grid, cls)
     torch.testing.assert_close(out, grid)

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from mmvidformer.layers import KERNELS, build_kernel
+from mmvidformer.layers import KERNELS
 from mmvidformer.layers.kernels.linear import weighted_sums
 from mmvidformer.layers.masks import Causal
 from tests.layers.dense_kernels import D, dense
@@ -34,7 +34,7 @@ CASES = {
 
 def make(options: dict) -> nn.Module:
     torch.manual_seed(0)
-    return build_kernel(options, head_dim=D).double().eval()
+    return KERNELS.build(options, head_dim=D).double().eval()
 
 
 def apply(kernel: nn.Module, q: Tensor, k: Tensor, v: Tensor, **kwargs: Tensor) -> Tensor:
@@ -194,7 +194,7 @@ def test_linformer_loads_weights_of_another_length(caplog: pytest.LogCaptureFixt
 def test_cost_is_linear_in_the_tokens(name: str) -> None:
     options = {"linformer": {"length": 64, "rank": 16}, "lara": {"num_samples": 16},
                "orthoformer": {"num_landmarks": 8}}  # fmt: skip
-    kernel = build_kernel({"type": name, **options.get(name, {})}, head_dim=D).eval()
+    kernel = KERNELS.build({"type": name, **options.get(name, {})}, head_dim=D).eval()
     cost = []
     for length in (256, 512):
         x = torch.randn(1, 1, length, D)
@@ -210,7 +210,7 @@ def test_cost_is_linear_in_the_tokens(name: str) -> None:
 )
 @pytest.mark.parametrize("name", ["linear", "cosformer"])
 def test_causal_sums_are_those_of_the_masked_scores(name: str, frames: int, step: int) -> None:
-    kernel, length = build_kernel(name, D), frames * step
+    kernel, length = KERNELS.build(name, head_dim=D), frames * step
     torch.manual_seed(0)
     inputs = list(torch.rand(4, 1, length, D).unbind())  # q, k, v, and weights of the outputs
     inputs = [x.requires_grad_() for x in inputs]
@@ -231,7 +231,7 @@ def test_causal_sums_are_those_of_the_masked_scores(name: str, frames: int, step
 
 @pytest.mark.parametrize("name", ["linear", "cosformer"])
 def test_causal_cost_is_linear_and_that_of_the_cheaper_order(name: str) -> None:
-    kernel, d = build_kernel(name, head_dim=64).eval(), 64
+    kernel, d = KERNELS.build(name, head_dim=64).eval(), 64
     features = {"linear": d, "cosformer": 2 * d}[name]
     cost = []
     for length in (32, 512, 1024):
@@ -258,7 +258,7 @@ def test_causal_cost_is_linear_and_that_of_the_cheaper_order(name: str) -> None:
 )
 def test_wrong_options_are_named(options: dict, error: type, match: str) -> None:
     with pytest.raises(error, match=match):
-        build_kernel(options, head_dim=D)
+        KERNELS.build(options, head_dim=D)
 
 
 @pytest.mark.parametrize(
@@ -270,12 +270,12 @@ def test_wrong_options_are_named(options: dict, error: type, match: str) -> None
     ],
 )
 def test_counts_may_be_one(options: dict) -> None:
-    assert build_kernel(options, head_dim=D)(*tokens()).isfinite().all()
+    assert KERNELS.build(options, head_dim=D)(*tokens()).isfinite().all()
 
 
 def test_a_stream_keeps_the_keys_that_the_next_frame_sees() -> None:
     """Two tokens a frame; of three frames that are seen, one is the next."""
-    kernel, (q, k, v) = build_kernel("softmax", D), tokens()
+    kernel, (q, k, v) = KERNELS.build("softmax", head_dim=D), tokens()
     past = None
     for start in range(0, 8, 2):
         rows = slice(start, start + 2)
@@ -318,10 +318,10 @@ def test_unsupported_arguments_are_named() -> None:
     q, k, v = tokens()
     assert all(kernel(D) for name, kernel in KERNELS.items() if name != "linformer")
     with pytest.raises(ValueError, match=r"LinearKernel.*dropout must be 0, got 0\.1"):
-        build_kernel("linear", D, dropout=0.1)
+        KERNELS.build("linear", head_dim=D, dropout=0.1)
     with pytest.raises(ValueError, match=r"mask of keys.*\(9, 9\)"):
-        build_kernel("linear", D)(q, k, v, torch.ones(S, S, dtype=torch.bool))
+        KERNELS.build("linear", head_dim=D)(q, k, v, torch.ones(S, S, dtype=torch.bool))
     with pytest.raises(ValueError, match="LaraKernel takes no mask"):
-        build_kernel("lara", D)(q, k, v, torch.ones(1, S, dtype=torch.bool))
+        KERNELS.build("lara", head_dim=D)(q, k, v, torch.ones(1, S, dtype=torch.bool))
     with pytest.raises(ValueError, match="needs 9 keys, as many as queries, got 5"):
-        build_kernel("cosformer", D)(q, k[..., :5, :], v[..., :5, :])
+        KERNELS.build("cosformer", head_dim=D)(q, k[..., :5, :], v[..., :5, :])

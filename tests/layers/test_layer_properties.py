@@ -19,7 +19,6 @@ from mmvidformer.layers import (
     Mlp,
     PositionEmbedding,
     TubeletEmbedding,
-    build_norm,
     build_shift,
     resize_positions,
 )
@@ -113,7 +112,7 @@ def test_mlp(dim: int, grid: tuple, hidden: int, depthwise: bool) -> None:
 @given(st.sampled_from([3, 33]), st.sampled_from(list(NORMS)), st.sampled_from([0, 1e-4, 1, 1e3]))
 def test_norm(dim: int, norm: str, scale: float) -> None:
     x = scale * normal(2, 2, 3, 1, dim)
-    out = check_rows(build_norm(norm, dim), call, x)
+    out = check_rows(NORMS.build(norm, normalized_shape=dim), call, x)
     assert out.square().mean(-1).max() < 1 + 1e-6
 
 

@@ -5,7 +5,7 @@ import torch
 from mmengine.optim import DefaultOptimWrapperConstructor
 from torch import nn
 
-from mmvidformer.layers import Encoder, EncoderConfig, build_norm
+from mmvidformer.layers import NORMS, Encoder, EncoderConfig
 from mmvidformer.layers.norm import RMSNorm
 
 
@@ -14,7 +14,7 @@ def test_values(eps: float) -> None:
     torch.manual_seed(0)
     x = torch.randn(3, 8, dtype=torch.float64)
     for name, reference in (("layer", nn.LayerNorm(8, eps)), ("rms", nn.RMSNorm(8, eps))):
-        norm = build_norm(dict(type=name, eps=eps), 8).double()
+        norm = NORMS.build(dict(type=name, eps=eps), normalized_shape=8).double()
         assert list(norm.state_dict()) == list(reference.state_dict())
         for parameter in norm.parameters():
             nn.init.normal_(parameter)
@@ -25,9 +25,9 @@ def test_values(eps: float) -> None:
 
 
 def test_epsilon_is_1e_6_by_default() -> None:
-    assert type(build_norm("layer", 8)) is nn.LayerNorm
-    assert type(build_norm({"type": "rms"}, 8)) is RMSNorm
-    assert {build_norm(name, 8).eps for name in ("layer", "rms")} == {1e-6}
+    assert type(NORMS.build("layer", normalized_shape=8)) is nn.LayerNorm
+    assert type(NORMS.build({"type": "rms"}, normalized_shape=8)) is RMSNorm
+    assert {NORMS.build(name, normalized_shape=8).eps for name in ("layer", "rms")} == {1e-6}
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_epsilon_is_1e_6_by_default() -> None:
 )
 def test_what_is_wrong_is_named(norm: object, error: type, message: str) -> None:
     with pytest.raises(error, match=message):
-        build_norm(norm, 8)
+        NORMS.build(norm, normalized_shape=8)
 
 
 def encoder(norm: object) -> Encoder:
@@ -74,6 +74,9 @@ def test_rules_of_weight_decay_apply() -> None:
 def test_under_autocast() -> None:
     x = torch.randn(2, 8).bfloat16()
     with torch.autocast("cpu", torch.bfloat16):
-        layer, rms = build_norm("layer", 8)(x), build_norm("rms", 8)(x)
+        layer, rms = (
+            NORMS.build("layer", normalized_shape=8)(x),
+            NORMS.build("rms", normalized_shape=8)(x),
+        )
     assert rms.dtype == layer.dtype == torch.bfloat16
-    torch.testing.assert_close(rms, build_norm("rms", 8)(x.float()).bfloat16())
+    torch.testing.assert_close(rms, NORMS.build("rms", normalized_shape=8)(x.float()).bfloat16())

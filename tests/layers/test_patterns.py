@@ -1,15 +1,15 @@
 import pytest
 import torch
 
-from mmvidformer.layers import PATTERNS, get_pattern
+from mmvidformer.layers import PATTERNS
 from mmvidformer.layers.patterns import Pattern
 
 GRID = (2, 3, 4)
 
 
-@pytest.mark.parametrize("name", [n for n in PATTERNS if get_pattern(n).axes == Pattern.axes])
+@pytest.mark.parametrize("name", [n for n in PATTERNS if PATTERNS.build(n).axes == Pattern.axes])
 def test_groups_have_the_named_axes_and_ungroup_reverses_group(name: str) -> None:
-    pattern = get_pattern(name)
+    pattern = PATTERNS.build(name)
     coords = torch.cartesian_prod(*(torch.arange(n) for n in GRID)).view(1, *GRID, 1, 3)
     grouped = pattern.group(coords)
     assert grouped.shape[0] == pattern.num_groups(GRID)
@@ -32,7 +32,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("name", sorted(PATTERNS))
 def test_spread_assigns_each_token_the_number_of_its_group(name: str) -> None:
-    pattern = get_pattern({"type": name, **OPTIONS.get(name, {})})
+    pattern = PATTERNS.build({"type": name, **OPTIONS.get(name, {})})
     groups = pattern.num_groups(GRID)
     numbers = torch.arange(2 * groups, dtype=torch.float).view(2, groups)
     spread = pattern.spread(numbers, GRID).expand(2, *GRID, 1)
@@ -42,7 +42,7 @@ def test_spread_assigns_each_token_the_number_of_its_group(name: str) -> None:
 
 
 def test_a_local_window_of_even_size_reaches_further_up_and_left() -> None:
-    pattern = get_pattern("local")
+    pattern = PATTERNS.build("local")
     places = torch.arange(1.0, 6)  # 0 is outside
     for shape in ((1, 1, 5, 1), (1, 1, 1, 5)):  # windows of 2 of 5 places
         tokens = places.view(*shape, 1, 1)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torchvision.models.video.swin_transformer import ShiftedWindowAttention3d
 
-from mmvidformer.layers import Attention, build_kernel, get_pattern
+from mmvidformer.layers import KERNELS, PATTERNS, Attention
 from mmvidformer.layers.masks import Causal
 from tests.layers.dense import Place, attend
 from tests.layers.masked_patterns import DIM, HEADS, SPECS, build
@@ -97,7 +97,7 @@ def test_later_frames_change_nothing(name: str, kernel: str) -> None:
 def test_causal_kernels_mask_later_steps(name: str, step: int) -> None:
     """One query at a time, which sees only the keys up to its step."""
     torch.manual_seed(0)
-    kernel = build_kernel(name, head_dim=4).double()
+    kernel = KERNELS.build(name, head_dim=4).double()
     inputs = [torch.randn(2, 3, 6, 4, dtype=torch.float64, requires_grad=True) for _ in range(3)]
     q, k, v = kernel.feature_map(*inputs) if kernel.feature_map else inputs
     rows = []
@@ -117,8 +117,8 @@ def test_causal_kernels_mask_later_steps(name: str, step: int) -> None:
 def test_padding_has_no_effect_on_other_kernels(case: str, kernel: str) -> None:
     """Values of a large constant give that constant only if no zeros of padding are mixed in."""
     options = {"type": kernel, **({"length": 12, "rank": 4} if kernel == "linformer" else {})}
-    pattern = get_pattern(SPECS[case])
-    module = build_kernel(options, head_dim=4).double().eval()
+    pattern = PATTERNS.build(SPECS[case])
+    module = KERNELS.build(options, head_dim=4).double().eval()
     torch.manual_seed(0)
     q, k = torch.rand(2, 1, 3, 5, 3, 2, 4, dtype=torch.float64) + 0.1
     v = torch.full_like(q, 1e3)
@@ -173,16 +173,16 @@ def test_patterns_compile_without_graph_breaks(case: str, cls: str | None) -> No
 )
 def test_wrong_options_are_named_in_one_line(spec: dict, error: type, match: str) -> None:
     with pytest.raises(error, match=match) as caught:
-        get_pattern(spec)
+        PATTERNS.build(spec)
     assert "\n" not in str(caught.value)
 
 
 def test_options_may_be_lists_as_on_the_command_line() -> None:
     spec = {"type": "window", "size": [2, 7, 7], "shift": [1, 3, 3]}
     as_tuples = {"type": "window", "size": (2, 7, 7), "shift": (1, 3, 3)}
-    assert get_pattern(spec) == get_pattern(as_tuples)
-    assert hash(get_pattern(spec)) == hash(get_pattern(as_tuples))
-    assert get_pattern("window") == get_pattern({"type": "window", "size": (8, 7, 7)})
+    assert PATTERNS.build(spec) == PATTERNS.build(as_tuples)
+    assert hash(PATTERNS.build(spec)) == hash(PATTERNS.build(as_tuples))
+    assert PATTERNS.build("window") == PATTERNS.build({"type": "window", "size": (8, 7, 7)})
     assert spec == {"type": "window", "size": [2, 7, 7], "shift": [1, 3, 3]}
 
 
@@ -223,7 +223,9 @@ def test_shifts_within_a_frame_suit_causal_patterns() -> None:
 
 @pytest.mark.parametrize("name", ["performer", "linformer", "orthoformer", "lara"])
 def test_other_kernels_refuse_causal_masks(name: str) -> None:
-    kernel = build_kernel({"type": name, **({"length": 4} if name == "linformer" else {})}, 4)
+    kernel = KERNELS.build(
+        {"type": name, **({"length": 4} if name == "linformer" else {})}, head_dim=4
+    )
     with pytest.raises(ValueError, match=r"takes .*mask.*got Causal\(step=1, past=None\)"):
         kernel(*torch.randn(3, 1, 1, 4, 4), Causal())
 
@@ -231,4 +233,4 @@ def test_other_kernels_refuse_causal_masks(name: str) -> None:
 @pytest.mark.parametrize("name", ["linear", "cosformer"])
 def test_sums_over_all_frames_refuse_a_bounded_past(name: str) -> None:
     with pytest.raises(ValueError, match=r"got Causal\(step=1, past=2\)"):
-        build_kernel(name, 4)(*torch.rand(3, 1, 1, 4, 4), Causal(past=2))
+        KERNELS.build(name, head_dim=4)(*torch.rand(3, 1, 1, 4, 4), Causal(past=2))

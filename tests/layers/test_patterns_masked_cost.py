@@ -6,7 +6,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmvidformer.analysis.complexity import count_macs
-from mmvidformer.layers import Attention, get_pattern
+from mmvidformer.layers import PATTERNS, Attention
 from tests.layers.dense import Place
 from tests.layers.largest_tensor import LargestTensor
 from tests.layers.masked_patterns import DIM, HEADS, SPECS, build
@@ -39,7 +39,7 @@ def attention_macs(spec: dict, grid: Place, kernel: str = "softmax") -> int:
 )
 def test_macs_are_those_of_the_pairs_within_groups(spec: dict, grid: Place, pairs: int) -> None:
     assert attention_macs(spec, grid) == 2 * pairs * DIM
-    pattern = get_pattern(spec)
+    pattern = PATTERNS.build(spec)
     assert pattern.num_groups(grid) * pattern.num_tokens(grid) ** 2 == pairs
 
 

@@ -108,7 +108,7 @@ def test_each_argument_can_be_given_to_each_preset(kind: type, name: str) -> Non
             dict(temporal_dept=2),
             "of ViViT named 'temporal_dept'; .*temporal_depth",
         ),
-        (ViViT, dict(optins=1), "no argument of ViViT named 'optins'; did you mean positions or"),
+        (ViViT, dict(optins=1), "no argument of ViViT named 'optins'; did you mean positions"),
         (ViViT, dict(mpl="mlp"), "no argument of ViViT named 'mpl'; did you mean mlp"),
         (TimeSformer, dict(scheme="space_only", reverse=True), "reverse=True .* has no effect"),
         (TimeSformer, dict(scheme="space_only", cls_in_time=True), "cls_in_time=True .*no effect"),

@@ -13,8 +13,6 @@ lara                      softmax by importance sampling, R proposals           
 ========================  ==========================================================  ===========
 """
 
-from collections.abc import Mapping
-
 from mmvidformer.layers.kernels.base import Kernel
 from mmvidformer.layers.kernels.lara import LaraKernel
 from mmvidformer.layers.kernels.linear import CosformerKernel, LinearKernel
@@ -24,7 +22,7 @@ from mmvidformer.layers.kernels.performer import PerformerKernel
 from mmvidformer.layers.kernels.softmax import SoftmaxKernel
 from mmvidformer.lookup import Registry
 
-KERNELS = Registry(
+KERNELS: Registry[Kernel] = Registry(
     "attention kernel",
     {
         "softmax": SoftmaxKernel,
@@ -37,18 +35,3 @@ KERNELS = Registry(
     },
     base=Kernel,
 )
-
-
-def build_kernel(kernel: str | Mapping, head_dim: int, dropout: float = 0.0) -> Kernel:
-    """Build a kernel.
-
-    Args:
-        kernel: A name in ``KERNELS``, or a dictionary with the name as ``type`` and options.
-        head_dim: Width d of a head.
-        dropout: Dropout rate of the attention weights in training, if the kernel has any.
-
-    Raises:
-        KeyError: If there is no such kernel; the message lists the names.
-        ValueError: If an option is unknown or out of range.
-    """
-    return KERNELS.build(kernel, head_dim=head_dim, dropout=dropout)

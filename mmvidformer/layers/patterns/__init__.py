@@ -4,7 +4,6 @@ A pattern regroups a grid of tokens into independent sequences, its groups. Lett
 grid, n heads, d head width, G groups, S tokens per group, S' keys per group.
 """
 
-from collections.abc import Mapping
 from functools import partial
 
 from mmvidformer.layers.patterns.base import Grid, LocalPattern, Pattern, StridedPattern, grid_size
@@ -12,10 +11,10 @@ from mmvidformer.layers.patterns.blocks import dilated_time, frames, window
 from mmvidformer.layers.patterns.causal import causal
 from mmvidformer.lookup import Registry
 
-__all__ = ["PATTERNS", "Grid", "Pattern", "get_pattern", "grid_size"]
+__all__ = ["PATTERNS", "Grid", "Pattern", "grid_size"]
 
 # Patterns, or functions of their options.
-PATTERNS = Registry(
+PATTERNS: Registry[Pattern] = Registry(
     "pattern",
     {
         "joint": Pattern(groups="", tokens="thw"),
@@ -32,17 +31,3 @@ PATTERNS = Registry(
         "dilated_time": dilated_time,
     },
 )
-
-
-def get_pattern(pattern: str | Mapping) -> Pattern:
-    """Look up a pattern.
-
-    Args:
-        pattern: A name in ``PATTERNS``, or a dictionary with the name as ``type`` and options, such
-            as ``dict(type='window', size=(2, 7, 7), shift=(1, 3, 3))``.
-
-    Raises:
-        KeyError: If there is no such pattern; the message lists the names.
-        ValueError: If an option is unknown or out of range.
-    """
-    return PATTERNS.build(pattern)

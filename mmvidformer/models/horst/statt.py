@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.layers import build_kernel
+from mmvidformer.layers import KERNELS
 
 
 class Entry(NamedTuple):
@@ -169,7 +169,7 @@ class JointStatt(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.kernel = build_kernel("softmax", head_dim=channels)
+        self.kernel = KERNELS.build("softmax", head_dim=channels)
 
     def remember(self, key: Tensor, value: Tensor) -> Entry:
         """Make the entry of a state from its key and value, (B, C, h, w) each."""
