@@ -1,15 +1,15 @@
-"""Schemes of addresses that MMEngine resolves once this package is imported.
+"""Schemes of addresses that the plugin adds to MMEngine's.
 
-Wherever MMEngine reads a checkpoint, it may be ``hf://ORG/NAME[@REVISION]``, ``published://NAME``,
-a URL, a file or a folder, in any of ``convert.FORMATS``; weights of other projects are converted as
-they are read. Wherever MMEngine reads a text file, ``labels://NAME`` is a list of class names.
+Wherever MMEngine reads a checkpoint, it may be ``hf://ORG/NAME[@REVISION]`` or
+``published://NAME``; weights of other projects are converted as they are read. Wherever MMEngine
+reads a text file, ``labels://NAME`` is a list of class names.
 """
 
 import torch
 from mmengine.fileio import BaseStorageBackend, register_backend
-from mmengine.logging import print_log
 from mmengine.runner import CheckpointLoader
 
+from mmvidformer.conversion import convert_content
 from mmvidformer.labels import read_labels
 
 Device = str | torch.device | None
@@ -28,43 +28,36 @@ class Labels(BaseStorageBackend):
 
 
 def load_from_source(source: str, map_location: Device = None) -> object:
-    """Read a checkpoint for MMEngine, and convert it if it is another project's.
-
-    Returns unchanged what has this package's names or unknown ones, and MMAction2's TimeSformer,
-    since MMAction2's own model needs its names; our ``TimeSformer`` translates them.
+    """Read a checkpoint: an address, a file or folder of any kind (``convert.io.read_content``).
 
     Raises:
         OSError: If it does not exist or cannot be fetched.
-        ValueError: If it is damaged or could run code, or lacks weights of its format.
+        ValueError: If it is damaged or could run code.
     """
-    from mmvidformer.convert import formats, io
     from mmvidformer.convert.fetch import fetch
-    from mmvidformer.convert.info import read_info
-    from mmvidformer.convert.published import row_of
+    from mmvidformer.convert.io import read_content
 
-    content = io.read_content(fetch(source), map_location)
-    try:
-        checkpoint = io.unwrap(content, source)
-        kind = formats.recognize(checkpoint.state)
-    except ValueError:
-        return content
-    if kind == "mmvidformer" or "backbone.patch_embed.projection.weight" in checkpoint.state:
-        row = row_of(source)
-        if row is None:
-            return content
-        meta = checkpoint.meta | read_info(checkpoint.meta, row)
-        return {"state_dict": checkpoint.state, "meta": meta}
-    kind, result = formats.convert_checkpoint(checkpoint, source)
-    if isinstance(map_location, str | torch.device):
-        result.state = {name: value.to(map_location) for name, value in result.state.items()}
-    if str(map_location) != "meta":
-        title, count = formats.FORMATS[kind].title, len(result.state)
-        print_log(f"{source}: converted {count} tensors of {title}", logger="current")
-    return {"state_dict": result.state, "meta": formats.meta_of(kind, result)}
+    return read_content(fetch(source), map_location)
+
+
+def load_from_address(source: str, map_location: Device = None) -> object:
+    """Read a checkpoint, and convert it if it is another project's.
+
+    Raises:
+        OSError: As ``load_from_source``.
+        ValueError: As ``load_from_source``, or if it lacks weights of its format.
+    """
+    return convert_content(load_from_source(source, map_location), source)
+
+
+def read_all_kinds() -> None:
+    """Let MMEngine read files, folders and URLs of all kinds in this process, as the tools do."""
+    prefixes = ["", "http://", "https://"]
+    CheckpointLoader.register_scheme(prefixes, loader=load_from_source, force=True)
 
 
 def register() -> None:
     """Register the schemes."""
     register_backend("labels", Labels, force=True, prefixes="labels")
-    prefixes = ["", "http://", "https://", "hf://", "published://"]
-    CheckpointLoader.register_scheme(prefixes, loader=load_from_source, force=True)
+    prefixes = ["hf://", "published://"]
+    CheckpointLoader.register_scheme(prefixes, loader=load_from_address, force=True)

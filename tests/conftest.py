@@ -28,10 +28,11 @@ torch.set_num_threads(1)
 
 @contextmanager
 def kept_instances() -> Iterator[None]:
-    """Take back the default scopes, loggers, hubs and visualizers that runners leave behind.
+    """Take back the scopes, loggers, hubs, visualizers and loaders that runs leave behind.
 
     MMEngine names a run by the second. Another of that name would write to the first one's files.
     """
+    from mmengine.runner import CheckpointLoader
     from mmengine.utils import ManagerMixin
 
     def kinds(kind: type) -> Iterator[type]:
@@ -40,9 +41,11 @@ def kept_instances() -> Iterator[None]:
             yield from kinds(one)
 
     before = {kind: dict(kind._instance_dict) for kind in kinds(ManagerMixin)}
+    schemes = CheckpointLoader._schemes.copy()
     try:
         yield
     finally:
+        CheckpointLoader._schemes = schemes
         for kind in kinds(ManagerMixin):
             kind._instance_dict.clear()
             kind._instance_dict.update(before.get(kind, {}))

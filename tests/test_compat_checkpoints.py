@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from mmvidformer.compat import checkpoints
+from mmvidformer.schemes import read_all_kinds
 
 
 def test_checkpoints_of_mmengine_load_safely(tmp_path: Path) -> None:
@@ -77,7 +78,7 @@ def test_downloaded_weights_are_read_safely(tmp_path, monkeypatch):
 
     mark = tmp_path / "was_run"
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
-    there = tmp_path / "hub" / "checkpoints" / "localhost" / "evil.pth"  # as if downloaded before
+    there = tmp_path / "hub" / "checkpoints" / "evil.pth"  # as if downloaded before
     there.parent.mkdir(parents=True)
     torch.save({"state_dict": _RunsCode(mark)}, there)
     with pytest.raises(ValueError, match="refused"):
@@ -85,10 +86,11 @@ def test_downloaded_weights_are_read_safely(tmp_path, monkeypatch):
     assert not mark.exists()
 
 
-def test_safetensors_are_loaded_where_mmengine_takes_checkpoints(tmp_path):
+def test_safetensors_are_loaded_in_the_tools(tmp_path):
     from mmengine.runner import load_checkpoint
     from safetensors.torch import save_file
 
+    read_all_kinds()
     model, other = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
     save_file(model.state_dict(), tmp_path / "a.safetensors")
     load_checkpoint(other, str(tmp_path / "a.safetensors"), logger="silent")

@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -56,6 +57,11 @@ def test_layers_and_models_are_plain_pytorch() -> None:
         before |= projects
 
 
+@cache
+def statements(path: Path) -> list[ast.stmt]:
+    return ast.parse(path.read_text()).body
+
+
 def imports(name: str, seen: set[str]) -> Iterator[str]:
     """Names that an import of a module of this package imports, in their order."""
     parts = name.split(".")
@@ -66,7 +72,7 @@ def imports(name: str, seen: set[str]) -> Iterator[str]:
             continue
         seen.add(parent)
         yield parent
-        for node in ast.parse(path.read_text()).body:
+        for node in statements(path):
             names = [alias.name for alias in getattr(node, "names", ())]
             if isinstance(node, ast.ImportFrom):
                 names = [node.module, *(f"{node.module}.{one}" for one in names)]

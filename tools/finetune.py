@@ -76,7 +76,8 @@ def prepare(args: Namespace) -> Path:
     merge_overrides(cfg, args.cfg_options)
     cfg.work_dir = str(work_dir)
     if args.weights:
-        fit = load_weights(build_meta_model(cfg), read_checkpoint(args.weights, "meta"))
+        model = build_meta_model(cfg)
+        fit = load_weights(model, read_checkpoint(args.weights, model, "meta"))
         fit.check(args.weights, "features")
         notes.append(f"starts from {args.weights}; initial weights: {str(fit) or 'none'}")
         cfg.merge_from_dict(dict(load_from=args.weights, resume=False))

@@ -3,9 +3,8 @@
 Symptom: two ways around ``weights_only``. ``Runner.resume`` executes the text under
 ``meta['config']`` as a Python config (MMEngine itself never writes this key; MMCV 1 did), and
 ``CheckpointLoader`` reads weights from a URL by ``torch.hub`` with ``weights_only=False``. There is
-no upstream report yet. The repair drops the text, reads downloads safely (``mmvidformer.schemes``
-reads files and URLs itself; this is for ``torchvision://`` and others), and explains why a file is
-refused.
+no upstream report yet. The repair drops the text, reads downloads safely, and explains why a file
+is refused.
 """
 
 import logging

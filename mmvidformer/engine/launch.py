@@ -39,10 +39,10 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
         resume: Checkpoint to resume from, or ``'auto'`` for the newest intact one in the work dir
             if there is one.
     """
-    import mmengine.runner  # noqa: F401  (registers the runner; takes a second)
-
     from mmvidformer.engine.checkpointing.resume import latest_checkpoint
+    from mmvidformer.schemes import read_all_kinds  # registers the runner; takes a second
 
+    read_all_kinds()
     loaders = [cfg.get(f"{split}_dataloader") or {} for split in ("train", "val", "test")]
     mp_cfg = (cfg.get("env_cfg") or {}).get("mp_cfg") or {}
     has_workers = any(loader.get("num_workers") for loader in loaders)

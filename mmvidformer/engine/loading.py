@@ -11,11 +11,12 @@ import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.logging import MMLogger, print_log
-from mmengine.runner import CheckpointLoader
 from torch import Tensor, nn
 
 from mmvidformer.config import CONFIG_SUFFIXES, config_scope
+from mmvidformer.conversion import convert_for
 from mmvidformer.registry import MODELS
+from mmvidformer.schemes import load_from_source
 
 HEAD = "cls_head."
 Purpose = Literal["evaluation", "features", "resume", "start"]
@@ -96,7 +97,7 @@ def load_recognizer(
         with _quiet():  # MMEngine logs a line for each weight
             model.init_weights()
     else:
-        content = read_checkpoint(checkpoint)
+        content = read_checkpoint(checkpoint, model)
         load_weights(model, content).check(checkpoint, "evaluation" if head else "features")
         warn_of_pixels(cfg, content, checkpoint)
         meta = content.get("meta") or {}
@@ -128,11 +129,12 @@ def build_meta_model(cfg: Config) -> nn.Module:
             return MODELS.build(settings).to("meta")
 
 
-def read_checkpoint(source: str, device: str = "cpu") -> dict:
-    """Read a checkpoint.
+def read_checkpoint(source: str, model: nn.Module, device: str = "cpu") -> dict:
+    """Read a checkpoint for a model; convert it if the model's backbone is this package's.
 
     Args:
-        source: File or address (``mmvidformer.schemes``).
+        source: File, folder or address (``mmvidformer.schemes``).
+        model: A recognizer.
         device: Device of the tensors; ``'meta'`` to read names and shapes only.
 
     Raises:
@@ -141,10 +143,12 @@ def read_checkpoint(source: str, device: str = "cpu") -> dict:
     """
     if source.endswith(CONFIG_SUFFIXES):
         raise ValueError(f"{source} is a config, not a checkpoint; the config comes first")
-    content = CheckpointLoader.load_checkpoint(source, map_location=device, logger="silent")
+    content = load_from_source(source, device)
     if not isinstance(content, Mapping) or not isinstance(_state(content), Mapping):
         raise ValueError(f"{source} must hold tensors by name, got a {type(content).__name__}")
-    return dict(content)
+    content = dict(content)
+    convert_for(model, content, source)
+    return content
 
 
 def load_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:

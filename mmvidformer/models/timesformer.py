@@ -101,14 +101,3 @@ class TimeSformer(VideoTransformer):
             **row,
             "block": block,
         }
-
-    def _load_from_state_dict(self, state_dict: dict, prefix: str, *args) -> None:
-        """Translate the names of MMAction2's TimeSformer, which are not converted when read."""
-        if f"{prefix}patch_embed.projection.weight" in state_dict:
-            from mmvidformer.convert.timesformer import from_timesformer
-
-            names = [name for name in state_dict if name.startswith(prefix)]
-            found = {f"backbone.{n.removeprefix(prefix)}": state_dict.pop(n) for n in names}
-            for name, value in from_timesformer(found).state.items():
-                state_dict[prefix + name.removeprefix("backbone.")] = value
-        super()._load_from_state_dict(state_dict, prefix, *args)

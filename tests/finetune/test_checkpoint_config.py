@@ -91,8 +91,9 @@ def test_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert by_type["Resize"].scale == (-1, 112) and by_type["ThreeCrop"].crop_size == 112
     assert cfg.model.data_preprocessor.std == [51.0] * 3
     assert cfg.train_pipeline[3].scale_range == (128, 160)
-    content = read_checkpoint(str(tmp_path / "a.pyth"))
-    assert not load_weights(build_meta_model(cfg), content).misfits()
+    model = build_meta_model(cfg)
+    content = read_checkpoint(str(tmp_path / "a.pyth"), model)
+    assert not load_weights(model, content).misfits()
     assert known_names(cfg) is None  # not the 400 of the config that it was made from
     cfg.dump(tmp_path / "made.py")
     with config_scope(cfg):

@@ -8,6 +8,7 @@ from mmengine.model import is_model_wrapper
 from mmengine.runner import BaseLoop, Runner
 from torch.utils.data import DataLoader
 
+from mmvidformer.conversion import convert_for
 from mmvidformer.engine.loading import WrongWeights, load_weights, warn_of_pixels
 from mmvidformer.registry import HOOKS
 
@@ -48,10 +49,11 @@ class PreflightHook(Hook):
             raise WrongSetup("\n- ".join(["found before the start:", *errors]) + f"\n{hint}")
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Compare loaded weights with the model, and drop those of another shape."""
+        """Convert loaded weights, compare them with the model, and drop those of another shape."""
         training = isinstance(runner._train_loop, BaseLoop)
         purpose = "resume" if runner._resume else "start" if training else "evaluation"
         source = runner._load_from or "the checkpoint"
+        convert_for(_model_of(runner), checkpoint, source)
         fit = load_weights(_model_of(runner), checkpoint)
         fit.check(source, purpose)
         if purpose == "resume" and not {"meta", "message_hub"} <= set(checkpoint):
