@@ -3,14 +3,12 @@
 import hashlib
 import logging
 import re
-import shutil
-from http.client import HTTPException
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
 
 from torch.hub import get_dir
-from tqdm import tqdm
 
 from mmvidformer.convert import published
 
@@ -18,10 +16,7 @@ HUB = "hf://"
 SCHEMES = (HUB, published.PREFIX, "http://", "https://")
 # Files of a repository on the HuggingFace hub. The first of the weights that exists is enough.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-FILES = ("config.json", "preprocessor_config.json", *WEIGHTS)
-ATTEMPTS = 3
-TIMEOUT = 30.0  # seconds without data
-CHUNK = 1 << 20
+CONFIGS = ("config.json", "preprocessor_config.json")
 
 logger = logging.getLogger("mmvidformer")
 
@@ -35,8 +30,9 @@ def fetch(source: str | Path) -> Path:
     """Return the local file or folder of a source; addresses are fetched unless they are cached.
 
     Processes that need the same file wait for the first one. A file is in the cache only if it is
-    complete. URLs are cached in ``TORCH_HOME/hub/checkpoints``, repositories in the cache of
-    ``huggingface_hub``, whose settings (token, mirror, offline mode) apply.
+    complete, and is checked when it is fetched. URLs are cached in ``TORCH_HOME/hub/checkpoints``,
+    repositories in the cache of ``huggingface_hub``, whose settings (token, mirror, offline mode)
+    apply.
 
     Args:
         source: ``hf://ORG/NAME[@REVISION]``, ``published://NAME``, URL, or local path.
@@ -68,7 +64,7 @@ def hash_of(path: Path) -> str:
     """SHA-256 of a file in hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
+        while chunk := file.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()
 
@@ -81,6 +77,7 @@ def _announce(address: str, row: published.Published | None) -> None:
 
 def _from_url(url: str, row: published.Published | None) -> Path:
     from filelock import FileLock
+    from huggingface_hub.file_download import http_get
 
     path = cached_path(url)
     part = path.with_name(f"{path.name}.part")
@@ -90,79 +87,56 @@ def _from_url(url: str, row: published.Published | None) -> Path:
             return path
         _announce(url, row)
         try:
-            _receive(url, part)
+            with part.open("wb") as file:
+                http_get(url, file)  # tries again if the connection breaks
             _check(url, part, row.sha256 if row else "")
             part.replace(path)
+        except ValueError:
+            raise
+        except Exception as error:  # versions of the hub have other HTTP libraries
+            reason = str(error).partition("\n")[0]
+            raise OSError(f"{url} cannot be fetched into {path.parent}: {reason}") from error
         finally:
             part.unlink(missing_ok=True)
     return path
 
 
-def _receive(url: str, part: Path) -> None:
-    request = Request(url, headers={"User-Agent": "mmvidformer"})
-    for left in reversed(range(ATTEMPTS)):
-        try:
-            with (
-                urlopen(request, timeout=TIMEOUT) as response,  # nosec B310
-                part.open("wb") as file,
-            ):
-                total = int(response.headers.get("Content-Length") or 0)
-                with tqdm.wrapattr(file, "write", total=total or None, disable=None) as out:
-                    shutil.copyfileobj(response, out, CHUNK)
-                if total > file.tell():
-                    raise ConnectionError(f"it broke off after {file.tell()} of {total} bytes")
-            return
-        except (OSError, HTTPException) as error:
-            broken = isinstance(error, ConnectionError | TimeoutError | HTTPException)
-            if not (broken and left):
-                reason = getattr(error, "reason", error)
-                raise OSError(f"{url} cannot be fetched into {part.parent}: {reason}") from error
+def _check(url: str, path: Path, sha256: str) -> None:
+    with path.open("rb") as file:
+        if file.read(256).lstrip()[:1] in (b"", b"<"):
+            raise ValueError(f"{url} is a web page, or empty")
+    if sha256 and not (found := hash_of(path)).startswith(sha256):
+        raise ValueError(f"{url} has SHA-256 {found}, expected {sha256}")
 
 
 def _from_hub(address: str, row: published.Published | None) -> Path:
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
-    from huggingface_hub.errors import (
-        EntryNotFoundError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-    )
+    from huggingface_hub.errors import EntryNotFoundError, HFValidationError
 
     repo, _, given = address.removeprefix(HUB).partition("@")
     revision = given or None
-    missing: Exception = FileNotFoundError(f"it has neither {' nor '.join(WEIGHTS)}")
+
+    def get(names: Sequence[str]) -> Path:
+        try:
+            return Path(hf_hub_download(repo, names[0], revision=revision))
+        except EntryNotFoundError:
+            if not names[1:]:
+                raise
+        return get(names[1:])
+
     try:
-        cached = {name: try_to_load_from_cache(repo, name, revision=revision) for name in FILES}
-        fresh = not any(isinstance(cached[name], str) for name in WEIGHTS)
-        if fresh:
+        cached = [try_to_load_from_cache(repo, name, revision=revision) for name in WEIGHTS]
+        if not any(isinstance(path, str) for path in cached):
             _announce(address, row)
-        for name in FILES:
-            if not (fresh or isinstance(cached[name], str | None)):
-                continue  # known not to exist
-            try:
-                path = Path(hf_hub_download(repo, name, revision=revision))
-            except EntryNotFoundError as error:
-                if isinstance(error, LocalEntryNotFoundError) and fresh:
-                    raise  # the hub cannot be reached
-                missing = error
-                continue
-            if name in WEIGHTS:
-                # The cache names a large file by the hash that the hub states for it.
-                blob = path.resolve()
-                stated = blob.name if len(blob.name) == 64 else ""
-                _check(address, blob, row.sha256 if row and row.sha256 else stated)
-                return path.parent
-        raise missing
+        path = get(WEIGHTS)
+        for name in CONFIGS:
+            with suppress(EntryNotFoundError):
+                get([name])
     except (OSError, EntryNotFoundError, HFValidationError) as error:
         reason = str(error.__cause__ or error).partition("\n")[0]
         raise OSError(f"{address} cannot be fetched: {reason}") from error
-
-
-def _check(source: str, path: Path, sha256: str) -> None:
-    """Delete a file with another hash, or a web page, and raise a ``ValueError``."""
-    with path.open("rb") as file:
-        page = file.read(256).lstrip()[:1] in (b"", b"<")
-    found = hash_of(path) if sha256 else ""
-    if page or not found.startswith(sha256):
-        path.unlink()
-        wrong = "is a web page, or empty" if page else f"has SHA-256 {found}, expected {sha256}"
-        raise ValueError(f"{source} {wrong}")
+    # The cache of the hub names a large file by its hash.
+    stated = path.resolve().name
+    if row and len(stated) == 64 and not stated.startswith(row.sha256):
+        raise ValueError(f"{address} has SHA-256 {stated}, expected {row.sha256}")
+    return path.parent

@@ -6,7 +6,7 @@ import logging
 import multiprocessing
 import os
 import pickle
-import shutil
+import time
 from pathlib import Path
 
 import huggingface_hub
@@ -45,6 +45,12 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     published.rows.cache_clear()
 
 
+@pytest.fixture
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try again at once."""
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+
+
 def test_a_file_is_fetched_once(web, tmp_path: Path) -> None:
     url = web.add("/scenic/vivit/checkpoint", weights())
     path = fetch(url)
@@ -66,21 +72,18 @@ def test_paths_in_the_cache_stay_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cached_path("https://h.org/a.pyth?dl=1") == root / "h.org/a.pyth"
 
 
-def test_broken_connections_are_tried_again(web, tmp_path: Path) -> None:
-    url = web.add("/a.pth", weights(SIZE // 8))
-    web.cut["/a.pth"] = 2
-    assert fetch(url).read_bytes() == weights(SIZE // 8) and web.fetched["/a.pth"] == 3
+def test_broken_connections_are_tried_again(web, tmp_path: Path, no_pause) -> None:
     url = web.add("/b.pth", weights(SIZE // 8))
     web.cut["/b.pth"] = 9
-    with pytest.raises(OSError, match=r"b\.pth cannot be fetched into .*: it broke off after"):
+    with pytest.raises(OSError, match=r"b\.pth cannot be fetched into .*checkpoints"):
         fetch(url)
-    assert files_in_cache(tmp_path) == {"a.pth"}
-    web.cut["/b.pth"] = 0
-    assert fetch(url).is_file()
+    assert not files_in_cache(tmp_path)
+    web.cut["/b.pth"] = 2 if huggingface_hub.__version__ >= "1" else 0  # older ones give up
+    assert fetch(url).read_bytes() == weights(SIZE // 8)
 
 
-def test_missing_files_and_servers(web, tmp_path: Path) -> None:
-    with pytest.raises(OSError, match=r"/none\.pth cannot be fetched .*: Not Found"):
+def test_missing_files_and_servers(web, tmp_path: Path, no_pause) -> None:
+    with pytest.raises(OSError, match=r"/none\.pth cannot be fetched .*404"):
         fetch(web.url("/none.pth"))
     with pytest.raises(OSError, match=r"localhost:1/a\.pth cannot .*Connection refused"):
         fetch("http://localhost:1/a.pth")
@@ -108,12 +111,12 @@ def test_hashes_are_checked(web, table, tmp_path: Path) -> None:
 
 
 def test_full_disk(web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def write(source, target, size) -> None:
-        target.write(source.read(1000))
+    def write(url: str, file) -> None:
+        file.write(b"1000")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(shutil, "copyfileobj", write)
+        patch.setattr(file_download, "http_get", write)
         with pytest.raises(OSError, match=r"a\.pth cannot .*checkpoints.*No space left on device"):
             fetch(web.add("/a.pth", weights(SIZE // 8)))
     assert not files_in_cache(tmp_path)
@@ -181,22 +184,29 @@ def test_faults_of_the_hub(web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         fetch("hf://org/name")
     with pytest.raises(OSError, match="hf://org/a/b cannot be fetched: Repo id must be"):
         fetch("hf://org/a/b")
-    path = "/org/name/resolve/main/model.safetensors"
-    web.add(path, weights())
-    monkeypatch.setattr(fetching, "hash_of", lambda path: "1" * 64)  # as if damaged on the way
-    with pytest.raises(ValueError, match="hf://org/name has SHA-256 1"):
-        fetch("hf://org/name")
-    monkeypatch.setattr(fetching, "hash_of", hash_of)
-    assert (fetch("hf://org/name") / "model.safetensors").read_bytes() == weights()
-    assert web.fetched[path] == 2
 
 
-def test_unreachable_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_files_of_the_hub_are_neither_read_nor_removed(web, table, tmp_path, monkeypatch):
+    """Hashing a large file takes seconds, and other projects use the cache too."""
+    monkeypatch.setattr(fetching, "hash_of", lambda path: pytest.fail("read"))
+    repository(web, tmp_path, "config.json", "model.safetensors")
+    weights_of = fetch("hf://org/name") / "model.safetensors"
+    name = weights_of.resolve().name
+    for sha256 in ("", name[:8], name):
+        table(dict(name="a", address="hf://org/name", format="huggingface", sha256=sha256))
+        assert fetch("published://a") / "model.safetensors" == weights_of
+    table(dict(name="a", address="hf://org/name", format="huggingface", sha256="00ff"))
+    with pytest.raises(ValueError, match=f"hf://org/name has SHA-256 {name}, expected 00ff"):
+        fetch("published://a")
+    assert weights_of.read_bytes() == weights()
+    assert web.fetched["/org/name/resolve/main/model.safetensors"] == 1
+
+
+def test_unreachable_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_pause) -> None:
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     template = "http://localhost:1/{repo_id}/resolve/{revision}/{filename}"
     for module in (constants, file_download):  # a copy before 0.34
         monkeypatch.setattr(module, "HUGGINGFACE_CO_URL_TEMPLATE", template, raising=False)
-    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda seconds: None)
     with pytest.raises(OSError, match="hf://org/name cannot be fetched: .*Connection refused"):
         fetch("hf://org/name")
 
