@@ -62,15 +62,20 @@ def read_content(path: str | Path, device: str | torch.device | None = "cpu") ->
 
     Raises:
         FileNotFoundError: If there is no such file, or no weights in the folder.
+        RuntimeError: If there is no such device, or too little memory.
         ValueError: If the file is of no such kind, damaged, or could run code.
     """
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"there is no checkpoint {path}")
+    if isinstance(device, str | torch.device):
+        torch.empty(0, device=device)  # PyTorch's error if there is no such device
     try:
         return _read_folder(path) if path.is_dir() else _read_file(path, device)
     except Exception as error:  # damage makes readers raise many kinds
         if getattr(error, "filename", None) or str(path) in str(error):
+            raise
+        if isinstance(error, MemoryError) or "allocate" in str(error):
             raise
         reason = str(error).partition("\n")[0] or "it ends too early"
         raise ValueError(f"{path} is damaged: {reason}") from error

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from mmvidformer.convert.io import load_checkpoint, save_checkpoint, save_huggingface
+from mmvidformer.convert.io import load_checkpoint, read_content, save_checkpoint, save_huggingface
 
 WEIGHTS = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.bias": torch.ones(3)}
 
@@ -194,3 +194,29 @@ def test_file_without_state_dict(tmp_path: Path) -> None:
     torch.save({"epoch": 3}, tmp_path / "a.pth")
     with pytest.raises(ValueError, match=r"\['epoch'\] are no tensors"):
         load_checkpoint(tmp_path / "a.pth")
+
+
+def test_a_missing_device_is_no_damage(tmp_path: Path) -> None:
+    torch.save({"state_dict": {"w": torch.ones(2)}}, tmp_path / "a.pth")
+    with pytest.raises((RuntimeError, AssertionError)) as error:
+        read_content(tmp_path / "a.pth", "xpu:99")
+    assert "damaged" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+    ],
+)
+def test_too_little_memory_is_no_damage(error: Exception, tmp_path: Path, monkeypatch) -> None:
+    def load(*args: object, **options: object) -> None:
+        raise error
+
+    torch.save({"state_dict": {"w": torch.ones(2)}}, tmp_path / "a.pth")
+    monkeypatch.setattr(torch, "load", load)
+    with pytest.raises(type(error), match=str(error)[:20]) as found:
+        read_content(tmp_path / "a.pth")
+    assert found.value is error
