@@ -13,7 +13,6 @@ from mmvidformer.convert.keymap import (
     linear,
     strip_prefixes,
 )
-from mmvidformer.layers.fixation import FIXATIONS
 
 # Prefixes of the backbone in a checkpoint of the complete model.
 PREFIXES = ("module.", "base_model.")
@@ -82,7 +81,8 @@ def from_feature_fixation(state: Mapping[str, Tensor]) -> Conversion:
     layers = {part for name in state for part in name.split(".")}
     fixation = next((name for name, own in OFFICIAL_GATES.items() if layers & set(own)), None)
     result = apply_rules(state, key_map(attention, fixation), UNUSED)
-    result.scheme = attention
+    result.model, result.scheme = "FeatureFixationTransformer", attention
+    result.settings = {"fixation": fixation}
     head_dims = [len(x) for name, x in result.state.items() if GATES in name]
     if head_dims:
         result.num_heads = len(result.state["backbone.encoders.0.norm.weight"]) // head_dims[0]
@@ -92,25 +92,3 @@ def from_feature_fixation(state: Mapping[str, Tensor]) -> Conversion:
         "dict(type='temporal', divisor=8, segment=8)"
     )
     return result
-
-
-def own_fixation(state: Mapping[str, Tensor]) -> str | None:
-    """Return the fixation scheme (with ``combine='concat'``) of this package's weights.
-
-    Returns:
-        Key of ``FIXATIONS``, or None if there are no gates.
-
-    Raises:
-        ValueError: If no scheme has such gates.
-    """
-    parts = {
-        name.removesuffix(".weight").split(".")[-1]: x.shape[1] // x.shape[0]
-        for name, x in state.items()
-        if GATES in name and name.endswith(".weight")
-    }
-    for scheme, gates in FIXATIONS.items():
-        if parts == {name: len(read) for name, read in gates.items()}:
-            return scheme
-    if parts:
-        raise ValueError(f"no fixation scheme has gates with these numbers of inputs: {parts}")
-    return None

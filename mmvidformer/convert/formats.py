@@ -19,11 +19,11 @@ from mmvidformer.convert.image_formats import from_google_npz, from_timm
 from mmvidformer.convert.info import class_names, read_info
 from mmvidformer.convert.io import Checkpoint, load_checkpoint, save_checkpoint, save_huggingface
 from mmvidformer.convert.keymap import Conversion, State
-from mmvidformer.convert.own import from_own, is_own, settings_of
+from mmvidformer.convert.own import MODELS, from_own, is_own, settings_of
 from mmvidformer.convert.positions import Grid
 from mmvidformer.convert.published import row_of
 from mmvidformer.convert.scenic import from_scenic
-from mmvidformer.convert.timesformer import ATTENTIONS, CLS, from_timesformer, to_timesformer
+from mmvidformer.convert.timesformer import CLS, from_timesformer, to_timesformer
 
 OUTPUTS = ("mmvidformer", "huggingface")
 CLASSIFIER = "cls_head.fc_cls.bias"
@@ -148,7 +148,9 @@ def convert_checkpoint(
 
 def meta_of(name: str, result: Conversion) -> dict:
     """Return ``meta`` of a converted checkpoint: its format, the model's arguments, the data."""
-    return {"converted_from": name, "backbone": settings_of(result), **result.info}
+    settings = settings_of(result)
+    backbone = {"type": result.model, **settings} if settings else {}
+    return {"converted_from": name, "backbone": backbone, **result.info}
 
 
 def convert_file(
@@ -190,7 +192,7 @@ def convert_file(
     settings = settings_of(result)
     names = class_names(result.info)
     if to == "huggingface":
-        state = _for_huggingface(result, settings, f"{source} ({FORMATS[name].title})")
+        state = _for_huggingface(result, f"{source} ({FORMATS[name].title})")
         classes = len(result.state[CLASSIFIER]) if CLASSIFIER in result.state else None
         config = huggingface_config(settings, classes, names)
         save_huggingface(target, state, config, processor_config(settings, result.info))
@@ -204,19 +206,16 @@ def convert_file(
     return "\n".join([*lines, f"wrote {len(result.state)} tensors to {target} ({to})"])
 
 
-def _for_huggingface(result: Conversion, settings: Mapping, source: str) -> State:
-    vivit = "pool" in settings
-    timesformer = "img_size" in settings and not vivit
-    if vivit and result.scheme in (None, "spacetime"):
+def _for_huggingface(result: Conversion, source: str) -> State:
+    scheme = result.scheme or ""
+    if MODELS.get(scheme) != result.model:
+        scheme = scheme and f" with scheme {scheme!r}"
+        hint = f"; if it has one of the schemes {', '.join(MODELS)}, give the scheme"
+        hint = "" if result.model else hint
+        raise ValueError(f"HuggingFace has no model like {source}{scheme}{hint}")
+    if result.model == "ViViT":
         return to_huggingface(result.state)
-    if timesformer and result.scheme in ATTENTIONS:
-        return to_timesformer(result.state, result.scheme, "huggingface")
-    if timesformer and result.scheme is None:
-        raise ValueError(
-            f"{source} does not contain its scheme; give one of {', '.join(ATTENTIONS)}"
-        )
-    scheme = "" if result.scheme is None else f" with scheme {result.scheme!r}"
-    raise ValueError(f"HuggingFace has no model like {source}{scheme}")
+    return to_timesformer(result.state, scheme, "huggingface")
 
 
 def _report(result: Conversion) -> Iterator[str]:

@@ -79,7 +79,7 @@ def from_huggingface(
         size = clip_grid(table.shape[1] - 1, kernel.shape[2:], grid or _config_grid(meta))
     layout = "hub" if hub else "modules"
     result = apply_rules(state, _rules(layout, prefix, size), [prefix + p for p in IGNORED])
-    result.scheme, result.num_heads = "spacetime", heads
+    result.model, result.scheme, result.num_heads = "ViViT", "spacetime", heads
     return result
 
 
@@ -149,7 +149,7 @@ def huggingface_config(
         num_hidden_layers=arch["depth"],
         num_attention_heads=arch["num_heads"],
         intermediate_size=int(arch["embed_dims"] * arch["mlp_ratio"]),
-        num_frames=settings["clip_len"],
+        num_frames=settings.get("clip_len", 1),
         layer_norm_eps=1e-6,
     )
     if labels:

@@ -102,8 +102,10 @@ class Conversion:
         ignored: Names of the source that were dropped on purpose.
         missing: Optional names of the target that the source has no weights for.
         notes: Assumptions of the converter.
-        scheme: Attention scheme of the model; None for an image model, or if unknown.
+        model: Class of the backbone; empty for an image model, or if unknown.
+        scheme: Attention scheme of the model, likewise.
         num_heads: Number of attention heads; None if unknown.
+        settings: Arguments of the backbone that the shapes of the weights do not tell.
         info: What is known of the data (``convert.info``).
     """
 
@@ -112,8 +114,10 @@ class Conversion:
     ignored: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    model: str = ""
     scheme: str | None = None
     num_heads: int | None = None
+    settings: dict = field(default_factory=dict)
     info: dict = field(default_factory=dict)
 
 

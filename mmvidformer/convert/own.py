@@ -5,7 +5,6 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from mmvidformer.convert.feature_fixation import own_fixation
 from mmvidformer.convert.keymap import Conversion
 
 # Part of a weight's name that every backbone has, and the neck of HORST.
@@ -17,6 +16,13 @@ SIGNS = (
 BACKBONE = ("embed.", "encoders.")
 RECOGNIZER = ("backbone.", "neck.", "cls_head.")
 IGNORED = ("data_preprocessor.",)
+# Models that HuggingFace has too, by their schemes.
+MODELS = {
+    "spacetime": "ViViT",
+    "space_only": "TimeSformer",
+    "joint_space_time": "TimeSformer",
+    "divided_space_time": "TimeSformer",
+}
 
 
 def is_own(state: Mapping[str, Tensor]) -> bool:
@@ -47,11 +53,12 @@ def from_own(
             unknown.append(name)
     if unknown:
         raise ValueError(f"names that are not part of a recognizer: {unknown}")
-    settings = (meta or {}).get("backbone", {})
-    result.scheme = settings.get("scheme", scheme)
-    if scheme not in (None, result.scheme):
-        raise ValueError(f"the scheme is {result.scheme!r}, not {scheme!r}")
-    result.num_heads = settings.get("arch", {}).get("num_heads")
+    result.settings = dict((meta or {}).get("backbone", {}))
+    known = result.settings.get("scheme", scheme)
+    if scheme not in (None, known):
+        raise ValueError(f"the scheme is {known!r}, not {scheme!r}")
+    result.scheme, result.model = known, result.settings.pop("type", MODELS.get(known or "", ""))
+    result.num_heads = result.settings.get("arch", {}).get("num_heads")
     return result
 
 
@@ -62,58 +69,56 @@ def count_blocks(state: Mapping[str, Tensor], encoder: str) -> int:
 
 
 def settings_of(result: Conversion) -> dict:
-    """Infer the arguments that build the backbone of converted weights.
+    """Return the arguments that build the backbone of converted weights.
 
-    The weights of ``FeatureFixationTransformer`` do not determine the image size, the shifts and
-    the kernel, and those of a model that averages its frames not the clip length; one tubelet is
-    assumed. Image models get no ``scheme``.
+    Shapes and names do not tell the composition of a model, so weights of this package need the
+    arguments that ``convert_file`` wrote beside them, or a scheme of ``MODELS``. The official
+    weights of feature fixation have no image size, shifts and kernel, and those of a model that
+    averages its frames no clip length.
 
     Returns:
-        The arguments as far as the weights determine them; empty if they do not belong to a
-        ``VideoTransformer``.
+        The arguments as far as they are known; empty for image models.
+
+    Raises:
+        ValueError: If the weights are not those of a model with this scheme.
     """
-    state, first = result.state, "backbone.encoders.0"
-    if "backbone.embed.proj.weight" not in state:
+    heads = {} if result.num_heads is None else {"num_heads": result.num_heads}
+    if "arch" in result.settings:
+        return result.settings | {"arch": result.settings["arch"] | heads}
+    if not result.model:
         return {}
-    tables = [f"{first}.pos_embed.{axes}" for axes in ("thw", "hw", "t")]
-    if not any(table in state for table in tables):
-        raise ValueError(f"the weights are not those of a ViViT: {tables[0]!r} is missing")
+    try:
+        return _settings(result, heads) | result.settings
+    except KeyError as error:
+        what = f"the weights are not those of a {result.model}"
+        raise ValueError(f"{what}: {error} is missing") from error
+
+
+def _settings(result: Conversion, heads: Mapping) -> dict:
+    state, first = result.state, "backbone.encoders.0"
     dim, _, *tubelet = state["backbone.embed.proj.weight"].shape
-    hidden = state[f"{first}.blocks.0.mlp.fc1.weight"].shape[0]
+    hidden = len(state[f"{first}.blocks.0.mlp.fc1.weight"])
     ratio = hidden / dim
     if int(dim * ratio) != hidden:  # the quotient was rounded down
         ratio = math.nextafter(ratio, math.inf)
-    arch = dict(embed_dims=dim, depth=count_blocks(state, first), mlp_ratio=ratio)
-    if result.num_heads is not None:
-        arch["num_heads"] = result.num_heads
-    settings: dict = {"arch": arch, "stem": {"tubelet": tuple(tubelet)}}
-    if result.scheme is not None:
-        settings["scheme"] = result.scheme
-    if f"{first}.norm.weight" in state and f"{first}.norm.bias" not in state:
-        settings["norm"] = "rms"
-    times = state.get(f"{first}.pos_embed.t")
-    if "backbone.embed.norm.weight" in state:
-        side = tubelet[-1]  # tubelets overlap as in the official code
-        settings["stem"] |= dict(
-            stride=(1, side * 7 // 8, side * 7 // 8), padding=(0, side // 2, side // 2), norm=True
-        )
-        return settings | dict(
-            clip_len=state[f"{first}.pos_embed.t"].shape[1], fixation=own_fixation(state)
-        )
-    if f"{first}.pos_embed.hw" in state:
-        rows, columns = state[f"{first}.pos_embed.hw"].shape[2:4]
-        if fixation := own_fixation(state):
-            settings["fixation"] = fixation
-        return settings | dict(
-            img_size=(rows * tubelet[1], columns * tubelet[2]),
-            clip_len=1 if times is None else times.shape[1],
-        )
-    frames, rows, columns = state[f"{first}.pos_embed.thw"].shape[1:4]
-    times = state.get("backbone.encoders.1.pos_embed.thw")
-    if result.scheme == "factorized_encoder":
-        settings["temporal_depth"] = count_blocks(state, "backbone.encoders.1")
-    return settings | dict(
-        img_size=(rows * tubelet[1], columns * tubelet[2]),
-        clip_len=tubelet[0] * (frames if times is None else times.shape[1]),
-        pool="cls" if f"{first}.cls_token" in state else "mean",
-    )
+    arch = dict(embed_dims=dim, depth=count_blocks(state, first), mlp_ratio=ratio, **heads)
+    stem: dict = {"tubelet": tuple(tubelet)}
+    settings: dict = dict(arch=arch, scheme=result.scheme, stem=stem)
+    times, table = state.get(f"{first}.pos_embed.t"), None
+    if result.model == "ViViT":
+        settings["pool"] = "cls" if f"{first}.cls_token" in state else "mean"
+        times = table = state[f"{first}.pos_embed.thw"]
+        if result.scheme == "factorized_encoder":
+            settings["temporal_depth"] = count_blocks(state, "backbone.encoders.1")
+            times = state.get("backbone.encoders.1.pos_embed.thw")
+    elif result.model == "TimeSformer":
+        table = state[f"{first}.pos_embed.hw"]
+    else:  # tubelets overlap as in the official code
+        side = tubelet[-1]
+        stride, padding = (1, side * 7 // 8, side * 7 // 8), (0, side // 2, side // 2)
+        stem |= dict(stride=stride, padding=padding, norm=True)
+    if times is not None:
+        settings["clip_len"] = tubelet[0] * times.shape[1]
+    if table is not None:
+        settings["img_size"] = table.shape[2] * tubelet[1], table.shape[3] * tubelet[2]
+    return settings

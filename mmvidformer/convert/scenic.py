@@ -61,7 +61,7 @@ def from_scenic(
             rules += _encoder_rules(state, source, cls, f"backbone.{target}", grid, scheme)
     result = apply_rules(state, rules, TRAIN_STATE)
     result.notes += notes
-    result.scheme = scheme
+    result.model, result.scheme = "ViViT", scheme
     query = next((k for k in state if k.endswith("/query/kernel")), None)
     result.num_heads = state[query].shape[1] if query else None
     return result

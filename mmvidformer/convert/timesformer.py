@@ -8,7 +8,6 @@ from mmvidformer.convert.huggingface import read_num_heads
 from mmvidformer.convert.keymap import ADD_TIME, Conversion, Op, Rule, State, apply_rules, linear
 from mmvidformer.convert.positions import Grid, frame_grid, position_rule
 
-ATTENTIONS = ("space_only", "joint_space_time", "divided_space_time")
 TIME_TABLE = Op(lambda x: (x[:, :, None, None],), lambda x: (x[:, :, 0, 0],))
 
 DIALECTS = ("official", "huggingface", "mmaction")
@@ -110,7 +109,7 @@ def from_timesformer(
         attention = "divided_space_time"
     count = state[space].shape[1] - 1 if space in state else 1
     result = apply_rules(state, _rules(dialect, attention, frame_grid(count, grid)))
-    result.scheme, result.num_heads = attention, heads
+    result.model, result.scheme, result.num_heads = "TimeSformer", attention, heads
     return result
 
 
@@ -119,7 +118,7 @@ def to_timesformer(state: Mapping[str, Tensor], attention: str, dialect: str = "
 
     Args:
         state: Weights as returned by ``from_timesformer``.
-        attention: One of ``ATTENTIONS``.
+        attention: Scheme, ``'space_only'``, ``'joint_space_time'`` or ``'divided_space_time'``.
         dialect: One of ``DIALECTS``.
     """
     rules = [rule.reversed() for rule in _rules(dialect, attention, (1, 1, 1))]

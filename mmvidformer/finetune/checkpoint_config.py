@@ -12,13 +12,13 @@ from mmvidformer.convert import read_model
 from mmvidformer.convert.formats import CLASSIFIER
 from mmvidformer.convert.info import class_names
 from mmvidformer.convert.keymap import Conversion
-from mmvidformer.convert.own import settings_of
+from mmvidformer.convert.own import IGNORED, settings_of
 from mmvidformer.convert.published import row_of
-from mmvidformer.engine.loading import build_meta_model, load_weights
+from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.finetune.recipe import set_classes
 from mmvidformer.registry import MODELS
 
-# Backbones whose arguments can be inferred, and the prefix of their configs.
+# Backbones whose arguments can be known, and the prefix of their configs.
 FAMILIES = {
     "TimeSformer": "timesformer_",
     "ViViT": "vivit_",
@@ -55,11 +55,7 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
     _, result = read_model(source)
     result.num_heads = result.num_heads or num_heads
     settings = settings_of(result)
-    # What averages frames has no weights that depend on their number.
-    if settings.get("scheme") in ("space_only", "factorized_encoder"):
-        if "backbone.encoders.1.pos_embed.thw" not in result.state:
-            settings.pop("clip_len", None)
-    if CLASSIFIER not in result.state or not settings:
+    if CLASSIFIER not in result.state or "backbone.embed.proj.weight" not in result.state:
         raise ValueError(f"{source} has no backbone and classifier that determine a config")
     if row and row.config:
         found = CheckpointConfig(get_config(row.config), row.config)
@@ -77,48 +73,49 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
 
 
 def _search(result: Conversion, settings: dict, source: str | Path) -> CheckpointConfig:
-    kind = "ViViT" if "pool" in settings else "TimeSformer"
-    if "fixation" in settings:
-        kind = "FeatureFixationTransformer"
-    prefix = FAMILIES[kind]
-    default = signature(MODELS.get(f"mmvidformer.{kind}")).parameters["scheme"].default
-    found = {name: get_config(name) for name in list_models() if name.startswith(prefix)}
-    bases = {name: cfg for name, cfg in found.items() if type_name(cfg.model.backbone) == kind}
-    wanted = settings.get("scheme")
-    own = {name: cfg.model.backbone.get("scheme", default) for name, cfg in bases.items()}
-    other = {name for name in bases if wanted and own[name] != wanted}
+    known = [result.model] if result.model in FAMILIES else [*FAMILIES]
+    prefixes = tuple(FAMILIES[kind] for kind in known)
+    found = {name: get_config(name) for name in list_models() if name.startswith(prefixes)}
+    bases = {name: cfg for name, cfg in found.items() if type_name(cfg.model.backbone) in known}
+    other = {name for name, cfg in bases.items() if result.scheme not in (None, _scheme_of(cfg))}
     # What else a config of another scheme sets may belong to that scheme.
     rigid = {name for name in other if "temporal_depth" in bases[name].model.backbone}
     names = sorted(bases.keys() - rigid, key=lambda name: (name in other, len(name), name))
     for name in names:
-        changes = ""
+        changes, cfg = "", bases[name]
         if name in other:
-            bases[name].model.backbone.scheme = wanted
-            changes = f" --cfg-options model.backbone.scheme={wanted}"
-        if _fits(bases[name], result, settings):
-            return CheckpointConfig(bases[name], name, changes)
+            cfg.model.backbone.scheme = result.scheme
+            changes = f" --cfg-options model.backbone.scheme={result.scheme}"
+        if _fits(cfg, result):
+            return CheckpointConfig(cfg, name, changes)
+    if not settings or result.model not in FAMILIES:
+        raise ValueError(f"{source} does not contain the arguments of its model; give its config")
     base = next(name for name in names if "motion" not in name)
     if result.num_heads is None:
         raise ValueError(f"{source} does not contain the number of heads; give num_heads")
     cfg = get_config(base)
     _adapt(cfg, result, settings)
-    if not _fits(cfg, result, settings):
+    if not _fits(cfg, result):
         raise ValueError(f"{source} does not determine its model; change {base} by hand")
     return CheckpointConfig(cfg, base, " with another model (--config-out writes it)")
 
 
-def _fits(cfg: Config, result: Conversion, settings: dict) -> bool:
-    """Whether clips, classes, heads and weights of a config are those of a checkpoint."""
-    _, frames, *size = clip_shape(cfg)
-    found = settings.get("clip_len", frames), settings.get("img_size", tuple(size))
-    if found != (frames, tuple(size)):
-        return False
-    if cfg.model.cls_head.get("num_classes") != len(result.state[CLASSIFIER]):
-        return False
+def _scheme_of(cfg: Config) -> str:
+    backbone = cfg.model.backbone
+    default = signature(MODELS.get(backbone.type)).parameters["scheme"].default
+    return backbone.get("scheme", default)
+
+
+def _fits(cfg: Config, result: Conversion) -> bool:
+    """Whether the heads and the shapes of all weights of a config are those of a checkpoint."""
     model = build_meta_model(cfg)
     heads = {part.num_heads for part in model.modules() if hasattr(part, "num_heads")}
     same = result.num_heads is None or heads == {result.num_heads}
-    return same and not load_weights(model, result.state).misfits()
+    own, given = (
+        {name: value.shape for name, value in state.items() if not name.startswith(IGNORED)}
+        for state in (model.state_dict(), result.state)
+    )
+    return same and own == given
 
 
 def _adapt(cfg: Config, result: Conversion, settings: dict) -> None:

@@ -11,7 +11,7 @@ import torch
 
 from mmvidformer.convert import FORMATS, convert_file, load_checkpoint, read_model, recognize
 from mmvidformer.convert.own import from_own, settings_of
-from mmvidformer.models import ViViT
+from mmvidformer.models import VideoTransformer, ViViT
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden"
@@ -89,9 +89,10 @@ def tiny_model_1(path: Path, **extra: torch.Tensor) -> None:
 def test_heads_are_asked_for_where_the_source_does_not_tell(tmp_path: Path) -> None:
     tiny_model_1(tmp_path / "a.pth")
     with pytest.raises(ValueError, match="does not contain the number of heads"):
-        convert_file(tmp_path / "a.pth", tmp_path / "hf", to="huggingface")
+        convert_file(tmp_path / "a.pth", tmp_path / "hf", "huggingface", scheme="spacetime")
     assert not (tmp_path / "hf").exists()
-    convert_file(tmp_path / "a.pth", tmp_path / "hf", to="huggingface", num_heads=2)
+    options = dict(num_heads=2, scheme="spacetime")
+    convert_file(tmp_path / "a.pth", tmp_path / "hf", "huggingface", **options)
     config = json.loads((tmp_path / "hf" / "config.json").read_text())
     assert config["num_attention_heads"] == 2 and config["num_frames"] == 4
     assert config["image_size"] == 16 and len(config["id2label"]) == 3
@@ -135,17 +136,39 @@ def test_foreign_names_in_our_own_checkpoint(tmp_path: Path) -> None:
         read_model(tmp_path / "a.pth")
 
 
-def test_settings_from_weights_alone() -> None:
+def test_settings_by_the_shapes_of_a_scheme() -> None:
     arch = dict(embed_dims=28, depth=1, num_heads=2, mlp_ratio=math.nextafter(61 / 28, 3))
     settings = dict(scheme="spacetime", img_size=(16, 16), clip_len=4, stem=dict(tubelet=(2, 8, 8)))
-    state = ViViT(arch, **settings, norm="rms").state_dict()
+    state = ViViT(arch, **settings).state_dict()
     assert state["encoders.0.blocks.0.mlp.fc1.weight"].shape[0] == 61  # int(28 * (61 / 28)) is 60
     result = from_own(state | {"data_preprocessor.mean": torch.zeros(3)}, scheme="spacetime")
     assert result.ignored == ["data_preprocessor.mean"]
     found = settings_of(result)
-    assert found["norm"] == "rms" and settings.items() <= found.items()
+    assert settings.items() <= found.items()
     again = ViViT(found["arch"] | {"num_heads": 2}, **{k: found[k] for k in found if k != "arch"})
     again.load_state_dict(state)
+
+
+SIZES = dict(arch=dict(embed_dims=16, depth=1, num_heads=2), clip_len=2, img_size=32)
+
+
+@pytest.mark.parametrize("positions", ["time", "space_time", "space"])
+def test_a_composed_model_is_not_described_as_that_of_a_paper(positions: str, tmp_path) -> None:
+    """Its composition is not in the weights: a joint one was described as a ViViT."""
+    state = VideoTransformer(
+        block=[{"pattern": "joint"}], positions=positions, **SIZES
+    ).state_dict()
+    assert settings_of(from_own(state)) == {}
+    meta = {"backbone": {"type": "VideoTransformer", "positions": positions, **SIZES}}
+    torch.save({"state_dict": state, "meta": meta}, tmp_path / "a.pth")
+    report = convert_file(tmp_path / "a.pth", tmp_path / "b.pth")
+    assert f"'positions': '{positions}'" in report
+    content = torch.load(tmp_path / "b.pth", weights_only=True)
+    assert content["meta"]["backbone"] == meta["backbone"]
+    with pytest.raises(ValueError, match="not those of a ViViT: .*pos_embed.thw' is missing"):
+        settings_of(from_own(state, scheme="spacetime"))
+    with pytest.raises(ValueError, match=r"HuggingFace has no model like .*a\.pth"):
+        convert_file(tmp_path / "a.pth", tmp_path / "hf", to="huggingface")
 
 
 def test_a_recurrent_recognizer_of_ours(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from mmengine.runner import load_checkpoint
 from mmvidformer.convert import read_model
 from mmvidformer.convert.image_formats import from_google_npz, from_timm
 from mmvidformer.registry import MODELS
+from mmvidformer.schemes import read_all_kinds
 
 
 def tensors(arrays: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
@@ -149,6 +150,7 @@ def test_image_models(web, tmp_path: Path, google_arrays, image_vit) -> None:
         address = web.add(f"/{name}", content)
         with DefaultScope.overwrite_default_scope("mmaction"):
             model = MODELS.build(cfg).eval()
+        read_all_kinds()
         load_checkpoint(model, address, "cpu", logger="silent")
         with torch.no_grad():
             found, expected = model.backbone(image[:, :, None]), twin(image)

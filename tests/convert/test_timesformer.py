@@ -144,6 +144,7 @@ def test_huggingface_folder_contains_the_number_of_heads(tmp_path: Path) -> None
     converted = torch.load(tmp_path / "a.pth", weights_only=True)
     settings, state = converted["meta"]["backbone"], converted["state_dict"]
     assert settings["arch"] == dict(embed_dims=16, depth=2, mlp_ratio=2.0, num_heads=4)
+    assert settings.pop("type") == "TimeSformer"
     model = TimeSformer(**settings).eval()
     model.load_state_dict(
         {k.removeprefix("backbone."): v for k, v in state.items() if k.startswith("backbone.")}
@@ -172,7 +173,7 @@ def test_trained_checkpoints_need_their_scheme_for_huggingface(tmp_path: Path) -
     arguments = dict(
         source=tmp_path / "a.pth", target=tmp_path / "hf", to="huggingface", num_heads=2
     )
-    with pytest.raises(ValueError, match="does not contain its scheme; give one of space_only"):
+    with pytest.raises(ValueError, match="if it has one of the schemes spacetime, space_only"):
         convert_file(**arguments)
     convert_file(**arguments, scheme="joint_space_time")
     assert '"attention_type": "joint_space_time"' in (tmp_path / "hf" / "config.json").read_text()
@@ -207,6 +208,7 @@ def test_official_file_becomes_a_huggingface_folder(tmp_path: Path) -> None:
     converted = torch.load(tmp_path / "b.pth", weights_only=True)
     settings = converted["meta"]["backbone"]
     assert settings == {
+        "type": "TimeSformer",
         "arch": {"embed_dims": 16, "depth": 2, "mlp_ratio": 4.0, "num_heads": 2},
         "scheme": "divided_space_time",
         "img_size": (16, 16),

@@ -108,8 +108,13 @@ def test_sizes_of_a_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     cfg.model.cls_head.in_channels = 32
     state = build_meta_model(cfg).state_dict()
     state = {name: torch.empty_like(value, device="cpu") for name, value in state.items()}
-    torch.save({"state_dict": state}, tmp_path / "a.pth")
-    cfg = config_of_checkpoint(tmp_path / "a.pth", num_heads=2).cfg
+    with pytest.raises(ValueError, match="does not contain the arguments of its model"):
+        torch.save(state, tmp_path / "a.pth")
+        config_of_checkpoint(tmp_path / "a.pth")
+    backbone = cfg.model.backbone.to_dict() | {"type": "ViViT", "img_size": (112, 112)}
+    content = {"state_dict": state, "meta": {"backbone": backbone}}
+    torch.save(content, tmp_path / "a.pth")
+    cfg = config_of_checkpoint(tmp_path / "a.pth").cfg
     jitter, resize, crop = cfg.train_pipeline[3], *cfg.test_pipeline[3:5]
     assert (jitter.short_side, jitter.crop_size) == (128, 112)
     assert (resize.scale, crop.crop_size) == ((-1, 128), 112)
@@ -118,7 +123,7 @@ def test_sizes_of_a_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     "name, message",
     [
-        ("backbone.embed.proj.weight", "not those of a ViViT: .*pos_embed.thw. is missing"),
+        ("backbone.embed.proj.weight", "no backbone and classifier that determine"),
         ("neck.layers.0.encode.conv.weight", "no backbone and classifier that determine"),
     ],
 )
