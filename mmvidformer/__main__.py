@@ -5,8 +5,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 
-from mmvidformer.compat.config_names import config_folder
-from mmvidformer.lookup import look_up
+from mmvidformer.lookup import config_folder, look_up
 
 # The script of each command, and of the commands of each group.
 SCRIPTS = {

@@ -11,8 +11,7 @@ from textwrap import shorten
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
-from mmvidformer.compat.config_names import config_folder
-from mmvidformer.lookup import look_up
+from mmvidformer.lookup import config_folder, look_up
 from mmvidformer.papers import find_row, is_row
 from mmvidformer.registry import MODELS
 
@@ -96,7 +95,7 @@ def merge_overrides(cfg: Config, options: Mapping[str, object] | None) -> None:
 
 def config_name(name: str) -> str:
     """Name of a config without scope, folder and suffix; that of a row is unchanged."""
-    return name if is_row(name) else Path(name.removeprefix("mmvidformer::")).stem
+    return name if is_row(name) else Path(name).stem
 
 
 def type_name(part: object) -> str:

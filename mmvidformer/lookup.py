@@ -3,10 +3,24 @@
 from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 Entry = TypeVar("Entry")
 Built = TypeVar("Built")
+ROOT = Path(__file__).resolve().parent
+
+
+def config_folder() -> Path:
+    """Return the folder of the shipped configs: in the package, or beside it in a checkout.
+
+    Raises:
+        FileNotFoundError: If there is neither.
+    """
+    for folder in (ROOT / ".mim" / "configs", ROOT.parent / "configs"):
+        if folder.is_dir():
+            return folder
+    raise FileNotFoundError(f"{ROOT} has no configs; install the wheel, or use pip install -e")
 
 
 def look_up(table: Collection[str], name: str, what: str) -> Any:

@@ -38,8 +38,7 @@ from typing import Any
 
 import yaml
 
-from mmvidformer.compat.config_names import config_folder
-from mmvidformer.lookup import look_up
+from mmvidformer.lookup import config_folder, look_up
 
 METRICS = {"top1": "acc/top1", "top5": "acc/top5"}
 Options = Mapping[str, object]

@@ -16,8 +16,8 @@ ALLOWED = {
     "checkpoint_io": set(),
     "compat": {"checkpoint_io"},
     "registry": {"compat", "conversion", "schemes"},
-    "papers": {"compat", "lookup"},
-    "config": {"compat", "convert", "lookup", "papers", "registry"},
+    "papers": {"lookup"},
+    "config": {"convert", "lookup", "papers", "registry"},
     "layers": {"lookup"},
     "labels": {"lookup"},
     "convert": {"checkpoint_io", "labels", "lookup", "layers"},
@@ -33,7 +33,7 @@ ALLOWED = {
     "apis": {"config", "convert", "registry", "engine", "finetune", "models", "layers"},
     "visualization": {"apis", "layers", "lookup"},
     "web": {"apis", "datasets", "engine", "visualization"},
-    "__main__": {"compat", "lookup", "engine"},
+    "__main__": {"lookup", "engine"},
 }
 PURE = {"layers": {"torch", "einops"}, "convert": {"torch", "numpy"}}
 MM = {"mmaction", "mmengine", "mmcv"}

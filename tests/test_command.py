@@ -7,7 +7,7 @@ import pytest
 
 from mmvidformer import list_models
 from mmvidformer.__main__ import SCRIPTS, main
-from mmvidformer.compat.config_names import config_folder
+from mmvidformer.lookup import config_folder
 
 TOOLS = config_folder().parent / "tools"
 

@@ -14,7 +14,7 @@ from mmaction.structures import ActionDataSample
 from torch import nn
 
 from mmvidformer import compat
-from mmvidformer.compat import config_names, drn, multimodal
+from mmvidformer.compat import drn, multimodal
 
 # The oldest stack has other faults.
 current = pytest.mark.skipif(np.__version__.startswith("1."), reason="faults of newer versions")
@@ -81,12 +81,11 @@ def test_any_order_of_imports_works(before: str) -> None:
 
 
 def test_repairs_are_applied_once() -> None:
-    from mmengine.config import Config
     from mmengine.runner import CheckpointLoader
 
-    before = Config._get_cfg_path, CheckpointLoader.load_checkpoint
+    before = CheckpointLoader.load_checkpoint
     compat.apply()
-    assert (Config._get_cfg_path, CheckpointLoader.load_checkpoint) == before
+    assert CheckpointLoader.load_checkpoint == before
 
 
 def test_the_import_prints_no_warnings() -> None:
@@ -180,27 +179,6 @@ def test_missing_mmcv_is_explained() -> None:
 def test_wrong_mmcv_is_explained_by_mmaction(version: str) -> None:
     result = run_python(f"import mmcv; mmcv.__version__ = {version!r}; import mmvidformer.registry")
     assert f"MMCV=={version} is used but incompatible. Please install mmcv>=2" in result.stderr
-
-
-def test_configs_are_found_by_name(tmp_path: Path) -> None:
-    from mmengine.config import Config
-
-    name = sorted(path.name for path in config_names.config_folder().glob("*.py"))[0]
-    (tmp_path / "mine.py").write_text(f"_base_ = 'mmvidformer::{name}'\nmarker = 1\n")
-    cfg = Config.fromfile(tmp_path / "mine.py")
-    assert cfg.marker == 1
-    assert cfg.model.type == Config.fromfile(config_names.config_folder() / name).model.type
-
-    (tmp_path / "typo.py").write_text("_base_ = 'mmvidformer::vivit_fe_k401.py'\n")
-    with pytest.raises(FileNotFoundError, match="vivit_fe_k401"):
-        Config.fromfile(tmp_path / "typo.py")
-
-
-def test_configs_of_other_packages_are_still_found(tmp_path: Path) -> None:
-    from mmengine.config import Config
-
-    (tmp_path / "mine.py").write_text("_base_ = 'mmaction::_base_/default_runtime.py'\n")
-    assert Config.fromfile(tmp_path / "mine.py").default_scope == "mmaction"
 
 
 def _base_head() -> nn.Module:

@@ -14,9 +14,9 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
 
 from mmvidformer import get_config, list_models
-from mmvidformer.compat.config_names import config_folder
 from mmvidformer.config import frame_size, leaf_datasets
 from mmvidformer.engine.pipelines import get_views
+from mmvidformer.lookup import config_folder
 from mmvidformer.models.preprocessor import VideoDataPreprocessor
 from mmvidformer.papers import list_rows
 from mmvidformer.registry import DATASETS, METRICS, MODELS

@@ -82,18 +82,16 @@ def test_wheel_declares_the_dependencies(wheel: Path) -> None:
 
 def test_configs_resolve_from_the_installed_wheel(wheel: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
-    (tmp_path / "mine.py").write_text("_base_ = 'mmvidformer::vivit_fe_k400.py'\n")
     code = (
         "import mmvidformer, sys\n"
-        "from mmengine.config import Config\n"
         "assert mmvidformer.__file__.startswith(sys.argv[1]), mmvidformer.__file__\n"
-        "named, based = mmvidformer.get_config('vivit_fe_k400'), Config.fromfile(sys.argv[2])\n"
-        "assert named.model.backbone.type == based.model.backbone.type == 'mmvidformer.ViViT'\n"
-        "print(mmvidformer.get_config('vivit_fe_k400').filename)\n"
+        "cfg = mmvidformer.get_config('vivit_fe_k400')\n"
+        "assert cfg.model.backbone.type == 'mmvidformer.ViViT'\n"
+        "print(cfg.filename)\n"
     )
     site = str(tmp_path / "site")
     result = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, site, str(tmp_path / "mine.py")],
+        [sys.executable, "-W", "ignore", "-c", code, site],
         capture_output=True,
         text=True,
         cwd=tmp_path,

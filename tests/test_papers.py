@@ -45,7 +45,7 @@ tables:
 @pytest.fixture
 def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Table]:
     """A paper of our own among the shipped ones."""
-    from mmvidformer.compat.config_names import config_folder
+    from mmvidformer.lookup import config_folder
 
     (tmp_path / "papers").mkdir()
     for path in config_folder().glob("[_v]*"):

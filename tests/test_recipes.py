@@ -7,9 +7,9 @@ import pytest
 import timm
 
 from mmvidformer import get_config, list_models
-from mmvidformer.compat.config_names import config_folder
 from mmvidformer.config import leaf_datasets, type_name
 from mmvidformer.engine.pipelines import get_views
+from mmvidformer.lookup import config_folder
 
 Channels = tuple[float, ...]
 

@@ -23,10 +23,6 @@ IMPORTED = {
 }
 # class, attribute: the file that uses it, and what it needs it for
 ATTRIBUTES = {
-    ("mmengine.config.Config", "_get_cfg_path"): (
-        "compat/config_names.py",
-        "configs by the name mmvidformer::",
-    ),
     ("mmengine.registry.Registry", "_locations"): (
         "compat/__init__.py",
         "repairing heads when MMAction2 imports them",

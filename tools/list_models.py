@@ -11,9 +11,9 @@ import yaml
 
 from mmvidformer import list_models
 from mmvidformer.analysis.tables import print_table
-from mmvidformer.compat.config_names import config_folder
 from mmvidformer.convert.published import by_name
 from mmvidformer.engine.errors import run_tool
+from mmvidformer.lookup import config_folder
 
 
 def main(argv: Sequence[str] | None = None) -> int:

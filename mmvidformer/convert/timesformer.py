@@ -11,7 +11,7 @@ from mmvidformer.convert.positions import Grid, frame_grid, position_rule
 TIME_TABLE = Op(lambda x: (x[:, :, None, None],), lambda x: (x[:, :, 0, 0],))
 
 DIALECTS = ("official", "huggingface", "mmaction")
-# Names in each of ``DIALECTS``. ``{kind}`` is weight or bias, by default the last part of a name.
+# Names in each of ``DIALECTS``.
 CLS = ("model.cls_token", "timesformer.embeddings.cls_token", "backbone.cls_token")
 SPACE = ("model.pos_embed", "timesformer.embeddings.position_embeddings", "backbone.pos_embed")
 TIME = ("model.time_embed", "timesformer.embeddings.time_embeddings", "backbone.time_embed")
@@ -27,40 +27,24 @@ BLOCK = (
 )
 NORM = ("model.norm", "timesformer.layernorm", "backbone.norm")
 HEAD = ("model.head", "classifier", "cls_head.fc_cls")
-# Parts of a block with divided attention, by their names in this package.
-PARTS = {
-    "sublayers.space.norm": ("norm1", "layernorm_before", "attentions.1.norm"),
-    "sublayers.space.attn.qkv": (
-        "attn.qkv",
-        "attention.attention.qkv",
-        "attentions.1.attn.in_proj_{kind}",
-    ),
-    "sublayers.space.attn.proj": (
-        "attn.proj",
-        "attention.output.dense",
-        "attentions.1.attn.out_proj",
-    ),
-    "sublayers.time.norm": ("temporal_norm1", "temporal_layernorm", "attentions.0.norm"),
-    "sublayers.time.attn.qkv": (
-        "temporal_attn.qkv",
-        "temporal_attention.attention.qkv",
-        "attentions.0.attn.in_proj_{kind}",
-    ),
-    "sublayers.time.attn.proj": (
-        "temporal_attn.proj",
-        "temporal_attention.output.dense",
-        "attentions.0.attn.out_proj",
-    ),
-    "sublayers.time.fc": ("temporal_fc", "temporal_dense", "attentions.0.temporal_fc"),
-    "norm": ("norm2", "layernorm_after", "ffns.0.norm"),
-    "mlp.fc1": ("mlp.fc1", "intermediate.dense", "ffns.0.layers.0.0"),
-    "mlp.fc2": ("mlp.fc2", "output.dense", "ffns.0.layers.1"),
-}
-# MMAction2's names that differ in a block with a single attention.
+# Parts of a block with divided attention: in this package, and in each of ``DIALECTS``. A star is
+# weight or bias, by default the last part of a name.
+PARTS = """
+space.norm       norm1               layernorm_before                  attentions.1.norm
+space.attn.qkv   attn.qkv            attention.attention.qkv           attentions.1.attn.in_proj_*
+space.attn.proj  attn.proj           attention.output.dense            attentions.1.attn.out_proj
+time.norm        temporal_norm1      temporal_layernorm                attentions.0.norm
+time.attn.qkv    temporal_attn.qkv   temporal_attention.attention.qkv  attentions.0.attn.in_proj_*
+time.attn.proj   temporal_attn.proj  temporal_attention.output.dense   attentions.0.attn.out_proj
+time.fc          temporal_fc         temporal_dense                    attentions.0.temporal_fc
+norm             norm2               layernorm_after                   ffns.0.norm
+mlp.fc1          mlp.fc1             intermediate.dense                ffns.0.layers.0.0
+mlp.fc2          mlp.fc2             output.dense                      ffns.0.layers.1
+"""
+# The same with a single attention.
 UNDIVIDED = {
     "attentions.1.norm": "norms.0",
-    "attentions.1.attn.in_proj_{kind}": "attentions.0.attn.in_proj_{kind}",
-    "attentions.1.attn.out_proj": "attentions.0.attn.out_proj",
+    "attentions.1": "attentions.0",
     "ffns.0.norm": "norms.1",
 }
 
@@ -77,12 +61,15 @@ def _rules(dialect: str, attention: str, grid: Grid) -> list[Rule]:
     ]
     if attention != "space_only":
         rules.append(Rule((TIME[column],), (f"{ours}.pos_embed.t",), TIME_TABLE))
-    for target, sources in PARTS.items():
-        source = sources[column]
+    for target, *sources in map(str.split, PARTS.strip().splitlines()):
+        source = sources[column].replace("*", "{kind}")
         if attention != "divided_space_time":
-            if ".time." in target:
+            if target.startswith("time."):
                 continue
-            source, target = UNDIVIDED.get(source, source), target.replace(".space.", ".joint.")
+            target = target.replace("space.", "joint.")
+            for divided, single in UNDIVIDED.items():
+                source = source.replace(divided, single)
+        target = target if target.startswith(("norm", "mlp.")) else f"sublayers.{target}"
         rules += linear(f"{BLOCK[column]}.{source}", f"{ours}.blocks.{{i}}.{target}")
     rules += linear(NORM[column], f"{ours}.norm")
     return rules + linear(HEAD[column], "cls_head.fc_cls", optional=True)
@@ -105,7 +92,7 @@ def from_timesformer(
     dialect, space = DIALECTS[column], SPACE[column]
     heads = read_num_heads(meta or {}, ("gelu",)) if dialect == "huggingface" else None
     attention = "joint_space_time" if TIME[column] in state else "space_only"
-    if any(PARTS["sublayers.time.fc"][column] in name for name in state):
+    if any(part in name for name in state for part in ("temporal_fc", "temporal_dense")):
         attention = "divided_space_time"
     count = state[space].shape[1] - 1 if space in state else 1
     result = apply_rules(state, _rules(dialect, attention, frame_grid(count, grid)))

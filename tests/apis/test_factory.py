@@ -15,10 +15,10 @@ from mmvidformer import config as configs
 from mmvidformer import create_model, get_config, list_models
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.classifier import VideoClassifier
-from mmvidformer.compat.config_names import config_folder
 from mmvidformer.convert import published
 from mmvidformer.convert.timesformer import from_timesformer, to_timesformer
 from mmvidformer.labels import read_labels
+from mmvidformer.lookup import config_folder
 from mmvidformer.registry import MODELS
 
 NAME = "timesformer_b_k400"

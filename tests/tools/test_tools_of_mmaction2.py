@@ -8,8 +8,8 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmengine.utils import get_installed_path
 
-from mmvidformer.compat.config_names import config_folder
 from mmvidformer.convert.timesformer import to_timesformer
+from mmvidformer.lookup import config_folder
 from mmvidformer.registry import MODELS
 
 TOOLS = Path(get_installed_path("mmaction"), ".mim", "tools")

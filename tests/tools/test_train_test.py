@@ -13,8 +13,8 @@ from mmengine.dataset import pseudo_collate
 from mmengine.registry import init_default_scope
 
 from mmvidformer.apis import Capture, StreamRecognizer
-from mmvidformer.compat.config_names import config_folder
 from mmvidformer.engine.pipelines import set_views
+from mmvidformer.lookup import config_folder
 
 
 @pytest.fixture(scope="module")
