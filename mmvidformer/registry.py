@@ -51,6 +51,7 @@ DATASETS = _child(
     _mmaction.DATASETS,
     "mmaction.datasets",
     "mmvidformer.datasets.bad_videos",
+    "mmvidformer.datasets.camera.dataset",
     "mmvidformer.datasets.epic_kitchens",
     "mmvidformer.datasets.single_class",
 )

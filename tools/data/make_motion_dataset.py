@@ -1,7 +1,7 @@
 """Write a motion dataset: python tools/data/make_motion_dataset.py FOLDER [--preset NAME].
 
 Presets: easy, plain and cues (recognition), images (single frames), phases (early recognition),
-recall (memory), sequences (anticipation).
+recall (memory), sequences (anticipation), camera (motion of the camera).
 --preset NAME --help lists the settings of a preset.
 """
 

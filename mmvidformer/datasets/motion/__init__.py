@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from mmvidformer.datasets.motion.camera import CameraSpec
 from mmvidformer.datasets.motion.cues import CuesSpec
 from mmvidformer.datasets.motion.directions import DirectionsSpec, PhasesSpec
 from mmvidformer.datasets.motion.render import Look
@@ -18,4 +19,5 @@ PRESETS: dict[str, MotionSpec] = {
     ),
     "recall": CuesSpec(cues=12, asked=1, kinds=3, look=replace(CuesSpec().look, frames=12)),
     "sequences": SequencesSpec(),
+    "camera": CameraSpec(),
 }

@@ -1,0 +1,1 @@
+"""Generated clips of a moving camera, whose path is known."""

@@ -1,0 +1,35 @@
+"""Flips, transposition and time reversal of clips, which change the motion of the camera."""
+
+import numpy as np
+
+# Sign and source of each velocity (pan, tilt, zoom, roll) after the change.
+_MIRRORED = {
+    "horizontal": ((0, 1, 2, 3), (-1, 1, 1, -1)),
+    "vertical": ((0, 1, 2, 3), (1, -1, 1, -1)),
+    "transpose": ((1, 0, 2, 3), (1, 1, 1, -1)),
+    "reverse": ((0, 1, 2, 3), (-1, -1, -1, -1)),
+}
+SYMMETRIES = tuple(_MIRRORED)
+
+
+def flip_clip(frames: np.ndarray, symmetry: str) -> np.ndarray:
+    """Apply one of ``SYMMETRIES`` to square frames (T, S, S, 3)."""
+    if symmetry == "transpose":
+        return frames.swapaxes(1, 2)
+    return np.flip(frames, {"reverse": 0, "vertical": 1, "horizontal": 2}[symmetry])
+
+
+def flip_velocity(velocity: np.ndarray, symmetry: str) -> np.ndarray:
+    """Return the velocity (..., 4) of a camera whose clip was changed by ``flip_clip``."""
+    source, signs = _MIRRORED[symmetry]
+    return velocity[..., source] * np.array(signs)
+
+
+def draw_symmetry(
+    frames: np.ndarray, velocity: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Apply each of ``SYMMETRIES`` to a clip and its velocity with a probability of one half."""
+    for symmetry in SYMMETRIES:
+        if rng.integers(2):
+            frames, velocity = flip_clip(frames, symmetry), flip_velocity(velocity, symmetry)
+    return frames, velocity
