@@ -27,7 +27,7 @@ def texture(seed: int, plain: bool = False) -> np.ndarray:
         count = int(rng.choice([12, 60, 250]))
         picture = _leaves(rng, count) + rng.choice([0.1, 0.4]) * picture
     picture -= picture.mean(axis=(0, 1))
-    return np.clip(128 + 40 * picture / picture.std(), 0, 255).astype(np.uint8)
+    return np.clip(128 + 40 * picture / picture.std(), 0, 255).astype(np.uint8, order="C")
 
 
 def _noise(rng: np.random.Generator, slope: float) -> np.ndarray:
