@@ -1,13 +1,11 @@
 """Weight initialization as in the reference implementations; for use with ``nn.Module.apply``."""
 
-import torch
 from torch import nn
 
 from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.block import AttentionSubLayer
 from mmvidformer.layers.embed import PositionEmbedding, TubeletEmbedding
 from mmvidformer.layers.encoder import Encoder
-from mmvidformer.layers.gabor import gabor_filters
 from mmvidformer.layers.mlp import Mlp
 
 
@@ -61,18 +59,4 @@ def init_flax_vit(module: nn.Module) -> None:
         module.zero_parameters()
 
 
-def init_gabor_vit(module: nn.Module) -> None:
-    """Initialize a module like ``init_flax_vit``, but with tubelet weights of ``gabor_filters``.
-
-    With random tubelet weights, brightness dominates the tokens, and small models that learn motion
-    from scratch stay at chance for long. Each filter sees the mean of the channels.
-    """
-    init_flax_vit(module)
-    if isinstance(module, TubeletEmbedding):
-        weight = module.proj.weight
-        filters = gabor_filters(weight.shape[0], module.tubelet)[:, None] / weight.shape[1]
-        with torch.no_grad():
-            weight.copy_(filters.expand_as(weight))
-
-
-INITS = {"timm": init_timm_vit, "flax": init_flax_vit, "gabor": init_gabor_vit}
+INITS = {"timm": init_timm_vit, "flax": init_flax_vit}

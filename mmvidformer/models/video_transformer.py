@@ -33,7 +33,7 @@ class VideoConfig(EncoderConfig):
         pool: Output: ``'cls'``, the class token of the last encoder, ``'mean'``, the mean of its
             other tokens, or ``'none'``, those tokens themselves. Default: the class token if there
             is one, else the mean.
-        init: Initialization: ``'timm'``, ``'flax'`` or ``'gabor'`` (``layers.init``).
+        init: Initialization: ``'timm'`` or ``'flax'`` (``layers.init``).
         init_from: Image model that ``init_weights`` loads: a source (``'timm:NAME'`` or a file),
             or a dictionary of the arguments of ``convert.image_vit.init_from_image``.
         frozen_stages: Number of blocks that are not trained and are always in evaluation mode, with

@@ -65,7 +65,7 @@ def test_presets_can_be_written_out(name: str) -> None:
         (dict(block=[]), "a block needs at least one sub-layer"),
         (dict(positions="times"), "no positions named 'times'; choose from joint"),
         (dict(frames="single"), "no value of frames named 'single'; choose from average"),
-        (dict(init="zeros"), "no init named 'zeros'; choose from flax, gabor, timm"),
+        (dict(init="zeros"), "no init named 'zeros'; choose from flax, timm"),
         (dict(drop_path_rule="row"), "no drop_path named 'row'"),
         (dict(img_size=4), r"4 x 4 is smaller than a tubelet \(1, 8, 8\)"),
         (dict(cls="mean", mlp=dict(type="mlp", depthwise=True)), "depthwise .* cls must be None"),
