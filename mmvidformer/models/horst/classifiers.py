@@ -160,7 +160,7 @@ class UnrollingClassifier(Classifier):
             lengths = torch.tensor([*ahead] * len(y))
             steps = pack_padded_sequence(steps, lengths, batch_first=True, enforce_sorted=False)
         last = self.unroll(steps, start)[1][0][0]
-        return last.unflatten(0, (len(y), -1)), verb, noun
+        return last.unflatten(0, (y.shape[0], -1)), verb, noun  # len(y) is fixed in a graph
 
 
 CLASSIFIERS = {"linear": LinearClassifier, "unrolling": UnrollingClassifier}
