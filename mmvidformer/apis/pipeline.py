@@ -182,7 +182,7 @@ class FramePipeline:
             transforms = Compose(inference_transforms(cfg)).transforms
         names = [type(transform).__name__ for transform in transforms]
         start = next((i for i, name in enumerate(names, 1) if name.endswith("Decode")), None)
-        if start is None or getattr(transforms[start - 1], "feature_shape", None):
+        if start is None:
             raise ValueError(f"the test pipeline does not decode images: {', '.join(names)}")
         options = [vars(transform) for transform in transforms[:start]]
         sampler = next((o for o in options if o.get("time_step") or o.get("frame_interval")), None)

@@ -13,7 +13,6 @@ from mmengine.logging import print_log
 from torch.utils.data import Dataset
 
 from mmvidformer.datasets.decoding.errors import BadVideo, TooManyBadVideos, first_line, path_of
-from mmvidformer.datasets.transforms.decode import LmdbDecode
 from mmvidformer.datasets.workers import limited_time, set_seed
 from mmvidformer.registry import DATASETS
 
@@ -22,7 +21,7 @@ READING = (
     *(reading.DecordInit, reading.DecordDecode, reading.OpenCVInit, reading.OpenCVDecode),
     *(reading.PyAVInit, reading.PyAVDecode, reading.PIMSInit, reading.PIMSDecode),
     *(reading.RawFrameDecode, reading.ImageDecode, reading.ArrayDecode, reading.LoadRGBFromFile),
-    *(reading.LoadAudioFeature, reading.LoadLocalizationFeature, reading.LoadProposals, LmdbDecode),
+    *(reading.LoadAudioFeature, reading.LoadLocalizationFeature, reading.LoadProposals),
 )
 READ, BAD = 1, 2  # status of a sample; 0 before it is read
 MOST_REPLACEMENTS = 50

@@ -20,15 +20,11 @@ from mmvidformer.registry import DATASETS
 TIMES = ("start_timestamp", "stop_timestamp")
 COLUMNS = ("narration_id", "video_id", "start_frame", "stop_frame", "noun_class", "verb_class")
 FPS = 30  # of the frames that segments are counted in
-# Frames per second of the official frames, by the length of a video's name. Those of
-# EPIC-Kitchens-55, such as P01_01, have 60, and those of its extension, such as P01_101, 50.
-OFFICIAL_FPS = {6: 60, 7: 50}
 LIST_COLUMNS = ("narration_id", "video_id", "start", "stop", "verb", "noun", "action")
 # Sources of frames, and where the official downloads keep a video.
 SOURCES = {
     "video": "{participant_id}/videos/{video_id}.MP4",
     "img": "{participant_id}/rgb_frames/{video_id}",
-    "lmdb": "",
 }
 
 
@@ -60,9 +56,7 @@ class SegmentDataset(BaseActionDataset):
         path = str(Path(self.data_prefix[self.source]) / name)
         if self.source == "video":
             return {"filename": path}
-        if self.source == "img":
-            return {"frame_dir": path, "filename_tmpl": self.filename_tmpl}
-        return {"lmdb": path, "filename_tmpl": f"{row['video_id']}_{self.filename_tmpl}"}
+        return {"frame_dir": path, "filename_tmpl": self.filename_tmpl}
 
 
 @DATASETS.register_module()
@@ -73,15 +67,15 @@ class EpicKitchensDataset(SegmentDataset):
     label is (noun, verb), the order of the outputs of ViViT's published head. For videos, put
     ``mmvidformer.LimitToSegment`` after ``VideoInit``: it uses the times of a segment. For the
     official frames, which are numbered from 1, at other rates than some of the videos, use
-    ``RawFrameDecode`` or ``mmvidformer.LmdbDecode``.
+    ``RawFrameDecode``.
 
     Args:
         ann_file: The csv file.
         pipeline: Transforms.
-        data_prefix: ``dict(video=folder)``, ``dict(img=folder)`` or ``dict(lmdb=path)``.
+        data_prefix: ``dict(video=folder)`` or ``dict(img=folder)``.
         name: Path of a video or of its folder of frames below the prefix, a template of the csv's
             columns. Default: as in the official downloads.
-        filename_tmpl: File names of frames; the keys of an LMDB start with ``'{video_id}_'``.
+        filename_tmpl: File names of frames.
         test_mode: Whether the data are for validation or test.
 
     Raises:
@@ -102,15 +96,10 @@ class EpicKitchensDataset(SegmentDataset):
             "where": where,
             "segment": (start - 1, stop - 1),
             "segment_seconds": [_read_seconds(row, name, where) for name in TIMES if name in row],
+            "offset": start - 1,  # of RawFrameDecode
             "total_frames": stop - start + 1,
             **self.files(row, where),
         }
-
-    def get_data_info(self, idx: int) -> dict:
-        """Return the keys that the pipeline starts with."""
-        info = super().get_data_info(idx)
-        info["start_index"] = 0 if self.source == "video" else info["segment"][0] + 1
-        return info
 
 
 @DATASETS.register_module()
@@ -123,9 +112,9 @@ class AnticipationDataset(SegmentDataset):
     source, as in RULSTM's code. Their number is logged, and ``metainfo`` lists them, since the
     metrics of EPIC-Kitchens-100 count them as wrong.
 
-    Pipelines start with ``ObserveBefore, RawFrameDecode`` for folders of frames, ``ObserveBefore,
-    LmdbDecode`` for an LMDB, or ``VideoInit, ObserveBefore, VideoDecode`` for videos, and end
-    with ``PackActionInputs`` with ``meta_keys=('narration_id',)``.
+    Pipelines start with ``ObserveBefore, RawFrameDecode`` for folders of frames or ``VideoInit,
+    ObserveBefore, VideoDecode`` for videos, and end with ``PackActionInputs`` with
+    ``meta_keys=('narration_id',)``.
 
     ``metainfo`` has ``actions``, a list of (verb, noun), and ``discarded``, a list of
     ``dict(narration_id=..., gt_label=...)`` with a label as above or None.
@@ -134,22 +123,30 @@ class AnticipationDataset(SegmentDataset):
         ann_file: RULSTM's list or an official csv file, of EPIC-Kitchens-55 or -100.
         action_file: ``actions.csv`` of RULSTM's repository: id, verb and noun of each action.
         pipeline: Transforms, with one ``ObserveBefore``.
-        data_prefix: ``dict(video=folder)``, ``dict(img=folder)`` or ``dict(lmdb=path)``.
+        data_prefix: ``dict(video=folder)`` or ``dict(img=folder)``.
         name: As in ``EpicKitchensDataset``, with ``{video_id}`` and ``{participant_id}``.
         filename_tmpl: As in ``EpicKitchensDataset``.
-        fps: Frames per second of folders of frames or of an LMDB. Default: 30, or those of the
-            official frames if folders have so many. Ignored for videos.
+        fps: Frames per second of folders of frames, such as 30 for those of RULSTM. The official
+            ones have 60, or 50 in the extension of EPIC-Kitchens-100. Not for videos.
         test_mode: Whether the data are for validation or test.
 
     Raises:
-        ValueError: If the pipeline has no ``ObserveBefore``, a label contradicts the list of
-            actions, no segment is left, or a frame rate is unknown; names file, line and value.
+        ValueError: If the pipeline has no ``ObserveBefore``, folders of frames have no ``fps``, a
+            label contradicts the list of actions, or no segment is left; names file, line, value.
     """
 
-    def __init__(self, *args, action_file: str, fps: float | None = None, **kwargs: object) -> None:
-        self.action_file = action_file
-        self.fps = fps
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        *args,
+        data_prefix: Mapping[str, str],
+        action_file: str,
+        fps: float | None = None,
+        **kwargs: object,
+    ) -> None:
+        if (fps is None) != ("video" in data_prefix):
+            raise ValueError(f"folders of frames need fps, and videos none, got fps={fps}")
+        self.action_file, self.fps = action_file, fps
+        super().__init__(*args, data_prefix=data_prefix, **kwargs)
 
     def load_data_list(self) -> list[dict]:
         """Read the csv files and skip what starts too early."""
@@ -165,6 +162,8 @@ class AnticipationDataset(SegmentDataset):
                 discarded.append({"narration_id": segment["narration_id"], "gt_label": label})
                 continue
             segment |= self.files(segment, segment["where"])
+            if self.fps is not None:
+                segment["avg_fps"] = self.fps
             if label is not None:
                 segment["label"] = label
             kept.append(segment)
@@ -175,24 +174,7 @@ class AnticipationDataset(SegmentDataset):
             "precedes"
         )
         self._metainfo.update(actions=pairs, discarded=discarded)
-        if self.source != "video":
-            official = self.fps is None and self._has_official_frames(kept)
-            for segment in kept:
-                fps = OFFICIAL_FPS.get(len(segment["video_id"])) if official else self.fps or FPS
-                if fps is None:
-                    raise ValueError(
-                        f"{segment['where']}: the rate of the frames is unknown; set fps"
-                    )
-                segment["avg_fps"] = fps
         return kept
-
-    def _has_official_frames(self, segments: list[dict]) -> bool:
-        """Whether most folders have far more frames than 30 per second up to the last action."""
-        segments = sorted(segments, key=lambda segment: segment["action_start"])
-        last = {s.get("frame_dir", ""): 1.5 * s["action_start"] + 15 for s in segments}
-        name = self.filename_tmpl.format
-        far = sum(Path(folder, name(int(FPS * t))).exists() for folder, t in last.items())
-        return 2 * far > len(last)  # videos end soon after the last action
 
     def _label(self, label: tuple[int, ...], where: str, ids: dict) -> np.ndarray | None:
         if not label:

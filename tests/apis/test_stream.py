@@ -189,7 +189,7 @@ def test_pipelines_that_do_not_fit_are_reported(small: Callable, gray_video: Cal
     steps[1] = dict(type="UniformSample", clip_len=4)
     with pytest.raises(ValueError, match="must have ObserveFirst, .* got VideoInit, UniformSample"):
         FramePipeline(cfg)
-    steps[2] = dict(type="mmvidformer.LmdbDecode", feature_shape=(4, 2, 2))
+    del steps[2]
     with pytest.raises(ValueError, match="does not decode images"):
         FramePipeline(cfg)
 
@@ -200,12 +200,4 @@ def test_models_that_do_not_fit_are_reported(small: Callable, load: Callable, cf
     cfg = small("horst_anticipation_motion", **UNROLL)
     cfg.test_dataloader = small("horst_early_motion").test_dataloader
     with pytest.raises(ValueError, match="unrolling needs a test pipeline with ObserveBefore"):
-        load(cfg)
-    cfg = small("horst_early_motion")
-    cfg.model.backbone = dict(type="mmvidformer.StoredMaps", out_channels=8)
-    cfg.test_dataloader.dataset.pipeline[:3] = [
-        dict(type="mmvidformer.ObserveFirst"),
-        dict(type="mmvidformer.LmdbDecode", feature_shape=(8, 4, 4)),
-    ]
-    with pytest.raises(ValueError, match="does not decode images"):
         load(cfg)

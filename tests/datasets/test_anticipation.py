@@ -1,20 +1,16 @@
-"""Segments to anticipate, from images, videos and LMDBs, and what is wrong with their lists."""
+"""Segments to anticipate, from images and videos, and what is wrong with their lists."""
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import cv2
-import lmdb
 import numpy as np
 import pytest
-import torch
 from mmengine.logging import MMLogger
 from torch import Tensor
 
 from mmvidformer.datasets.motion.render import write_video
-from mmvidformer.datasets.transforms import decode
 from mmvidformer.registry import DATASETS
 
 pytestmark = pytest.mark.usefixtures("scope")
@@ -39,17 +35,13 @@ def frame(number: int) -> np.ndarray:
     return np.full((64, 64, 3), (4 * number, 4 * number, 0), np.uint8)
 
 
-def jpeg(image: np.ndarray) -> bytes:
-    return cv2.imencode(".jpg", image[..., ::-1])[1].tobytes()
-
-
 @pytest.fixture(scope="module")
 def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two seconds of video at 30 frames per second, its frames as images, and csv files."""
     root = tmp_path_factory.mktemp("kitchen")
     (root / "P01_01").mkdir()
     for i in range(1, 61):
-        (root / "P01_01" / f"frame_{i:010}.jpg").write_bytes(jpeg(frame(i)))
+        cv2.imwrite(str(root / "P01_01" / f"frame_{i:010}.jpg"), frame(i)[..., ::-1])
     frames = np.stack([frame(i) for i in range(1, 61)])
     write_video(root / "P01_01.mp4", frames, fps=30)
     (root / "actions.csv").write_text(ACTIONS)
@@ -67,6 +59,7 @@ def build(root: Path, read: list[dict] | None = None, ann: str = "listed.csv", *
             "action_file": str(root / "actions.csv"),
             "pipeline": [*read, *PACK],
             "data_prefix": {"img": str(root)},
+            "fps": 30,
             "name": "{video_id}",
             **kwargs,
         }
@@ -84,14 +77,10 @@ def over_video(root: Path, **kwargs) -> object:
         root,
         [{"type": "DecordInit"}, OBSERVE, {"type": "DecordDecode"}],
         data_prefix={"video": str(root)},
+        fps=None,
         name="{video_id}.mp4",
         **kwargs,
     )
-
-
-def over_lmdb(root: Path, decode: dict | None = None, **kwargs) -> object:
-    read = [OBSERVE, {"type": "mmvidformer.LmdbDecode", **(decode or {})}]
-    return build(root, read, data_prefix={"lmdb": str(root / "rgb")}, name="", **kwargs)
 
 
 def levels(inputs: Tensor) -> list[int]:
@@ -101,28 +90,11 @@ def levels(inputs: Tensor) -> list[int]:
     return ((red + green) / 8).round().int().tolist()
 
 
-@pytest.fixture
-def frames(kitchen: Path) -> Iterator[Callable]:
-    """An LMDB with frames 1 to 60 of P01_01 as JPEG; gives a function that puts or deletes one."""
-
-    def change(action: str, number: int, *value: bytes) -> None:
-        with lmdb.open(str(kitchen / "rgb"), map_size=2**24) as env:  # closed between changes
-            with env.begin(write=True) as transaction:
-                getattr(transaction, action)(f"P01_01_frame_{number:010}.jpg".encode(), *value)
-
-    for i in range(1, 61):
-        change("put", i, jpeg(frame(i)))
-    yield change
-    decode._open.cache_clear()
-
-
 SEEN = [24, 31, 39, 46]  # floor((54 / 30 - m / 4) * 30) for m = 4 to 1
 
 
-@pytest.mark.parametrize("make", [build, over_video, over_lmdb])
-def test_each_source_shows_the_frames_before_the_action(
-    kitchen: Path, frames: Callable, make: Callable
-) -> None:
+@pytest.mark.parametrize("make", [build, over_video])
+def test_each_source_shows_the_frames_before_the_action(kitchen: Path, make: Callable) -> None:
     dataset = make(kitchen)
     assert len(dataset) == 1
     sample = dataset[0]
@@ -179,72 +151,9 @@ def test_frames_at_another_rate(kitchen: Path) -> None:
     assert levels(dataset[0]["inputs"]) == [12, 15, 19, 23]  # floor((1.8 - m / 4) * 15)
 
 
-def test_official_frames_are_noticed(kitchen: Path, tmp_path: Path) -> None:
-    """Most folders have frames far beyond the last action; the lists are not in order."""
-    lines, far = "", (1.5 * 2 + 15) * 30
-    for i, video in enumerate(("P01_01", "P01_02", "P01_101")):
-        lines += f"{2 * i},{video},60,70,1,0,2\n{2 * i + 1},{video},54,60,1,0,2\n"
-        (tmp_path / video).mkdir()
-        (tmp_path / video / f"frame_{int(far) - 1:010}.jpg").touch()
-    ann = listed(tmp_path, lines)
-
-    def rates(**options: object) -> list[float]:
-        dataset = build(kitchen, ann_file=ann, data_prefix={"img": str(tmp_path)}, **options)
-        return [dataset.get_data_info(i)["avg_fps"] for i in range(6)]
-
-    assert rates() == [30] * 6
-    for video in ("P01_01", "P01_101"):
-        (tmp_path / video / f"frame_{int(far):010}.jpg").touch()
-    assert rates() == [60, 60, 60, 60, 50, 50]
-    assert rates(fps=30) == [30] * 6
-    listed(tmp_path, lines.replace("P01_02", "video"))
-    with pytest.raises(ValueError, match="line 3: the rate of the frames is unknown; set fps"):
-        rates()
-
-
 def test_official_paths_are_the_default(kitchen: Path) -> None:
     info = build(kitchen, name=None).get_data_info(0)
     assert info["frame_dir"] == str(kitchen / "P01" / "rgb_frames" / "P01_01")
-
-
-def test_features_of_an_lmdb(kitchen: Path, frames: Callable) -> None:
-    features = np.random.default_rng(0).normal(size=(61, 3, 2, 4)).astype(np.float32)
-    for i in range(1, 61):
-        frames("put", i, features[i].tobytes())
-    read = [OBSERVE, {"type": "mmvidformer.LmdbDecode", "feature_shape": (3, 2, 4)}, PACK[1]]
-    inputs = over_lmdb(kitchen, pipeline=read)[0]["inputs"]
-    assert inputs.shape == (1, 3, 4, 2, 4)
-    np.testing.assert_array_equal(inputs[0].transpose(0, 1), features[SEEN])
-
-
-def test_pooled_vectors_of_an_lmdb_are_refused(kitchen: Path, frames: Callable) -> None:
-    for number in SEEN:
-        frames("put", number, bytes(4 * 1024))
-    match = r"24\.jpg' has 1024 float32 numbers, not \(1024, 8, 14\); RULSTM's are pooled vectors"
-    with pytest.raises(ValueError, match=match):
-        over_lmdb(kitchen, {"feature_shape": (1024, 8, 14)})[0]
-
-
-def test_bad_frames_of_an_lmdb(kitchen: Path, frames: Callable) -> None:
-    frames("put", 31, b"\0" * 96)
-    with pytest.raises(ValueError, match=r"frame_0000000031\.jpg' is no image"):
-        over_lmdb(kitchen)[0]
-    decode._open.cache_clear()
-    frames("delete", 31)
-    with pytest.raises(KeyError, match=r"rgb has no frame 'P01_01_frame_0000000031\.jpg'"):
-        over_lmdb(kitchen)[0]
-
-
-def test_two_datasets_of_a_process_read_the_same_lmdb(kitchen: Path, frames: Callable) -> None:
-    first, second = over_lmdb(kitchen), over_lmdb(kitchen)
-    assert torch.equal(first[0]["inputs"], second[0]["inputs"])
-
-
-def test_a_missing_lmdb_package_is_named(kitchen: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "lmdb", None)
-    dataset = over_lmdb(kitchen)
-    with pytest.raises(ImportError, match="pip install lmdb"):
-        dataset[0]
 
 
 @pytest.mark.parametrize(
@@ -290,3 +199,6 @@ def test_invalid_arguments(kitchen: Path) -> None:
         build(kitchen, [{"type": "RawFrameDecode"}])
     with pytest.raises(ValueError, match="data_prefix must have one of .* got"):
         build(kitchen, data_prefix={"path": "x"})
+    for prefix, fps in (("img", None), ("video", 30)):
+        with pytest.raises(ValueError, match=f"frames need fps, and videos none, got fps={fps}"):
+            build(kitchen, data_prefix={prefix: "x"}, fps=fps)

@@ -96,15 +96,6 @@ def test_the_message_is_the_error_and_no_guess(path):
     assert str(caught.value) == f"{path}: {reason}"
 
 
-def test_a_missing_key_of_an_lmdb_is_named(tmp_path):
-    path = str(tmp_path / "frames.lmdb")
-    pytest.importorskip("lmdb").open(path).close()
-    decode = TRANSFORMS.build(dict(type="mmvidformer.LmdbDecode"))
-    data = Piped(decode, lmdb=path, filename_tmpl="frame_{}", frame_inds=[7])
-    with pytest.raises(BadVideo, match=r"frames\.lmdb: LmdbDecode: KeyError: .*no frame 'frame_7'"):
-        SafeDataset(data, "raise")[0]
-
-
 @pytest.mark.parametrize("policy", ["raise", "resample"])
 @pytest.mark.parametrize("error", [ValueError("a bug"), OSError("no space"), KeyError("imgs")])
 def test_errors_of_other_transforms_are_raised_as_they_are(tmp_path, policy, error):

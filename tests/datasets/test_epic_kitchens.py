@@ -136,5 +136,5 @@ def test_unknown_column_in_the_name(kitchen: Path) -> None:
 
 
 def test_invalid_prefix(kitchen: Path) -> None:
-    with pytest.raises(ValueError, match=r"must have one of .'video', 'img', 'lmdb'.,"):
+    with pytest.raises(ValueError, match=r"must have one of .'video', 'img'.,"):
         over_videos(kitchen, data_prefix={})

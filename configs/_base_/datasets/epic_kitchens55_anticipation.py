@@ -1,10 +1,10 @@
 # EPIC-Kitchens-55 for anticipation. data_root holds the split and CSV files of RULSTM
 # (github.com/fpv-iplab/rulstm, RULSTM/data/ek55) and frames in the folders of the official
-# downloads, P01/rgb_frames/P01_01/frame_0000000001.jpg: at 30 frames per second as RULSTM's, or the
-# official ones. 14 frames, 0.25 s apart, before each action.
+# downloads, P01/rgb_frames/P01_01/frame_0000000001.jpg. 14 frames, 0.25 s apart, before each action.
 _base_ = "../loaders.py"
 
 data_root = "data/epic_kitchens55"
+fps = 30  # of the frames, as RULSTM extracted them; the official ones have 60
 # The published BN-Inception weights need exactly 256 x 454 pixels, not 456.
 read = [
     dict(type="mmvidformer.ObserveBefore", time_step=0.25, num_steps=14),
@@ -25,6 +25,7 @@ train_dataloader = dict(
         type="mmvidformer.AnticipationDataset",
         ann_file=f"{data_root}/training.csv",
         action_file=f"{data_root}/actions.csv",
+        fps=fps,
         data_prefix=dict(img=data_root),
         pipeline=train_pipeline,
     ),
@@ -34,6 +35,7 @@ val_dataloader = dict(
         type="mmvidformer.AnticipationDataset",
         ann_file=f"{data_root}/validation.csv",
         action_file=f"{data_root}/actions.csv",
+        fps=fps,
         data_prefix=dict(img=data_root),
         pipeline=test_pipeline,
         test_mode=True,

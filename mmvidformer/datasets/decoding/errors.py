@@ -4,8 +4,8 @@ import os
 import re
 from collections.abc import Mapping
 
-# Keys under which datasets keep the path of a sample's video, folder of frames or LMDB.
-PATH_KEYS = ("filename", "frame_dir", "lmdb", "img_path", "audio_path")
+# Keys under which datasets keep the path of a sample's video or folder of frames.
+PATH_KEYS = ("filename", "frame_dir", "img_path", "audio_path")
 # Place in the source code with which messages of decord and TorchCodec begin.
 _SOURCE_PLACE = re.compile(r"\[[\d:]+\] \S+:\d+: |\w+, \S+\.cpp:\d+, ")
 

@@ -138,8 +138,8 @@ class ObserveBefore(FrameSampler):
     """Take frames at regular times before an action (HORST, section "Sampling").
 
     The last frame is ``time_step`` before the action, the first one ``num_steps`` times as long.
-    For ``mmvidformer.AnticipationDataset``; goes before ``RawFrameDecode`` or ``LmdbDecode``, or
-    between ``VideoInit`` and ``VideoDecode``, in place of ``SampleFrames``.
+    For ``mmvidformer.AnticipationDataset``; goes before ``RawFrameDecode``, or between
+    ``VideoInit`` and ``VideoDecode``, in place of ``SampleFrames``.
 
     Keys are those of ``FrameSampler``, ``action_start`` (seconds) and ``avg_fps``. Only videos need
     ``total_frames``.
