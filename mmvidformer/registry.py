@@ -53,7 +53,7 @@ DATASETS = _child(
     "mmvidformer.datasets.bad_videos",
     "mmvidformer.datasets.camera.dataset",
     "mmvidformer.datasets.epic_kitchens",
-    "mmvidformer.datasets.single_class",
+    "mmvidformer.datasets.image_folder",
 )
 TRANSFORMS = _child(
     "transform",

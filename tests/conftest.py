@@ -152,10 +152,9 @@ def _write_something(root: Path) -> None:
     lines = []
     for i, frames in enumerate((8, 16, 24)):
         _write(root / "videos" / f"{i}.mp4", np.full((frames, 128, 128, 3), 100, np.uint8))
-        lines.append(f"{i}.mp4 {93 + i % 2}\n")
+        lines.append(f"{i}.mp4 {1 - i % 2}\n")
     for split in ("train", "val"):
-        (root / f"sthv2_{split}_list_videos.txt").write_text("".join(lines))
-    (root / "early_classes.txt").write_text("94\n93\n")
+        (root / f"early_{split}_list_videos.txt").write_text("".join(lines))
 
 
 def _write(path: Path, frames: np.ndarray) -> None:

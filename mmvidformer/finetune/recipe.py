@@ -189,9 +189,6 @@ def use_lists(cfg: Config, lists: VideoLists) -> list[str]:
             )
         if not lists.counts[source]:
             continue
-        if kind.__name__ == "ClassSubsetDataset":
-            dataset.type = "VideoDataset"
-            del dataset["class_file"]
         dataset.ann_file = str(lists.root / f"{source}.txt")
         dataset.data_prefix = {"video": lists.prefix}
         dataset.delimiter = lists.delimiter

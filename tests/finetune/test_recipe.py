@@ -26,7 +26,7 @@ def test_data_and_classes_of_each_family(name: str) -> None:
     cfg, _ = made(name)
     for split in ("train", "val", "test"):
         dataset = cfg[f"{split}_dataloader"].dataset
-        assert dataset.type == "VideoDataset" and "class_file" not in dataset
+        assert dataset.type == "VideoDataset"
         assert (dataset.ann_file, dataset.delimiter) == (f"/own/{split}.txt", "\t")
         assert dataset.data_prefix.video == "/own"
     assert (

@@ -1,8 +1,8 @@
 # Early recognition on 41 classes of Something-Something V2: all frames of the first part of each
 # video at 24 frames per second, resized to 224 x 224, as in the paper. (The videos have 12, so each
-# frame is taken twice.) You must provide the list of classes, early_classes.txt, with one class per
-# line: we know of no source that publishes it. The paper's has 41 classes, with 56769 clips for
-# training and 7503 for validation. Clips differ in length.
+# frame is taken twice.) You must write the lists of these classes, early_train_list_videos.txt and
+# early_val_list_videos.txt (docs/prediction_data.md): we know of no source that names the classes.
+# The paper has 56769 clips for training and 7503 for validation. Clips differ in length.
 _base_ = "../loaders.py"
 
 data_root = "data/sthv2"
@@ -21,21 +21,17 @@ augment = [dict(type="mmvidformer.ClipRandAugment", num_layers=2, magnitude=9)]
 train_dataloader = dict(
     batch_size=1,  # x 8 processes
     dataset=dict(
-        type="mmvidformer.ClassSubsetDataset",
-        ann_file=f"{data_root}/sthv2_train_list_videos.txt",
-        metainfo=dict(classes="labels://sthv2"),
+        type="VideoDataset",
+        ann_file=f"{data_root}/early_train_list_videos.txt",
         data_prefix=dict(video=f"{data_root}/videos"),
-        class_file=f"{data_root}/early_classes.txt",
         pipeline=train_pipeline,
     ),
 )
 val_dataloader = dict(
     dataset=dict(
-        type="mmvidformer.ClassSubsetDataset",
-        ann_file=f"{data_root}/sthv2_val_list_videos.txt",
-        metainfo=dict(classes="labels://sthv2"),
+        type="VideoDataset",
+        ann_file=f"{data_root}/early_val_list_videos.txt",
         data_prefix=dict(video=f"{data_root}/videos"),
-        class_file=f"{data_root}/early_classes.txt",
         pipeline=test_pipeline,
         test_mode=True,
     ),

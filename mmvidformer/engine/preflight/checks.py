@@ -16,7 +16,7 @@ from torch import nn
 from mmvidformer.datasets.bad_videos import SafeDataset
 from mmvidformer.datasets.decoding.errors import PATH_KEYS
 from mmvidformer.datasets.epic_kitchens import SegmentDataset
-from mmvidformer.datasets.single_class import ImageFolderDataset
+from mmvidformer.datasets.image_folder import ImageFolderDataset
 
 Problems = Iterator[tuple[bool, str]]  # whether it is an error, and its description
 LISTS = (VideoDataset, RawframeDataset)  # whose samples are the lines of a file

@@ -1,0 +1,45 @@
+"""Images in one folder per class."""
+
+from mmaction.datasets.base import BaseActionDataset
+from torchvision.datasets.folder import IMG_EXTENSIONS, find_classes, make_dataset
+
+from mmvidformer.registry import DATASETS
+
+
+@DATASETS.register_module()
+class ImageFolderDataset(BaseActionDataset):
+    """Images in ImageNet's layout, ``ROOT/CLASS/.../IMAGE``, to pretrain a backbone.
+
+    Each image is a clip of one frame, which MMAction2's ``ImageDecode`` reads. Classes are the
+    sorted folder names, as in torchvision's ``ImageFolder``.
+
+    Args:
+        root: Folder of the classes' folders.
+        pipeline: Transforms, starting with ``ImageDecode``.
+        classes_from: Folder whose subfolders define the classes. Default: ``root``. For validation
+            sets, which may lack some classes of the training set.
+        **kwargs: Arguments of MMAction2's ``BaseActionDataset`` (``test_mode``, ...).
+
+    Raises:
+        FileNotFoundError: If there are no classes or no images.
+        ValueError: If a class is not in ``classes_from``.
+    """
+
+    def __init__(
+        self, root: str, pipeline: list, classes_from: str | None = None, **kwargs: object
+    ) -> None:
+        self.root = root
+        self.classes_from = classes_from or root
+        super().__init__(ann_file="", pipeline=pipeline, **kwargs)
+
+    def load_data_list(self) -> list[dict]:
+        """List the images, with the keys that a sampler would add."""
+        numbers = find_classes(self.classes_from)[1]
+        present = find_classes(self.root)[0]
+        unknown = sorted(set(present) - set(numbers))
+        if unknown:
+            raise ValueError(f"{self.root} has classes that {self.classes_from} lacks: {unknown}")
+        classes = {name: numbers[name] for name in present}
+        found = make_dataset(self.root, classes, extensions=IMG_EXTENSIONS)
+        one_frame = {"clip_len": 1, "num_clips": 1, "frame_interval": 1, "total_frames": 1}
+        return [{"filename": path, "label": label, **one_frame} for path, label in found]
