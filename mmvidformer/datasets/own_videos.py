@@ -1,11 +1,11 @@
-"""One's own labeled videos: found in folders or a csv file, split, and listed for MMAction2."""
+"""One's own videos: found in folders of their classes, split, and listed for MMAction2."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from mmvidformer.datasets.csv_rows import read_rows, read_text
+from mmvidformer.datasets.csv_rows import read_text
 from mmvidformer.datasets.lists import read_list
 
 SPLITS = ("train", "val", "test")
@@ -15,7 +15,7 @@ SUFFIXES = frozenset(".3gp .avi .flv .m4v .mkv .mov .mp4 .mpeg .mpg .ts .webm .w
 
 
 class LabeledVideo(NamedTuple):
-    """A video file, the name of its class, and its split if that is given."""
+    """A video file, the name of its class, and its split, None before it is drawn."""
 
     path: Path
     label: str
@@ -70,46 +70,23 @@ def read_class_folders(folder: str | Path) -> tuple[list[LabeledVideo], list[Pat
     return videos, others
 
 
-def read_labels_csv(file: str | Path, root: str | Path | None = None) -> list[LabeledVideo]:
-    """Read a csv file with a header and the columns ``path``, ``label`` and optionally ``split``.
-
-    Paths are relative to ``root``, by default the folder of the file.
-
-    Raises:
-        ValueError: If a column is missing, a cell is empty, or a split is unknown.
-    """
-    root = Path(file).parent if root is None else Path(root)
-    videos = []
-    for row, where in read_rows(file, "path", "label"):
-        path, label, split = ((row.get(k) or "").strip() for k in ("path", "label", "split"))
-        if not path or not label:
-            raise ValueError(f"{where}: path or label is empty")
-        if split not in ("", *SPLITS):
-            raise ValueError(f"{where}: split must be one of {SPLITS}, got {split!r}")
-        videos.append(LabeledVideo(root / path, label, split or None))
-    return list(dict.fromkeys(videos))
-
-
 def split_videos(
     videos: Sequence[LabeledVideo], val: float = 0.15, test: float = 0.15, seed: int = 0
 ) -> list[LabeledVideo]:
-    """Assign a split to each video, class by class, unless they have one.
+    """Draw the split of each video, class by class, unless the folders state it.
 
     The shares ``val`` and ``test`` of each class are drawn, rounded, at least one video each. Of a
     class of two videos one is for training and one for validation; a single video is for training.
     The draw of a class does not depend on other classes.
 
     Raises:
-        ValueError: If the shares leave nothing for training, or only some videos have a split.
+        ValueError: If the shares leave nothing for training.
     """
     if min(val, test) < 0 or val + test >= 1:
         raise ValueError(f"val and test must be 0 or more and below 1 together, got {val}, {test}")
     videos = sorted(videos, key=lambda video: str(video.path))
-    given = sum(video.split is not None for video in videos)
-    if given == len(videos):
+    if all(video.split is not None for video in videos):
         return videos
-    if given:
-        raise ValueError(f"{given} of {len(videos)} videos have a split; all or none must have one")
     found = []
     for label in {video.label for video in videos}:
         members = [video for video in videos if video.label == label]
@@ -130,14 +107,12 @@ class VideoLists(NamedTuple):
         classes: Names of the classes, by number.
         counts: Number of videos by split.
         delimiter: What separates path and class: a blank, or a tab if paths have blanks.
-        prefix: The folder that relative paths start from. Empty if all paths are absolute.
     """
 
     root: Path
     classes: tuple[str, ...]
     counts: dict[str, int]
     delimiter: str
-    prefix: str
 
 
 def write_lists(
@@ -146,8 +121,8 @@ def write_lists(
     """Write ``train.txt``, ``val.txt``, ``test.txt`` and ``classes.txt``.
 
     A line is a path and the number of a class, for MMAction2's ``VideoDataset``. If a path has a
-    blank they are separated by a tab (``delimiter``), else by a blank. Paths are relative to the
-    folder if all videos are inside it, else absolute. ``force`` overwrites lists.
+    blank they are separated by a tab (``delimiter``), else by a blank. Paths of videos outside the
+    folder are absolute. ``force`` overwrites lists.
 
     Raises:
         FileExistsError: If there are lists, and not ``force``.
@@ -158,8 +133,8 @@ def write_lists(
     if found and not force:
         raise FileExistsError(f"{root} has {', '.join(found)} already; --force overwrites them")
     paths = [video.path.absolute() for video in videos]
-    inside = all(path.is_relative_to(root) for path in paths)
-    names = [(path.relative_to(root) if inside else path).as_posix() for path in paths]
+    inside = [path.relative_to(root) if path.is_relative_to(root) else path for path in paths]
+    names = [path.as_posix() for path in inside]
     classes = sorted({video.label for video in videos})
     for name in (*names, *classes):
         if name != name.strip() or len(name.splitlines()) != 1 or "\t" in name:
@@ -193,14 +168,8 @@ def read_lists(folder: str | Path) -> VideoLists:
             raise FileNotFoundError(
                 f"{root / name} does not exist; mmvidformer data list writes the lists"
             )
-    classes = tuple(read_text(root / CLASSES).splitlines())
-    files = {name: root / f"{name}.txt" for name in SPLITS}
-    text = "".join(read_text(file) for file in files.values() if file.is_file())
-    delimiter = "\t" if "\t" in text else " "
-    lists = {
-        name: read_list(file, delimiter, multi_class=False) if file.is_file() else []
-        for name, file in files.items()
-    }
-    inside = any(not Path(entry.path).is_absolute() for one in lists.values() for entry in one)
-    counts = {name: len(found) for name, found in lists.items()}
-    return VideoLists(root, classes, counts, delimiter, str(root) if inside else "")
+    files = [file for file in (root / f"{split}.txt" for split in SPLITS) if file.is_file()]
+    delimiter = "\t" if any("\t" in read_text(file) for file in files) else " "
+    found = {file.stem: len(read_list(file, delimiter, multi_class=False)) for file in files}
+    counts = {split: found.get(split, 0) for split in SPLITS}
+    return VideoLists(root, tuple(read_text(root / CLASSES).splitlines()), counts, delimiter)

@@ -190,7 +190,7 @@ def use_lists(cfg: Config, lists: VideoLists) -> list[str]:
         if not lists.counts[source]:
             continue
         dataset.ann_file = str(lists.root / f"{source}.txt")
-        dataset.data_prefix = {"video": lists.prefix}
+        dataset.data_prefix = {"video": str(lists.root)}
         dataset.delimiter = lists.delimiter
     if not lists.counts["val"]:
         notes.append("no validation: val.txt is empty")

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from mmaction.datasets.transforms import DecordInit
-from mmaction.registry import TRANSFORMS
 from torch.utils.data import DataLoader
 
 from mmvidformer.datasets import bad_videos

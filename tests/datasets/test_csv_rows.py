@@ -7,9 +7,8 @@ import pytest
 
 from mmvidformer.datasets.csv_rows import read_rows
 from mmvidformer.datasets.epic_kitchens import EpicKitchensDataset
-from mmvidformer.datasets.own_videos import read_labels_csv, read_lists
+from mmvidformer.datasets.own_videos import read_lists
 
-LABELS = 'path,label\na.mp4,cat\nb.mp4,dog\n"c,d.mp4","cat"\n'
 EPIC = """\
 narration_id,participant_id,video_id,start_timestamp,stop_timestamp,start_frame,stop_frame,\
 verb_class,noun_class
@@ -33,7 +32,6 @@ def read_epic(path: Path) -> None:
 
 
 READERS = {
-    "labels": (LABELS, read_labels_csv),
     "list": ("a.mp4 0\nb.mp4 1\nc.mp4 2\n", read_list),
     "epic": (EPIC, read_epic),
 }

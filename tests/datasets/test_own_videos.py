@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from mmaction.datasets import VideoDataset
 
+from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import (
     SPLITS,
     LabeledVideo,
     read_class_folders,
-    read_labels_csv,
     read_lists,
     split_videos,
     write_lists,
@@ -54,8 +54,6 @@ def test_splits_are_stratified_and_repeat() -> None:
     assert [v for v in one if v.label == "a"] == split_videos(videos[:20], seed=1)
     with pytest.raises(ValueError, match="below 1 together, got 0.5, 0.5"):
         split_videos(videos, 0.5, 0.5)
-    with pytest.raises(ValueError, match="1 of 40 videos have a split; all or none"):
-        split_videos([videos[0]._replace(split="val"), *videos[1:]])
 
 
 def test_folders_of_classes(tmp_path) -> None:
@@ -74,24 +72,6 @@ def test_folders_of_classes(tmp_path) -> None:
         read_class_folders(tmp_path / "walk")
     with pytest.raises(NotADirectoryError, match="there is no folder .*/none"):
         read_class_folders(tmp_path / "none")
-
-
-def test_csv(tmp_path) -> None:
-    file = tmp_path / "labels.csv"
-    file.write_text("path,label,split\na.mp4, run,\nb.mp4,walk,val\na.mp4,run,\n")
-    videos = read_labels_csv(file)
-    assert videos == [
-        LabeledVideo(tmp_path / "a.mp4", "run"),
-        LabeledVideo(tmp_path / "b.mp4", "walk", "val"),
-    ]
-    for text, message in (
-        ("video,label\n", "has no column path, only"),
-        ("path,label\na.mp4,\n", "line 2: path or label is empty"),
-        ("path,label,split\na.mp4,run,dev\n", "split must be one of .*, got 'dev'"),
-    ):
-        file.write_text(text)
-        with pytest.raises(ValueError, match=message):
-            read_labels_csv(file)
 
 
 @pytest.mark.parametrize("name", ["a.mp4", "a b.mp4"], ids=["plain", "blank"])
@@ -113,8 +93,8 @@ def test_mmaction_reads_the_lists(tmp_path, name) -> None:
         (dataset.get_data_info(i)["filename"], dataset.get_data_info(i)["label"]) for i in (0, 1)
     ]
     assert found == [(str(v.path), i) for i, v in enumerate(videos)]
-    assert lists.prefix == str(tmp_path)
-    assert write_lists(videos, tmp_path / "elsewhere").prefix == ""
+    write_lists(videos, tmp_path / "elsewhere")
+    assert read_list(tmp_path / "elsewhere" / "train.txt")[0].path == str(videos[0].path)
     with pytest.raises(FileExistsError, match="has train.txt, val.txt, test.txt, classes.txt"):
         write_lists(videos, tmp_path)
 
@@ -122,8 +102,8 @@ def test_mmaction_reads_the_lists(tmp_path, name) -> None:
 def test_lists_may_mix_absolute_and_relative_paths(tmp_path) -> None:
     (tmp_path / "classes.txt").write_text("run\nwalk\n")
     (tmp_path / "train.txt").write_text("/elsewhere/a.mp4 0\nb.mp4 1\n")
-    prefix = read_lists(tmp_path).prefix
-    dataset = VideoDataset(str(tmp_path / "train.txt"), [], data_prefix=dict(video=prefix))
+    root = str(read_lists(tmp_path).root)
+    dataset = VideoDataset(str(tmp_path / "train.txt"), [], data_prefix=dict(video=root))
     found = [dataset.get_data_info(i)["filename"] for i in range(2)]
     assert found == ["/elsewhere/a.mp4", str(tmp_path / "b.mp4")]
 

@@ -9,9 +9,7 @@ from mmvidformer import get_config
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.finetune import Recipe, apply_recipe
 
-LISTS = VideoLists(
-    Path("/own"), ("clap", "run", "wave"), dict(train=40, val=9, test=8), "\t", "/own"
-)
+LISTS = VideoLists(Path("/own"), ("clap", "run", "wave"), dict(train=40, val=9, test=8), "\t")
 
 
 def made(name: str, lists: VideoLists = LISTS, **recipe: object) -> tuple[Config, str]:

@@ -39,8 +39,7 @@ def test_lists_counts_and_skipped_files(main_of, folder, capsys) -> None:
     assert "classes.txt" not in capsys.readouterr().out
 
 
-def test_csv_with_lists_elsewhere(main_of, folder) -> None:
-    (folder / "labels.csv").write_text("path,label,split\nclap/val_4.mp4,clap,train\n")
-    main_of("data/make_annotations")([str(folder / "labels.csv"), "--out", str(folder / "lists")])
+def test_lists_elsewhere(main_of, folder) -> None:
+    main_of("data/make_annotations")([str(folder), "--out", str(folder / "lists")])
     written = (folder / "lists" / "train.txt").read_text()
-    assert written == f"{folder / 'clap' / 'val_4.mp4'} 0\n"
+    assert f"{folder / 'clap' / 'val_4.mp4'}\t0\n" in written

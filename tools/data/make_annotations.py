@@ -1,8 +1,8 @@
-"""List your own videos for MMAction2: python tools/data/make_annotations.py FOLDER | FILE.csv.
+"""List your own videos for MMAction2: python tools/data/make_annotations.py FOLDER.
 
-FOLDER contains class/video.mp4, or train/class/video.mp4, val/... and test/...; a csv file has the
-columns path,label and optionally split. Writes train.txt, val.txt and test.txt (path and class) and
-classes.txt (names), and prints the number of videos per class and split.
+FOLDER contains class/video.mp4, or train/class/video.mp4, val/... and test/... Writes train.txt,
+val.txt and test.txt (path and class) and classes.txt (names), and prints the number of videos per
+class and split.
 """
 
 import os
@@ -18,7 +18,6 @@ from mmvidformer.datasets.own_videos import (
     FILES,
     SPLITS,
     read_class_folders,
-    read_labels_csv,
     split_videos,
     write_lists,
 )
@@ -30,11 +29,10 @@ MOST_PRINTED = 20
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Read the command line."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("source", type=Path, help="folder of the classes, or a csv file")
+    parser.add_argument("source", type=Path, help="folder of the classes")
     parser.add_argument(
         "--out", type=Path, help="folder of the lists (default: the folder of the videos)"
     )
-    parser.add_argument("--root", type=Path, help="folder of a csv file's paths (default: its own)")
     parser.add_argument(
         "--val", type=float, default=0.15, help="share for validation (default: %(default)s)"
     )
@@ -50,16 +48,11 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
 def main(argv: Sequence[str] | None = None) -> None:
     """Read, check, split, write and count."""
     args = parse_args(argv)
-    if args.source.suffix.lower() == ".csv":
-        videos, others = read_labels_csv(args.source, args.root), []
-        root = args.root or args.source.parent
-    else:
-        videos, others = read_class_folders(args.source)
-        root = args.source
+    videos, others = read_class_folders(args.source)
     skipped = {
         path: "not a video by its suffix, or outside of a class folder"
         for path in others
-        if path not in [root / name for name in FILES]
+        if path not in [args.source / name for name in FILES]
     }
     if not args.no_check:
         files = [(str(video.path),) for video in videos]
@@ -73,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if len(skipped) > MOST_PRINTED:
         print(f"skipped {len(skipped) - MOST_PRINTED} more files")
     videos = split_videos(videos, args.val, args.test, args.seed)
-    lists = write_lists(videos, args.out or root, args.force)
+    lists = write_lists(videos, args.out or args.source, args.force)
     by_split = Counter((video.label, video.split) for video in videos)
     counts = {name: [by_split[name, split] for split in SPLITS] for name in lists.classes}
     width = max(map(len, [*counts, "class"]))
