@@ -2,14 +2,13 @@
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 
 import torch
-from PIL.Image import Resampling
 from timm.data.auto_augment import auto_augment_policy, rand_augment_transform
 from torch import Tensor
-from torch.nn.functional import embedding_bag
-from torchvision.transforms import v2
+from torchvision.transforms import InterpolationMode, v2
 from torchvision.transforms.v2 import functional as F
 
 from mmvidformer.lookup import look_up
@@ -26,92 +25,32 @@ def solarize_add(image: Tensor, add: int) -> Tensor:
     return torch.where(image < 128, (image.short() + add).clamp(0, 255).byte(), image)
 
 
-def _gray(x: Tensor) -> Tensor:
-    """Luma (T, 1, H, W), in Pillow's integers."""
-    red, green, blue = x.int().split(1, dim=1)
-    return (19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16
+# Affine maps with gray outside. Rotation and translation are about the center, shear the top left.
+_options = dict(interpolation=InterpolationMode.BILINEAR, fill=128.0)
+_affine = partial(
+    F.affine, angle=0.0, translate=[0.0, 0.0], scale=1.0, shear=[0.0, 0.0], **_options
+)
+_shear = partial(_affine, center=[0.0, 0.0])
 
-
-def _blend(base: Tensor, x: Tensor, factor: float) -> Tensor:
-    """Interpolate or extrapolate from ``base`` to ``x``."""
-    base = base.float()
-    return (base + factor * (x - base)).clamp(0, 255).byte()
-
-
-def _contrast(x: Tensor, factor: float) -> Tensor:
-    mean = _gray(x).double().mean(dim=(1, 2, 3), keepdim=True)
-    return _blend((mean + 0.5).floor(), x, factor)
-
-
-def _rotation(height: int, width: int, degrees: float) -> tuple[float, ...]:
-    x, y, angle = width / 2, height / 2, -math.radians(degrees)
-    cos, sin = math.cos(angle), math.sin(angle)
-    return cos, sin, x - x * cos - y * sin, -sin, cos, y + x * sin - y * cos
-
-
-def _warp(x: Tensor, matrix: Sequence[float], cubic: bool) -> Tensor:
-    """Sample frames (T, 3, H, W) at an affine map of the pixels, gray outside, as Pillow does."""
-    height, width = x.shape[-2:]
-    a, b, c, d, e, f = matrix
-    rows, columns = (torch.arange(n, device=x.device) + 0.5 for n in (height, width))
-    rows = rows[:, None]
-    places = [d * columns + e * rows + f, a * columns + b * rows + c]  # y, x
-    inside = torch.ones(height, width, dtype=torch.bool, device=x.device)
-    taps, weights = [], []
-    for place, size in zip(places, (height, width), strict=True):
-        inside &= (place >= 0) & (place < size)
-        start = (place - 0.5).floor()
-        t = place - 0.5 - start
-        # Cubic convolution with the parameter -1; resizing in Pillow has -0.5, PyTorch -0.75.
-        steep = [-t * (1 - t) ** 2, 1 + t * t * (t - 2), t * (1 + t - t * t), t * t * (t - 1)]
-        weights.append(steep if cubic else [1 - t, t])
-        offsets = range(-1, 3) if cubic else range(2)
-        taps.append([(start + n).clamp(0, size - 1).long() for n in offsets])
-    index = torch.stack([y * width + z for y in taps[0] for z in taps[1]], dim=-1)
-    weight = torch.stack([v * w for v in weights[0] for w in weights[1]], dim=-1)
-    pixels = x.permute(2, 3, 0, 1).flatten(2).flatten(0, 1).float()  # (H*W, T*3)
-    warped = embedding_bag(
-        index.flatten(0, 1), pixels, mode="sum", per_sample_weights=weight.flatten(0, 1)
-    )
-    warped = warped.clamp(0, 255).byte().view(height, width, *x.shape[:2]).permute(2, 3, 0, 1)
-    return torch.where(inside, warped, 128)
-
-
-# Affine maps of output pixels to input pixels: their matrices for a height, a width and a strength.
-MAPS: dict[str, Callable[[int, int, float], Sequence[float]]] = {
-    "rotate": _rotation,
-    "shear_x": lambda height, width, v: (1, v, 0, 0, 1, 0),
-    "shear_y": lambda height, width, v: (1, 0, 0, v, 1, 0),
-    "translate_x_rel": lambda height, width, v: (1, 0, v * width, 0, 1, 0),
-    "translate_y_rel": lambda height, width, v: (1, 0, 0, 0, 1, v * height),
-}
-
-# Operations on frames x (T, 3, H, W), uint8, with a strength; each frame has its own statistics.
+# Operations on frames x (T, 3, H, W), uint8, with timm's strengths v, by their names in timm; each
+# frame has its own statistics.
 TIMM_OPERATIONS: dict[str, Callable[..., Tensor]] = {
     "auto_contrast": F.autocontrast,
-    "brightness": lambda x, v: _blend(torch.zeros_like(x), x, v),
-    "color": lambda x, v: _blend(_gray(x), x, v),
-    "contrast": _contrast,
+    "brightness": F.adjust_brightness,
+    "color": F.adjust_saturation,
+    "contrast": F.adjust_contrast,
     "equalize": F.equalize,
     "invert": F.invert,
     "posterize": lambda x, v: F.posterize(x, min(v, 8)),
+    "rotate": lambda x, v: F.rotate(x, v, **_options),
     "sharpness": F.adjust_sharpness,
+    "shear_x": lambda x, v: _shear(x, shear=[math.degrees(math.atan(v)), 0.0]),
+    "shear_y": lambda x, v: _shear(x, shear=[0.0, math.degrees(math.atan(v))]),
     "solarize": solarize,
     "solarize_add": solarize_add,
+    "translate_x_rel": lambda x, v: _affine(x, translate=[-v * x.shape[-1], 0.0]),
+    "translate_y_rel": lambda x, v: _affine(x, translate=[0.0, -v * x.shape[-2]]),
 }
-
-
-def _on_tensors(name: str) -> Callable[..., Tensor]:
-    """Return timm's operation of this name for frames instead of a Pillow image."""
-
-    def apply(frames: Tensor, *strength: float, resample: Sequence[int], **_: object) -> Tensor:
-        if name not in MAPS:
-            return TIMM_OPERATIONS[name](frames, *strength)
-        cubic = random.choice(resample) == Resampling.BICUBIC
-        return _warp(frames, MAPS[name](*frames.shape[-2:], *strength), cubic)
-
-    look_up([*MAPS, *TIMM_OPERATIONS], name, "operation of AutoAugment")
-    return apply
 
 
 @TRANSFORMS.register_module()
@@ -120,9 +59,10 @@ class ClipAutoAugment(v2.Transform):
 
     AutoAugment (Cubuk et al. 2019) and RandAugment (Cubuk et al. 2020) with timm's policies,
     strengths and draws. ``'v0'`` is the policy of the official code of feature fixation on Kinetics
-    and Something-Something. Rotation, shear and translation fill with gray (128) and interpolate
-    cubically, or in AutoAugment linearly or cubically. From the same draws, each operation equals
-    timm's on Pillow images to within one of 255 levels.
+    and Something-Something. The operations are torchvision's. From the same draws, they equal
+    timm's on Pillow images to within one of 255 levels, except that rotation, shear and
+    translation, which fill with gray (128), interpolate linearly; timm's are cubic or, in
+    AutoAugment, either.
 
     Args:
         policy: A policy of timm: ``'v0'`` (of the EfficientNet code for TPUs), ``'original'`` (of
@@ -137,12 +77,13 @@ class ClipAutoAugment(v2.Transform):
         super().__init__()
         self.policy, self.layers = policy, 1
         if policy.startswith("rand"):
-            drawn = rand_augment_transform(policy, {"interpolation": (Resampling.BICUBIC,)})
+            drawn = rand_augment_transform(policy, {})
             self._rows, self.layers = [[operation] for operation in drawn.ops], drawn.num_layers
         else:
             self._rows = auto_augment_policy(policy)
         for operation in (operation for row in self._rows for operation in row):
-            operation.aug_fn = _on_tensors(operation.aug_fn.__name__)
+            name, operation.kwargs = operation.aug_fn.__name__, {}  # those are for Pillow
+            operation.aug_fn = look_up(TIMM_OPERATIONS, name, "operation of AutoAugment")
 
     def transform(self, frames: Tensor, params: dict) -> Tensor:
         """Change frames (T, 3, H, W), uint8."""
