@@ -196,7 +196,8 @@ def look(kind: str, case: Mapping[str, object], ended: str, out: Path, text: str
     if ended != "0":
         # "FILE: REASON" of a BadVideo, or of a check before the start.
         lines = [line for line in text.splitlines() if f"/{name}" in line]
-        reason = lines[-1].partition(f"/{name}")[2].strip(": ") if lines else ""
+        before, _, after = lines[-1].partition(f"/{name}") if lines else ("", "", "")
+        reason = after.strip(": '") or before.strip()
         fault = "" if reason and case["policy"] == "raise" else "FAULT: ends without a reason"
         return dict(outcome=fault or "run ended", reason=reason)
     logged = {*re.findall(r"bad video: (\S+): (.*)", text)}

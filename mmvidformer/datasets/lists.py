@@ -33,9 +33,8 @@ def read_list(
 
     Args:
         file: Text with a line per sample: the columns, and then any number of labels.
-        delimiter: Delimiter of the columns; a tab may be written as a backslash and a t. Default:
-            for videos a tab if the file has one, else a blank; for frames any white space, as in
-            MMAction2.
+        delimiter: Delimiter of the columns. Default: for videos a tab if the file has one, else a
+            blank; for frames any white space, as in MMAction2.
         columns: Columns before the labels: ``VIDEOS``, ``FRAMES``, or
             ``('FOLDER', 'OFFSET', 'FRAMES')``.
         multi_class: Whether a line may have several labels.
@@ -46,8 +45,6 @@ def read_list(
     content = read_text(file)
     if delimiter is None and columns == VIDEOS:
         delimiter = "\t" if "\t" in content else " "
-    elif delimiter is not None:
-        delimiter = delimiter.replace(r"\t", "\t")
     entries, split = [], len(columns) - 1
     for number, text in enumerate(io.StringIO(content), start=1):
         path, *values = text.strip().split(delimiter) or [""]

@@ -24,7 +24,6 @@ def prepare_dataset(
     root: str | Path = "",
     workers: int = 4,
     time_limit: float = 3600.0,
-    delimiter: str | None = None,
 ) -> int:
     """Re-encode the videos of annotation files, and write these files for the results.
 
@@ -40,7 +39,6 @@ def prepare_dataset(
         root: Folder of the videos.
         workers: Number of processes, with one thread each.
         time_limit: Seconds for one video.
-        delimiter: As in ``read_list``.
 
     Returns:
         The number of bad videos.
@@ -50,7 +48,7 @@ def prepare_dataset(
         FileExistsError: If ``out`` has other files.
     """
     out = Path(out)
-    lists = {Path(file): _plan(Path(file), out, root, delimiter) for file in ann_files}
+    lists = {Path(file): _plan(Path(file), out, root) for file in ann_files}
     names = [file.stem for file in lists]
     if len({*names}) < len(names):
         raise ValueError(f"annotation files must have different names, got {names}")
@@ -60,9 +58,6 @@ def prepare_dataset(
     random.Random().shuffle(todo)  # machines that fill one folder begin with different videos
     print(f"{len(targets)} videos, {len(targets) - len(todo)} of them already prepared")
     faults = find_faults(partial(encode_video, encoding=encoding), todo, workers, time_limit)
-    for part in out.rglob(".*.part"):  # of runs that were killed
-        if str(part.with_name(part.name[1:].rsplit(".", 2)[0])) in targets.values():
-            part.unlink(missing_ok=True)
     for file, lines in lists.items():
         write_report(file, out, [(source, text) for source, _, text in lines], faults, ending="")
     if faults:
@@ -70,12 +65,10 @@ def prepare_dataset(
     return len(faults)
 
 
-def _plan(
-    file: Path, out: Path, root: str | Path, delimiter: str | None
-) -> list[tuple[str, str, str]]:
+def _plan(file: Path, out: Path, root: str | Path) -> list[tuple[str, str, str]]:
     """Return source and target of each video of a list, and its line as it will be."""
     lines = []
-    for entry in read_list(file, delimiter):
+    for entry in read_list(file):
         source = os.path.join(root, entry.path)
         name = Path(os.path.relpath(source, root or ".")).as_posix()
         if name.startswith("../"):

@@ -51,8 +51,7 @@ def test_a_second_run_skips_what_exists(videos, tmp_path, capsys):
     run(videos / "train.txt", out=out, root=videos)
     before = (out / "a.mp4").stat()
     (out / "x" / "b.avi.mp4").unlink()
-    (out / "x" / ".b.avi.mp4.9.part").write_text("left by a killed run")
-    (out / "x" / ".z.mp4.9.part").write_text("being written by another machine, for another list")
+    (out / "x" / ".z.mp4.9.part").write_text("being written by another machine")
     write(videos / "bad.mp4", count=3)  # repaired
     assert run(videos / "train.txt", out=out, root=videos) == 0
     assert (out / "a.mp4").stat() == before
@@ -64,7 +63,7 @@ def test_a_second_run_skips_what_exists(videos, tmp_path, capsys):
 def test_paths_with_blanks(videos, tmp_path):
     (videos / "list.txt").write_text("x/c d.mp4\t4\n")
     out = tmp_path / "out"
-    assert run(videos / "list.txt", out=out, root=videos, delimiter="\t") == 0
+    assert run(videos / "list.txt", out=out, root=videos) == 0
     assert (out / "list.txt").read_text() == "x/c d.mp4\t4\n" and (out / "x/c d.mp4").exists()
 
 
@@ -81,7 +80,6 @@ def test_absolute_paths_become_relative(videos, tmp_path):
             dict(encoding=Encoding(short_side=128)),
             "prepared with .*'short_side': 256.* got .*'short_side': 128",
         ),
-        (dict(encoding=Encoding(fps=25)), "prepared with .*'fps': None.* got .*'fps': 25"),
         (dict(root="elsewhere"), "prepared with {'root'"),
     ],
 )

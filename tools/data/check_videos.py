@@ -1,19 +1,18 @@
 """Find bad videos: python tools/data/check_videos.py ANNOTATIONS --root FOLDER --workers 8.
 
-Reads every file of a list of videos, or of folders of frames (--rawframes), to its end. Writes
-<name>_bad.csv (line, path, reason) and <name>_clean.<extension>, the list without the bad ones. The
-exit code is 0 if all files are good, and 1 if some are bad.
+Reads every video of a list to its end. Writes <name>_bad.csv (line, path, reason) and
+<name>_clean.<extension>, the list without the bad ones. The exit code is 0 if all files are good,
+and 1 if some are bad.
 """
 
 import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from mmvidformer.datasets.decoding.check_files import find_faults, read_to_end
-from mmvidformer.datasets.lists import FRAMES, VIDEOS, read_list, write_report
+from mmvidformer.datasets.lists import read_list, write_report
 from mmvidformer.engine.errors import run_tool
 
 
@@ -24,26 +23,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", default="", help="folder of the videos (the data_prefix)")
     parser.add_argument("--workers", type=int, default=4, help="number of processes (default: 4)")
     parser.add_argument("--time-limit", type=float, default=60, help="seconds for one file (60)")
-    parser.add_argument(
-        "--delimiter", help=r"what separates columns, such as '\t' (default: a tab or a blank)"
-    )
     parser.add_argument("--out-dir", help="folder to write to; default: that of the annotations")
-    parser.add_argument(
-        "--rawframes",
-        action="store_true",
-        help="lines are FOLDER FRAMES LABEL, for RawframeDataset, instead of PATH LABEL ...",
-    )
-    parser.add_argument("--filename-tmpl", default="img_{:05}.jpg", help="template of frame names")
     args = parser.parse_args(argv)
-    columns = FRAMES if args.rawframes else VIDEOS
-    entries = read_list(args.ann_file, args.delimiter, columns)
-    paths = [os.path.join(args.root, entry.path) for entry in entries]
-    files = [(path, *entry.numbers) for path, entry in zip(paths, entries, strict=True)]
-    files = list(dict.fromkeys(files))
-    read = partial(read_to_end, filename_tmpl=args.filename_tmpl)
-    faults = find_faults(read, files, args.workers, args.time_limit)
+    entries = read_list(args.ann_file)
+    lines = [(os.path.join(args.root, entry.path), entry.text) for entry in entries]
+    files = [(path,) for path in dict.fromkeys(path for path, _ in lines)]
+    faults = find_faults(read_to_end, files, args.workers, args.time_limit)
     out_dir = args.out_dir or Path(args.ann_file).parent
-    lines = [(path, entry.text) for path, entry in zip(paths, entries, strict=True)]
     bad, clean = write_report(args.ann_file, out_dir, lines, faults)
     print(f"{len(faults)} of {len(files)} files are bad: see {bad}, and {clean} without them")
     return int(bool(faults))

@@ -22,7 +22,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", required=True, help="folder to write to")
     for name, default, text in (
         ("short-side", 256, "short side in pixels; smaller videos keep their size"),
-        ("fps", None, "frames per second; None keeps all frames"),
         ("key-frames", 16, "largest distance of key frames, in frames"),
         ("crf", 20, "quality, from 0 (lossless) to 51"),
     ):
@@ -31,9 +30,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=4, help="number of processes (default: 4)")
     parser.add_argument(
         "--time-limit", type=float, default=3600, help="seconds for one file (3600)"
-    )
-    parser.add_argument(
-        "--delimiter", help=r"what separates columns, such as '\t' (default: a tab or a blank)"
     )
     args = vars(parser.parse_args(argv))
     encoding = Encoding(**{field.name: args.pop(field.name) for field in fields(Encoding)})

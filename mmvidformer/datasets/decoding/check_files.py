@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from multiprocessing import get_context
@@ -9,11 +10,10 @@ from multiprocessing.connection import Connection
 from multiprocessing.pool import ThreadPool
 from threading import Lock
 
-import cv2
 from tqdm import tqdm
 
-from mmvidformer.datasets.decoding.errors import BadVideo, first_line, with_suffix
-from mmvidformer.datasets.decoding.readers import open_video
+from mmvidformer.datasets.decoding.containers import open_container
+from mmvidformer.datasets.decoding.errors import first_line, with_suffix
 
 # Not fork: while this process has other threads, the new one could wait for ever.
 _PROCESSES = get_context("spawn" if os.name == "nt" else "forkserver")
@@ -45,24 +45,17 @@ def find_faults(
     return faults
 
 
-def read_to_end(
-    path: str,
-    total_frames: int | None = None,
-    filename_tmpl: str = "img_{:05}.jpg",
-    first_only: bool = False,
-) -> None:
-    """Decode all frames of a video with PyAV, or only the first, or those of a folder.
+def read_to_end(path: str, first_only: bool = False) -> None:
+    """Decode all frames of a video with PyAV, or only the first one.
 
-    ``path`` is a folder of frames if ``total_frames`` is given. Raises a ``BadVideo`` if a frame is
-    missing or damaged.
+    Raises an error if a frame is damaged, or there is none.
     """
-    if total_frames is None:
-        reader = open_video(with_suffix(path), short_side=1)  # keeps a pixel of each frame
-        reader.get_batch(range(1 if first_only else len(reader)))
-        return
-    for name in map(filename_tmpl.format, range(1, total_frames + 1)):
-        if cv2.imread(os.path.join(path, name)) is None:
-            raise BadVideo(path, f"frame {name} of {total_frames} is missing or damaged")
+    with open_container(with_suffix(path)) as container:
+        frames = container.decode(video=0)
+        if next(frames, None) is None:
+            raise ValueError("there is no frame in it")
+        if not first_only:
+            deque(frames, maxlen=0)  # keeps none
 
 
 def _find_fault(
@@ -97,8 +90,6 @@ def _send_fault(end: Connection, read: Callable[..., object], file: tuple) -> No
     fault = None
     try:
         read(*file)
-    except BadVideo as error:
-        fault = error.reason
     except Exception as error:
         fault = f"{type(error).__name__}: {first_line(error)}"
     end.send(fault)

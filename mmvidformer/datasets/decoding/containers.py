@@ -3,6 +3,7 @@
 import io
 import os
 from array import array
+from functools import lru_cache
 from typing import NamedTuple
 
 import av
@@ -11,8 +12,6 @@ from av.container import InputContainer
 
 # Formats of FFmpeg that hold a video themselves. Others, such as playlists, name further files.
 FORMATS = "mov,matroska,avi,mpegts,mpeg,mpegvideo,h264,hevc,m4v,flv,asf,ogg,rm,gif,dv,mxf,nut,ivf"
-# Files whose index is kept by each process, 8 bytes per frame.
-MOST_INDEXES = 1024
 _UNKNOWN = np.iinfo(np.int64).min
 
 
@@ -23,9 +22,6 @@ class Index(NamedTuple):
     fps: float = 0.0
     times: np.ndarray | None = None  # of display, ascending; None if they do not number the frames
     keys: np.ndarray = np.zeros(1, int)  # frames at which decoding can start
-
-
-_INDEXES: dict[tuple[str, int, int], Index] = {}  # by path, time of change and size
 
 
 def open_container(source: str | io.BytesIO, max_pixels: int | None = None) -> InputContainer:
@@ -59,17 +55,19 @@ def open_container(source: str | io.BytesIO, max_pixels: int | None = None) -> I
 def index_of(container: InputContainer, source: str | io.BytesIO) -> Index:
     """Read the times of all frames, or remember those of a file that was read before."""
     if not isinstance(source, str):
-        return _read_index(container)
+        return read_index(container)
     status = os.stat(source)
-    key = os.path.realpath(source), status.st_mtime_ns, status.st_size
-    if key not in _INDEXES:
-        if len(_INDEXES) >= MOST_INDEXES:
-            del _INDEXES[next(iter(_INDEXES))]  # the oldest
-        _INDEXES[key] = _read_index(container)
-    return _INDEXES[key]
+    return _index_of_file(os.path.realpath(source), status.st_mtime_ns, status.st_size)
 
 
-def _read_index(container: InputContainer) -> Index:
+@lru_cache(maxsize=1024)  # 8 bytes per frame
+def _index_of_file(path: str, changed: int, size: int) -> Index:
+    with open_container(path) as container:
+        return read_index(container)
+
+
+def read_index(container: InputContainer) -> Index:
+    """Read the times of all frames from the packets of a container."""
     stream = container.streams.video[0]
     stamps, is_key = array("q"), array("b")
     for packet in container.demux(stream):

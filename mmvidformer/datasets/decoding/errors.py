@@ -41,6 +41,7 @@ def with_suffix(path: str) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error message that is not empty."""
-    lines = _SOURCE_PLACE.sub("", str(error)).splitlines()
+    """Return the first line of an error message that is not empty, without the path of a file."""
+    message = getattr(error, "strerror", None) or str(error)
+    lines = _SOURCE_PLACE.sub("", message).splitlines()
     return next((line.strip() for line in lines if line.strip()), "no message")

@@ -4,11 +4,9 @@ import io
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-import mmcv
 import numpy as np
 from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
@@ -28,7 +26,6 @@ class Frames(list):
         return self
 
 
-@dataclass(eq=False)
 class VideoReader:
     """An open video, with the part of ``decord.VideoReader`` that MMAction2's transforms use.
 
@@ -37,16 +34,18 @@ class VideoReader:
     Frames are upright: a rotation tag is applied. ``open_video`` opens one.
     """
 
-    path: str
-    source: str | io.BytesIO
-    num_threads: int = 1
-    short_side: int | None = None
-    max_pixels: int | None = None
-
-    # Subclasses have a name, ``_open`` and ``_decode``.
+    # Subclasses have a name, ``_open``, ``_decode`` and ``_index``.
     name: ClassVar[str]
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        path: str,
+        source: str | io.BytesIO,
+        num_threads: int = 1,
+        max_pixels: int | None = None,
+    ) -> None:
+        self.path, self.source = path, source
+        self.num_threads, self.max_pixels = num_threads, max_pixels
         with self._named("open"):
             self._open()
 
@@ -75,14 +74,9 @@ class VideoReader:
             part = f"{beyond} of {len(wanted)} sampled frames lie beyond its {len(self)} frames"
             warnings.warn(f"{self.path}: {part}; replaced by the last one", stacklevel=2)
         # Transforms such as Flip work in place: no two images may be the same array.
-        is_copy = np.ones(len(wanted), bool)
-        is_copy[first] = False
-        return Frames(images[p].copy() if is_copy[i] else images[p] for i, p in enumerate(places))
-
-    def _resized(self, image: np.ndarray) -> np.ndarray:
-        if self.short_side is None:
-            return image
-        return mmcv.imrescale(image, (np.inf, self.short_side))  # as MMAction2's Resize
+        return Frames(
+            images[p] if i == first[p] else images[p].copy() for i, p in enumerate(places)
+        )
 
     @contextmanager
     def _named(self, action: str) -> Iterator[None]:
@@ -91,8 +85,8 @@ class VideoReader:
         except (BadVideo, ImportError):
             raise
         except Exception as error:  # libraries raise several kinds
-            reason = getattr(error, "strerror", None) or first_line(error)  # PyAV's has no path
-            raise BadVideo(self.path, f"{self.name} cannot {action} it: {reason}") from error
+            reason = f"{self.name} cannot {action} it: {first_line(error)}"
+            raise BadVideo(self.path, reason) from error
 
 
 class _PyAVReader(VideoReader):
@@ -136,7 +130,7 @@ class _PyAVReader(VideoReader):
                     self._index = index._replace(length=place + 1)
                     return self._decode(np.minimum(indices, place))
                 place = number
-            images.append(self._resized(self._image(frame)))
+            images.append(self._image(frame))
         return images
 
     def _restart(self) -> None:
@@ -198,7 +192,7 @@ class _TorchCodecReader(VideoReader):
     def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
         chunks = (indices[i : i + CHUNK].tolist() for i in range(0, len(indices), CHUNK))
         images = (image for chunk in chunks for image in self._decoder.get_frames_at(chunk).data)
-        return [self._resized(image.numpy()) for image in images]
+        return [image.numpy() for image in images]
 
 
 READERS: dict[str, type[VideoReader]] = {"pyav": _PyAVReader, "torchcodec": _TorchCodecReader}
@@ -219,7 +213,7 @@ def open_video(
             always read by PyAV, since TorchCodec returns wrong frames of them: AVI does not state
             when frames are displayed, and MPEG streams have no index.
         content: Content of a file that is not local.
-        **options: ``num_threads``, ``short_side`` and ``max_pixels`` of ``VideoInit``.
+        **options: ``num_threads`` and ``max_pixels`` of ``VideoInit``.
 
     Raises:
         BadVideo: If the file is missing or empty, or the backend does not open it.

@@ -19,9 +19,6 @@ class VideoInit(DecordInit):
         backend: ``'pyav'``, ``'torchcodec'``, or ``'decord'`` to open videos as ``DecordInit``
             does, which may hang or crash on damaged files.
         num_threads: Number of decoding threads. More than 1 helps only with few dataloader workers.
-        short_side: Short side to which each frame is resized when it is decoded, so that frames of
-            full size are not kept; the same numbers as ``Resize(scale=(-1, short_side))`` gives.
-            None to keep the size. Not with ``'decord'``.
         max_pixels: Largest height x width of a frame, which only ``'pyav'`` knows. None for any.
         io_backend: MMEngine's file backend of videos that are not local files.
         **kwargs: Arguments of the file backend.
@@ -30,14 +27,13 @@ class VideoInit(DecordInit):
         BadVideo: If a video cannot be opened (from ``transform``).
         ImportError: If the backend is not installed (from ``transform``).
         KeyError: If ``backend`` is unknown.
-        ValueError: If the backend has no ``short_side`` or ``max_pixels``.
+        ValueError: If the backend has no ``max_pixels``.
     """
 
     def __init__(
         self,
         backend: str = "pyav",
         num_threads: int = 1,
-        short_side: int | None = None,
         max_pixels: int | None = None,
         io_backend: str = "disk",
         **kwargs,
@@ -46,9 +42,7 @@ class VideoInit(DecordInit):
         self.backend = look_up(BACKENDS, backend, "video backend")
         if max_pixels and backend != "pyav":
             raise ValueError(f"max_pixels={max_pixels} needs backend='pyav', got {backend!r}")
-        if short_side and backend == "decord":
-            raise ValueError(f"short_side={short_side} needs another backend than 'decord'")
-        self.options = dict(num_threads=num_threads, short_side=short_side, max_pixels=max_pixels)
+        self.options = dict(num_threads=num_threads, max_pixels=max_pixels)
 
     def transform(self, results: dict) -> dict:
         """Open ``results['filename']``, unless frames are given as ``array`` (``ArrayDecode``)."""

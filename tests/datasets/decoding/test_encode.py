@@ -8,9 +8,7 @@ import pytest
 
 av = pytest.importorskip("av", minversion="17")
 
-from mmvidformer.datasets.decoding import encode as encode_module  # noqa: E402
 from mmvidformer.datasets.decoding.encode import Encoding, encode_video  # noqa: E402
-from mmvidformer.datasets.decoding.errors import BadVideo  # noqa: E402
 from mmvidformer.datasets.decoding.readers import open_video  # noqa: E402
 from stress.prepare_videos import number_in, picture  # noqa: E402
 
@@ -77,21 +75,6 @@ def test_size(tmp_path, size, short_side, wanted):
     assert images[0].shape[1::-1] == wanted and numbers == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
-    "rate, count, expected",
-    [
-        (25, 40, list(range(40))),
-        (50, 40, list(range(0, 40, 2))),
-        (10, 4, [0, 0, 0, 1, 1, 2, 2, 2, 3, 3]),
-        (30, 6, [0, 1, 2, 3, 5]),
-        (25, 1, [0]),
-        (100, 1, [0]),
-    ],
-)
-def test_frame_rate(tmp_path, rate, count, expected):
-    assert encode(write(tmp_path / "a.mp4", rate, count=count), fps=25)[0] == expected
-
-
 def test_uneven_times(tmp_path):
     path = write(tmp_path / "a.mp4", times=[0, 1, 5, 6, 9, 10], count=6)
     numbers, _, target = encode(path)
@@ -99,7 +82,6 @@ def test_uneven_times(tmp_path):
     with av.open(str(target)) as file:
         times = [float(frame.time) for frame in file.decode(video=0)]
     np.testing.assert_allclose(times, np.array([0, 1, 5, 6, 9, 10]) / 25)
-    assert encode(path, fps=25)[0] == [0, 1, 1, 1, 1, 2, 3, 3, 3, 4, 5]
 
 
 @pytest.mark.skipif(not TURNS, reason="this PyAV cannot write rotation tags")
@@ -139,7 +121,7 @@ def test_bad_videos(tmp_path, content, reason):
     path, target = tmp_path / "a.mp4", tmp_path / "b.mp4"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(BadVideo, match=reason):
+    with pytest.raises(av.FFmpegError, match=reason):
         encode_video(str(path), str(target), Encoding())
     assert not target.exists() and not [*tmp_path.glob(".*")]
 
@@ -147,7 +129,7 @@ def test_bad_videos(tmp_path, content, reason):
 def test_a_video_that_ends_early_is_bad(tmp_path):
     path = encode(write(tmp_path / "a.mp4"))[2]  # with the index first
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(BadVideo, match="PyAV cannot re-encode it: Invalid data"):
+    with pytest.raises(av.error.InvalidDataError):
         encode(path)
 
 
@@ -158,7 +140,7 @@ def test_sound_alone_is_bad(tmp_path):
         frame.sample_rate = 16000
         file.mux(stream.encode(frame))
         file.mux(stream.encode())
-    with pytest.raises(BadVideo, match="no video stream"):
+    with pytest.raises(ValueError, match="no video stream"):
         encode(tmp_path / "a.mp4")
 
 
@@ -169,16 +151,7 @@ def test_an_existing_result_stays(tmp_path):
     assert target.read_text() == "result"
 
 
-def test_another_run_was_faster(tmp_path, monkeypatch):
-    path, target = write(tmp_path / "a.mp4", count=2), tmp_path / "b.mp4"
-    monkeypatch.setattr(encode_module, "_encode", lambda *args: target.write_text("result"))
-    encode_video(str(path), str(target), Encoding())
-    assert target.read_text() == "result"
-
-
-@pytest.mark.parametrize(
-    "wrong", [dict(fps=0), dict(crf=52), dict(short_side=0), dict(key_frames=0)]
-)
+@pytest.mark.parametrize("wrong", [dict(crf=52), dict(short_side=0), dict(key_frames=0)])
 def test_wrong_values_are_refused(wrong):
     with pytest.raises(ValueError, match="must be positive"):
         Encoding(**wrong)
