@@ -17,9 +17,6 @@ class FrameSampler(BaseTransform):
     Required keys: ``start_index``, and ``total_frames`` unless the class says otherwise. Added
     keys: ``frame_inds``, ``clip_len``, ``num_clips``, ``frame_interval`` (None if the frames have
     no fixed interval).
-
-    Raises:
-        BadVideo: If a video has no frames.
     """
 
     @abstractmethod
@@ -45,18 +42,13 @@ class SpanFrames(FrameSampler):
 
     This is PySlowFast's sampling, which the published TimeSformer weights were trained with. A clip
     of T frames at interval r spans ``r T`` frames at ``target_fps``, at least one, and frame k is
-    ``floor(start + k (span - 1) / (T - 1))``. For 8 frames at interval 32 the step is 36.4 frames;
-    MMAction2's ``SampleFrames`` takes every 32nd frame. Frames beyond the end are replaced by the
-    last one.
+    ``floor(start + k (span - 1) / (T - 1))``. Frames beyond the end are replaced by the last one.
 
     In training, starts are uniform over all that fit. In testing, the k-th of K clips starts at
-    ``k / K`` of them, so that a single clip starts with the video. (The TimeSformer paper takes it
-    from the middle, as ``SampleFrames`` does.)
+    ``k / K`` of them, so that a single clip starts with the video.
 
     If ``num_clips`` is None, consecutive clips cover the whole video, as in TimeSformer's test on
-    HowTo100M (section 4.6). A remainder gets a clip if it is at least half of one, so that 410
-    seconds have 48 clips of 8.5 seconds. ``model.test_cfg.max_testing_views`` limits how many of
-    them go through the model at once.
+    HowTo100M (section 4.6). A remainder gets a clip if it is at least half of one.
 
     Keys are those of ``FrameSampler``, and ``avg_fps``, without which frames are taken to be at
     ``target_fps`` (folders of frames).
@@ -102,8 +94,6 @@ class SegmentFrames(FrameSampler):
     ``UniformSample``. In testing the first clip takes their middle frames (rounded down), the
     second their first and the third their last frames, as the official code of TimeSformer (one
     clip) and of feature fixation does on Something-Something V2.
-
-    Keys are those of ``FrameSampler``.
 
     Args:
         clip_len: Number of frames T per clip.
@@ -171,14 +161,12 @@ class ObserveBefore(FrameSampler):
 
     def sample(self, total: int | None, results: dict) -> np.ndarray:
         """Choose frames (1, num_steps)."""
-        # The dataset skips what starts too early, by frames at 30 per second. At lower rates there
-        # may still be no whole frame before the action.
+        # At rates below 30 there may be no whole frame before an action that the dataset kept.
         numbers = np.maximum(self.frames(results["action_start"], results["avg_fps"]), 1)
         if total is not None and numbers[-1] > total:
+            need = f"the action at {results['action_start']:.2f} s needs frame {numbers[-1]}"
             raise BadVideo(
-                path_of(results),
-                f"has {total} frames, and the action at {results['action_start']:.2f} s needs "
-                f"frame {numbers[-1]}; is it the right video?",
+                path_of(results), f"has {total} frames, and {need}; is it the right video?"
             )
         return numbers[None] - 1
 
@@ -244,11 +232,8 @@ class LimitToSegment(BaseTransform):
             times = results["segment_seconds"]
             first, last = (max(int(t * results["avg_fps"] + 1e-6) - 1, 0) for t in times)
         if first >= total:
-            raise BadVideo(
-                path_of(results),
-                f"segment {first} to {last} starts after its {total} frames; is it the right "
-                "video?",
-            )
+            late = f"segment {first} to {last} starts after its {total} frames"
+            raise BadVideo(path_of(results), f"{late}; is it the right video?")
         results["start_index"] = first
         results["total_frames"] = min(last, total - 1) - first + 1
         return results
