@@ -22,7 +22,7 @@ from mmengine.dataset import Compose
 from mmengine.registry import init_default_scope
 
 from mmvidformer.analysis.tables import print_table
-from mmvidformer.datasets.decoding.encode import Encoding, encode_video
+from mmvidformer.datasets.decoding.encode import encode_video
 from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.datasets.transforms.decode import VideoInit
 
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         files, sizes = {}, {}
         for video in args.videos:
             target = os.path.join(name, f"{Path(video).name}.mp4")
-            encode_video(video, target, Encoding())
+            encode_video(video, target)
             for state, path in (("as it is", video), ("prepared", target)):
                 files[Path(video).name, state] = path
                 sizes[Path(video).name, state] = os.path.getsize(path) // 1000

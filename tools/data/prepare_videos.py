@@ -8,10 +8,9 @@ are skipped. The exit code is 1 if some videos are bad.
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from dataclasses import fields
+from pathlib import Path
 
-from mmvidformer.datasets.decoding.encode import Encoding
-from mmvidformer.datasets.prepare import prepare_dataset
+from mmvidformer.datasets.prepare import prepare_list
 from mmvidformer.engine.errors import run_tool
 
 
@@ -32,8 +31,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--time-limit", type=float, default=3600, help="seconds for one file (3600)"
     )
     args = vars(parser.parse_args(argv))
-    encoding = Encoding(**{field.name: args.pop(field.name) for field in fields(Encoding)})
-    return int(prepare_dataset(encoding=encoding, **args) > 0)
+    files = args.pop("ann_files")
+    if len({Path(file).stem for file in files}) < len(files):
+        parser.error(f"annotation files must have different names, got {', '.join(files)}")
+    if min(args["short_side"], args["key_frames"]) < 1 or not 0 <= args["crf"] <= 51:
+        parser.error("side and key frames must be positive, and crf from 0 to 51")
+    return int(sum(prepare_list(file, **args) for file in files) > 0)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 # EPIC-Kitchens-100 for anticipation. data_root holds the CSV files of RULSTM
 # (github.com/fpv-iplab/rulstm, RULSTM/data/ek100) and frames in the folders of the official
-# downloads, P01/rgb_frames/P01_01/frame_0000000001.jpg. 14 frames, 0.25 s apart, before each action.
-# The official EPIC_100_train.csv and EPIC_100_validation.csv give the same segments.
+# downloads, P01/rgb_frames/P01_01/frame_0000000001.jpg. 14 frames, 0.25 s apart, before each
+# action. The official EPIC_100_train.csv and EPIC_100_validation.csv give the same segments.
 _base_ = "../loaders.py"
 
 data_root = "data/epic_kitchens100"
-fps = 30  # of the frames, as RULSTM extracted them; the official ones have 50 or 60: read the videos
+fps = (
+    30  # of the frames, as RULSTM extracted them; the official ones have 50 or 60: read the videos
+)
 # The published BN-Inception weights need exactly 256 x 454 pixels, not 456.
 read = [
     dict(type="mmvidformer.ObserveBefore", time_step=0.25, num_steps=14),

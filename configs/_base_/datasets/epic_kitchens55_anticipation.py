@@ -1,6 +1,7 @@
 # EPIC-Kitchens-55 for anticipation. data_root holds the split and CSV files of RULSTM
 # (github.com/fpv-iplab/rulstm, RULSTM/data/ek55) and frames in the folders of the official
-# downloads, P01/rgb_frames/P01_01/frame_0000000001.jpg. 14 frames, 0.25 s apart, before each action.
+# downloads, P01/rgb_frames/P01_01/frame_0000000001.jpg. 14 frames, 0.25 s apart, before each
+# action.
 _base_ = "../loaders.py"
 
 data_root = "data/epic_kitchens55"

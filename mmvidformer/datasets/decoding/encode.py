@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import av
@@ -14,35 +13,21 @@ from mmvidformer.atomic import write_atomically
 from mmvidformer.datasets.decoding.containers import open_container
 
 
-@dataclass(frozen=True)
-class Encoding:
-    """How videos are re-encoded: as H.264 in mp4, without sound, each frame with its time.
+def encode_video(
+    source: str, target: str, short_side: int = 256, key_frames: int = 16, crf: int = 20
+) -> None:
+    """Re-encode a video as H.264 in mp4, without sound, each frame with its time.
 
-    Videos keep their aspect ratio in stored pixels, and are turned upright by their rotation tags.
-    Sample aspect ratios are ignored. Both are what the decoders of training do.
+    The result is complete or missing at any moment, and kept if it exists. It has the aspect ratio
+    of the video in stored pixels, and is turned upright by its rotation tag. Sample aspect ratios
+    are ignored. Both are what the decoders of training do. Encoding takes one thread.
 
-    Attributes:
+    Args:
+        source: The video.
+        target: The file to write.
         short_side: Short side in pixels. Smaller videos keep their size. Both sides are even.
         key_frames: Largest distance of key frames, in frames.
         crf: Quality of x264, from 0 (lossless) to 51.
-
-    Raises:
-        ValueError: If a value is out of range.
-    """
-
-    short_side: int = 256
-    key_frames: int = 16
-    crf: int = 20
-
-    def __post_init__(self) -> None:
-        if min(self.short_side, self.key_frames) < 1 or not 0 <= self.crf <= 51:
-            raise ValueError(f"sides and rates must be positive and crf from 0 to 51, got {self}")
-
-
-def encode_video(source: str, target: str, encoding: Encoding) -> None:
-    """Re-encode a video. The result is complete or missing at any moment, and kept if it exists.
-
-    Encoding takes one thread.
 
     Raises:
         ValueError: If there is no video, or no frame in it.
@@ -51,10 +36,10 @@ def encode_video(source: str, target: str, encoding: Encoding) -> None:
     """
     if not os.path.exists(target):
         with write_atomically(target) as part:
-            _encode(source, part, encoding)
+            _encode(source, part, short_side, key_frames, crf)
 
 
-def _encode(source: str, target: Path, encoding: Encoding) -> None:
+def _encode(source: str, target: Path, short_side: int, key_frames: int, crf: int) -> None:
     options = {"movflags": "faststart"}  # the index first, so that one read opens the file
     with open_container(source) as video, av.open(str(target), "w", "mp4", options) as output:
         stream, encoder = video.streams.video[0], None
@@ -63,15 +48,15 @@ def _encode(source: str, target: Path, encoding: Encoding) -> None:
         for time, frame in _timed_frames(stream):
             if encoder is None:
                 sides = frame.width, frame.height
-                shrink = min(1, encoding.short_side / min(sides))
+                shrink = min(1, short_side / min(sides))
                 width, height = (max(2, round(side * shrink / 2) * 2) for side in sides)
                 turns = frame.rotation // 90 % 4
                 # Without the loop filter and arithmetic coding, decoding takes a third less time.
-                tuning = {"crf": str(encoding.crf), "tune": "fastdecode"}
+                tuning = {"crf": str(crf), "tune": "fastdecode"}
                 encoder = output.add_stream("libx264", stream.average_rate or 25, tuning)
                 codec = encoder.codec_context
                 codec.width, codec.height = (height, width) if turns % 2 else (width, height)
-                codec.time_base, codec.gop_size = stream.time_base, encoding.key_frames
+                codec.time_base, codec.gop_size = stream.time_base, key_frames
                 codec.pix_fmt, codec.thread_count = "yuv420p", 1
             # The colors of RGB, which training sees, need no tags, and its planes can be turned.
             image = converter.reformat(
