@@ -2,9 +2,9 @@
 
 import os
 import signal
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.pool import ThreadPool
@@ -48,14 +48,13 @@ def find_faults(
 def read_to_end(path: str, first_only: bool = False) -> None:
     """Decode all frames of a video with PyAV, or only the first one.
 
-    Raises an error if a frame is damaged, or there is none.
+    Raises an error if a frame is damaged, there is none, or they differ in size.
     """
     with open_container(with_suffix(path)) as container:
-        frames = container.decode(video=0)
-        if next(frames, None) is None:
-            raise ValueError("there is no frame in it")
-        if not first_only:
-            deque(frames, maxlen=0)  # keeps none
+        frames = islice(container.decode(video=0), 1 if first_only else None)
+        sizes = {(frame.height, frame.width) for frame in frames}
+    if len(sizes) != 1:
+        raise ValueError(f"its frames must have one size, got {sorted(sizes)}")
 
 
 def _find_fault(

@@ -70,6 +70,8 @@ class VideoReader:
         real, first, places = np.unique(real, return_index=True, return_inverse=True)
         with self._named("decode"):
             images = self._decode(real)
+            if len(shapes := {image.shape[:2] for image in images}) > 1:
+                raise ValueError(f"its frames must have one size, got {sorted(shapes)}")
         if wanted.any() and (beyond := (wanted >= len(self)).sum()):
             part = f"{beyond} of {len(wanted)} sampled frames lie beyond its {len(self)} frames"
             warnings.warn(f"{self.path}: {part}; replaced by the last one", stacklevel=2)
