@@ -1,4 +1,4 @@
-"""MMAction2's annotation lists, with a video or a folder of frames in each line."""
+"""MMAction2's lists of videos."""
 
 import csv
 import io
@@ -9,55 +9,42 @@ from typing import NamedTuple
 
 from mmvidformer.datasets.csv_rows import read_text
 
-# Columns before the labels.
-VIDEOS = ("PATH",)
-FRAMES = ("FOLDER", "FRAMES")
-
 
 class Entry(NamedTuple):
-    """A line of a list: its text, path, numbers before the labels (of frames), and labels."""
+    """A line of a list: its text, path and labels."""
 
     text: str
     path: str
-    numbers: tuple[int, ...]
     labels: tuple[int, ...]
 
 
 def read_list(
-    file: str | Path,
-    delimiter: str | None = None,
-    columns: tuple[str, ...] = VIDEOS,
-    multi_class: bool = True,
+    file: str | Path, delimiter: str | None = None, multi_class: bool = True
 ) -> list[Entry]:
-    """Read a list for MMAction2's ``VideoDataset`` or, with other columns, ``RawframeDataset``.
+    """Read a list for MMAction2's ``VideoDataset``.
 
     Args:
-        file: Text with a line per sample: the columns, and then any number of labels.
-        delimiter: Delimiter of the columns. Default: for videos a tab if the file has one, else a
-            blank; for frames any white space, as in MMAction2.
-        columns: Columns before the labels: ``VIDEOS``, ``FRAMES``, or
-            ``('FOLDER', 'OFFSET', 'FRAMES')``.
+        file: Text with a line per sample: the path, and then any number of labels.
+        delimiter: Delimiter of the columns. Default: a tab if the file has one, else a blank.
         multi_class: Whether a line may have several labels.
 
     Raises:
         ValueError: If a line has another form; names file, line and text.
     """
     content = read_text(file)
-    if delimiter is None and columns == VIDEOS:
+    if delimiter is None:
         delimiter = "\t" if "\t" in content else " "
-    entries, split = [], len(columns) - 1
+    entries = []
     for number, text in enumerate(io.StringIO(content), start=1):
-        path, *values = text.strip().split(delimiter) or [""]
-        most = len(values) if multi_class else split + 1
-        numeric = all(re.fullmatch(r"[+-]?[0-9]{1,18}", value) for value in values)
-        if not path or not numeric or not split <= len(values) <= most:
-            form = " ".join([*columns, "LABEL", *["..."] * multi_class])
+        path, *labels = text.strip().split(delimiter)
+        numeric = all(re.fullmatch(r"[+-]?[0-9]{1,18}", label) for label in labels)
+        if not path or not numeric or (len(labels) > 1 and not multi_class):
+            form = "PATH LABEL ..." if multi_class else "PATH LABEL"
             raise ValueError(
                 f"{file}, line {number}: expected '{form}' with the delimiter {delimiter!r}, got "
                 f"{text.strip()[:100]!r}"
             )
-        values = tuple(map(int, values))
-        entries.append(Entry(text, path, values[:split], values[split:]))
+        entries.append(Entry(text, path, tuple(map(int, labels))))
     return entries
 
 

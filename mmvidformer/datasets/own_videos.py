@@ -56,18 +56,17 @@ def read_class_folders(folder: str | Path) -> tuple[list[LabeledVideo], list[Pat
     """
     folder = Path(folder)
     paths, others = find_videos(folder)
-    tops = {path.relative_to(folder).parts[0] for path in paths if path.parent != folder}
+    parts = {path: path.relative_to(folder).parts[:-1] for path in paths}
+    tops = {names[0] for names in parts.values() if names}
     level = int("train" in tops and tops <= set(SPLITS))
-    videos = []
-    for path in paths:
-        *names, _ = path.relative_to(folder).parts
-        if len(names) > level:
-            videos.append(LabeledVideo(path, names[level], names[0] if level else None))
-        else:
-            others.append(path)
+    videos = [
+        LabeledVideo(path, names[level], names[0] if level else None)
+        for path, names in parts.items()
+        if len(names) > level
+    ]
     if not videos:
         raise ValueError(f"{folder} has no CLASS/VIDEO, only {len(paths)} videos outside of those")
-    return videos, others
+    return videos, others + [path for path, names in parts.items() if len(names) <= level]
 
 
 def split_videos(
@@ -91,11 +90,12 @@ def split_videos(
     for label in {video.label for video in videos}:
         members = [video for video in videos if video.label == label]
         Random(f"{seed}/{label}").shuffle(members)
-        for_val = min(max(1, round(len(members) * val)), len(members) - 1) if val else 0
-        left = len(members) - for_val
-        for_test = min(max(1, round(len(members) * test)), left - 1) if test else 0
-        names = ["train"] * (left - for_test) + ["val"] * for_val + ["test"] * for_test
-        found += [video._replace(split=one) for video, one in zip(members, names, strict=True)]
+        splits, left = [], len(members)
+        for split, share in (("val", val), ("test", test)):
+            count = min(max(1, round(len(members) * share)), left - 1) if share else 0
+            splits, left = splits + [split] * count, left - count
+        splits += ["train"] * left
+        found += [video._replace(split=one) for video, one in zip(members, splits, strict=True)]
     return sorted(found, key=lambda video: str(video.path))
 
 

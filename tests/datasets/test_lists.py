@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from mmaction.datasets import RawframeDataset, VideoDataset
+from mmaction.datasets import VideoDataset
 
-from mmvidformer.datasets.lists import FRAMES, read_list
+from mmvidformer.datasets.lists import read_list
 
 
 @pytest.fixture
@@ -41,20 +41,6 @@ def test_videos(write, text) -> None:
     assert "".join(entry.text for entry in entries) == text
 
 
-@pytest.mark.parametrize("columns", [FRAMES, ("FOLDER", "OFFSET", "FRAMES")])
-def test_folders_of_frames(write, columns) -> None:
-    offset = "5 " * (len(columns) == 3)
-    file = write(f"a {offset}3 0\nb\t{offset}40 1\n")
-    dataset = RawframeDataset(
-        str(file), [], data_prefix=dict(img=""), with_offset=bool(offset), lazy_init=True
-    )
-    infos = dataset.load_data_list()
-    for entry, info in zip(read_list(file, columns=columns), infos, strict=True):
-        assert (entry.path, entry.numbers[-1]) == (info["frame_dir"], info["total_frames"])
-        assert entry.numbers[:-1] == ((info["offset"],) if offset else ())
-        assert entry.labels == (info["label"],)
-
-
 @pytest.mark.parametrize(
     "line, options, form",
     [
@@ -62,8 +48,6 @@ def test_folders_of_frames(write, columns) -> None:
         ("", {}, "PATH LABEL ..."),
         ("b.mp4 1 2", dict(multi_class=False), "PATH LABEL"),
         ("b.mp4,x", dict(delimiter=","), "PATH LABEL ..."),
-        ("b", dict(columns=FRAMES), "FOLDER FRAMES LABEL ..."),
-        ("", dict(columns=FRAMES), "FOLDER FRAMES LABEL ..."),
     ],
 )
 def test_a_line_of_another_form_is_named(write, line, options, form) -> None:
