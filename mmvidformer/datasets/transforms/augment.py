@@ -48,17 +48,13 @@ class ClipFlip(v2.RandomHorizontalFlip):
 
 @TRANSFORMS.register_module()
 class ClipColorJitter(v2.ColorJitter):
-    """Change brightness, contrast, saturation and hue by torchvision's ``v2.ColorJitter``.
-
-    From the same draws, frames equal those of MMAction2's ``TorchVisionWrapper(op='ColorJitter')``
-    to within one of 255 levels, in several times less time.
+    """Torchvision's ``v2.ColorJitter`` with a probability, after a shift of the brightness.
 
     Args:
         p: Probability.
         shift: Largest number of levels that is added to all values, or subtracted, before the
             other changes (TensorFlow's ``random_brightness``; 32 in ViViT's official code).
-        **kwargs: Arguments of ``v2.ColorJitter``: ``brightness``, ``contrast``, ``saturation`` and
-            ``hue``, largest changes or ranges.
+        **kwargs: Arguments of ``v2.ColorJitter``.
     """
 
     def __init__(
@@ -79,10 +75,9 @@ class ClipColorJitter(v2.ColorJitter):
 
 @TRANSFORMS.register_module()
 class ClipErasing(v2.RandomErasing):
-    """Torchvision's ``RandomErasing`` with noise for uint8 frames if ``value='random'``.
+    """Torchvision's ``RandomErasing``, whose ``value='random'`` is noise for uint8 frames too.
 
-    Values are drawn per pixel, with ImageNet's mean and deviation over all channels. So does timm's
-    mode ``'pixel'``, which erases normalized images.
+    Values have ImageNet's mean and deviation over all channels, as in timm's mode ``'pixel'``.
     """
 
     def transform(self, frames: Tensor, params: dict) -> Tensor:
@@ -118,10 +113,9 @@ class ClipMultiScaleCrop(v2.Transform):
 class ScaleJitter(BaseTransform):
     """Crop frames at random after stretching height and width by independent random factors.
 
-    ViViT's scale jitter (supplementary, Table 7: U[0.9, 1.33]) with its random crop. As in the
-    official code, the aspect ratio changes; MMAction2's ``RandomRescale`` keeps it. Only the region
-    that the crop shows is resized: the region is rounded to whole pixels of the frame, and its
-    place is uniform among all of them.
+    ViViT's scale jitter (supplementary, Table 7: U[0.9, 1.33]) with its random crop, as in the
+    official code. Only the region that the crop shows is resized, rounded to whole pixels of the
+    frame.
 
     Required and changed keys: ``imgs``, ``img_shape``.
 

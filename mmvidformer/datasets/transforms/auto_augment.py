@@ -94,6 +94,7 @@ class ClipAutoAugment(v2.Transform):
 
 
 def _cutout(image: Tensor, level: float, frames: int) -> Tensor:
+    """Cut a black box of up to 80 x 80 pixels at level 10, the same in each frame."""
     height, width = image.shape[1] // frames, image.shape[2]
     half = int(level / 10 * 40)
     y, x = int(torch.randint(height, ())), int(torch.randint(width, ()))
@@ -125,13 +126,9 @@ class ClipRandAugment(v2.Transform):
 
     RandAugment (Cubuk et al. 2020) as in scenic's ViViT. Its operations (``SCENIC_OPERATIONS``) are
     equally likely, and none is geometric. Frames are stacked to one tall image, so that
-    equalization and contrast use the statistics of the whole clip. Levels are those of the
-    official code of AutoAugment, whose scale ends at 10; the recipes exceed it (15 and 20), where
-    posterizing and solarizing fade out.
-    ``Cutout`` cuts a black box of up to 80 x 80 pixels at level 10, the same in each frame.
-
-    Scenic's contrast has a bug: it blends towards white instead of the mean gray (the number of
-    pixels / 256 in place of the mean). Here contrast is the usual one.
+    equalization and contrast use the statistics of the whole clip. Levels are those of AutoAugment,
+    whose scale ends at 10; the recipes exceed it (15 and 20), where posterizing and solarizing fade
+    out. Contrast is the usual one; scenic's blends towards white instead of the mean gray, a bug.
 
     Args:
         num_layers: Number of operations in a row.
