@@ -6,11 +6,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import av
 import numpy as np
 
 from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.apis.recognizer import list_windows
-from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.engine.errors import MISTAKES, describe
 from mmvidformer.visualization.plots import draw_timeline
@@ -29,14 +29,17 @@ def check_video(path: str, max_mb: float, max_seconds: float) -> tuple[int, floa
     """Return the number of frames of a video, and its frames per second, without decoding it.
 
     Raises:
-        BadVideo: If the file cannot be read as a video, or has frames of too many pixels.
-        ValueError: If the file is too large, or the video too long.
+        ValueError: If the file is too large, is no video, has frames of too many pixels, or lasts
+            too long.
     """
     size = os.path.getsize(path) / 1e6
     if size > max_mb:
         raise ValueError(f"a file must have at most {max_mb:g} MB, got {size:.1f} MB")
-    reader = open_video(path, max_pixels=MAX_PIXELS)
-    frames, fps = len(reader), reader.get_avg_fps()
+    try:
+        reader = open_video(path, max_pixels=MAX_PIXELS)
+        frames, fps = len(reader), reader.get_avg_fps()
+    except av.FFmpegError as error:
+        raise ValueError(f"cannot read {path} as a video: {error.strerror}") from error
     seconds = frames / fps if fps else float("inf")
     if seconds > max_seconds:
         raise ValueError(f"a video must have at most {max_seconds:g} s, got {seconds:.1f} s")
@@ -92,7 +95,7 @@ def build_page(
                     for image in images:
                         output.add(image)
                 yield gr.skip(), gr.skip(), str(path)
-        except (*MISTAKES, BadVideo) as error:
+        except MISTAKES as error:
             text = describe(error).replace(f"{Path(video).parent}{os.sep}", "")
             raise gr.Error(text, print_exception=False) from error
 

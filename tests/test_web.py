@@ -16,7 +16,6 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.convert import published
-from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.datasets.decoding.readers import READERS, open_video
 from mmvidformer.registry import MODELS
 from mmvidformer.visualization.videos import VideoOutput
@@ -40,10 +39,10 @@ def test_only_videos_within_the_limits_are_accepted(tmp_path: Path, monkeypatch)
         check_video(str(video), 1, 1.9)
     monkeypatch.setattr("mmvidformer.web.MAX_PIXELS", 2047)
     monkeypatch.setattr(READERS["pyav"], "_decode", None)  # nothing is decoded
-    with pytest.raises(BadVideo, match="at most 2047 pixels, got 64x32"):
+    with pytest.raises(ValueError, match="at most 2047 pixels, got 64x32"):
         check_video(str(video), 1, 2)
     (tmp_path / "damaged.mp4").write_bytes(video.read_bytes()[:500])
-    with pytest.raises(BadVideo, match="damaged.mp4: PyAV cannot open it"):
+    with pytest.raises(ValueError, match="cannot read .*damaged.mp4 as a video: End of file"):
         check_video(str(tmp_path / "damaged.mp4"), 1, 2)
 
 
@@ -157,7 +156,7 @@ def test_what_is_wrong_is_told_in_a_line(client, served, tiny_videos, tmp_path) 
     (tmp_path / "damaged.mp4").write_bytes(content[:700])
     with pytest.raises(AppError) as caught:
         submit(client, served, tmp_path / "damaged.mp4")
-    assert str(caught.value).startswith("damaged.mp4: PyAV cannot open it")
+    assert str(caught.value).startswith("cannot read damaged.mp4 as a video: ")
     with pytest.raises(AppError, match="at most 3 s, got 4.0 s"):
         submit(client, served, write(tmp_path / "long.mp4", frames=40))
     (tmp_path / "large.mp4").write_bytes(bytes(600_000))
@@ -173,7 +172,7 @@ def test_frames_are_limited_and_no_other_file_is_read(client, served, tiny_video
     encode(grows, "libx264", range(6), size=(4096, 2320), preset="ultrafast")
     huge = grows.read_bytes()
     for name, content, message in (
-        ("huge.ts", huge, "huge.ts: PyAV cannot open it: frames must have at most 9437184 pixels"),
+        ("huge.ts", huge, "frames must have at most 9437184 pixels"),
         ("grows.ts", other.read_bytes() + huge, "cannot read grows.ts as a video"),
         (
             "list.m3u8",

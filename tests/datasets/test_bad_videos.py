@@ -91,7 +91,7 @@ def test_the_message_is_the_error_and_no_guess(path):
     stale = RaisingInit(OSError(errno.ESTALE, "Stale file handle"))
     with pytest.raises(BadVideo) as caught:
         SafeDataset(Piped(stale, filename=path), "raise")[0]
-    reason = "RaisingInit: OSError: Stale file handle"
+    reason = f"RaisingInit: OSError: [Errno {errno.ESTALE}] Stale file handle"
     assert str(caught.value) == f"{path}: {reason}"
 
 

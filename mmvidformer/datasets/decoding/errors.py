@@ -41,7 +41,8 @@ def with_suffix(path: str) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error message that is not empty, without the path of a file."""
-    message = getattr(error, "strerror", None) or str(error)
-    lines = _SOURCE_PLACE.sub("", message).splitlines()
+    """Return the first line of an error message that is not empty."""
+    # PyAV's messages repeat the path; that of the system may be a frame's.
+    message = "" if isinstance(error, OSError) else getattr(error, "strerror", "")
+    lines = _SOURCE_PLACE.sub("", message or str(error)).splitlines()
     return next((line.strip() for line in lines if line.strip()), "no message")

@@ -3,16 +3,13 @@
 import io
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 
 from mmvidformer.datasets.decoding.containers import Index, index_of, open_container
-from mmvidformer.datasets.decoding.errors import BadVideo, first_line
 
 # Frames that TorchCodec decodes at once.
 CHUNK = 32
@@ -34,9 +31,7 @@ class VideoReader:
     Frames are upright: a rotation tag is applied. ``open_video`` opens one.
     """
 
-    # Subclasses have a name, ``_open``, ``_decode`` and ``_index``.
-    name: ClassVar[str]
-
+    # Subclasses have ``_open``, ``_decode`` and ``_index``.
     def __init__(
         self,
         path: str,
@@ -46,12 +41,11 @@ class VideoReader:
     ) -> None:
         self.path, self.source = path, source
         self.num_threads, self.max_pixels = num_threads, max_pixels
-        with self._named("open"):
-            self._open()
+        self._open()
 
     def __len__(self) -> int:
         if not self._index.length:
-            raise BadVideo(self.path, "there is no frame in it")
+            raise ValueError("there is no frame in it")
         return self._index.length
 
     def get_avg_fps(self) -> float:
@@ -62,16 +56,16 @@ class VideoReader:
         """Decode frames, each of them once. Those beyond the end are the last one, with a warning.
 
         Raises:
-            BadVideo: If a frame cannot be decoded, or the video has none.
+            ValueError: If the video has no frames, or these differ in size.
+            av.FFmpegError, RuntimeError: If a frame cannot be decoded (PyAV, TorchCodec).
         """
         wanted = np.ravel(indices)
         last = len(self) - 1 if wanted.any() else 0  # the first frame alone needs no index
         real = np.clip(wanted, 0, last)
         real, first, places = np.unique(real, return_index=True, return_inverse=True)
-        with self._named("decode"):
-            images = self._decode(real)
-            if len(shapes := {image.shape[:2] for image in images}) > 1:
-                raise ValueError(f"its frames must have one size, got {sorted(shapes)}")
+        images = self._decode(real)
+        if len(shapes := {image.shape[:2] for image in images}) > 1:
+            raise ValueError(f"its frames must have one size, got {sorted(shapes)}")
         if wanted.any() and (beyond := (wanted >= len(self)).sum()):
             part = f"{beyond} of {len(wanted)} sampled frames lie beyond its {len(self)} frames"
             warnings.warn(f"{self.path}: {part}; replaced by the last one", stacklevel=2)
@@ -79,16 +73,6 @@ class VideoReader:
         return Frames(
             images[p] if i == first[p] else images[p].copy() for i, p in enumerate(places)
         )
-
-    @contextmanager
-    def _named(self, action: str) -> Iterator[None]:
-        try:
-            yield
-        except (BadVideo, ImportError):
-            raise
-        except Exception as error:  # libraries raise several kinds
-            reason = f"{self.name} cannot {action} it: {first_line(error)}"
-            raise BadVideo(self.path, reason) from error
 
 
 class _PyAVReader(VideoReader):
@@ -99,7 +83,6 @@ class _PyAVReader(VideoReader):
     are wanted, for codecs whose decoders know them.
     """
 
-    name = "PyAV"
     # Not HEVC, in which other temporal layers may refer to such frames.
     _SKIPPING = ("h264", "mpeg4", "mpeg2video")
 
@@ -109,8 +92,7 @@ class _PyAVReader(VideoReader):
 
     @cached_property
     def _index(self) -> Index:
-        with self._named("read"):
-            return index_of(self._container, self.source)
+        return index_of(self._container, self.source)
 
     def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
         index = self._index if indices[-1] else Index(1)
@@ -175,8 +157,6 @@ class _PyAVReader(VideoReader):
 class _TorchCodecReader(VideoReader):
     """Numbers frames by time stamps, which it reads first."""
 
-    name = "TorchCodec"
-
     def _open(self) -> None:
         try:
             import torchcodec
@@ -218,16 +198,13 @@ def open_video(
         **options: ``num_threads`` and ``max_pixels`` of ``VideoInit``.
 
     Raises:
-        BadVideo: If the file is missing or empty, or the backend does not open it.
+        OSError: If the file cannot be opened.
+        ValueError: If it has another format, no video that can be decoded, or larger frames.
+        av.FFmpegError, RuntimeError: If it is damaged (PyAV, TorchCodec).
         ImportError: If the backend is not installed.
     """
-    try:
-        with open(path, "rb") if content is None else io.BytesIO(content) as file:
-            start = file.read(8)
-    except OSError as error:
-        raise BadVideo(path, error.strerror) from error
-    if not start:
-        raise BadVideo(path, "is empty (0 bytes)")
+    with open(path, "rb") if content is None else io.BytesIO(content) as file:
+        start = file.read(8)
     named = start[4:] in _BOXES or start[:4] == b"\x1aE\xdf\xa3"
     reader = READERS[backend if named else "pyav"]
     return reader(path, path if content is None else io.BytesIO(content), **options)

@@ -24,7 +24,6 @@ class VideoInit(DecordInit):
         **kwargs: Arguments of the file backend.
 
     Raises:
-        BadVideo: If a video cannot be opened (from ``transform``).
         ImportError: If the backend is not installed (from ``transform``).
         KeyError: If ``backend`` is unknown.
         ValueError: If the backend has no ``max_pixels``.

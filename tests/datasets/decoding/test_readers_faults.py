@@ -10,7 +10,7 @@ import pytest
 from mmengine.dataset import Compose
 
 from mmvidformer.datasets.decoding.containers import Index
-from mmvidformer.datasets.decoding.errors import BadVideo
+from mmvidformer.datasets.decoding.errors import first_line
 from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.datasets.transforms.decode import VideoDecode, VideoInit
 from tests.datasets.decoding.numbered_videos import ALL, FRAMES, number_of, results_of, write
@@ -39,8 +39,7 @@ def test_a_container_that_counts_too_many_frames(videos, kind):
 def test_a_file_without_video_stream_is_named(tmp_path, backend):
     path = tmp_path / "sound.mp4"
     write_sound(path)
-    reason = "(no|find|best) video stream"
-    with pytest.raises(BadVideo, match=f"cannot open it: .*({reason})"):
+    with pytest.raises((ValueError, RuntimeError), match="(no|find|best) video stream"):
         VideoInit(backend)(dict(filename=str(path)))
 
 
@@ -48,21 +47,20 @@ def test_a_file_without_video_stream_is_named(tmp_path, backend):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", r"is empty \(0 bytes\)"),
-        (b"no video at all" * 100, "cannot open it"),
+        (b"", r"Invalid data"),
+        (b"no video at all" * 100, "Invalid data"),
         (None, "No such file or directory"),
     ],
     ids=["empty", "text", "missing"],
 )
-def test_a_bad_file_is_named(tmp_path, backend, content, reason):
+def test_a_bad_file_raises(tmp_path, backend, content, reason):
     path = tmp_path / "bad.mp4"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(BadVideo, match=f"bad.mp4: .*{reason}") as caught:
+    with pytest.raises((av.FFmpegError, OSError), match=f"{reason}.*bad.mp4") as caught:
         VideoInit(backend)(dict(filename=str(path)))
-    assert caught.value.path == str(path)
-    if backend == "pyav":  # whose own message has the path again
-        assert str(tmp_path) not in caught.value.reason
+    # PyAV's message repeats the path of the sample.
+    assert ("bad.mp4" in first_line(caught.value)) == (content is None)
 
 
 @pytest.mark.parametrize("backend", ALL)
@@ -75,30 +73,30 @@ def test_a_cut_file_gives_its_frames_or_says_so(videos, tmp_path, backend):
     try:
         with pytest.warns(UserWarning, match="1 of 3 sampled frames"):
             results = decode(results_of(str(path), 0, 5, 39))
-    except BadVideo:
+    except (av.FFmpegError, RuntimeError):
         return
     assert [number_of(image) for image in results["imgs"][:2]] == [0, 5]
 
 
 @pytest.mark.parametrize("backend", ALL)
-def test_a_truncated_file_is_named(videos, tmp_path, backend):
+def test_a_truncated_file_raises(videos, tmp_path, backend):
     """The header counts more frames than there are; messages have no place in the source code."""
     path, content = tmp_path / "cut.mp4", Path(videos["header_first"]).read_bytes()
     path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(BadVideo, match=r"cut\.mp4: \w+ cannot (open|decode) it: ") as caught:
+    with pytest.raises((av.FFmpegError, RuntimeError)) as caught:
         open_video(str(path), backend).get_batch(np.arange(FRAMES))
-    assert ".cpp:" not in caught.value.reason and ".cc:2" not in caught.value.reason
+    assert ".cpp:" not in first_line(caught.value) and ".cc:2" not in first_line(caught.value)
 
 
-def test_a_video_without_frames_is_named(tmp_path):
+def test_a_video_without_frames_raises(tmp_path):
     path = tmp_path / "none.avi"
     with av.open(str(path), "w") as file:
         stream = file.add_stream("mpeg4", rate=25)
         stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
         file.start_encoding()
-    with pytest.raises(BadVideo, match=r"none\.avi: there is no frame in it"):
+    with pytest.raises(ValueError, match="there is no frame in it"):
         VideoInit()(dict(filename=str(path)))
-    with pytest.raises(BadVideo, match=r"none\.avi: .*there is no frame in it"):
+    with pytest.raises(ValueError, match="there is no frame in it"):
         open_video(str(path)).get_batch([0])
 
 
@@ -117,8 +115,7 @@ def test_files_that_name_other_files_are_refused(videos, tmp_path, name, content
     (tmp_path / "seg.ts").write_bytes(Path(videos["stream.ts"]).read_bytes())
     path = tmp_path / name
     path.write_text(LISTS[name])
-    reason = "(its format is none of mov,matroska,|Invalid data)"
-    with pytest.raises(BadVideo, match=f"{name}: PyAV cannot open it: {reason}"):
+    with pytest.raises(ValueError, match="(its format is none of mov,matroska,|Invalid data)"):
         open_video(str(path), content=path.read_bytes() if content else None)
 
 
@@ -128,16 +125,16 @@ def test_larger_frames_are_not_decoded(videos, tmp_path):
     write(large, "libx264", size=(128, 96))
     small.write_bytes(small.read_bytes() + large.read_bytes())
     limit = 64 * 48
-    with pytest.raises(BadVideo, match="at most 3072 pixels, got 128x96"):
+    with pytest.raises(ValueError, match="at most 3072 pixels, got 128x96"):
         open_video(str(large), max_pixels=limit)
     reader = open_video(str(small))
     for number, shape in ((0, (48, 64, 3)), (FRAMES + 9, (96, 128, 3))):
         assert reader.get_batch([number])[0].shape == shape
-    with pytest.raises(BadVideo, match=r"must have one size, got \[\(48, 64\), \(96, 128\)\]"):
+    with pytest.raises(ValueError, match=r"must have one size, got \[\(48, 64\), \(96, 128\)\]"):
         reader.get_batch([0, FRAMES + 9])
     decode = Compose([VideoInit(max_pixels=limit), VideoDecode()])
     assert number_of(decode(results_of(str(small), 9))["imgs"][0]) == 9
-    with pytest.raises(BadVideo, match=r"small\.ts: PyAV cannot decode it"):
+    with pytest.raises(av.FFmpegError):
         decode(results_of(str(small), 9, FRAMES + 9))
     with pytest.raises(ValueError, match="max_pixels=3072 needs backend='pyav', got 'decord'"):
         VideoInit("decord", max_pixels=limit)
