@@ -29,7 +29,20 @@ SOURCES = {
 
 
 class SegmentDataset(BaseActionDataset):
-    """Base of the datasets of EPIC-Kitchens' segments, which document its arguments."""
+    """Base of the datasets of EPIC-Kitchens' segments.
+
+    Args:
+        ann_file: The csv file.
+        pipeline: Transforms.
+        data_prefix: ``dict(video=folder)`` or ``dict(img=folder)``.
+        name: Path of a video or of its folder of frames below the prefix, a template of the csv's
+            columns. Default: as in the official downloads.
+        filename_tmpl: File names of frames, which are numbered from 1.
+        **kwargs: Arguments of MMAction2's ``BaseActionDataset`` (``test_mode``, ...).
+
+    Raises:
+        ValueError: If a column is missing or a value is wrong; names file, line and value.
+    """
 
     def __init__(
         self,
@@ -63,23 +76,11 @@ class SegmentDataset(BaseActionDataset):
 class EpicKitchensDataset(SegmentDataset):
     """Action segments with a noun and a verb.
 
-    Reads ``EPIC_100_train.csv`` and ``EPIC_100_validation.csv`` as published, with a header. The
-    label is (noun, verb), the order of the outputs of ViViT's published head. For videos, put
+    Reads ``EPIC_100_train.csv`` and ``EPIC_100_validation.csv`` as published. The label is (noun,
+    verb), the order of the outputs of ViViT's published head. For videos, put
     ``mmvidformer.LimitToSegment`` after ``VideoInit``: it uses the times of a segment. For the
-    official frames, which are numbered from 1, at other rates than some of the videos, use
-    ``RawFrameDecode``.
-
-    Args:
-        ann_file: The csv file.
-        pipeline: Transforms.
-        data_prefix: ``dict(video=folder)`` or ``dict(img=folder)``.
-        name: Path of a video or of its folder of frames below the prefix, a template of the csv's
-            columns. Default: as in the official downloads.
-        filename_tmpl: File names of frames.
-        test_mode: Whether the data are for validation or test.
-
-    Raises:
-        ValueError: If a column is missing or a value is not a number; names file, line and value.
+    official frames, which have other rates than some of the videos, use ``RawFrameDecode``.
+    Arguments are those of ``SegmentDataset``.
     """
 
     def load_data_list(self) -> list[dict]:
@@ -106,29 +107,24 @@ class EpicKitchensDataset(SegmentDataset):
 class AnticipationDataset(SegmentDataset):
     """Actions, each observed only through the frames before it.
 
-    An item is one segment of the annotation file; ``mmvidformer.ObserveBefore`` in the pipeline
-    chooses the frames. The label is (verb, noun, action); test sets have none. Segments that start
-    so early that no frame precedes them are skipped, by frames at 30 per second whatever the
-    source, as in RULSTM's code. Their number is logged, and ``metainfo`` lists them, since the
-    metrics of EPIC-Kitchens-100 count them as wrong.
+    An item is one segment of the annotation file, RULSTM's list or an official file, of
+    EPIC-Kitchens-55 or -100. The label is (verb, noun, action); test sets have none. Segments that
+    start so early that no frame precedes them are skipped, by frames at 30 per second whatever the
+    source, as in RULSTM's code.
 
     Pipelines start with ``ObserveBefore, RawFrameDecode`` for folders of frames or ``VideoInit,
     ObserveBefore, VideoDecode`` for videos, and end with ``PackActionInputs`` with
     ``meta_keys=('narration_id',)``.
 
-    ``metainfo`` has ``actions``, a list of (verb, noun), and ``discarded``, a list of
-    ``dict(narration_id=..., gt_label=...)`` with a label as above or None.
+    ``metainfo`` has ``actions``, a list of (verb, noun), and ``discarded``, the skipped segments,
+    which the metrics of EPIC-Kitchens-100 count as wrong: ``dict(narration_id=..., gt_label=...)``
+    with a label as above or None.
 
     Args:
-        ann_file: RULSTM's list or an official csv file, of EPIC-Kitchens-55 or -100.
         action_file: ``actions.csv`` of RULSTM's repository: id, verb and noun of each action.
-        pipeline: Transforms, with one ``ObserveBefore``.
-        data_prefix: ``dict(video=folder)`` or ``dict(img=folder)``.
-        name: As in ``EpicKitchensDataset``, with ``{video_id}`` and ``{participant_id}``.
-        filename_tmpl: As in ``EpicKitchensDataset``.
         fps: Frames per second of folders of frames, such as 30 for those of RULSTM. The official
             ones have 60, or 50 in the extension of EPIC-Kitchens-100. Not for videos.
-        test_mode: Whether the data are for validation or test.
+        **kwargs: Arguments of ``SegmentDataset``.
 
     Raises:
         ValueError: If the pipeline has no ``ObserveBefore``, folders of frames have no ``fps``, a
@@ -154,32 +150,28 @@ class AnticipationDataset(SegmentDataset):
         if not observers:
             raise ValueError("the pipeline of an AnticipationDataset must have an ObserveBefore")
         pairs = _read_actions(self.action_file)
-        ids = {pair: action for action, pair in enumerate(pairs)}
         kept, discarded = [], []
         for segment in _read_segments(self.ann_file):
-            label = self._label(segment.pop("label"), segment["where"], ids)
+            label = self._label(segment.pop("label"), segment["where"], pairs)
             if observers[0].frames(segment["action_start"], FPS)[-1] < 1:
                 discarded.append({"narration_id": segment["narration_id"], "gt_label": label})
                 continue
             segment |= self.files(segment, segment["where"])
-            if self.fps is not None:
-                segment["avg_fps"] = self.fps
-            if label is not None:
-                segment["label"] = label
-            kept.append(segment)
+            known = {"label": label, "avg_fps": self.fps}
+            kept.append(segment | {key: x for key, x in known.items() if x is not None})
         if not kept:
             raise ValueError(f"{self.ann_file}: no frame precedes any segment")
         MMLogger.get_current_instance().info(
             f"{self.ann_file}: {len(kept)} segments; skipped {len(discarded)} that no frame "
             "precedes"
         )
-        self._metainfo.update(actions=pairs, discarded=discarded)
+        self._metainfo.update(actions=[*pairs], discarded=discarded)
         return kept
 
-    def _label(self, label: tuple[int, ...], where: str, ids: dict) -> np.ndarray | None:
+    def _label(self, label: tuple[int, ...], where: str, pairs: dict) -> np.ndarray | None:
         if not label:
             return None
-        pair, action = label[:2], ids.get(label[:2])
+        pair, action = label[:2], pairs.get(label[:2])
         if action is None or label not in (pair, (*pair, action)):
             raise ValueError(
                 f"{where}: {self.action_file} has another action for verb {pair[0]} and noun "
@@ -225,12 +217,12 @@ def _read_seconds(row: Mapping[str, str], column: str, where: str) -> float:
         raise ValueError(f"{where}: {column} is {row[column]!r}, not HH:MM:SS.SS") from error
 
 
-def _read_actions(path: str | Path) -> list[tuple[int, int]]:
-    """Read verb and noun of each action from RULSTM's ``actions.csv``, whose ids count from 0."""
-    pairs: list[tuple[int, int]] = []
+def _read_actions(path: str | Path) -> dict[tuple[int, int], int]:
+    """Read the numbers of the actions, from 0, by verb and noun from RULSTM's ``actions.csv``."""
+    pairs: dict[tuple[int, int], int] = {}
     for row, where in read_rows(path, "id", "verb", "noun"):
         number, verb, noun = (read_number(row, name, where) for name in ("id", "verb", "noun"))
         if number != len(pairs):
             raise ValueError(f"{where}: id is {number}, expected {len(pairs)}")
-        pairs.append((verb, noun))
+        pairs[verb, noun] = number
     return pairs
