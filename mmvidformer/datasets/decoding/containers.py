@@ -1,6 +1,5 @@
 """Video files that are opened with PyAV, and the times of their frames."""
 
-import io
 import os
 from array import array
 from functools import lru_cache
@@ -24,11 +23,11 @@ class Index(NamedTuple):
     keys: np.ndarray = np.zeros(1, int)  # frames at which decoding can start
 
 
-def open_container(source: str | io.BytesIO, max_pixels: int | None = None) -> InputContainer:
+def open_container(path: str, max_pixels: int | None = None) -> InputContainer:
     """Open a video file, of one of ``FORMATS`` whatever its name.
 
     Args:
-        source: Path or content.
+        path: The file.
         max_pixels: Largest height x width of a frame. Larger frames are not decoded; if they
             follow smaller ones, decoding raises. None for no limit.
 
@@ -39,7 +38,7 @@ def open_container(source: str | io.BytesIO, max_pixels: int | None = None) -> I
     limit = {"max_pixels": str(max_pixels)} if max_pixels else {}
     options = {"format_whitelist": FORMATS, "protocol_whitelist": "file"}
     try:
-        container = av.open(source, options=limit, container_options=options)
+        container = av.open(path, options=limit, container_options=options)
     except av.error.ArgumentError as error:
         raise ValueError(f"its format is none of {FORMATS}") from error
     codec = container.streams.video[0].codec_context if container.streams.video else None
@@ -52,33 +51,27 @@ def open_container(source: str | io.BytesIO, max_pixels: int | None = None) -> I
     return container
 
 
-def index_of(container: InputContainer, source: str | io.BytesIO) -> Index:
-    """Read the times of all frames, or remember those of a file that was read before."""
-    if not isinstance(source, str):
-        return read_index(container)
-    status = os.stat(source)
-    return _index_of_file(os.path.realpath(source), status.st_mtime_ns, status.st_size)
+def index_of(path: str) -> Index:
+    """Read the times of all frames of a file, or remember those of one that was read before."""
+    status = os.stat(path)
+    return _read_index(os.path.realpath(path), status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=1024)  # 8 bytes per frame
-def _index_of_file(path: str, changed: int, size: int) -> Index:
-    with open_container(path) as container:
-        return read_index(container)
-
-
-def read_index(container: InputContainer) -> Index:
-    """Read the times of all frames from the packets of a container."""
-    stream = container.streams.video[0]
+def _read_index(path: str, changed: int, size: int) -> Index:
     stamps, is_key = array("q"), array("b")
-    for packet in container.demux(stream):
-        if packet.size and not packet.is_discard:
-            stamps.append(_UNKNOWN if packet.pts is None else packet.pts)
-            is_key.append(packet.is_keyframe)
+    with open_container(path) as container:
+        is_avi, stream = container.format.name == "avi", container.streams.video[0]
+        fps, unit = float(stream.average_rate or 0), stream.time_base
+        for packet in container.demux(stream):
+            if packet.size and not packet.is_discard:
+                stamps.append(_UNKNOWN if packet.pts is None else packet.pts)
+                is_key.append(packet.is_keyframe)
     stamps, is_key = np.asarray(stamps), np.asarray(is_key, bool)
-    times, fps = np.unique(stamps[stamps != _UNKNOWN]), float(stream.average_rate or 0)
+    times = np.unique(stamps[stamps != _UNKNOWN])
     if not fps and len(times) > 1:  # browsers record cameras without a rate
-        fps = float((len(times) - 1) / int(times[-1] - times[0]) / stream.time_base)
+        fps = float((len(times) - 1) / int(times[-1] - times[0]) / unit)
     # AVI states no times of display, and frames do not have those that FFmpeg makes up.
-    if len(times) != len(stamps) or not is_key.any() or container.format.name == "avi":
+    if len(times) != len(stamps) or not is_key.any() or is_avi:
         return Index(len(stamps), fps)
     return Index(len(stamps), fps, times, np.searchsorted(times, np.sort(stamps[is_key])))

@@ -1,6 +1,5 @@
 """Frames of a video file by index, through PyAV or TorchCodec."""
 
-import io
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -32,15 +31,8 @@ class VideoReader:
     """
 
     # Subclasses have ``_open``, ``_decode`` and ``_index``.
-    def __init__(
-        self,
-        path: str,
-        source: str | io.BytesIO,
-        num_threads: int = 1,
-        max_pixels: int | None = None,
-    ) -> None:
-        self.path, self.source = path, source
-        self.num_threads, self.max_pixels = num_threads, max_pixels
+    def __init__(self, path: str, num_threads: int = 1, max_pixels: int | None = None) -> None:
+        self.path, self.num_threads, self.max_pixels = path, num_threads, max_pixels
         self._open()
 
     def __len__(self) -> int:
@@ -92,7 +84,7 @@ class _PyAVReader(VideoReader):
 
     @cached_property
     def _index(self) -> Index:
-        return index_of(self._container, self.source)
+        return index_of(self.path)
 
     def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
         index = self._index if indices[-1] else Index(1)
@@ -120,9 +112,7 @@ class _PyAVReader(VideoReader):
     def _restart(self) -> None:
         """Open the file; not all formats can seek to the beginning."""
         self._close()
-        if not isinstance(self.source, str):
-            self.source.seek(0)
-        self._container = open_container(self.source, self.max_pixels)
+        self._container = open_container(self.path, self.max_pixels)
         self._stream = self._container.streams.video[0]
         self._stream.codec_context.thread_count = self.num_threads
 
@@ -165,9 +155,8 @@ class _TorchCodecReader(VideoReader):
         if torchcodec is None or torchcodec.ffmpeg_major_version is None:
             need = "torchcodec and FFmpeg 4 to 9 (such as: apt install ffmpeg)"
             raise ImportError(f"to decode videos with TorchCodec install {need}")
-        source = self.source if isinstance(self.source, str) else self.source.getvalue()
-        options = dict(num_ffmpeg_threads=self.num_threads)
-        self._decoder = torchcodec.decoders.VideoDecoder(source, dimension_order="NHWC", **options)
+        options = dict(dimension_order="NHWC", num_ffmpeg_threads=self.num_threads)
+        self._decoder = torchcodec.decoders.VideoDecoder(self.path, **options)
         fps = self._decoder.metadata.average_fps or 0.0
         self._index = Index(len(self._decoder), fps)
 
@@ -184,9 +173,7 @@ BACKENDS = (*READERS, "decord")
 _BOXES = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")
 
 
-def open_video(
-    path: str, backend: str = "pyav", content: bytes | None = None, **options: object
-) -> VideoReader:
+def open_video(path: str, backend: str = "pyav", **options: int | None) -> VideoReader:
     """Open a video.
 
     Args:
@@ -194,7 +181,6 @@ def open_video(
         backend: Backend in ``READERS``. Files other than MP4, QuickTime, Matroska and WebM are
             always read by PyAV, since TorchCodec returns wrong frames of them: AVI does not state
             when frames are displayed, and MPEG streams have no index.
-        content: Content of a file that is not local.
         **options: ``num_threads`` and ``max_pixels`` of ``VideoInit``.
 
     Raises:
@@ -203,8 +189,7 @@ def open_video(
         av.FFmpegError, RuntimeError: If it is damaged (PyAV, TorchCodec).
         ImportError: If the backend is not installed.
     """
-    with open(path, "rb") if content is None else io.BytesIO(content) as file:
+    with open(path, "rb") as file:
         start = file.read(8)
     named = start[4:] in _BOXES or start[:4] == b"\x1aE\xdf\xa3"
-    reader = READERS[backend if named else "pyav"]
-    return reader(path, path if content is None else io.BytesIO(content), **options)
+    return READERS[backend if named else "pyav"](path, **options)

@@ -1,7 +1,6 @@
 """Decoding of videos through a choice of libraries."""
 
 from mmaction.datasets.transforms import DecordDecode, DecordInit
-from mmengine.fileio import get
 
 from mmvidformer.datasets.decoding.errors import with_suffix
 from mmvidformer.datasets.decoding.readers import BACKENDS, open_video
@@ -20,13 +19,13 @@ class VideoInit(DecordInit):
             does, which may hang or crash on damaged files.
         num_threads: Number of decoding threads. More than 1 helps only with few dataloader workers.
         max_pixels: Largest height x width of a frame, which only ``'pyav'`` knows. None for any.
-        io_backend: MMEngine's file backend of videos that are not local files.
+        io_backend: MMEngine's file backend, with ``'decord'``; others read local files.
         **kwargs: Arguments of the file backend.
 
     Raises:
         ImportError: If the backend is not installed (from ``transform``).
         KeyError: If ``backend`` is unknown.
-        ValueError: If the backend has no ``max_pixels``.
+        ValueError: If the backend has no ``max_pixels``, or reads local files only.
     """
 
     def __init__(
@@ -41,6 +40,8 @@ class VideoInit(DecordInit):
         self.backend = look_up(BACKENDS, backend, "video backend")
         if max_pixels and backend != "pyav":
             raise ValueError(f"max_pixels={max_pixels} needs backend='pyav', got {backend!r}")
+        if io_backend not in ("disk", "local") and backend != "decord":
+            raise ValueError(f"io_backend={io_backend!r} needs backend='decord', got {backend!r}")
         self.options = dict(num_threads=num_threads, max_pixels=max_pixels)
 
     def transform(self, results: dict) -> dict:
@@ -50,10 +51,7 @@ class VideoInit(DecordInit):
     def _get_video_reader(self, filename: str) -> object:
         if self.backend == "decord":
             return super()._get_video_reader(filename)
-        filename = with_suffix(filename)
-        backend = {"backend": self.io_backend, **self.kwargs}
-        content = None if self.io_backend == "disk" else get(filename, backend)
-        return open_video(filename, self.backend, content, **self.options)
+        return open_video(with_suffix(filename), self.backend, **self.options)
 
 
 @TRANSFORMS.register_module()
