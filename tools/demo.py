@@ -143,10 +143,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     source = Path(args.source)
     videos = [source]
     if source.is_dir():
-        videos, others = find_videos(source)
-        print(f"{source}: {len(videos)} videos, {len(others)} other files", file=sys.stderr)
-        if not videos:
-            raise FileNotFoundError(f"{source} has no videos")
+        videos = find_videos(source)
+        print(f"{source}: {len(videos)} videos", file=sys.stderr)
     elif not args.is_camera and not source.is_file():
         raise FileNotFoundError(f"{source} does not exist, and is no camera index")
     if args.show:

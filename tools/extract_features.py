@@ -28,7 +28,7 @@ from mmvidformer.engine.loading import load_recognizer
 def list_videos(source: Path) -> tuple[Path, list[Path]]:
     """The folder that names are relative to, and the videos."""
     if source.is_dir():
-        return source, find_videos(source)[0]
+        return source, find_videos(source)
     if not source.is_file():
         raise FileNotFoundError(f"video, folder or list {source} does not exist")
     if source.suffix != ".txt":

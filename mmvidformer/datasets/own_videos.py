@@ -1,5 +1,6 @@
 """One's own videos: found in folders of their classes, split, and listed for MMAction2."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -22,24 +23,20 @@ class LabeledVideo(NamedTuple):
     split: str | None = None
 
 
-def find_videos(folder: str | Path) -> tuple[list[Path], list[Path]]:
-    """Find the video files in a folder and its subfolders by their suffixes.
+def find_videos(folder: str | Path) -> list[Path]:
+    """Find the video files in a folder and its subfolders by their suffixes, sorted.
 
     Files and folders whose names begin with a dot are skipped.
 
-    Returns:
-        Video files, and all other files, both sorted.
-
     Raises:
-        NotADirectoryError: If there is no such folder.
+        FileNotFoundError: If there are none.
     """
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise NotADirectoryError(f"there is no folder {folder}")
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    files = [path for path in files if "/." not in f"/{path.relative_to(folder).as_posix()}"]
-    videos = [path for path in files if path.suffix.lower() in SUFFIXES]
-    return videos, [path for path in files if path.suffix.lower() not in SUFFIXES]
+    paths = (path.relative_to(folder) for path in Path(folder).rglob("*"))
+    hidden = re.compile(r"(^|/)\.")
+    found = [p for p in paths if p.suffix.lower() in SUFFIXES and not hidden.search(p.as_posix())]
+    if not found:
+        raise FileNotFoundError(f"{folder} has no videos")
+    return [Path(folder, path) for path in sorted(found)]
 
 
 def read_class_folders(folder: str | Path) -> tuple[list[LabeledVideo], list[Path]]:
@@ -48,15 +45,13 @@ def read_class_folders(folder: str | Path) -> tuple[list[LabeledVideo], list[Pat
     The top folders are splits if all of them are named train, val or test.
 
     Returns:
-        The videos, and the skipped files: those with other suffixes or outside a class's folder.
+        The videos, and those outside of a class's folder.
 
     Raises:
-        NotADirectoryError: If there is no such folder.
-        ValueError: If it has no video in a class's folder.
+        FileNotFoundError: If there are no videos.
+        ValueError: If none is in a class's folder.
     """
-    folder = Path(folder)
-    paths, others = find_videos(folder)
-    parts = {path: path.relative_to(folder).parts[:-1] for path in paths}
+    parts = {path: path.relative_to(folder).parts[:-1] for path in find_videos(folder)}
     tops = {names[0] for names in parts.values() if names}
     level = int("train" in tops and tops <= set(SPLITS))
     videos = [
@@ -65,8 +60,8 @@ def read_class_folders(folder: str | Path) -> tuple[list[LabeledVideo], list[Pat
         if len(names) > level
     ]
     if not videos:
-        raise ValueError(f"{folder} has no CLASS/VIDEO, only {len(paths)} videos outside of those")
-    return videos, others + [path for path, names in parts.items() if len(names) <= level]
+        raise ValueError(f"{folder} has no CLASS/VIDEO, only {len(parts)} videos outside of those")
+    return videos, [path for path, names in parts.items() if len(names) <= level]
 
 
 def split_videos(

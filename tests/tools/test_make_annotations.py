@@ -7,14 +7,14 @@ import pytest
 
 @pytest.fixture
 def folder(tiny_videos, tmp_path):
-    """Classes of 4 videos and 1 video, a broken video and a text file."""
+    """Classes of 4 videos and 1 video, a broken video and one outside."""
     for number in range(4):
         (tmp_path / "wave hand").mkdir(exist_ok=True)
         shutil.copy(tiny_videos.root / f"val_{number}.mp4", tmp_path / "wave hand")
     (tmp_path / "clap").mkdir()
     shutil.copy(tiny_videos.root / "val_4.mp4", tmp_path / "clap")
     (tmp_path / "clap" / "broken.mp4").write_bytes(b"no video")
-    (tmp_path / "clap" / "notes.txt").write_text("hello")
+    (tmp_path / "stray.mp4").touch()
     return tmp_path
 
 
@@ -22,7 +22,7 @@ def test_lists_counts_and_skipped_files(main_of, folder, capsys) -> None:
     main = main_of("data/make_annotations")
     main([str(folder)])
     said = capsys.readouterr().out
-    assert f"skipped {folder / 'clap' / 'notes.txt'}: not a video by its suffix" in said
+    assert f"skipped {folder / 'stray.mp4'}: it is in no folder of a class" in said
     assert f"skipped {folder / 'clap' / 'broken.mp4'}: " in said
     rows = [line.split() for line in said.splitlines()]
     assert ["clap", "1", "0", "0"] in rows

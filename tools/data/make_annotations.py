@@ -15,7 +15,6 @@ from pathlib import Path
 
 from mmvidformer.datasets.decoding.check_files import find_faults, read_to_end
 from mmvidformer.datasets.own_videos import (
-    FILES,
     SPLITS,
     read_class_folders,
     split_videos,
@@ -48,12 +47,8 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
 def main(argv: Sequence[str] | None = None) -> None:
     """Read, check, split, write and count."""
     args = parse_args(argv)
-    videos, others = read_class_folders(args.source)
-    skipped = {
-        path: "not a video by its suffix, or outside of a class folder"
-        for path in others
-        if path not in [args.source / name for name in FILES]
-    }
+    videos, outside = read_class_folders(args.source)
+    skipped = dict.fromkeys(outside, "it is in no folder of a class")
     if not args.no_check:
         files = [(str(video.path),) for video in videos]
         workers = min(4, os.cpu_count() or 1)
