@@ -22,8 +22,8 @@ from mmengine.dataset import Compose
 from mmengine.registry import init_default_scope
 
 from mmvidformer.analysis.tables import print_table
-from mmvidformer.datasets.decoding.encode import encode_video
 from mmvidformer.datasets.decoding.readers import BACKENDS
+from mmvidformer.datasets.prepare import encode_video
 from mmvidformer.datasets.transforms.decode import VideoInit
 
 # Recipe: frames of a clip, and frames between them.

@@ -1,7 +1,6 @@
 """A dataset with a policy for videos that cannot be read."""
 
 import logging
-import os
 from collections.abc import Iterator
 from traceback import walk_tb
 
@@ -43,9 +42,7 @@ class SafeDataset:
 
     The share of bad samples is counted in each process with its workers. It is the share of all
     samples, or if there are more than 1000, of those that were read so far, at least 1000.
-
-    If an index has an attribute ``seed``, it seeds the random draws. Other attributes are those of
-    the dataset.
+    If an index has an attribute ``seed``, it seeds the random draws.
 
     Args:
         dataset: The dataset, which may be a wrapper such as ``RepeatDataset``, or its config.
@@ -129,9 +126,8 @@ class SafeDataset:
         names = [type(owner).__name__ for owner in owners if isinstance(owner, READING)]
         if not names or isinstance(error, ImportError | MemoryError):
             return None
-        path, reason = path_of(self._info(idx)), f"{type(error).__name__}: {first_line(error)}"
-        empty = os.path.isfile(path) and not os.path.getsize(path)  # decoders say something else
-        return BadVideo(path, "is empty (0 bytes)" if empty else f"{names[-1]}: {reason}")
+        reason = f"{names[-1]}: {type(error).__name__}: {first_line(error)}"
+        return BadVideo(path_of(self._info(idx)), reason)
 
     def _info(self, idx: int) -> dict:
         known = hasattr(self.dataset, "get_data_info")  # not all datasets of PyTorch
@@ -161,11 +157,7 @@ class SafeDataset:
 
 
 def with_inner(dataset: object) -> Iterator[object]:
-    """Yield a dataset and all that it wraps, outermost first.
-
-    Wrappers have what they wrap as ``dataset`` (``SafeDataset``, and MMEngine's ``RepeatDataset``
-    and ``ClassBalancedDataset``) or ``datasets`` (``ConcatDataset``).
-    """
+    """Yield a dataset and all that it wraps as ``dataset`` or ``datasets``, outermost first."""
     yield dataset
     inner = getattr(dataset, "dataset", None)
     for one in getattr(dataset, "datasets", ()) if inner is None else (inner,):

@@ -11,11 +11,10 @@ from mmvidformer.datasets.csv_rows import read_text
 
 
 class Entry(NamedTuple):
-    """A line of a list: its text, path and labels."""
+    """A line of a list: its text and path."""
 
     text: str
     path: str
-    labels: tuple[int, ...]
 
 
 def read_list(
@@ -44,7 +43,7 @@ def read_list(
                 f"{file}, line {number}: expected '{form}' with the delimiter {delimiter!r}, got "
                 f"{text.strip()[:100]!r}"
             )
-        entries.append(Entry(text, path, tuple(map(int, labels))))
+        entries.append(Entry(text, path))
     return entries
 
 

@@ -95,13 +95,9 @@ def split_videos(
 
 
 class VideoLists(NamedTuple):
-    """A folder of lists.
+    """A folder of lists: its absolute path, names of the classes, and number of videos by split.
 
-    Attributes:
-        root: The folder, absolute.
-        classes: Names of the classes, by number.
-        counts: Number of videos by split.
-        delimiter: What separates path and class: a blank, or a tab if paths have blanks.
+    The delimiter separates path and class: a blank, or a tab if paths have blanks.
     """
 
     root: Path
@@ -133,10 +129,8 @@ def write_lists(
     classes = sorted({video.label for video in videos})
     for name in (*names, *classes):
         if name != name.strip() or len(name.splitlines()) != 1 or "\t" in name:
-            raise ValueError(
-                f"{name!r} has a blank at an end, a tab or a line break, which MMAction2's lists "
-                "cannot hold; rename it"
-            )
+            wrong = "has a blank at an end, a tab or a line break"
+            raise ValueError(f"{name!r} {wrong}, which MMAction2's lists cannot hold; rename it")
     delimiter = "\t" if any(" " in name for name in names) else " "
     lines = {CLASSES: [f"{name}\n" for name in classes]} | {f"{split}.txt": [] for split in SPLITS}
     for video, name in zip(videos, names, strict=True):
@@ -161,7 +155,7 @@ def read_lists(folder: str | Path) -> VideoLists:
     for name in ("train.txt", CLASSES):
         if not (root / name).is_file():
             raise FileNotFoundError(
-                f"{root / name} does not exist; mmvidformer data list writes the lists"
+                f"{root / name} does not exist; mmvidformer data list writes it"
             )
     files = [file for file in (root / f"{split}.txt" for split in SPLITS) if file.is_file()]
     delimiter = "\t" if any("\t" in read_text(file) for file in files) else " "

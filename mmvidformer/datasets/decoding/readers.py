@@ -10,9 +10,6 @@ from av.video.reformatter import VideoReformatter
 
 from mmvidformer.datasets.decoding.containers import Index, index_of, open_container
 
-# Frames that TorchCodec decodes at once.
-CHUNK = 32
-
 
 class Frames(list):
     """RGB images (H, W, 3), uint8, in the form that ``DecordDecode`` takes."""
@@ -161,9 +158,7 @@ class _TorchCodecReader(VideoReader):
         self._index = Index(len(self._decoder), fps)
 
     def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
-        chunks = (indices[i : i + CHUNK].tolist() for i in range(0, len(indices), CHUNK))
-        images = (image for chunk in chunks for image in self._decoder.get_frames_at(chunk).data)
-        return [image.numpy() for image in images]
+        return list(self._decoder.get_frames_at(indices.tolist()).data.numpy())
 
 
 READERS: dict[str, type[VideoReader]] = {"pyav": _PyAVReader, "torchcodec": _TorchCodecReader}

@@ -14,9 +14,11 @@ from mmvidformer.registry import TRANSFORMS
 class FrameSampler(BaseTransform):
     """A transform that chooses the frames of a video, in place of ``SampleFrames``.
 
-    Required keys: ``start_index``, and ``total_frames`` unless the class says otherwise. Added
-    keys: ``frame_inds``, ``clip_len``, ``num_clips``, ``frame_interval`` (None if the frames have
-    no fixed interval).
+    Required keys: ``start_index``, ``total_frames``. Added keys: ``frame_inds``, ``clip_len``,
+    ``num_clips``, ``frame_interval`` (None if the frames have no fixed interval).
+
+    Raises:
+        BadVideo: If a video has no frames.
     """
 
     @abstractmethod
@@ -44,21 +46,15 @@ class SpanFrames(FrameSampler):
     of T frames at interval r spans ``r T`` frames at ``target_fps``, at least one, and frame k is
     ``floor(start + k (span - 1) / (T - 1))``. Frames beyond the end are replaced by the last one.
 
-    In training, starts are uniform over all that fit. In testing, the k-th of K clips starts at
-    ``k / K`` of them, so that a single clip starts with the video.
-
-    If ``num_clips`` is None, consecutive clips cover the whole video, as in TimeSformer's test on
-    HowTo100M (section 4.6). A remainder gets a clip if it is at least half of one.
-
-    Keys are those of ``FrameSampler``, and ``avg_fps``, without which frames are taken to be at
-    ``target_fps`` (folders of frames).
-
     Args:
         clip_len: Number of frames T per clip.
         frame_interval: Interval r at ``target_fps``.
-        num_clips: Number of clips K per video. None for as many as cover it.
-        target_fps: Frame rate that the interval refers to. None for that of the file.
-        test_mode: Whether clips are at fixed positions.
+        num_clips: Number of clips K per video. None for consecutive clips that cover it, as in
+            TimeSformer's test on HowTo100M; a remainder gets one if it is at least half of one.
+        target_fps: Frame rate that the interval refers to, and that of the frames where ``avg_fps``
+            is missing (folders). None for that of the file.
+        test_mode: Whether the k-th clip starts at ``k / K`` of all starts that fit. In training,
+            starts are uniform over these.
     """
 
     clip_len: int
@@ -90,10 +86,9 @@ class SegmentFrames(FrameSampler):
     """Take a frame from each of T equal segments of the whole video.
 
     Segment i consists of frames ``round(i s)`` to ``round((i + 1) s)``, both included, with
-    ``s = (frames - 1) / T``. In training a frame is drawn from each, as in MMAction2's
-    ``UniformSample``. In testing the first clip takes their middle frames (rounded down), the
-    second their first and the third their last frames, as the official code of TimeSformer (one
-    clip) and of feature fixation does on Something-Something V2.
+    ``s = (frames - 1) / T``. In training a frame is drawn from each, as by ``UniformSample``. In
+    testing the first clip has their middle frames (rounded down), the second their first and the
+    third their last ones, as in the official codes of TimeSformer and feature fixation.
 
     Args:
         clip_len: Number of frames T per clip.
@@ -128,11 +123,8 @@ class ObserveBefore(FrameSampler):
     """Take frames at regular times before an action (HORST, section "Sampling").
 
     The last frame is ``time_step`` before the action, the first one ``num_steps`` times as long.
-    For ``mmvidformer.AnticipationDataset``; goes before ``RawFrameDecode``, or between
-    ``VideoInit`` and ``VideoDecode``, in place of ``SampleFrames``.
-
-    Keys are those of ``FrameSampler``, ``action_start`` (seconds) and ``avg_fps``. Only videos need
-    ``total_frames``.
+    Required keys are ``action_start`` (seconds) and ``avg_fps`` too; ``total_frames`` only for
+    videos.
 
     Args:
         time_step: Seconds between frames.
@@ -148,10 +140,9 @@ class ObserveBefore(FrameSampler):
     def frames(self, start: float, fps: float) -> np.ndarray:
         """Compute the numbers of the observed frames, from 1, oldest first.
 
-        ``floor((start - m time_step) fps)`` for m = ``num_steps`` to 1, in double precision and in
-        this order of operations, as in RULSTM's official code; exact arithmetic gives another frame
-        in 1.5% of cases. Frames before the video are replaced by the first one in it. All numbers
-        are below 1 if nothing can be observed. ``start`` of the action is in seconds.
+        ``floor((start - m time_step) fps)`` for m = ``num_steps`` to 1, with ``start`` in seconds,
+        in the precision and order of RULSTM's official code. Frames before the video are replaced
+        by the first one in it. All numbers are below 1 if nothing can be observed.
         """
         before = (self.time_step + self.time_step * np.arange(self.num_steps))[::-1]
         frames = np.floor((start - before) * fps).astype(int)
@@ -178,8 +169,6 @@ class ObserveFirst(FrameSampler):
 
     Clips differ in length, which ``VideoDataPreprocessor`` and the recognizers of this package
     take; no collate function is needed.
-
-    Keys are those of ``FrameSampler``, and ``avg_fps`` if ``target_fps`` is set.
 
     Args:
         ratio: Observed share of the video, above 0 and at most 1, rounded down to whole frames, but
@@ -212,13 +201,12 @@ class ObserveFirst(FrameSampler):
 
 @TRANSFORMS.register_module()
 class LimitToSegment(BaseTransform):
-    """Limit the sampler that follows to a segment of the video.
+    """Limit the sampler that follows to a segment of the video, cut at its end.
 
-    Goes between a decoder's ``...Init`` and ``SampleFrames``. Required keys: ``segment`` (first and
-    last frame, from 0, both included), ``total_frames``. Changed keys: ``start_index``,
-    ``total_frames``. A segment that ends after the video is cut there. If there are
-    ``segment_seconds`` (start and end), they and ``avg_fps`` take the place of ``segment``, because
-    the official frames of EPIC-Kitchens have other rates than some of its videos.
+    Goes between a decoder's ``...Init`` and a sampler. Required keys: ``segment`` (first and last
+    frame, from 0, both included), ``total_frames``. Changed keys: ``start_index``,
+    ``total_frames``. ``segment_seconds`` (start and end) with ``avg_fps`` take the place of
+    ``segment``, since EPIC-Kitchens' frames have other rates than some of its videos.
 
     Raises:
         BadVideo: If the segment starts after the end of the video.
