@@ -71,7 +71,9 @@ def _read_index(path: str, changed: int, size: int) -> Index:
     times = np.unique(stamps[stamps != _UNKNOWN])
     if not fps and len(times) > 1:  # browsers record cameras without a rate
         fps = float((len(times) - 1) / int(times[-1] - times[0]) / unit)
-    # AVI states no times of display, and frames do not have those that FFmpeg makes up.
-    if len(times) != len(stamps) or not is_key.any() or is_avi:
+    keys = np.searchsorted(times, np.sort(stamps[is_key]))
+    # AVI states no times of display, and frames do not have those that FFmpeg makes up. What stands
+    # before the first key frame cannot be decoded.
+    if len(times) != len(stamps) or not keys.size or keys[0] or is_avi:
         return Index(len(stamps), fps)
-    return Index(len(stamps), fps, times, np.searchsorted(times, np.sort(stamps[is_key])))
+    return Index(len(stamps), fps, times, keys)

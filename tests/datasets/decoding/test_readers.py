@@ -131,6 +131,21 @@ def test_frames_that_are_not_where_time_stamps_put_them_are_counted(videos):
     assert [number_of(image) for image in reader.get_batch([5, 39])] == [5, 39]
 
 
+def test_a_video_that_does_not_start_with_a_key_frame(videos, tmp_path):
+    """Its first frames cannot be decoded; the others are counted."""
+    path = str(tmp_path / "late.mkv")
+    with av.open(videos["b_frames"]) as source, av.open(path, "w") as target:
+        stream = target.add_stream_from_template(source.streams.video[0])
+        for packet in [p for p in source.demux(video=0) if p.size][1:]:
+            packet.stream = stream
+            target.mux(packet)
+    with av.open(path) as file:
+        shown = [number_of(frame.to_ndarray(format="rgb24")) for frame in file.decode(video=0)]
+    assert 0 < len(shown) < FRAMES
+    images = open_video(path).get_batch([0, 5])
+    assert [number_of(image) for image in images] == [shown[0], shown[5]]
+
+
 def test_the_index_of_a_file_is_read_once(videos, tmp_path, monkeypatch):
     """Not for the first frame, not for a second clip, and again when the file changes."""
     found, read = [], containers.open_container
