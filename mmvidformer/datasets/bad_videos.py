@@ -6,6 +6,7 @@ from traceback import walk_tb
 
 import numpy as np
 import torch
+from av.error import FFmpegError
 from mmaction.datasets import transforms as reading
 from mmaction.structures import ActionDataSample
 from mmengine.logging import print_log
@@ -124,7 +125,9 @@ class SafeDataset:
             return error
         owners = (frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__))
         names = [type(owner).__name__ for owner in owners if isinstance(owner, READING)]
-        if not names or isinstance(error, ImportError | MemoryError):
+        # FFmpeg's "cannot allocate memory" is what a damaged header asks for.
+        is_ours = isinstance(error, ImportError | MemoryError)
+        if not names or (is_ours and not isinstance(error, FFmpegError)):
             return None
         reason = f"{names[-1]}: {type(error).__name__}: {first_line(error)}"
         return BadVideo(path_of(self._info(idx)), reason)

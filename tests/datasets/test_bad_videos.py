@@ -4,6 +4,7 @@ import errno
 import pickle
 import random
 
+import av
 import cv2
 import numpy as np
 import pytest
@@ -110,6 +111,12 @@ def test_a_missing_package_or_memory_is_not_the_videos_fault(tmp_path, error):
     data = videos(tmp_path, some_good(tmp_path, 2), [RaisingInit(error, 1), *PACK])
     with pytest.raises(type(error)):
         data[0]
+
+
+def test_memory_that_a_damaged_file_asks_for_is_the_videos_fault(tmp_path):
+    error = av.error.MemoryError(errno.ENOMEM, "Cannot allocate memory", "a.mp4")
+    with pytest.raises(BadVideo, match="RaisingInit: MemoryError: Cannot allocate memory"):
+        videos(tmp_path, some_good(tmp_path, 1), [RaisingInit(error)], on_bad_video="raise")[0]
 
 
 def test_training_replaces_bad_samples_and_tries_them_again(tmp_path, monkeypatch):
