@@ -20,7 +20,9 @@ BACKBONE = {
     "stem": {"tubelet": (2, 8, 8)},
 }
 ATTENTION = {"dim": 16, "num_heads": 2, "patterns": ["time"]}
-BLOCK = {"dim": 16, "num_heads": 2, "sublayers": [{"pattern": "time"}, {"pattern": "space"}]}
+BLOCK = dict(
+    config=dict(arch=dict(embed_dims=16, depth=1, num_heads=2), block=[dict(pattern="space")])
+)
 
 
 @pytest.fixture

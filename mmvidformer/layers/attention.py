@@ -54,8 +54,7 @@ class Attention(nn.Module):
 
     Raises:
         ValueError: If ``num_heads`` does not divide ``dim``, if the number of patterns does not
-            divide ``num_heads``, if ``cls`` is unknown, if the kernel does not support the masks of
-            a pattern, or if class token or shifts would carry later frames to a causal pattern.
+            divide ``num_heads``, if ``cls`` is unknown, or if parts do not go together.
         KeyError: If a pattern, the kernel, the fixation or a shift is unknown.
     """
 

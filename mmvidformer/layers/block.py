@@ -14,13 +14,7 @@ from mmvidformer.layers.stream import StreamState
 
 
 class AttentionSubLayer(nn.Module):
-    """Pre-norm attention, without the residual connection.
-
-    Args:
-        config: Description of the encoder.
-        sublayer: Description of the attention.
-        drop_path: Stochastic depth of the sub-layer.
-    """
+    """Pre-norm attention of an encoder, without the residual connection."""
 
     def __init__(self, config: EncoderConfig, sublayer: SubLayer, drop_path: DropPath) -> None:
         super().__init__()

@@ -14,13 +14,7 @@ Shifts = Sequence[tuple[Choice, Shift]]
 
 
 def check(patterns: Patterns, kernel: Kernel, cls: ClsPolicy, shifts: Shifts) -> None:
-    """Check the parts of an attention.
-
-    Args:
-        patterns: Its patterns.
-        kernel: Its kernel.
-        cls: Role of the class token.
-        shifts: Its shifts.
+    """Check that the parts of an attention go together.
 
     Raises:
         ValueError: If the kernel does not support a pattern or the class token, or if class token

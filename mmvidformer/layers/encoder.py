@@ -121,17 +121,7 @@ class Encoder(nn.Module):
         state: StreamState | None = None,
         outputs: Outputs = None,
     ) -> Tokens:
-        """Encode without the final norm.
-
-        Args:
-            grid: Tokens (B, T, H, W, D).
-            clip_rows: Number of batch rows that share a stochastic-depth draw (see ``DropPath``).
-            state: State of a stream that the grid is a part of.
-            outputs: See ``forward``.
-
-        Returns:
-            Grid and class token, in the shapes of ``forward``.
-        """
+        """Encode tokens (B, T, H, W, D) without the final norm; see ``forward``, ``DropPath``."""
         cls = None if self.cls_token is None else self.cls_token.expand(grid.shape[0], -1, -1)
         grid, cls = self.pos_embed(grid, cls, self.causal, state)
         grid = self.pos_drop(grid)

@@ -1,5 +1,7 @@
 """Norms of blocks and encoders."""
 
+from functools import partial
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -26,8 +28,6 @@ class RMSNorm(nn.LayerNorm):
         return F.rms_norm(input, self.normalized_shape, self.weight.to(input.dtype), self.eps)
 
 
-def _layer_norm(normalized_shape: int, eps: float = 1e-6) -> nn.LayerNorm:
-    return nn.LayerNorm(normalized_shape, eps)
-
-
-NORMS: Registry[nn.Module] = Registry("norm", {"layer": _layer_norm, "rms": RMSNorm})
+NORMS: Registry[nn.Module] = Registry(
+    "norm", {"layer": partial(nn.LayerNorm, eps=1e-6), "rms": RMSNorm}
+)

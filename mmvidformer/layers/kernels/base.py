@@ -59,17 +59,10 @@ class Kernel(nn.Module, ABC):
     def resume(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Causal, past: Past | None = None
     ) -> tuple[Tensor, Past]:
-        """Attend in the next frames of a stream.
+        """Attend in the next frames of a stream; S' is S.
 
-        Args:
-            q: Queries (..., n, S, d).
-            k: Keys (..., n, S, d).
-            v: Values (..., n, S, d).
-            mask: The mask.
-            past: What was returned for the frames before, or None at the start.
-
-        Returns:
-            Output (..., n, S, d), and what the next frames need.
+        ``past`` is what was returned for the frames before, or None at the start. Returns the
+        output (..., n, S, d), and what the next frames need.
         """
         raise NotImplementedError(f"{type(self).__name__} cannot run frame by frame")
 
@@ -78,9 +71,7 @@ class LinearCostKernel(Kernel):
     """Attention whose time and memory grow linearly with the number of tokens.
 
     Outputs are quotients of long sums, so ``attend`` runs in float32 (float64 for float64 inputs),
-    under autocast too. The output has the type of the values.
-
-    A subclass implements ``attend``.
+    under autocast too. The output has the type of the values. A subclass implements ``attend``.
 
     Args:
         head_dim: Width d of a head.
