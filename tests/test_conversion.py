@@ -39,12 +39,13 @@ def check_same(model: nn.Module, other: nn.Module, part: str = "") -> None:
 
 def test_other_models_load_what_they_load_without_the_plugin(tmp_path: Path) -> None:
     """Bit for bit, files of each model into each model."""
-    env = dict(os.environ, PYTHONPATH=str(ROOT), TORCH_HOME=str(tmp_path), OMP_NUM_THREADS="1")
-    command = [sys.executable, "-W", "ignore", str(ROOT / "tests/other_models.py"), str(tmp_path)]
-    processes = [
-        subprocess.Popen([*command, *extra], env=env, stdout=subprocess.PIPE, text=True)
-        for extra in ((), ("plugin",))
-    ]
+    processes = []
+    for number, extra in enumerate(((), ("plugin",))):
+        folder = tmp_path / str(number)
+        env = dict(os.environ, PYTHONPATH=str(ROOT), TORCH_HOME=str(folder), OMP_NUM_THREADS="1")
+        command = [sys.executable, "-W", "ignore", str(ROOT / "tests/other_models.py"), str(folder)]
+        started = subprocess.Popen([*command, *extra], env=env, stdout=subprocess.PIPE, text=True)
+        processes.append(started)
     without, with_plugin = (process.communicate()[0].splitlines() for process in processes)
     assert with_plugin == without
     assert len(without) == 72
@@ -72,7 +73,7 @@ def test_an_image_model_gives_its_weights_to_the_backbone(tmp_path: Path) -> Non
         img_size=32, patch_size=16, embed_dim=16, depth=2, num_heads=2, num_classes=5
     )
     torch.save(image.state_dict(), tmp_path / "timm.pth")
-    model = recognizer(attention="joint_space_time", positions="space")
+    model = recognizer(scheme="joint_space_time", positions="space")
     head = model.cls_head.fc_cls.weight.clone()
     load_checkpoint(model, str(tmp_path / "timm.pth"), logger="silent")
     blocks = model.backbone.encoders[0].blocks

@@ -92,23 +92,23 @@ FORMATS = ("official", "huggingface", "mmaction", "vivit", "scenic")
 def case(request: pytest.FixtureRequest, web, tmp_path: Path, make_config: Callable) -> Case:
     """A published checkpoint; ``published://mine`` is its name."""
     kind = request.param
-    changes: dict = {"model.backbone.temporal_depth": 0, "model.backbone.scheme": "spacetime"}
-    if kind == "vivit":
-        model = vivit(tmp_path)
-    elif kind == "scenic":  # whose position table tells the grid of published clips only
-        model = vivit(tmp_path, 32, 224)
-        changes |= {"model.backbone.clip_len": 32, "model.backbone.img_size": 224}
+    backbone: dict = dict(
+        _delete_=True,
+        type="mmvidformer.ViViT",
+        arch=dict(embed_dims=16, depth=2, num_heads=2),
+        img_size=32,
+        clip_len=4,
+    )
+    if kind in ("vivit", "scenic"):
+        # The position table of scenic tells the grid of published clips only.
+        clip = (32, 224) if kind == "scenic" else (4, 32)
+        model = vivit(tmp_path, *clip)
+        backbone |= dict(zip(("clip_len", "img_size"), clip, strict=True))
+        backbone |= dict(scheme="spacetime", stem=dict(tubelet=(2, 16, 16)))
     else:
         model = timesformer(tmp_path)
-        changes = {
-            "model.backbone": dict(
-                _delete_=True,
-                type="mmvidformer.TimeSformer",
-                arch=dict(embed_dims=16, depth=2, num_heads=2),
-                img_size=32,
-                clip_len=4,
-            )
-        }
+        backbone["type"] = "mmvidformer.TimeSformer"
+    changes: dict = {"model.backbone": backbone}
     pixels = {"mean": [127.5] * 3, "std": [63.75] * 3}
     changes["model.data_preprocessor"] = dict(
         type="ActionDataPreprocessor", format_shape="NCTHW", **pixels
