@@ -29,13 +29,16 @@ from torch import Tensor, nn
 from mmvidformer.analysis.complexity import count_macs
 from mmvidformer.config import clip_shape, type_name
 from mmvidformer.convert.huggingface import to_huggingface
-from mmvidformer.convert.timesformer import ATTENTIONS, to_timesformer
+from mmvidformer.convert.timesformer import to_timesformer
 from mmvidformer.models import TimeSformer, ViViT
 from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.registry import MODELS
 
 OURS = "mmvidformer"
 OPTIMIZED = "mmvidformer optimized"
+
+# Schemes of the official TimeSformer, and of HuggingFace's.
+PUBLISHED = ("space_only", "joint_space_time", "divided_space_time")
 
 
 @dataclass(frozen=True)
@@ -196,7 +199,7 @@ def _vivit_model_1(backbone: nn.Module) -> bool:
 
 def _plain_timesformer(backbone: nn.Module, attention: str) -> bool:
     """Return whether attention, order and positions are those of the official code."""
-    if not isinstance(backbone, TimeSformer) or attention not in ATTENTIONS:
+    if not isinstance(backbone, TimeSformer) or attention not in PUBLISHED:
         return False
     sublayers, tables = (
         backbone.encoders[0].blocks[0].sublayers,
