@@ -36,6 +36,10 @@ MODEL_LIST = {
         for k in KERNELS
         if k != "linear"
     },
+    "recomputed": of("FeatureFixationTransformer", with_cp="activations"),
+    "causal": of(
+        "VideoTransformer", block=[dict(pattern="causal_time", kernel="linear")], pool="none"
+    ),
     "checkpointed": of(
         "TimeSformer", stem=dict(tubelet=(1, 8, 8)), drop_path_rate=0.2, with_cp=True
     ),
