@@ -148,7 +148,11 @@ def test_the_hook_guards_runners_that_other_tools_build(other, make_config, tmp_
             ["{config}", "{pth}", "--amp", "--cfg-options", "test_cfg=None"],
             "tiny.py has no test_cfg",
         ),
-        ("train", ["{config}", "--cfg-options", "model.backbone.x=1"], "no argument of ViViT named 'x'"),
+        (
+            "train",
+            ["{config}", "--cfg-options", "model.backbone.x=1"],
+            "no argument of ViViT named 'x'",
+        ),
         ("train", ["{config}", "--cfg-options", "optim_wrapper.optimizer.x=1"], "keyword .*'x'"),
         ("train", ["{config}", "--cfg-options", "model.backbone.init_from=gone.pth"], "gone.pth"),
         ("train", ["{config}", "--strategy", "fsdp"], "needs a launcher"),
