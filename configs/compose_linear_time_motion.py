@@ -9,7 +9,7 @@ _base_ = [
 ]
 
 model = dict(
-    type="Recognizer3D",
+    type="mmvidformer.MultiViewRecognizer",
     backbone=dict(
         type="mmvidformer.VideoTransformer",
         arch=dict(embed_dims=96, depth=4, num_heads=4),

@@ -8,7 +8,7 @@ _base_ = [
 ]
 
 model = dict(
-    type="Recognizer3D",
+    type="mmvidformer.MultiViewRecognizer",
     backbone=dict(
         type="mmvidformer.TimeSformer",
         arch=dict(embed_dims=64, depth=2, num_heads=4),

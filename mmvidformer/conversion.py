@@ -1,15 +1,15 @@
 """Weights of other projects, converted when a model of this package loads them.
 
-A module whose ``backbone`` is one of this package's translates the names of a state dict before it
-loads it. So ``load_from`` of MMEngine and ``load_state_dict`` take a checkpoint in any of
-``convert.FORMATS``, and other models load what they load without this package.
+This package's recognizers translate the names of a state dict before they load it. So ``load_from``
+of MMEngine and ``load_state_dict`` take a checkpoint in any of ``convert.FORMATS``. The tools and
+``PreflightHook`` convert for other recognizers with a backbone of this package. All other models
+load what they load without it.
 """
 
 from typing import Any
 
 from mmengine.logging import print_log
 from torch import nn
-from torch.nn.modules.module import register_module_module_registration_hook
 
 
 def convert_content(content: Any, source: str) -> Any:
@@ -54,25 +54,20 @@ def convert_for(model: nn.Module, checkpoint: dict, source: str) -> None:
             checkpoint.update(found)
 
 
-def register() -> None:
-    """Let modules with a backbone of this package convert what they load."""
-    register_module_module_registration_hook(_add_hook)
-
-
 def _is_own(module: object) -> bool:
     kinds = type(module).__mro__  # or a subclass of the user's
     return any(kind.__module__.startswith("mmvidformer.models.") for kind in kinds)
 
 
-def _add_hook(parent: nn.Module, name: str, child: object) -> None:
-    if name == "backbone" and _is_own(child):
-        parent.register_load_state_dict_pre_hook(_convert_state)
+class ConvertsWeights(nn.Module):
+    """Base class of recognizers that convert what they load if their backbone is this package's."""
 
-
-def _convert_state(module: nn.Module, state: dict, prefix: str, *_: object) -> None:
-    own = {name.removeprefix(prefix): x for name, x in state.items() if name.startswith(prefix)}
-    found = convert_content(own, f"the state dict of {type(module).__name__}")
-    if found is not own:
-        for name in own:
-            del state[prefix + name]
-        state.update({prefix + name: value for name, value in found["state_dict"].items()})
+    def _load_from_state_dict(self, state_dict: dict, prefix: str, *args: Any) -> None:
+        own = {k.removeprefix(prefix): x for k, x in state_dict.items() if k.startswith(prefix)}
+        if _is_own(getattr(self, "backbone", None)):
+            found = convert_content(own, f"the state dict of {type(self).__name__}")
+            if found is not own:
+                for name in own:
+                    del state_dict[prefix + name]
+                state_dict.update({prefix + k: x for k, x in found["state_dict"].items()})
+        super()._load_from_state_dict(state_dict, prefix, *args)

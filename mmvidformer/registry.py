@@ -1,8 +1,7 @@
 """The plugin for MMAction2: registries that are children of MMAction2's, with their own scope.
 
-Importing it applies the repairs of ``mmvidformer.compat``, registers the addresses of
-``mmvidformer.schemes``, and lets models with a backbone of this package convert what they load
-(``mmvidformer.conversion``). Configs name it in ``custom_imports``; MMEngine imports it too when it
+Importing it applies the repairs of ``mmvidformer.compat`` and registers the addresses of
+``mmvidformer.schemes``. Configs name it in ``custom_imports``; MMEngine imports it too when it
 looks up a name with the scope ``mmvidformer``.
 
 In a config with ``default_scope = 'mmaction'``, a name is written ``mmvidformer.ViViT``; in a
@@ -22,10 +21,9 @@ compat.apply()
 from mmaction import registry as _mmaction  # noqa: E402
 from mmengine.registry import Registry, root  # noqa: E402
 
-from mmvidformer import conversion, schemes  # noqa: E402
+from mmvidformer import schemes  # noqa: E402
 
 schemes.register()
-conversion.register()
 
 SCOPE = "mmvidformer"
 

@@ -1,7 +1,8 @@
-"""Models with a backbone of this package convert what they load; others load what they do alone."""
+"""This package's recognizers convert what they load; others load what they do alone."""
 
 import copy
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +25,9 @@ def recognizer(**changes: object) -> nn.Module:
     backbone = dict(type="mmvidformer.TimeSformer", **SIZES) | changes
     head = dict(type="TimeSformerHead", num_classes=3, in_channels=16)
     with DefaultScope.overwrite_default_scope("mmaction"):
-        model = MODELS.build(dict(type="Recognizer3D", backbone=backbone, cls_head=head))
+        model = MODELS.build(
+            dict(type="mmvidformer.MultiViewRecognizer", backbone=backbone, cls_head=head)
+        )
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_()
@@ -60,7 +63,8 @@ def test_a_recognizer_converts_what_it_loads(dialect: str, tmp_path: Path) -> No
     model = recognizer()
     load_checkpoint(model, str(tmp_path / "official.pyth"), logger="silent")
     check_same(model, source)
-    for model in (recognizer(), copy.deepcopy(recognizer())):
+    again = pickle.loads(pickle.dumps(model))
+    for model in (recognizer(), copy.deepcopy(recognizer()), again):
         assert not any(model.load_state_dict(state))
         check_same(model, source)
     wrapped = nn.ModuleDict({"model": recognizer()})
@@ -87,7 +91,9 @@ def test_what_lacks_weights_is_refused() -> None:
     model = recognizer()
     state = to_timesformer(model.state_dict(), "divided_space_time", "official")
     del state["model.norm.weight"]
-    with pytest.raises(ValueError, match="Recognizer3D .*missing 1 names .model.norm.weight"):
+    with pytest.raises(
+        ValueError, match="MultiViewRecognizer .*missing 1 names .model.norm.weight"
+    ):
         model.load_state_dict(state)
 
 

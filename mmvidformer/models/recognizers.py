@@ -7,11 +7,12 @@ from mmaction.models.recognizers import Recognizer3D
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
+from mmvidformer.conversion import ConvertsWeights
 from mmvidformer.models.lengths import ClipList, check_unsharded, run_by_length
 
 
 @MODELS.register_module()
-class MultiViewRecognizer(Recognizer3D):
+class MultiViewRecognizer(ConvertsWeights, Recognizer3D):
     """MMAction2's ``Recognizer3D`` for clips of any lengths, with a limit of test views.
 
     MMAction2's raises an error for ``max_testing_views`` unless a batch is one video, so a config

@@ -124,7 +124,7 @@ def test_image_models(web, tmp_path: Path, google_arrays, image_vit) -> None:
     arrays = google_arrays()
     np.savez(tmp_path / "vit.npz", **arrays)
     cfg = dict(
-        type="Recognizer3D",
+        type="mmvidformer.MultiViewRecognizer",
         backbone=dict(
             type="mmvidformer.ViViT",
             arch=dict(embed_dims=32, depth=2, num_heads=4),

@@ -4,7 +4,7 @@ _base_ = "mmaction::_base_/default_runtime.py"
 custom_imports = dict(imports=["mmvidformer.registry"], allow_failed_imports=False)
 
 model = dict(
-    type="Recognizer3D",
+    type="mmvidformer.MultiViewRecognizer",
     backbone=dict(
         type="mmvidformer.ViViT",
         arch=dict(embed_dims=16, depth=2, num_heads=2),

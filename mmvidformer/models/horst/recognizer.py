@@ -11,12 +11,13 @@ from mmaction.structures import ActionDataSample
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from mmvidformer.conversion import ConvertsWeights
 from mmvidformer.models.horst.layer import HorstOutput
 from mmvidformer.models.lengths import ClipList, check_unsharded, run_by_length
 
 
 @MODELS.register_module()
-class RecurrentRecognizer(BaseRecognizer):
+class RecurrentRecognizer(ConvertsWeights, BaseRecognizer):
     """Map frames to maps (``backbone``), maps to recurrent outputs (``neck``), outputs to classes.
 
     Without a neck, the backbone is a causal ``VideoTransformer`` with tubelets of one frame and
