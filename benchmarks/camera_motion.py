@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.camera_baselines import by_features, by_flow
 from benchmarks.camera_windows import Unusable, Window, cut_windows
-from mmvidformer.datasets.camera.paths import CLASSES, EDGE, FASTEST, THRESHOLD
+from mmvidformer.datasets.motion.camera.paths import CLASSES, EDGE, FASTEST, THRESHOLD
 
 SIZE = 64  # what a model sees
 SPEEDS = (THRESHOLD, 0.1, 0.2, FASTEST)

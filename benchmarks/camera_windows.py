@@ -14,7 +14,7 @@ import av
 import cv2
 import numpy as np
 
-from mmvidformer.datasets.camera.paths import (
+from mmvidformer.datasets.motion.camera.paths import (
     CLASSES,
     FPS,
     THRESHOLD,
@@ -45,7 +45,7 @@ class Window:
 
     Attributes:
         frames: RGB frames (T, size, size, 3), uint8.
-        velocity: Velocity (4,) of ``datasets.camera.paths``.
+        velocity: Velocity (4,) of ``datasets.motion.camera.paths``.
         label: Number of its class.
     """
 

@@ -49,7 +49,7 @@ DATASETS = _child(
     _mmaction.DATASETS,
     "mmaction.datasets",
     "mmvidformer.datasets.bad_videos",
-    "mmvidformer.datasets.camera.dataset",
+    "mmvidformer.datasets.motion.camera.dataset",
     "mmvidformer.datasets.epic_kitchens",
     "mmvidformer.datasets.image_folder",
 )

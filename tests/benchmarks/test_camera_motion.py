@@ -9,9 +9,9 @@ import pytest
 from benchmarks.camera_baselines import by_features, by_flow
 from benchmarks.camera_motion import main, share, wilson
 from benchmarks.camera_windows import Unusable, cut_windows, read_frames, still_clips
-from mmvidformer.datasets.camera.clips import film
-from mmvidformer.datasets.camera.paths import CLASSES, EDGE, class_of
-from mmvidformer.datasets.camera.textures import texture
+from mmvidformer.datasets.motion.camera.clips import film
+from mmvidformer.datasets.motion.camera.paths import CLASSES, EDGE, class_of
+from mmvidformer.datasets.motion.camera.textures import texture
 
 
 def scene(steps: np.ndarray) -> np.ndarray:

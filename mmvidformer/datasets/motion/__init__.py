@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from mmvidformer.datasets.motion.camera import CameraSpec
+from mmvidformer.datasets.motion.camera.spec import CameraSpec
 from mmvidformer.datasets.motion.cues import CuesSpec
 from mmvidformer.datasets.motion.directions import DirectionsSpec, PhasesSpec
 from mmvidformer.datasets.motion.render import Look

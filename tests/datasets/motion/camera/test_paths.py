@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mmvidformer.datasets.camera.paths import (
+from mmvidformer.datasets.motion.camera.paths import (
     CLASSES,
     EDGE,
     FASTEST,

@@ -6,11 +6,11 @@ import cv2
 import numpy as np
 import pytest
 
-from mmvidformer.datasets.camera.clips import draw_clip, film
-from mmvidformer.datasets.camera.dataset import CameraMotionDataset
-from mmvidformer.datasets.camera.paths import CLASSES, EDGE, FPS, class_of, draw_velocity
-from mmvidformer.datasets.camera.symmetry import SYMMETRIES, flip_clip, flip_velocity
-from mmvidformer.datasets.camera.textures import SIDE, texture
+from mmvidformer.datasets.motion.camera.clips import draw_clip, film
+from mmvidformer.datasets.motion.camera.dataset import CameraMotionDataset
+from mmvidformer.datasets.motion.camera.paths import CLASSES, EDGE, FPS, class_of, draw_velocity
+from mmvidformer.datasets.motion.camera.symmetry import SYMMETRIES, flip_clip, flip_velocity
+from mmvidformer.datasets.motion.camera.textures import SIDE, texture
 from mmvidformer.registry import DATASETS
 
 SWAPPED = {

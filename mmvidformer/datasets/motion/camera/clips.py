@@ -5,8 +5,14 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 
-from mmvidformer.datasets.camera.paths import FPS, draw_steps, draw_velocity, integrate, window
-from mmvidformer.datasets.camera.textures import SIDE, texture
+from mmvidformer.datasets.motion.camera.paths import (
+    FPS,
+    draw_steps,
+    draw_velocity,
+    integrate,
+    window,
+)
+from mmvidformer.datasets.motion.camera.textures import SIDE, texture
 
 # How often hard clips have scenes other than noise, shake, objects, changing light, blur, noise and
 # compression.

@@ -7,9 +7,9 @@ import numpy as np
 from mmengine.dataset import Compose
 from torch.utils.data import Dataset
 
-from mmvidformer.datasets.camera.clips import draw_clip
-from mmvidformer.datasets.camera.paths import CLASSES, class_of
-from mmvidformer.datasets.camera.symmetry import draw_symmetry
+from mmvidformer.datasets.motion.camera.clips import draw_clip
+from mmvidformer.datasets.motion.camera.paths import CLASSES, class_of
+from mmvidformer.datasets.motion.camera.symmetry import draw_symmetry
 from mmvidformer.registry import DATASETS
 
 
@@ -18,9 +18,9 @@ class CameraMotionDataset(Dataset):
     """Clips of a moving camera, drawn when they are read.
 
     A clip depends on the seed and its number only. It is read as a dictionary of ``imgs``,
-    ``label`` and ``velocity`` (pan, tilt, zoom and roll per second, see ``datasets.camera.paths``),
-    which the pipeline formats. Read the clips in their order, without shuffling: successive clips
-    share a drawing, and become harder.
+    ``label`` and ``velocity`` (pan, tilt, zoom and roll per second, see ``camera.paths``), which
+    the pipeline formats. Read the clips in their order, without shuffling: successive clips share
+    a drawing, and become harder.
 
     Args:
         pipeline: Transforms, such as ``FormatShape`` and ``PackActionInputs``.

@@ -5,8 +5,8 @@ import csv
 import av
 import numpy as np
 
-from mmvidformer.datasets.camera.paths import CLASSES, class_of
-from mmvidformer.datasets.motion.camera import CameraLook, CameraSpec
+from mmvidformer.datasets.motion.camera.paths import CLASSES, class_of
+from mmvidformer.datasets.motion.camera.spec import CameraLook, CameraSpec
 
 
 def test_clips_and_velocities(tmp_path) -> None:

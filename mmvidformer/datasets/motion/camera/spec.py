@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mmvidformer.datasets.camera.clips import draw_clip
-from mmvidformer.datasets.camera.paths import CLASSES, FPS, draw_velocity
+from mmvidformer.datasets.motion.camera.clips import draw_clip
+from mmvidformer.datasets.motion.camera.paths import CLASSES, FPS, draw_velocity
 from mmvidformer.datasets.motion.spec import SPLITS, Clip, MotionSpec
 
 
