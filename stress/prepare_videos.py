@@ -223,7 +223,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             (again, [], "encoded twice"),
             (lines, [str(path.relative_to(out)) for path in results.values()], "list"),
             (listed, bad, "bad videos"),
-            (rest, {"list.txt", "list_bad.csv", "prepared.json"}, "other files"),
+            (rest, {"list.txt", "list_bad.csv"}, "other files"),
         ):
             if found != wanted:
                 faults.append(f"{what}: {found}")

@@ -41,9 +41,9 @@ class SafeDataset:
       ``bad_path`` in its metainfo, for ``mmvidformer.BadVideoEvaluator``. Its inputs are those of
       the next good sample, only to fill the batch. Samples with more than a label (boxes) raise.
 
-    The share of bad samples is counted in each process with its workers. It is the share of all
-    samples, or if there are more than 1000, of those that were read so far, at least 1000.
-    If an index has an attribute ``seed``, it seeds the random draws.
+    The share of bad samples is counted in each process with its workers, of all samples, or if
+    there are more than 1000, of those that were read so far, at least 1000. An attribute ``seed``
+    of an index seeds the random draws.
 
     Args:
         dataset: The dataset, which may be a wrapper such as ``RepeatDataset``, or its config.

@@ -74,13 +74,12 @@ class SegmentDataset(BaseActionDataset):
 
 @DATASETS.register_module()
 class EpicKitchensDataset(SegmentDataset):
-    """Action segments with a noun and a verb.
+    """Action segments with a noun and a verb; arguments are those of ``SegmentDataset``.
 
     Reads ``EPIC_100_train.csv`` and ``EPIC_100_validation.csv`` as published. The label is (noun,
     verb), the order of the outputs of ViViT's published head. For videos, put
-    ``mmvidformer.LimitToSegment`` after ``VideoInit``: it uses the times of a segment. For the
-    official frames, which have other rates than some of the videos, use ``RawFrameDecode``.
-    Arguments are those of ``SegmentDataset``.
+    ``mmvidformer.LimitToSegment`` after ``VideoInit``. For the official frames, which have other
+    rates than some of the videos, use ``RawFrameDecode``.
     """
 
     def load_data_list(self) -> list[dict]:
@@ -107,18 +106,14 @@ class EpicKitchensDataset(SegmentDataset):
 class AnticipationDataset(SegmentDataset):
     """Actions, each observed only through the frames before it.
 
-    An item is one segment of the annotation file, RULSTM's list or an official file, of
-    EPIC-Kitchens-55 or -100. The label is (verb, noun, action); test sets have none. Segments that
-    start so early that no frame precedes them are skipped, by frames at 30 per second whatever the
-    source, as in RULSTM's code.
+    The label is (verb, noun, action); test sets have none. Segments that start so early that no
+    frame precedes them are skipped, by frames at 30 per second, as in RULSTM's code.
 
     Pipelines start with ``ObserveBefore, RawFrameDecode`` for folders of frames or ``VideoInit,
     ObserveBefore, VideoDecode`` for videos, and end with ``PackActionInputs`` with
-    ``meta_keys=('narration_id',)``.
-
-    ``metainfo`` has ``actions``, a list of (verb, noun), and ``discarded``, the skipped segments,
-    which the metrics of EPIC-Kitchens-100 count as wrong: ``dict(narration_id=..., gt_label=...)``
-    with a label as above or None.
+    ``meta_keys=('narration_id',)``. ``metainfo`` has ``actions``, a list of (verb, noun), and
+    ``discarded``, the skipped segments: ``dict(narration_id=..., gt_label=...)`` with a label as
+    above or None.
 
     Args:
         action_file: ``actions.csv`` of RULSTM's repository: id, verb and noun of each action.

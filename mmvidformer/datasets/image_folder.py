@@ -16,8 +16,8 @@ class ImageFolderDataset(BaseActionDataset):
     Args:
         root: Folder of the classes' folders.
         pipeline: Transforms, starting with ``ImageDecode``.
-        classes_from: Folder whose subfolders define the classes. Default: ``root``. For validation
-            sets, which may lack some classes of the training set.
+        classes_from: Folder whose subfolders define the classes, such as that of the training set.
+            Default: ``root``.
         **kwargs: Arguments of MMAction2's ``BaseActionDataset`` (``test_mode``, ...).
 
     Raises:

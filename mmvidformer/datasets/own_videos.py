@@ -69,9 +69,8 @@ def split_videos(
 ) -> list[LabeledVideo]:
     """Draw the split of each video, class by class, unless the folders state it.
 
-    The shares ``val`` and ``test`` of each class are drawn, rounded, at least one video each. Of a
-    class of two videos one is for training and one for validation; a single video is for training.
-    The draw of a class does not depend on other classes.
+    The shares ``val`` and ``test`` of each class are drawn, rounded, at least one video each, while
+    one is left for training. The draw of a class does not depend on other classes.
 
     Raises:
         ValueError: If the shares leave nothing for training.
@@ -95,10 +94,7 @@ def split_videos(
 
 
 class VideoLists(NamedTuple):
-    """A folder of lists: its absolute path, names of the classes, and number of videos by split.
-
-    The delimiter separates path and class: a blank, or a tab if paths have blanks.
-    """
+    """A folder of lists: its absolute path, names of the classes, and number of videos by split."""
 
     root: Path
     classes: tuple[str, ...]
@@ -111,9 +107,9 @@ def write_lists(
 ) -> VideoLists:
     """Write ``train.txt``, ``val.txt``, ``test.txt`` and ``classes.txt``.
 
-    A line is a path and the number of a class, for MMAction2's ``VideoDataset``. If a path has a
-    blank they are separated by a tab (``delimiter``), else by a blank. Paths of videos outside the
-    folder are absolute. ``force`` overwrites lists.
+    A line is a path and the number of a class, for MMAction2's ``VideoDataset``, separated by a
+    blank (``delimiter``), or a tab if a path has a blank. Paths of videos outside the folder are
+    absolute. ``force`` overwrites lists.
 
     Raises:
         FileExistsError: If there are lists, and not ``force``.

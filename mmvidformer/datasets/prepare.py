@@ -1,6 +1,5 @@
 """Preparation of a dataset: videos re-encoded for fast decoding, and their lists rewritten."""
 
-import json
 import os
 import random
 from collections.abc import Iterator
@@ -18,8 +17,6 @@ from mmvidformer.datasets.decoding.containers import open_container
 from mmvidformer.datasets.decoding.errors import with_suffix
 from mmvidformer.datasets.lists import read_list, write_report
 
-SETTINGS = "prepared.json"
-
 
 def prepare_list(
     ann_file: str | Path,
@@ -31,8 +28,8 @@ def prepare_list(
 ) -> int:
     """Re-encode the videos of an annotation file, and write this file for the results.
 
-    Videos that exist in ``out`` are skipped, so a run may be repeated, and several machines may
-    fill one folder.
+    Videos that exist in ``out`` are kept, whatever their settings, so a run may be repeated, and
+    several machines may fill one folder.
 
     Args:
         ann_file: List of videos.
@@ -48,10 +45,11 @@ def prepare_list(
         The number of bad videos.
 
     Raises:
-        ValueError: If a video is not below ``root``, or ``out`` has other settings.
-        FileExistsError: If ``out`` has other files.
+        ValueError: If a video is not below ``root``, or ``out`` is the same folder.
     """
     out, targets, lines = Path(out), {}, []
+    if out.resolve() == Path(root).resolve():
+        raise ValueError(f"the results need another folder than {out}, that of the videos")
     for entry in read_list(ann_file):
         source = os.path.join(root, entry.path)
         name = Path(os.path.relpath(source, root or ".")).as_posix()
@@ -61,10 +59,9 @@ def prepare_list(
         source = with_suffix(source)
         targets[source] = str(out / name)
         lines.append((source, entry.text.replace(entry.path, name, 1)))
-    _claim(out, {"root": os.path.abspath(root), **settings})
     todo = [one for one in targets.items() if not os.path.exists(one[1])]
     random.Random().shuffle(todo)  # machines that fill one folder begin with different videos
-    print(f"{len(targets)} videos, {len(targets) - len(todo)} of them already prepared")
+    print(f"{len(targets)} videos, {len(targets) - len(todo)} of them already in {out}")
     faults = find_faults(partial(encode_video, **settings), todo, workers, time_limit)
     bad, _ = write_report(ann_file, out, lines, faults, ending="")
     if faults:
@@ -72,27 +69,13 @@ def prepare_list(
     return len(faults)
 
 
-def _claim(out: Path, settings: dict[str, object]) -> None:
-    """Record the settings in a new folder, or compare them with its record."""
-    file = out / SETTINGS
-    if not file.exists():
-        if out.exists() and any(path.suffix != ".part" for path in out.iterdir()):
-            raise FileExistsError(f"{out} has files that were not prepared; choose a new folder")
-        with write_atomically(file) as part:
-            part.write_text(json.dumps(settings, indent=1), encoding="utf-8")
-    before = json.loads(file.read_text("utf-8"))
-    if before != settings:
-        raise ValueError(f"{out} was prepared with {before}, got {settings}; choose another")
-
-
 def encode_video(
     source: str, target: str, short_side: int = 256, key_frames: int = 16, crf: int = 20
 ) -> None:
     """Re-encode a video as H.264 in mp4, without sound, each frame with its time.
 
-    The result is complete or missing at any moment, and kept if it exists. It has the aspect ratio
-    of the video in stored pixels, and is turned upright by its rotation tag. Sample aspect ratios
-    are ignored. Both are what the decoders of training do. Encoding takes one thread.
+    The result is complete or missing at any moment, and kept if it exists. As the decoders of
+    training do, it ignores sample aspect ratios, and is turned upright by a rotation tag.
 
     Args:
         source: The video.

@@ -22,9 +22,6 @@ def apply_policy(runner: "Runner") -> None:
     Puts ``mmvidformer.SafeDataset`` around each dataset that is none, and its metrics into a
     ``mmvidformer.BadVideoEvaluator``. Without a policy, or with an evaluator of another type, bad
     videos raise. ``runner.cfg`` is not changed, since MMAction2's tools read what a run saves.
-
-    Args:
-        runner: Runner that was built from a config and has not run.
     """
     for name, evaluator_name in CONFIGS.items():
         loader, policy = getattr(runner, name), runner.cfg.get("bad_videos") or RAISE

@@ -21,16 +21,12 @@ DEBUG = "MMVIDFORMER_DEBUG"
 def run_tool(main: Callable[[], int | None]) -> int:
     """Run the ``main`` of a tool; print a user's mistake as ``error: ...`` without traceback.
 
-    Before a runner runs, mistakes are the errors in ``MISTAKES``, and all errors of a part that is
-    built from a config. Then they are ``FloatingPointError``, a full disk, lost processes and
-    workers, and errors with ``for_user``. All others keep their traceback, and all with
-    ``MMVIDFORMER_DEBUG`` set.
-
-    A run that fails ends its process at once (``end_process``), whatever its dataloader workers
-    and the other processes do.
+    Before a runner runs, mistakes are ``MISTAKES`` and all errors of a part that is built from a
+    config; then ``FloatingPointError``, a full disk, and lost processes and workers; always, errors
+    with ``for_user``. The rest keep their traceback, and all with ``MMVIDFORMER_DEBUG`` set.
 
     Returns:
-        The exit status: that of ``main``, 2 for a mistake, 1 for one while a runner runs.
+        The exit status: that of ``main``, 2 for a mistake before a runner runs, 1 for other errors.
     """
     try:
         status = main() or 0
@@ -47,13 +43,14 @@ def run_tool(main: Callable[[], int | None]) -> int:
         end_process(130)
     except Exception as error:
         running = is_running(error)
-        if not is_mistake(error, running):
-            if not has_processes():
-                raise
+        mistake = is_mistake(error, running)
+        if mistake:
+            print(f"error: {describe(error)}", file=sys.stderr)
+        elif has_processes():
             traceback.print_exc()
-            end_process(1)
-        print(f"error: {describe(error)}", file=sys.stderr)
-        status = 1 if running else 2
+        else:
+            raise
+        status = 2 if mistake and not running else 1
         if has_processes():
             end_process(status)
         return status

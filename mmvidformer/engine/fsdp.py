@@ -32,15 +32,14 @@ def shard_model(
     """Shard the parameters of a model over all processes, in place.
 
     ``state_dict``, which all processes must call, gives complete weights on the CPU of the main
-    process, and their shapes (on the meta device) elsewhere. Complete weights load as into a plain
-    model.
+    process, and their shapes (on the meta device) elsewhere. Complete weights load as usual.
 
     Args:
         model: Model on the device of this process, with the same weights in all processes.
         blocks: Names of the classes of which each module is gathered at once; subclasses are
             included. The rest of the model is gathered as a whole.
-        param_dtype: Type in which to compute and to gather weights, such as ``'bfloat16'``. Weights
-            and gradients stay as they are. By default the type of the weights.
+        param_dtype: Type in which to compute and to gather weights, such as ``'bfloat16'``; by
+            default that of the weights, which stay as they are.
         reshard_after_forward: Whether to free gathered weights between the forward and the backward
             pass of a block, which costs communication.
 

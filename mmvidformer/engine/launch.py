@@ -28,11 +28,9 @@ PRELOADED = [
 def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
     """Join the processes and build the runner of ``cfg`` (its ``runner_type``, or MMEngine's).
 
-    The server that forks dataloader workers imports what they need in the meantime. Datasets get
-    the config's ``class_names``, for checkpoints, and its policy ``bad_videos``. Dataloaders
-    without workers lose the settings of workers, which PyTorch refuses there. Default hooks that
-    are None are removed, since MMEngine removes only its own. Several processes without an
-    accelerator keep to the CPU.
+    Datasets get the config's ``class_names``, for checkpoints, and its policy ``bad_videos``.
+    Dataloaders without workers lose the settings of workers, which PyTorch refuses there. Default
+    hooks that are None are removed, since MMEngine removes only its own.
 
     Args:
         cfg: Complete config.

@@ -29,11 +29,7 @@ class WrongWeights(ValueError):
 
 
 class Fit(NamedTuple):
-    """How a state dict fits a model: by names that match, also after the model resizes them.
-
-    ``missing`` are only in the model, ``unexpected`` only in the state dict. ``reshaped`` have
-    another shape, with both shapes in words.
-    """
+    """How a state dict fits a model, by names. ``reshaped`` has both shapes in words."""
 
     matched: Set[str]
     missing: Sequence[str]
@@ -45,13 +41,10 @@ class Fit(NamedTuple):
         return {*self.missing, *self.unexpected, *self.reshaped}
 
     def check(self, source: str, purpose: Purpose) -> None:
-        """Check that the weights of ``source``, a file or address, are good enough for a purpose.
+        """Raise ``WrongWeights`` unless the weights of ``source`` are good enough for a purpose.
 
         Evaluating and resuming need an exact fit, features an exact fit except for the head. To
         start training, half of the tensors of the backbone are enough.
-
-        Raises:
-            WrongWeights: If they are not.
         """
         wrong = self.misfits()
         if purpose == "features":
@@ -155,7 +148,7 @@ def load_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
     """Load the tensors of a checkpoint that fit a model, and return how it fits.
 
     The checkpoint is a state dict, or holds one as ``state_dict``. A leading ``module.`` of names
-    is ignored. Resized tables are not logged, and the model may be on the meta device.
+    is ignored. The model may be on the meta device.
     """
     own = model.state_dict()
     state = _state(checkpoint).items()

@@ -35,9 +35,7 @@ def parse_views(text: str) -> tuple[int, int]:
 
 
 def set_views(cfg: Config, clips: int, crops: int) -> None:
-    """Set the views of the test pipelines of ``cfg``, in place.
-
-    Changes the sampler's ``num_clips`` and the crop transform.
+    """Set the sampler's ``num_clips`` and the crops in the test pipelines of ``cfg``, in place.
 
     Args:
         cfg: Complete config.

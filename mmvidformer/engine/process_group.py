@@ -26,11 +26,9 @@ def start_processes(script: str, arguments: Sequence[str], count: int) -> int:
     """Run a script in several processes on this node, one per GPU, or on the CPU without one.
 
     The environment variables ``NNODES``, ``NODE_RANK``, ``MASTER_ADDR`` and ``PORT`` describe
-    several nodes, on each of which the processes are started alike.
-
-    Each process has its own session. SIGTERM, SIGUSR1 and Ctrl-C are passed on to the processes,
-    not to their dataloader workers; a second signal kills them. When one fails, the others have a
-    few seconds to end. At the end all that is left of the sessions is killed.
+    several nodes. Each process has its own session. SIGTERM, SIGUSR1 and Ctrl-C are passed on to
+    the processes, not to their dataloader workers; a second signal kills them. When one fails, the
+    others have a few seconds to end. At the end all that is left of the sessions is killed.
 
     Args:
         script: Path of the script. It gets the arguments, and ``--launcher pytorch``.

@@ -16,18 +16,15 @@ from mmvidformer.registry import HOOKS
 class TrainingGuardHook(Hook):
     """Stop training in an orderly way on a signal or at a non-finite loss.
 
-    All ranks stop after the same step, even if only one received the signal or has the bad loss:
-    they all-reduce two flags at the end of each step.
+    All ranks stop after the same step: they all-reduce two flags at the end of each.
 
-    **Signals.** On SIGTERM or SIGUSR1 a ``ResumableTrainLoop`` stops after the step, or with
-    accumulated gradients after the step that uses them. ``AtomicCheckpointHook`` saves
-    ``interrupted.pth``, from which ``tools/train.py --resume`` resumes, and every process exits
-    with status 128 + the signal's number. A validation is finished first. A second signal ends the
-    process at once.
+    On SIGTERM or SIGUSR1 a ``ResumableTrainLoop`` stops after the step, or with accumulated
+    gradients after the step that uses them. ``AtomicCheckpointHook`` saves ``interrupted.pth``,
+    from which ``tools/train.py --resume`` resumes, and every process exits with status 128 + the
+    signal's number. A validation is finished first.
 
-    **Losses.** The error for a loss of NaN or infinity names the step and the rank. No checkpoint
-    is saved after such a step. Gradients are not checked: with float16 that is the task of the loss
-    scaler.
+    After a loss of NaN or infinity no checkpoint is saved. Gradients are not checked: with float16
+    that is the task of the loss scaler.
 
     Raises:
         FloatingPointError: In each process whose loss is not finite.

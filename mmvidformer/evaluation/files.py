@@ -17,15 +17,13 @@ TOP_ACTIONS = 100
 
 @METRICS.register_module()
 class ChallengeJson(BaseMetric):
-    """Write the scores at 1 s before each action as a challenge submission.
+    """Write the scores at 1 s before each action as a submission to EPIC-Kitchens' challenge.
 
-    The file has ``version``, ``challenge``, the supervision levels ``sls_pt``, ``sls_tl``,
-    ``sls_td``, and ``results``: for each narration id the scores of all verbs, of all nouns, and of
-    the 100 best actions, ``{"verb": {"0": 1.2, ...}, "noun": {...}, "action": {"0,1": 3.4, ...}}``,
-    with actions as ``verb,noun``. Segments that the dataset skips get zeros, as in RULSTM, and so
-    do those that cannot be read. Labels are not needed. Data samples need a ``narration_id`` and a
-    ``pred_score`` as for ``mmvidformer.AnticipationMetric``, with times 0.25 s apart, and the
-    dataset's ``metainfo`` needs ``actions`` and ``discarded``.
+    For each narration id these are the scores of all verbs, all nouns, and the 100 best actions.
+    Segments that the dataset skips get zeros, as in RULSTM, and so do those that cannot be read.
+    Labels are not needed. Data samples need a ``narration_id`` and a ``pred_score`` as for
+    ``mmvidformer.AnticipationMetric``, with times 0.25 s apart, and the dataset's ``metainfo``
+    needs ``actions`` and ``discarded``.
 
     Args:
         out_file: File to write. With the suffix ``.zip`` an archive that contains ``test.json``,
@@ -92,10 +90,9 @@ class SaveScores(BaseMetric):
 
     The file contains ``labels`` (N,) or (N, tasks); ``scores`` (N, classes), or
     (N, views, classes) for a head with ``average_clips=None``, or ``scores_<task>`` for each task
-    of a head of several tasks; and ``bad_videos`` (N,), true if the video could not be read, in
-    which case the right class has the lowest score (``BadVideoEvaluator``); and ``classes``, the
-    class names in the dataset's ``metainfo``, if it has any. ``numpy.load`` reads it without
-    running code of the file.
+    of a head of several tasks; ``bad_videos`` (N,), true if the video could not be read, in which
+    case the right class has the lowest score (``BadVideoEvaluator``); and ``classes``, the class
+    names in the dataset's ``metainfo``, if it has any.
 
     Args:
         path: The file, with the suffix ``.npz``. Its folder is created.

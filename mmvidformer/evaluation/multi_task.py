@@ -30,16 +30,10 @@ def rank_of(scores: Tensor, label: int) -> float:
 def mean_topk_recall(
     ranks: np.ndarray, labels: np.ndarray, k: int, classes: Sequence[int] | None = None
 ) -> np.ndarray:
-    """Compute the share of a class's samples that are right at top k, averaged over classes.
+    """Average the share of a class's samples that are right at top k over classes (default: all).
 
-    Args:
-        ranks: (N, ...), results of ``rank_of``.
-        labels: (N,), the right classes.
-        k: The k.
-        classes: Classes to average over; those without samples are ignored. Default: all.
-
-    Raises:
-        ValueError: If none of the classes has a sample.
+    ``ranks`` (N, ...) are results of ``rank_of``, and ``labels`` (N,) the right classes. Classes
+    without samples are ignored. Raises a ``ValueError`` if none has one.
     """
     present = np.intersect1d(labels, labels if classes is None else classes)
     if not len(present):
@@ -57,11 +51,10 @@ class MultiTaskAccuracy(BaseMetric):
     """Top-k and mean class accuracy of each task, and top-k accuracy of the action.
 
     The action is a pair of classes, whose score is the product of the two softmaxes, as in ViViT's
-    official evaluation of EPIC-Kitchens-100: top-1 is right if both are. Data samples need a
-    dictionary of scores (``MultiTaskHead``) and labels in the order of the tasks. Scores that are
-    probabilities (of a head with ``average_clips='prob'``) get no softmax.
-
-    Results are named ``action/top1``, ``verb/mean_class`` etc.
+    official evaluation of EPIC-Kitchens-100. Data samples need a dictionary of scores
+    (``MultiTaskHead``) and labels in the order of the tasks. Scores that are probabilities (of a
+    head with ``average_clips='prob'``) get no softmax. Results are named ``action/top1``,
+    ``verb/mean_class`` etc.
 
     Args:
         tasks: Names of the tasks, in the order of the labels.
@@ -116,29 +109,22 @@ class MultiTaskAccuracy(BaseMetric):
 class AnticipationMetric(BaseMetric):
     """Top-k accuracy and mean top-k recall of verb, noun and action at each anticipation time.
 
-    Data samples need
-
-    - ``pred_score``: ``dict(verb=(A, Cv), noun=(A, Cn), action=(A, Ca))``, scores for each of A
-      anticipation times. Row i is ``(A - i) time_step`` seconds before the action, 2.0 to 0.25 s
-      for A = 8. Only the order of the scores matters.
-    - ``gt_label``: (verb, noun, action), as in ``mmvidformer.AnticipationDataset``.
-    - ``narration_id``, if there are ``subsets``.
+    Data samples need ``pred_score``, ``dict(verb=(A, Cv), noun=(A, Cn), action=(A, Ca))`` for A
+    anticipation times, of which row i is ``(A - i) time_step`` seconds before the action;
+    ``gt_label``, (verb, noun, action) as in ``mmvidformer.AnticipationDataset``; and
+    ``narration_id``, if there are ``subsets``.
 
     Results are shares, such as ``action/top5_1.00s``, ``verb/recall5_0.25s``, and
     ``noun/recall5_tail_1.00s`` for a subset ``tail``. Accuracies are over all samples, recalls are
     means over classes. Ties and NaN are ranked as in ``MultiTaskAccuracy``.
-
-    EPIC-Kitchens-55: ``many_shot`` limits the recall to classes with many training samples; an
-    action is many-shot if its verb or its noun is. Segments that start too early do not count.
-    EPIC-Kitchens-100: the recall is over all classes with samples, overall, of unseen participants,
-    and of tail classes, with ``discarded='wrong'``.
 
     Args:
         topk: The k's of the accuracies.
         recall_k: The k of the recall.
         time_step: Seconds between anticipation times.
         many_shot: ``dict(verb=..., noun=...)``, for each a list of classes or the path of
-            ``EPIC_many_shot_verbs.csv`` or ``..._nouns.csv``.
+            ``EPIC_many_shot_verbs.csv`` or ``..._nouns.csv``. The recall is limited to these; an
+            action is many-shot if its verb or its noun is.
         subsets: Files that list the narration ids of each subset by its name, one file or one per
             task: ``dict(unseen=..., tail=dict(verb=..., noun=..., action=...))``; such as RULSTM's
             ``validation_tail_verbs_ids.csv``.

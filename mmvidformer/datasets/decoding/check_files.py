@@ -25,7 +25,7 @@ def find_faults(
 ) -> dict[str, str]:
     """Read each file in a process of its own, and return the faults of the bad ones by their paths.
 
-    A process that takes too long is killed. All errors and crashes are faults of the file.
+    Errors and crashes are faults, and so is taking too long, for which a process is killed.
 
     Args:
         read: Function that reads a file, such as ``read_to_end``; pickle must find it by its name.

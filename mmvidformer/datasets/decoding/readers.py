@@ -174,8 +174,7 @@ def open_video(path: str, backend: str = "pyav", **options: int | None) -> Video
     Args:
         path: The file.
         backend: Backend in ``READERS``. Files other than MP4, QuickTime, Matroska and WebM are
-            always read by PyAV, since TorchCodec returns wrong frames of them: AVI does not state
-            when frames are displayed, and MPEG streams have no index.
+            always read by PyAV, since TorchCodec returns wrong frames of them.
         **options: ``num_threads`` and ``max_pixels`` of ``VideoInit``.
 
     Raises:

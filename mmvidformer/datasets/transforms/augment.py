@@ -114,15 +114,11 @@ class ScaleJitter(BaseTransform):
     """Crop frames at random after stretching height and width by independent random factors.
 
     ViViT's scale jitter (supplementary, Table 7: U[0.9, 1.33]) with its random crop, as in the
-    official code. Only the region that the crop shows is resized, rounded to whole pixels of the
-    frame.
-
-    Required and changed keys: ``imgs``, ``img_shape``.
+    official code. Required and changed keys: ``imgs``, ``img_shape``.
 
     Args:
         short_side: Short side in pixels that a factor of 1 gives.
-        crop_size: Side of the square crop in pixels. An axis that a factor makes shorter than this
-            is stretched to this size instead.
+        crop_size: Side of the square crop in pixels, to which shorter axes are stretched.
         ratio_range: Smallest and largest factor.
     """
 
@@ -146,9 +142,8 @@ class ScaleJitter(BaseTransform):
 class ThreeCrop(CropThree):
     """Cut three crops along the longer side of frames, centered along the shorter side.
 
-    MMAction2's ``ThreeCrop`` requires that the shorter side is as long as the crop. The official
-    code of ViViT cuts 224 x 224 from a short side of 256. Keys and arguments are those of
-    MMAction2.
+    MMAction2's ``ThreeCrop``, whose keys and arguments it has, requires that the shorter side is as
+    long as the crop. The official code of ViViT cuts 224 x 224 from a short side of 256.
     """
 
     def transform(self, results: dict) -> dict:
@@ -160,11 +155,10 @@ class ThreeCrop(CropThree):
 
 @TRANSFORMS.register_module()
 class InverseRescale(RandomRescale):
-    """Resize to a random short side that is uniform in its inverse, which favors small sizes.
+    """MMAction2's ``RandomRescale`` to a short side of ``1 / U(1 / high, 1 / low)``.
 
-    The short side is ``1 / U(1 / high, 1 / low)``, as in TimeSformer's official training on
-    Something-Something V2 (PySlowFast's ``inverse_uniform_sampling``). Keys and arguments are those
-    of MMAction2's ``RandomRescale``.
+    As in TimeSformer's official training on Something-Something V2 (PySlowFast's
+    ``inverse_uniform_sampling``).
     """
 
     def transform(self, results: dict) -> dict:

@@ -122,13 +122,12 @@ SCENIC_OPERATIONS: dict[str, Callable[[Tensor, float, int], Tensor]] = {
 
 @TRANSFORMS.register_module()
 class ClipRandAugment(v2.Transform):
-    """Apply random operations of a given magnitude, drawn once per clip.
+    """Apply RandAugment (Cubuk et al. 2020) as in scenic's ViViT, drawn once per clip.
 
-    RandAugment (Cubuk et al. 2020) as in scenic's ViViT. Its operations (``SCENIC_OPERATIONS``) are
-    equally likely, and none is geometric. Frames are stacked to one tall image, so that
-    equalization and contrast use the statistics of the whole clip. Levels are those of AutoAugment,
-    whose scale ends at 10; the recipes exceed it (15 and 20), where posterizing and solarizing fade
-    out. Contrast is the usual one; scenic's blends towards white instead of the mean gray, a bug.
+    The operations (``SCENIC_OPERATIONS``) are equally likely. Frames are stacked to one tall image,
+    so that equalization and contrast use the statistics of the whole clip. The recipes exceed
+    AutoAugment's largest level of 10 (15 and 20), where posterizing and solarizing fade out.
+    Contrast is the usual one; scenic's blends towards white instead of the mean gray, a bug.
 
     Args:
         num_layers: Number of operations in a row.

@@ -58,10 +58,8 @@ class VideoInit(DecordInit):
 class VideoDecode(DecordDecode):
     """Decode the sampled frames of a video that ``VideoInit`` opened.
 
-    Like ``DecordDecode``, without its ``mode='efficient'``. Except with decord, frames that
-    overlapping clips or a looped video share are decoded once, which takes half the time for ten
-    views of a ten-second video, and frames beyond the end are replaced by the last frame, with a
-    warning.
+    Like ``DecordDecode``, without its ``mode='efficient'``. Except with decord, each frame is
+    decoded once, and frames beyond the end are replaced by the last one, with a warning.
     """
 
     def transform(self, results: dict) -> dict:

@@ -123,8 +123,7 @@ class ObserveBefore(FrameSampler):
     """Take frames at regular times before an action (HORST, section "Sampling").
 
     The last frame is ``time_step`` before the action, the first one ``num_steps`` times as long.
-    Required keys are ``action_start`` (seconds) and ``avg_fps`` too; ``total_frames`` only for
-    videos.
+    Also requires ``action_start`` (seconds) and ``avg_fps``; ``total_frames`` only for videos.
 
     Args:
         time_step: Seconds between frames.
@@ -140,9 +139,9 @@ class ObserveBefore(FrameSampler):
     def frames(self, start: float, fps: float) -> np.ndarray:
         """Compute the numbers of the observed frames, from 1, oldest first.
 
-        ``floor((start - m time_step) fps)`` for m = ``num_steps`` to 1, with ``start`` in seconds,
-        in the precision and order of RULSTM's official code. Frames before the video are replaced
-        by the first one in it. All numbers are below 1 if nothing can be observed.
+        ``floor((start - m time_step) fps)`` for m = ``num_steps`` to 1, in the precision of RULSTM.
+        Frames before the video are replaced by the first one in it. All numbers are
+        below 1 if nothing can be observed.
         """
         before = (self.time_step + self.time_step * np.arange(self.num_steps))[::-1]
         frames = np.floor((start - before) * fps).astype(int)
@@ -167,8 +166,7 @@ class ObserveBefore(FrameSampler):
 class ObserveFirst(FrameSampler):
     """Take the frames of the first part of a video, however many there are (early recognition).
 
-    Clips differ in length, which ``VideoDataPreprocessor`` and the recognizers of this package
-    take; no collate function is needed.
+    Clips differ in length, which ``VideoDataPreprocessor`` and this package's recognizers take.
 
     Args:
         ratio: Observed share of the video, above 0 and at most 1, rounded down to whole frames, but
@@ -204,9 +202,8 @@ class LimitToSegment(BaseTransform):
     """Limit the sampler that follows to a segment of the video, cut at its end.
 
     Goes between a decoder's ``...Init`` and a sampler. Required keys: ``segment`` (first and last
-    frame, from 0, both included), ``total_frames``. Changed keys: ``start_index``,
-    ``total_frames``. ``segment_seconds`` (start and end) with ``avg_fps`` take the place of
-    ``segment``, since EPIC-Kitchens' frames have other rates than some of its videos.
+    frame, from 0, both included), ``total_frames``; or ``segment_seconds`` (start and end) with
+    ``avg_fps``. Changed keys: ``start_index``, ``total_frames``.
 
     Raises:
         BadVideo: If the segment starts after the end of the video.

@@ -30,11 +30,9 @@ class AtomicCheckpointHook(CheckpointHook):
     """MMEngine's ``CheckpointHook``, with a complete checkpoint on disk at every moment.
 
     MMEngine 0.10 writes in place, and deletes the oldest and the previous best checkpoint before it
-    writes the next. Here each checkpoint is written atomically, and only then are outdated ones
-    deleted. On a full disk training ends with an error, and all earlier checkpoints remain.
+    writes the next. Here each is written atomically, and only then are outdated ones deleted.
     Checkpoints also hold what ``ResumableTrainLoop`` needs to resume in the middle of an epoch. The
-    arguments are those of ``mmengine.hooks.CheckpointHook``, except that ``out_dir`` must be a
-    local or mounted folder.
+    arguments are those of ``CheckpointHook``, except that ``out_dir`` must be a local folder.
     """
 
     def before_train(self, runner: Runner) -> None:

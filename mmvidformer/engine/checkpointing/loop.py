@@ -34,9 +34,8 @@ class SampleIndex(int):
 class ResumableSampler(DefaultSampler):
     """MMEngine's ``DefaultSampler``, whose next pass skips the first ``skip`` samples of a rank.
 
-    It yields ``SampleIndex``, with which ``mmvidformer.SafeDataset`` draws random numbers. They
-    depend on the sampler's seed, the epoch and the position in it, and not on the number of
-    dataloader workers or on what was read before.
+    It yields ``SampleIndex``, with which ``mmvidformer.SafeDataset`` draws random numbers: they
+    depend on the sampler's seed, the epoch and the position in it.
 
     Args:
         repeats: How often each sample comes in a row, over all ranks. Epochs keep their length, so
@@ -68,8 +67,7 @@ def stop_signals() -> Iterator[list[int]]:
     """Note the first SIGTERM or SIGUSR1 in a list, where it would end the process.
 
     The handlers from before are restored then, so that a second signal ends the process, and when
-    the context ends. In other threads than the main one, where Python allows no handlers, nothing
-    is noted.
+    the context ends. Outside the main thread Python allows no handlers, and nothing is noted.
     """
     received: list[int] = []
 
@@ -94,16 +92,13 @@ def stop_signals() -> Iterator[list[int]]:
 class ResumableTrainLoop(EpochBasedTrainLoop):
     """MMEngine's ``EpochBasedTrainLoop``, which continues an interrupted run as if it had not been.
 
-    MMEngine restarts the epoch. With a ``ResumableSampler``, batches that were already seen are
-    skipped without being read, and the rest keep their order, whatever the seed is now. Each step
-    seeds the random numbers of the model. ``AtomicCheckpointHook`` stores what is needed, and
-    ``TrainingGuardHook`` acts on the ``signals`` that arrive.
+    With a ``ResumableSampler``, batches that were already seen are skipped without being read, and
+    the rest keep their order, whatever the seed is now. Each step seeds the random numbers of the
+    model. ``AtomicCheckpointHook`` stores what is needed, and ``TrainingGuardHook`` acts on the
+    ``signals`` that arrive.
 
     If the epoch has another length now (number of ranks, batch size or dataset), it restarts with a
-    warning. Learning rates then follow the schedules of the config for the new length, where
-    MMEngine would go on with those of the old one.
-
-    The arguments are those of ``EpochBasedTrainLoop``.
+    warning, and learning rates follow the schedules of the config for the new length.
     """
 
     saved: dict | None = None  # what a checkpoint holds of the order of samples

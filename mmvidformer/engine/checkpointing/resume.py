@@ -11,11 +11,7 @@ INTERRUPTED = "interrupted.pth"
 
 
 def is_intact(path: Path) -> bool:
-    """Whether a checkpoint is as it was written.
-
-    A PyTorch file is a zip archive. A file that was cut off lacks the directory at the end, which
-    shows at once. Other damage shows in the checksums, which PyTorch does not compare.
-    """
+    """Whether a checkpoint is as it was written, by the checksums of PyTorch's zip archives."""
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.testzip() is None
@@ -29,13 +25,7 @@ def latest_checkpoint(work_dir: str | Path) -> str | None:
     Without checkpoints in the folder of the run, those in the folder that MMEngine's file
     ``last_checkpoint`` names are searched (``CheckpointHook(out_dir=...)``). Reads the file that it
     returns in full, so call it on one rank only; damaged ones that are newer are skipped with a
-    warning.
-
-    Args:
-        work_dir: Folder of the run.
-
-    Returns:
-        Path of a file. None if there is no checkpoint.
+    warning. None if there is no checkpoint.
 
     Raises:
         ValueError: If all checkpoints are damaged.

@@ -10,13 +10,11 @@ from mmvidformer.registry import OPTIM_WRAPPER_CONSTRUCTORS
 class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
     """MMEngine's constructor, with learning rates multiplied by a power of ``layer_decay``.
 
-    For ``VideoTransformer`` and its presets. MMAction2's constructor with layer decay supports
-    other classes only. With L blocks (those of all encoders count, one after the other), block l
-    of 1 to L gets ``layer_decay ** (L + 1 - l)``. Embedding, positions and class token are layer 0;
-    the last norm and the head keep the rate, as in BEiT. What lies between two encoders (norm of
-    the first, positions and class token of the second) belongs to the last block of the first.
-
-    The other keys of ``paramwise_cfg`` work as in MMEngine, and their factors are multiplied.
+    For ``VideoTransformer`` and its presets, which MMAction2's constructor does not support. With L
+    blocks (those of all encoders count, one after the other), block l of 1 to L gets
+    ``layer_decay ** (L + 1 - l)``. Embedding, positions and class token are layer 0; the last norm
+    and the head keep the rate, as in BEiT. What lies between two encoders belongs to the last block
+    of the first. Factors by other keys of ``paramwise_cfg`` are multiplied.
 
     Args:
         paramwise_cfg: MMEngine's keys, and ``layer_decay`` in (0, 1].

@@ -18,9 +18,8 @@ BF16_WRAPPER = "mmvidformer.Bf16OptimWrapper"
 class Bf16OptimWrapper(OptimWrapper):
     """Optimizer wrapper that runs the forward pass under bfloat16 autocast, on any device.
 
-    bfloat16 has the range of float32 and needs no loss scaling. MMEngine's ``AmpOptimWrapper``
-    requires an accelerator and always scales. Losses and accuracies are float32
-    (``compat.half_scores``).
+    MMEngine's ``AmpOptimWrapper`` requires an accelerator, and always scales the loss, which
+    bfloat16 does not need. Losses and accuracies are float32 (``compat.half_scores``).
     """
 
     @contextmanager
@@ -33,12 +32,10 @@ class Bf16OptimWrapper(OptimWrapper):
 def use_amp(cfg: Config, precision: str = "auto") -> None:
     """Switch training to mixed precision.
 
-    float16 uses MMEngine's ``AmpOptimWrapper`` with loss scaling, bfloat16 ``Bf16OptimWrapper``.
-
     Args:
         cfg: Config, whose ``optim_wrapper`` is changed.
-        precision: ``'bf16'``, ``'fp16'`` (not on a CPU), or ``'auto'`` for fp16 on an accelerator
-            and bf16 on a CPU.
+        precision: ``'bf16'`` (``Bf16OptimWrapper``), ``'fp16'`` (``AmpOptimWrapper`` with loss
+            scaling, not on a CPU), or ``'auto'``: fp16 on an accelerator, bf16 on a CPU.
 
     Raises:
         ValueError: If ``cfg`` has an optimizer wrapper of another type.

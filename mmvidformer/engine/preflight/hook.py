@@ -23,12 +23,9 @@ class WrongSetup(ValueError):
 class PreflightHook(Hook):
     """Checks the datasets, the model and the loaded weights of a run before its first step.
 
-    What surely cannot work is an error; what may be a mistake is a warning in the log. Problems
-    with parts that are neither MMAction2's nor this package's are warnings. The main process
-    checks for all processes, and opens no video.
-
-    Testing and resuming need weights that fit exactly. Training with ``load_from`` starts with what
-    fits, if that is half of the backbone.
+    What surely cannot work is an error; what may be a mistake is a warning in the log, and so is
+    any problem with parts that are neither MMAction2's nor this package's. The main process checks
+    for all processes, and opens no video. Loaded weights are checked as by ``Fit.check``.
 
     Raises:
         WrongSetup: If there are errors.
