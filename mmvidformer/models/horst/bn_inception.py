@@ -73,9 +73,10 @@ class BNInception(FrameBackbone):
     def init_weights(self) -> None:
         """Load the checkpoint ``init_from``, if any; MMEngine calls it once before training."""
         if self.init_from is not None:
-            from mmvidformer.convert.bn_inception import load_bn_inception
+            from mmvidformer.convert import read_model
 
-            self.load_state_dict(load_bn_inception(self.init_from))
+            state = read_model(self.init_from)[1].state
+            self.load_state_dict({k.removeprefix("backbone."): x for k, x in state.items()})
         elif self.frozen:
             logging.getLogger("mmvidformer").warning("frozen BNInception is random; set init_from")
 
