@@ -96,7 +96,7 @@ def test_safetensors_are_loaded_in_the_tools(tmp_path):
     load_checkpoint(other, str(tmp_path / "a.safetensors"), logger="silent")
     torch.testing.assert_close(other.weight, model.weight)
     (tmp_path / "cut.safetensors").write_bytes((tmp_path / "a.safetensors").read_bytes()[:-4])
-    with pytest.raises(ValueError, match=r"cut\.safetensors is damaged"):
+    with pytest.raises(ValueError, match=r"cut\.safetensors cannot be read"):
         load_checkpoint(other, str(tmp_path / "cut.safetensors"), logger="silent")
     with pytest.raises(FileNotFoundError, match=r"there is no checkpoint .*none\.pth"):
         load_checkpoint(other, str(tmp_path / "none.pth"), logger="silent")

@@ -69,8 +69,7 @@ def test_flax_msgpack(tmp_path: Path) -> None:
     }
     (tmp_path / "checkpoint").write_bytes(msgpack.packb(tree))
     state = load_checkpoint(tmp_path / "checkpoint").state
-    assert state.keys() == {"step", "params/dense/kernel", "params/half"}
-    assert state["step"] == 7
+    assert state.keys() == {"params/dense/kernel", "params/half"}
     assert torch.equal(state["params/dense/kernel"], torch.eye(2, 3))
     assert torch.equal(state["params/half"], half)
 
@@ -119,7 +118,8 @@ def test_code_in_a_file_is_refused_and_not_run(kind: str, tmp_path: Path) -> Non
         with path.open("wb") as file:
             np.savez(file, w=np.array([Hostile(mark)], dtype=object))
     assert b"system" in path.read_bytes()
-    with pytest.raises(ValueError, match=r"bad\.pth is refused") as error:
+    reason = "cannot be read: .*allow_pickle=False" if kind == "npz" else "is refused"
+    with pytest.raises(ValueError, match=rf"bad\.pth {reason}") as error:
         load_checkpoint(path)
     assert "weights_only" not in str(error.value)
     assert not mark.exists()
@@ -127,13 +127,13 @@ def test_code_in_a_file_is_refused_and_not_run(kind: str, tmp_path: Path) -> Non
 
 def test_text_in_npz_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", w=np.ones(2), note=np.array("text"))
-    with pytest.raises(ValueError, match="note is refused: dtype must be numeric, got <U4"):
+    with pytest.raises(ValueError, match=r"a\.npz cannot be read: .*type numpy\.str_"):
         load_checkpoint(tmp_path / "a.npz")
 
 
 def test_an_empty_file(tmp_path: Path) -> None:
     (tmp_path / "a.pth").touch()
-    with pytest.raises(ValueError, match="a.pth is damaged: it ends too early"):
+    with pytest.raises(ValueError, match="a.pth cannot be read: it ends too early"):
         load_checkpoint(tmp_path / "a.pth")
 
 
@@ -186,7 +186,7 @@ def test_missing_files(tmp_path: Path) -> None:
 def test_damaged_config_of_a_folder(tmp_path: Path) -> None:
     save_huggingface(tmp_path / "hf", WEIGHTS, {"num_frames": 32}, {})
     (tmp_path / "hf" / "config.json").write_text("{")
-    with pytest.raises(ValueError, match="hf is damaged: Expecting"):
+    with pytest.raises(ValueError, match="hf cannot be read: Expecting"):
         load_checkpoint(tmp_path / "hf")
 
 
@@ -196,27 +196,17 @@ def test_file_without_state_dict(tmp_path: Path) -> None:
         load_checkpoint(tmp_path / "a.pth")
 
 
-def test_a_missing_device_is_no_damage(tmp_path: Path) -> None:
+def test_a_missing_device_is_named(tmp_path: Path) -> None:
     torch.save({"state_dict": {"w": torch.ones(2)}}, tmp_path / "a.pth")
-    with pytest.raises((RuntimeError, AssertionError)) as error:
+    with pytest.raises(ValueError, match=r"a\.pth cannot be read: .*xpu"):
         read_content(tmp_path / "a.pth", "xpu:99")
-    assert "damaged" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        MemoryError(),
-        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"),
-        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
-    ],
-)
-def test_too_little_memory_is_no_damage(error: Exception, tmp_path: Path, monkeypatch) -> None:
+def test_too_little_memory_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def load(*args: object, **options: object) -> None:
-        raise error
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
 
     torch.save({"state_dict": {"w": torch.ones(2)}}, tmp_path / "a.pth")
     monkeypatch.setattr(torch, "load", load)
-    with pytest.raises(type(error), match=str(error)[:20]) as found:
+    with pytest.raises(ValueError, match=r"a\.pth cannot be read: CUDA out of memory"):
         read_content(tmp_path / "a.pth")
-    assert found.value is error
