@@ -1,10 +1,9 @@
 """Checkpoints by address: fetched once, checked, and kept in a cache."""
 
 import hashlib
-import logging
 import re
-from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,8 +16,6 @@ SCHEMES = (HUB, published.PREFIX, "http://", "https://")
 # Files of a repository on the HuggingFace hub. The first of the weights that exists is enough.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 CONFIGS = ("config.json", "preprocessor_config.json")
-
-logger = logging.getLogger("mmvidformer")
 
 
 def is_address(source: object) -> bool:
@@ -69,12 +66,6 @@ def hash_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _announce(address: str, row: published.Published | None) -> None:
-    logger.info("fetching %s", address)
-    if row and "-NC" in row.license:
-        logger.warning("%s: the license %s forbids commercial use", row.name, row.license)
-
-
 def _from_url(url: str, row: published.Published | None) -> Path:
     from filelock import FileLock
     from huggingface_hub.file_download import http_get
@@ -85,7 +76,6 @@ def _from_url(url: str, row: published.Published | None) -> Path:
     with FileLock(f"{path}.lock"):
         if path.is_file():
             return path
-        _announce(url, row)
         try:
             with part.open("wb") as file:
                 http_get(url, file)  # tries again if the connection breaks
@@ -110,28 +100,19 @@ def _check(url: str, path: Path, sha256: str) -> None:
 
 
 def _from_hub(address: str, row: published.Published | None) -> Path:
-    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+    from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError, HFValidationError
 
-    repo, _, given = address.removeprefix(HUB).partition("@")
-    revision = given or None
-
-    def get(names: Sequence[str]) -> Path:
-        try:
-            return Path(hf_hub_download(repo, names[0], revision=revision))
-        except EntryNotFoundError:
-            if not names[1:]:
-                raise
-        return get(names[1:])
-
+    repo, _, revision = address.removeprefix(HUB).partition("@")
+    get = partial(hf_hub_download, repo, revision=revision or None)
     try:
-        cached = [try_to_load_from_cache(repo, name, revision=revision) for name in WEIGHTS]
-        if not any(isinstance(path, str) for path in cached):
-            _announce(address, row)
-        path = get(WEIGHTS)
+        try:
+            path = Path(get(WEIGHTS[0]))
+        except EntryNotFoundError:
+            path = Path(get(WEIGHTS[1]))
         for name in CONFIGS:
             with suppress(EntryNotFoundError):
-                get([name])
+                get(name)
     except (OSError, EntryNotFoundError, HFValidationError) as error:
         reason = str(error.__cause__ or error).partition("\n")[0]
         raise OSError(f"{address} cannot be fetched: {reason}") from error

@@ -2,7 +2,6 @@
 
 import errno
 import io
-import logging
 import multiprocessing
 import os
 import pickle
@@ -140,16 +139,6 @@ def test_processes_fetch_a_file_once(web) -> None:
     with multiprocessing.get_context("fork").Pool(8) as pool:
         found = pool.map(fetch, [url] * 8, chunksize=1)
     assert len(set(found)) == 1 and web.fetched["/a.pth"] == 1
-
-
-def test_licenses_are_stated_when_weights_are_fetched(web, table, caplog) -> None:
-    url = web.add("/a.pth", weights())
-    table(dict(name="a", address=url, format="timesformer", license="CC-BY-NC-4.0"))
-    wanted = ["a: the license CC-BY-NC-4.0 forbids commercial use"]
-    for address in ("published://a", url, "published://a"):
-        with caplog.at_level(logging.WARNING, "mmvidformer"):
-            fetch(address)
-        assert [record.message for record in caplog.records] == wanted
 
 
 def repository(web, tmp_path: Path, *names: str) -> None:
