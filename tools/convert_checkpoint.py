@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 raise
             print(f"config: none ({error})")
             return 0
-        print(f"config: {found.name}{found.changes}")
+        print(f"config: {found.name}{', changed; --config-out writes it' * found.changed}")
         if config:
             found.cfg.dump(config)
             print(f"wrote {config}")

@@ -91,7 +91,7 @@ def set_video_backend(cfg: Config, backend: str, **options: object) -> None:
     Raises:
         ValueError: If no pipeline opens videos.
     """
-    steps = list(_dicts(cfg._cfg_dict))
+    steps = list(dicts_in(cfg._cfg_dict))
     opening = [step for step in steps if type_name(step) in OPEN]
     if not opening:
         raise ValueError(
@@ -106,10 +106,10 @@ def set_video_backend(cfg: Config, backend: str, **options: object) -> None:
             step["type"] = "mmvidformer.VideoDecode"
 
 
-def _dicts(part: object) -> Iterator[dict]:
+def dicts_in(part: object) -> Iterator[dict]:
     """Yield all dictionaries in a part of a config."""
     if isinstance(part, dict):
         yield part
     if isinstance(part, dict | list | tuple):
         for inner in part.values() if isinstance(part, dict) else part:
-            yield from _dicts(inner)
+            yield from dicts_in(inner)

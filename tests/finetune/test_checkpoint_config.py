@@ -39,31 +39,24 @@ def save(path: Path, name: str, meta: dict | None = None, **changes: object) -> 
 def test_shipped_config(name: str, tmp_path: Path) -> None:
     save(tmp_path / "a.pyth", name)
     found = config_of_checkpoint(tmp_path / "a.pyth")
-    assert found.name == name and not found.changes
+    assert found.name == name and not found.changed
     assert found.cfg.model == get_config(name).model
     data = "{'DATA': {'MEAN': [0.4, 0.4, 0.4], 'STD': [0.2, 0.2, 0.2], 'SAMPLING_RATE': 8}}"
     save(tmp_path / "b.pyth", name, {"cfg": data})
     found = config_of_checkpoint(tmp_path / "b.pyth")
     assert found.cfg.model.data_preprocessor.mean == [102] * 3
-    assert found.name == name and found.changes == (
-        " --cfg-options model.data_preprocessor.mean=[102.0,102.0,102.0] "
-        "model.data_preprocessor.std=[51.0,51.0,51.0]"
-    )
+    assert found.cfg.model.data_preprocessor.std == [51] * 3
+    assert found.name == name and found.changed
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("row", ["joint_sthv2", "space_k400"])
-def test_another_scheme_of_a_shipped_config(row: str, tmp_path: Path) -> None:
-    cfg = save(tmp_path / "a.pyth", f"timesformer/table1/{row}")
-    found = config_of_checkpoint(tmp_path / "a.pyth")
-    assert found.name == ("timesformer_b_sthv2" if "sthv2" in row else "timesformer_b_k400")
-    scheme = cfg.model.backbone.scheme
-    assert found.changes == f" --cfg-options model.backbone.scheme={scheme}"
-    assert found.cfg.model == cfg.model
-    data = "{'DATA': {'MEAN': [0.4, 0.4, 0.4], 'STD': [0.225, 0.225, 0.225], 'SAMPLING_RATE': 8}}"
-    save(tmp_path / "b.pyth", f"timesformer/table1/{row}", {"cfg": data})
-    changes = config_of_checkpoint(tmp_path / "b.pyth").changes
-    assert changes == f"{found.changes} model.data_preprocessor.mean=[102.0,102.0,102.0]"
+def test_another_scheme_than_a_shipped_config(tmp_path: Path) -> None:
+    cfg = save(tmp_path / "a.pyth", "timesformer/table1/joint_k400")
+    found = config_of_checkpoint(tmp_path / "a.pyth", num_heads=12)
+    assert found.name == "timesformer_b_k400" and found.changed
+    assert found.cfg.model.backbone.scheme == "joint_space_time"
+    state = build_meta_model(found.cfg).state_dict()
+    expected = build_meta_model(cfg).state_dict()
+    assert {k: v.shape for k, v in state.items()} == {k: v.shape for k, v in expected.items()}
 
 
 def test_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +74,7 @@ def test_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="does not contain the number of heads; give num_heads"):
         config_of_checkpoint(tmp_path / "a.pyth")
     found = config_of_checkpoint(tmp_path / "a.pyth", num_heads=2)
-    assert found.name == "timesformer_b_k400" and "with another model" in found.changes
+    assert found.name == "timesformer_b_k400" and found.changed
     cfg = found.cfg
     assert clip_shape(cfg) == (3, 4, 112, 112)
     for pipeline in (cfg.test_pipeline, cfg.test_dataloader.dataset.pipeline):
@@ -139,4 +132,4 @@ def test_weights_with_our_names(name: str, tmp_path: Path) -> None:
     state = build_meta_model(get_config(name)).state_dict()
     torch.save({k: torch.empty_like(v, device="cpu") for k, v in state.items()}, tmp_path / "a.pth")
     found = config_of_checkpoint(tmp_path / "a.pth")
-    assert (found.name, found.changes) == (name, "")
+    assert (found.name, found.changed) == (name, False)
