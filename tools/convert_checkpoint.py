@@ -4,7 +4,7 @@ python tools/convert_checkpoint.py SRC DST.pth
 
 The format of SRC is recognized by the names of its weights: scenic (msgpack or npz), HuggingFace,
 official or MMAction2's TimeSformer, official feature fixation, BN-Inception, Google npz, timm, or
-mmvidformer. Prints which weights were mapped, ignored and missing, and the shipped config
+mmvidformer. Prints which weights were ignored and missing, and the shipped config
 that they belong to. The exit status is 1 if the weights do not fit.
 """
 

@@ -1,6 +1,6 @@
 """All formats of checkpoints: recognizing one by its names, reading it, converting a file."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -200,30 +200,25 @@ def convert_file(
         save_checkpoint(target, result.state, meta_of(name, result))
     if "arch" in settings and result.num_heads is None:
         result.notes.append("the source does not contain num_heads; add it to arch")
-    lines = [f"format: {FORMATS[name].title}", *_report(result), f"backbone: {settings}"]
-    lines += [f"classes: {', '.join(names[:3])}, ..."] if names else []
-    lines += [f"{key}: {result.info[key]}" for key in ("mean", "std") if key in result.info]
-    return "\n".join([*lines, f"wrote {len(result.state)} tensors to {target} ({to})"])
+    return "\n".join(
+        [
+            f"format: {FORMATS[name].title}",
+            f"ignored: {', '.join(result.ignored) or 'nothing'}",
+            f"missing: {', '.join(result.missing) or 'nothing'}",
+            *(f"note: {note}" for note in result.notes),
+            f"backbone: {settings}",
+            f"wrote {len(result.state)} tensors to {target} ({to})",
+        ]
+    )
 
 
 def _for_huggingface(result: Conversion, source: str) -> State:
     scheme = result.scheme or ""
     if MODELS.get(scheme) != result.model:
-        scheme = scheme and f" with scheme {scheme!r}"
-        hint = f"; if it has one of the schemes {', '.join(MODELS)}, give the scheme"
-        hint = "" if result.model else hint
-        raise ValueError(f"HuggingFace has no model like {source}{scheme}{hint}")
+        raise ValueError(
+            f"HuggingFace has no model like {source} with scheme {scheme!r}; give the scheme if it "
+            f"is one of {', '.join(MODELS)}"
+        )
     if result.model == "ViViT":
         return to_huggingface(result.state)
     return to_timesformer(result.state, scheme, "huggingface")
-
-
-def _report(result: Conversion) -> Iterator[str]:
-    yield f"mapped: {len(result.state)} tensors"
-    for rule, count in result.mapped:
-        times = f" (x{count})" if count > 1 else ""
-        yield f"  {', '.join(rule.sources)} -> {', '.join(rule.targets)}{times}"
-    yield f"ignored: {', '.join(result.ignored) or 'nothing'}"
-    yield f"missing: {', '.join(result.missing) or 'nothing'}"
-    for note in result.notes:
-        yield f"note: {note}"

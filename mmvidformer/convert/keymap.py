@@ -98,7 +98,6 @@ class Conversion:
     Args:
         state: Weights with the names of a recognizer, ``backbone.*`` and ``cls_head.*``, or with
             those of the format that they were converted to.
-        mapped: Rows of the key map, and how often each was applied.
         ignored: Names of the source that were dropped on purpose.
         missing: Optional names of the target that the source has no weights for.
         notes: Assumptions of the converter.
@@ -110,7 +109,6 @@ class Conversion:
     """
 
     state: State
-    mapped: list[tuple[Rule, int]] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -138,24 +136,19 @@ def apply_rules(
     result = Conversion({})
     left = dict.fromkeys(state)
     missing: list[str] = []
-    for rule in rules:
-        applied = 0
-        for row in rule.unroll(state):
-            absent = [name for name in row.sources if name not in state]
-            if not absent:
-                tensors = row.op.forward(*(state[name] for name in row.sources))
-                for name, tensor in zip(row.targets, tensors, strict=True):
-                    # A view would save the memory of the whole source.
-                    result.state[name] = tensor.clone(memory_format=torch.contiguous_format)
-                for name in row.sources:
-                    left.pop(name, None)
-                applied += 1
-            elif row.optional and len(absent) == len(row.sources):
-                result.missing.extend(row.targets)
-            else:
-                missing.extend(absent)
-        if applied:
-            result.mapped.append((rule, applied))
+    for row in (row for rule in rules for row in rule.unroll(state)):
+        absent = [name for name in row.sources if name not in state]
+        if not absent:
+            tensors = row.op.forward(*(state[name] for name in row.sources))
+            for name, tensor in zip(row.targets, tensors, strict=True):
+                # A view would save the memory of the whole source.
+                result.state[name] = tensor.clone(memory_format=torch.contiguous_format)
+            for name in row.sources:
+                left.pop(name, None)
+        elif row.optional and len(absent) == len(row.sources):
+            result.missing.extend(row.targets)
+        else:
+            missing.extend(absent)
     result.ignored = [name for name in left if any(re.fullmatch(p, name) for p in ignored)]
     unknown = [name for name in left if name not in set(result.ignored)]
     if missing or unknown:

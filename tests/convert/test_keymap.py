@@ -27,7 +27,6 @@ def test_rules_run_over_all_blocks_and_back() -> None:
     expected = torch.cat([state[f"l.11.{part}.weight"] for part in "qkv"])
     assert torch.equal(result.state["blocks.11.qkv.weight"], expected)
     assert result.missing == ["fc"]
-    assert [count for _, count in result.mapped] == [1, 12, 12]
 
     back = apply_rules(result.state, [rule.reversed() for rule in RULES]).state
     assert back.keys() == state.keys()

@@ -173,7 +173,7 @@ def test_trained_checkpoints_need_their_scheme_for_huggingface(tmp_path: Path) -
     arguments = dict(
         source=tmp_path / "a.pth", target=tmp_path / "hf", to="huggingface", num_heads=2
     )
-    with pytest.raises(ValueError, match="if it has one of the schemes spacetime, space_only"):
+    with pytest.raises(ValueError, match="give the scheme if it is one of spacetime, space_only"):
         convert_file(**arguments)
     convert_file(**arguments, scheme="joint_space_time")
     assert '"attention_type": "joint_space_time"' in (tmp_path / "hf" / "config.json").read_text()
