@@ -28,8 +28,8 @@ EMBEDS: dict[str, Callable[[Tensor, int], Tensor] | None] = {
     "inflate": lambda kernel, n: kernel.repeat(1, 1, n, 1, 1) / n,
     "central_frame": lambda kernel, n: pad(kernel, (0, 0, 0, 0, n // 2, n - 1 - n // 2)),
 }
-# Rules of ``layers.resize`` for position tables; all repeat a table of one frame.
-POSITIONS: dict[str, str | None] = {"random": None, "tile": "linear", "bicubic": "bicubic"}
+# Rules of ``layers.resize`` for position tables; both repeat a table of one frame.
+POSITIONS = {"tile": "linear", "bicubic": "bicubic"}
 # Parts of a sub-layer over time that get the weights of the image attention.
 TEMPORAL: dict[str, tuple[str, ...]] = {
     "zero": (),
@@ -60,12 +60,12 @@ def init_from_image(
             the same ``t`` is copied; one of another ``t`` is summed over its frames first.
         positions: ``'tile'``: a table of one frame is repeated over time, one of another size is
             resized linearly; ``'bicubic'``: likewise, with timm's antialiased bicubic resizing in
-            space; ``'random'``: the tables are kept.
+            space.
         temporal: Attention over time (``time``, ``causal_time``, ``dilated_time``, ...) that the
-            source does not have. ``'zero'``: it is kept, which
-            for ViViT's model 3 means a zero output projection; ``'copy'``: it gets the weights of
-            the image attention, but its layer norm is kept (scenic's ViViT);
-            ``'copy_with_norm'``: its layer norm is copied too (official TimeSformer).
+            source does not have. ``'zero'``: it is kept, which for ViViT's model 3 means a zero
+            output projection; ``'copy'``: it gets the weights of the image attention, but its layer
+            norm is kept (scenic's ViViT); ``'copy_with_norm'``: its layer norm is copied too
+            (official TimeSformer).
 
     Returns:
         Names of the model that got weights, names of the source that were not used, and names of
@@ -87,23 +87,10 @@ def init_from_image(
         if name.startswith("backbone.")
     }
     wanted = model.state_dict()
-    encoders = {"depth": "encoders.0", "depth of the second encoder": "encoders.1"}
-    sizes: dict[str, tuple[int, int | None]] = {
-        what: (count_blocks(wanted, name), count_blocks(weights, name))
-        for what, name in encoders.items()
-    }
-    sizes["number of heads"] = _num_heads(model), found.num_heads
-    for what, (size, other) in sizes.items():
-        # A model may have no second encoder, and a file no number of heads.
-        if size != other and (what == "depth" or (size and other)):
-            raise ValueError(f"{what} of the model is {size}, of {source} {other}")
-
-    biased = [
-        any(n.endswith(".norm.bias") for n in x if "encoders" in n) for x in (wanted, weights)
-    ]
-    if biased[0] != biased[1]:
-        kinds = ["layer norms" if has_bias else "norms without bias" for has_bias in biased]
-        raise ValueError(f"the model has {kinds[0]}, {source} has {kinds[1]}")
+    ours, theirs = _describe(wanted, _num_heads(model)), _describe(weights, found.num_heads)
+    for what, size in ours.items():
+        if size != theirs[what] and None not in (size, theirs[what]):
+            raise ValueError(f"{what} of the model is {size}, of {source} {theirs[what]}")
     # In a single frame, a token sees itself alone there.
     over_time = {
         name
@@ -114,16 +101,13 @@ def init_from_image(
     updates: State = {}
     for name, own in wanted.items():
         key = _source_name(name, weights, over_time, copied)
-        skipped = (name.startswith("embed.") and make is None) or (
-            ".pos_embed." in name and rule is None
-        )
-        if key is None or skipped:
+        if key is None or (make is None and name.startswith("embed.")):
             continue
         value = weights[key]
         if make and name == "embed.proj.weight" and value.shape[2] != own.shape[2]:
             # The sum over frames maps a static clip to the same embedding as its image.
             value = make(value.sum(dim=2, keepdim=True), own.shape[2])
-        elif rule and ".pos_embed." in name and not name.endswith(".cls"):
+        elif ".pos_embed." in name and not name.endswith(".cls"):
             value = resize_positions(value, own.shape[1:4], rule)
         if value.shape != own.shape:
             raise ValueError(
@@ -151,6 +135,17 @@ def _read(source: str | Path) -> Conversion:
     result = from_timm(model.state_dict())
     result.num_heads = _num_heads(model)
     return result
+
+
+def _describe(state: Mapping[str, Tensor], num_heads: int | None) -> dict[str, object]:
+    """What a model and its source must agree in; None if unknown, or without such a part."""
+    return {
+        "depth": count_blocks(state, "encoders.0"),
+        "depth of the second encoder": count_blocks(state, "encoders.1") or None,
+        "number of heads": num_heads,
+        # Weights of layer norms and RMS norms would pass for each other.
+        "bias of norms": any("encoders" in n and n.endswith(".norm.bias") for n in state),
+    }
 
 
 def _num_heads(model: nn.Module) -> int:
