@@ -14,25 +14,6 @@ from mmvidformer.models.horst.statt import Entry
 PIXELS = {"uint8": torch.uint8, "float32": torch.float32}
 
 
-class Normalize(nn.Module):
-    """Normalization of pixels from 0 to 255, as an ``ActionDataPreprocessor`` does it."""
-
-    def __init__(self, preprocessor: nn.Module) -> None:
-        super().__init__()
-        self.swap = bool(preprocessor.to_rgb)
-        for name, default in (("mean", 0.0), ("std", 1.0)):
-            value = torch.as_tensor(getattr(preprocessor, name, default))
-            self.register_buffer(name, value.detach().clone().flatten())
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        """Normalize pixels (B, 3, ...) of any numeric type."""
-        pixels = pixels.to(self.mean.dtype)
-        if self.swap:  # RGB and BGR
-            pixels = pixels.flip(1)
-        shape = (-1, *[1] * (pixels.dim() - 2))
-        return (pixels - self.mean.view(shape)) / self.std.view(shape)
-
-
 class ClipGraph(nn.Module):
     """A recognizer of clips, from one view of each to logits.
 
@@ -65,7 +46,6 @@ class ClipGraph(nn.Module):
     ) -> None:
         super().__init__()
         self.size, self.model = tuple(size), model.eval()
-        self.normalize = Normalize(model.data_preprocessor) if pixels else nn.Identity()
         self.dtype = look_up(PIXELS, pixels, "type of pixels") if pixels else None
         steps = ahead or getattr(model.cls_head, "logged_time", None)
         if ahead and not hasattr(model.cls_head, "logged_time"):
@@ -76,6 +56,17 @@ class ClipGraph(nn.Module):
     def forward(self, clip: Tensor) -> tuple[Tensor, ...]:
         """Map clips (B, 3, T, H, W) to logits (B, classes), for each of ``output_names``."""
         return self._classify(self.model.extract_feat(self.normalize(clip)[:, None])[0])
+
+    def normalize(self, images: Tensor) -> Tensor:
+        """Normalize pixels (B, 3, ...) as the preprocessor does, if the inputs are pixels."""
+        if self.dtype is None:
+            return images
+        preprocessor, images = self.model.data_preprocessor, images.float()
+        shape = 3, *[1] * (images.dim() - 2)
+        mean = getattr(preprocessor, "mean", torch.zeros(3)).view(shape)
+        std = getattr(preprocessor, "std", torch.ones(3)).view(shape)
+        images = images.flip(1) if preprocessor.to_rgb else images  # RGB and BGR
+        return (images - mean) / std
 
     def inputs(self, batch: int, calls: int = 1) -> list[tuple[Tensor, ...]]:
         """Random inputs of several calls."""
