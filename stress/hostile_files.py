@@ -39,7 +39,6 @@ from convert_checkpoint import main as convert  # noqa: E402
 from rollout import main as rollout  # noqa: E402
 from test import main as test  # noqa: E402
 from train import main as train  # noqa: E402
-from tsne import main as tsne  # noqa: E402
 
 from stress.tiny_run import fork, prepare, write_config  # noqa: E402
 
@@ -153,9 +152,6 @@ def entries(config: Path, folder: Path) -> dict[str, Callable[[Path], object]]:
         "tools/test.py CONFIG FILE": lambda p: test([str(config), str(p), *work]),
         "tools/visualizations/rollout.py": lambda p: rollout(
             [str(config), str(p), video, "--out-dir", str(out)]
-        ),
-        "tools/visualizations/tsne.py": lambda p: tsne(
-            [str(config), str(p), "--out", str(out / "a.png")]
         ),
         "backbone init_from=FILE": lambda p: init_from_image(backbone(), p),
         "BNInception init_from=FILE": lambda p: MODELS.build(

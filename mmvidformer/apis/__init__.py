@@ -2,7 +2,7 @@
 
 from mmvidformer.apis.capture import Capture
 from mmvidformer.apis.factory import create_model
-from mmvidformer.apis.features import backbone_features, build_split, split_features
+from mmvidformer.apis.features import backbone_features
 from mmvidformer.apis.pipeline import FramePipeline, StreamFrame, VideoPipeline, normalize
 from mmvidformer.apis.predictions import Prediction, class_names, class_tasks, known_names
 from mmvidformer.apis.recognizer import Recognizer
@@ -17,11 +17,9 @@ __all__ = [
     "StreamRecognizer",
     "VideoPipeline",
     "backbone_features",
-    "build_split",
     "class_names",
     "class_tasks",
     "create_model",
     "known_names",
     "normalize",
-    "split_features",
 ]

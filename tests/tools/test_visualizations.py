@@ -72,11 +72,20 @@ def test_rollout_names_wrong_videos_first(
         main(["no.py", "no.pth", "val_0.mp4", "val_0.mp4", *options])
 
 
-def test_tsne_draws_and_saves_features(main_of, model_files, tmp_path: Path) -> None:
+def test_tsne_draws_saved_features(main_of, model_files, tiny_videos, tmp_path: Path) -> None:
     pytest.importorskip("sklearn", reason="scikit-learn of setup.cfg is not installed")
-    out = tmp_path / "new" / "map.png"
-    options = ["--split", "val", "--perplexity", "3", "--workers", "0", "--max-videos", "6"]
-    main_of("visualizations/tsne")([*model_files, "--out", str(out), *options])
+    main, videos = main_of("visualizations/tsne"), str(tiny_videos.val)
+    out, names = tmp_path / "new" / "map.png", tmp_path / "names.txt"
+    files = [str(tmp_path / "features"), videos, "--out", str(out), "--classes", str(names)]
+    names.write_text("red\ngreen\n")
+    with pytest.raises(ValueError, match="below the number of videos, 7; got 30"):
+        main(files)
+    files += ["--perplexity", "3", "--max-videos", "6"]
+    with pytest.raises(ValueError, match="names.txt has 2 names, for labels to 2"):
+        main(files)
+    names.write_text("red\ngreen\nblue\n")
+    main_of("extract_features")([*model_files, videos, "--out", files[0]])
+    main(files)
     assert cv2.imread(str(out)).std() > 5
     saved = np.load(out.with_suffix(".npz"))
     assert {name: saved[name].shape for name in saved} == {
@@ -84,19 +93,12 @@ def test_tsne_draws_and_saves_features(main_of, model_files, tmp_path: Path) -> 
         "labels": (6,),
         "points": (6, 2),
     }
-
-
-def test_tsne_names_wrong_arguments_before_it_reads_videos(
-    main_of, model_files, tmp_path: Path
-) -> None:
-    main, out = main_of("visualizations/tsne"), ["--out", str(tmp_path / "map.png")]
-    with pytest.raises(ValueError, match="below the number of videos, 7; got 30"):
-        main([*model_files, *out])
-    names = tmp_path / "names.txt"
-    names.write_text("red\ngreen\n")
-    options = ["--perplexity", "3", "--workers", "0", "--classes", str(names)]
-    with pytest.raises(ValueError, match="'class' has 3 classes, but 2 names"):
-        main([*model_files, *out, *options])
+    files[-1] = "7"
+    main(files)
+    saved = np.load(out.with_suffix(".npz"))
+    assert saved["labels"].tolist() == [0, 1, 2, 0, 1, 2, 0]
+    last = np.load(tmp_path / "features" / "val_6.mp4.npy")
+    np.testing.assert_array_equal(saved["features"][-1], last)
 
 
 def test_confusions_of_a_saved_test(main_of, model_files, test, tmp_path: Path) -> None:
