@@ -1,6 +1,7 @@
 """All formats of checkpoints: recognizing one by its names, reading it, converting a file."""
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,7 +31,7 @@ CLASSIFIER = "cls_head.fc_cls.bias"
 
 
 class Format(NamedTuple):
-    """A format: title, test of a state dict, converter, and the converter's further arguments.
+    """A format: title, test of a state dict, and converter, whose further arguments are options.
 
     Converters raise a ``ValueError`` if names are missing or unknown, if an option does not fit, or
     if the position table needs a ``grid``.
@@ -39,7 +40,6 @@ class Format(NamedTuple):
     title: str
     matches: Callable[[Mapping[str, Tensor]], bool]
     convert: Callable[..., Conversion]
-    options: tuple[str, ...] = ()
 
 
 def _has(*parts: str) -> Callable[[Mapping[str, Tensor]], bool]:
@@ -55,13 +55,10 @@ def _is_scenic(state: Mapping[str, Tensor]) -> bool:
 
 # The first one that matches counts.
 FORMATS: dict[str, Format] = {
-    "mmvidformer": Format("mmvidformer", is_own, from_own, ("meta", "scheme")),
-    "scenic": Format("scenic ViViT", _is_scenic, from_scenic, ("grid", "scheme")),
+    "mmvidformer": Format("mmvidformer", is_own, from_own),
+    "scenic": Format("scenic ViViT", _is_scenic, from_scenic),
     "google_npz": Format(
-        "Google image ViT",
-        _has("embedding/kernel", "Transformer/encoder"),
-        from_google_npz,
-        ("grid",),
+        "Google image ViT", _has("embedding/kernel", "Transformer/encoder"), from_google_npz
     ),
     "huggingface": Format(
         "HuggingFace ViViT",
@@ -70,13 +67,11 @@ FORMATS: dict[str, Format] = {
             for name, value in state.items()
         ),
         from_huggingface,
-        ("grid", "meta"),
     ),
     "timesformer": Format(
         "TimeSformer (official, HuggingFace or MMAction2)",
         lambda state: any(name in state for name in CLS),
         from_timesformer,
-        ("grid", "meta"),
     ),
     "feature_fixation": Format(
         "linear video transformer with feature fixation (official)",
@@ -90,7 +85,6 @@ FORMATS: dict[str, Format] = {
         "timm image ViT",
         lambda state: {"patch_embed.proj.weight", "blocks.0.attn.qkv.weight"} <= set(state),
         from_timm,
-        ("grid",),
     ),
 }
 
@@ -131,12 +125,12 @@ def convert_checkpoint(
 ) -> tuple[str, Conversion]:
     """Convert the content of a file; ``source`` is its name. See ``read_model``."""
     name = recognize(checkpoint.state)
-    row = FORMATS[name]
+    row, known = FORMATS[name], signature(FORMATS[name].convert).parameters
     given = {key: value for key, value in options.items() if value is not None}
-    wrong = sorted(set(given) - set(row.options))
+    wrong = sorted(given.keys() - known.keys())
     if wrong:
         raise ValueError(f"{source} is a {row.title} checkpoint, which takes no {', '.join(wrong)}")
-    if "meta" in row.options:
+    if "meta" in known:
         given["meta"] = checkpoint.meta
     try:
         result = row.convert(checkpoint.state, **given)

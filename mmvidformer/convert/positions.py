@@ -51,17 +51,10 @@ def clip_grid(count: int, tubelet: Sequence[int], given: Grid | None = None) -> 
         ValueError: If the grid does not have ``count`` tokens, or must be given.
     """
     grid = given or divide(PUBLISHED_CLIP, tubelet)
-    if grid[0] * grid[1] * grid[2] == count:
-        return grid
-    if given:
-        raise ValueError(f"a position table of {count} vectors does not fit the grid {given}")
-    options = [
-        (count // side**2, side, side) for side in range(1, isqrt(count) + 1) if not count % side**2
-    ]
-    raise ValueError(
-        f"the grid T,H,W of a position table of {count} vectors is ambiguous; give it. With "
-        f"square frames it could be one of {options}"
-    )
+    if grid[0] * grid[1] * grid[2] != count:
+        hint = "" if given else f" of clips of {PUBLISHED_CLIP}; give the grid T,H,W"
+        raise ValueError(f"a position table of {count} vectors does not fit the grid {grid}{hint}")
+    return grid
 
 
 def position_rule(source: str, target: str, grid: Grid, cls: bool, slot: bool) -> Rule:

@@ -104,7 +104,7 @@ def test_frame_kernel_becomes_a_tubelet_of_one_frame() -> None:
 
 
 def test_ambiguous_grid_must_be_given() -> None:
-    with pytest.raises(ValueError, match=r"12 vectors is ambiguous"):
+    with pytest.raises(ValueError, match=r"12 vectors does not fit the grid .*; give the grid"):
         from_scenic(scenic())
 
 
