@@ -19,13 +19,9 @@ def is_bn_inception(state: Mapping[str, Tensor]) -> bool:
 
 
 def from_bn_inception(state: Mapping[str, Tensor]) -> Conversion:
-    """Convert a network without its classifier.
+    """Convert a network without its classifier, to the backbone of a recognizer.
 
-    Args:
-        state: State dict; for RULSTM's TSN checkpoint, the content of ``state_dict``.
-
-    Returns:
-        The weights as the backbone of a recognizer, whose names are not checked.
+    Missing and unknown names are errors when the backbone loads them.
     """
     state = strip_prefixes(state, PREFIXES)
     ignored = [name for name in state if name.startswith(IGNORED)]

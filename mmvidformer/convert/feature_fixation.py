@@ -67,15 +67,7 @@ def is_official(state: Mapping[str, Tensor]) -> bool:
 
 
 def from_feature_fixation(state: Mapping[str, Tensor]) -> Conversion:
-    """Convert the weights of an official model, with or without head.
-
-    Args:
-        state: State dict; for an official file, the content of ``model_state``.
-
-    Returns:
-        The weights, with the attention as ``scheme``, and ``num_heads`` if there are gates. Shifts
-        and kernel have no weights; a note lists what is assumed.
-    """
+    """Convert the weights of an official model, with or without head."""
     state = strip_prefixes(state, PREFIXES)
     attention = "time_space" if any(".temporal_attn." in name for name in state) else "joint"
     layers = {part for name in state for part in name.split(".")}

@@ -34,14 +34,7 @@ LAYERS: dict[str, tuple[tuple[tuple[str, ...], str, Op], ...]] = {
 
 
 def layer_rules(source: str, target: str, layer: str, optional: bool = False) -> list[Rule]:
-    """Return the rows for one layer.
-
-    Args:
-        source: Path of the layer in the Flax tree, with ``/``.
-        target: Name of the layer in this package, with ``.``.
-        layer: Key of ``LAYERS``.
-        optional: Whether the source may lack the layer.
-    """
+    """Return the rows for one layer of a kind in ``LAYERS``, from a Flax tree to this package."""
     return [
         Rule(tuple(f"{source}/{part}" for part in parts), (f"{target}.{name}",), op, optional)
         for parts, name, op in LAYERS[layer]
@@ -51,14 +44,14 @@ def layer_rules(source: str, target: str, layer: str, optional: bool = False) ->
 def block_rules(
     source: str, target: str, sublayers: Mapping[str, tuple[str, str]], norm: str, mlp: str
 ) -> list[Rule]:
-    """Return the rows for all blocks of an encoder.
+    """Return the rows for all blocks of an encoder, whose names have ``{i}``.
 
     Args:
-        source: Path of a block in the Flax tree, with ``{i}``.
-        target: Name of a block in this package, with ``{i}``.
+        source: Path of a block in the Flax tree.
+        target: Name of a block in this package.
         sublayers: Norm and attention in the source, by sub-layer.
-        norm: Norm of the MLP.
-        mlp: MLP.
+        norm: Norm before the MLP in the source.
+        mlp: MLP in the source.
     """
     parts = [(norm, "norm", "norm")]
     parts += [(f"{mlp}/Dense_{i}", f"mlp.fc{i + 1}", "dense") for i in range(2)]

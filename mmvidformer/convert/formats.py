@@ -31,10 +31,15 @@ CLASSIFIER = "cls_head.fc_cls.bias"
 
 
 class Format(NamedTuple):
-    """A format: title, test of a state dict, and converter, whose further arguments are options.
+    """A format: title, test of a state dict, and converter.
 
-    Converters raise a ``ValueError`` if names are missing or unknown, if an option does not fit, or
-    if the position table needs a ``grid``.
+    A converter takes a state dict (trees flattened with ``/``, wrappers such as ``model_state``
+    removed) and, as it needs them, ``grid``, tokens (T, H, W) of the position table (default: from
+    ``meta`` or the length, if that is unambiguous; see ``convert.positions``), the attention
+    ``scheme``, and ``meta``, what the file contains beside the weights.
+
+    It raises a ``ValueError`` if names are missing or unknown, if an option does not fit, or if the
+    position table needs a ``grid``.
     """
 
     title: str

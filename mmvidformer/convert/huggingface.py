@@ -60,14 +60,7 @@ def _rules(layout: str, prefix: str, grid: Grid) -> list[Rule]:
 def from_huggingface(
     state: Mapping[str, Tensor], grid: Grid | None = None, meta: Mapping | None = None
 ) -> Conversion:
-    """Convert ``VivitForVideoClassification`` or ``VivitModel``.
-
-    Args:
-        state: Its state dict, with the names of the hub or of transformers 5.
-        grid: Tokens (T, H, W) of the position table. Default: from ``meta``, or from the table's
-            length if it is unambiguous.
-        meta: Content of the model's ``config.json``.
-    """
+    """Convert ``VivitForVideoClassification`` or ``VivitModel`` in either of ``LAYOUTS``."""
     meta = meta or {}
     prefix = "vivit." if any(name.startswith("vivit.") for name in state) else ""
     hub = any(name.startswith(f"{prefix}encoder.layer.") for name in state)
@@ -84,14 +77,10 @@ def from_huggingface(
 
 
 def read_num_heads(meta: Mapping, activations: Sequence[str]) -> int | None:
-    """Read the number of heads from ``config.json``, and check its activation and epsilon.
-
-    Args:
-        meta: Content of the file; empty if there is none.
-        activations: HuggingFace's names of the activation that the model of this package has.
+    """Read the number of heads from the content of ``config.json``, which may be empty.
 
     Raises:
-        ValueError: If ``hidden_act`` or ``layer_norm_eps`` is another.
+        ValueError: If ``hidden_act`` is none of ``activations``, or ``layer_norm_eps`` not 1e-6.
     """
     if meta.get("hidden_act", activations[0]) not in activations:
         raise ValueError(

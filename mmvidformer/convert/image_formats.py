@@ -20,12 +20,7 @@ IGNORED = (r"(head|pre_logits|output_projection|MAPHead_0)/.*", *TRAIN_STATE)
 
 
 def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
-    """Convert an image ViT without its classifier.
-
-    Args:
-        state: Flax tree, flattened with ``/``.
-        grid: Tokens (1, H, W) of the position table. Default: square.
-    """
+    """Convert an image ViT without its classifier."""
     state = strip_prefixes(state, PREFIXES)
     original = any("MultiHeadDotProductAttention_1/" in name for name in state)
     # Suffixes: flax.nn numbered all parts of a block together, flax.linen numbers each kind
@@ -66,12 +61,7 @@ TIMM_BLOCK = (
 
 
 def from_timm(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
-    """Convert an image ViT without its classifier.
-
-    Args:
-        state: State dict of ``timm.models.VisionTransformer``.
-        grid: Tokens (1, H, W) of the position table. Default: square.
-    """
+    """Convert a ``timm.models.VisionTransformer`` without its classifier."""
     ours, cls, size = "backbone.encoders.0", "cls_token" in state, (1, 1, 1)
     if "pos_embed" in state:
         size = frame_grid(state["pos_embed"].shape[1] - cls, grid)

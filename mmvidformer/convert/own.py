@@ -35,10 +35,8 @@ def from_own(
 ) -> Conversion:
     """Take the weights of a recognizer, or of a backbone alone.
 
-    Args:
-        state: Its state dict.
-        meta: What ``convert_file`` wrote beside it. Checkpoints of training runs have none of it.
-        scheme: Attention scheme of the backbone, if ``meta`` does not contain it.
+    The ``meta`` is what ``convert_file`` wrote. Checkpoints of training runs have none of it, so
+    their ``scheme`` may be given.
     """
     result = Conversion({})
     unknown = []

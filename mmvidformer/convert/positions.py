@@ -21,11 +21,7 @@ def divide(clip: Grid, tubelet: Sequence[int]) -> Grid:
 
 
 def frame_grid(count: int, given: Grid | None = None) -> Grid:
-    """Return the grid (1, H, W) of a table for single frames.
-
-    Args:
-        count: Vectors in the table, without that of the class token.
-        given: Grid that the user gives. Default: square frames.
+    """Return the grid (1, H, W) of a table of ``count`` vectors, those of a single frame.
 
     Raises:
         ValueError: If the count fits neither the given grid nor a square.
@@ -39,13 +35,9 @@ def frame_grid(count: int, given: Grid | None = None) -> Grid:
 
 
 def clip_grid(count: int, tubelet: Sequence[int], given: Grid | None = None) -> Grid:
-    """Return the grid (T, H, W) of a table for a whole clip.
+    """Return the grid (T, H, W) of a table of ``count`` vectors, those of a whole clip.
 
-    Args:
-        count: Vectors in the table, without that of the class token.
-        tubelet: Frames, rows and columns of a tubelet.
-        given: Grid that the user gives. Default: that of a published model, which has clips of 32
-            frames of 224 x 224 pixels.
+    By default it is that of ``PUBLISHED_CLIP`` with tubelets of these frames, rows and columns.
 
     Raises:
         ValueError: If the grid does not have ``count`` tokens, or must be given.

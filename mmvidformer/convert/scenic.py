@@ -36,13 +36,8 @@ def from_scenic(
 ) -> Conversion:
     """Convert a ViViT of scenic.
 
-    Args:
-        state: Flax tree, flattened with ``/``, with or without the prefix ``optimizer/target/``
-            or ``params/``.
-        grid: Tokens (T, H, W) of the position table. Default: from its length, if that is
-            unambiguous (see ``convert.positions``).
-        scheme: Key of ``models.vivit.SCHEMES``. Needed for model 4, which has the names of model
-            1 without class token, and for model 3 in the paper's order, space before time.
+    The ``scheme`` is a key of ``models.vivit.SCHEMES``. It is needed for model 4, which has the
+    names of model 1 without class token, and for model 3 in the paper's order, space before time.
     """
     state = strip_prefixes(state, PREFIXES)
     possible = SCHEMES[_kind(state)]

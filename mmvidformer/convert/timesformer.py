@@ -78,16 +78,7 @@ def _rules(dialect: str, attention: str, grid: Grid) -> list[Rule]:
 def from_timesformer(
     state: Mapping[str, Tensor], grid: Grid | None = None, meta: Mapping | None = None
 ) -> Conversion:
-    """Convert the weights of a TimeSformer in any of ``DIALECTS``.
-
-    Args:
-        state: State dict; for an official file, the content of ``model_state``.
-        grid: Tokens (1, H, W) of the position table. Default: square.
-        meta: Content of HuggingFace's ``config.json``, which has the number of heads.
-
-    Returns:
-        The weights, with the attention type as ``scheme``.
-    """
+    """Convert the weights of a TimeSformer in any of ``DIALECTS``."""
     column = next((i for i, name in enumerate(CLS) if name in state), 0)
     dialect, space = DIALECTS[column], SPACE[column]
     heads = read_num_heads(meta or {}, ("gelu",)) if dialect == "huggingface" else None
