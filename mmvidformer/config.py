@@ -68,8 +68,6 @@ def load_config(name: str, options: Mapping[str, object] | None = None) -> Confi
     """
     if not Path(name).is_file():
         cfg = get_config(config_name(name))
-    elif Path(name).suffix not in CONFIG_SUFFIXES:
-        raise ValueError(f"a config must be a {', '.join(CONFIG_SUFFIXES)} file, got {name}")
     else:
         try:
             cfg = Config.fromfile(name)

@@ -53,29 +53,22 @@ class Registry(dict[str, Any], Generic[Built]):
     Args:
         what: What the names stand for, for the messages; such as ``'pattern'``.
         entries: Entries by name. Those that can be called are functions of their options.
-        base: Class that added entries must inherit from, if any.
     """
 
-    def __init__(self, what: str, entries: Mapping[str, Any], base: type | None = None) -> None:
+    def __init__(self, what: str, entries: Mapping[str, Any]) -> None:
         super().__init__(entries)
-        self.what, self.base = what, base
+        self.what = what
 
     def register(self, name: str) -> Callable[[Entry], Entry]:
         """Return a decorator that adds a class or function by name.
 
         Raises:
             KeyError: If the name is taken by something else; running a definition again is fine.
-            TypeError: If the entry does not inherit from ``base``.
         """
 
         def add(entry: Entry) -> Entry:
-            if self.base and not (isinstance(entry, type) and issubclass(entry, self.base)):
-                kind = f"{self.base.__module__}.{self.base.__name__}"
-                raise TypeError(f"{self.what} {name!r} must inherit from {kind}, got {entry!r}")
             if name in self and _source(self[name]) != _source(entry):
-                raise KeyError(
-                    f"there is a {self.what} named {name!r} already; choose another name"
-                )
+                raise KeyError(f"there is another {self.what} named {name!r}; choose another name")
             self[name] = entry
             return entry
 

@@ -138,8 +138,6 @@ def test_what_does_not_fit_is_named(options: dict, error: type, message: str) ->
 
 
 def test_a_kernel_says_what_may_be_asked_of_it() -> None:
-    with pytest.raises(TypeError, match=r"'plain' must inherit from mmvidformer\.layers.*Kernel"):
-        KERNELS.register("plain")(nn.Identity)
     for kernel in KERNELS.values():
         assert issubclass(kernel, Kernel) and kernel.masks <= MASK_KINDS.keys()
         assert kernel.resumes == (kernel.resume is not Kernel.resume)
@@ -149,5 +147,5 @@ def test_a_kernel_says_what_may_be_asked_of_it() -> None:
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.what)
 def test_names_are_not_taken_twice(registry: Registry) -> None:
-    with pytest.raises(KeyError, match=f"there is a {registry.what} named '.*' already"):
-        registry.register(next(iter(registry)))(type("Other", (Kernel,), {}))
+    with pytest.raises(KeyError, match=f"there is another {registry.what} named "):
+        registry.register(next(iter(registry)))(nn.Identity)

@@ -33,5 +33,4 @@ KERNELS: Registry[Kernel] = Registry(
         "orthoformer": OrthoformerKernel,
         "lara": LaraKernel,
     },
-    base=Kernel,
 )
