@@ -46,9 +46,6 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument(
         "--layer-decay", type=float, help="factor of the learning rate per layer, such as 0.75"
     )
-    parser.add_argument(
-        "--patience", type=int, help="validations without a better top-1 before training stops"
-    )
     parser.add_argument("--amp", action="store_true", help="mixed precision (bfloat16 on CPU)")
     parser.add_argument("--workers", type=int, help="dataloader workers per process")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")

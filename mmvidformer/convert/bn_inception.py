@@ -12,12 +12,6 @@ PREFIXES = ("module.", "base_model.")
 IGNORED = ("last_linear.", "fc.", "new_fc.")
 
 
-def is_bn_inception(state: Mapping[str, Tensor]) -> bool:
-    """Return whether the names are those of a public BN-Inception, alone or in a TSN."""
-    names = set(strip_prefixes(state, PREFIXES))
-    return {"conv1_7x7_s2.weight", "inception_5b_pool_proj.weight"} <= names
-
-
 def from_bn_inception(state: Mapping[str, Tensor]) -> Conversion:
     """Convert a network without its classifier, to the backbone of a recognizer.
 

@@ -61,11 +61,6 @@ def key_map(attention: str, fixation: str | None) -> list[Rule]:
     return rules
 
 
-def is_official(state: Mapping[str, Tensor]) -> bool:
-    """Return whether the names are those of an official checkpoint."""
-    return {"temp_embed", "patch_embed.proj.weight"} <= set(strip_prefixes(state, PREFIXES))
-
-
 def from_feature_fixation(state: Mapping[str, Tensor]) -> Conversion:
     """Convert the weights of an official model, with or without head."""
     state = strip_prefixes(state, PREFIXES)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from mmvidformer.convert.bn_inception import from_bn_inception, is_bn_inception
-from mmvidformer.convert.feature_fixation import from_feature_fixation, is_official
+from mmvidformer.convert.bn_inception import from_bn_inception
+from mmvidformer.convert.feature_fixation import from_feature_fixation
 from mmvidformer.convert.fetch import fetch
 from mmvidformer.convert.huggingface import (
     from_huggingface,
@@ -80,11 +80,13 @@ FORMATS: dict[str, Format] = {
     ),
     "feature_fixation": Format(
         "linear video transformer with feature fixation (official)",
-        is_official,
+        _has("temp_embed", "patch_embed.proj.weight"),
         from_feature_fixation,
     ),
     "bn_inception": Format(
-        "BN-Inception (ImageNet, or TSN of RULSTM)", is_bn_inception, from_bn_inception
+        "BN-Inception (ImageNet, or TSN of RULSTM)",
+        _has("conv1_7x7_s2.weight", "inception_5b_pool_proj.weight"),
+        from_bn_inception,
     ),
     "timm": Format(
         "timm image ViT",

@@ -31,7 +31,6 @@ class Recipe:
         lr: Learning rate. Default: the config's, scaled by the total batch size.
         freeze: Whether to train only the head (linear probe).
         layer_decay: Factor between the learning rates of a layer and the next one.
-        patience: Number of validations without a better top-1 before training stops.
         amp: Whether to use mixed precision.
         workers: Number of dataloader workers per process. Default: the config's, but at most the
             number of cores.
@@ -44,7 +43,6 @@ class Recipe:
     lr: float | None = None
     freeze: bool = False
     layer_decay: float | None = None
-    patience: int | None = None
     amp: bool = False
     workers: int | None = None
     seed: int = 0
@@ -53,8 +51,6 @@ class Recipe:
         for name, value in dict(epochs=self.epochs, batch=self.batch, procs=self.procs).items():
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")
-        if self.layer_decay is not None and not 0 < self.layer_decay <= 1:
-            raise ValueError(f"layer_decay must be above 0 and at most 1, got {self.layer_decay}")
 
 
 def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
@@ -83,19 +79,10 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
         cfg.model.backbone.frozen_stages = len(backbone.stages()) - 2  # all blocks
         notes.append("the backbone is frozen: only the head is trained")
     if recipe.layer_decay is not None:
-        if cfg.model.get("neck") is not None:
-            raise ValueError(f"layer_decay needs transformer blocks, got {cfg.model.type}")
         wrapper, decay = cfg.optim_wrapper, recipe.layer_decay
         wrapper.constructor = "mmvidformer.LayerDecayOptimWrapperConstructor"
         wrapper.paramwise_cfg = {**(wrapper.get("paramwise_cfg") or {}), "layer_decay": decay}
         notes.append(f"each layer's learning rate is {decay:g} of the next layer's")
-    if recipe.patience is not None:
-        if cfg.get("val_dataloader") is None:
-            raise ValueError("early stopping needs validation videos, but val.txt is empty")
-        stop = dict(type="EarlyStoppingHook", monitor="acc/top1", rule="greater", min_delta=1e-4)
-        stop.update(patience=recipe.patience)
-        cfg.custom_hooks = [*(cfg.get("custom_hooks") or ()), stop]
-        notes.append(f"training stops after {recipe.patience} validations without a better top-1")
     count, loader = lists.counts["train"], cfg.train_dataloader
     if count < recipe.procs:
         raise ValueError(f"procs must be at most the {count} training videos, got {recipe.procs}")
