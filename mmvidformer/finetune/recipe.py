@@ -13,6 +13,7 @@ from mmvidformer.config import config_scope, leaf_datasets, pipelines, type_name
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.optim.precision import use_amp
+from mmvidformer.engine.pipelines import dicts_in
 from mmvidformer.engine.preflight.checks import mirrors, names_side
 from mmvidformer.registry import DATASETS
 
@@ -215,35 +216,16 @@ def remove_flips(cfg: Config, names: Sequence[str]) -> list[str]:
 def set_classes(cfg: Config, names: tuple[str, ...]) -> None:
     """Set the number of classes throughout a config, and store their names as ``class_names``.
 
-    Top-k accuracies with k of at least the number of classes are removed; they are always 100%.
-
     Raises:
         ValueError: If there is only one class.
     """
-    count, head = len(names), cfg.model.cls_head
-    if count < 2:
+    if len(names) < 2:
         raise ValueError(f"at least two classes are needed, got {list(names)}")
-    head.num_classes = count
-    head.topk = _below(head.get("topk", (1, 5)), count)
-    blending = cfg.model.get("data_preprocessor", {}).get("blending")
-    if blending:
-        for one in (blending, *blending.get("augments", ())):
-            if "num_classes" in one:
-                one.num_classes = count
-    for split in ("val", "test"):
-        metrics = cfg.get(f"{split}_evaluator") or ()
-        for metric in metrics if isinstance(metrics, list | tuple) else (metrics,):
-            if type_name(metric) == "AccMetric":
-                options = metric.get("metric_options", {})
-                accuracy = options.get("top_k_accuracy", {})
-                topk = _below(accuracy.get("topk", (1, 5)), count)
-                metric.metric_options = {**options, "top_k_accuracy": {**accuracy, "topk": topk}}
-    for split in ("train", "val", "test"):
+    cfg.model.cls_head.num_classes = len(names)
+    for part in dicts_in(cfg.model.get("data_preprocessor")):  # blending of videos
+        if "num_classes" in part:
+            part.num_classes = len(names)
+    for split in SPLITS:
         for leaf in leaf_datasets((cfg.get(f"{split}_dataloader") or {}).get("dataset") or {}):
             leaf.pop("metainfo", None)  # class names of the config's own data
     cfg.class_names = list(names)
-
-
-def _below(topk: int | tuple[int, ...], count: int) -> tuple[int, ...]:
-    topk = (topk,) if isinstance(topk, int) else topk
-    return tuple(k for k in topk if k < count) or (1,)
