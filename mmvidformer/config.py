@@ -55,16 +55,15 @@ def get_config(name: str) -> Config:
 
 
 def load_config(name: str, options: Mapping[str, object] | None = None) -> Config:
-    """Read a config file, or a shipped config or a paper's row by its name.
+    """Read a config file, or what ``get_config`` reads by its name.
 
     Args:
-        name: Path, or name such as ``vivit_fe_k400`` and ``vivit/table2/model_3``.
+        name: Path or name.
         options: Overrides by dotted key, as given to ``--cfg-options``.
 
     Raises:
-        KeyError: If there is no such config. The message suggests similar names.
-        ValueError: If the file is not a config, the overrides do not fit it, or the row cannot be
-            run.
+        KeyError: As ``get_config``.
+        ValueError: As ``get_config``, or if the file is no config or the overrides do not fit it.
     """
     if not Path(name).is_file():
         cfg = get_config(config_name(name))

@@ -28,12 +28,7 @@ class Labels(BaseStorageBackend):
 
 
 def load_from_source(source: str, map_location: Device = None) -> object:
-    """Read a checkpoint: an address, a file or folder of any kind (``convert.io.read_content``).
-
-    Raises:
-        OSError: If it does not exist or cannot be fetched.
-        ValueError: If it is damaged or could run code.
-    """
+    """Read an address, or a file or folder of any kind; see ``fetch`` and ``read_content``."""
     from mmvidformer.convert.fetch import fetch
     from mmvidformer.convert.io import read_content
 
@@ -41,12 +36,7 @@ def load_from_source(source: str, map_location: Device = None) -> object:
 
 
 def load_from_address(source: str, map_location: Device = None) -> object:
-    """Read a checkpoint, and convert it if it is another project's.
-
-    Raises:
-        OSError: As ``load_from_source``.
-        ValueError: As ``load_from_source``, or if it lacks weights of its format.
-    """
+    """Read a checkpoint, and convert it if it is another project's; see ``convert_content``."""
     return convert_content(load_from_source(source, map_location), source)
 
 

@@ -33,15 +33,7 @@ class Checkpoint:
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
-    """Read the weights of a checkpoint without running code that it contains.
-
-    Args:
-        path: See ``read_content``.
-
-    Raises:
-        FileNotFoundError: If there is no such file, or no weights in the folder.
-        ValueError: If the file is of no such kind, damaged, or contains more than plain arrays.
-    """
+    """Read the weights of a checkpoint; see ``read_content`` and ``unwrap``."""
     return unwrap(read_content(path), path)
 
 
@@ -108,14 +100,10 @@ def _read_folder(path: Path) -> dict:
 
 
 def unwrap(content: object, path: str | Path) -> Checkpoint:
-    """Find the state dict in the content of a checkpoint.
-
-    Args:
-        content: As from ``read_content``.
-        path: Its file, for messages.
+    """Find the state dict in what ``read_content`` returned for a file.
 
     Raises:
-        ValueError: If it contains no state dict.
+        ValueError: If there is none.
     """
     meta = content.get("meta") if isinstance(content, Mapping) else None
     meta = dict(meta) if isinstance(meta, Mapping) else {}

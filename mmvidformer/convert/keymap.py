@@ -72,14 +72,10 @@ class Rule:
 def linear(
     sources: str | tuple[str, ...], target: str, op: Op = KEEP, optional: bool = False
 ) -> list[Rule]:
-    """Return the rows for weight and bias of a PyTorch layer.
+    """Return the rows for weight and bias of a PyTorch layer; see ``Rule``.
 
-    Args:
-        sources: Names of the layer without ``.weight`` and ``.bias``, or with ``{kind}`` in the
-            place of weight and bias.
-        target: Name of the layer in the target.
-        op: Operation on the tensors.
-        optional: Whether the source may lack the layer.
+    Names are without ``.weight`` and ``.bias``; those in the source may have ``{kind}`` in the
+    place of weight and bias.
     """
     sources = (sources,) if isinstance(sources, str) else sources
     patterns = [source if "{kind}" in source else source + ".{kind}" for source in sources]
@@ -122,12 +118,7 @@ class Conversion:
 def apply_rules(
     state: Mapping[str, Tensor], rules: Sequence[Rule], ignored: Sequence[str] = ()
 ) -> Conversion:
-    """Convert a state dict by a key map.
-
-    Args:
-        state: Source weights.
-        rules: Key map.
-        ignored: Regular expressions of names to drop.
+    """Convert a state dict by the rows of a key map; ``ignored`` are expressions of names to drop.
 
     Raises:
         ValueError: If the source lacks a name of a row that is not optional, or has a name that

@@ -69,13 +69,9 @@ def count_blocks(state: Mapping[str, Tensor], encoder: str) -> int:
 def settings_of(result: Conversion) -> dict:
     """Return the arguments that build the backbone of converted weights.
 
-    Shapes and names do not tell the composition of a model, so weights of this package need the
-    arguments that ``convert_file`` wrote beside them, or a scheme of ``MODELS``. The official
-    weights of feature fixation have no image size, shifts and kernel, and those of a model that
-    averages its frames no clip length.
-
-    Returns:
-        The arguments as far as they are known; empty for image models.
+    They are those that ``convert_file`` wrote, or else what scheme, names and shapes tell: without
+    a known scheme (image models, compositions) nothing, and not the image size, shifts and kernel
+    of feature fixation, or the clip length of a model that averages its frames.
 
     Raises:
         ValueError: If the weights are not those of a model with this scheme.
