@@ -75,14 +75,11 @@ class Registry(dict[str, Any], Generic[Built]):
         return add
 
     def build(self, choice: str | Mapping, **given: Any) -> Built:
-        """Build an entry from its name and options.
+        """Call an entry with its options; an entry that cannot be called is returned as it is.
 
         Args:
             choice: A name, or a dictionary of the name as ``type`` and options.
             **given: Arguments that are not options.
-
-        Returns:
-            The result of the function, or the entry itself if it cannot be called.
 
         Raises:
             KeyError: If the name is unknown; the message lists the names.

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 
 import yaml
 
@@ -38,8 +39,9 @@ def read_info(meta: Mapping, row: Published | None = None) -> dict:
         shift = int(meta.get("offset", False))
         if not meta.get("do_normalize", True):
             means, stds = [0] * 3, [1] * 3
-    data = _official_data(meta.get("cfg"))
-    if data:
+    # The config of an MMEngine run, a program, has the same name as the settings of TimeSformer.
+    with suppress(yaml.YAMLError, KeyError, TypeError, AttributeError):
+        data = yaml.safe_load(meta["cfg"])["DATA"]
         means, stds, info["frame_interval"] = data["MEAN"], data["STD"], data["SAMPLING_RATE"]
     if means:
         info["mean"] = [round((value + shift) / scale, 4) for value in means]
@@ -53,12 +55,3 @@ def class_names(meta: Mapping) -> list[str]:
     """Class names in ``meta`` of a checkpoint; empty if there are none."""
     names = (meta.get("dataset_meta") or {}).get("classes")
     return list(names) if isinstance(names, list | tuple) else []
-
-
-def _official_data(text: object) -> dict:
-    try:
-        settings = yaml.safe_load(text) if isinstance(text, str) else None
-    except yaml.YAMLError:  # such as the config of an MMEngine run, a program
-        return {}
-    data = settings.get("DATA") if isinstance(settings, dict) else None
-    return data if data and data.keys() >= {"MEAN", "STD", "SAMPLING_RATE"} else {}

@@ -38,17 +38,10 @@ def from_own(
     The ``meta`` is what ``convert_file`` wrote. Checkpoints of training runs have none of it, so
     their ``scheme`` may be given.
     """
-    result = Conversion({})
-    unknown = []
-    for name, value in state.items():
-        if name.startswith(IGNORED):
-            result.ignored.append(name)
-        elif name.startswith(RECOGNIZER):
-            result.state[name] = value
-        elif name.startswith(BACKBONE):
-            result.state[f"backbone.{name}"] = value
-        else:
-            unknown.append(name)
+    named = {f"backbone.{n}" if n.startswith(BACKBONE) else n: x for n, x in state.items()}
+    result = Conversion({name: x for name, x in named.items() if name.startswith(RECOGNIZER)})
+    result.ignored = [name for name in named if name.startswith(IGNORED)]
+    unknown = [name for name in named if not name.startswith((*RECOGNIZER, *IGNORED))]
     if unknown:
         raise ValueError(f"names that are not part of a recognizer: {unknown}")
     result.settings = dict((meta or {}).get("backbone", {}))
