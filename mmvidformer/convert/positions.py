@@ -49,7 +49,9 @@ def clip_grid(count: int, tubelet: Sequence[int], given: Grid | None = None) -> 
     return grid
 
 
-def position_rule(source: str, target: str, grid: Grid, cls: bool, slot: bool) -> Rule:
+def position_rule(
+    source: str, target: str, grid: Grid, cls: bool, slot: bool, axes: str = "thw"
+) -> Rule:
     """Return the row that splits a flat table (1, [1 +] T*H*W, D) into a grid and a class token.
 
     Args:
@@ -59,6 +61,7 @@ def position_rule(source: str, target: str, grid: Grid, cls: bool, slot: bool) -
         cls: Whether the model has a class token.
         slot: Whether the first vector is the position of the class token. If not, that position
             is zero.
+        axes: Axes of this package's table, the end of its name.
     """
 
     def split(table: Tensor) -> tuple[Tensor, ...]:
@@ -71,5 +74,5 @@ def position_rule(source: str, target: str, grid: Grid, cls: bool, slot: bool) -
         flat = tokens.flatten(1, 3)
         return (flat if token is None else torch.cat([token, flat], dim=1),)
 
-    targets = (f"{target}.thw", f"{target}.cls") if cls else (f"{target}.thw",)
-    return Rule((source,), targets, Op(split, join))
+    targets = (f"{target}.{axes}", f"{target}.cls")
+    return Rule((source,), targets if cls else targets[:1], Op(split, join))

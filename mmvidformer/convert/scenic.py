@@ -44,18 +44,16 @@ def from_scenic(
     if scheme is not None and scheme not in possible:
         wanted = " or ".join(map(repr, possible))
         raise ValueError(f"scheme {scheme!r} does not fit; the checkpoint needs {wanted}")
-    notes = []
-    if scheme is None and len(possible) > 1:
-        notes.append(f"scheme {possible[0]!r} assumed; {possible[1]!r} has the same names")
+    assumed = scheme is None and len(possible) > 1
     scheme = scheme or possible[0]
-
     rules = layer_rules("embedding", "backbone.embed.proj", "conv")
     rules += layer_rules("output_projection", "cls_head.fc_cls", "dense", optional=True)
     for source, cls, target in ENCODERS:
         if any(name.startswith(f"{source}/") for name in state):
             rules += _encoder_rules(state, source, cls, f"backbone.{target}", grid, scheme)
     result = apply_rules(state, rules, TRAIN_STATE)
-    result.notes += notes
+    if assumed:
+        result.notes.append(f"scheme {possible[0]!r} assumed; {possible[1]!r} has the same names")
     result.model, result.scheme = "ViViT", scheme
     query = next((k for k in state if k.endswith("/query/kernel")), None)
     result.num_heads = state[query].shape[1] if query else None

@@ -51,13 +51,11 @@ UNDIVIDED = {
 
 def _rules(dialect: str, attention: str, grid: Grid) -> list[Rule]:
     ours, column = "backbone.encoders.0", DIALECTS.index(dialect)
-    positions = position_rule(SPACE[column], f"{ours}.pos_embed", grid, cls=True, slot=True)
-    tables = (f"{ours}.pos_embed.hw", f"{ours}.pos_embed.cls")
     rules = [
         Rule((f"{PATCHES[column]}.weight",), ("backbone.embed.proj.weight",), ADD_TIME),
         Rule((f"{PATCHES[column]}.bias",), ("backbone.embed.proj.bias",)),
         Rule((CLS[column],), (f"{ours}.cls_token",)),
-        Rule(positions.sources, tables, positions.op),
+        position_rule(SPACE[column], f"{ours}.pos_embed", grid, True, True, axes="hw"),
     ]
     if attention != "space_only":
         rules.append(Rule((TIME[column],), (f"{ours}.pos_embed.t",), TIME_TABLE))

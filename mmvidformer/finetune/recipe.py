@@ -203,13 +203,10 @@ def remove_flips(cfg: Config, names: Sequence[str]) -> list[str]:
     augment = (cfg.model.get("data_preprocessor") or {}).get("augment")
     found = False
     for steps in (augment or [], *pipelines(cfg.train_dataloader.dataset)) if sided else ():
-        kept = [
-            step
-            for step in steps
-            if not mirrors(type_name(step), step.get("direction", "horizontal"))
-        ]
-        found |= len(kept) < len(steps)
-        steps[:] = kept
+        for step in list(steps):
+            if mirrors(type_name(step), step.get("direction", "horizontal")):
+                steps.remove(step)
+                found = True
     return [f"horizontal flips are removed: class {sided[0]!r} names a side"] if found else []
 
 
