@@ -12,6 +12,7 @@ model = dict(
     backbone=dict(
         type="mmvidformer.FeatureFixationTransformer",
         arch=dict(embed_dims=64, depth=2, num_heads=4),
+        scheme="time_space",
         img_size=32,
         clip_len=6,
         stem=dict(tubelet=(1, 8, 8)),

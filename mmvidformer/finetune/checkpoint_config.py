@@ -74,12 +74,12 @@ def _find_shipped(result: Conversion) -> str | None:
     for name in sorted(list_models(), key=lambda name: (len(name), name)):
         if not name.startswith(words):
             continue
-        model = build_meta_model(get_config(name))
+        cfg = get_config(name)
+        model = build_meta_model(cfg)
         own = {key: value.shape for key, value in model.state_dict().items()}
         heads = {part.num_heads for part in model.modules() if hasattr(part, "num_heads")}
-        scheme = getattr(model.backbone, "scheme", result.scheme)  # of ViViT, where names may agree
-        same = result.num_heads is None or heads == {result.num_heads}
-        if same and own == given and result.scheme in (None, scheme):
+        same = own == given and result.num_heads in (None, *heads)
+        if same and result.scheme in (None, cfg.model.backbone.get("scheme")):
             return name
     return None
 

@@ -133,3 +133,17 @@ def test_weights_with_our_names(name: str, tmp_path: Path) -> None:
     torch.save({k: torch.empty_like(v, device="cpu") for k, v in state.items()}, tmp_path / "a.pth")
     found = config_of_checkpoint(tmp_path / "a.pth")
     assert (found.name, found.changed) == (name, False)
+
+
+def test_another_order_with_the_same_names(tmp_path: Path) -> None:
+    """The scheme is in ``meta`` only."""
+    cfg = get_config("feature_fixation_k400")
+    state = build_meta_model(cfg).state_dict()
+    state = {name: torch.empty_like(value, device="cpu") for name, value in state.items()}
+    sizes = {key: cfg.model.backbone[key] for key in ("img_size", "clip_len")}
+    arch = cfg.model.backbone.arch.to_dict()
+    backbone = dict(type="FeatureFixationTransformer", scheme="space_time", arch=arch, **sizes)
+    backbone["img_size"] = (224, 224)
+    torch.save({"state_dict": state, "meta": {"backbone": backbone}}, tmp_path / "a.pth")
+    found = config_of_checkpoint(tmp_path / "a.pth")
+    assert found.changed and found.cfg.model.backbone.scheme == "space_time"
