@@ -18,32 +18,3 @@ from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.patterns import PATTERNS, Pattern
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.layers.shift import SHIFTS, build_shift
-
-__all__ = [
-    "FIXATIONS",
-    "INITS",
-    "KERNELS",
-    "MLPS",
-    "NORMS",
-    "PATTERNS",
-    "POSITIONS",
-    "SHIFTS",
-    "Attention",
-    "AttentionSubLayer",
-    "DropPath",
-    "Encoder",
-    "EncoderConfig",
-    "Fixation",
-    "Kernel",
-    "Mlp",
-    "Pattern",
-    "PositionEmbedding",
-    "SubLayer",
-    "TransformerBlock",
-    "TubeletEmbedding",
-    "build_shift",
-    "init_flax_vit",
-    "init_timm_vit",
-    "pool_tokens",
-    "resize_positions",
-]
