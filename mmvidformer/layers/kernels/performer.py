@@ -1,7 +1,7 @@
 """Performer: softmax attention in expectation, with positive random features."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from mmvidformer.layers.kernels.base import LinearCostKernel
 from mmvidformer.layers.kernels.linear import weighted_sums
@@ -13,14 +13,10 @@ def orthogonal_gaussian(rows: int, dim: int, device: torch.device | None = None)
     Each row has the distribution of a standard normal vector: a uniform direction and a
     chi-distributed norm. Choromanski et al. 2021, section 2.4.
     """
-    blocks = []
-    for start in range(0, rows, dim):
-        q, r = torch.linalg.qr(torch.randn(dim, dim, device=device))
-        # The signs of LAPACK's Q are not random. Without this the directions would not be uniform,
-        # and the estimate of softmax would have an error that no number of directions removes.
-        blocks.append((q * r.diagonal().sign()).T[: rows - start])
+    starts = range(0, rows, dim)
+    blocks = [nn.init.orthogonal_(torch.empty(dim, dim, device=device)).T for _ in starts]
     norms = torch.randn(rows, dim, device=device).norm(dim=1, keepdim=True)
-    return torch.cat(blocks) * norms
+    return torch.cat(blocks)[:rows] * norms
 
 
 class PerformerKernel(LinearCostKernel):
