@@ -93,10 +93,6 @@ class Pattern:
         """Return which ``keys(x)`` a query attends to: (B*G, 1, 1 or S, S'), or None for all."""
         return None
 
-    def group_valid(self, valid: Tensor) -> Tensor:
-        """Group a mask of tokens (B, T, H, W) to one of the keys, (B*G, 1, 1, S')."""
-        return self.keys(valid[..., None, None]).transpose(-1, -2)
-
     def num_groups(self, grid: Grid) -> int:
         """Return the number of groups of a grid (T, H, W)."""
         lengths = self._lengths(grid)
@@ -147,7 +143,8 @@ class LocalPattern(Pattern):
     @once_per_grid
     def mask(self, grid: Grid, device: torch.device) -> Tensor:
         """Return which keys are inside the grid, (H*W, 1, 1, T*h*w)."""
-        return self.group_valid(torch.ones(1, *grid, dtype=torch.bool, device=device))
+        inside = torch.ones(1, *grid, 1, 1, dtype=torch.bool, device=device)
+        return self.keys(inside).transpose(-1, -2)
 
 
 @dataclass(frozen=True)
