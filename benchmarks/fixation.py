@@ -70,16 +70,16 @@ def shift(settings: Shift, x: Tensor) -> Tensor:
     """Shift the channels of tokens (B, T, H, W, D), with channels before places as in a CNN."""
     x = x.permute(0, 4, 1, 2, 3).contiguous()
     out, fold = torch.zeros_like(x), int(x.shape[1] * settings.share)
-    for i, move in enumerate(settings.moves):
+    for i, offset in enumerate(settings.offsets):
         part = slice(i * fold, (i + 1) * fold)
-        if move.keep:
+        if i >= settings.zeros:
             out[:, part] = x[:, part]
         target, source = [slice(None), part], [slice(None), part]
-        for size, step in zip(x.shape[2:], move.offset, strict=True):
+        for size, step in zip(x.shape[2:], offset, strict=True):
             target.append(slice(max(-step, 0), size - max(step, 0)))
             source.append(slice(max(step, 0), size + min(step, 0)))
         out[tuple(target)] = x[tuple(source)]
-    rest = fold * len(settings.moves)
+    rest = fold * len(settings.offsets)
     out[:, rest:] = x[:, rest:]
     return out.permute(0, 2, 3, 4, 1).contiguous()
 

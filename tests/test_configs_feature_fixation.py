@@ -124,7 +124,7 @@ def test_ablations_of_feature_fixation_are_the_rows_of_the_tables(name: str) -> 
     gates = {attention.prepare["fixation"].extra_repr() if "fixation" in attention.prepare else None
              for attention in attentions}  # fmt: skip
     found = [
-        "temporal" if part.moves[0].offset[0] else "spatial"
+        "temporal" if part.offsets[0][0] else "spatial"
         for attention in attentions
         for key, part in attention.prepare.items()
         if key.startswith("shift")
@@ -149,8 +149,8 @@ def test_windows_of_table_11(name: str, temporal: int, spatial: int) -> None:
     with torch.device("meta"):
         model = MODELS.build(get_config(f"feature_fixation/{name}").model.backbone)
     sublayers = model.encoders[0].blocks[0].sublayers
-    assert len(sublayers["space"].attn.prepare["shift0"].moves) == temporal
-    assert len(sublayers["time"].attn.prepare["shift0"].moves) == spatial
+    assert len(sublayers["space"].attn.prepare["shift0"].offsets) == temporal
+    assert len(sublayers["time"].attn.prepare["shift0"].offsets) == spatial
 
 
 def test_feature_maps_and_order_of_feature_fixation() -> None:

@@ -21,7 +21,7 @@ from mmvidformer.layers.kernels import KERNELS
 from mmvidformer.layers.kernels.base import LinearCostKernel
 from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.patterns import PATTERNS, Grid, Pattern, grid_size
-from mmvidformer.layers.shift import build_shift
+from mmvidformer.layers.shift import Shift, build_shift
 from mmvidformer.layers.stream import StreamState
 
 QKV = tuple[Tensor, ...]  # queries, keys and values
@@ -159,7 +159,7 @@ class Attention(nn.Module):
         """
         if cls is None or self.cls == "skip":
             return self._prepare(self.qkv(grid)), None
-        return self._prepare(self.qkv(grid)), self._prepare(self.qkv(cls), is_grid=False)
+        return self._prepare(self.qkv(grid)), self._prepare(self.qkv(cls))
 
     def mix(
         self, qkv: QKV, cls_qkv: QKV | None, state: StreamState | None = None
@@ -185,14 +185,15 @@ class Attention(nn.Module):
         return outs[0] if len(outs) == 1 else torch.cat(outs, dim=-1), copies or None
 
     def _mix_raw(self, qkv: Tensor, cls: Tensor | None) -> tuple[Tensor, list[Tensor] | None]:
-        cls_qkv = None if cls is None else self._prepare(cls, is_grid=False)
+        cls_qkv = None if cls is None else self._prepare(cls)
         return self.mix(self._prepare(qkv), cls_qkv)
 
-    def _prepare(self, projected: Tensor, is_grid: bool = True) -> QKV:
+    def _prepare(self, projected: Tensor) -> QKV:
+        is_grid = projected.dim() == 5  # shifts need neighbors, which a class token does not have
         qkv = projected.unflatten(-1, (3, self.num_heads, -1)).unbind(-3)
         del projected  # freed as soon as no stage needs its parts
         for stage in self.prepare.values():
-            if is_grid or stage.per_token:
+            if is_grid or not isinstance(stage, Shift):
                 qkv = stage(*qkv)
         return qkv
 
@@ -203,7 +204,7 @@ class Attention(nn.Module):
     def _mix_cls(self, grid: Tensor, cls: Tensor) -> list[Tensor]:
         """Return the copies of the class token as ``mix`` does, without queries of the grid."""
         kv = self._split(self._prepare(self.qkv(grid))[1:])
-        cls_qkv = self._split(self._prepare(self.qkv(cls), is_grid=False))
+        cls_qkv = self._split(self._prepare(self.qkv(cls)))
         parts = zip(self.patterns, kv, cls_qkv, strict=True)
         return [self._attend_cls(*part) for part in parts]
 

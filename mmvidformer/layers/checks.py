@@ -62,4 +62,4 @@ def obstacles(patterns: Patterns, kernel: Kernel, shifts: Shifts) -> Iterator[st
 
 def _times(shifts: Shifts) -> list[int]:
     """Return from which frames tokens take channels, 0 for their own."""
-    return [move.offset[0] for _, shift in shifts for move in shift.moves]
+    return [frames for _, shift in shifts for frames, _, _ in shift.offsets]

@@ -52,8 +52,6 @@ class Fixation(nn.Module):
         KeyError: If the name or the combination is unknown.
     """
 
-    per_token = True
-
     def __init__(self, head_dim: int, name: str = "qkv_shared", combine: str = "concat") -> None:
         super().__init__()
         self.name = name

@@ -16,7 +16,6 @@ each direction, and a half or a quarter of the channels.
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
@@ -28,20 +27,6 @@ from mmvidformer.lookup import Registry
 Offset = tuple[int, int, int]  # frames, rows and columns
 
 
-@dataclass(frozen=True)
-class Move:
-    """Source of a fold of channels.
-
-    Args:
-        offset: Offset from the token to the source.
-        keep: Whether a token without a source, at a border, keeps its own channels instead of
-            getting zeros.
-    """
-
-    offset: Offset
-    keep: bool = False
-
-
 class Shift(nn.Module):
     """Shift folds of the channels of keys and values along the grid; queries pass unchanged.
 
@@ -49,24 +34,26 @@ class Shift(nn.Module):
     shifted. If D is too small for one channel per fold, nothing is shifted (``build_shift`` warns).
 
     Args:
-        moves: Source of each fold, in the order of the channels.
+        offsets: Offset from a token to the source of each fold, in the order of the channels.
         share: Size of a fold as a fraction of all channels D, rounded down.
         first: Fraction of D before the first fold, which is not shifted.
         segment: Number of frames of a segment; nothing is shifted between segments. None, or more
             than there are frames: the whole clip.
+        zeros: Number of first folds that get zeros where there is no source, at a border. The
+            others keep their own channels there. Default: all.
     """
-
-    per_token = False
 
     def __init__(
         self,
-        moves: Sequence[Move],
+        offsets: Sequence[Offset],
         share: Fraction,
         first: Fraction = Fraction(0),
         segment: int | None = None,
+        zeros: int | None = None,
     ) -> None:
         super().__init__()
-        self.moves = tuple(moves)
+        self.offsets = tuple(offsets)
+        self.zeros = len(offsets) if zeros is None else zeros
         self.share = share
         self.first = first
         self.segment = segment
@@ -88,24 +75,26 @@ class Shift(nn.Module):
         if frames % segment:
             raise ValueError(f"{frames} frames cannot be split into segments of {segment}")
         channels = channels.unflatten(1, (-1, segment)).flatten(0, 1)
-        rest = dim - start - fold * len(self.moves)
-        kept, *folds, last = channels.split([start, *[fold] * len(self.moves), rest], dim=-1)
-        moved = [_moved(part, move) for part, move in zip(folds, self.moves, strict=True)]
+        rest = dim - start - fold * len(self.offsets)
+        kept, *folds, last = channels.split([start, *[fold] * len(self.offsets), rest], dim=-1)
+        moved = [
+            _moved(part, offset, torch.zeros_like(part) if i < self.zeros else part.clone())
+            for i, (part, offset) in enumerate(zip(folds, self.offsets, strict=True))
+        ]
         return torch.cat([kept, *moved, last], dim=-1).reshape(x.shape)
 
     def extra_repr(self) -> str:
         """Show the settings in the printed model."""
-        return f"{len(self.moves)} folds of {self.share}, segment={self.segment}"
+        return f"{len(self.offsets)} folds of {self.share}, segment={self.segment}"
 
 
-def _moved(x: Tensor, move: Move) -> Tensor:
-    """Take channels (B, T, H, W, fold) from the source of a move."""
-    out = x.clone() if move.keep else torch.zeros_like(x)
+def _moved(x: Tensor, offset: Offset, out: Tensor) -> Tensor:
+    """Take channels (B, T, H, W, fold) from their source, and those of ``out`` without one."""
     target, source = [slice(None)], [slice(None)]
-    for size, offset in zip(x.shape[1:4], move.offset, strict=True):
-        inside = max(size - abs(offset), 0)
-        target.append(slice(max(-offset, 0), max(-offset, 0) + inside))
-        source.append(slice(max(offset, 0), max(offset, 0) + inside))
+    for size, places in zip(x.shape[1:4], offset, strict=True):
+        inside = max(size - abs(places), 0)
+        target.append(slice(max(-places, 0), max(-places, 0) + inside))
+        source.append(slice(max(places, 0), max(places, 0) + inside))
     out[tuple(target)] = x[tuple(source)]
     return out
 
@@ -113,10 +102,6 @@ def _moved(x: Tensor, move: Move) -> Tensor:
 def _check_at_least(least: int, value: int, name: str) -> None:
     if value < least:
         raise ValueError(f"{name} of a shift must be at least {least}, got {value}")
-
-
-def _places(offsets: Sequence[tuple[int, int]], keep: bool = False) -> list[Move]:
-    return [Move((0, *offset), keep) for offset in offsets]
 
 
 def temporal_shift(divisor: int = 4, segment: int | None = None) -> Shift:
@@ -132,8 +117,7 @@ def temporal_shift(divisor: int = 4, segment: int | None = None) -> Shift:
         ValueError: If ``divisor`` is less than 2.
     """
     _check_at_least(2, divisor, "divisor")
-    moves = [Move((1, 0, 0)), Move((-1, 0, 0))]
-    return Shift(moves, Fraction(1, divisor), segment=segment)
+    return Shift([(1, 0, 0), (-1, 0, 0)], Fraction(1, divisor), segment=segment)
 
 
 # Further places that the official code reads at distance 2, in its order: those a knight's move
@@ -158,10 +142,10 @@ def spatial_shift(distance: int = 1) -> Shift:
     """
     s = distance
     _check_at_least(1, s, "distance")
-    moves = _places([(s, 0), (-s, 0), (0, s), (0, -s)])
-    moves += _places([(-s, -s), (s, s), (-s, s), (s, -s)], keep=True)
-    moves += _places([*_KNIGHT, *_RING], keep=True) if s == 2 else []
-    return Shift(moves, Fraction(1, 2 * ((2 * s + 1) ** 2 - 1)))
+    places = [(s, 0), (-s, 0), (0, s), (0, -s), (-s, -s), (s, s), (-s, s), (s, -s)]
+    places += [*_KNIGHT, *_RING] if s == 2 else []
+    offsets = [(0, *place) for place in places]
+    return Shift(offsets, Fraction(1, 2 * ((2 * s + 1) ** 2 - 1)), zeros=4)
 
 
 # The paper's shifts: sources for a radius. The order of the folds is not published; here it is the
@@ -191,9 +175,9 @@ def window_shift(window: str, radius: int = 1, alpha: float = 0.5) -> Shift:
     _check_at_least(1, radius, "radius")
     if not 0 <= alpha < 1:
         raise ValueError(f"alpha of a shift must be in [0, 1), got {alpha}")
-    moves = [Move(offset) for offset in WINDOWS[window](radius)]
+    offsets = WINDOWS[window](radius)
     first = Fraction(alpha).limit_denominator(1000)
-    return Shift(moves, (1 - first) / len(moves), first)
+    return Shift(offsets, (1 - first) / len(offsets), first)
 
 
 SHIFTS: Registry[Shift] = Registry(

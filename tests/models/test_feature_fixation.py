@@ -159,7 +159,7 @@ def test_default_is_the_official_layout() -> None:
     for sublayer, offset in (("time", (0, 1, 0)), ("space", (1, 0, 0))):
         prepare = block.sublayers[sublayer].attn.prepare
         assert list(prepare) == ["shift0", "features", "fixation"]
-        assert prepare["shift0"].moves[0].offset == offset
+        assert prepare["shift0"].offsets[0] == offset
         assert prepare["features"].offset == 64**-0.5
 
 
@@ -167,11 +167,7 @@ def test_shifts_of_each_attention() -> None:
     def moves(**kwargs) -> list[list[tuple[int, int, int]]]:
         sublayers = tiny(**kwargs).encoders[0].blocks[0].sublayers.values()
         return [
-            [
-                part.moves[0].offset
-                for name, part in sublayer.attn.prepare.items()
-                if "shift" in name
-            ]
+            [part.offsets[0] for name, part in sublayer.attn.prepare.items() if "shift" in name]
             for sublayer in sublayers
         ]
 

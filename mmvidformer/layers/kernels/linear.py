@@ -39,8 +39,6 @@ class FeatureMap(nn.Module):
         KeyError: If there is no feature map of this name.
     """
 
-    per_token = True
-
     def __init__(self, name: str, offset: float = 0.0) -> None:
         super().__init__()
         self.name = look_up(tuple(FEATURE_MAPS), name, "feature map")
