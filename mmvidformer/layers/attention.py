@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mmvidformer.layers.checks import check, obstacles
+from mmvidformer.layers.checks import check
 from mmvidformer.layers.config import ClsPolicy
 from mmvidformer.layers.fixation import Fixation
 from mmvidformer.layers.kernels import KERNELS
@@ -50,7 +50,6 @@ class Attention(nn.Module):
     Attributes:
         recompute: Whether to recompute attention of linear cost in the backward pass. ``with_cp``
             of ``Encoder`` sets it.
-        obstacles: What keeps the attention from running frame by frame, and what to use instead.
 
     Raises:
         ValueError: If ``num_heads`` does not divide ``dim``, if the number of patterns does not
@@ -88,11 +87,8 @@ class Attention(nn.Module):
         head_dim = dim // num_heads
         self.kernel = KERNELS.build(kernel, head_dim=head_dim, dropout=attn_drop)
         self.recompute = False
+        check(patterns, self.kernel, cls, shifts)
         moves = {f"shift{i}": build_shift(shift, dim) for i, shift in enumerate(shifts)}
-        rows = list(zip(patterns, self.patterns, strict=True))
-        named = list(zip(shifts, moves.values(), strict=True))
-        check(rows, self.kernel, cls, named)
-        self.obstacles = list(obstacles(rows, self.kernel, named))
         features = self.kernel.feature_map
         gates: dict[str, nn.Module]
         gates = {"features": features} if isinstance(features, nn.Module) else {}

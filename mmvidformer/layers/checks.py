@@ -2,18 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
-from mmvidformer.layers.config import Choice, ClsPolicy
+from mmvidformer.layers.config import Choice, ClsPolicy, SubLayer
 from mmvidformer.layers.kernels import KERNELS, Kernel
 from mmvidformer.layers.masks import MASK_KINDS
-from mmvidformer.layers.patterns import Pattern
-from mmvidformer.layers.shift import Shift
-
-# Patterns and shifts, each with what it was built from.
-Patterns = Sequence[tuple[Choice, Pattern]]
-Shifts = Sequence[tuple[Choice, Shift]]
+from mmvidformer.layers.patterns import PATTERNS
+from mmvidformer.layers.shift import build_shift
 
 
-def check(patterns: Patterns, kernel: Kernel, cls: ClsPolicy, shifts: Shifts) -> None:
+def check(
+    patterns: Sequence[Choice], kernel: Kernel, cls: ClsPolicy, shifts: Sequence[Choice]
+) -> None:
     """Check that the parts of an attention go together.
 
     Raises:
@@ -26,8 +24,9 @@ def check(patterns: Patterns, kernel: Kernel, cls: ClsPolicy, shifts: Shifts) ->
             f"{kind} needs several queries, but with cls='global' the class token attends alone; "
             "use cls='mean' or 'skip'"
         )
-    reads_later = any(time > 0 for time in _times(shifts))
-    for given, pattern in patterns:
+    reads_later = any(frames > 0 for frames in _read_frames(shifts))
+    for given in patterns:
+        pattern = PATTERNS.build(given)
         if missing := pattern.masks - kernel.masks:
             able = [name for name, other in KERNELS.items() if pattern.masks <= other.masks]
             raise ValueError(
@@ -43,23 +42,25 @@ def check(patterns: Patterns, kernel: Kernel, cls: ClsPolicy, shifts: Shifts) ->
             wanted = "shifts that read no later frames" if cls == "skip" else "cls='skip'"
             raise ValueError(
                 f"pattern {given!r} is causal and needs {wanted}, got cls={cls!r} and "
-                f"shifts={[given for given, _ in shifts]}"
+                f"shifts={list(shifts)}"
             )
 
 
-def obstacles(patterns: Patterns, kernel: Kernel, shifts: Shifts) -> Iterator[str]:
+def obstacles(sublayer: SubLayer) -> Iterator[str]:
     """Say what keeps an attention from running frame by frame, and what to use instead."""
-    for given, pattern in patterns:
+    kernel = sublayer.kernel if isinstance(sublayer.kernel, str) else sublayer.kernel["type"]
+    able = [name for name, other in KERNELS.items() if other.resumes]
+    for given in sublayer.patterns:
+        pattern = PATTERNS.build(given)
         if not pattern.causal:
             use = "use causal_time, causal_joint or a pattern within frames"
             yield f"pattern {given!r} sees later frames; {use}"
-        if "causal" in pattern.masks and not kernel.resumes:
-            able = " or ".join(name for name, other in KERNELS.items() if other.resumes)
-            yield f"{type(kernel).__name__} depends on the clip's length; use kernel {able}"
-    if any(_times(shifts)):
-        yield f"shifts {[given for given, _ in shifts]} read other frames; use spatial shifts"
+        if "causal" in pattern.masks and kernel not in able:
+            yield f"kernel {kernel!r} depends on the clip's length; use {' or '.join(able)}"
+    if any(_read_frames(sublayer.shifts)):
+        yield f"shifts {list(sublayer.shifts)} read other frames; use spatial shifts"
 
 
-def _times(shifts: Shifts) -> list[int]:
+def _read_frames(shifts: Sequence[Choice]) -> list[int]:
     """Return from which frames tokens take channels, 0 for their own."""
-    return [frames for _, shift in shifts for frames, _, _ in shift.offsets]
+    return [frames for shift in shifts for frames, _, _ in build_shift(shift).offsets]

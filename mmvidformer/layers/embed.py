@@ -73,11 +73,9 @@ class TubeletEmbedding(nn.Module):
         self.norm = nn.LayerNorm(dim) if norm else nn.Identity()
 
     @property
-    def obstacles(self) -> list[str]:
-        """What keeps the embedding from running frame by frame, and what to use instead."""
-        if self.stride[0] == self.tubelet[0] and not self.padding[0]:
-            return []
-        return ["tubelets overlap in time; use a stride of as many frames, without padding"]
+    def separate_frames(self) -> bool:
+        """Whether each frame is in one tubelet, so that tubelets follow each other in time."""
+        return self.stride[0] == self.tubelet[0] and not self.padding[0]
 
     def grid(self, size: Sequence[int]) -> Grid:
         """Return the grid (T, H, W) of the tokens of a clip (T', H', W').

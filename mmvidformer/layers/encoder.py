@@ -1,6 +1,6 @@
 """Transformer encoder: class token, positions, blocks and final norm."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +33,6 @@ class Encoder(nn.Module):
             in the last block. ``models.inference`` sets it if nothing reads the grid.
         causal: Whether a shorter clip takes the first rows of a learned time table, as frame by
             frame, instead of a resized one. Models that can run frame by frame set it.
-        obstacles: What keeps the encoder from running frame by frame, and what to use instead.
 
     Args:
         config: Its options.
@@ -76,7 +75,6 @@ class Encoder(nn.Module):
             )
         self.norm = NORMS.build(config.norm, normalized_shape=dim)
         self.with_cp = config.with_cp
-        self.obstacles = list(self._find_obstacles())
 
     @property
     def with_cp(self) -> WithCp:
@@ -135,17 +133,6 @@ class Encoder(nn.Module):
             if outputs is not None:
                 outputs.append((grid, cls))
         return grid, cls
-
-    def _find_obstacles(self) -> Iterator[str]:
-        if self.frames == "average":
-            yield "frames='average' is a mean over time; use frames='pool'"
-        if self.frames != "together":  # no token sees another frame
-            return
-        if self.cls_token is not None:
-            yield "the class token sees all frames; use cls=None"
-        for name, part in self.named_modules():
-            if isinstance(part, Attention):
-                yield from (f"{name.removesuffix('.attn')}: {text}" for text in part.obstacles)
 
     def normalize(self, tokens: Tokens) -> Tokens:
         """Apply the final norm to grid and class token."""

@@ -1,28 +1,14 @@
-"""Parts of a composed video transformer: its signature, presets of it, and checks."""
+"""Parts of a composed video transformer: presets of it, and checks."""
 
-from collections.abc import Callable, Mapping
-from inspect import Parameter, signature
-from typing import Any, Concatenate, ParamSpec
+from collections.abc import Iterator, Mapping, Sequence
+from inspect import signature
+from typing import Any
 
-from mmvidformer.layers import PATTERNS, Attention, Encoder, EncoderConfig
+from mmvidformer.layers import PATTERNS, EncoderConfig, TubeletEmbedding, checks
 from mmvidformer.layers.patterns import Grid
 
-P = ParamSpec("P")
 # Arguments that tell why another one has no effect.
 _REASONS = ("scheme", "reverse", "parallel", "shifts", "block", "encoders", "cls", "pool")
-
-
-def takes(config: Callable[P, Any]) -> Callable[[Callable], Callable[Concatenate[Any, P], None]]:
-    """Give a constructor the signature of a dataclass, for editors, ``help`` and ``signature``."""
-
-    def decorate(init: Any) -> Any:
-        me = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
-        init.__signature__ = signature(init).replace(
-            parameters=[me, *signature(config).parameters.values()]
-        )
-        return init
-
-    return decorate
 
 
 def fill(kind: Any, given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,21 +55,36 @@ def check_patterns(config: EncoderConfig, grid: Grid) -> None:
             )
 
 
-def check_cls(encoder: Encoder) -> None:
-    """Check that the class token is read, by later tokens or as the output.
+def check_cls(config: EncoderConfig, passes_grid: bool) -> None:
+    """Check that the class token of an encoder, if any, is read, by tokens or as the output.
 
     Raises:
         ValueError: If it is not.
     """
-    roles = [
-        [part.cls for part in block.modules() if isinstance(part, Attention)]
-        for block in encoder.blocks
-    ]
+    roles = [[one.cls for one in block] for block in config.blocks]
+    if config.cls is None:
+        return
     if all(role == "skip" for block in roles for role in block):
         raise ValueError("cls of one sub-layer at least must be 'mean' or 'global', got 'skip'")
-    last = roles[-1] if encoder.blocks[-1].parallel else roles[-1][-1:]
-    if not encoder.passes_grid and "skip" in last:
+    last = roles[(config.sizes["depth"] - 1) % len(roles)][0 if config.parallel else -1 :]
+    if not passes_grid and "skip" in last:
         raise ValueError(
             "cls of the last sub-layer (of all, if they are parallel) must be 'mean' or 'global', "
             "or the output, which is the class token, would not depend on it; got 'skip'"
         )
+
+
+def obstacles(encoders: Sequence[EncoderConfig], embed: TubeletEmbedding) -> Iterator[str]:
+    """Say what keeps encoders from running frame by frame, and what to use instead."""
+    if not embed.separate_frames:
+        yield "tubelets overlap in time; use a stride of as many frames, without padding"
+    for number, config in enumerate(encoders):
+        if config.frames == "average":
+            yield f"encoders.{number}: frames='average' is a mean over time; use frames='pool'"
+        if config.frames != "together":  # no token sees another frame
+            continue
+        if config.cls is not None:
+            yield f"encoders.{number}: the class token sees all frames; use cls=None"
+        for one in [one for block in config.blocks for one in block]:
+            for text in checks.obstacles(one):
+                yield f"encoders.{number}, sub-layer {one.name}: {text}"

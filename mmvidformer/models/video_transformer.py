@@ -13,7 +13,7 @@ from mmvidformer.layers.config import read
 from mmvidformer.layers.encoder import Outputs, Tokens
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
-from mmvidformer.models.compose import check_cls, check_patterns, takes
+from mmvidformer.models.compose import check_cls, check_patterns, obstacles
 from mmvidformer.models.lengths import run_by_length, valid_frames
 
 
@@ -73,14 +73,17 @@ class VideoTransformer(nn.Module):
     """A stem, and transformer encoders in a row.
 
     Args:
-        arch: Width, depth and heads (``EncoderConfig``).
+        arch: See ``VideoConfig``, as for all others.
+        clip_len: Number of frames of a clip.
+        img_size: Side of the crop in pixels, or (height, width).
         **options: The other fields of ``VideoConfig``.
 
     Attributes:
         embed_dims: Width D of the features.
         embed: Tubelet embedding.
         encoders: The encoders.
-        obstacles: What keeps the model from running frame by frame, and what to use instead.
+        obstacle: What keeps the model from running frame by frame, if anything, and what to use
+            instead.
         temporal_init: Default of ``temporal`` in ``init_from``.
 
     Raises:
@@ -90,11 +93,16 @@ class VideoTransformer(nn.Module):
 
     temporal_init = "copy_with_norm"
 
-    @takes(VideoConfig)
-    def __init__(self, arch: str | Mapping = VideoConfig.arch, **options: Any) -> None:
+    def __init__(
+        self,
+        arch: str | Mapping = VideoConfig.arch,
+        clip_len: int = VideoConfig.clip_len,
+        img_size: int | tuple[int, int] = VideoConfig.img_size,
+        **options: Any,
+    ) -> None:
         super().__init__()
         kind = type(self)
-        given = {"arch": arch, **options}
+        given = {"arch": arch, "clip_len": clip_len, "img_size": img_size, **options}
         names = signature(kind).parameters.keys() - {"options"}
         config = read(VideoConfig, given, f"argument of {kind.__name__}", *names)
         self.init_from, self.frozen_stages = config.init_from, config.frozen_stages
@@ -106,36 +114,27 @@ class VideoTransformer(nn.Module):
         self.pool = look_up({"cls", "mean", "none"}, pool, "pool")
         if self.pool == "cls" and last is None:
             raise ValueError("pool='cls' needs a class token: cls must be 'mean' or 'global'")
-        if "tubelet" not in config.stem:
-            raise ValueError(
-                f"stem must have a tubelet, such as (1, 16, 16), got {dict(config.stem)}"
-            )
         dim = each[0].sizes["embed_dims"]
         self.embed = TubeletEmbedding(dim, **config.stem)
-        size = config.img_size
-        grid = self.embed.grid(
-            (config.clip_len, *((size, size) if isinstance(size, int) else size))
-        )
+        sides = (img_size, img_size) if isinstance(img_size, int) else img_size
+        grid = self.embed.grid((clip_len, *sides))
         # Clips of other sizes may have several tokens where these have one.
         axes: Any = tuple(4 if n == 1 else n for n in grid)
-        self.obstacles = [f"embed: {text}" for text in self.embed.obstacles]
         self.encoders = nn.ModuleList()
         for number, one in enumerate(each, start=1):
-            check_patterns(one, axes)
             passes_grid = self.pool != "cls" if number == len(each) else one.frames != "pool"
+            check_patterns(one, axes)
+            check_cls(one, passes_grid)
             encoder = Encoder(one, grid, dim, passes_grid)
-            if one.cls is not None:
-                check_cls(encoder)
-            self.obstacles += [f"encoders.{number - 1}: {text}" for text in encoder.obstacles]
             self.encoders.append(encoder)
             grid, axes = encoder.out_grid(grid), encoder.out_grid(axes)
             dim = one.sizes["embed_dims"]
         self.embed_dims = dim
-        if self.pool != "none":
-            self.obstacles.append("the output is pooled over time; use pool='none'")
+        pooled = None if self.pool == "none" else "the output is pooled over time; use pool='none'"
+        self.obstacle = next(obstacles(each, self.embed), pooled)
         part: Any
         for part in self.encoders:
-            part.causal = not self.obstacles
+            part.causal = self.obstacle is None
         self.apply(look_up(INITS, config.init, "init"))
         for stage in self._frozen():
             stage.requires_grad_(False)
@@ -208,7 +207,7 @@ class VideoTransformer(nn.Module):
             Features (B, D), or tokens (B, T, H, W, D); with ``valid`` a list of B tokens.
         """
         if valid is not None:
-            multiple = 1 if self.embed.obstacles else self.embed.tubelet[0]
+            multiple = self.embed.tubelet[0] if self.embed.separate_frames else 1
             features = run_by_length(self.forward, valid_frames(clip, valid, multiple))
             return features if self.pool == "none" else torch.stack(features)
         return self.pool_features(*self.forward_features(clip))
@@ -220,10 +219,9 @@ class VideoTransformer(nn.Module):
         return pool_tokens(grid, cls if self.pool == "cls" else None)
 
     def check_causal(self) -> None:
-        """Raise a ValueError that names the first of ``obstacles``, if there are any."""
-        if self.obstacles:
-            name = type(self).__name__
-            raise ValueError(f"{name} cannot run frame by frame: {self.obstacles[0]}")
+        """Raise a ValueError that names the ``obstacle``, if there is one."""
+        if self.obstacle:
+            raise ValueError(f"{type(self).__name__} cannot run frame by frame: {self.obstacle}")
 
     def step(self, frames: Tensor, state: StreamState | None = None) -> tuple[Tensor, StreamState]:
         """Process the next frames of a stream; returns what ``forward`` returns for the clip.

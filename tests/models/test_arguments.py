@@ -102,7 +102,6 @@ def test_each_argument_can_be_given_to_each_preset(kind: type, name: str) -> Non
             dict(scheme="factorized_dot_product", pool="cls"),
             "pool='cls' needs a class token",
         ),
-        (ViViT, dict(stem=dict(norm=True)), r"stem must have a tubelet, .*got {'norm': True}"),
         (
             ViViT,
             dict(temporal_dept=2),
@@ -152,10 +151,6 @@ def test_an_encoder_may_be_described_by_its_dataclass() -> None:
     model = VideoTransformer(**SIZE, encoders=[described], norm="layer", frames="average")
     assert list(model.encoders[0].blocks[0].sublayers) == ["time", "space"]
     assert model.encoders[0].frames == "together" and model.encoders[0].norm.bias is None
-
-
-def test_signature_is_that_of_the_dataclass() -> None:
-    assert [*signature(VideoTransformer).parameters] == [one.name for one in fields(VideoConfig)]
 
 
 def test_patterns_are_checked_on_the_grid_of_the_clip() -> None:

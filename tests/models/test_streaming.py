@@ -224,7 +224,7 @@ def test_under_autocast() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(block=[TIME, dict(pattern="time")]), "encoders.0: blocks.0.sublayers.time: pattern "
+        (dict(block=[TIME, dict(pattern="time")]), "encoders.0, sub-layer time: pattern "
          "'time' sees later frames; use causal_time, causal_joint or a pattern within frames"),
         (dict(block=[dict(pattern=("causal_time", "joint"))]), "causal_time_joint: .*'joint"),
         (dict(block=[dict(pattern=dict(type="frames", size=2))]), "'frames', 'size': 2.* later"),
@@ -232,15 +232,15 @@ def test_under_autocast() -> None:
         (dict(block=[dict(pattern="local")]), "pattern 'local' sees later frames"),
         (dict(block=[dict(pattern="strided")]), "pattern 'strided' sees later frames"),
         (dict(block=[dict(pattern=dict(type="window", size=(2, 2, 2)))]), "'window'.* later"),
-        (dict(block=[{**TIME, "kernel": "cosformer"}]), "CosformerKernel depends on the clip's "
-         "length; use kernel softmax or linear"),
+        (dict(block=[{**TIME, "kernel": "cosformer"}]), "kernel 'cosformer' depends on the clip's "
+         "length; use softmax or linear"),
         (dict(block=[dict(pattern="space", shifts=["temporal"])]), r"shifts \['temporal'\] read"),
         (dict(block=[dict(pattern="space")], cls="mean"), "encoders.0: the class token sees all"),
         (dict(encoders=[dict(block=[TIME]), dict(frames="average")]), "encoders.1: frames='av"),
-        (dict(encoders=[dict(frames="pool"), dict()]), "encoders.1: .*joint: pattern 'joint' sees"),
-        (dict(block=[TIME], stem=dict(tubelet=(2, 8, 8), stride=(1, 8, 8))), "embed: tubelets"),
+        (dict(encoders=[dict(frames="pool"), dict()]), "encoders.1, .*joint: pattern 'joint' sees"),
+        (dict(block=[TIME], stem=dict(tubelet=(2, 8, 8), stride=(1, 8, 8))), "tubelets overlap"),
         (dict(block=[TIME], stem=dict(tubelet=(3, 8, 8), stride=(3, 8, 8), padding=(1, 0, 0))),
-         "embed: .* without padding"),
+         "tubelets .* without padding"),
         (dict(block=[TIME], pool="mean"), "output is pooled over time; use pool='none'"),
     ],
 )  # fmt: skip
