@@ -2,7 +2,6 @@
 
 import copy
 import logging
-from collections.abc import Iterator
 from functools import cache, partial
 from typing import TypeGuard, TypeVar
 
@@ -29,10 +28,10 @@ def optimize_for_inference(model: nn.Module) -> nn.Module:
     - On a CPU, linear layers run in oneDNN, with the activation if it comes next. For bfloat16, a
       copy of the weights is kept.
 
-    Weights are folded in float64, so outputs change by rounding only. What was done is logged
-    (logger ``mmvidformer``, level INFO). Names and values of the weights change: load checkpoints
-    first, and save those of the original. Hooks, wrappers (such as LoRA) and quantizers of linear
-    layers take effect before and after; a layer that has one is left as it is.
+    Weights are folded in float64, so outputs change by rounding only. Names and values of the
+    weights change: load checkpoints first, and save those of the original. Hooks, wrappers (such as
+    LoRA) and quantizers of linear layers take effect before and after; a layer that has one is left
+    as it is.
 
     Args:
         model: A backbone of this package, or a module that contains some, such as a recognizer that
@@ -42,33 +41,23 @@ def optimize_for_inference(model: nn.Module) -> nn.Module:
         The copy, in evaluation mode; its ``train()`` raises a RuntimeError. A model without such a
         backbone is returned itself, unchanged, with a warning in the log.
     """
-    name = type(model).__name__
     if not any(isinstance(part, VideoTransformer) for part in model.modules()):
         logger.warning(
             "%s is returned unchanged: it contains no VideoTransformer (ViViT, TimeSformer, ...)",
-            name,
+            type(model).__name__,
         )
         return model
     model = copy.deepcopy(model)
-    summary = []
-    for part in [part for part in model.modules() if isinstance(part, VideoTransformer)]:
-        with torch.no_grad():
-            summary += [f"{type(part).__name__}: {line}" for line in _optimize(part)]
-        _forbid_training(part)
-    dropouts = [path for path, part in model.named_modules() if isinstance(part, nn.Dropout)]
-    for path in dropouts:
-        model.set_submodule(path, nn.Identity())
-    if dropouts:
-        summary.append(f"{name}: {len(dropouts)} dropout layers removed")
+    for name, part in list(model.named_modules()):
+        if isinstance(part, nn.Dropout):
+            model.set_submodule(name, nn.Identity())
+        if isinstance(part, VideoTransformer):
+            _optimize(part)
     model.eval()
-    _forbid_training(model)
-    for line in summary or [f"{name}: nothing to save"]:
-        logger.info("%s", line)
+    for part in model.modules():
+        if isinstance(part, VideoTransformer) or part is model:
+            part.train = partial(_refuse_training, part)  # type: ignore[method-assign]
     return model
-
-
-def _forbid_training(model: nn.Module) -> None:
-    model.train = partial(_refuse_training, model)  # type: ignore[method-assign]  # this one only
 
 
 def _refuse_training(model: nn.Module, mode: bool = True) -> nn.Module:
@@ -80,26 +69,18 @@ def _refuse_training(model: nn.Module, mode: bool = True) -> nn.Module:
     return type(model).train(model, False)
 
 
-def _optimize(backbone: VideoTransformer) -> Iterator[str]:
-    """Change a backbone in place and describe each change."""
-    folded = 0
-    for sublayer in backbone.modules():
-        if not isinstance(sublayer, AttentionSubLayer):
-            continue
-        proj, fc = sublayer.attn.proj, sublayer.fc
-        if _is_plain(proj, nn.Linear) and _is_plain(fc, nn.Linear):
-            sublayer.attn.proj, sublayer.fc = _fold(proj, fc), nn.Identity()
-            folded += 1
-    if folded:
-        yield f"{folded} fcs folded into the output projections before them"
-
-    for part in backbone.modules():
+def _optimize(backbone: VideoTransformer) -> None:
+    """Change a backbone in place."""
+    for part in list(backbone.modules()):
         if isinstance(part, Encoder):
             last = [m for m in part.blocks[-1].modules() if isinstance(m, AttentionSubLayer)]
             separate = all(m.attn.kernel.separate_queries for m in last)
-            if part.cls_token is not None and separate and not part.passes_grid:
-                part.cls_only = True
-                yield "the last block computes the class token only"
+            part.cls_only = part.cls_token is not None and separate and not part.passes_grid
+        elif isinstance(part, AttentionSubLayer):
+            proj, fc = part.attn.proj, part.fc
+            if _is_plain(proj, nn.Linear) and _is_plain(fc, nn.Linear):
+                _fold(fc, proj)
+                part.fc = nn.Identity()
         elif isinstance(part, DropPath):
             part.rate = 0.0
         elif isinstance(part, SoftmaxKernel):
@@ -204,10 +185,9 @@ def _onednn_types() -> frozenset[torch.dtype]:
     return frozenset({torch.float32, torch.bfloat16} if fast else {torch.float32})
 
 
-def _fold(first: nn.Linear, second: nn.Linear) -> nn.Linear:
-    """Return the linear layer that equals ``second`` after ``first``, in their type."""
-    folded = copy.deepcopy(second)
-    weight = second.weight.double()
-    folded.weight.copy_(weight @ first.weight.double())
-    folded.bias.copy_(weight @ first.bias.double() + second.bias.double())
-    return folded
+@torch.no_grad()
+def _fold(fc: nn.Linear, proj: nn.Linear) -> None:
+    """Let ``proj`` compute what it and ``fc`` after it compute."""
+    weight = fc.weight.double()
+    proj.bias.copy_(weight @ proj.bias.double() + fc.bias.double())
+    proj.weight.copy_(weight @ proj.weight.double())
