@@ -5,7 +5,7 @@ need MMAction2; import them from their modules.
 """
 
 from mmvidformer.models.feature_fixation import FeatureFixationTransformer
-from mmvidformer.models.horst.backbones import ConvStem, StoredMaps, TimmFrames
+from mmvidformer.models.horst.backbones import ConvStem, TimmFrames
 from mmvidformer.models.horst.bn_inception import BNInception
 from mmvidformer.models.horst.necks import Horst
 from mmvidformer.models.image_maps import ImageMaps
@@ -19,7 +19,6 @@ __all__ = [
     "FeatureFixationTransformer",
     "Horst",
     "ImageMaps",
-    "StoredMaps",
     "TimeSformer",
     "TimmFrames",
     "VideoTransformer",

@@ -74,15 +74,3 @@ class ConvStem(nn.Sequential):
             *(FeedForward(before, channels, nn.SiLU, stride=2) for before in (3, channels))
         )
         self.out_channels = channels
-
-
-class StoredMaps(nn.Identity):
-    """The backbone for precomputed maps, which it returns unchanged.
-
-    Args:
-        out_channels: Number of channels C of the maps.
-    """
-
-    def __init__(self, out_channels: int) -> None:
-        super().__init__()
-        self.out_channels = out_channels

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from mmvidformer.models import BNInception, ConvStem, StoredMaps, TimmFrames
+from mmvidformer.models import BNInception, ConvStem, TimmFrames
 from mmvidformer.models.horst.bn_inception import BLOCKS
 
 
@@ -61,8 +61,3 @@ def test_stem_divides_the_sides_by_four() -> None:
     stem = ConvStem(16)
     assert stem(torch.zeros(1, 3, 24, 32)).shape == (1, 16, 6, 8)
     assert sum(p.numel() for p in stem.parameters()) == 9 * 16 * (3 + 16) + 4 * 16
-
-
-def test_stored_maps_are_unchanged() -> None:
-    maps = torch.randn(1, 5, 2, 2)
-    assert torch.equal(StoredMaps(5)(maps), maps)

@@ -73,7 +73,7 @@ def test_trains_with_the_runner_and_the_recipes_schedule(name: str, tmp_path: Pa
     torch.manual_seed(0)
     model, schedule = recipe(name), Config.fromfile(BASE / "schedules" / "horst_50e.py")
     if name == "horst_anticipation":
-        model.backbone = dict(type="mmvidformer.StoredMaps", out_channels=3)
+        model.backbone = dict(type="torch.nn.Identity")
         model.cls_head.update(in_channels=8, tasks=dict(verb=2, noun=2, action=2))
         model.neck.update(in_channels=3, channels=[8, 8])
     else:
