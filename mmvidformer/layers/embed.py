@@ -200,14 +200,8 @@ class PositionEmbedding(nn.Module):
                 continue
             size = grid_size(own)
             state_dict[prefix + name] = resize_positions(loaded, size, self.rule)
-            logger.warning(
-                "position table %s%s of size %s was resized to %s (%s)",
-                prefix,
-                name,
-                grid_size(loaded),
-                size,
-                self.rule,
-            )
+            text = f"size {grid_size(loaded)} was resized to {size} ({self.rule})"
+            logger.warning("position table %s of %s", prefix + name, text)
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 

@@ -50,13 +50,8 @@ class LinformerKernel(LinearCostKernel):
             if loaded is None or loaded.dim() != 2 or loaded.shape[1] == own.shape[1]:
                 continue
             state_dict[prefix + name] = _resized(loaded, own.shape[1])
-            logger.warning(
-                "projection %s%s of length %d was resized to %d",
-                prefix,
-                name,
-                loaded.shape[1],
-                own.shape[1],
-            )
+            text = f"length {loaded.shape[1]} was resized to {own.shape[1]}"
+            logger.warning("projection %s of %s", prefix + name, text)
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 

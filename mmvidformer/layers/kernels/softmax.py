@@ -56,15 +56,11 @@ class SoftmaxKernel(Kernel):
             causal = mask.step == 1 and q.shape[-2] == k.shape[-2] > 1
             mask = None if causal else mask.pairs(q.shape[-2], k.shape[-2], q.device)
         dropout = self.dropout if self.training else 0.0
-        if mask is None and not causal and not dropout and _matmuls_are_faster(q):
+        plain = mask is None and not causal and not dropout and not torch.is_grad_enabled()
+        if plain and q.dtype == torch.bfloat16 and q.device.type == "cpu":  # matmuls are faster
             keys = k.transpose(-1, -2).contiguous()
             rows = (q * self.scale).split(max(SCORES // k.shape[-2], 1), dim=-2)
             return torch.cat([(part @ keys).softmax(dim=-1) @ v for part in rows], dim=-2)
         return F.scaled_dot_product_attention(
             q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=self.scale
         )
-
-
-def _matmuls_are_faster(q: Tensor) -> bool:
-    """Return whether matmuls take less time than the fused operator, as with bfloat16 on a CPU."""
-    return q.dtype == torch.bfloat16 and q.device.type == "cpu" and not torch.is_grad_enabled()
