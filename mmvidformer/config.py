@@ -35,14 +35,11 @@ def list_models(filter: str = "*", pretrained: bool = False) -> list[str]:
 
 
 def get_config(name: str) -> Config:
-    """Read a shipped config.
+    """Read a shipped config, with its bases merged.
 
     Args:
         name: Name of the config, with or without ``.py``, or of a paper's row, such as
             ``vivit/table2/model_3``.
-
-    Returns:
-        The config with its bases merged.
 
     Raises:
         KeyError: If there is no such config. The message suggests similar names.

@@ -24,19 +24,11 @@ def config_folder() -> Path:
 
 
 def look_up(table: Collection[str], name: str, what: str) -> Any:
-    """Look up a name in a table.
-
-    Args:
-        table: A mapping, or a collection of names.
-        name: The name.
-        what: What the names stand for, for the message; such as ``'pattern'``.
-
-    Returns:
-        The value of ``name`` in a mapping, or else ``name`` itself.
+    """Look up a name in a mapping, or a collection of names, from which it is returned itself.
 
     Raises:
-        KeyError: If the name is unknown. The message lists the names, or similar ones if there are
-            many.
+        KeyError: If the name is unknown. The message says what the names stand for (``what``, such
+            as ``'pattern'``) and lists them, or similar ones if there are many.
     """
     if name in table:
         return table[name] if isinstance(table, Mapping) else name

@@ -51,7 +51,7 @@ class Capture:
         Args:
             interval: Distance between the frames to read, in frames; ignored with ``time_step``.
             time_step: Distance between the frames to read, in seconds: the first frame at or
-                after each multiple of it. After a camera has stalled, no frame is made up for.
+                after each multiple of it.
 
         Yields:
             The number of the frame, from 0; its time in seconds since the first frame (by the

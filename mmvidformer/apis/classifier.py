@@ -75,12 +75,9 @@ class VideoClassifier(nn.Module):
     def forward_head(self, features: Features, pre_logits: bool = False) -> Logits:
         """Pool and classify the result of ``forward_features``.
 
-        Args:
-            features: The result.
-            pre_logits: Whether to return what the classifier reads.
-
         Returns:
-            Logits (B, classes), by task if there are several; of anticipation (B, times, classes).
+            Logits (B, classes), by task if there are several; of anticipation (B, times, classes);
+            or what the classifier reads (``pre_logits``).
         """
         head = self.cls_head
         if pre_logits:  # a copy that shares all parts but the classifier
@@ -142,12 +139,8 @@ class VideoClassifier(nn.Module):
     def reset_classifier(self, num_classes: int | Mapping[str, int]) -> None:
         """Replace the classifier by a new one. Hidden layers of the head keep their weights.
 
-        Args:
-            num_classes: Number of classes, by task if the head has tasks. 0: no classifier; the
-                model then returns what the classifier would read.
-
-        Raises:
-            ValueError: If ``num_classes`` is one number but the head has tasks, or the reverse.
+        ``num_classes`` is by task if the head has tasks, or a ``ValueError`` is raised. With 0 the
+        model returns what the classifier would read.
         """
         from mmengine.model import BaseModule  # slow to import
 

@@ -13,8 +13,7 @@ def backbone_features(
     """Run the backbone of a recognizer on clips.
 
     Args:
-        model: A recognizer with ViViT, TimeSformer or FeatureFixationTransformer, in evaluation
-            mode.
+        model: A recognizer with a ``VideoTransformer`` or preset, in evaluation mode.
         clips: Clips (N, C, T, H, W) of a pipeline.
         tokens: Whether to return the encoder's tokens instead of one vector per clip.
         batch_size: Number of clips per forward pass.

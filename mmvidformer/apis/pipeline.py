@@ -26,8 +26,8 @@ def inference_transforms(cfg: Config, clips: int | None = None) -> list[dict]:
     Args:
         cfg: A recognition config.
         clips: None: the test pipeline with all its views. A number: the validation pipeline with
-            this number of evenly spread clips, and the center crop of each. Either pipeline takes
-            the place of the other if the config has only one.
+            this number of evenly spread clips, and the center crop of each. If the config has only
+            one of the two, that one is used.
 
     Raises:
         ValueError: If the config has neither pipeline, or a number of clips cannot be set.
@@ -78,11 +78,7 @@ class VideoPipeline:
             self._from_file, self._from_array = Compose(rest), Compose(from_array)
 
     def open(self, source: Source, fps: float | None = None) -> dict:
-        """Open a video file or an array of frames.
-
-        Args:
-            source: Path, or RGB frames (T, H, W, 3), uint8.
-            fps: Frames per second of an array.
+        """Open a video file, or RGB frames (T, H, W, 3), uint8, at ``fps`` frames per second.
 
         Returns:
             A sample for MMAction2's transforms, with ``total_frames`` and ``avg_fps`` (or None).
@@ -106,11 +102,7 @@ class VideoPipeline:
         return sample
 
     def read(self, video: dict, segment: Sequence[int] = (0, sys.maxsize)) -> dict:
-        """Sample, decode and transform a video or a part of it.
-
-        Args:
-            video: An opened video; it may be read several times.
-            segment: First and last frame of the part, from 0, both included.
+        """Sample, decode and transform an opened video, or its frames first to last of ``segment``.
 
         Returns:
             ``inputs`` (views, C, T, H, W) and ``data_samples``, as MMAction2's datasets give them.
@@ -160,14 +152,10 @@ class StreamFrame(NamedTuple):
 
 
 class FramePipeline:
-    """The part of a test pipeline that follows decoding, for one frame at a time.
+    """The part of a config's test pipeline that follows decoding, for one frame at a time.
 
     How often a frame is taken is ``time_step`` of ``ObserveBefore``, or ``frame_interval`` of
-    ``ObserveFirst`` or ``SampleFrames``, at their ``target_fps`` if they have one. An observed part
-    (``ratio``) is ignored.
-
-    Args:
-        cfg: A recognition config.
+    ``ObserveFirst`` or ``SampleFrames``, at their ``target_fps`` if they have one.
 
     Attributes:
         frame_interval: Frames of the source from one step to the next.

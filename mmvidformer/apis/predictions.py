@@ -40,15 +40,7 @@ class Prediction:
     ahead: float | None = None
 
     def top(self, k: int = 5, task: str | None = None) -> list[tuple[int, str, float]]:
-        """The k most likely classes of a task, as (number, name, probability).
-
-        Args:
-            k: Number of classes.
-            task: The task; default: the first.
-
-        Raises:
-            KeyError: If the model has no such task.
-        """
+        """The k most likely classes of a task (default: the first): (number, name, probability)."""
         task = next(iter(self.scores)) if task is None else task
         probabilities = self.probabilities[task]
         best = np.argsort(-probabilities, kind="stable")[:k]
@@ -139,12 +131,8 @@ def class_names(
 def known_names(cfg: Config, model: nn.Module | None = None) -> Sequence[str] | None:
     """Class names of a single task: those of the checkpoint, of the config, or of its dataset.
 
-    Args:
-        cfg: Config; its ``class_names``, or ``metainfo["classes"]`` of its datasets.
-        model: Model of ``load_recognizer``, which has the names of the checkpoint.
-
-    Returns:
-        The names. Those of checkpoint and datasets are skipped if there are not as many as classes.
+    ``model`` is one of ``load_recognizer``, which has the names of the checkpoint. Names of
+    checkpoint and datasets are skipped if there are not as many as classes.
     """
     datasets = [(cfg.get(f"{split}_dataloader") or {}).get("dataset") for split in SPLITS]
     leaves = [leaf for dataset in datasets if dataset for leaf in leaf_datasets(dataset)]

@@ -99,13 +99,7 @@ class Recognizer:
         self.pipeline = VideoPipeline(cfg, clips)
 
     def __call__(self, videos: Source | Iterable[Source]) -> Prediction | list[Prediction]:
-        """Classify one video or several.
-
-        Args:
-            videos: A path, RGB frames (T, H, W, 3) of type uint8, or an iterable of these.
-
-        Returns:
-            A prediction, or a list of predictions.
+        """Classify a path or RGB frames (T, H, W, 3) of type uint8, or each of an iterable.
 
         Raises:
             FileNotFoundError: If a file does not exist.
@@ -122,10 +116,9 @@ class Recognizer:
         stride: float | None = None,
         fps: float | None = None,
     ) -> Iterator[Prediction]:
-        """Classify the windows of a long video.
+        """Classify the windows of a long video, each as if it were a video.
 
-        Each window is read by the test pipeline as if it were a video. The last window ends with
-        the video; a video that is shorter than a window is one window.
+        The last window ends with the video; a video that is shorter than a window is one window.
 
         Args:
             video: Path or frames.

@@ -20,10 +20,7 @@ class StreamRecognizer:
     the action, verb and noun that come next.
 
     Args:
-        config: A config, its file, or the name of a shipped config, such as ``'horst_ek100'``.
-        checkpoint: See ``Recognizer``.
-        device: See ``Recognizer``.
-        names: See ``Recognizer``.
+        config, checkpoint, device, names: See ``Recognizer``.
 
     Raises:
         FileNotFoundError: If the checkpoint does not exist.

@@ -34,12 +34,9 @@ class Format(NamedTuple):
     """A format: title, test of a state dict, and converter.
 
     A converter takes a state dict (trees flattened with ``/``, wrappers such as ``model_state``
-    removed) and, as it needs them, ``grid``, tokens (T, H, W) of the position table (default: from
-    ``meta`` or the length, if that is unambiguous; see ``convert.positions``), the attention
-    ``scheme``, and ``meta``, what the file contains beside the weights.
-
-    It raises a ``ValueError`` if names are missing or unknown, if an option does not fit, or if the
-    position table needs a ``grid``.
+    removed) and, as it needs them, ``grid``, tokens (T, H, W) of the position table (default: see
+    ``convert.positions``), the attention ``scheme``, and ``meta``, what the file contains beside
+    the weights. It raises a ``ValueError`` if names or options do not fit.
     """
 
     title: str
@@ -110,14 +107,11 @@ def recognize(state: Mapping[str, Tensor]) -> str:
 
 
 def read_model(source: str | Path, **options: object) -> tuple[str, Conversion]:
-    """Read a checkpoint in any known format.
+    """Read a checkpoint in any known format, and return the format's name and the weights.
 
     Args:
         source: File or HuggingFace folder (``convert.io``), or address (``convert.fetch``).
         options: Arguments of the converter, ``grid`` and ``scheme``; None means the default.
-
-    Returns:
-        Name of the format, and the weights under this package's names.
 
     Raises:
         OSError: If there is no such file, or an address cannot be fetched.
@@ -162,7 +156,7 @@ def convert_file(
     scheme: str | None = None,
     num_heads: int | None = None,
 ) -> str:
-    """Convert a checkpoint file.
+    """Convert a checkpoint file, and return a report.
 
     Args:
         source: File, HuggingFace folder or address in any of ``FORMATS``.
@@ -172,9 +166,6 @@ def convert_file(
         grid: Tokens (T, H, W) of the source's position table, if its length is ambiguous.
         scheme: Attention scheme, if the names are ambiguous (see ``convert.scenic``).
         num_heads: Number of attention heads, if the source does not contain it.
-
-    Returns:
-        Report on the format, the tensors and the arguments that build the model.
 
     Raises:
         OSError: If there is no source, or it cannot be fetched.

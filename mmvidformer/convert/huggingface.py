@@ -100,10 +100,10 @@ def _config_grid(meta: Mapping) -> Grid | None:
 
 
 def to_huggingface(state: Mapping[str, Tensor], layout: str = "hub") -> State:
-    """Convert model 1 with class token back.
+    """Convert ``backbone.*`` and ``cls_head.fc_cls.*`` of model 1 with class token back.
 
     Args:
-        state: Weights of a recognizer, ``backbone.*`` and ``cls_head.fc_cls.*``.
+        state: Weights of a recognizer.
         layout: ``'hub'``: names for files, which every version of transformers reads;
             ``'modules'``: names for ``load_state_dict`` in transformers 5.
 
@@ -120,10 +120,8 @@ def huggingface_config(
 ) -> dict:
     """Make the ``config.json`` of a model for video classification.
 
-    Args:
-        settings: Arguments of this package's ``ViViT`` or ``TimeSformer`` (``convert.own``).
-        num_classes: Number of classes, if there is a classifier.
-        names: Class names, used if there are as many as classes.
+    ``settings`` are arguments of this package's ``ViViT`` or ``TimeSformer`` (``convert.own``). The
+    names are used if there are as many as classes.
 
     Raises:
         ValueError: If the number of heads is unknown, or TimeSformer's frames are not square.

@@ -21,12 +21,7 @@ WRAPPERS = ("state_dict", "model_state", "model")
 
 @dataclass
 class Checkpoint:
-    """Content of a checkpoint file.
-
-    Args:
-        state: Weights by name; trees are flattened with ``/``.
-        meta: ``meta`` of an MMEngine checkpoint, or HuggingFace's ``config.json``.
-    """
+    """Weights by name, and ``meta`` of an MMEngine checkpoint or HuggingFace's ``config.json``."""
 
     state: State
     meta: dict = field(default_factory=dict)

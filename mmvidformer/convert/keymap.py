@@ -12,12 +12,7 @@ State = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Op:
-    """Operation on the tensors of a row.
-
-    Args:
-        forward: Maps the source tensors to a tuple of target tensors.
-        backward: Inverse of ``forward``. None: the row works in one direction only.
-    """
+    """Operation on the tensors of a row, and its inverse if the row works in both directions."""
 
     forward: Callable[..., tuple[Tensor, ...]]
     backward: Callable[..., tuple[Tensor, ...]] | None = None
@@ -30,13 +25,9 @@ ADD_TIME = Op(lambda kernel: (kernel[:, :, None],), lambda kernel: (kernel[:, :,
 
 @dataclass(frozen=True)
 class Rule:
-    """One row of a key map.
+    """One row of a key map: names in source and target, where ``{i}`` is the index of a block.
 
-    Args:
-        sources: Names in the source; ``{i}`` is the index of a block.
-        targets: Names in the target, likewise.
-        op: Operation on the tensors.
-        optional: Whether the source may lack all of the names.
+    The source may lack all names of an ``optional`` row.
     """
 
     sources: tuple[str, ...]

@@ -59,8 +59,7 @@ def position_rule(
         target: Name of this package's position embedding.
         grid: Grid (T, H, W).
         cls: Whether the model has a class token.
-        slot: Whether the first vector is the position of the class token. If not, that position
-            is zero.
+        slot: Whether the first vector is its position, which is zero otherwise.
         axes: Axes of this package's table, the end of its name.
     """
 

@@ -21,14 +21,10 @@ class ExportError(RuntimeError):
 
 
 def export(graph: ClipGraph, out: str | Path) -> float:
-    """Write a graph with a free batch size, and check the file.
+    """Write a graph of ``make_graph`` with a free batch size to a ``.onnx`` or ``.pt2`` file.
 
     The file is loaded again and compared with the model on two batch sizes, a stream for two
     steps more than it remembers. A file that fails is deleted.
-
-    Args:
-        graph: A graph of ``make_graph``.
-        out: The file, ``.onnx`` or ``.pt2`` (``torch.export``).
 
     Returns:
         Largest difference from the model, relative to the output's largest value or 1.
