@@ -98,7 +98,10 @@ def test_a_file_that_hangs_holds_up_no_other(tmp_path):
 
 
 def test_ctrl_c_ends_all_processes():
+    # A shell lets what it starts in the background ignore Ctrl-C, and so its children.
     code = """if __name__ == "__main__":
+    import signal
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     from mmvidformer.datasets.decoding.check_files import find_faults
     find_faults(exec, [("print('busy', flush=True); import time; time.sleep(900)",)] * 2)
     """
