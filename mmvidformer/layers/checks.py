@@ -19,11 +19,6 @@ def check(
             or shifts would carry later frames to a causal pattern.
     """
     kind = type(kernel).__name__
-    if cls == "global" and kernel.needs_queries:
-        raise ValueError(
-            f"{kind} needs several queries, but with cls='global' the class token attends alone; "
-            "use cls='mean' or 'skip'"
-        )
     reads_later = any(frames > 0 for frames in _read_frames(shifts))
     for given in patterns:
         pattern = PATTERNS.build(given)

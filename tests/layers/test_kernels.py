@@ -172,6 +172,15 @@ def test_masked_keys_count_as_zero_for_linformer() -> None:
     torch.testing.assert_close(kernel(q, k, v, mask=mask.expand(2, 1, 1, S)), expected)
 
 
+def test_orthoformer_is_softmax_for_a_single_query() -> None:
+    """As that of a class token that attends alone."""
+    q, k, v = tokens()
+    inputs = (q[..., :1, :].detach().requires_grad_(), k, v)
+    outs = make(CASES["orthoformer"])(*inputs), F.scaled_dot_product_attention(*inputs)
+    torch.testing.assert_close(*outs)
+    torch.testing.assert_close(*(torch.autograd.grad(x.square().sum(), inputs) for x in outs))
+
+
 def test_settings_are_printed() -> None:
     kernel = make({"type": "linear", "feature": "relu", "offset": False})
     assert repr(kernel.feature_map) == "FeatureMap(relu, offset=0)"

@@ -193,7 +193,6 @@ def test_options_may_be_lists_as_on_the_command_line() -> None:
         ("window", {"kernel": "lara"}, "LaraKernel cannot ignore padding.*use kernel softmax, lin"),
         ("dilated", {"kernel": "orthoformer"}, "OrthoformerKernel cannot ignore padding"),
         ("local", {"kernel": "lara"}, "LaraKernel cannot mask keys that are not queries, as .*'lo"),
-        ("joint", {"kernel": "orthoformer", "cls": "global"}, "needs several queries.*cls='mean'"),
         ("local", {"kernel": "cosformer"}, "use kernel softmax, linear, performer, linformer, ort"),
         ("causal_time", {"kernel": "performer", "cls": "skip"}, "mask later frames.*cosformer$"),
         ("causal_time", {}, "'causal_time'.*needs cls='skip', got cls='mean'"),

@@ -23,7 +23,6 @@ class Kernel(nn.Module, ABC):
         resumes: Whether causal patterns can run it frame by frame.
         separate_queries: Whether the output of a query does not depend on the other queries.
         needs_own_keys: Whether the keys of a group must be its queries.
-        needs_queries: Whether it needs several queries to learn how they attend.
         needs_length: Whether it has weights along the sequence and takes the number of keys as an
             argument ``length``.
         feature_map: Module that maps queries, keys and values (..., n, d) of single tokens first
@@ -34,7 +33,6 @@ class Kernel(nn.Module, ABC):
     resumes: ClassVar[bool] = False
     separate_queries: ClassVar[bool] = False
     needs_own_keys: ClassVar[bool] = False
-    needs_queries: ClassVar[bool] = False
     needs_length: ClassVar[bool] = False
 
     def __init__(self) -> None:

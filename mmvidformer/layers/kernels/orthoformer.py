@@ -43,7 +43,7 @@ class OrthoformerKernel(LinearCostKernel):
     landmarks are queries of the group, chosen by ``choose_landmarks`` and detached in the backward
     pass, as in the official code. The first choice is random in training, and the first query in
     evaluation, so that outputs are repeatable. A group with fewer queries uses all of them. A
-    single one, as that of a class token with ``cls='global'``, would get no gradient.
+    single one is not detached, so its attention is the softmax and has its gradients.
 
     Args:
         head_dim: Width d of a head.
@@ -51,8 +51,6 @@ class OrthoformerKernel(LinearCostKernel):
         num_landmarks: Number of landmarks R. 128 in Motionformer's configs; 64 is the default of
             its code, and the number in the code of feature fixation.
     """
-
-    needs_queries = True
 
     masks = frozenset({"keys"})  # padding among the queries would be chosen as landmarks
 
@@ -67,6 +65,7 @@ class OrthoformerKernel(LinearCostKernel):
         first = torch.zeros(q.shape[:-2], dtype=torch.long, device=q.device)
         first = torch.randint_like(first, length) if self.training else first
         places = choose_landmarks(q, min(self.num_landmarks, length), first)
-        landmarks = q.detach().gather(-2, places[..., None].expand(*places.shape, q.shape[-1]))
+        source = q if length == 1 else q.detach()
+        landmarks = source.gather(-2, places[..., None].expand(*places.shape, q.shape[-1]))
         inner = F.scaled_dot_product_attention(landmarks, k, v, attn_mask=mask, scale=1.0)
         return F.scaled_dot_product_attention(q, landmarks, inner, scale=1.0)

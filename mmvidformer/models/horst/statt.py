@@ -69,11 +69,6 @@ def place_weights(q: Tensor, keys: Tensor, gates: Tensor) -> Tensor:
     return torch.einsum("bsc,bschw->bshw", pooled, keys).sigmoid()
 
 
-def all_places(q: Tensor, keys: Tensor, gates: Tensor) -> Tensor:
-    """Return the weights 1 of temporal-only attention (Table 2); see ``place_weights``."""
-    return torch.ones_like(gates[:, :, 0])
-
-
 class StateSoftmax(nn.Module):
     """Weights of the states: a softmax of scores between whole maps; paper, eq. 6.
 
@@ -103,22 +98,15 @@ class StateSoftmax(nn.Module):
         return scores.softmax(dim=1)
 
 
-def state_mean(q: Tensor, keys: Tensor, filled: Tensor | None = None) -> Tensor:
-    """Return the equal weights of spatial-only attention (Table 2); see ``StateSoftmax``."""
-    if filled is None:
-        return keys.new_full(keys.shape[:2], 1 / keys.shape[1])
-    return filled.to(keys.dtype) / filled.sum(dim=1, keepdim=True)
-
-
 class Statt(nn.Module):
     """Spatial-temporal attention: places are weighted within each state, then states; eq. 7.
 
     Args:
-        places: Function that returns the weights of the places.
-        states: Function or module that returns the weights of the states.
+        places: Whether to weight the places; otherwise their weights are 1.
+        states: Weights of the states, or None for equal ones.
     """
 
-    def __init__(self, places: Callable[..., Tensor], states: Callable[..., Tensor]) -> None:
+    def __init__(self, places: bool, states: StateSoftmax | None) -> None:
         super().__init__()
         self.filter = SpatialFilter()
         self.places = places
@@ -154,7 +142,11 @@ class Statt(nn.Module):
         """
         keys = torch.stack([entry.key for entry in entries], dim=1)
         gates = torch.stack([entry.gate for entry in entries if entry.gate is not None], dim=1)
-        return self.states(q, keys * gates, filled), self.places(q, keys, gates)
+        places = place_weights(q, keys, gates) if self.places else torch.ones_like(gates[:, :, 0])
+        if self.states is not None:
+            return self.states(q, keys * gates, filled), places
+        counts = keys.new_ones(keys.shape[:2]) if filled is None else filled.to(keys.dtype)
+        return counts / counts.sum(dim=1, keepdim=True), places
 
 
 class JointStatt(nn.Module):
@@ -187,8 +179,8 @@ class JointStatt(nn.Module):
 
 # Name: builds the attention from the number of channels and ``scale_by_area``.
 ATTENTIONS: dict[str, Callable[[int, bool], nn.Module]] = {
-    "space_time": lambda channels, area: Statt(place_weights, StateSoftmax(area)),
-    "temporal": lambda channels, area: Statt(all_places, StateSoftmax(area)),
-    "spatial": lambda channels, area: Statt(place_weights, state_mean),
+    "space_time": lambda channels, area: Statt(True, StateSoftmax(area)),
+    "temporal": lambda channels, area: Statt(False, StateSoftmax(area)),
+    "spatial": lambda channels, area: Statt(True, None),
     "joint": lambda channels, area: JointStatt(channels),
 }
