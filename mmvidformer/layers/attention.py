@@ -1,9 +1,7 @@
 """Multi-head attention on a grid of tokens.
 
-Queries, keys and values are projected on the grid and regrouped afterwards. A linear layer works on
-each token alone, so the result is that of projecting each group, but no input is copied and the
-class token is projected once, however many groups it joins. For the same reason shifts, feature
-maps and gates are applied while the tokens are still a grid.
+Queries, keys and values are projected, shifted, mapped and gated on the grid and regrouped
+afterwards, so no input is copied, and the class token is projected once.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,3 @@
-"""A transformer block: attention sub-layers and an MLP, each with a residual connection."""
-
 from collections.abc import Mapping, Sequence
 
 from torch import Tensor, nn
@@ -64,7 +62,7 @@ class AttentionSubLayer(nn.Module):
 
 
 class TransformerBlock(nn.Module):
-    """Attention sub-layers in order, then an MLP, each after a norm.
+    """Attention sub-layers in order, then an MLP, each after a norm and with a residual connection.
 
     Args:
         config: Description of the encoder, or a dictionary of it.
@@ -114,8 +112,7 @@ class TransformerBlock(nn.Module):
             grid: Tokens (B, T, H, W, D).
             cls: Class token (B, 1, D), or None.
             clip_rows: Number of batch rows that share a stochastic-depth draw (see ``DropPath``).
-            cls_only: Whether to compute only what the class token needs (see
-                ``Attention.forward``).
+            cls_only: Whether to compute only what the class token needs.
             state: State of a stream that the grid is a part of.
 
         Returns:

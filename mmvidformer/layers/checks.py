@@ -12,11 +12,10 @@ from mmvidformer.layers.shift import build_shift
 def check(
     patterns: Sequence[Choice], kernel: Kernel, cls: ClsPolicy, shifts: Sequence[Choice]
 ) -> None:
-    """Check that the parts of an attention go together.
+    """Raise a ValueError if the parts of an attention do not go together.
 
-    Raises:
-        ValueError: If the kernel does not support a pattern or the class token, or if class token
-            or shifts would carry later frames to a causal pattern.
+    That is, if the kernel does not support a pattern or the class token, or if class token or
+    shifts would carry later frames to a causal pattern.
     """
     kind = type(kernel).__name__
     reads_later = any(frames > 0 for frames in _read_frames(shifts))

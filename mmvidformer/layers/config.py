@@ -170,16 +170,10 @@ class EncoderConfig:
 
 
 def read(kind: type[T], given: T | Mapping[str, Any], what: str, *others: str) -> T:
-    """Make a description from a dictionary of its fields; one that is made already is returned.
+    """Make a dataclass from a dictionary of its fields; an instance is returned as it is.
 
-    Args:
-        kind: A dataclass.
-        given: The dictionary, or an instance.
-        what: What a field is, for the message.
-        *others: Further names that exist, for the message.
-
-    Raises:
-        KeyError: If a key is unknown. The message names those that exist or the nearest.
+    An unknown key raises a KeyError that names the fields and ``others``, or the nearest of them,
+    and ``what`` a field is.
     """
     if isinstance(given, kind):
         return given

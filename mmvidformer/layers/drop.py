@@ -1,5 +1,3 @@
-"""Stochastic depth on grids of tokens."""
-
 from torch import Tensor, nn
 
 from mmvidformer.lookup import look_up
@@ -8,8 +6,7 @@ from mmvidformer.lookup import look_up
 class DropPath(nn.Module):
     """Draw which residual updates of a batch are kept (stochastic depth, Huang et al. 2016).
 
-    Unlike the usual layer it returns factors instead of applying them: attention applies one factor
-    to each *group* of tokens, and must do so before the copies of the class token are averaged.
+    It returns factors; attention applies them before it averages the copies of the class token.
 
     Args:
         rate: Probability that an update is dropped, in [0, 1).

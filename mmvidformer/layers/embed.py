@@ -37,12 +37,10 @@ class TubeletConv(nn.Conv3d):
 
 
 class TubeletEmbedding(nn.Module):
-    """Split a clip into tubelets and project each to a token.
+    """Split a clip into tubelets and project each to a token (ViViT, section 3.2).
 
-    ViViT, section 3.2. With ``tubelet[0] == 1`` it is the patch embedding of single frames that
-    ViT, TimeSformer and ViViT's uniform frame sampling use. With a stride smaller than the tubelet,
-    the tubelets overlap (the stem of the official code of feature fixation). As in a convolution,
-    pixels at the end of an axis that do not fill a tubelet are ignored.
+    With ``tubelet[0] == 1`` it is the patch embedding of single frames (ViT, TimeSformer). As in a
+    convolution, pixels at the end of an axis that do not fill a tubelet are ignored.
 
     Args:
         dim: Token width D.

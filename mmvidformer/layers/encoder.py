@@ -1,5 +1,3 @@
-"""Transformer encoder: class token, positions, blocks and final norm."""
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -25,7 +23,7 @@ Outputs = list[Tokens] | None  # tokens after each block, if they are wanted
 
 
 class Encoder(nn.Module):
-    """A transformer encoder on a grid of tokens.
+    """A transformer encoder on a grid of tokens: class token, positions, blocks and final norm.
 
     Attributes:
         passes_grid: Whether the grid is read by others; otherwise ``cls_only`` may be set.

@@ -40,8 +40,7 @@ class Fixation(nn.Module):
 
     ``g = sigmoid(W [q; k; v] + b)``: feature fixation, eq. 4 and 5. It reads queries and keys after
     the kernel's feature map (ReLU in the paper), and values as they are. W maps up to 3d numbers of
-    a head to d and is shared by the heads, as in the official code. A gate over the full width
-    would cost 18.9M parameters, more than the paper's total of 52.2M allows.
+    a head to d and is shared by the heads, as in the official code and the paper's counts.
 
     Args:
         head_dim: Width d of a head.

@@ -1,5 +1,3 @@
-"""The MLP of a transformer block."""
-
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -13,11 +11,7 @@ ACTIVATIONS = {
 
 
 class DepthwiseConv(nn.Module):
-    """A 3 x 3 depthwise convolution within each frame, with zero padding.
-
-    Args:
-        dim: Number of channels.
-    """
+    """A 3 x 3 depthwise convolution of D channels within each frame, with zero padding."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()

@@ -1,5 +1,3 @@
-"""Norms of blocks and encoders."""
-
 from functools import partial
 
 import torch.nn.functional as F

@@ -1,5 +1,3 @@
-"""Resizing of position tables to other clip lengths and resolutions."""
-
 from collections.abc import Callable
 
 import torch
@@ -34,7 +32,7 @@ RESIZE_RULES: dict[str, Callable[[Tensor, Grid], Tensor]] = {
 
 
 def resize_positions(table: Tensor, size: Grid, rule: str = "linear") -> Tensor:
-    """Resize a position table.
+    """Resize a position table to another clip length and resolution.
 
     Args:
         table: Positions (1, T, H, W, D).

@@ -9,9 +9,6 @@ temporal_window  after the first alpha D: equal folds from frames -tau ... tau  
 spatial_cross    the same from xi places left, right, above and below            paper, A.3
 spatial_square   the same from all other places of a square of radius xi         paper, table 11
 ===============  ==============================================================  ==============
-
-The paper's "temporal shift 4/8" (table 10) is the divisor of the code, not a radius: one frame in
-each direction, and a half or a quarter of the channels.
 """
 
 import warnings
@@ -109,12 +106,9 @@ def temporal_shift(divisor: int = 4, segment: int | None = None) -> Shift:
 
     Args:
         divisor: At least 2; D / ``divisor`` channels come from each side. 4 for
-            Something-Something, 8 for Kinetics.
+            Something-Something, 8 for Kinetics: the paper's "temporal shift 4/8" (table 10).
         segment: Number of frames of a segment. The released Kinetics settings have segments of 8
             for clips of 16.
-
-    Raises:
-        ValueError: If ``divisor`` is less than 2.
     """
     _check_at_least(2, divisor, "divisor")
     return Shift([(1, 0, 0), (-1, 0, 0)], Fraction(1, divisor), segment=segment)
@@ -136,9 +130,6 @@ def spatial_shift(distance: int = 1) -> Shift:
 
     Args:
         distance: Distance of the sources in places; at least 1. The released settings have 1.
-
-    Raises:
-        ValueError: If ``distance`` is less than 1.
     """
     s = distance
     _check_at_least(1, s, "distance")
@@ -168,9 +159,6 @@ def window_shift(window: str, radius: int = 1, alpha: float = 0.5) -> Shift:
         window: A name in ``WINDOWS``.
         radius: The paper's tau or xi: number of frames or places in each direction, at least 1.
         alpha: Fraction of the channels that is not shifted, in [0, 1).
-
-    Raises:
-        ValueError: If ``radius`` or ``alpha`` is out of range.
     """
     _check_at_least(1, radius, "radius")
     if not 0 <= alpha < 1:

@@ -1,5 +1,3 @@
-"""The state of a stream: what causal attention remembers of earlier frames."""
-
 from collections import deque
 from typing import Any
 
@@ -9,7 +7,7 @@ Past = tuple[Tensor, ...]
 
 
 class StreamState:
-    """What causal attention remembers of the frames of a stream.
+    """State of a stream: what causal attention remembers of earlier frames.
 
     Each step fills a new state and leaves the previous one as it is.
 

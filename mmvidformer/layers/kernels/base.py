@@ -69,7 +69,8 @@ class LinearCostKernel(Kernel):
     """Attention whose time and memory grow linearly with the number of tokens.
 
     Outputs are quotients of long sums, so ``attend`` runs in float32 (float64 for float64 inputs),
-    under autocast too. The output has the type of the values. A subclass implements ``attend``.
+    under autocast too. The output has the type of the values. A subclass implements ``attend``, and
+    its docstring lists the further arguments.
 
     Args:
         head_dim: Width d of a head.

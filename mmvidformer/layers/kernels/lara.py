@@ -1,5 +1,3 @@
-"""LARA: softmax attention with importance sampling around pooled queries and keys."""
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -20,17 +18,13 @@ class LaraKernel(LinearCostKernel):
 
     qb and kb are a linear layer and a norm on average-pooled queries and keys, and
     ``mu = (qb + kb) d^-1/4``. w_c is drawn from its proposal in training and is mu_c in evaluation.
-    Zheng et al. 2022, section 4. The official code also scales the noise by ``d^-1/4``, which makes
-    the samples narrower than the densities that weight them. Here they match, so the estimate
-    converges to softmax. In evaluation there is no difference.
+    Zheng et al. 2022, section 4. The official code also scales the noise by ``d^-1/4``, so its
+    samples are narrower than the densities that weight them; in evaluation there is no difference.
 
-    A sequence is pooled into runs of nearly equal length, since the kernel works for any pattern;
-    the official code pools an image to 7 x 7. Groups with fewer tokens than samples use one sample
-    per token.
+    A sequence is pooled into runs of nearly equal length (official code: an image, to 7 x 7).
+    Groups with fewer tokens than samples use one sample per token.
 
     Args:
-        head_dim: Width d of a head.
-        dropout: Must be 0.
         num_samples: Number of proposals and samples R.
     """
 

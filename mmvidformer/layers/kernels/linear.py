@@ -168,10 +168,6 @@ class CosformerKernel(LinearCostKernel):
     ``w_ij = relu(q_i).relu(k_j) cos(pi/2 (i - j) / M)`` with i, j = 1 ... M places in the
     sequence, which splits into features ``[x sin, x cos]`` of width 2d. Qin et al. 2022,
     section 3. Places follow the order of the tokens in a group; a class token comes first.
-
-    Args:
-        head_dim: Width d of a head.
-        dropout: Must be 0.
     """
 
     needs_own_keys = True

@@ -1,5 +1,3 @@
-"""Linformer: keys and values are projected to a fixed number along the sequence."""
-
 import logging
 
 import torch
@@ -21,11 +19,8 @@ class LinformerKernel(LinearCostKernel):
     zero.
 
     Args:
-        head_dim: Width d of a head.
-        dropout: Must be 0.
         length: Number of keys S' of a group that E and F are made for.
-        rank: Number of projected keys and values. The paper on feature fixation counts 256, even
-            for attention over time, where it is larger than the number of frames.
+        rank: Number of projected keys and values; 256 in the paper on feature fixation.
     """
 
     separate_queries = True

@@ -1,5 +1,3 @@
-"""Orthoformer: attention through a few landmarks that are chosen among the queries."""
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -46,8 +44,6 @@ class OrthoformerKernel(LinearCostKernel):
     single one is not detached, so its attention is the softmax and has its gradients.
 
     Args:
-        head_dim: Width d of a head.
-        dropout: Must be 0.
         num_landmarks: Number of landmarks R. 128 in Motionformer's configs; 64 is the default of
             its code, and the number in the code of feature fixation.
     """

@@ -1,5 +1,3 @@
-"""Performer: softmax attention in expectation, with positive random features."""
-
 import torch
 from torch import Tensor, nn
 
@@ -28,13 +26,9 @@ class PerformerKernel(LinearCostKernel):
     group. Choromanski et al. 2021, section 2.3 and lemma 1.
 
     New directions are drawn in each forward pass of training. Evaluation uses the last ones, which
-    are a buffer, so its outputs are repeatable. A gate before the kernel weights queries and keys,
-    not their random features: the paper on feature fixation leaves this open, and its code does so
-    for kernels other than ReLU.
+    are a buffer, so its outputs are repeatable. Gates weight queries and keys, not their features.
 
     Args:
-        head_dim: Width d of a head.
-        dropout: Must be 0.
         num_features: Number of directions m. 64, the width of a head, gives the operations that the
             paper on feature fixation counts; Motionformer uses 256.
         eps: Number added to the features, so that none is zero.

@@ -1,5 +1,3 @@
-"""Softmax attention."""
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

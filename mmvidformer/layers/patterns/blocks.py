@@ -94,9 +94,6 @@ def window(size: Sequence[int] = (8, 7, 7), shift: Sequence[int] = (0, 0, 0)) ->
     Args:
         size: Size (T, H, W) of a window. Default: that of the paper.
         shift: Shift (T, H, W), less than the size. In the paper every second layer has half of it.
-
-    Raises:
-        ValueError: If ``size`` or ``shift`` is out of range.
     """
     size, shift = _integers("size", size, least=1), _integers("shift", shift, least=0)
     if any(places >= most for places, most in zip(shift, size, strict=True)):

@@ -1,5 +1,3 @@
-"""Patterns in which no token sees a later frame of its group."""
-
 from dataclasses import dataclass
 
 from torch import Tensor
