@@ -36,14 +36,9 @@ def fill(kind: Any, given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[st
 
 
 def check_patterns(config: EncoderConfig, grid: Grid) -> None:
-    """Check that tokens see others.
+    """Raise a ValueError if a pattern of an encoder joins no tokens.
 
-    Args:
-        config: Options of an encoder.
-        grid: Grid (T, H, W) of its input; 1 for an axis along which there is one token at most.
-
-    Raises:
-        ValueError: If a pattern joins no tokens of the grid.
+    ``grid`` is the size (T, H, W) of its input, 1 for an axis with one token at most.
     """
     grid = grid if config.frames == "together" else (1, *grid[1:])
     for pattern in [one for block in config.blocks for row in block for one in row.patterns]:
@@ -56,11 +51,7 @@ def check_patterns(config: EncoderConfig, grid: Grid) -> None:
 
 
 def check_cls(config: EncoderConfig, passes_grid: bool) -> None:
-    """Check that the class token of an encoder, if any, is read, by tokens or as the output.
-
-    Raises:
-        ValueError: If it is not.
-    """
+    """Raise a ValueError if a class token is not read, by tokens or as the output."""
     roles = [[one.cls for one in block] for block in config.blocks]
     if config.cls is None:
         return

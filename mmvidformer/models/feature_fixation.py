@@ -15,9 +15,7 @@ Each shift belongs to the attention over the other axes, as in the official code
 neighbors are not tokens of that group. If there are both, the spatial shift comes first.
 
 The official code deviates from the paper's text and agrees with its counts of parameters and
-operations, so its layout is the default. Patches of 16 pixels have a stride of 14, so 224 pixels
-give 17 x 17 tokens; there are no class token and no positions in space; MLPs have a depthwise
-convolution; time comes before space. The variants of the paper's table 7 are arguments: S is
+operations, so its layout is the default. The variants of the paper's table 7 are arguments: S is
 ``clip_len=8``, H ``clip_len=32``, HR ``img_size=336``.
 """
 
@@ -68,18 +66,15 @@ class FeatureFixationTransformer(VideoTransformer):
         scheme: A name in ``SCHEMES``.
         img_size: Side of the crop in pixels, or (height, width).
         clip_len: Number of frames of a clip.
-        kernel: A name in ``layers.kernels``, or a dictionary of ``type`` and options. ``'linear'``,
-            ReLU with the offset of the official code, is the model's own.
+        kernel: A name in ``layers.kernels``, or a dictionary of ``type`` and options.
         fixation: Gates: a name in ``layers.fixation``, a dictionary of the name as ``type`` and
             ``combine``, or None for no gates.
         shifts: Shift for ``'temporal'`` and for ``'spatial'``: a type of ``layers.shift``, a
             dictionary of ``type`` and options, or None for no shift, as for a missing entry.
         shift_last: Whether to shift after the gates instead of before; worse in the paper.
-        **options: Any other argument of ``VideoTransformer``. By default the stem is that of the
-            official code (``stem=dict(tubelet=(1, 16, 16))`` is the paper's text), positions are
-            those in time, MLPs have depthwise convolutions, and the output is not pooled. Weights
-            that an image model lacks keep their values; attention over time starts from the
-            attention over space.
+        **options: Any other argument of ``VideoTransformer``. By default patches of 16 pixels have
+            a stride of 14 (``stem=dict(tubelet=(1, 16, 16))`` is the paper's text), positions are
+            those in time, MLPs have depthwise convolutions, and the output is not pooled.
 
     Raises:
         KeyError: If a name or a key of ``shifts`` is unknown.

@@ -74,7 +74,6 @@ class TokenMlpHead(BaseHead):
 
     Dropout on each token, mean over the grid, layer norm (epsilon 1e-5), linear layer, GELU,
     dropout, linear layer: the head of the official code of feature fixation, for normalized tokens.
-    Its checkpoints have another linear layer, ``new_fc``, that is never used and is omitted here.
     Linear weights are initialized from a truncated normal with standard deviation 0.02, biases to
     zero.
 

@@ -1,5 +1,3 @@
-"""Video backbones for still images, for the image projects of OpenMMLab."""
-
 from collections.abc import Mapping
 
 from torch import Tensor, nn

@@ -108,9 +108,6 @@ class CpuLinear:
     PyTorch multiplies float32 matrices in MKL, which is slower on processors of AMD, and for
     bfloat16 it casts and reorders the weights in each call. It replaces the method of a layer, not
     the layer, which others may wrap, hook or quantize as before.
-
-    Args:
-        linear: The layer.
     """
 
     def __init__(self, linear: nn.Linear) -> None:
@@ -146,11 +143,7 @@ class CpuLinear:
 
 
 class CpuFeedForward:
-    """Forward pass of an MLP whose first layer applies the activation too, if it is a GELU.
-
-    Args:
-        mlp: The MLP.
-    """
+    """Forward pass of an MLP whose first layer applies the activation too, if it is a GELU."""
 
     def __init__(self, mlp: Mlp) -> None:
         self.mlp = mlp

@@ -1,5 +1,3 @@
-"""Mixup as in scenic's ViViT, for one task or several."""
-
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
 from collections.abc import Mapping
@@ -16,9 +14,8 @@ from mmvidformer.models.heads import in_order, one_hot_tasks, stack_labels
 class ReversedMixup(BaseMiniBatchBlending):
     """Mix a batch of clips with the same batch in reverse order, with one weight per device.
 
-    Mixup (Zhang et al. 2018) as in ViViT's official code. MMAction2's ``MixupBlending`` permutes
-    the batch and supports one task only. Labels become distributions; label smoothing happens later
-    in the head. For ``ActionDataPreprocessor(blending=...)``.
+    Mixup (Zhang et al. 2018) as in ViViT's official code, for one task or several. Labels become
+    distributions; the head smooths them. For ``ActionDataPreprocessor(blending=...)``.
 
     Args:
         num_classes: Number of classes, or of the classes of each task by its name, in the order of
@@ -48,9 +45,6 @@ class ReversedMixup(BaseMiniBatchBlending):
 
         Returns:
             Mixed clips, and the samples with distributions (sum of classes) as labels.
-
-        Raises:
-            ValueError: If a label does not have one class per task.
         """
         labels = stack_labels(batch_data_samples, self.tasks).to(imgs.device)
         one_hot = one_hot_tasks(labels, self.tasks)

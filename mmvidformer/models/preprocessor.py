@@ -1,5 +1,3 @@
-"""Augmentation and normalization of batches on the device."""
-
 from mmvidformer.registry import MODELS, TRANSFORMS  # isort: skip  (repairs MMAction2 first)
 
 import random
@@ -18,10 +16,10 @@ from mmvidformer.models.lengths import ClipList
 
 @MODELS.register_module()
 class VideoDataPreprocessor(ActionDataPreprocessor):
-    """MMAction2's preprocessor with augmentation of training clips before normalization.
+    """MMAction2's preprocessor with augmentation of training clips on the device.
 
-    Each sample is augmented by itself, and may have its own size before. Parameters are drawn on
-    the CPU, so a seed gives the same batches; they differ between processes.
+    Each sample is augmented by itself, before normalization, and may have its own size. Parameters
+    are drawn on the CPU, so a seed gives the same batches; they differ between processes.
 
     Clips of different lengths are not padded: the batch is a list of them, which
     ``MultiViewRecognizer`` and ``RecurrentRecognizer`` take.

@@ -1,5 +1,3 @@
-"""Recognizers of clips."""
-
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
 import torch
@@ -15,10 +13,9 @@ from mmvidformer.models.lengths import ClipList, check_unsharded, run_by_length
 class MultiViewRecognizer(ConvertsWeights, Recognizer3D):
     """MMAction2's ``Recognizer3D`` for clips of any lengths, with a limit of test views.
 
-    MMAction2's raises an error for ``max_testing_views`` unless a batch is one video, so a config
-    that limits the views and validates in batches fails at its first validation. Arguments are
-    those of ``Recognizer3D``. In ``test_cfg``, ``max_testing_views`` is the number of views, over
-    the whole batch, that go through backbone and neck at once. It does not change the scores.
+    Arguments are those of ``Recognizer3D``. In ``test_cfg``, ``max_testing_views`` is the number of
+    views, over the whole batch, that go through backbone and neck at once; MMAction2's takes it for
+    batches of one video only. It does not change the scores.
 
     Clips of different lengths come as a list (``VideoDataPreprocessor``). Those of one length go
     through backbone and head together, so each clip gets the scores that it gets alone.

@@ -11,10 +11,8 @@ axial                  time (no class token), then width, then height
 =====================  ============================================================
 
 There is no public code of the last two. The counts of the paper's Table 1 determine the number of
-attentions and of fcs (121.4M: two and one; 156.8M: three and two). The rest is our choice: the
-local window is clipped at the border; in local and strided attention the class token's key is
-visible to every token, and it attends to all tokens itself; in axial attention it is left out of
-time, as in the divided scheme, and averaged over columns and rows.
+attentions and of fcs (121.4M: two and one; 156.8M: three and two). The border of the window and the
+role of the class token are our choice.
 """
 
 from collections.abc import Mapping
@@ -61,9 +59,7 @@ class TimeSformer(VideoTransformer):
             order of the table, too. It does not in the published weights.
         **options: Any other argument of ``VideoTransformer``. By default there are positions in
             space and time (Table 4 also has ``'none'`` and ``'space'``; ``space_only`` never has a
-            time embedding, as in the official code) and a ``drop_path_rate`` of 0.1. The official
-            forward pass resizes positions by the rule ``'nearest'``, its checkpoint loading by
-            ``'nearest_1d'``.
+            time embedding, as in the official code) and a ``drop_path_rate`` of 0.1.
 
     Raises:
         KeyError: If a name is unknown.

@@ -62,8 +62,7 @@ class TimmFrames(FrameBackbone):
 class ConvStem(nn.Sequential):
     """Two 3 x 3 convolutions of stride 2: the paper's stem for early recognition.
 
-    The paper mentions no norm and activation; as in the layer's code, they are a norm over channels
-    and places, and SiLU. 224 x 224 pixels become 56 x 56 places.
+    Norm and activation are those of the layer. 224 x 224 pixels become 56 x 56 places.
 
     Args:
         channels: Number of channels C of both convolutions.

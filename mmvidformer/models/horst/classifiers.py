@@ -1,16 +1,6 @@
 """The paper's classifiers of the next action, verb and noun (appendix A.2 and A.3).
 
-They read the means over places of y, e and STATT at each time step. Paper and official code differ:
-
-===========  ==========================================  ======================================
-classifier   official code (default)                     paper
-===========  ==========================================  ======================================
-linear       ``FC(chi) + FC(action)``                    ``FC(chi + FC(action))`` (eq. 16, 17)
-unrolling    xi from STATT                               xi from e + STATT (eq. 18, 19)
-unrolling    ``[h0; c0] = BN(FC [xi_n; xi_v])``          h0, c0 = FC of ``ReLU(FC [xi_v; xi_n])``
-===========  ==========================================  ======================================
-
-chi is e for the noun and STATT for the verb.
+They read the means over places of y, e and STATT at each time step.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +24,7 @@ class Classifier(nn.Module):
         width: Width of the features of the action.
         channels: Number of channels C.
         num_classes: Number of classes of ``action``, ``verb`` and ``noun``.
-        form: ``'official'`` or ``'paper'``, the columns of the table above.
+        form: ``'official'``, as in the published code, or ``'paper'``.
         outside: Whether the bias is added to the logits instead of the features.
 
     Raises:
@@ -86,7 +76,11 @@ class Classifier(nn.Module):
 
 
 class LinearClassifier(Classifier):
-    """Linear layers on the means, ``action = FC [y; e; STATT]``; appendix A.2."""
+    """Linear layers on the means, ``action = FC [y; e; STATT]``; appendix A.2.
+
+    Verb and noun are ``FC(chi) + FC(action)`` in the official form, ``FC(chi + FC(action))`` in the
+    paper's (eq. 16, 17). chi is e for the noun and STATT for the verb.
+    """
 
     def __init__(self, channels: int, num_classes: Mapping[str, int], form: str = "official"):
         super().__init__(3 * channels, channels, num_classes, form, outside=form == "official")
@@ -136,8 +130,8 @@ class UnrollingClassifier(Classifier):
     """An LSTM that is unrolled over the unobserved time up to the action; see ``Classifier``.
 
     Its input is y, repeated for as many time steps as the action is ahead: ``tau_a`` x frames per
-    second. RULSTM unrolls once more. Verb and noun are ``FC(xi + FC(action))`` in both forms.
-    Appendix A.3.
+    second. Verb and noun are ``FC(xi + FC(action))`` in both forms, with xi from STATT in the
+    official one and from e + STATT in the paper's (eq. 18, 19). Appendix A.3.
     """
 
     def __init__(self, channels: int, num_classes: Mapping[str, int], form: str = "official"):

@@ -1,6 +1,7 @@
 """Convolutional parts of a HORST layer; equations are the paper's.
 
-Letters: B batch, N any number of maps, C channels, h w size of the maps.
+Letters: B batch, N any number of maps, C channels, h w size of the maps; FF is a ``FeedForward``
+without activation, SE squeeze and excitation.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,14 +12,7 @@ from torch import Tensor, nn
 
 
 class FeedForward(nn.Sequential):
-    """A 3 x 3 convolution without bias, a norm over channels and places, and an activation.
-
-    Args:
-        in_channels: Number of input channels.
-        channels: Number of output channels.
-        act: Activation. Default: none.
-        stride: Stride of the convolution.
-    """
+    """A 3 x 3 convolution without bias, a norm over channels and places, and an activation."""
 
     def __init__(
         self,
@@ -72,13 +66,7 @@ class StateProjection(nn.Module):
 
 
 class OfficialReadout(nn.Module):
-    """The state is STATT; the output is computed from the input and ``e + STATT``, concatenated.
-
-    Args:
-        in_channels: Number of channels of x.
-        channels: Number of channels C.
-        act: Activation.
-    """
+    """The state is STATT, the output ``u + u SE(u)`` with ``u = act(FF_y[x; e + STATT])``."""
 
     def __init__(self, in_channels: int, channels: int, act: Callable[[], nn.Module]) -> None:
         # Imported at the top, torchvision would be loaded with every backbone.
@@ -102,7 +90,7 @@ class PaperReadout(nn.Module):
     """The state is ``act(FF_h(e + STATT))``, the output ``act(FF_y(x + h))``; eq. 8.
 
     The sum needs an x of C channels. If it has another number, a 1 x 1 convolution without bias
-    maps it to C channels; the paper does not say how. Arguments as in ``OfficialReadout``.
+    maps it to C channels; the paper does not say how.
     """
 
     def __init__(self, in_channels: int, channels: int, act: Callable[[], nn.Module]) -> None:

@@ -1,18 +1,6 @@
 """The layer of HORST (Tai et al., AAAI 2022), a higher order recurrent space-time transformer.
 
-============================  ==============================  ================================
-part (eq. 8 to 11)            official code (default)         paper
-============================  ==============================  ================================
-activation                    SiLU                            ReLU
-state h                       STATT                           ``act(FF_h(e + STATT))``
-output y                      ``act(FF_y[x; e + STATT])``,    ``act(FF_y(x + h))``
-                              then ``u + u SE(u)``
-key, value of a state         FF of ``[e; h]``                FF of ``[Q; h]`` (eq. 10, 11)
-scale of the scores           ``(C h w)^-1/2``                ``C^-1/2``
-============================  ==============================  ================================
-
-FF is a 3 x 3 convolution without bias and a norm over channels and places. Table 4 of the paper has
-the code's ``[e; h]``, and compares it with a key from e and a value from h.
+``VARIANTS`` has what differs between official code and paper (docs/horst.md).
 """
 
 from collections.abc import Callable
@@ -75,14 +63,14 @@ class Recurrent(nn.Module):
         return HorstOutput(*(part[:, 0] for part in output)), state
 
 
-# The columns of the table above: activation, readout, name in ``KEY_VALUE``, and whether the scale
-# of the scores has the area.
+# Activation, readout, name in ``KEY_VALUE``, and whether the scores are scaled by ``(C h w)^-1/2``
+# instead of ``C^-1/2``.
 VARIANTS: dict[str, tuple[Callable[[], nn.Module], Callable[..., nn.Module], str, bool]] = {
     "official": (nn.SiLU, OfficialReadout, "e+h", True),
     "paper": (nn.ReLU, PaperReadout, "q+h", False),
 }
 
-# Name: inputs of the key, and of the value.
+# Name: inputs of the key, and of the value (eq. 10 and 11; Table 4 has the first and the last).
 KEY_VALUE = {"e+h": ("eh", "eh"), "q+h": ("qh", "qh"), "e|h": ("e", "h")}
 
 
@@ -101,7 +89,7 @@ class HorstLayer(Recurrent):
             right are ignored. The official code pools by 2 for every stride above 1, and fails for
             strides above 2.
         order: Number of remembered states S. Table 3 of the paper compares 1 to 16.
-        variant: ``'official'`` or ``'paper'``, the columns of the table above.
+        variant: ``'official'`` or ``'paper'`` (eq. 8 to 11), a name in ``VARIANTS``.
         attention: A name in ``ATTENTIONS``: ``'space_time'``, ``'temporal'``, ``'spatial'`` or
             ``'joint'``.
         key_value: A name in ``KEY_VALUE``: ``'e+h'``, ``'q+h'`` or ``'e|h'``. Default: that of the

@@ -1,5 +1,3 @@
-"""HORST as a neck on the maps of frames."""
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,11 +8,11 @@ from mmvidformer.models.horst.layer import HorstLayer, HorstOutput, Recurrent, S
 
 
 class Horst(Recurrent):
-    """HORST layers, each of which reads the output y of the layer before.
+    """HORST layers on the maps of frames, each of which reads the output y of the layer before.
 
     The paper's networks: ``channels=[128, 256, 512, 512], strides=[1, 1, 2, 2]`` for early
     recognition, and two layers of 1024 (EPIC-Kitchens-55) or 512 channels (EPIC-Kitchens-100) for
-    anticipation. The published class supports layers of one width only.
+    anticipation.
 
     Args:
         in_channels: Number of channels of the input maps.

@@ -1,5 +1,3 @@
-"""Recurrent recognizer for clips and streams."""
-
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
 from collections.abc import Sequence
@@ -18,8 +16,9 @@ from mmvidformer.models.lengths import ClipList, check_unsharded, run_by_length
 
 @MODELS.register_module()
 class RecurrentRecognizer(ConvertsWeights, BaseRecognizer):
-    """Map frames to maps (``backbone``), maps to recurrent outputs (``neck``), outputs to classes.
+    """Recurrent recognizer for clips and streams.
 
+    Frames become maps (``backbone``), maps recurrent outputs (``neck``), and these classes.
     Without a neck, the backbone is a causal ``VideoTransformer`` with tubelets of one frame and
     ``pool='none'``, whose tokens are the outputs y, e and STATT that heads read.
 
