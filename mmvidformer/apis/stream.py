@@ -20,7 +20,10 @@ class StreamRecognizer:
     the action, verb and noun that come next.
 
     Args:
-        config, checkpoint, device, names: See ``Recognizer``.
+        config: See ``Recognizer``, as for the next three.
+        checkpoint: Weights.
+        device: Device of the model.
+        names: Class names.
 
     Raises:
         FileNotFoundError: If the checkpoint does not exist.

@@ -1,7 +1,8 @@
 """Multi-head attention on a grid of tokens.
 
 Queries, keys and values are projected, shifted, mapped and gated on the grid and regrouped
-afterwards, so no input is copied, and the class token is projected once.
+afterwards, so each token is projected once, however many groups it is in. The letters of shapes are
+told in ``layers.patterns``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from mmvidformer.layers.patterns import PATTERNS, Grid, Pattern, grid_size
 from mmvidformer.layers.shift import Shift, build_shift
 from mmvidformer.layers.stream import StreamState
 
-QKV = tuple[Tensor, ...]  # queries, keys and values
+QKV = tuple[Tensor, ...]  # queries, keys and values; kv has the last two alone
 
 
 class Attention(nn.Module):
@@ -38,10 +39,10 @@ class Attention(nn.Module):
             is ordinary attention. ``'global'``: its key is visible in each group, and it attends to
             all tokens itself. ``'skip'``: it joins no group and is not updated. Causal patterns
             need ``'skip'``, which is also right for a model without a class token.
-        kernel: See ``SubLayer``, as for the next three.
-        fixation: Gates.
-        shifts: Shifts. The class token is not shifted.
-        shift_last: Whether to shift after the gates.
+        kernel: Attention kernel (``layers.kernels``), a name or a dictionary with options.
+        fixation: Gates on queries and keys (``layers.fixation``), likewise. Default: none.
+        shifts: Shifts of keys and values (``layers.shift``). The class token is not shifted.
+        shift_last: Whether to shift after the feature map and the gates instead of before.
         attn_drop: Dropout rate of the attention weights.
         proj_drop: Dropout rate of the output.
 
@@ -251,7 +252,7 @@ def _with_cls(
     Returns queries of the copies (B*G, n, 1, d), keys and values (B*G, n, 1 + S', d), and the mask.
     """
     groups, mask = pattern.num_groups(grid_size(kv[0])), pattern.mask(kv[0])
-    mask = F.pad(mask, (1, 0), value=True) if isinstance(mask, Tensor) else None
+    mask = F.pad(mask, (1, 0), value=True) if isinstance(mask, Tensor) else None  # never Causal
     q_cls, k_cls, v_cls = (x.transpose(1, 2).repeat_interleave(groups, dim=0) for x in cls_qkv)
     keys, values = (
         torch.cat([x_cls, pattern.keys(x)], dim=2)

@@ -32,7 +32,7 @@ class SubLayer:
             to zero (``temporal_fc`` of TimeSformer).
         fixation: Gates on queries and keys (``layers.fixation``), or None for no gates.
         shifts: Shifts of keys and values along the grid (``layers.shift``), in their order.
-        shift_last: Whether to shift after the gates instead of before.
+        shift_last: Whether to shift after the feature map and the gates instead of before.
         zero_init: Whether the output projection is initialized to zero, so that the sub-layer
             changes nothing at first (ViViT, section 3.4).
 

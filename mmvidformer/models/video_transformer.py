@@ -29,10 +29,11 @@ class VideoConfig(EncoderConfig):
         stem: Arguments of ``layers.TubeletEmbedding``: ``tubelet`` (required), ``stride``,
             ``padding`` and ``norm``.
         encoders: An ``EncoderConfig`` for each encoder, or a dictionary of what differs from the
-            shared options. If the width changes, a linear layer comes in between.
-        pool: Output: ``'cls'``, the class token of the last encoder, ``'mean'``, the mean of its
-            other tokens, or ``'none'``, those tokens themselves. Default: the class token if there
-            is one, else the mean.
+            shared options. Each reads the grid that the previous one returns, through a linear
+            layer if the width changes, but not its class token.
+        pool: Output: ``'cls'``, the class token of the last encoder (the mean of those of all
+            frames if its ``frames`` is ``'pool'``), ``'mean'``, the mean of its other tokens, or
+            ``'none'``, those tokens themselves. Default: ``'cls'`` with a class token.
         init: Initialization: ``'timm'`` or ``'flax'`` (``layers.init``).
         init_from: Image model that ``init_weights`` loads: a source (``'timm:NAME'`` or a file),
             or a dictionary of the arguments of ``convert.image_vit.init_from_image``.
@@ -118,7 +119,7 @@ class VideoTransformer(nn.Module):
         self.embed = TubeletEmbedding(dim, **config.stem)
         sides = (img_size, img_size) if isinstance(img_size, int) else img_size
         grid = self.embed.grid((clip_len, *sides))
-        # Clips of other sizes may have several tokens where these have one.
+        # Other clips may have several tokens along an axis of one; patterns that halve 4 have two.
         axes: Any = tuple(4 if n == 1 else n for n in grid)
         self.encoders = nn.ModuleList()
         for number, one in enumerate(each, start=1):
@@ -193,7 +194,7 @@ class VideoTransformer(nn.Module):
         """
         grid, cls = self.embed(clip), None
         for encoder in self.encoders:
-            grid, cls = encoder(grid, None, outputs)
+            grid, cls = encoder(grid, outputs=outputs)
         return grid, cls
 
     def forward(self, clip: Tensor, valid: Tensor | None = None) -> Tensor | list[Tensor] | None:
@@ -224,7 +225,7 @@ class VideoTransformer(nn.Module):
             raise ValueError(f"{type(self).__name__} cannot run frame by frame: {self.obstacle}")
 
     def step(self, frames: Tensor, state: StreamState | None = None) -> tuple[Tensor, StreamState]:
-        """Process the next frames of a stream; returns what ``forward`` returns for the clip.
+        """Process the next frames of a stream; returns their part of the output for the whole clip.
 
         Gradients flow back through the state. Use ``torch.no_grad()`` for a stream without an end.
 
@@ -237,7 +238,7 @@ class VideoTransformer(nn.Module):
 
         Raises:
             ValueError: As ``check_causal``, and if the frames do not fill tubelets or do not have
-                the size of the previous ones.
+                the size of the previous ones, or if a learned time table is too short.
         """
         if state is None:
             self.check_causal()

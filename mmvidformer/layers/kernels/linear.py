@@ -21,7 +21,7 @@ from mmvidformer.lookup import look_up
 # Non-negative maps of queries and keys.
 FEATURE_MAPS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
-    "elu": lambda x: torch.where(x > 0, x + 1, x.clamp(max=1).exp()),  # F.elu(x) + 1 cancels
+    "elu": lambda x: torch.where(x > 0, x + 1, x.clamp(max=1).exp()),  # F.elu(x) + 1 is inexact
     "sigmoid": torch.sigmoid,
 }
 
@@ -57,12 +57,12 @@ class FeatureMap(nn.Module):
 def weighted_sums(q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
     """Compute the sums of linear attention, as ``q (k^T v)`` or, if that costs more, ``(q k^T) v``.
 
-    The latter is cheaper if there are fewer tokens than features, as along 16 frames. On the meta
-    device, where operations are counted, the former is computed, as the papers count it.
+    ``(q k^T) v`` costs less for sequences shorter than m, such as 16 frames if m is 64. On the meta
+    device, where operations are counted, ``q (k^T v)`` is computed, as the papers count it.
 
     Args:
-        q: Features of queries (..., S, m).
-        k: Features of keys (..., S', m).
+        q: Mapped queries (..., S, m), with m features per token.
+        k: Mapped keys (..., S', m).
         v: Values (..., S', d).
         mask: True for keys that are attended to, broadcasts to (..., 1, S'); a ``Causal`` mask
             (``causal_sums``); or None.
@@ -85,12 +85,13 @@ def weighted_sums(q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> tuple[Tensor, 
 def causal_sums(
     q: Tensor, k: Tensor, v: Tensor, step: int, past: Past | None = None
 ) -> tuple[Tensor, Tensor, Past]:
-    """Compute ``weighted_sums`` over the own and earlier frames, of ``step`` tokens, of a query.
+    """Compute ``weighted_sums`` for queries that attend to their own and to earlier frames.
 
-    Chunks of about ``CHUNK`` tokens attend to themselves as ``(q k^T) v``, and to those before as
-    ``q`` times a running sum of ``k^T v``, so time and memory are linear in S. In a stream,
-    ``past`` has the sums of ``k^T v`` (..., 1, m, d) and of k (..., 1, m, 1) over previous frames,
-    or is empty at its start, and the sums with these frames are returned too.
+    A frame is ``step`` successive tokens. Chunks of about ``CHUNK`` tokens attend to themselves as
+    ``(q k^T) v``, and to those before as ``q`` times a running sum of ``k^T v``, so time and memory
+    are linear in S. In a stream, ``past`` has the sums of ``k^T v`` (..., 1, m, d) and of k
+    (..., 1, m, 1) over previous frames, or is ``()`` at its start, and the new sums are returned
+    too. Without a stream it is None.
     """
     frames = q.shape[-2] // step
     most = 1 if q.is_meta else max(CHUNK // step, 1)  # frames of a chunk; see ``weighted_sums``
@@ -149,7 +150,7 @@ class LinearKernel(LinearCostKernel):
         self.eps = eps
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
-        """Attend; see ``forward``."""
+        """Attend with queries and keys to which ``Attention`` has applied ``feature_map``."""
         value, weight = weighted_sums(q, k, v, mask)
         return value / (weight + self.eps)
 
@@ -172,14 +173,14 @@ class CosformerKernel(LinearCostKernel):
 
     needs_own_keys = True
 
-    masks = frozenset({"padding", "causal"})
+    masks = frozenset({"padding", "causal"})  # cannot resume: its weights depend on the length M
 
     def __init__(self, head_dim: int, dropout: float = 0.0) -> None:
         super().__init__(head_dim, dropout)
         self.feature_map = FeatureMap("relu")
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
-        """Attend; see ``forward``."""
+        """Attend with queries and keys to which ``Attention`` has applied ``feature_map``."""
         length = q.shape[-2]
         if (keys := k.shape[-2]) != length:
             raise ValueError(f"cosFormer needs {length} keys, as many as queries, got {keys}")
