@@ -1,5 +1,3 @@
-"""A page in the browser: the classes of a video, a timeline of them, and attention rollout."""
-
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""A dataset with a policy for videos that cannot be read."""
-
 import logging
 from collections.abc import Iterator
 from traceback import walk_tb

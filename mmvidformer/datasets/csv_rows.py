@@ -1,5 +1,3 @@
-"""Rows of csv files, with errors that name file, line and value."""
-
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,5 +1,3 @@
-"""Images in one folder per class."""
-
 from mmaction.datasets.base import BaseActionDataset
 from torchvision.datasets.folder import IMG_EXTENSIONS, find_classes, make_dataset
 

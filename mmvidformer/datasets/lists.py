@@ -1,5 +1,3 @@
-"""MMAction2's lists of videos."""
-
 import csv
 import io
 import re

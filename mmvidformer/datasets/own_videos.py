@@ -1,5 +1,3 @@
-"""One's own videos: found in folders of their classes, split, and listed for MMAction2."""
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

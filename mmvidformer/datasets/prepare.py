@@ -1,5 +1,3 @@
-"""Preparation of a dataset: videos re-encoded for fast decoding, and their lists rewritten."""
-
 import os
 import random
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""What dataloader workers set up."""
-
 import os
 import random
 import signal

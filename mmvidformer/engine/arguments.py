@@ -1,5 +1,3 @@
-"""Arguments that several tools have in common."""
-
 import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""The policy for bad videos in a run."""
-
 from typing import TYPE_CHECKING
 
 from mmvidformer.config import type_name

@@ -1,5 +1,3 @@
-"""How the tools end: mistakes on one line, and no process left behind."""
-
 import errno
 import multiprocessing
 import os

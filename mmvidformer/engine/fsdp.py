@@ -1,10 +1,3 @@
-"""Fully sharded training on PyTorch's ``fully_shard``, with a shard per transformer block.
-
-Sharded parameters are ``DTensor``s that keep their names, so optimizers, clipping,
-``paramwise_cfg`` and hooks work as in one process. This module is imported only if a config asks
-for its runner.
-"""
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Runners that are built from a config."""
-
 from multiprocessing import forkserver, set_forkserver_preload
 from typing import TYPE_CHECKING
 

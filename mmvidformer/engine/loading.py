@@ -1,5 +1,3 @@
-"""Recognizers built from a config, and whether the weights of a checkpoint fit them."""
-
 import logging
 import re
 import warnings

@@ -1,8 +1,3 @@
-"""Pipelines of a config with other views, or another decoder.
-
-The views of a multi-view test are temporal clips x spatial crops of each video.
-"""
-
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Iterator, Sequence

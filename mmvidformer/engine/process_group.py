@@ -1,5 +1,3 @@
-"""Starting several processes, and joining them into a group."""
-
 import os
 import signal
 import socket

@@ -1,5 +1,3 @@
-"""When training stops early: on a signal, or at a loss that is not finite."""
-
 import signal
 
 import torch

@@ -1,5 +1,3 @@
-"""Evaluation with videos that could not be read."""
-
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 

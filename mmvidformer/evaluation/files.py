@@ -1,5 +1,3 @@
-"""Metrics that write a file: scores and labels, and the submission of a challenge."""
-
 import json
 import zipfile
 from collections.abc import Mapping, Sequence

@@ -1,1 +1,0 @@
-"""Video readers, and the guard against bad videos."""

@@ -1,5 +1,3 @@
-"""Reading many files in parallel, to find the bad ones."""
-
 import os
 import signal
 from collections.abc import Callable, Sequence

@@ -1,5 +1,3 @@
-"""Video files that are opened with PyAV, and the times of their frames."""
-
 import os
 from array import array
 from functools import lru_cache

@@ -1,5 +1,3 @@
-"""Exceptions of bad videos, and their paths and reasons."""
-
 import os
 import re
 from collections.abc import Mapping

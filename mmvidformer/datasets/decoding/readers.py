@@ -1,5 +1,3 @@
-"""Frames of a video file by index, through PyAV or TorchCodec."""
-
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property

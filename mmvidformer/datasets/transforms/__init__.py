@@ -1,1 +1,0 @@
-"""Transforms that MMAction2 lacks, or that are broken in it today."""

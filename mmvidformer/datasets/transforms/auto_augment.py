@@ -1,5 +1,3 @@
-"""AutoAugment and RandAugment with one draw per clip."""
-
 import math
 import random
 from collections.abc import Callable

@@ -1,5 +1,3 @@
-"""Decoding of videos through a choice of libraries."""
-
 from mmaction.datasets.transforms import DecordDecode, DecordInit
 
 from mmvidformer.datasets.decoding.errors import with_suffix

@@ -1,5 +1,3 @@
-"""Samplers of frames that MMAction2 lacks, and parts of a video to sample from."""
-
 import math
 from abc import abstractmethod
 from dataclasses import dataclass

@@ -1,5 +1,3 @@
-"""Clips of videos that are shorter than the clip."""
-
 from dataclasses import dataclass
 
 import numpy as np

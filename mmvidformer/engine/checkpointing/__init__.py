@@ -1,1 +1,0 @@
-"""Checkpoints that are complete or not there, resuming, and stopping on a signal."""

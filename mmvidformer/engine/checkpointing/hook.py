@@ -1,5 +1,3 @@
-"""Checkpoints that survive a kill or a full disk while they are written."""
-
 import os
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""Training that resumes in the middle of an epoch, with the samples it has not seen yet."""
-
 import signal
 import threading
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""Which checkpoint to resume from after training was cut off."""
-
 import logging
 import zipfile
 from pathlib import Path

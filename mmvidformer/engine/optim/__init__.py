@@ -1,1 +1,0 @@
-"""Optimizers, learning rates per layer, and mixed precision."""

@@ -1,5 +1,3 @@
-"""Learning rates that decay from the head to the first layers."""
-
 from mmengine.optim import DefaultOptimWrapperConstructor
 from torch import nn
 

@@ -1,5 +1,3 @@
-"""timm's optimizers in configs."""
-
 from collections.abc import Iterable
 
 from timm.optim import create_optimizer_v2

@@ -1,5 +1,3 @@
-"""Mixed precision on all devices."""
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

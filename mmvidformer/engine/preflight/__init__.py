@@ -1,1 +1,0 @@
-"""Checks of a run before its first step."""

@@ -1,5 +1,3 @@
-"""Checks of datasets, classes, batches and initial weights of a run before its first step."""
-
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,5 +1,3 @@
-"""The hook that checks a run before its first step."""
-
 from collections.abc import Iterator
 
 from mmengine.dist import is_main_process
