@@ -11,10 +11,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 # In this order: first what MMEngine and MMAction2 need to be imported at all.
-REPAIRS = (
-    *("find_loader", "drn", "multimodal", "numpy_2"),
-    *("checkpoints", "untrusted_checkpoints"),
-)
+REPAIRS = ("find_loader", "drn", "multimodal", "numpy_2", "checkpoints", "untrusted_checkpoints")
 # Its import is the repair. MMAction2's registry imports it after the models, at the first look-up,
 # which each head does when it is built. The models load MMDetection and MMPretrain if they are
 # installed, so that this package does not import them itself.

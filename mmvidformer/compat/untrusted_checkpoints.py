@@ -28,11 +28,8 @@ def repair() -> None:
             content = load(cls, filename, map_location, logger)
         meta = content.get("meta") if isinstance(content, MutableMapping) else None
         if isinstance(meta, MutableMapping) and meta.pop("config", None) is not None:
-            print_log(
-                f"{filename}: ignored the text under meta['config'], which MMEngine would execute",
-                logger=logger,
-                level=logging.WARNING,
-            )
+            what = "ignored the text under meta['config'], which MMEngine would execute"
+            print_log(f"{filename}: {what}", logger=logger, level=logging.WARNING)
         return content
 
     loader.load_checkpoint = classmethod(load_checkpoint)

@@ -156,10 +156,8 @@ class AnticipationDataset(SegmentDataset):
             kept.append(segment | {key: x for key, x in known.items() if x is not None})
         if not kept:
             raise ValueError(f"{self.ann_file}: no frame precedes any segment")
-        MMLogger.get_current_instance().info(
-            f"{self.ann_file}: {len(kept)} segments; skipped {len(discarded)} that no frame "
-            "precedes"
-        )
+        skipped = f"skipped {len(discarded)} that no frame precedes"
+        MMLogger.get_current_instance().info(f"{self.ann_file}: {len(kept)} segments; {skipped}")
         self._metainfo.update(actions=[*pairs], discarded=discarded)
         return kept
 
@@ -176,7 +174,6 @@ class AnticipationDataset(SegmentDataset):
 
 
 def _read_segments(path: str | Path) -> list[dict]:
-    """Read an official csv file or a list of RULSTM's."""
     with open(path, encoding="utf-8") as file:
         official = "start_timestamp" in file.readline()
     columns, header = (("video_id", "start_timestamp"), None) if official else ((), LIST_COLUMNS)

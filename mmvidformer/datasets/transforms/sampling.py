@@ -138,8 +138,7 @@ class ObserveBefore(FrameSampler):
         """Compute the numbers of the observed frames, from 1, oldest first.
 
         ``floor((start - m time_step) fps)`` for m = ``num_steps`` to 1, in the precision of RULSTM.
-        Frames before the video are replaced by the first one in it. All numbers are
-        below 1 if nothing can be observed.
+        Frames before the video are replaced by the first one in it; all are below 1 if none is.
         """
         before = (self.time_step + self.time_step * np.arange(self.num_steps))[::-1]
         frames = np.floor((start - before) * fps).astype(int)
@@ -153,9 +152,8 @@ class ObserveBefore(FrameSampler):
         numbers = np.maximum(self.frames(results["action_start"], results["avg_fps"]), 1)
         if total is not None and numbers[-1] > total:
             need = f"the action at {results['action_start']:.2f} s needs frame {numbers[-1]}"
-            raise BadVideo(
-                path_of(results), f"has {total} frames, and {need}; is it the right video?"
-            )
+            what = f"has {total} frames, and {need}; is it the right video?"
+            raise BadVideo(path_of(results), what)
         return numbers[None] - 1
 
 

@@ -10,6 +10,9 @@ from mmvidformer.conversion import convert_for
 from mmvidformer.engine.loading import WrongWeights, load_weights, warn_of_pixels
 from mmvidformer.registry import HOOKS
 
+# Whose parts behave in known ways.
+KNOWN = {"mmaction", "mmcv", "mmengine", "mmvidformer", "torchvision"}
+
 
 class WrongSetup(ValueError):
     """A run that should not start. The message has a line for each problem."""
@@ -21,9 +24,8 @@ class WrongSetup(ValueError):
 class PreflightHook(Hook):
     """Checks the datasets, the model and the loaded weights of a run before its first step.
 
-    What surely cannot work is an error; what may be a mistake is a warning in the log, and so is
-    any problem with parts that are neither MMAction2's nor this package's. The main process checks
-    for all processes, and opens no video. Loaded weights are checked as by ``Fit.check``.
+    What surely cannot work is an error; what may be a mistake, or is a problem with parts of other
+    projects, is a warning in the log. Loaded weights are checked as by ``Fit.check``.
 
     Raises:
         WrongSetup: If there are errors.
@@ -65,12 +67,6 @@ def _model_of(runner: Runner) -> object:
     return runner.model.module if is_model_wrapper(runner.model) else runner.model
 
 
-def _are_known(*parts: object) -> bool:
-    """Whether parts are MMAction2's or this package's, so that their behavior is known."""
-    known = {"mmaction", "mmcv", "mmengine", "mmvidformer", "torchvision"}
-    return all(type(part).__module__.partition(".")[0] in known for part in parts)
-
-
 def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
     # They import MMAction2's datasets and models, which a look-up of a hook should not.
     from mmvidformer.datasets.bad_videos import SafeDataset, with_inner
@@ -87,8 +83,9 @@ def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
                 policy = dataset
             if {"dataset", "datasets"} & {*getattr(dataset, "__dict__", ())}:
                 continue  # a wrapper
-            parts = (dataset, model, getattr(model, "cls_head", model))
-            known = _are_known(*parts, *checks.steps_of(dataset, model))
+            head = getattr(model, "cls_head", model)
+            parts = (dataset, model, head, *checks.steps_of(dataset, model))
+            known = {type(part).__module__.partition(".")[0] for part in parts} <= KNOWN
             for is_error, problem in (
                 *checks.check_samples(dataset, model, split, policy),
                 *checks.check_classes(dataset, model, split),
