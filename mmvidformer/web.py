@@ -27,8 +27,7 @@ def check_video(path: str, max_mb: float, max_seconds: float) -> tuple[int, floa
     """Return the number of frames of a video, and its frames per second, without decoding it.
 
     Raises:
-        ValueError: If the file is too large, is no video, has frames of too many pixels, or lasts
-            too long.
+        ValueError: If the file is too large, too long, no video, or its frames are too large.
     """
     size = os.path.getsize(path) / 1e6
     if size > max_mb:
@@ -57,7 +56,7 @@ def classes_of(predictions: list[Prediction], k: int = 5) -> dict[str, float]:
 def build_page(
     models: Mapping[str, Callable[[], Recognizer]], max_mb: float = 100.0, max_seconds: float = 60.0
 ) -> "Blocks":
-    """Build the page.
+    """Build the page: the classes of a video, a timeline of them, and attention rollout.
 
     Args:
         models: Functions that load the models, by name; the first is the default.

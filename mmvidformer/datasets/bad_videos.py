@@ -34,14 +34,13 @@ class SafeDataset:
     raises any error but ``ImportError`` and ``MemoryError``. All other errors are raised unchanged.
     With ``'resample'`` a bad sample is logged and
 
-    - in training a random one is read in its place. It is tried again in the next epoch;
+    - in training a random one is read in its place;
     - in test mode it keeps its place and label. Its data sample has ``bad_video`` (the reason) and
       ``bad_path`` in its metainfo, for ``mmvidformer.BadVideoEvaluator``. Its inputs are those of
       the next good sample, only to fill the batch. Samples with more than a label (boxes) raise.
 
-    The share of bad samples is counted in each process with its workers, of all samples, or if
-    there are more than 1000, of those that were read so far, at least 1000. An attribute ``seed``
-    of an index seeds the random draws.
+    The share of bad samples is counted in each process with its workers: of all samples, or of more
+    than 1000 only of those read, at least 1000. An attribute ``seed`` of an index seeds the draws.
 
     Args:
         dataset: The dataset, which may be a wrapper such as ``RepeatDataset``, or its config.
@@ -81,7 +80,6 @@ class SafeDataset:
         return any(getattr(one, "test_mode", False) for one in with_inner(self.dataset))
 
     def __getitem__(self, idx: int) -> object:
-        """Read a sample, or what the policy puts in its place."""
         if hasattr(idx, "seed"):
             set_seed(idx.seed)
         sample, fault = self._read(idx)

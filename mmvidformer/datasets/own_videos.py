@@ -22,9 +22,7 @@ class LabeledVideo(NamedTuple):
 
 
 def find_videos(folder: str | Path) -> list[Path]:
-    """Find the video files in a folder and its subfolders by their suffixes, sorted.
-
-    Files and folders whose names begin with a dot are skipped.
+    """Find the video files in a folder and its subfolders by suffix, sorted, but no hidden ones.
 
     Raises:
         FileNotFoundError: If there are none.
@@ -40,10 +38,8 @@ def find_videos(folder: str | Path) -> list[Path]:
 def read_class_folders(folder: str | Path) -> tuple[list[LabeledVideo], list[Path]]:
     """Find videos in ``folder/class/.../video`` or ``folder/split/class/.../video``.
 
-    The top folders are splits if all of them are named train, val or test.
-
-    Returns:
-        The videos, and those outside of a class's folder.
+    The top folders are splits if all of them are named train, val or test. Returns the videos, and
+    those outside of a class's folder.
 
     Raises:
         FileNotFoundError: If there are no videos.
@@ -142,8 +138,7 @@ def read_lists(folder: str | Path) -> VideoLists:
 
     Raises:
         FileNotFoundError: If ``train.txt`` or ``classes.txt`` is missing.
-        ValueError: If a line is not a path and a number; names file and line. Whether there is such
-            a class is checked when a run starts.
+        ValueError: If a line is not a path and a number; names file and line.
     """
     root = Path(folder).resolve()
     for name in ("train.txt", CLASSES):

@@ -24,7 +24,7 @@ def prepare_list(
     time_limit: float = 3600.0,
     **settings: int,
 ) -> int:
-    """Re-encode the videos of an annotation file, and write this file for the results.
+    """Re-encode the videos of a list, write a list of the results, and count the bad videos.
 
     Videos that exist in ``out`` are kept, whatever their settings, so a run may be repeated, and
     several machines may fill one folder.
@@ -38,9 +38,6 @@ def prepare_list(
         workers: Number of processes, with one thread each.
         time_limit: Seconds for one video.
         **settings: Arguments of ``encode_video``.
-
-    Returns:
-        The number of bad videos.
 
     Raises:
         ValueError: If a video is not below ``root``, or ``out`` is the same folder.

@@ -19,13 +19,11 @@ def init_worker(worker_id: int, sample_timeout: float = 300.0) -> None:
 
     - It leaves the group of its parent process, so that Ctrl-C and the signals of a cluster reach
       the parent only, which still needs data to finish its step.
-    - It ends with its parent, also if that is killed. PyTorch's own check compares with the process
-      that forked the worker, which with the start method ``'forkserver'`` is not the parent.
+    - It ends with its parent, also if that is killed.
     - Its random numbers differ between workers and processes of a run.
     - OpenCV uses one thread, as PyTorch does in workers.
     - The system ends it if ``SafeDataset`` takes longer than ``sample_timeout`` seconds for a
-      sample. The dataloader's ``timeout`` does not suffice in native code that keeps the
-      interpreter's lock: to receive a batch, the parent needs a thread of the worker.
+      sample, also in native code that keeps the interpreter's lock, unlike a dataloader's timeout.
     """
     global _sample_timeout
     _sample_timeout = sample_timeout

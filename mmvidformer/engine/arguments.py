@@ -31,10 +31,7 @@ def _override(text: str) -> str:
 def add_model_arguments(
     parser: ArgumentParser, checkpoint: bool = True, device: bool = True
 ) -> None:
-    """Add config, ``--cfg-options``, and checkpoint and ``--device`` if wanted.
-
-    Runners choose the device themselves.
-    """
+    """Add config, ``--cfg-options``, and checkpoint and ``--device`` if wanted."""
     parser.add_argument("config", help="config file, or name of a shipped config")
     if checkpoint:
         parser.add_argument("checkpoint", help="checkpoint file or URL")

@@ -22,9 +22,7 @@ def run_tool(main: Callable[[], int | None]) -> int:
     Before a runner runs, mistakes are ``MISTAKES`` and all errors of a part that is built from a
     config; then ``FloatingPointError``, a full disk, and lost processes and workers; always, errors
     with ``for_user``. The rest keep their traceback, and all with ``MMVIDFORMER_DEBUG`` set.
-
-    Returns:
-        The exit status: that of ``main``, 2 for a mistake before a runner runs, 1 for other errors.
+    Returns the exit status: that of ``main``, 2 for a mistake before a runner runs, 1 for others.
     """
     try:
         status = main() or 0
@@ -60,11 +58,7 @@ def has_processes() -> bool:
 
 
 def end_process(status: int) -> NoReturn:
-    """Kill the dataloader workers and end this process, without waiting for anything.
-
-    Python would wait at exit: for workers, which may hang, and for communication with processes
-    that may be gone.
-    """
+    """Kill the dataloader workers and end this process, without waiting for anything."""
     for child in multiprocessing.active_children():
         child.kill()
     # What Python does at exit before it waits: semaphores are removed, or it warns that they leak.

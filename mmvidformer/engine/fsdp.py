@@ -22,7 +22,7 @@ def shard_model(
     param_dtype: str | None = None,
     reshard_after_forward: bool = True,
 ) -> nn.Module:
-    """Shard the parameters of a model over all processes, in place.
+    """Shard the parameters of a model over all processes, in place, and return it.
 
     ``state_dict``, which all processes must call, gives complete weights on the CPU of the main
     process, and their shapes (on the meta device) elsewhere. Complete weights load as usual.
@@ -35,9 +35,6 @@ def shard_model(
             default that of the weights, which stay as they are.
         reshard_after_forward: Whether to free gathered weights between the forward and the backward
             pass of a block, which costs communication.
-
-    Returns:
-        The model.
     """
     mesh = init_device_mesh(torch.device(get_device()).type, (get_world_size(),))
     dtype = param_dtype and getattr(torch, param_dtype)
@@ -83,8 +80,6 @@ def _like(param: Tensor, value: Any) -> Any:
 
 
 def _complete(tree: dict) -> dict:
-    """Gather sharded tensors on the main process."""
-
     def gather(tensor: DTensor) -> Tensor:
         return tensor.full_tensor().to("cpu" if is_main_process() else "meta")
 
@@ -93,10 +88,9 @@ def _complete(tree: dict) -> dict:
 
 @RUNNERS.register_module()
 class ShardedRunner(Runner):
-    """MMEngine's runner with a sharded model.
+    """MMEngine's runner with a sharded model, and with the same checkpoints.
 
-    Checkpoints hold complete weights and states, as those of any other runner, and load and resume
-    on any number of processes, sharded or not. ``cfg.fsdp`` holds the arguments of ``shard_model``.
+    ``cfg.fsdp`` holds the arguments of ``shard_model``. Sharded parameters are ``DTensor``s.
     """
 
     def wrap_model(self, model_wrapper_cfg: dict | None, model: nn.Module) -> nn.Module:

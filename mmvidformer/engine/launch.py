@@ -26,14 +26,12 @@ PRELOADED = [
 def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
     """Join the processes and build the runner of ``cfg`` (its ``runner_type``, or MMEngine's).
 
-    Datasets get the config's ``class_names``, for checkpoints, and its policy ``bad_videos``.
-    Dataloaders without workers lose the settings of workers, which PyTorch refuses there. Default
-    hooks that are None are removed, since MMEngine removes only its own.
+    Datasets get the config's ``class_names``, for checkpoints, and its policy ``bad_videos``. Hooks
+    that are None are removed, and so are the settings of workers where there are none.
 
     Args:
         cfg: Complete config.
-        resume: Checkpoint to resume from, or ``'auto'`` for the newest intact one in the work dir
-            if there is one.
+        resume: Checkpoint to resume from; ``'auto'`` for the newest intact one of the run, if any.
     """
     from mmvidformer.engine.checkpointing.resume import latest_checkpoint
     from mmvidformer.schemes import read_all_kinds  # registers the runner; takes a second

@@ -27,7 +27,7 @@ class WrongWeights(ValueError):
 
 
 class Fit(NamedTuple):
-    """How a state dict fits a model, by names. ``reshaped`` has both shapes in words."""
+    """How a state dict fits a model; ``reshaped`` has both shapes, ``str()`` counts misfits."""
 
     matched: Set[str]
     missing: Sequence[str]
@@ -56,7 +56,6 @@ class Fit(NamedTuple):
             raise WrongWeights(f"{source} does not fit the model of the config: {self}{hint}")
 
     def __str__(self) -> str:
-        """Counts and first names of what does not fit."""
         kinds = {"missing": self.missing, "unexpected": self.unexpected}
         kinds["of another shape"] = [*self.reshaped.values()]
         texts = []
@@ -174,7 +173,6 @@ def load_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Log errors only."""
     logger = MMLogger.get_current_instance()
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -6,7 +6,7 @@ from mmengine.config import Config
 
 from mmvidformer.config import pipelines, type_name
 
-# Crop transform: crops of a frame.
+# Crop transforms, and how many crops of a frame each takes.
 CROPS = {"CenterCrop": 1, "ThreeCrop": 3, "TenCrop": 10}
 
 # MMAction2's samplers have num_clips, or such a name.
@@ -18,11 +18,7 @@ DECODE = ("DecordDecode", "OpenCVDecode", "PyAVDecode", "VideoDecode")
 
 
 def parse_views(text: str) -> tuple[int, int]:
-    """Read views written as clips x crops, such as ``4x3``.
-
-    Raises:
-        ArgumentTypeError: If the text has another form, or the crops are not 1, 3 or 10.
-    """
+    """Read views written as clips x crops, such as ``4x3``, else raise an ``ArgumentTypeError``."""
     if not re.fullmatch(r"[1-9]\d*x(1|3|10)", text):
         raise ArgumentTypeError(f"must be CLIPSxCROPS with 1, 3 or 10 crops, got {text!r}")
     clips, crops = map(int, text.split("x"))
@@ -70,7 +66,6 @@ def _test_pipelines(cfg: Config) -> Iterator[list[dict]]:
 
 
 def _find(pipeline: Sequence[dict]) -> tuple[dict | None, dict | None]:
-    """Sampler of clips and crop of a pipeline."""
     samplers = (s for s in pipeline if "num_clips" in s or re.search(SAMPLERS, type_name(s)))
     return next(samplers, None), next((s for s in pipeline if type_name(s) in CROPS), None)
 

@@ -115,8 +115,7 @@ def _free_port() -> int:
 def join_processes(cfg: Config) -> None:
     """Join the processes of a config with a launcher into a gloo group if there is no accelerator.
 
-    Otherwise the runner does it; MMEngine 0.10 selects a GPU whatever the backend. The variables
-    that PyTorch needs are those that ``start_processes`` and ``torchrun`` set.
+    Otherwise the runner does it. The variables that PyTorch needs are those that ``torchrun`` sets.
     ``cfg.env_cfg.dist_cfg.timeout`` is in seconds (default 600).
 
     Raises:

@@ -17,12 +17,9 @@ class TrainingGuardHook(Hook):
     All ranks stop after the same step: they all-reduce two flags at the end of each.
 
     On SIGTERM or SIGUSR1 a ``ResumableTrainLoop`` stops after the step, or with accumulated
-    gradients after the step that uses them. ``AtomicCheckpointHook`` saves ``interrupted.pth``,
-    from which ``tools/train.py --resume`` resumes, and every process exits with status 128 + the
-    signal's number. A validation is finished first.
-
-    After a loss of NaN or infinity no checkpoint is saved. Gradients are not checked: with float16
-    that is the task of the loss scaler.
+    gradients after the step that uses them. ``AtomicCheckpointHook`` saves ``interrupted.pth``, and
+    every process exits with status 128 + the signal's number. After a loss of NaN or infinity no
+    checkpoint is saved. Gradients are not checked.
 
     Raises:
         FloatingPointError: In each process whose loss is not finite.
@@ -54,7 +51,6 @@ class TrainingGuardHook(Hook):
             self._stop(runner, number)
 
     def _stop(self, runner: Runner, number: int) -> None:
-        """Save the state and exit."""
         iteration = runner.iter + 1
         where = "without a checkpoint, since no AtomicCheckpointHook is set"
         for hook in runner.hooks:

@@ -88,9 +88,8 @@ class SaveScores(BaseMetric):
 
     The file contains ``labels`` (N,) or (N, tasks); ``scores`` (N, classes), or
     (N, views, classes) for a head with ``average_clips=None``, or ``scores_<task>`` for each task
-    of a head of several tasks; ``bad_videos`` (N,), true if the video could not be read, in which
-    case the right class has the lowest score (``BadVideoEvaluator``); and ``classes``, the class
-    names in the dataset's ``metainfo``, if it has any.
+    of a head of several tasks; ``bad_videos`` (N,), true if the video could not be read
+    (``BadVideoEvaluator``); and ``classes``, those in the dataset's ``metainfo``, if it has any.
 
     Args:
         path: The file, with the suffix ``.npz``. Its folder is created.

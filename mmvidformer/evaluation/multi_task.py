@@ -128,8 +128,7 @@ class AnticipationMetric(BaseMetric):
         subsets: Files that list the narration ids of each subset by its name, one file or one per
             task: ``dict(unseen=..., tail=dict(verb=..., noun=..., action=...))``; such as RULSTM's
             ``validation_tail_verbs_ids.csv``.
-        discarded: ``'drop'``, or ``'wrong'`` to count the segments that the dataset skips as wrong
-            at any k. (RULSTM gives them equal scores, so that its sort decides.)
+        discarded: ``'drop'``, or ``'wrong'`` to count segments that the dataset skips as wrong.
         **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
 
     Raises:
@@ -202,7 +201,6 @@ class AnticipationMetric(BaseMetric):
         return metrics
 
     def _classes(self, task: str) -> Sequence[int] | None:
-        """Classes that the recall is limited to."""
         if not self.many_shot or task != "action":
             return self.many_shot and self.many_shot[task]
         verbs, nouns = set(self.many_shot["verb"]), set(self.many_shot["noun"])

@@ -56,16 +56,14 @@ class ClipAutoAugment(v2.Transform):
     """Apply an AutoAugment policy or RandAugment, drawn once per clip.
 
     AutoAugment (Cubuk et al. 2019) and RandAugment (Cubuk et al. 2020) with timm's policies,
-    strengths and draws. ``'v0'`` is the policy of the official code of feature fixation on Kinetics
-    and Something-Something. The operations are torchvision's. From the same draws, they equal
-    timm's on Pillow images to within one of 255 levels, except that rotation, shear and
-    translation, which fill with gray (128), interpolate linearly; timm's are cubic or, in
-    AutoAugment, either.
+    strengths and draws. The operations are torchvision's. From the same draws, they equal timm's on
+    Pillow images to within one of 255 levels, except that rotation, shear and translation, which
+    fill with gray (128), interpolate linearly.
 
     Args:
-        policy: A policy of timm: ``'v0'`` (of the EfficientNet code for TPUs), ``'original'`` (of
-            the paper), one of these with ``r`` appended, which posterizes otherwise, or a string
-            such as ``'rand-m9-mstd0.5-inc1'`` (DeiT's).
+        policy: A policy of timm: ``'v0'`` (EfficientNet's, and the official one of feature
+            fixation), ``'original'`` (of the paper), one of these with ``r`` appended, which
+            posterizes otherwise, or a string such as ``'rand-m9-mstd0.5-inc1'`` (DeiT's).
 
     Raises:
         KeyError: If the policy has other operations.

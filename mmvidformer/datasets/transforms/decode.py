@@ -10,8 +10,6 @@ from mmvidformer.registry import TRANSFORMS
 class VideoInit(DecordInit):
     """Open a video. Replaces ``DecordInit``, and has its keys; ``VideoDecode`` follows.
 
-    Local files are read as frames are needed, instead of whole into memory.
-
     Args:
         backend: ``'pyav'``, ``'torchcodec'``, or ``'decord'`` to open videos as ``DecordInit``
             does, which may hang or crash on damaged files.

@@ -19,7 +19,6 @@ class _DeferredDeletes(LocalBackend):
         self.outdated: list[str] = []
 
     def remove(self, filepath: str | Path) -> None:
-        """Note a file."""
         self.outdated.append(str(filepath))
 
 
@@ -27,10 +26,9 @@ class _DeferredDeletes(LocalBackend):
 class AtomicCheckpointHook(CheckpointHook):
     """MMEngine's ``CheckpointHook``, with a complete checkpoint on disk at every moment.
 
-    MMEngine 0.10 writes in place, and deletes the oldest and the previous best checkpoint before it
-    writes the next. Here each is written atomically, and only then are outdated ones deleted.
-    Checkpoints also hold what ``ResumableTrainLoop`` needs to resume in the middle of an epoch. The
-    arguments are those of ``CheckpointHook``, except that ``out_dir`` must be a local folder.
+    Each is written atomically, and only then are outdated ones deleted. Checkpoints also hold what
+    ``ResumableTrainLoop`` needs to resume in the middle of an epoch. Arguments are those of
+    ``CheckpointHook``, except that ``out_dir`` must be a local folder.
     """
 
     def before_train(self, runner: Runner) -> None:
@@ -60,10 +58,7 @@ class AtomicCheckpointHook(CheckpointHook):
                 checkpoint.pop("param_schedulers", None)
 
     def save_now(self, runner: Runner, iteration: int) -> str:
-        """Save the state after some steps as ``interrupted.pth``, and return its path.
-
-        The next regular checkpoint of a resumed run replaces it.
-        """
+        """Save ``interrupted.pth``, which the next checkpoint replaces, and return its path."""
         self.filename_tmpl, self.max_keep_ckpts = INTERRUPTED, -1
         meta = dict(epoch=runner.epoch, iter=iteration)
         super()._save_checkpoint_with_step(runner, iteration, meta)

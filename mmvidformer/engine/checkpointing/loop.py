@@ -48,7 +48,6 @@ class ResumableSampler(DefaultSampler):
         self.repeats = repeats
 
     def __iter__(self) -> Iterator[SampleIndex]:
-        """Yield the indices of this rank's samples."""
         skip, self.skip = self.skip, 0
         generator = torch.Generator().manual_seed(self.seed + self.epoch)
         count = len(self.dataset)
@@ -91,12 +90,9 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
     """MMEngine's ``EpochBasedTrainLoop``, which continues an interrupted run as if it had not been.
 
     With a ``ResumableSampler``, batches that were already seen are skipped without being read, and
-    the rest keep their order, whatever the seed is now. Each step seeds the random numbers of the
-    model. ``AtomicCheckpointHook`` stores what is needed, and ``TrainingGuardHook`` acts on the
-    ``signals`` that arrive.
-
-    If the epoch has another length now (number of ranks, batch size or dataset), it restarts with a
-    warning, and learning rates follow the schedules of the config for the new length.
+    the rest keep their order, whatever the seed is now. An epoch that has another length now
+    restarts with a warning, and schedules are those of the new length. Each step seeds the model's
+    random numbers. It needs ``AtomicCheckpointHook``; ``TrainingGuardHook`` acts on ``signals``.
     """
 
     saved: dict | None = None  # what a checkpoint holds of the order of samples
@@ -117,7 +113,6 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
             return super().run()
 
     def _find_seen(self) -> None:
-        """Find how much of the epoch was seen when the checkpoint was saved."""
         length, sampler = len(self.dataloader), self.dataloader.sampler
         saved_length, seed = map(self.saved.get, ("epoch_length", "seed"))
         if seed is not None and hasattr(sampler, "seed"):
@@ -136,7 +131,6 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
         self._iter = self._epoch * length
 
     def _replay_schedules(self) -> None:
-        """Step new schedules from the start to this iteration."""
         schedulers = self.runner.param_schedulers or []
         if isinstance(schedulers, dict):  # of several optimizers
             schedulers = sum(schedulers.values(), [])

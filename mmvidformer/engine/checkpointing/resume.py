@@ -20,10 +20,9 @@ def is_intact(path: Path) -> bool:
 def latest_checkpoint(work_dir: str | Path) -> str | None:
     """Find the newest intact checkpoint of a training run, by the time of the files.
 
-    Without checkpoints in the folder of the run, those in the folder that MMEngine's file
-    ``last_checkpoint`` names are searched (``CheckpointHook(out_dir=...)``). Reads the file that it
-    returns in full, so call it on one rank only; damaged ones that are newer are skipped with a
-    warning. None if there is no checkpoint.
+    If the folder of the run has none, those in the folder that MMEngine's ``last_checkpoint`` names
+    are searched (``CheckpointHook(out_dir=...)``). Reads the file in full, so call it on one rank;
+    damaged ones that are newer are skipped with a warning. None if there is no checkpoint.
 
     Raises:
         ValueError: If all checkpoints are damaged.

@@ -16,8 +16,7 @@ BF16_WRAPPER = "mmvidformer.Bf16OptimWrapper"
 class Bf16OptimWrapper(OptimWrapper):
     """Optimizer wrapper that runs the forward pass under bfloat16 autocast, on any device.
 
-    MMEngine's ``AmpOptimWrapper`` requires an accelerator, and always scales the loss, which
-    bfloat16 does not need. Losses and accuracies are float32 (``compat.half_scores``).
+    The loss is not scaled. Losses and accuracies are float32 (``compat.half_scores``).
     """
 
     @contextmanager
