@@ -84,6 +84,10 @@ def test_tsne_draws_saved_features(main_of, model_files, tiny_videos, tmp_path: 
     with pytest.raises(ValueError, match="names.txt has 2 names, for labels to 2"):
         main(files)
     names.write_text("red\ngreen\nblue\n")
+    unlabelled = tmp_path / "unlabelled.txt"
+    unlabelled.write_text("a.mp4 1\nb.mp4\n")
+    with pytest.raises(ValueError, match="each line of .*unlabelled.txt must have a label"):
+        main([files[0], str(unlabelled), *files[2:], "--perplexity", "1"])
     main_of("extract_features")([*model_files, videos, "--out", files[0]])
     main(files)
     assert cv2.imread(str(out)).std() > 5

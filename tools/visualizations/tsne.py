@@ -37,7 +37,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"--perplexity must be positive and below the number of videos, {len(entries)}; got "
             f"{args.perplexity:g}"
         )
-    labels = np.array([int(text.strip()[len(path) :].split()[0]) for text, path in entries])
+    found = [text.strip()[len(path) :].split() for text, path in entries]
+    if not all(found):
+        raise ValueError(f"each line of {args.list} must have a label after the video's path")
+    labels = np.array([int(fields[0]) for fields in found])
     names = list(map(str, range(labels.max() + 1)))
     if args.classes:
         names = args.classes.read_text(encoding="utf-8").splitlines()
