@@ -154,7 +154,10 @@ def test_embedding(tubelet, stride, padding, size, norm: bool) -> None:
         ):
             layer(clip.float())
     else:
-        assert check_rows(layer, call, clip).shape == (2, *grid, 5)
+        # A convolution that gives one column is wrong in bfloat16 on processors with AMX
+        # (pytorch/pytorch#169688).
+        with torch.backends.mkldnn.flags(enabled=grid[2] > 1):
+            assert check_rows(layer, call, clip).shape == (2, *grid, 5)
 
 
 @examples(16)
