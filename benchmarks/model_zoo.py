@@ -62,7 +62,7 @@ MEASURED = """\
 ## Measured here
 
 Small models, trained from scratch on generated videos of motions (two processes on two CPU cores),
-and tested on 200 held-out clips with 4 x 3 views. More: [claims in miniature](claims.md).
+and tested on 200 held-out clips with 4 x 3 views. More: [claims in miniature](papers.md).
 """
 
 

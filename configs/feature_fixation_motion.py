@@ -1,4 +1,4 @@
-# Feature fixation, small, on generated clips of objects that replace one another (docs/claims.md).
+# Feature fixation, small, on generated clips of objects that replace one another (docs/papers.md).
 # python tools/data/make_motion_dataset.py data/motion_cues --preset cues
 # tools/train.py configs/feature_fixation_motion.py
 _base_ = [

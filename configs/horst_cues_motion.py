@@ -1,5 +1,5 @@
 # HORST, small, trained from scratch on generated clips of three objects, one after another: the
-# class is the sequence of their shapes (docs/claims.md).
+# class is the sequence of their shapes (docs/papers.md).
 # python tools/data/make_motion_dataset.py data/motion_cues --preset cues
 # tools/train.py configs/horst_cues_motion.py
 _base_ = [

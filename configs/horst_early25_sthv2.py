@@ -1,6 +1,6 @@
 # HORST, early recognition on 41 classes of Something-Something V2, 25% of the frames observed.
 # Paper: top-1 33.9 (not measured here). You must write the lists of the 41 classes
-# (docs/prediction_data.md). Layers have the form of the released code,
+# (docs/horst.md). Layers have the form of the released code,
 # which produced the paper's results (appendix C). 50%, and the ablations: horst/table1 to table4.
 _base_ = [
     "./_base_/default_runtime.py",

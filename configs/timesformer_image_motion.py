@@ -1,4 +1,4 @@
-# An image model for the small models of docs/claims.md: the shape of an object in a single frame.
+# An image model for the small models of docs/papers.md: the shape of an object in a single frame.
 # python tools/data/make_motion_dataset.py data/motion_images --preset images
 # tools/train.py configs/timesformer_image_motion.py
 _base_ = "./timesformer_motion.py"

@@ -1,4 +1,4 @@
-# TimeSformer, small, on generated clips of objects that replace one another (docs/claims.md).
+# TimeSformer, small, on generated clips of objects that replace one another (docs/papers.md).
 # python tools/data/make_motion_dataset.py data/motion_cues --preset cues
 # tools/train.py configs/timesformer_motion.py --cfg-options model.backbone.scheme=axial
 _base_ = [

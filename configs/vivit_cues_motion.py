@@ -1,4 +1,4 @@
-# ViViT, small, on generated clips of objects that replace one another (docs/claims.md).
+# ViViT, small, on generated clips of objects that replace one another (docs/papers.md).
 # python tools/data/make_motion_dataset.py data/motion_cues --preset cues
 # tools/train.py configs/vivit_cues_motion.py \
 #     --cfg-options model.backbone.{scheme=spacetime,temporal_depth=4}

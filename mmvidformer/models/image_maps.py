@@ -6,7 +6,7 @@ from torch import Tensor, nn
 class ImageMaps(nn.Module):
     """Feature maps of images, each processed as a clip of one frame.
 
-    A backbone for MMPretrain's classifiers and MMDetection's detectors (docs/other_projects.md).
+    A backbone for MMPretrain's classifiers and MMDetection's detectors (docs/migration.md).
 
     Args:
         backbone: Config of a ``VideoTransformer`` or preset for clips of one frame:

@@ -98,7 +98,7 @@ def is_shell(block: Block) -> bool:
 
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCKS = {str(page.relative_to(ROOT)): read_blocks(page, ROOT) for page in PAGES}
 
 # Blocks that need a file or variables that the page does not make: (page, text of the block).
@@ -109,7 +109,7 @@ STATIC = [
     ("docs/export.md", "session.get_inputs"),
     ("docs/export.md", "make_graph("),
     ("docs/horst.md", "kitchen.mp4"),
-    ("docs/own_data.md", "Recognizer("),
+    ("docs/classify.md", "Recognizer("),
     ("docs/visualization.md", "rollout(backbone.eval(), clip)"),
     ("docs/checkpoints.md", "read_model("),
     ("docs/checkpoints.md", "Recognizer("),

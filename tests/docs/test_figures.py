@@ -91,7 +91,7 @@ def test_claims() -> None:
             row: interval([float(seed) for seed in seeds if seed])
             for row, *seeds in list(csv.reader(file))[1:]
         }
-    page = (DOCS / "claims.md").read_text()
+    page = (DOCS / "papers.md").read_text()
     lines = re.findall(r"(?m)^\| `(\w+/\w+/\w+[^`]*)` .*\| ([^|]+) \|$", page)
     assert dict(lines) == measured
     assert len(lines) == len(measured)

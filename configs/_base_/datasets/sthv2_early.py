@@ -1,7 +1,7 @@
 # Early recognition on 41 classes of Something-Something V2: all frames of the first part of each
 # video at 24 frames per second, resized to 224 x 224, as in the paper. (The videos have 12, so each
 # frame is taken twice.) You must write the lists of these classes, early_train_list_videos.txt and
-# early_val_list_videos.txt (docs/prediction_data.md): we know of no source that names the classes.
+# early_val_list_videos.txt (docs/horst.md): we know of no source that names the classes.
 # The paper has 56769 clips for training and 7503 for validation. Clips differ in length.
 _base_ = "../loaders.py"
 
