@@ -115,7 +115,7 @@ def read_entry(name: str, text: str, cfg: Config) -> Entry:
         raise ValueError(f"names of configs must start with {prefixes}; got {name!r}")
     lines = [line[1:].strip() for line in takewhile(is_comment, text.splitlines())]
     comment = " ".join(
-        line for line in lines if not line.startswith(("tools/", "bash ", "python "))
+        line for line in lines if not line.startswith(("mmvidformer ", "bash ", "--"))
     )
     if not comment:
         raise ValueError(f"config {name!r} must start with a comment that describes it")

@@ -1,7 +1,7 @@
 # A causal transformer, small, trained from scratch on generated videos of scripted actions; it runs
 # frame by frame (docs/compose.md).
-# python tools/data/make_motion_dataset.py data/motion_sequences --preset sequences
-# tools/dist_train.sh configs/causal_transformer_anticipation_motion.py 2
+# mmvidformer data generate data/motion_sequences --preset sequences
+# mmvidformer train causal_transformer_anticipation_motion --procs 2
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/causal_transformer.py",

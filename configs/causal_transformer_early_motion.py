@@ -1,7 +1,7 @@
 # A causal transformer, small, trained from scratch on generated clips whose class is only visible
 # over time; it runs frame by frame (docs/compose.md).
-# python tools/data/make_motion_dataset.py data/motion_phases --preset phases
-# tools/dist_train.sh configs/causal_transformer_early_motion.py 2
+# mmvidformer data generate data/motion_phases --preset phases
+# mmvidformer train causal_transformer_early_motion --procs 2
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/causal_transformer.py",

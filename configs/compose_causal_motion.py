@@ -1,7 +1,7 @@
 # A composition of docs/compose.md, small, trained from scratch on the plain motion dataset: a token
 # for every two frames, then causal attention over these.
-# python tools/data/make_motion_dataset.py data/motion_plain --preset plain
-# tools/train.py configs/compose_causal_motion.py
+# mmvidformer data generate data/motion_plain --preset plain
+# mmvidformer train compose_causal_motion
 _base_ = "./compose_linear_time_motion.py"
 
 model = dict(

@@ -1,7 +1,7 @@
 # A composition of docs/compose.md, small, trained from scratch on the plain motion dataset: softmax
 # attention over space, linear attention with gates over time, a class token.
-# python tools/data/make_motion_dataset.py data/motion_plain --preset plain
-# tools/train.py configs/compose_linear_time_motion.py
+# mmvidformer data generate data/motion_plain --preset plain
+# mmvidformer train compose_linear_time_motion
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/datasets/motion_plain_8f.py",

@@ -1,7 +1,7 @@
 # A composition of docs/compose.md, small, trained from scratch on the plain motion dataset: windows
 # of 2 x 2 x 2 tokens, shifted by half a window in every other block, without a class token.
-# python tools/data/make_motion_dataset.py data/motion_plain --preset plain
-# tools/train.py configs/compose_windows_motion.py
+# mmvidformer data generate data/motion_plain --preset plain
+# mmvidformer train compose_windows_motion
 _base_ = "./compose_linear_time_motion.py"
 
 windows = [dict(type="window", size=(2, 2, 2), shift=(n, n, n)) for n in (0, 1)]

@@ -5,7 +5,7 @@
 # video model from the result, use --cfg-options model.backbone.init_from=CHECKPOINT; its temporal
 # attention is initialized from the spatial attention. Shifts are off: on a single frame, the
 # temporal shift would only insert zeros.
-# tools/dist_train.sh configs/feature_fixation_image.py 8
+# mmvidformer train feature_fixation_image --procs 8
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/feature_fixation_b.py",

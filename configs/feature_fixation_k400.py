@@ -4,7 +4,7 @@
 # with one exception: the released config for Kinetics-400 does not share the gate, which the paper
 # found slightly worse: feature_fixation/table10/k400_released. Frames are shifted within each half
 # of the clip. The settings of the paper's Table 10 are feature_fixation/table10/k400.
-# tools/dist_train.sh configs/feature_fixation_k400.py 8 \
+# mmvidformer train feature_fixation_k400 --procs 8 \
 #     --cfg-options model.backbone.init_from=IMAGE_MODEL
 _base_ = [
     "./_base_/default_runtime.py",

@@ -1,6 +1,6 @@
 # Feature fixation, small, on generated clips of objects that replace one another (docs/papers.md).
-# python tools/data/make_motion_dataset.py data/motion_cues --preset cues
-# tools/train.py configs/feature_fixation_motion.py
+# mmvidformer data generate data/motion_cues --preset cues
+# mmvidformer train feature_fixation_motion
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/datasets/motion_cues.py",

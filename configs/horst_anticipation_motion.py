@@ -1,7 +1,7 @@
 # HORST, small, trained from scratch on generated videos of scripted actions (docs/horst.md), with a
 # trained stem instead of the frozen BN-Inception.
-# python tools/data/make_motion_dataset.py data/motion_sequences --preset sequences
-# tools/dist_train.sh configs/horst_anticipation_motion.py 2
+# mmvidformer data generate data/motion_sequences --preset sequences
+# mmvidformer train horst_anticipation_motion --procs 2
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/horst_anticipation.py",

@@ -1,7 +1,7 @@
 # HORST, small, trained from scratch on generated clips of three objects, one after another: the
 # class is the sequence of their shapes (docs/papers.md).
-# python tools/data/make_motion_dataset.py data/motion_cues --preset cues
-# tools/train.py configs/horst_cues_motion.py
+# mmvidformer data generate data/motion_cues --preset cues
+# mmvidformer train horst_cues_motion
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/horst_early_recognition.py",

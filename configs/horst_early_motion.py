@@ -1,7 +1,7 @@
 # HORST, small, trained from scratch on generated clips whose class is only visible over time
 # (docs/horst.md).
-# python tools/data/make_motion_dataset.py data/motion_phases --preset phases
-# tools/dist_train.sh configs/horst_early_motion.py 2
+# mmvidformer data generate data/motion_phases --preset phases
+# mmvidformer train horst_early_motion --procs 2
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/horst_early_recognition.py",

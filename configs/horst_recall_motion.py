@@ -1,7 +1,7 @@
 # HORST, small, on generated clips of twelve objects, one in each frame: the class is the shape of
 # the first, which nothing later repeats (docs/papers.md).
-# python tools/data/make_motion_dataset.py data/motion_recall --preset recall
-# tools/train.py configs/horst_recall_motion.py --cfg-options model.neck.order=1
+# mmvidformer data generate data/motion_recall --preset recall
+# mmvidformer train horst_recall_motion --cfg-options model.neck.order=1
 _base_ = "./horst_cues_motion.py"
 
 data_root = "data/motion_recall"

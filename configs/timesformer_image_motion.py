@@ -1,6 +1,6 @@
 # An image model for the small models of docs/papers.md: the shape of an object in a single frame.
-# python tools/data/make_motion_dataset.py data/motion_images --preset images
-# tools/train.py configs/timesformer_image_motion.py
+# mmvidformer data generate data/motion_images --preset images
+# mmvidformer train timesformer_image_motion
 _base_ = "./timesformer_motion.py"
 
 data_root = "data/motion_images"

@@ -1,6 +1,6 @@
 # TimeSformer, small, on generated clips of objects that replace one another (docs/papers.md).
-# python tools/data/make_motion_dataset.py data/motion_cues --preset cues
-# tools/train.py configs/timesformer_motion.py --cfg-options model.backbone.scheme=axial
+# mmvidformer data generate data/motion_cues --preset cues
+# mmvidformer train timesformer_motion --cfg-options model.backbone.scheme=axial
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/datasets/motion_cues.py",

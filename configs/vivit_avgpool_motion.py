@@ -1,6 +1,6 @@
 # Control for the quick start: the average-pooling baseline on single frames (tubelets of one frame,
 # temporal_depth 0), which cannot see motion and must stay near chance (25%).
-# tools/dist_train.sh configs/vivit_avgpool_motion.py 2, then tools/dist_test.sh with --views 4x3.
+# mmvidformer train vivit_avgpool_motion --procs 2, then mmvidformer test with --views 4x3.
 _base_ = "./vivit_fe_motion.py"
 
 model = dict(backbone=dict(stem=dict(tubelet=(1, 16, 16)), temporal_depth=0))

@@ -1,6 +1,6 @@
 # ViViT, small, on generated clips of objects that replace one another (docs/papers.md).
-# python tools/data/make_motion_dataset.py data/motion_cues --preset cues
-# tools/train.py configs/vivit_cues_motion.py \
+# mmvidformer data generate data/motion_cues --preset cues
+# mmvidformer train vivit_cues_motion \
 #     --cfg-options model.backbone.{scheme=spacetime,temporal_depth=4}
 _base_ = "./timesformer_motion.py"
 

@@ -1,6 +1,6 @@
 # The quick start with the multi-task head: verb (motion) and noun (shape) from the EPIC-style CSV
 # files of the motion dataset.
-# tools/dist_train.sh configs/vivit_fe_verb_noun_motion.py 2
+# mmvidformer train vivit_fe_verb_noun_motion --procs 2
 _base_ = "./vivit_fe_motion.py"
 
 head = dict(type="mmvidformer.MultiTaskHead", tasks=dict(noun=4, verb=4), in_channels=96)

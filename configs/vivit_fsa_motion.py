@@ -1,7 +1,7 @@
 # ViViT, factorized self-attention (model 3), small, trained from scratch on the plain motion
 # dataset, for the comparison in docs/compose.md.
-# python tools/data/make_motion_dataset.py data/motion_plain --preset plain
-# tools/train.py configs/vivit_fsa_motion.py
+# mmvidformer data generate data/motion_plain --preset plain
+# mmvidformer train vivit_fsa_motion
 _base_ = "./compose_linear_time_motion.py"
 
 model = dict(

@@ -1,7 +1,7 @@
 # ViViT-L/16x2, factorized encoder, Moments in Time. Paper Table 5c: top-1 38.5, top-5 64.1 (not
 # measured here). Neither the length of its clips nor the frame rate of the videos is published; 32
 # frames at interval 2 and 25 per second are most of the 3 seconds.
-# tools/dist_train.sh configs/vivit_l_fe_mit.py 8
+# mmvidformer train vivit_l_fe_mit --procs 8
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/vivit_l_fe.py",

@@ -1,6 +1,6 @@
 """Convert a checkpoint of a video transformer or an image ViT.
 
-python tools/convert_checkpoint.py SRC DST.pth
+mmvidformer convert SRC DST.pth
 
 The format of SRC is recognized by the names of its weights: scenic (msgpack or npz), HuggingFace,
 official or MMAction2's TimeSformer, official feature fixation, BN-Inception, Google npz, timm, or

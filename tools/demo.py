@@ -1,7 +1,7 @@
-"""Classify videos: python tools/demo.py CONFIG CHECKPOINT VIDEO|FOLDER|CAMERA.
+"""Classify videos: mmvidformer demo CONFIG CHECKPOINT VIDEO|FOLDER|CAMERA.
 
 Prints the most likely classes of each video, with --window those of each part of it. For
-anticipation, and early recognition frame by frame, use tools/demo_stream.py.
+anticipation, and early recognition frame by frame, use mmvidformer stream.
 
 Exit status: 0, or 1 if a video could not be read (the others are classified).
 """

@@ -1,4 +1,4 @@
-"""Predict while a video or a camera runs: python tools/demo_stream.py CONFIG CHECKPOINT SOURCE.
+"""Predict while a video or a camera runs: mmvidformer stream CONFIG CHECKPOINT SOURCE.
 
 Reads frame by frame, and predicts after each step the class so far (early recognition) or what
 comes next (anticipation): in a window (--show), as a video (--out), as JSON lines (--json). Without

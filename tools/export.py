@@ -1,4 +1,4 @@
-"""Export a recognizer: python tools/export.py CONFIG [CHECKPOINT] --out model.onnx or model.pt2.
+"""Export a recognizer: mmvidformer export CONFIG [CHECKPOINT] --out model.onnx or model.pt2.
 
 A recognizer becomes a graph from one view of each clip to logits; with HORST, a graph of one frame
 with the state as inputs and outputs. The batch size is free, other sizes are fixed. The file is

@@ -1,4 +1,4 @@
-"""Extract features of videos: python tools/extract_features.py CONFIG CHECKPOINT VIDEOS --out DIR.
+"""Extract features of videos: mmvidformer features CONFIG CHECKPOINT VIDEOS --out DIR.
 
 VIDEOS is a video, a folder, or a list in MMAction2's format (.txt). The features of class/clip.mp4
 go to class/clip.mp4.npy. Videos whose file exists are skipped, so that a run that was interrupted

@@ -1,6 +1,6 @@
-"""Fine-tune on videos of your own: python tools/finetune.py --config NAME --data FOLDER.
+"""Fine-tune on videos of your own: mmvidformer finetune --config NAME --data FOLDER.
 
-FOLDER has the lists that tools/data/make_annotations.py writes. The work dir gets the complete
+FOLDER has the lists that mmvidformer data list writes. The work dir gets the complete
 config (finetune/config.py), with which all other tools work.
 """
 
@@ -29,7 +29,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument(
         "--weights",
         help="checkpoint or address to start from, of this project or any that "
-        "tools/convert_checkpoint.py reads (default: as in the config)",
+        "mmvidformer convert reads (default: as in the config)",
     )
     parser.add_argument(
         "--work-dir", type=Path, help="default: work_dirs/<name of the config>_finetune"

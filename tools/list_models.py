@@ -1,4 +1,4 @@
-"""List shipped configs and published weights: python tools/list_models.py [FILTER] [--pretrained].
+"""List shipped configs and published weights: mmvidformer models [FILTER] [--pretrained].
 
 Sizes are those of one view (docs/model_zoo.md); the accuracy is as published, not measured here.
 """

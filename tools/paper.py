@@ -1,9 +1,9 @@
-"""List, show and run the rows of the papers' tables: python tools/paper.py list|show|run ...
+"""List, show and run the rows of the papers' tables: mmvidformer paper list|show|run ...
 
-    python tools/paper.py list
-    python tools/paper.py show vivit table2
-    python tools/paper.py run vivit table2 --row model_3 --procs 8 --seeds 0 1 2
-    python tools/paper.py run vivit table2 --miniature --procs 2
+    mmvidformer paper list
+    mmvidformer paper show vivit table2
+    mmvidformer paper run vivit table2 --row model_3 --procs 8 --seeds 0 1 2
+    mmvidformer paper run vivit table2 --miniature --procs 2
 
 A row's name, such as vivit/table2/model_3, works wherever a config's name does.
 """

@@ -1,4 +1,4 @@
-"""Test a recognizer on several views of each video: python tools/test.py CONFIG CHECKPOINT."""
+"""Test a recognizer on several views of each video: mmvidformer test CONFIG CHECKPOINT."""
 
 import json
 import re

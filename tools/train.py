@@ -1,4 +1,4 @@
-"""Train a recognizer: python tools/train.py CONFIG [options]."""
+"""Train a recognizer: mmvidformer train CONFIG [options]."""
 
 import sys
 from argparse import ArgumentParser, Namespace

@@ -1,4 +1,4 @@
-"""Classify videos on a page in the browser: python tools/web.py [--config C --checkpoint FILE].
+"""Classify videos on a page in the browser: mmvidformer web [--config C --checkpoint FILE].
 
 Needs pip install "mmvidformer[web]".
 """

@@ -1,6 +1,6 @@
 """Runtime of all configs: MMAction2's default one with the hooks of this package.
 
-Without a GPU, tools/train.py and tools/test.py use gloo, whatever backend dist_cfg sets.
+Without a GPU, mmvidformer train and mmvidformer test use gloo, whatever backend dist_cfg sets.
 """
 
 default_scope = "mmaction"

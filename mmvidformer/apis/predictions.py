@@ -24,7 +24,7 @@ class Prediction:
 
     Attributes:
         scores: What the head gives, by task (``'class'`` if there is only one). For a video these
-            are the scores that ``tools/test.py`` evaluates.
+            are the scores that ``mmvidformer test`` evaluates.
         probabilities: The same as probabilities.
         names: Class names by task.
         source: Path of the file; None for arrays and streams.

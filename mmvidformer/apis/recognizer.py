@@ -64,7 +64,7 @@ class Recognizer:
     """A trained model, ready to be called on videos.
 
     Videos are read by the config's test pipeline, with all its views, so that the scores are those
-    of ``tools/test.py``.
+    of ``mmvidformer test``.
 
     Args:
         config: A config, its file, or the name of a shipped config; or a HuggingFace folder or the

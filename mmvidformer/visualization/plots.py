@@ -57,7 +57,7 @@ def draw_timeline(predictions: Sequence["Prediction"], title: str = "", most: in
 def read_scores(
     path: str | Path, task: str | None = None
 ) -> tuple[np.ndarray, np.ndarray, list[str] | None]:
-    """Read scores (N, classes), labels (N,) and class names of ``tools/test.py --dump FILE.npz``.
+    """Read scores (N, classes), labels (N,) and class names that ``test --dump`` wrote.
 
     The names are None if the file has none for these classes. Videos that were bad are skipped. A
     head of several tasks needs the name of one.

@@ -1,4 +1,4 @@
-"""Count parameters and multiply-accumulates: python tools/analysis/complexity.py [CONFIG ...]."""
+"""Count parameters and multiply-accumulates: mmvidformer count [CONFIG ...]."""
 
 import argparse
 import sys

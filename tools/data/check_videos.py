@@ -1,4 +1,4 @@
-"""Find bad videos: python tools/data/check_videos.py ANNOTATIONS --root FOLDER --workers 8.
+"""Find bad videos: mmvidformer data check ANNOTATIONS --root FOLDER --workers 8.
 
 Reads every video of a list to its end. Writes <name>_bad.csv (line, path, reason) and
 <name>_clean.<extension>, the list without the bad ones. The exit code is 0 if all files are good,

@@ -1,4 +1,4 @@
-"""List your own videos for MMAction2: python tools/data/make_annotations.py FOLDER.
+"""List your own videos for MMAction2: mmvidformer data list FOLDER.
 
 FOLDER contains class/video.mp4, or train/class/video.mp4, val/... and test/... Writes train.txt,
 val.txt and test.txt (path and class) and classes.txt (names), and prints the number of videos per

@@ -1,4 +1,4 @@
-"""Write a motion dataset: python tools/data/make_motion_dataset.py FOLDER [--preset NAME].
+"""Write a motion dataset: mmvidformer data generate FOLDER [--preset NAME].
 
 Presets: easy, plain and cues (recognition), images (single frames), phases (early recognition),
 recall (memory), sequences (anticipation), camera (motion of the camera).

@@ -1,4 +1,4 @@
-"""Re-encode a dataset for fast decoding: python tools/data/prepare_videos.py LIST ... --out FOLDER.
+"""Re-encode a dataset for fast decoding: mmvidformer data prepare LIST ... --out FOLDER.
 
 Writes each video that the annotation files name to FOLDER as H.264 in mp4, and annotation files
 without bad videos, which <name>_bad.csv lists. Run it again after an interruption: existing videos

@@ -1,6 +1,6 @@
-"""Draw the errors of a test: python tools/visualizations/confusion.py SCORES.npz --out-dir FOLDER.
+"""Draw the errors of a test: mmvidformer plot confusion SCORES.npz --out-dir FOLDER.
 
-SCORES.npz is the file of tools/test.py --dump SCORES.npz. Writes a confusion matrix
+SCORES.npz is the file of mmvidformer test --dump SCORES.npz. Writes a confusion matrix
 (confusion.png), the accuracy of each class (class_accuracy.png), and both as a table
 (class_accuracy.csv).
 """
@@ -27,7 +27,7 @@ from mmvidformer.visualization.plots import (
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the tool."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("scores", type=Path, help="file of tools/test.py --dump SCORES.npz")
+    parser.add_argument("scores", type=Path, help="file of mmvidformer test --dump SCORES.npz")
     parser.add_argument("--out-dir", type=Path, required=True, help="folder for the pictures")
     add_classes_argument(parser)
     parser.add_argument("--most", type=int, default=30, help="most classes to draw (default: 30)")

@@ -1,4 +1,4 @@
-"""Draw who sees whom: python tools/visualizations/receptive_field.py CONFIG --out FILE.
+"""Draw the receptive field of a token: mmvidformer plot field CONFIG --out FILE.
 
 Follows a token through the blocks of a config's backbone, and draws the input tokens that it
 depends on after each. The size of the grid does not have to be the config's.

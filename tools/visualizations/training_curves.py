@@ -1,4 +1,4 @@
-"""Draw training curves: python tools/visualizations/training_curves.py WORK_DIR ... --out FILE.
+"""Draw training curves: mmvidformer plot curves WORK_DIR ... --out FILE.
 
 Loss, learning rate and accuracy of one or more runs, from the vis_data/scalars.json that MMEngine
 writes into a work dir. A resumed run is one curve; a run may still be in progress.

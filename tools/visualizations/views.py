@@ -1,7 +1,7 @@
-"""Draw accuracy against views: python tools/visualizations/views.py WORK_DIR --out FILE.
+"""Draw accuracy against views: mmvidformer plot views WORK_DIR --out FILE.
 
-Reads what tools/test.py saved in the work dir, test_<views>_<fusion>.json: test a checkpoint with
---views 1x1, 2x1, 4x1, 1x3 and so on before. There is a curve for each number of crops.
+Reads test_<views>_<fusion>.json, which mmvidformer test saved in the work dir: first test a
+checkpoint with --views 1x1, 2x1, 4x1, 1x3 and so on. There is a curve for each number of crops.
 """
 
 import json

@@ -1,4 +1,4 @@
-# The motion dataset (tools/data/make_motion_dataset.py). No flips: they would change the class.
+# The motion dataset (mmvidformer data generate). No flips: they would change the class.
 _base_ = "../loaders.py"
 
 data_root = "data/motion"

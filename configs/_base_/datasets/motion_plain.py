@@ -1,4 +1,4 @@
-# The plain motion dataset (tools/data/make_motion_dataset.py --preset plain): 4 frames, frame
+# The plain motion dataset (mmvidformer data generate --preset plain): 4 frames, frame
 # interval 3.
 _base_ = "./motion.py"
 

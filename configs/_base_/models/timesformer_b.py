@@ -17,7 +17,7 @@ model = dict(
         num_classes=400,
         in_channels=768,
         # The official code sums the logits of the views. The paper averages their softmax scores:
-        # average_clips="prob" (tools/test.py --fuse prob).
+        # average_clips="prob" (mmvidformer test --fuse prob).
         average_clips="score",
     ),
     data_preprocessor=dict(
