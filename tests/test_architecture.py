@@ -1,4 +1,4 @@
-"""Who may import whom, and that the core has no second copy."""
+"""What each subpackage may import, and that the core has no second copy."""
 
 import ast
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "mmvidformer"
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if ".mim" not in p.parts)
 
-# room: rooms of the package that it may import, besides itself
+# subpackage: subpackages that it may import, besides itself
 ALLOWED = {
     "lookup": set(),
     "version": set(),
@@ -48,7 +48,9 @@ def imported(path: Path, top_level_only: bool = False) -> set[str]:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative imports hide the room; write the full name"
+            assert node.level == 0, (
+                f"{path}: relative imports hide it; write the full name"
+            )
             base = node.module or ""
             names |= {
                 f"{base}.{alias.name}" if base == "mmvidformer" else base for alias in node.names
@@ -56,19 +58,19 @@ def imported(path: Path, top_level_only: bool = False) -> set[str]:
     return names
 
 
-def room(path: Path) -> str:
+def subpackage(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_rooms_import_only_what_they_may(path: Path) -> None:
-    own = room(path)
+def test_subpackages_import_only_what_they_may(path: Path) -> None:
+    own = subpackage(path)
     if own not in ALLOWED:
-        assert own == "__init__", f"give the room {own!r} a row in ALLOWED"
+        assert own == "__init__", f"give the subpackage {own!r} a row in ALLOWED"
         return
     names = imported(path)
-    rooms = {name.split(".")[1] for name in names if name.startswith("mmvidformer.")}
-    assert rooms - {own} <= ALLOWED[own]
+    used = {name.split(".")[1] for name in names if name.startswith("mmvidformer.")}
+    assert used - {own} <= ALLOWED[own]
     if own in PURE:
         assert not {name.split(".")[0] for name in names} & MM
         outside = {name.split(".")[0] for name in imported(path, top_level_only=True)}
@@ -82,7 +84,7 @@ def test_rooms_import_only_what_they_may(path: Path) -> None:
     ["scaled_dot_product_attention", "F.interpolate", "bernoulli", "class Mlp", ".softmax(-1)"],
 )
 def test_core_operations_have_one_home(needle: str) -> None:
-    homes = {room(path) for path in FILES if needle in path.read_text()}
+    homes = {subpackage(path) for path in FILES if needle in path.read_text()}
     assert homes <= {"layers"}, f"{needle} stands outside the core: {homes}"
 
 
