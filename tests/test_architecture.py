@@ -48,9 +48,7 @@ def imported(path: Path, top_level_only: bool = False) -> set[str]:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, (
-                f"{path}: relative imports hide it; write the full name"
-            )
+            assert node.level == 0, f"{path}: relative imports hide it; write the full name"
             base = node.module or ""
             names |= {
                 f"{base}.{alias.name}" if base == "mmvidformer" else base for alias in node.names

@@ -104,7 +104,6 @@ BLOCKS = {str(page.relative_to(ROOT)): read_blocks(page, ROOT) for page in PAGES
 # Blocks that need a file or variables that the page does not make: (page, text of the block).
 STATIC = [
     ("README.md", "Recognizer("),
-    ("docs/data_loading.md", "video.mp4"),
     ("docs/export.md", "onnxruntime.InferenceSession"),
     ("docs/export.md", "session.get_inputs"),
     ("docs/export.md", "make_graph("),
@@ -113,7 +112,6 @@ STATIC = [
     ("docs/visualization.md", "rollout(backbone.eval(), clip)"),
     ("docs/checkpoints.md", "read_model("),
     ("docs/checkpoints.md", "Recognizer("),
-    ("docs/checkpoints.md", "TimesformerForVideoClassification"),
     ("docs/python.md", "pretrained=True"),
 ]
 # Models of full size: run on the meta device, which computes shapes alone.

@@ -3,13 +3,10 @@
 import csv
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
 import yaml
 
-from mmvidformer.analysis.complexity import count_macs
 from mmvidformer.analysis.papers import interval
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -51,23 +48,6 @@ def test_early_recognition(seen: str) -> None:
 def test_anticipation(task: str) -> None:
     measured = percents("horst_anticipation_motion")
     assert cells(task)[1:] == [measured[f"HORST: {task}/top1_{time}s"] for time in AHEAD]
-
-
-def test_counts_of_compositions() -> None:
-    blocks = re.findall(r"(?s)```python\n(.*?)```", (DOCS / "compose.md").read_text())
-    names: dict[str, Any] = {}
-    with torch.device("meta"):
-        exec(blocks[-1], names)
-    models = {
-        "linear attention over time": names["linear_time"],
-        "shifted windows": names["shifted_windows"],
-        "causal second encoder": names["causal_frames"],
-    }
-    clip = torch.empty(1, 3, 32, 224, 224, device="meta")
-    for name, model in models.items():
-        parameters = sum(weight.numel() for weight in model.parameters()) / 1e6
-        counted = [f"{parameters:.2f}", f"{count_macs(model, clip) / 1e9:.2f}"]
-        assert cells(name, "compose") == counted
 
 
 @pytest.mark.parametrize("name", COMPARED)
