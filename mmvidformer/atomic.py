@@ -1,4 +1,4 @@
-"""Files that are either complete or not there."""
+"""Atomic file writes."""
 
 import os
 import uuid

@@ -20,8 +20,8 @@ def convert_content(content: Any, source: str) -> Any:
         source: Its file or address, for messages and the table of published checkpoints.
 
     Returns:
-        ``state_dict`` with this package's names, and ``meta`` with what is known of the model and
-        its data; ``content`` if its names are this package's or unknown.
+        ``state_dict`` with this package's names, and ``meta`` with the known properties of the
+        model and its data; ``content`` if its names are this package's or unknown.
 
     Raises:
         ValueError: If it lacks weights of its format.

@@ -172,7 +172,7 @@ def test_compiled_parts_of_mmcv_are_found_on_python_3_14(repaired: bool, tmp_pat
 
 def test_missing_mmcv_is_explained() -> None:
     result = run_python("import mmvidformer.registry", hide=("mmcv",))
-    assert 'MMAction2 needs mmcv: pip install "mmvidformer[lite]"' in result.stderr
+    assert 'MMAction2 needs mmcv: pip install "mmcv-lite>=2.0.1,<2.2"' in result.stderr
 
 
 @pytest.mark.parametrize("version", ["2.2.0", pytest.param("1.7.2", marks=pytest.mark.slow)])

@@ -1,6 +1,6 @@
 """Classify videos on a page in the browser: mmvidformer web [--config C --checkpoint FILE].
 
-Needs pip install "mmvidformer[web]".
+Needs Gradio: pip install "gradio>=6".
 """
 
 import os
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if (args.config is None) != (args.checkpoint is None):
         parser.error("--config and --checkpoint go together")
     if find_spec("gradio") is None:
-        raise ImportError('the page needs Gradio: pip install "mmvidformer[web]"')
+        raise ImportError('the page needs Gradio: pip install "gradio>=6"')
 
     def load(
         config: str | Config, checkpoint: str | None = None, names: list[str] | None = None

@@ -27,8 +27,8 @@ def apply() -> None:
     """
     if find_spec("mmcv") is None:  # open-mmlab/mmcv#3325, #3329
         raise ImportError(
-            'MMAction2 needs mmcv: pip install "mmvidformer[lite]", or "mmcv>=2.0,<2.2" if other '
-            "projects use mmcv.ops, never both"
+            'MMAction2 needs mmcv: pip install "mmcv-lite>=2.0.1,<2.2", or "mmcv>=2.0,<2.2" if '
+            "other projects use mmcv.ops, never both"
         )
     for name in REPAIRS:
         import_module(f"{__name__}.{name}").repair()

@@ -11,7 +11,7 @@ from mmvidformer.labels import read_labels
 
 
 def read_info(meta: Mapping, row: Published | None = None) -> dict:
-    """Read what is known of the data that a model was trained on.
+    """Read the known properties of the data that a model was trained on.
 
     Args:
         meta: ``meta`` of a checkpoint (``convert.io``): this package's or MMEngine's, or that of
@@ -20,8 +20,8 @@ def read_info(meta: Mapping, row: Published | None = None) -> dict:
         row: Row of the table of published checkpoints, for what ``meta`` does not contain.
 
     Returns:
-        Of ``dataset_meta`` (with ``classes``, as MMEngine's runner writes them), ``mean`` and
-        ``std`` of pixels from 0 to 255 by channel, and ``frame_interval``, what is known.
+        The known ones of ``dataset_meta`` (with ``classes``, as MMEngine's runner writes them),
+        ``mean`` and ``std`` of pixels from 0 to 255 by channel, and ``frame_interval``.
     """
     info = {key: meta[key] for key in ("mean", "std", "frame_interval") if key in meta}
     names = class_names(meta)

@@ -22,7 +22,7 @@ def read_list(
 
     Args:
         file: Text with a line per sample: the path, and then any number of labels.
-        delimiter: Delimiter of the columns. Default: a tab if the file has one, else a blank.
+        delimiter: Delimiter of the columns. Default: a tab if the file has one, else a space.
         multi_class: Whether a line may have several labels.
 
     Raises:

@@ -102,7 +102,7 @@ def write_lists(
     """Write ``train.txt``, ``val.txt``, ``test.txt`` and ``classes.txt``.
 
     A line is a path and the number of a class, for MMAction2's ``VideoDataset``, separated by a
-    blank (``delimiter``), or a tab if a path has a blank. Paths of videos outside the folder are
+    space (``delimiter``), or a tab if a path has a space. Paths of videos outside the folder are
     absolute. ``force`` overwrites lists.
 
     Raises:
@@ -119,7 +119,7 @@ def write_lists(
     classes = sorted({video.label for video in videos})
     for name in (*names, *classes):
         if name != name.strip() or len(name.splitlines()) != 1 or "\t" in name:
-            wrong = "has a blank at an end, a tab or a line break"
+            wrong = "has a space at an end, a tab or a line break"
             raise ValueError(f"{name!r} {wrong}, which MMAction2's lists cannot hold; rename it")
     delimiter = "\t" if any(" " in name for name in names) else " "
     lines = {CLASSES: [f"{name}\n" for name in classes]} | {f"{split}.txt": [] for split in SPLITS}

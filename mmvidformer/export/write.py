@@ -40,7 +40,7 @@ def export(graph: ClipGraph, out: str | Path) -> float:
     write, load, packages = WRITERS[out.suffix]
     for package in packages:
         if find_spec(package) is None:
-            raise ImportError(f'{out.suffix} needs {package}: pip install "mmvidformer[export]"')
+            raise ImportError(f"{out.suffix} needs {package}: pip install {package}")
     inputs = graph.inputs(batch=2)[0]
     batch = Dim("batch", max=2**31 - 1)  # PyTorch 2.6 refuses sizes without a limit
     free = tuple({0: batch} for _ in inputs)

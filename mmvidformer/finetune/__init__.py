@@ -1,4 +1,4 @@
-"""Shipped configs adapted to one's own labeled videos."""
+"""Shipped configs adapted to your labeled videos."""
 
 from mmvidformer.finetune.checkpoint_config import config_of_checkpoint
 from mmvidformer.finetune.recipe import Recipe, apply_recipe

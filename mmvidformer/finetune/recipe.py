@@ -55,7 +55,7 @@ class Recipe:
 
 
 def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
-    """Rewrite a config for one's own videos.
+    """Rewrite a config for your videos.
 
     Args:
         cfg: Config of a recognizer with one label per video. Changed in place.

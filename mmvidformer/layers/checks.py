@@ -41,7 +41,7 @@ def check(
 
 
 def obstacles(sublayer: SubLayer) -> Iterator[str]:
-    """Say what keeps an attention from running frame by frame, and what to use instead."""
+    """Yield reasons why an attention cannot run frame by frame, with alternatives."""
     kernel = sublayer.kernel if isinstance(sublayer.kernel, str) else sublayer.kernel["type"]
     able = [name for name, other in KERNELS.items() if other.resumes]
     for given in sublayer.patterns:

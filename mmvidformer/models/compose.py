@@ -66,7 +66,7 @@ def check_cls(config: EncoderConfig, passes_grid: bool) -> None:
 
 
 def obstacles(encoders: Sequence[EncoderConfig], embed: TubeletEmbedding) -> Iterator[str]:
-    """Say what keeps encoders from running frame by frame, and what to use instead."""
+    """Yield reasons why encoders cannot run frame by frame, with alternatives."""
     if not embed.separate_frames:
         yield "tubelets overlap in time; use a stride of as many frames, without padding"
     for number, config in enumerate(encoders):

@@ -1,4 +1,4 @@
-"""Who sees whom: the input tokens that a token depends on, block by block.
+"""Receptive field: the input tokens that a token depends on, block by block.
 
 A token has seen another one if its gradient with respect to that one is not zero. So patterns,
 masks, class tokens, shifts, convolutions and encoders in a row need no cases of their own.

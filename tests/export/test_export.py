@@ -244,7 +244,7 @@ def test_missing_packages_are_named_before_the_export(monkeypatch, tmp_path: Pat
         build(clips("ViViT", stem=dict(tubelet=(4, 16, 16)), temporal_depth=0)), SIZE
     )
     monkeypatch.setattr(torch.export, "export", lambda *args, **kwargs: pytest.fail("exported"))
-    with pytest.raises(ImportError, match=r'needs onnx: pip install "mmvidformer\[export\]"$'):
+    with pytest.raises(ImportError, match="needs onnx: pip install onnx$"):
         export(graph, tmp_path / "model.onnx")
 
 

@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             )
     print(f"written to {lists.root}")
     if lists.delimiter == "\t":
-        print('some paths have blanks: set delimiter="\\t" of the datasets in a config of your own')
+        print('some paths have spaces: set delimiter="\\t" of the datasets in a config of your own')
 
 
 if __name__ == "__main__":

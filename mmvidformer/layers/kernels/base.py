@@ -124,7 +124,7 @@ def without_autocast(device: torch.device) -> AbstractContextManager:
 
 
 def full_precision(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Convert to float32, but for float64."""
+    """Upcast to float32; keep float64."""
     q, k, v = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
     return q, k, v
 
