@@ -34,7 +34,7 @@ def add_model_arguments(
     """Add config, ``--cfg-options``, and checkpoint and ``--device`` if wanted."""
     parser.add_argument("config", help="config file, or name of a shipped config")
     if checkpoint:
-        parser.add_argument("checkpoint", help="checkpoint file or URL")
+        parser.add_argument("checkpoint", help="file, published://NAME, hf://ORG/NAME or URL")
     if device:
         parser.add_argument("--device", default="cpu", help="such as cuda (default: cpu)")
     add_overrides(parser)
