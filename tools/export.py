@@ -25,9 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     add_model_arguments(parser, checkpoint=False, device=False)
-    parser.add_argument(
-        "checkpoint", nargs="?", help="file or address (default: initial weights)"
-    )
+    parser.add_argument("checkpoint", nargs="?", help="file or address (default: initial weights)")
     parser.add_argument("--out", type=Path, required=True, help="file to write, .onnx or .pt2")
     parser.add_argument(
         "--shape",
