@@ -26,6 +26,7 @@ from tqdm import tqdm
 from benchmarks.attention_cost import KINDS, Cost, cases, growth, measure
 from benchmarks.plots import draw_growth
 from mmvidformer.analysis.tables import print_table
+from mmvidformer.engine.loading import default_device
 from mmvidformer.models.feature_fixation import ARCH, SCHEMES
 
 DTYPES = {name: getattr(torch, name) for name in ("float32", "bfloat16", "float16")}
@@ -86,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--attention-only", action="store_true", help="only the attention layers of one block"
     )
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--device", default=default_device())
     parser.add_argument(
         "--memory-limit", type=float, metavar="GIB",
         help="memory that a clip may take on a CPU; default: all free memory",

@@ -35,6 +35,7 @@ from benchmarks.plots import draw_bars
 from benchmarks.versions import versions
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import config_name, load_config
+from mmvidformer.engine.loading import default_device
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -67,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("configs", nargs="*", help="config files, or names of shipped configs")
     parser.add_argument("--out", type=Path, help="path of the files, without suffix")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--device", default=default_device())
     parser.add_argument("--dtype", choices=DTYPES, default="fp32", help="bf16 and fp16: autocast")
     parser.add_argument("--compile", action="store_true", help="use torch.compile")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="CPU threads")

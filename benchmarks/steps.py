@@ -26,6 +26,7 @@ from torch.utils._pytree import tree_leaves
 from benchmarks.baselines import fill_zeros, remove_noise
 from mmvidformer.config import clip_shape, config_scope, is_recurrent, load_config
 from mmvidformer.engine.fsdp import shard_model
+from mmvidformer.engine.loading import default_device
 from mmvidformer.registry import MODELS
 
 CONFIGS = ("timesformer_motion", "vivit_fe_motion", "feature_fixation_motion",
@@ -132,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("configs", nargs="*", default=CONFIGS, help="default: one of each family")
     parser.add_argument("--modes", nargs="+", choices=MODES, default=["eager"])
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=list(DTYPES))
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--device", default=default_device())
     parser.add_argument("--backend", default="inductor", help="of torch.compile")
     parser.add_argument("--out", type=Path, required=True, help="path of the table, without suffix")
     args = parser.parse_args(argv)

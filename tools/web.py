@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--checkpoint", help="checkpoint of your model")
     add_overrides(parser)
     add_classes_argument(parser)
-    parser.add_argument("--device", default="cpu", help="such as cuda (default: cpu)")
+    parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
     parser.add_argument("--host", default="127.0.0.1", help="address (default: this machine only)")
     parser.add_argument("--port", type=int, help="port (default: the first free one from 7860)")
     parser.add_argument("--max-mb", type=float, default=100, help="size of a file (default: 100)")

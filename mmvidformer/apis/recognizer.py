@@ -42,7 +42,7 @@ def find_model(
 def load_named(
     config: str | Path | Config,
     checkpoint: str | None,
-    device: str | torch.device,
+    device: str | torch.device | None,
     names: Mapping[str, Sequence[str]] | Sequence[str] | None,
 ) -> tuple[Config, dict[str, Sequence[str]], nn.Module]:
     """Load a config, its class names by task and its model; see ``Recognizer``."""
@@ -72,7 +72,7 @@ class Recognizer:
             (``finetune.config_of_checkpoint``).
         checkpoint: File or address; None: initial weights; ``'published'`` (default): the published
             weights of a shipped config.
-        device: Where the model runs, such as ``'cuda'``.
+        device: Where the model runs, such as ``'cuda:1'``; default: the GPU if there is one.
         names: Class names by task, or files of them (``class_names``); default: those of the
             checkpoint, of the config or of its dataset (``known_names``), or numbers.
         clips: Number of clips to read from each video, with one crop each; default: the views of
@@ -89,7 +89,7 @@ class Recognizer:
         self,
         config: str | Path | Config,
         checkpoint: str | None = PUBLISHED,
-        device: str | torch.device = "cpu",
+        device: str | torch.device | None = None,
         names: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
         clips: int | None = None,
     ) -> None:

@@ -34,7 +34,7 @@ class StreamRecognizer:
         self,
         config: str | Path | Config,
         checkpoint: str | None,
-        device: str | torch.device = "cpu",
+        device: str | torch.device | None = None,
         names: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
     ) -> None:
         cfg, self.names, self.model = load_named(config, checkpoint, device, names)

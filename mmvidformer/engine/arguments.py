@@ -36,7 +36,7 @@ def add_model_arguments(
     if checkpoint:
         parser.add_argument("checkpoint", help="file, published://NAME, hf://ORG/NAME or URL")
     if device:
-        parser.add_argument("--device", default="cpu", help="such as cuda (default: cpu)")
+        parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
     add_overrides(parser)
 
 

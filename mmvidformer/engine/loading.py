@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from mmvidformer.config import CONFIG_SUFFIXES, config_scope
 from mmvidformer.conversion import convert_for
 from mmvidformer.registry import MODELS
-from mmvidformer.schemes import load_from_source
+from mmvidformer.schemes import Device, load_from_source
 
 HEAD = "cls_head."
 Purpose = Literal["evaluation", "features", "resume", "start"]
@@ -66,14 +66,14 @@ class Fit(NamedTuple):
 
 
 def load_recognizer(
-    cfg: Config, checkpoint: str | None, device: str | torch.device = "cpu", head: bool = True
+    cfg: Config, checkpoint: str | None, device: Device = "cpu", head: bool = True
 ) -> nn.Module:
     """Build the recognizer of a config for evaluation, with the ``dataset_meta`` of its weights.
 
     Args:
         cfg: Config of a recognizer.
         checkpoint: File or address of the weights; None for initial weights.
-        device: Device of the model.
+        device: Device of the model; None: ``default_device()``.
         head: Whether the weights of the head must fit too.
 
     Raises:
@@ -92,7 +92,12 @@ def load_recognizer(
         warn_of_pixels(cfg, content, checkpoint)
         meta = content.get("meta") or {}
         model.dataset_meta.update(meta.get("dataset_meta") or {})
-    return model.to(device).eval()
+    return model.to(device or default_device()).eval()
+
+
+def default_device() -> str:
+    """Device of inference: the GPU if PyTorch finds one with CUDA or ROCm, or else the CPU."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def warn_of_pixels(cfg: Config, checkpoint: Mapping, source: str) -> None:

@@ -127,7 +127,7 @@ def test_arguments_of_a_model():
     parser = ArgumentParser()
     add_model_arguments(parser)
     args = parser.parse_args(["a.py", "b.pth", "--cfg-options", "x.y=[1,2]", "z=a=b"])
-    assert (args.config, args.checkpoint, args.device) == ("a.py", "b.pth", "cpu")
+    assert (args.config, args.checkpoint, args.device) == ("a.py", "b.pth", None)
     assert args.cfg_options == {"x.y": [1, 2], "z": "a=b"}
 
 

@@ -5,9 +5,11 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.logging import MMLogger
+from mmengine.model import BaseModel
 from mmengine.registry import DefaultScope
 
-from mmvidformer.engine.loading import load_recognizer
+from mmvidformer.apis import Recognizer, StreamRecognizer
+from mmvidformer.engine.loading import default_device, load_recognizer
 from mmvidformer.registry import MODELS
 
 
@@ -66,3 +68,20 @@ def test_initial_weights_are_not_reported_one_by_one(cfg) -> None:
     finally:
         logger.removeHandler(handler)
     assert seen == [] and logger.level == before
+
+
+@pytest.mark.parametrize(("gpu", "expected"), [(True, "cuda"), (False, "cpu")])
+def test_the_gpu_is_the_default_if_there_is_one(cfg, gpu, expected, monkeypatch) -> None:
+    """Of all that predicts; models that are built to be trained or exported stay on the CPU."""
+    moved = []
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")  # which MMEngine reads for its logger
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
+    monkeypatch.setattr(BaseModel, "to", lambda model, device: moved.append(device) or model)
+    Recognizer(cfg, None)
+    Recognizer(cfg, None, "cuda:1")
+    load_recognizer(cfg, None)
+    assert moved == [expected, "cuda:1", "cpu"]
+    with pytest.raises(ValueError, match="a stream needs a RecurrentRecognizer"):
+        StreamRecognizer(cfg, None)
+    assert moved[3:] == [expected]
+    assert default_device() == expected
