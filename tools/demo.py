@@ -151,6 +151,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         check_display()
     cfg = load_config(args.config, args.cfg_options)
     recognizer = Recognizer(cfg, args.checkpoint, args.device, args.classes)
+    print(recognizer, file=sys.stderr)
     if args.is_camera:
         found = predict_camera(recognizer, args)
     else:

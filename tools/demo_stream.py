@@ -68,6 +68,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         source = stack.enter_context(Capture(args.source))
         cfg = load_config(args.config, args.cfg_options)
         recognizer = StreamRecognizer(cfg, args.checkpoint, args.device, args.classes)
+        print(recognizer, file=sys.stderr)
         if args.overlay:
             steps = look_back(recognizer, source, args.layer, args.restart)
         else:

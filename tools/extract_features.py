@@ -23,6 +23,7 @@ from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
+from mmvidformer.models.inference import optimize_for_inference
 
 
 def list_videos(source: Path) -> tuple[Path, list[Path]]:
@@ -76,6 +77,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     cfg = load_config(args.config, args.cfg_options)
     pipeline = VideoPipeline(cfg)
     model = load_recognizer(cfg, args.checkpoint, args.device, head=False)
+    if not args.tokens:  # the optimized model computes no tokens that the features do not need
+        model = optimize_for_inference(model)
     check_settings(args.out, {k: getattr(args, k) for k in ("config", "checkpoint", "tokens")})
     counts, failed = Counter(), []
     for video in tqdm(videos, unit="video", disable=None):

@@ -21,6 +21,7 @@ from mmvidformer.apis.predictions import (
 from mmvidformer.config import config_name, load_config
 from mmvidformer.convert.fetch import is_address
 from mmvidformer.convert.published import PREFIX
+from mmvidformer.models.inference import optimize_for_inference
 
 PUBLISHED = "published"
 
@@ -39,20 +40,41 @@ def find_model(
     return config if isinstance(config, Config) else load_config(str(config)), checkpoint
 
 
-def load_named(
-    config: str | Path | Config,
-    checkpoint: str | None,
-    device: str | torch.device | None,
-    names: Mapping[str, Sequence[str]] | Sequence[str] | None,
-) -> tuple[Config, dict[str, Sequence[str]], nn.Module]:
-    """Load a config, its class names by task and its model; see ``Recognizer``."""
-    from mmvidformer.engine.loading import load_recognizer  # loads MMAction2's models
+class LoadedModel:
+    """A config, its class names by task and its model; see ``Recognizer``."""
 
-    cfg, checkpoint = find_model(config, checkpoint)
-    tasks = class_tasks(cfg)
-    given = class_names(tasks, names, cfg.get("class_names"))  # checked before the model is loaded
-    model = load_recognizer(cfg, checkpoint, device)
-    return cfg, given if names else class_names(tasks, None, known_names(cfg, model)), model
+    def __init__(
+        self,
+        config: str | Path | Config,
+        checkpoint: str | None,
+        device: str | torch.device | None,
+        names: Mapping[str, Sequence[str]] | Sequence[str] | None,
+    ) -> None:
+        from mmvidformer.engine.loading import load_recognizer  # loads MMAction2's models
+
+        self.cfg, checkpoint = find_model(config, checkpoint)
+        tasks, known = class_tasks(self.cfg), self.cfg.get("class_names")
+        self.names = class_names(tasks, names, known)  # checked before the model is loaded
+        self._model = load_recognizer(self.cfg, checkpoint, device)
+        known = hasattr(self._model.backbone, "encoders")  # a VideoTransformer
+        self._fast = optimize_for_inference(self._model, share_weights=True) if known else None
+        if not names:
+            self.names = class_names(tasks, None, known_names(self.cfg, self._model))
+
+    @property
+    def model(self) -> nn.Module:
+        """The model itself, which is used as it is from now on, since you may change it."""
+        self._fast = None
+        return self._model
+
+    @model.setter
+    def model(self, model: nn.Module) -> None:
+        self._model, self._fast = model, None
+
+    def __repr__(self) -> str:
+        optimized = ", optimized for inference" if self._fast else ""
+        device = next(self._model.parameters()).device
+        return f"{type(self._model.backbone).__name__} on {device}{optimized}"
 
 
 def anticipates(model: nn.Module) -> bool:
@@ -60,11 +82,12 @@ def anticipates(model: nn.Module) -> bool:
     return hasattr(model.cls_head, "logged_time")
 
 
-class Recognizer:
+class Recognizer(LoadedModel):
     """A trained model, ready to be called on videos.
 
     Videos are read by the config's test pipeline, with all its views, so that the scores are those
-    of ``mmvidformer test``.
+    of ``mmvidformer test``. As there, the model runs as ``optimize_for_inference`` makes it, until
+    you read the attribute ``model``: you may train it, or add hooks or LoRA. ``repr`` tells.
 
     Args:
         config: A config, its file, or the name of a shipped config; or a HuggingFace folder or the
@@ -93,10 +116,10 @@ class Recognizer:
         names: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
         clips: int | None = None,
     ) -> None:
-        cfg, self.names, self.model = load_named(config, checkpoint, device, names)
-        if anticipates(self.model):
+        super().__init__(config, checkpoint, device, names)
+        if anticipates(self._model):
             raise ValueError("the model predicts what comes next; use mmvidformer stream")
-        self.pipeline = VideoPipeline(cfg, clips)
+        self.pipeline = VideoPipeline(self.cfg, clips)
 
     def __call__(self, videos: Source | Iterable[Source]) -> Prediction | list[Prediction]:
         """Classify a path or RGB frames (T, H, W, 3) of type uint8, or each of an iterable.
@@ -170,11 +193,12 @@ class Recognizer:
         scores = sample.pred_score
         if not isinstance(scores, dict):
             scores = {next(iter(self.names)): scores}
-        return to_prediction(scores, self.names, self.model.cls_head.average_clips, **where)
+        return to_prediction(scores, self.names, self._model.cls_head.average_clips, **where)
 
     @torch.no_grad()
     def _predict(self, sample: dict, **where: object) -> Prediction:
-        (found,) = self.model.test_step({key: [value] for key, value in sample.items()})
+        data = {key: [value] for key, value in sample.items()}
+        (found,) = (self._fast or self._model).test_step(data)
         return self.to_prediction(found, **where)
 
 

@@ -10,10 +10,10 @@ from torch import Tensor
 from mmvidformer.apis.capture import Capture
 from mmvidformer.apis.pipeline import FramePipeline, StreamFrame, normalize
 from mmvidformer.apis.predictions import to_prediction
-from mmvidformer.apis.recognizer import anticipates, load_named
+from mmvidformer.apis.recognizer import LoadedModel, anticipates
 
 
-class StreamRecognizer:
+class StreamRecognizer(LoadedModel):
     """A trained recurrent model (HORST or a causal transformer) that takes frames one by one.
 
     A model of early recognition predicts the class of the video so far, a model of anticipation
@@ -37,13 +37,13 @@ class StreamRecognizer:
         device: str | torch.device | None = None,
         names: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
     ) -> None:
-        cfg, self.names, self.model = load_named(config, checkpoint, device, names)
-        if not hasattr(self.model, "stream"):
-            raise ValueError(f"a stream needs a RecurrentRecognizer, got {cfg.model.type}")
-        self.pipeline = FramePipeline(cfg)
+        super().__init__(config, checkpoint, device, names)
+        if not hasattr(self._model, "stream"):
+            raise ValueError(f"a stream needs a RecurrentRecognizer, got {self.cfg.model.type}")
+        self.pipeline = FramePipeline(self.cfg)
         self._ahead: list[int] = []  # steps, for the classifier that names them
-        if cfg.model.cls_head.get("classifier") == "unrolling":
-            self._ahead = list(range(self.model.cls_head.times, 0, -1))
+        if self.cfg.model.cls_head.get("classifier") == "unrolling":
+            self._ahead = list(range(self._model.cls_head.times, 0, -1))
             if self.pipeline.time_step is None:
                 raise ValueError("unrolling needs a test pipeline with ObserveBefore")
 
@@ -72,9 +72,9 @@ class StreamRecognizer:
             if start is None or restart and frame.seconds - start > restart - 1e-6:
                 states, start = None, frame.seconds
             with torch.no_grad():
-                clip = normalize(self.model, frame.inputs)
+                clip = normalize(self._model, frame.inputs)
                 clip = clip.reshape(1, -1, *clip.shape[-2:])
-                output, states = self.model.stream(clip, states)
+                output, states = (self._fast or self._model).stream(clip, states)
                 logits = self._classify(output)
             predictions = tuple(
                 to_prediction(
@@ -89,9 +89,9 @@ class StreamRecognizer:
 
     def _classify(self, output: tuple) -> dict[str, Tensor]:
         """Logits (times ahead, classes) of each task."""
-        if not anticipates(self.model):
-            return {"class": self.model.cls_head(output)}
+        if not anticipates(self._model):
+            return {"class": self._model.cls_head(output)}
         if self._ahead:
             output = type(output)(*(x.expand(-1, len(self._ahead), -1, -1, -1) for x in output))
-        logits = self.model.cls_head(output, ahead=self._ahead or [1])
+        logits = self._model.cls_head(output, ahead=self._ahead or [1])
         return {task: rows[0] for task, rows in logits.items()}

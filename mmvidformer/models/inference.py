@@ -18,7 +18,7 @@ ONEDNN = torch.ops.mkldnn
 Kind = TypeVar("Kind", bound=nn.Module)
 
 
-def optimize_for_inference(model: nn.Module) -> nn.Module:
+def optimize_for_inference(model: nn.Module, share_weights: bool = False) -> nn.Module:
     """Make a copy of a model that gives the same outputs with less computation.
 
     - TimeSformer's fc after an attention is folded into the output projection before it.
@@ -30,12 +30,14 @@ def optimize_for_inference(model: nn.Module) -> nn.Module:
 
     Weights are folded in float64, so outputs change by rounding only. Names and values of the
     weights change: load checkpoints first, and save those of the original. Hooks, wrappers (such as
-    LoRA) and quantizers of linear layers take effect before and after; a layer that has one is left
-    as it is.
+    LoRA) and quantizers of linear layers take effect before and after, but wrap folded projections
+    before; a layer that has one is left as it is.
 
     Args:
         model: A backbone of this package, or a module that contains some, such as a recognizer that
             MMAction2 built from a config.
+        share_weights: Whether the copy shares the weights that are not folded, which saves memory.
+            The model must not change then.
 
     Returns:
         The copy, in evaluation mode; its ``train()`` raises a RuntimeError. A model without such a
@@ -47,7 +49,8 @@ def optimize_for_inference(model: nn.Module) -> nn.Module:
             type(model).__name__,
         )
         return model
-    model = copy.deepcopy(model)
+    shared = (*model.parameters(), *model.buffers()) if share_weights else ()
+    model = copy.deepcopy(model, {id(tensor): tensor for tensor in shared})
     for name, part in list(model.named_modules()):
         if isinstance(part, nn.Dropout):
             model.set_submodule(name, nn.Identity())
@@ -180,7 +183,9 @@ def _onednn_types() -> frozenset[torch.dtype]:
 
 @torch.no_grad()
 def _fold(fc: nn.Linear, proj: nn.Linear) -> None:
-    """Let ``proj`` compute what it and ``fc`` after it compute."""
-    weight = fc.weight.double()
-    proj.bias.copy_(weight @ proj.bias.double() + fc.bias.double())
-    proj.weight.copy_(weight @ proj.weight.double())
+    """Let ``proj`` compute, with new weights, what it and ``fc`` after it compute."""
+    both = (*fc.parameters(), *proj.parameters())
+    weight, bias, first, first_bias = (x.cpu().double() for x in both)  # Apple's GPUs lack float64
+    for name, value in {"weight": weight @ first, "bias": weight @ first_bias + bias}.items():
+        old = getattr(proj, name)
+        setattr(proj, name, nn.Parameter(value.to(old), old.requires_grad))

@@ -28,7 +28,7 @@ def rollout_clips(
     Raises:
         ValueError: If rollout is not defined for the model.
     """
-    model, clips = recognizer.model, sample["inputs"]
+    model, clips = recognizer._model, sample["inputs"]  # predictions stay optimized
     if hasattr(model, "stream"):  # its backbone gives features of each frame
         raise ValueError(f"rollout is not defined for a {type(model).__name__}")
     numbers = sample["data_samples"].frame_inds.reshape(len(clips), -1)

@@ -1,6 +1,7 @@
 import logging
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
@@ -85,3 +86,14 @@ def test_the_gpu_is_the_default_if_there_is_one(cfg, gpu, expected, monkeypatch)
         StreamRecognizer(cfg, None)
     assert moved[3:] == [expected]
     assert default_device() == expected
+
+
+@pytest.mark.gpu
+def test_predictions_on_a_gpu(cfg) -> None:
+    video = np.random.default_rng(0).integers(0, 256, (24, 32, 64, 3), dtype=np.uint8)
+    torch.manual_seed(0)
+    recognizer = Recognizer(cfg, None)
+    assert "cuda" in repr(recognizer)
+    found = recognizer(video).scores["class"]
+    recognizer.model.cpu()
+    np.testing.assert_allclose(found, recognizer(video).scores["class"], atol=1e-3)

@@ -48,6 +48,7 @@ def test_demo_of_a_folder(main_of, model, folder, tmp_path, capsys) -> None:
     assert "bad.mp4 as a video: " in found[str(folder / "bad.mp4")]["error"]
     recognizer = Recognizer(*model)
     printed = capsys.readouterr()
+    assert "ViViT on cpu, optimized for inference\n" in printed.err
     assert "1 of 3 videos failed" in printed.err
     for number in range(2):
         file = folder / str(number) / "clip.mp4"

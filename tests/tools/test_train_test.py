@@ -4,17 +4,20 @@ import json
 import pickle
 import signal
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
+from mmengine.hooks import Hook
 from mmengine.registry import init_default_scope
 
 from mmvidformer.apis import Capture, StreamRecognizer
 from mmvidformer.engine.pipelines import set_views
 from mmvidformer.lookup import config_folder
+from mmvidformer.models.recognizers import MultiViewRecognizer
 
 
 @pytest.fixture(scope="module")
@@ -164,6 +167,31 @@ def test_testing_in_bfloat16_gives_float32_scores_near_the_full_ones(trained, te
         scores.append(torch.stack([row["pred_score"] for row in pickle.loads(dump.read_bytes())]))
     assert scores[1].dtype == torch.float32
     assert 0 < (scores[0] - scores[1]).abs().max() < 0.02 * scores[0].abs().max()
+
+
+@pytest.mark.parametrize("changes", [{}, dict(custom_hooks=[dict(type="EMAHook")])])
+def test_testing_is_optimized_and_leaves_the_model_as_it_was(
+    trained, load, make_config, weights, tmp_path, monkeypatch, changes
+):
+    tool, checkpoint = load("test"), trained[1] / "epoch_3.pth"
+    runners, tested, scores = [], [], {}
+    monkeypatch.setattr(tool, "report", lambda metrics, runner, args: runners.append(runner))
+    step = MultiViewRecognizer.test_step
+    spy = lambda model, data: tested.append(model) or step(model, data)  # noqa: E731
+    monkeypatch.setattr(MultiViewRecognizer, "test_step", spy)
+    for name, extra in (("fast", []), ("amp", ["--amp"]), ("plain", [])):
+        if name == "plain":
+            monkeypatch.setattr(tool, "OptimizeHook", Hook)
+        config = make_config(name, **changes)
+        dump = ["--dump", str(tmp_path / f"{name}.pkl")]
+        tool.main([str(config), str(checkpoint), "--work-dir", str(tmp_path / name), *dump, *extra])
+        scores[name] = [row["pred_score"] for row in pickle.loads(Path(dump[1]).read_bytes())]
+        (log,) = (tmp_path / name).glob("*/*.log")
+        assert ("optimized for inference" in log.read_text()) == (name == "fast")
+        assert (tested[-1] is runners[-1].model) == (name != "fast")
+    torch.testing.assert_close(scores["fast"], scores["plain"], rtol=0, atol=1e-5)
+    model = runners[0].model.train()
+    torch.testing.assert_close(dict(model.state_dict()), dict(weights(checkpoint)), rtol=0, atol=0)
 
 
 @pytest.mark.slow

@@ -11,6 +11,6 @@ def test_recurrent_recognizers_are_refused() -> None:
     class RecurrentRecognizer:
         def stream(self) -> None: ...
 
-    recognizer = SimpleNamespace(model=RecurrentRecognizer())
+    recognizer = SimpleNamespace(_model=RecurrentRecognizer())
     with pytest.raises(ValueError, match="not defined for a RecurrentRecognizer"):
         next(rollout_clips(recognizer, {"inputs": []}, "video"))
