@@ -24,7 +24,7 @@ from mmvidformer.convert.own import MODELS, from_own, is_own, settings_of
 from mmvidformer.convert.positions import Grid
 from mmvidformer.convert.published import row_of
 from mmvidformer.convert.scenic import from_scenic
-from mmvidformer.convert.timesformer import CLS, from_timesformer, to_timesformer
+from mmvidformer.convert.timesformer import CLS, IMAGE, from_timesformer, to_timesformer
 
 OUTPUTS = ("mmvidformer", "huggingface")
 CLASSIFIER = "cls_head.fc_cls.bias"
@@ -72,7 +72,7 @@ FORMATS: dict[str, Format] = {
     ),
     "timesformer": Format(
         "TimeSformer (official, HuggingFace or MMAction2)",
-        lambda state: any(name in state for name in CLS),
+        lambda state: any(name in state for name in (*CLS, IMAGE)),
         from_timesformer,
     ),
     "feature_fixation": Format(

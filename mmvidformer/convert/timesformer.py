@@ -25,6 +25,7 @@ BLOCK = (
     "timesformer.encoder.layer.{i}",
     "backbone.transformer_layers.layers.{i}",
 )
+IMAGE = "patch_embed.projection.weight"  # of MMAction2's image model, without "backbone."
 NORM = ("model.norm", "timesformer.layernorm", "backbone.norm")
 HEAD = ("model.head", "classifier", "cls_head.fc_cls")
 # Parts of a block with divided attention: in this package, and in each of ``DIALECTS``. A star is
@@ -77,6 +78,8 @@ def from_timesformer(
     state: Mapping[str, Tensor], grid: Grid | None = None, meta: Mapping | None = None
 ) -> Conversion:
     """Convert the weights of a TimeSformer in any of ``DIALECTS``."""
+    if IMAGE in state:
+        state = {f"backbone.{name}": value for name, value in state.items()}
     column = next((i for i, name in enumerate(CLS) if name in state), 0)
     dialect, space = DIALECTS[column], SPACE[column]
     heads = read_num_heads(meta or {}, ("gelu",)) if dialect == "huggingface" else None
