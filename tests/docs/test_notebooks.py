@@ -1,0 +1,38 @@
+"""The notebooks run as they are, without magics and in any folder."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+# What has to be so at the end.
+RESULTS = {
+    "classify.ipynb": (
+        "assert prediction.top(1)[0][1] == 'right'\nassert len(strips[0].frames) == 16"
+    ),
+    "finetune.ipynb": (
+        "first, second = (results[name]['acc/top1'] for name in names)\n"
+        "assert first > 0.6 > 0.5 > second"
+    ),
+}
+
+
+def test_all_notebooks_are_listed() -> None:
+    assert {path.name for path in NOTEBOOKS.iterdir()} == {*RESULTS}
+
+
+@pytest.mark.parametrize(
+    "name", ["classify.ipynb", pytest.param("finetune.ipynb", marks=pytest.mark.slow)]
+)
+def test_notebook_runs(name: str, run: Callable, tmp_path: Path) -> None:
+    cells = json.loads((NOTEBOOKS / name).read_text())["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
+    text = "\n".join("".join(cell["source"]) for cell in code)
+    (tmp_path / "notebook.py").write_text(f"{text}\n{RESULTS[name]}\n")
+    process = run(sys.executable, tmp_path / "notebook.py", MPLBACKEND="agg", TMPDIR=tmp_path)
+    printed = process.communicate(timeout=300)[0]
+    assert process.returncode == 0, printed
