@@ -6,7 +6,7 @@ from mmengine.fileio import LocalBackend, register_backend
 from mmengine.hooks import CheckpointHook
 from mmengine.runner import Runner
 
-from mmvidformer.atomic import AtomicBackend
+from mmvidformer.atomic import AtomicBackend, write_atomically
 from mmvidformer.engine.checkpointing.loop import ResumableTrainLoop
 from mmvidformer.engine.checkpointing.resume import INTERRUPTED
 from mmvidformer.registry import HOOKS
@@ -32,7 +32,7 @@ class AtomicCheckpointHook(CheckpointHook):
     """
 
     def before_train(self, runner: Runner) -> None:
-        """Delete the temporary files of killed runs."""
+        """Delete the temporary files of killed runs, and note what this one resumes from."""
         # For all plain paths, since not every writer of MMEngine accepts a backend.
         register_backend("local", AtomicBackend, force=True, prefixes="")
         super().before_train(runner)
@@ -40,6 +40,10 @@ class AtomicCheckpointHook(CheckpointHook):
         for path in Path(self.out_dir).glob(".*.part") if is_main_process() else ():
             path.unlink(missing_ok=True)
             runner.logger.warning(f"removed {path.name}, the unfinished file of a killed run")
+        if runner._resume and runner._load_from and is_main_process():
+            # A run that was killed before it noted its last checkpoint may have no steps left.
+            with write_atomically(Path(runner.work_dir, "last_checkpoint")) as part:
+                part.write_text(runner._load_from)
         barrier()
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:

@@ -73,6 +73,16 @@ def test_an_epoch_of_another_length_restarts(toy) -> None:
     assert [len(batch) for batch in numbers(rest)] == [6] * 4
 
 
+def test_a_resumed_run_without_steps_left_notes_its_checkpoint(toy) -> None:
+    """It was killed after its last checkpoint was written and before it was noted."""
+    whole = toy("whole")
+    whole.train()
+    folder = Path(whole.work_dir)
+    (folder / "last_checkpoint").write_text(str(folder / "epoch_2.pth"))
+    toy("whole", load_from=str(folder / "epoch_3.pth"), resume=True).train()
+    assert (folder / "last_checkpoint").read_text() == str(folder / "epoch_3.pth")
+
+
 class Rising(BaseMetric):
     """Better each time."""
 
