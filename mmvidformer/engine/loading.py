@@ -90,8 +90,7 @@ def load_recognizer(
         content = read_checkpoint(checkpoint, model)
         load_weights(model, content).check(checkpoint, "evaluation" if head else "features")
         warn_of_pixels(cfg, content, checkpoint)
-        meta = content.get("meta") or {}
-        model.dataset_meta.update(meta.get("dataset_meta") or {})
+        model.dataset_meta.update((content.get("meta") or {}).get("dataset_meta") or {})
     return model.to(device or default_device()).eval()
 
 
@@ -102,10 +101,9 @@ def default_device() -> str:
 
 def warn_of_pixels(cfg: Config, checkpoint: Mapping, source: str) -> None:
     """Warn if a converted checkpoint needs other pixel statistics than a config sets."""
-    known = checkpoint.get("meta") or {}
     given = (cfg.get("model") or {}).get("data_preprocessor") or {}
     for key in ("mean", "std"):
-        needed, used = known.get(key), given.get(key)
+        needed, used = (checkpoint.get("meta") or {}).get(key), given.get(key)
         if needed and used and not np.allclose(needed, used, atol=0.01):
             what = f"model.data_preprocessor.{key} is {used}, but {source} needs {needed}"
             print_log(what, logger="current", level=logging.WARNING)

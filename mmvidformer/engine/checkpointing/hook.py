@@ -6,7 +6,7 @@ from mmengine.fileio import LocalBackend, register_backend
 from mmengine.hooks import CheckpointHook
 from mmengine.runner import Runner
 
-from mmvidformer.atomic import AtomicBackend, write_atomically
+from mmvidformer.atomic import AtomicBackend
 from mmvidformer.engine.checkpointing.loop import ResumableTrainLoop
 from mmvidformer.engine.checkpointing.resume import INTERRUPTED
 from mmvidformer.registry import HOOKS
@@ -42,8 +42,7 @@ class AtomicCheckpointHook(CheckpointHook):
             runner.logger.warning(f"removed {path.name}, the unfinished file of a killed run")
         if runner._resume and runner._load_from and is_main_process():
             # A run that was killed before it noted its last checkpoint may have no steps left.
-            with write_atomically(Path(runner.work_dir, "last_checkpoint")) as part:
-                part.write_text(runner._load_from)
+            Path(runner.work_dir, "last_checkpoint").write_text(runner._load_from)
         barrier()
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:

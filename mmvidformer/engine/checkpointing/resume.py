@@ -21,8 +21,7 @@ def latest_checkpoint(work_dir: str | Path) -> str | None:
     """Find the newest intact checkpoint of a training run, by the time of the files.
 
     If the folder of the run has none, those in the folder that MMEngine's ``last_checkpoint`` names
-    are searched (``CheckpointHook(out_dir=...)``). Reads the file in full, so call it on one rank;
-    damaged ones that are newer are skipped with a warning. None if there is no checkpoint.
+    are searched. Damaged ones are skipped with a warning. Reads files whole: call it on one rank.
 
     Raises:
         ValueError: If all checkpoints are damaged.
