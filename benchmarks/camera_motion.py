@@ -3,7 +3,7 @@
 VIDEO is a file or a folder of videos whose camera stands still; videos whose camera moves are
 listed and left out. Clips with a known motion are cut from them (``camera_windows``). Prints tables
 by video, class and speed with 95% intervals (Wilson), and the time of a clip on one thread, for the
-baselines of ``camera_baselines``, on all pixels and on those that a model sees.
+baselines of ``camera_baselines``, on all pixels and on those that a model sees, and for a model.
 """
 
 import argparse
@@ -16,10 +16,14 @@ from statistics import median
 
 import cv2
 import numpy as np
+import torch
+from mmaction.structures import ActionDataSample
 
 from benchmarks.camera_baselines import by_features, by_flow
 from benchmarks.camera_windows import Unusable, Window, cut_windows
+from mmvidformer.config import load_config
 from mmvidformer.datasets.motion.camera.paths import CLASSES, EDGE, FASTEST, THRESHOLD
+from mmvidformer.engine.loading import load_recognizer
 
 SIZE = 64  # what a model sees
 SPEEDS = (THRESHOLD, 0.1, 0.2, FASTEST)
@@ -32,6 +36,19 @@ def smaller(method: Method) -> Method:
     def classify(frames: np.ndarray) -> int:
         size = (SIZE, SIZE)
         return method(np.stack([cv2.resize(f, size, interpolation=cv2.INTER_AREA) for f in frames]))
+
+    return classify
+
+
+def by_model(config: str, checkpoint: str) -> Method:
+    """Let a model classify clips."""
+    model = load_recognizer(load_config(config), checkpoint)
+
+    @torch.inference_mode()
+    def classify(frames: np.ndarray) -> int:
+        clip = torch.from_numpy(frames).permute(3, 0, 1, 2)[None]
+        (found,) = model.test_step({"inputs": [clip], "data_samples": [ActionDataSample()]})
+        return int(found.pred_score.argmax())
 
     return classify
 
@@ -114,24 +131,27 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("videos", nargs="+", type=Path, help="videos, or folders of videos")
     parser.add_argument("--clips", type=int, default=180, help="number of clips of a video")
     parser.add_argument("--seed", type=int, default=0, help="random seed of the windows")
+    parser.add_argument("--model", nargs=2, metavar=("CONFIG", "CHECKPOINT"), help="of a model")
     parser.add_argument("--out", type=Path, help="csv file for the answers of every clip")
     args = parser.parse_args(argv)
     cv2.setNumThreads(1)
+    torch.set_num_threads(1)
+    methods = METHODS | ({"model": smaller(by_model(*args.model))} if args.model else {})
     folders = [sorted(path.iterdir()) if path.is_dir() else [path] for path in args.videos]
     files = [file for folder in folders for file in folder]
-    rows = run(files, args.clips, args.seed, METHODS)
+    rows = run(files, args.clips, args.seed, methods)
     if not rows:
         raise SystemExit("error: no video whose camera stands still")
     speeds = ["still", f"below {THRESHOLD}"]
     speeds += [f"{low} to {high}" for low, high in zip(SPEEDS, SPEEDS[1:], strict=False)]
     groups = {"video": dict.fromkeys(row["video"] for row in rows), "class": CLASSES}
     for column, names in (groups | {"speed": speeds}).items():
-        print(table(rows, column, names, METHODS), end="\n\n")
-    for name in METHODS:
+        print(table(rows, column, names, methods), end="\n\n")
+    for name in methods:
         print(f"{name}: {median(row['ms'][name] for row in rows):.1f} ms of CPU time a clip")
     if args.out:
         with open(args.out, "w", newline="") as file:
-            fields = ["video", "clip", "class", "speed", *METHODS]
+            fields = ["video", "clip", "class", "speed", *methods]
             writer = csv.DictWriter(file, fields, extrasaction="ignore")
             writer.writeheader()
             writer.writerows(rows)

@@ -37,6 +37,7 @@ MODELS = _child(
     _mmaction.MODELS,
     "mmaction.models",
     "mmvidformer.models.registration",
+    "mmvidformer.models.camera_head",
     "mmvidformer.models.heads",
     "mmvidformer.models.mixup",
     "mmvidformer.models.preprocessor",

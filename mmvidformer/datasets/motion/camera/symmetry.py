@@ -25,11 +25,11 @@ def flip_velocity(velocity: np.ndarray, symmetry: str) -> np.ndarray:
     return velocity[..., source] * np.array(signs)
 
 
-def draw_symmetry(
-    frames: np.ndarray, velocity: np.ndarray, rng: np.random.Generator
+def apply_symmetries(
+    frames: np.ndarray, velocity: np.ndarray, number: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Apply each of ``SYMMETRIES`` to a clip and its velocity with a probability of one half."""
-    for symmetry in SYMMETRIES:
-        if rng.integers(2):
+    """Apply to a clip and its velocity those of ``SYMMETRIES`` whose bit is set in a number."""
+    for bit, symmetry in enumerate(SYMMETRIES):
+        if number >> bit & 1:
             frames, velocity = flip_clip(frames, symmetry), flip_velocity(velocity, symmetry)
     return frames, velocity

@@ -1,0 +1,106 @@
+from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
+
+import math
+
+import torch
+from mmaction.models.heads import BaseHead
+from mmaction.structures import ActionDataSample
+from torch import Tensor, nn
+
+EDGE = (1.0, 1.0, 0.5, 0.5)  # speed at the middle of an edge for a unit of each velocity
+
+
+@MODELS.register_module()
+class CameraMotionHead(BaseHead):
+    """Name the motion of the camera from the flow that is seen at each place.
+
+    A linear layer reads a flow and a weight from the mean token of each place. The similarity that
+    fits the flow best, by weighted least squares, is the motion: pan, tilt, zoom and roll per
+    second (``datasets.motion.camera.paths``). The logits are the speeds of the motions, in both
+    directions, and the threshold below which a camera is static, times a learned factor.
+
+    In training, the flow of each place is compared with that of the clip's ``velocity`` (metainfo
+    of the data sample), on a logarithmic scale, and the logits with the label.
+
+    Args:
+        in_channels: Token width D.
+        num_classes: Number of classes: static, and two directions of four motions.
+        threshold: Speed below which a camera is static, in widths of the image per second.
+        fastest: Speed that counts as 1 on the logarithmic scale of flows.
+        flow_weight: Weight of the flow's loss beside that of the classes (``loss_cls``).
+        **kwargs: Further arguments of MMAction2's ``BaseHead``.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        num_classes: int = 9,
+        threshold: float = 0.05,
+        fastest: float = 0.5,
+        flow_weight: float = 5.0,
+        **kwargs: object,
+    ) -> None:
+        super().__init__(num_classes, in_channels, **kwargs)
+        self.threshold, self.flow_weight = threshold, flow_weight
+        self.log_range = math.log(1 + fastest / threshold)
+        self.fc_flow = nn.Linear(in_channels, 3)
+        self.log_scale = nn.Parameter(torch.tensor(3.0))
+
+    def init_weights(self) -> None:
+        """Draw the weights of the linear layer."""
+        nn.init.normal_(self.fc_flow.weight, std=0.02)
+        nn.init.zeros_(self.fc_flow.bias)
+
+    def forward(self, x: Tensor, **kwargs: object) -> Tensor:
+        """Map tokens (N, T, H, W, D) to logits (N, num_classes)."""
+        return self.classify(*self.read_flow(x))
+
+    def read_flow(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Read flows (N, H * W, 2), on a logarithmic scale, weights (N, H * W) and places."""
+        height, width = x.shape[2:4]
+        down, right = ((torch.arange(n).to(x) + 0.5) / n - 0.5 for n in (height, width))
+        places = torch.stack([right.repeat(height), down.repeat_interleave(width)])
+        found = self.fc_flow(x.mean(dim=1).flatten(1, 2))
+        return found[..., :2], found[..., 2].softmax(dim=1), places
+
+    def fit(self, flow: Tensor, weights: Tensor, places: Tensor) -> Tensor:
+        """Return the velocity (N, 4) of the camera for the output of ``read_flow``."""
+
+        def mean(values: Tensor) -> Tensor:
+            return (weights * values).sum(dim=1, keepdim=True)
+
+        size = (flow.square().sum(dim=-1, keepdim=True) + 1e-6).sqrt()
+        speed = self.threshold * ((size.clamp(max=1.5) * self.log_range).exp() - 1)
+        u, v = (flow / size * speed).unbind(dim=-1)
+        x, y = places
+        dx, dy, du, dv = (each - mean(each) for each in (x, y, u, v))
+        spread = mean(dx * dx + dy * dy) + 1e-3
+        zoom, turn = mean(dx * du + dy * dv) / spread, mean(dx * dv - dy * du) / spread
+        pan = zoom * mean(x) - turn * mean(y) - mean(u)
+        tilt = zoom * mean(y) + turn * mean(x) - mean(v)
+        return torch.cat([pan, tilt, zoom, -turn], dim=1)
+
+    def classify(self, flow: Tensor, weights: Tensor, places: Tensor) -> Tensor:
+        """Return the logits for the output of ``read_flow``."""
+        speeds = self.fit(flow, weights, places) * flow.new_tensor(EDGE)
+        static = torch.full_like(speeds[:, :1], self.threshold)
+        both = torch.stack([-speeds, speeds], dim=2).flatten(1)
+        return torch.cat([static, both], dim=1) * self.log_scale.exp()
+
+    def loss(
+        self, feats: Tensor, data_samples: list[ActionDataSample], **kwargs: object
+    ) -> dict[str, Tensor]:
+        """Compute the losses of the classes and of the flow, and the accuracy."""
+        flow, weights, places = self.read_flow(feats)
+        velocity = flow.new_tensor([list(sample.velocity) for sample in data_samples])
+        losses = self.loss_by_feat(self.classify(flow, weights, places), data_samples)
+        error = (flow - self.true_flow(velocity, places)).square().sum(dim=-1).mean()
+        return {**losses, "loss_flow": self.flow_weight * error}
+
+    def true_flow(self, velocity: Tensor, places: Tensor) -> Tensor:
+        """Return the flow (N, H * W, 2), on a logarithmic scale, of velocities (N, 4)."""
+        pan, tilt, zoom, roll = velocity[..., None].unbind(dim=1)
+        x, y = places
+        flow = torch.stack([zoom * x + roll * y - pan, zoom * y - roll * x - tilt], dim=-1)
+        speed = (flow.square().sum(dim=-1, keepdim=True) + 1e-8).sqrt()
+        return flow / speed * (1 + speed / self.threshold).log() / self.log_range

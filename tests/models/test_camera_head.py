@@ -1,0 +1,80 @@
+"""The head that names the motion of the camera."""
+
+import numpy as np
+import pytest
+import torch
+from mmaction.structures import ActionDataSample
+
+from mmvidformer.datasets.motion.camera.paths import (
+    CLASSES,
+    EDGE,
+    FPS,
+    THRESHOLD,
+    class_of,
+    draw_velocity,
+    integrate,
+)
+from mmvidformer.models import camera_head
+from mmvidformer.models.camera_head import CameraMotionHead
+
+LOSS = dict(type="CrossEntropyLoss")
+
+
+@pytest.fixture
+def head() -> CameraMotionHead:
+    torch.manual_seed(0)
+    head = CameraMotionHead(6, loss_cls=LOSS, topk=(1,))
+    head.init_weights()
+    return head
+
+
+def velocities() -> torch.Tensor:
+    rng = np.random.default_rng(0)
+    drawn = [draw_velocity(label, rng) for label in range(len(CLASSES)) for _ in range(20)]
+    return torch.tensor(np.stack(drawn), dtype=torch.float32)
+
+
+def test_constants_are_those_of_the_clips(head) -> None:
+    assert list(camera_head.EDGE) == EDGE.tolist()
+    assert head.threshold == THRESHOLD and head.num_classes == len(CLASSES)
+
+
+def test_the_true_flow_is_that_of_the_image(head) -> None:
+    """Where a point of the scene is seen one short step later."""
+    places = head.read_flow(torch.zeros(1, 1, 3, 4, 6))[2]
+    velocity = velocities()
+    head.log_range = 1e-3  # small flows are not compressed: log(1 + s / t) is s / t
+    head.threshold, share = 1e3, 1e-3
+    flow = head.true_flow(velocity, places) * head.threshold * head.log_range
+    points = places[0].numpy() + 1j * places[1].numpy()
+    for one, found in zip(velocity.numpy(), flow.numpy(), strict=True):
+        (a, later), (b, moved) = integrate(share * one[None] / FPS)
+        seen = ((a * points + b - moved) / later - points) / share * FPS
+        np.testing.assert_allclose(found[:, 0] + 1j * found[:, 1], seen, atol=5e-3)
+
+
+@pytest.mark.parametrize("grid", [(4, 4), (3, 5)])
+def test_a_motion_is_fitted_to_its_flow(head, grid) -> None:
+    velocity, places = velocities(), head.read_flow(torch.zeros(1, 1, *grid, 6))[2]
+    flow = head.true_flow(velocity, places)
+    weights = torch.rand(len(velocity), places.shape[1]).softmax(dim=1)
+    torch.testing.assert_close(head.fit(flow, weights, places), velocity, atol=0.03, rtol=0.02)
+    speeds = np.abs(velocity.numpy()) * EDGE
+    first, second = -np.partition(-speeds, 1, axis=1)[:, :2].T
+    clear = (np.abs(first - THRESHOLD) > 0.01) & (first - second > 0.02)
+    found = head.classify(flow, weights, places).argmax(dim=1).numpy()
+    right = [class_of(one) for one in velocity.numpy()]
+    assert clear.sum() > 100 and (found == right)[clear].all()
+
+
+def test_losses_reach_all_weights(head) -> None:
+    velocity = velocities()[:5]
+    samples = [ActionDataSample().set_gt_label(class_of(v)) for v in velocity.numpy()]
+    for sample, one in zip(samples, velocity, strict=True):
+        sample.set_metainfo(dict(velocity=one.numpy()))
+    tokens = torch.randn(5, 2, 4, 4, 6)
+    losses = head.loss(tokens, samples)
+    assert losses.keys() == {"top1_acc", "loss_cls", "loss_flow"}
+    (losses["loss_cls"] + losses["loss_flow"]).backward()
+    assert all(weight.grad.abs().sum() > 0 for weight in head.parameters())
+    assert head(tokens).shape == (5, 9)
