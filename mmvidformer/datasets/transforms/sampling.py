@@ -38,11 +38,10 @@ class FrameSampler(BaseTransform):
 @TRANSFORMS.register_module()
 @dataclass
 class SpanFrames(FrameSampler):
-    """Spread the frames of a clip evenly over a time span, including its last frame.
+    """Spread the frames of a clip evenly over a time span.
 
-    This is PySlowFast's sampling, which the published TimeSformer weights were trained with. A clip
-    of T frames at interval r spans ``r T`` frames at ``target_fps``, at least one, and frame k is
-    ``floor(start + k (span - 1) / (T - 1))``. Frames beyond the end are replaced by the last one.
+    A clip of T frames at interval r spans ``r T`` frames at ``target_fps``, at least one. Frames
+    beyond the end are replaced by the last one.
 
     Args:
         clip_len: Number of frames T per clip.
@@ -53,6 +52,10 @@ class SpanFrames(FrameSampler):
             is missing (folders). None for that of the file.
         test_mode: Whether the k-th clip starts at ``k / K`` of all starts that fit. In training,
             starts are uniform over these.
+        include_last: Whether the last frame of the span belongs to the clip: frame k is
+            ``floor(start + k (span - 1) / (T - 1))``. This is PySlowFast's sampling, which the
+            published TimeSformer weights were trained with; the interval is not quite r. With
+            False, it is exact: ``floor(start + k span / T)``.
     """
 
     clip_len: int
@@ -60,6 +63,7 @@ class SpanFrames(FrameSampler):
     num_clips: int | None = 1
     target_fps: float | None = 30
     test_mode: bool = False
+    include_last: bool = True
 
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (num_clips, T)."""
@@ -74,7 +78,8 @@ class SpanFrames(FrameSampler):
             starts = free * np.arange(self.num_clips) / self.num_clips
         else:
             starts = np.random.uniform(0, free, self.num_clips)
-        steps = np.linspace(0, span - 1, self.clip_len)
+        end = span - 1 if self.include_last else span * (1 - 1 / self.clip_len)
+        steps = np.linspace(0, end, self.clip_len)
         return np.clip(starts[:, None] + steps, 0, total - 1).astype(int)
 
 

@@ -38,6 +38,18 @@ def sampled(transform, total: int, start: int = 0, **keys) -> np.ndarray:
     return inds.reshape(results["num_clips"], -1) - start
 
 
+@pytest.mark.parametrize("fps", [8.0, 12.5, 24.0, 29.97, 60.0])
+def test_a_span_without_its_last_frame_keeps_the_interval(fps: float) -> None:
+    transform = SpanFrames(8, 1, 3, target_fps=8, test_mode=True, include_last=False)
+    found = sampled(transform, round(4 * fps), avg_fps=fps)
+    for clip in found:
+        expected = clip[0] + np.arange(8) * fps / 8
+        assert (np.abs(clip - expected) <= 1).all()
+    assert SpanFrames(8, 1, target_fps=8, include_last=False).sample(8, {}).tolist() == [
+        [*range(8)]
+    ]
+
+
 @check
 @example(2, 2, 1, 1, 1.0, 0, False)  # a span of less than a frame
 @given(totals, lengths, intervals, st.integers(1, 5), rates, starts, st.booleans())
