@@ -11,8 +11,8 @@ from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.apis.recognizer import list_windows
 from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.engine.errors import MISTAKES, describe
-from mmvidformer.visualization.plots import draw_timeline
 from mmvidformer.visualization.rollout_clips import rollout_clips
+from mmvidformer.visualization.timeline import draw_timeline
 from mmvidformer.visualization.videos import VideoOutput
 
 if TYPE_CHECKING:  # optional

@@ -1,15 +1,11 @@
-"""Plots: points by class, probabilities over time, and the saved scores of a test."""
+"""Plots: points by class, and the saved scores of a test."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
-
-if TYPE_CHECKING:  # takes seconds to import
-    from mmvidformer.apis import Prediction
 
 
 def draw_classes(
@@ -31,26 +27,6 @@ def draw_classes(
         color = colors[i % len(colors)]
         axes.scatter(*points[labels == label].T, s=18, color=color, label=names[label])
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9, markerscale=1.5)
-    return figure
-
-
-def draw_timeline(predictions: Sequence["Prediction"], title: str = "", most: int = 8) -> Figure:
-    """Draw the class probabilities of a video's windows over time, for the first task.
-
-    A point is at the middle of its window. Drawn are the ``most`` classes with the highest peaks.
-    """
-    task = next(iter(predictions[0].scores))
-    probabilities = np.stack([prediction.probabilities[task] for prediction in predictions])
-    times = np.array([prediction.seconds for prediction in predictions])
-    drawn = np.sort(np.argsort(-probabilities.max(axis=0), kind="stable")[:most])
-    figure = Figure(figsize=(10, 3.8), dpi=120, layout="constrained")
-    axes = figure.add_subplot(title=title, xlabel="seconds", ylabel="probability")
-    for label in drawn:
-        name = predictions[0].names[task][label]
-        axes.plot(times.mean(axis=1), probabilities[:, label], ".-", markersize=8, label=name)
-    axes.set(xlim=(times.min(), times.max()), ylim=(-0.02, 1.02))
-    axes.grid(alpha=0.3)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
     return figure
 
 

@@ -1,8 +1,7 @@
 import numpy as np
 from matplotlib.colors import to_rgba
 
-from mmvidformer.apis import Prediction
-from mmvidformer.visualization.plots import draw_classes, draw_timeline
+from mmvidformer.visualization.plots import draw_classes
 
 
 def test_each_class_has_its_color_and_name() -> None:
@@ -22,18 +21,3 @@ def test_rare_classes_of_many_are_gray() -> None:
     assert [g.get_label() for g in axes.collections] == ["2 other classes", "b", "d"]
     assert len(axes.collections[0].get_offsets()) == 3
     assert tuple(axes.collections[0].get_facecolor()[0]) == to_rgba("0.8")
-
-
-def test_a_timeline_shows_the_classes_with_the_highest_peaks() -> None:
-    names = {"class": ["a", "b", "c"]}
-    rows = [np.array([0.1, 0.2, 0.7]), np.array([0.1, 0.6, 0.3])]
-    windows = [
-        Prediction({"class": row}, {"class": row}, names, seconds=(i, i + 2))
-        for i, row in enumerate(rows)
-    ]
-    axes = draw_timeline(windows, "x.mp4", most=2).axes[0]
-    assert {line.get_label(): line.get_xydata().tolist() for line in axes.lines} == {
-        "b": [[1, 0.2], [2, 0.6]],
-        "c": [[1, 0.7], [2, 0.3]],
-    }
-    assert axes.get_xlim() == (0, 3)

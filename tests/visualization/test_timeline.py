@@ -1,0 +1,66 @@
+"""Segments of one class, from the windows of a video."""
+
+import csv
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+
+from mmvidformer.apis import Prediction
+from mmvidformer.visualization.timeline import Segment, draw_timeline, list_segments, write_segments
+
+NAMES = {"class": ["left", "right"]}
+
+
+def windows(*rights: float) -> list[Prediction]:
+    """Windows of 2 s every second, with the probability of the second class."""
+    return [
+        Prediction({"class": None}, {"class": np.array([1 - p, p])}, NAMES, "x.mp4", (i, i + 2))
+        for i, p in enumerate(rights)
+    ]
+
+
+@pytest.mark.parametrize(
+    "rights, expected",
+    [
+        ([0.25], [(0, 2, "left", 0.75)]),
+        ([0.25, 0.0], [(0, 3, "left", 0.875)]),
+        ([0.25, 1.0, 0.5, 0.0], [(0, 1.5, "left", 0.75), (1.5, 2.5, "right", 1.0),
+                                 (2.5, 5, "left", 0.75)]),
+    ],
+)  # fmt: skip
+def test_segments_meet_between_windows(rights, expected) -> None:
+    assert list_segments(windows(*rights)) == [Segment("x.mp4", *row) for row in expected]
+
+
+def test_segments_are_a_table(tmp_path) -> None:
+    write_segments(tmp_path / "a.csv", list_segments(windows(0.25, 1.0)))
+    with open(tmp_path / "a.csv", newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["video", "start", "end", "label", "probability"]
+    assert rows[1:] == [["x.mp4", "0.00", "1.50", "left", "0.7500"],
+                        ["x.mp4", "1.50", "3.00", "right", "1.0000"]]  # fmt: skip
+
+
+def test_a_timeline_shows_the_classes_with_the_highest_peaks() -> None:
+    names = {"class": ["a", "b", "c"]}
+    rows = [np.array([0.1, 0.2, 0.7]), np.array([0.1, 0.6, 0.3])]
+    windows = [
+        Prediction({"class": row}, {"class": row}, names, seconds=(i, i + 2))
+        for i, row in enumerate(rows)
+    ]
+    axes = draw_timeline(windows, "x.mp4", most=2).axes[0]
+    assert {line.get_label(): line.get_xydata().tolist() for line in axes.lines} == {
+        "b": [[1, 0.2], [2, 0.6]],
+        "c": [[1, 0.7], [2, 0.3]],
+    }
+    assert axes.get_xlim() == (0, 3)
+
+
+def test_a_timeline_shows_the_segments() -> None:
+    axes = draw_timeline(windows(0.25, 1.0)).axes[0]
+    spans = [
+        (patch.get_x(), patch.get_width(), patch.get_facecolor()[:3]) for patch in axes.patches
+    ]
+    left, right = (to_rgb(line.get_color()) for line in axes.lines)
+    assert spans == [(0, 1.5, left), (1.5, 1.5, right)]
