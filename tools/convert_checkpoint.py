@@ -32,7 +32,8 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("source", metavar="SRC", help="checkpoint file, folder or address")
-    parser.add_argument("target", metavar="DST", help=".pth file, or HuggingFace folder")
+    help_of_target = ".pth or .safetensors file, or HuggingFace folder"
+    parser.add_argument("target", metavar="DST", help=help_of_target)
     parser.add_argument("--to", choices=OUTPUTS, default="mmvidformer", help="format of DST")
     parser.add_argument(
         "--grid", type=_grid, help="tokens T,H,W of the position table, if ambiguous"
@@ -41,6 +42,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--num-heads", type=int, help="number of attention heads, if SRC does not contain it"
     )
+    parser.add_argument("--half", action="store_true", help="store weights in half precision")
     parser.add_argument("--config-out", type=Path, help="write the config of the model (.py)")
     return parser.parse_args(argv)
 

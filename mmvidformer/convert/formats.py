@@ -155,17 +155,19 @@ def convert_file(
     grid: Grid | None = None,
     scheme: str | None = None,
     num_heads: int | None = None,
+    half: bool = False,
 ) -> str:
     """Convert a checkpoint file, and return a report.
 
     Args:
         source: File, HuggingFace folder or address in any of ``FORMATS``.
-        target: ``.pth`` file; for HuggingFace a folder.
+        target: ``.pth`` or ``.safetensors`` file; for HuggingFace a folder.
         to: ``'mmvidformer'`` or ``'huggingface'`` (ViViT's model 1 with class token, or
             TimeSformer with one of the three published schemes).
         grid: Tokens (T, H, W) of the source's position table, if its length is ambiguous.
         scheme: Attention scheme, if the names are ambiguous (see ``convert.scenic``).
         num_heads: Number of attention heads, if the source does not contain it.
+        half: Whether to store the weights in half precision.
 
     Raises:
         OSError: If there is no source, or it cannot be fetched.
@@ -175,12 +177,14 @@ def convert_file(
     target = Path(target)
     if to not in OUTPUTS:
         raise ValueError(f"to must be one of {OUTPUTS}, got {to!r}")
-    if to == "mmvidformer" and target.suffix != ".pth":
-        raise ValueError(f"the target must be a .pth file, got {target}")
+    if to == "mmvidformer" and target.suffix not in (".pth", ".safetensors"):
+        raise ValueError(f"the target must be a .pth or .safetensors file, got {target}")
     name, result = read_model(source, grid=grid, scheme=scheme)
     if num_heads is not None and result.num_heads not in (None, num_heads):
         raise ValueError(f"{source} has {result.num_heads} heads, not {num_heads}")
     result.num_heads = num_heads or result.num_heads
+    if half:
+        result.state = {key: value.half() for key, value in result.state.items()}
     settings = settings_of(result)
     names = class_names(result.info)
     if to == "huggingface":

@@ -147,8 +147,10 @@ def _tensor(array: np.ndarray) -> Tensor:
 
 
 def save_checkpoint(path: str | Path, state: Mapping[str, Tensor], meta: Mapping) -> None:
-    """Write a checkpoint for MMEngine, with weights and ``meta`` only."""
+    """Write a checkpoint for MMEngine, with weights and ``meta``; to .safetensors weights only."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
+    if Path(path).suffix == ".safetensors":
+        return save_file({name: value.contiguous() for name, value in state.items()}, path)
     torch.save({"state_dict": dict(state), "meta": dict(meta)}, path)
 
 

@@ -100,7 +100,7 @@ def test_heads_are_asked_for_where_the_source_does_not_tell(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("target", "options", "message"),
     [
-        ("out.npz", dict(grid=(4, 4, 6)), "the target must be a .pth file"),
+        ("out.npz", dict(grid=(4, 4, 6)), "the target must be a .pth or .safetensors file"),
         ("out.pth", dict(grid=(4, 4, 6), num_heads=3), "has 4 heads, not 3"),
         (
             "hf",
@@ -121,6 +121,14 @@ def test_option_that_the_format_does_not_take(tmp_path: Path) -> None:
     tiny_model_1(tmp_path / "a.pth")
     with pytest.raises(ValueError, match="mmvidformer checkpoint, which takes no grid"):
         read_model(tmp_path / "a.pth", grid=(2, 2, 2))
+
+
+def test_safetensors_in_half_precision(command: Callable, tmp_path: Path) -> None:
+    tiny_model_1(tmp_path / "a.pth")
+    assert command([tmp_path / "a.pth", tmp_path / "b.safetensors", "--half"]) == 0
+    before, after = (load_checkpoint(tmp_path / name).state for name in ("a.pth", "b.safetensors"))
+    assert before.keys() == after.keys()
+    assert all(after[name].equal(value.half()) for name, value in before.items())
 
 
 def test_contradicting_scheme(tmp_path: Path) -> None:
