@@ -7,7 +7,12 @@ from mmaction.models.heads import BaseHead
 from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
 
-EDGE = (1.0, 1.0, 0.5, 0.5)  # speed at the middle of an edge for a unit of each velocity
+# Those of the clips (datasets.motion.camera.paths): the speed at the middle of an edge for a unit
+# of each velocity, the speed below which a camera is static, and the fastest one.
+EDGE = (1.0, 1.0, 0.5, 0.5)
+THRESHOLD, FASTEST = 0.05, 0.5
+LOG_RANGE = math.log(1 + FASTEST / THRESHOLD)
+FLOW_WEIGHT = 5.0  # of the flow's loss beside that of the classes
 
 
 @MODELS.register_module()
@@ -24,43 +29,37 @@ class CameraMotionHead(BaseHead):
 
     Args:
         in_channels: Token width D.
-        num_classes: Number of classes: static, and two directions of four motions.
-        threshold: Speed below which a camera is static, in widths of the image per second.
-        fastest: Speed that counts as 1 on the logarithmic scale of flows.
-        flow_weight: Weight of the flow's loss beside that of the classes (``loss_cls``).
+        num_classes: Always 9: static, and two directions of four motions.
         **kwargs: Further arguments of MMAction2's ``BaseHead``.
+
+    Raises:
+        ValueError: If ``num_classes`` is not 9.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        num_classes: int = 9,
-        threshold: float = 0.05,
-        fastest: float = 0.5,
-        flow_weight: float = 5.0,
-        **kwargs: object,
-    ) -> None:
+    def __init__(self, in_channels: int, num_classes: int = 9, **kwargs: object) -> None:
+        if num_classes != 9:
+            raise ValueError(f"CameraMotionHead has 9 classes, got num_classes={num_classes}")
         super().__init__(num_classes, in_channels, **kwargs)
-        self.threshold, self.flow_weight = threshold, flow_weight
-        self.log_range = math.log(1 + fastest / threshold)
-        self.fc_flow = nn.Linear(in_channels, 3)
+        self.fc_cls = nn.Linear(in_channels, 3)
         self.log_scale = nn.Parameter(torch.tensor(3.0))
 
     def init_weights(self) -> None:
         """Draw the weights of the linear layer."""
-        nn.init.normal_(self.fc_flow.weight, std=0.02)
-        nn.init.zeros_(self.fc_flow.bias)
+        nn.init.normal_(self.fc_cls.weight, std=0.02)
+        nn.init.zeros_(self.fc_cls.bias)
 
     def forward(self, x: Tensor, **kwargs: object) -> Tensor:
-        """Map tokens (N, T, H, W, D) to logits (N, num_classes)."""
+        """Map tokens (N, T, H, W, D) to logits (N, 9), or features (N, D) without ``fc_cls``."""
+        if not isinstance(self.fc_cls, nn.Linear):  # VideoClassifier replaces it
+            return self.fc_cls(x.mean(dim=(1, 2, 3)))
         return self.classify(*self.read_flow(x))
 
     def read_flow(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Read flows (N, H * W, 2), on a logarithmic scale, weights (N, H * W) and places."""
+        """Read flows (N, P, 2) on a logarithmic scale, weights (N, P) and places (2, P)."""
         height, width = x.shape[2:4]
         down, right = ((torch.arange(n).to(x) + 0.5) / n - 0.5 for n in (height, width))
         places = torch.stack([right.repeat(height), down.repeat_interleave(width)])
-        found = self.fc_flow(x.mean(dim=1).flatten(1, 2))
+        found = self.fc_cls(x.mean(dim=1).flatten(1, 2))
         return found[..., :2], found[..., 2].softmax(dim=1), places
 
     def fit(self, flow: Tensor, weights: Tensor, places: Tensor) -> Tensor:
@@ -70,7 +69,7 @@ class CameraMotionHead(BaseHead):
             return (weights * values).sum(dim=1, keepdim=True)
 
         size = (flow.square().sum(dim=-1, keepdim=True) + 1e-6).sqrt()
-        speed = self.threshold * ((size.clamp(max=1.5) * self.log_range).exp() - 1)
+        speed = THRESHOLD * ((size.clamp(max=1.5) * LOG_RANGE).exp() - 1)
         u, v = (flow / size * speed).unbind(dim=-1)
         x, y = places
         dx, dy, du, dv = (each - mean(each) for each in (x, y, u, v))
@@ -83,19 +82,19 @@ class CameraMotionHead(BaseHead):
     def classify(self, flow: Tensor, weights: Tensor, places: Tensor) -> Tensor:
         """Return the logits for the output of ``read_flow``."""
         speeds = self.fit(flow, weights, places) * flow.new_tensor(EDGE)
-        static = torch.full_like(speeds[:, :1], self.threshold)
+        static = torch.full_like(speeds[:, :1], THRESHOLD)
         both = torch.stack([-speeds, speeds], dim=2).flatten(1)
         return torch.cat([static, both], dim=1) * self.log_scale.exp()
 
     def loss(
         self, feats: Tensor, data_samples: list[ActionDataSample], **kwargs: object
     ) -> dict[str, Tensor]:
-        """Compute the losses of the classes and of the flow, and the accuracy."""
+        """Compute the losses and the accuracy of tokens (N, T, H, W, D)."""
         flow, weights, places = self.read_flow(feats)
         velocity = flow.new_tensor([list(sample.velocity) for sample in data_samples])
         losses = self.loss_by_feat(self.classify(flow, weights, places), data_samples)
         error = (flow - self.true_flow(velocity, places)).square().sum(dim=-1).mean()
-        return {**losses, "loss_flow": self.flow_weight * error}
+        return {**losses, "loss_flow": FLOW_WEIGHT * error}
 
     def true_flow(self, velocity: Tensor, places: Tensor) -> Tensor:
         """Return the flow (N, H * W, 2), on a logarithmic scale, of velocities (N, 4)."""
@@ -103,4 +102,4 @@ class CameraMotionHead(BaseHead):
         x, y = places
         flow = torch.stack([zoom * x + roll * y - pan, zoom * y - roll * x - tilt], dim=-1)
         speed = (flow.square().sum(dim=-1, keepdim=True) + 1e-8).sqrt()
-        return flow / speed * (1 + speed / self.threshold).log() / self.log_range
+        return flow / speed * (1 + speed / THRESHOLD).log() / LOG_RANGE

@@ -8,6 +8,7 @@ from mmaction.structures import ActionDataSample
 from mmvidformer.datasets.motion.camera.paths import (
     CLASSES,
     EDGE,
+    FASTEST,
     FPS,
     THRESHOLD,
     class_of,
@@ -36,16 +37,17 @@ def velocities() -> torch.Tensor:
 
 def test_constants_are_those_of_the_clips(head) -> None:
     assert list(camera_head.EDGE) == EDGE.tolist()
-    assert head.threshold == THRESHOLD and head.num_classes == len(CLASSES)
+    assert (camera_head.THRESHOLD, camera_head.FASTEST) == (THRESHOLD, FASTEST)
+    assert head.num_classes == len(CLASSES)
 
 
-def test_the_true_flow_is_that_of_the_image(head) -> None:
+def test_the_true_flow_is_that_of_the_image(head, monkeypatch) -> None:
     """Where a point of the scene is seen one short step later."""
     places = head.read_flow(torch.zeros(1, 1, 3, 4, 6))[2]
     velocity = velocities()
-    head.log_range = 1e-3  # small flows are not compressed: log(1 + s / t) is s / t
-    head.threshold, share = 1e3, 1e-3
-    flow = head.true_flow(velocity, places) * head.threshold * head.log_range
+    # Small flows are not compressed: log(1 + s / t) is s / t.
+    monkeypatch.setattr(camera_head, "THRESHOLD", 1e3)
+    flow, share = head.true_flow(velocity, places) * 1e3 * camera_head.LOG_RANGE, 1e-3
     points = places[0].numpy() + 1j * places[1].numpy()
     for one, found in zip(velocity.numpy(), flow.numpy(), strict=True):
         (a, later), (b, moved) = integrate(share * one[None] / FPS)
@@ -78,3 +80,8 @@ def test_losses_reach_all_weights(head) -> None:
     (losses["loss_cls"] + losses["loss_flow"]).backward()
     assert all(weight.grad.abs().sum() > 0 for weight in head.parameters())
     assert head(tokens).shape == (5, 9)
+
+
+def test_other_classes_are_an_error() -> None:
+    with pytest.raises(ValueError, match="has 9 classes, got num_classes=5"):
+        CameraMotionHead(6, num_classes=5, loss_cls=LOSS)
