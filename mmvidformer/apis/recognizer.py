@@ -53,11 +53,12 @@ class LoadedModel:
         from mmvidformer.engine.loading import load_recognizer  # loads MMAction2's models
 
         self.cfg, checkpoint = find_model(config, checkpoint)
-        tasks, known = class_tasks(self.cfg), self.cfg.get("class_names")
-        self.names = class_names(tasks, names, known)  # checked before the model is loaded
+        tasks = class_tasks(self.cfg)
+        # Checked before the model is loaded.
+        self.names = class_names(tasks, names, self.cfg.get("class_names"))
         self._model = load_recognizer(self.cfg, checkpoint, device)
-        known = hasattr(self._model.backbone, "encoders")  # a VideoTransformer
-        self._fast = optimize_for_inference(self._model, share_weights=True) if known else None
+        fast = hasattr(self._model.backbone, "encoders")  # a VideoTransformer
+        self._fast = optimize_for_inference(self._model, share_weights=True) if fast else None
         if not names:
             self.names = class_names(tasks, None, known_names(self.cfg, self._model))
 
@@ -66,10 +67,6 @@ class LoadedModel:
         """The model itself, which is used as it is from now on, since you may change it."""
         self._fast = None
         return self._model
-
-    @model.setter
-    def model(self, model: nn.Module) -> None:
-        self._model, self._fast = model, None
 
     def __repr__(self) -> str:
         optimized = ", optimized for inference" if self._fast else ""
