@@ -2,6 +2,7 @@
 
 import ast
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 
@@ -60,6 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"error: {error.args[0]}", file=sys.stderr)
             return 2
     path = config_folder().parent / "tools" / script
+    warnings.filterwarnings("ignore", "Fail to import ``MultiScale")  # of mmcv-lite
     from mmvidformer.engine.errors import run_tool
 
     spec = spec_from_file_location("mmvidformer_tool", path)

@@ -1,6 +1,6 @@
-"""Classify videos: mmvidformer demo CONFIG CHECKPOINT VIDEO|FOLDER|CAMERA.
+"""Classify videos: mmvidformer demo CONFIG [CHECKPOINT] VIDEO|FOLDER|CAMERA.
 
-Prints the most likely classes of each video, with --window those of each part of it. For
+Prints the most likely classes of each video, with --window those of each window of it. For
 anticipation, and early recognition frame by frame, use mmvidformer stream.
 
 Exit status: 0, or 1 if a video could not be read (the others are classified).
@@ -10,6 +10,7 @@ import contextlib
 import json
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,10 +21,14 @@ from tqdm import tqdm
 from mmvidformer.apis import Capture, Prediction, Recognizer
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import find_videos
-from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
+from mmvidformer.engine.arguments import (
+    add_classes_argument,
+    add_model_arguments,
+    parse_model_args,
+)
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.annotate import annotate_frame, prediction_bars
-from mmvidformer.visualization.plots import draw_timeline
+from mmvidformer.visualization.timeline import draw_timeline, list_segments, write_segments
 from mmvidformer.visualization.videos import VideoOutput, check_display
 
 
@@ -37,24 +42,27 @@ class Failure(NamedTuple):
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Parse the command line."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    add_model_arguments(parser)
+    add_model_arguments(parser, checkpoint=None)
     parser.add_argument("source", help="video, folder of videos, or index of a camera (0, ...)")
     add_classes_argument(parser)
     parser.add_argument("--topk", type=int, default=5, help="number of classes (default: 5)")
-    parser.add_argument("--window", type=float, help="seconds of a part (for a camera: 2)")
-    parser.add_argument("--stride", type=float, help="seconds between parts (default: window / 2)")
+    parser.add_argument("--window", type=float, help="seconds of a window (default: 2 if needed)")
+    parser.add_argument("--stride", type=float, help="seconds between windows (default: half)")
     parser.add_argument("--json", type=Path, help="file for all predictions")
+    parser.add_argument(
+        "--csv", type=Path, help="file for segments of one class: video, start, ..."
+    )
     parser.add_argument("--out", type=Path, help="annotated video (.mp4), or a folder of them")
     parser.add_argument("--timeline", type=Path, help="picture of the classes over time, or folder")
     parser.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
     parser.add_argument("--seconds", type=float, help="how long to read a camera")
-    args = parser.parse_args(argv)
+    args = parse_model_args(parser, argv)
     if args.topk < 1:
         parser.error(f"--topk must be at least 1, got {args.topk}")
     args.is_camera = args.source.isdigit() and not Path(args.source).exists()
     if args.timeline and args.is_camera:
         parser.error("--timeline needs a file or a folder, got a camera")
-    if args.window is None and (args.timeline or args.is_camera):
+    if args.window is None and (args.timeline or args.csv or args.is_camera):
         args.window = 2.0
     args.title = f"{args.source}: q ends" if args.show else None
     return args
@@ -156,7 +164,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         found = predict_camera(recognizer, args)
     else:
         found = predict_files(recognizer, videos, args)
-    records, failed = [], 0
+    records, windows, failed = [], defaultdict(list), 0
     interrupt = [KeyboardInterrupt] if args.is_camera else []  # how to end a camera
     with contextlib.suppress(*interrupt):
         for one in found:
@@ -168,12 +176,18 @@ def main(argv: Sequence[str] | None = None) -> int:
                 part = " {:.2f}-{:.2f} s".format(*one.seconds) if one.seconds else ""
                 tqdm.write(f"{one.source or 'camera'}{part}: {one.text(args.topk)}")
                 records.append(one.record(args.topk))
+                windows[one.source].append(one)
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)
         content = {"config": args.config, "checkpoint": args.checkpoint, "videos": records}
         text = json.dumps(content, indent=1, ensure_ascii=False)
         args.json.write_text(text + "\n", encoding="utf-8")
         print(f"written: {args.json}", file=sys.stderr)
+    if args.csv:
+        args.csv.parent.mkdir(parents=True, exist_ok=True)
+        segments = [segment for parts in windows.values() for segment in list_segments(parts)]
+        write_segments(args.csv, segments)
+        print(f"written: {args.csv}", file=sys.stderr)
     if failed:
         print(f"{failed} of {len(videos)} videos failed", file=sys.stderr)
     return 1 if failed else 0

@@ -1,4 +1,4 @@
-"""Test a recognizer on several views of each video: mmvidformer test CONFIG CHECKPOINT."""
+"""Test a recognizer on several views of each video: mmvidformer test CONFIG [CHECKPOINT]."""
 
 import json
 import re
@@ -19,6 +19,7 @@ from mmvidformer.engine.arguments import (
     add_model_arguments,
     add_shared_arguments,
     merge_shared_arguments,
+    parse_model_args,
 )
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.launch import build_runner
@@ -32,7 +33,7 @@ SHARES = re.compile("acc|top|mean|mmit_mean|recall|mAP|AR@")
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Read the command line."""
     parser = ArgumentParser(description=__doc__)
-    add_model_arguments(parser, device=False)
+    add_model_arguments(parser, checkpoint=None, device=False)
     parser.add_argument(
         "--views",
         type=parse_views,
@@ -55,7 +56,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         "--amp", action="store_true", help="use mixed precision: fp16 on a GPU, bf16 on a CPU"
     )
     add_shared_arguments(parser)
-    return parser.parse_args(argv)
+    return parse_model_args(parser, argv)
 
 
 def merge_arguments(cfg: Config, args: Namespace) -> None:

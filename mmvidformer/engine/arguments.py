@@ -1,10 +1,12 @@
 import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 from mmengine.config import Config, DictAction
 
 from mmvidformer.config import config_name
+from mmvidformer.convert import published
 from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.engine.pipelines import set_video_backend
 
@@ -29,15 +31,24 @@ def _override(text: str) -> str:
 
 
 def add_model_arguments(
-    parser: ArgumentParser, checkpoint: bool = True, device: bool = True
+    parser: ArgumentParser, checkpoint: bool | None = True, device: bool = True
 ) -> None:
-    """Add config, ``--cfg-options``, and checkpoint and ``--device`` if wanted."""
+    """Add config, ``--cfg-options``, and checkpoint (None: optional) and ``--device`` if wanted."""
     parser.add_argument("config", help="config file, or name of a shipped config")
-    if checkpoint:
-        parser.add_argument("checkpoint", help="file, published://NAME, hf://ORG/NAME or URL")
+    if checkpoint is not False:
+        text = "file, published://NAME, hf://ORG/NAME or URL"
+        text += "" if checkpoint else " (default: the published one of the config)"
+        parser.add_argument("checkpoint", nargs=None if checkpoint else "?", help=text)
     if device:
         parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
     add_overrides(parser)
+
+
+def parse_model_args(parser: ArgumentParser, argv: Sequence[str] | None) -> Namespace:
+    """Parse a command line whose checkpoint is optional."""
+    args = parser.parse_intermixed_args(argv)
+    args.checkpoint = args.checkpoint or published.PREFIX + config_name(args.config)
+    return args
 
 
 def add_classes_argument(parser: ArgumentParser) -> None:
