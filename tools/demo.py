@@ -19,13 +19,10 @@ import numpy as np
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
+from mmvidformer.apis.recognizer import PUBLISHED
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import find_videos
-from mmvidformer.engine.arguments import (
-    add_classes_argument,
-    add_model_arguments,
-    parse_model_args,
-)
+from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.annotate import annotate_frame, prediction_bars
 from mmvidformer.visualization.timeline import draw_timeline, list_segments, write_segments
@@ -56,7 +53,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--timeline", type=Path, help="picture of the classes over time, or folder")
     parser.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
     parser.add_argument("--seconds", type=float, help="how long to read a camera")
-    args = parse_model_args(parser, argv)
+    args = parser.parse_intermixed_args(argv)
     if args.topk < 1:
         parser.error(f"--topk must be at least 1, got {args.topk}")
     args.is_camera = args.source.isdigit() and not Path(args.source).exists()
@@ -158,7 +155,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.show:
         check_display()
     cfg = load_config(args.config, args.cfg_options)
-    recognizer = Recognizer(cfg, args.checkpoint, args.device, args.classes)
+    recognizer = Recognizer(cfg, args.checkpoint or PUBLISHED, args.device, args.classes)
     print(recognizer, file=sys.stderr)
     if args.is_camera:
         found = predict_camera(recognizer, args)

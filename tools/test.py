@@ -14,12 +14,12 @@ from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 
-from mmvidformer.config import load_config
+from mmvidformer.config import config_name, load_config
+from mmvidformer.convert.published import PREFIX
 from mmvidformer.engine.arguments import (
     add_model_arguments,
     add_shared_arguments,
     merge_shared_arguments,
-    parse_model_args,
 )
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.launch import build_runner
@@ -56,7 +56,9 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         "--amp", action="store_true", help="use mixed precision: fp16 on a GPU, bf16 on a CPU"
     )
     add_shared_arguments(parser)
-    return parse_model_args(parser, argv)
+    args = parser.parse_args(argv)
+    args.checkpoint = args.checkpoint or PREFIX + config_name(args.config)
+    return args
 
 
 def merge_arguments(cfg: Config, args: Namespace) -> None:

@@ -1,12 +1,11 @@
 import os
+import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Sequence
 from pathlib import Path
 
 from mmengine.config import Config, DictAction
 
 from mmvidformer.config import config_name
-from mmvidformer.convert import published
 from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.engine.pipelines import set_video_backend
 
@@ -25,8 +24,9 @@ def add_overrides(parser: ArgumentParser) -> None:
 
 
 def _override(text: str) -> str:
-    if "=" not in text or any(text.count(a) != text.count(b) for a, b in ("()", "[]")):
-        raise ArgumentTypeError(f"must be KEY=VALUE with closed brackets, got {text!r}")
+    is_open = any(text.count(a) != text.count(b) for a, b in ("()", "[]"))
+    if "=" not in text or is_open or re.search(r"\w[(\[].*,", text):  # as dict(a=1,b=2)
+        raise ArgumentTypeError(f"must be DOTTED.KEY=VALUE with closed brackets, got {text!r}")
     return text
 
 
@@ -42,13 +42,6 @@ def add_model_arguments(
     if device:
         parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
     add_overrides(parser)
-
-
-def parse_model_args(parser: ArgumentParser, argv: Sequence[str] | None) -> Namespace:
-    """Parse a command line whose checkpoint is optional."""
-    args = parser.parse_intermixed_args(argv)
-    args.checkpoint = args.checkpoint or published.PREFIX + config_name(args.config)
-    return args
 
 
 def add_classes_argument(parser: ArgumentParser) -> None:

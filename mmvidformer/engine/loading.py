@@ -78,6 +78,7 @@ def load_recognizer(
 
     Raises:
         OSError: If the file does not exist, or cannot be fetched.
+        ValueError: If the device cannot be used.
         WrongWeights: If the weights do not fit the model.
     """
     with config_scope(cfg):
@@ -91,7 +92,10 @@ def load_recognizer(
         load_weights(model, content).check(checkpoint, "evaluation" if head else "features")
         warn_of_pixels(cfg, content, checkpoint)
         model.dataset_meta.update((content.get("meta") or {}).get("dataset_meta") or {})
-    return model.to(device or default_device()).eval()
+    try:
+        return model.to(device or default_device()).eval()
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"the device {str(device)!r} cannot be used: {error}") from error
 
 
 def default_device() -> str:

@@ -9,9 +9,6 @@ from mmvidformer.config import pipelines, type_name
 # Crop transforms, and how many crops of a frame each takes.
 CROPS = {"CenterCrop": 1, "ThreeCrop": 3, "TenCrop": 10}
 
-# MMAction2's samplers have num_clips, or such a name.
-SAMPLERS = "Sample|SpanFrames"
-
 # Transforms that open a video, and those that decode it then.
 OPEN = ("DecordInit", "OpenCVInit", "PyAVInit", "VideoInit")
 DECODE = ("DecordDecode", "OpenCVDecode", "PyAVDecode", "VideoDecode")
@@ -66,7 +63,8 @@ def _test_pipelines(cfg: Config) -> Iterator[list[dict]]:
 
 
 def _find(pipeline: Sequence[dict]) -> tuple[dict | None, dict | None]:
-    samplers = (s for s in pipeline if "num_clips" in s or re.search(SAMPLERS, type_name(s)))
+    names = "Sample|SpanFrames"  # of samplers without num_clips
+    samplers = (s for s in pipeline if "num_clips" in s or re.search(names, type_name(s)))
     return next(samplers, None), next((s for s in pipeline if type_name(s) in CROPS), None)
 
 

@@ -131,14 +131,15 @@ def test_arguments_of_a_model():
     assert args.cfg_options == {"x.y": [1, 2], "z": "a=b"}
 
 
-@pytest.mark.parametrize("wrong", ["x", "x=[1", "x=[(1,2]"])
+@pytest.mark.parametrize("wrong", ["x", "x=[1", "x=[(1,2]", "x=dict(a=1,b=2)", "x=[dict(a=1,b=2)]"])
 def test_wrong_overrides_are_named(wrong, capsys):
     parser = ArgumentParser()
     add_model_arguments(parser, checkpoint=False, device=False)
     with pytest.raises(SystemExit) as end:
         parser.parse_args(["a.py", "--cfg-options", wrong])
     assert end.value.code == 2
-    assert f"must be KEY=VALUE with closed brackets, got {wrong!r}" in capsys.readouterr().err
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"must be DOTTED.KEY=VALUE with closed brackets, got {wrong!r}" in said
 
 
 def test_a_failed_run_kills_its_workers_and_leaks_no_semaphores():

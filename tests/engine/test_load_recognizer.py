@@ -33,6 +33,11 @@ def checkpoint(model: torch.nn.Module, tmp_path: Path) -> str:
     return str(path)
 
 
+def test_a_device_that_cannot_be_used(cfg) -> None:
+    with pytest.raises(ValueError, match="the device 'cuda:x' cannot be used: Invalid device"):
+        load_recognizer(cfg, None, "cuda:x")
+
+
 def test_weights_are_the_checkpoints(cfg, model, checkpoint) -> None:
     loaded = load_recognizer(cfg, checkpoint)
     assert not loaded.training

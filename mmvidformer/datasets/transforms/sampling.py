@@ -52,10 +52,9 @@ class SpanFrames(FrameSampler):
             is missing (folders). None for that of the file.
         test_mode: Whether the k-th clip starts at ``k / K`` of all starts that fit. In training,
             starts are uniform over these.
-        include_last: Whether the last frame of the span belongs to the clip: frame k is
-            ``floor(start + k (span - 1) / (T - 1))``. This is PySlowFast's sampling, which the
-            published TimeSformer weights were trained with; the interval is not quite r. With
-            False, it is exact: ``floor(start + k span / T)``.
+        include_last: Whether frame k is ``floor(start + k (span - 1) / (T - 1))``, PySlowFast's
+            sampling, which the published TimeSformer weights were trained with; or, with False,
+            ``floor(start + k span / T)``, which keeps the interval exactly.
     """
 
     clip_len: int
