@@ -34,7 +34,7 @@ def list_videos(source: Path) -> tuple[Path, list[Path]]:
         raise FileNotFoundError(f"video, folder or list {source} does not exist")
     if source.suffix != ".txt":
         return source.parent, [source]
-    return source.parent, [source.parent / entry.path for entry in read_list(source)]
+    return source.parent, [source.parent / path for _, path in read_list(source)]
 
 
 def target_of(video: Path, root: Path, out: Path) -> Path:

@@ -26,8 +26,7 @@ class ImageFolderDataset(BaseActionDataset):
     def __init__(
         self, root: str, pipeline: list, classes_from: str | None = None, **kwargs: object
     ) -> None:
-        self.root = root
-        self.classes_from = classes_from or root
+        self.root, self.classes_from = root, classes_from or root
         super().__init__(ann_file="", pipeline=pipeline, **kwargs)
 
     def load_data_list(self) -> list[dict]:

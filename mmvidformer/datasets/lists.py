@@ -3,22 +3,14 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from mmvidformer.datasets.csv_rows import read_text
 
 
-class Entry(NamedTuple):
-    """A line of a list: its text and path."""
-
-    text: str
-    path: str
-
-
 def read_list(
     file: str | Path, delimiter: str | None = None, multi_class: bool = True
-) -> list[Entry]:
-    """Read a list for MMAction2's ``VideoDataset``.
+) -> list[tuple[str, str]]:
+    """Read text and path of each line of a list for MMAction2's ``VideoDataset``.
 
     Args:
         file: Text with a line per sample: the path, and then any number of labels.
@@ -36,12 +28,10 @@ def read_list(
         path, *labels = text.strip().split(delimiter)
         numeric = all(re.fullmatch(r"[+-]?[0-9]{1,18}", label) for label in labels)
         if not path or not numeric or (len(labels) > 1 and not multi_class):
-            form = "PATH LABEL ..." if multi_class else "PATH LABEL"
-            raise ValueError(
-                f"{file}, line {number}: expected '{form}' with the delimiter {delimiter!r}, got "
-                f"{text.strip()[:100]!r}"
-            )
-        entries.append(Entry(text, path))
+            form = "PATH LABEL" + " ..." * multi_class
+            got = f"with the delimiter {delimiter!r}, got {text.strip()[:100]!r}"
+            raise ValueError(f"{file}, line {number}: expected '{form}' {got}")
+        entries.append((text, path))
     return entries
 
 

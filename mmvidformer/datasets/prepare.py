@@ -45,15 +45,15 @@ def prepare_list(
     out, targets, lines = Path(out), {}, []
     if out.resolve() == Path(root).resolve():
         raise ValueError(f"the results need another folder than {out}, that of the videos")
-    for entry in read_list(ann_file):
-        source = os.path.join(root, entry.path)
+    for text, path in read_list(ann_file):
+        source = os.path.join(root, path)
         name = Path(os.path.relpath(source, root or ".")).as_posix()
         if name.startswith("../"):
             raise ValueError(f"{ann_file}: {source} is not below the folder {root or '.'}")
         name += "" if name.lower().endswith(".mp4") else ".mp4"
         source = with_suffix(source)
         targets[source] = str(out / name)
-        lines.append((source, entry.text.replace(entry.path, name, 1)))
+        lines.append((source, text.replace(path, name, 1)))
     todo = [one for one in targets.items() if not os.path.exists(one[1])]
     random.Random().shuffle(todo)  # machines that fill one folder begin with different videos
     print(f"{len(targets)} videos, {len(targets) - len(todo)} of them already in {out}")

@@ -36,8 +36,8 @@ def test_videos(write, text) -> None:
     options = dict(multi_class=several, num_classes=9, delimiter=delimiter)
     dataset = VideoDataset(str(file), [], data_prefix=dict(video=""), lazy_init=True, **options)
     infos = dataset.load_data_list()
-    assert [entry.path for entry in entries] == [info["filename"] for info in infos]
-    assert "".join(entry.text for entry in entries) == text
+    assert [path for _, path in entries] == [info["filename"] for info in infos]
+    assert "".join(text for text, _ in entries) == text
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_line_of_another_form_is_named(write, line, options, form) -> None:
 
 
 def test_encoding(write) -> None:
-    assert read_list(write("\ufeffa.mp4 0\n"))[0].path == "a.mp4"
+    assert read_list(write("\ufeffa.mp4 0\n"))[0][1] == "a.mp4"
     file = write("")
     file.write_bytes("ä.mp4 0\n".encode("latin-1"))
     with pytest.raises(ValueError, match="list.txt must be text in UTF-8"):

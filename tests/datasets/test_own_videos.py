@@ -94,7 +94,7 @@ def test_mmaction_reads_the_lists(tmp_path, name) -> None:
     ]
     assert found == [(str(v.path), i) for i, v in enumerate(videos)]
     write_lists(videos, tmp_path / "elsewhere")
-    assert read_list(tmp_path / "elsewhere" / "train.txt")[0].path == str(videos[0].path)
+    assert read_list(tmp_path / "elsewhere" / "train.txt")[0][1] == str(videos[0].path)
     with pytest.raises(FileExistsError, match="has train.txt, val.txt, test.txt, classes.txt"):
         write_lists(videos, tmp_path)
 
