@@ -2,8 +2,10 @@
 
 import json
 import os
+import random
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -25,9 +27,12 @@ def finish(*processes) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    """A port below those that the system gives away until the run opens it, seconds later."""
+    for port in random.Random().sample(range(20_000, 30_000), 100):
+        with socket.socket() as one, suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            return port
+    raise OSError("no free port")
 
 
 @pytest.fixture(scope="module")
