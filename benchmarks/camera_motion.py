@@ -3,7 +3,8 @@
 VIDEO is a file or a folder of videos whose camera stands still; videos whose camera moves are
 listed and left out. Clips with a known motion are cut from them (``camera_windows``). Prints tables
 by video, class and speed with 95% intervals (Wilson), and the time of a clip on one thread, for the
-baselines of ``camera_baselines``, on all pixels and on those that a model sees, and for a model.
+baselines of ``camera_baselines``, on all pixels and on those that a model sees, and for a model
+(default: the shipped one).
 """
 
 import argparse
@@ -11,53 +12,58 @@ import csv
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
 import cv2
 import numpy as np
 import torch
-from mmaction.structures import ActionDataSample
 
 from benchmarks.camera_baselines import by_features, by_flow
-from benchmarks.camera_windows import Unusable, Window, cut_windows
-from mmvidformer.config import load_config
-from mmvidformer.datasets.motion.camera.paths import CLASSES, EDGE, FASTEST, THRESHOLD
-from mmvidformer.engine.loading import load_recognizer
+from benchmarks.camera_windows import FRAMES, Unusable, Window, cut_windows
+from mmvidformer.apis import Recognizer
+from mmvidformer.apis.recognizer import PUBLISHED
+from mmvidformer.datasets.motion.camera.clips import film
+from mmvidformer.datasets.motion.camera.paths import (
+    CLASSES,
+    EDGE,
+    FASTEST,
+    THRESHOLD,
+    draw_steps,
+)
+from mmvidformer.datasets.motion.camera.textures import SIDE, texture
 
 SIZE = 64  # what a model sees
 SPEEDS = (THRESHOLD, 0.1, 0.2, FASTEST)
-Method = Callable[[np.ndarray], int]
+SURE = (0.0, 0.5, 0.7, 0.9, 1.0)
+Method = Callable[[np.ndarray], tuple[int, float]]  # from frames to a class, and its probability
 
 
 def smaller(method: Method) -> Method:
     """Let a method see clips of ``SIZE`` pixels."""
 
-    def classify(frames: np.ndarray) -> int:
+    def classify(frames: np.ndarray) -> tuple[int, float]:
         size = (SIZE, SIZE)
         return method(np.stack([cv2.resize(f, size, interpolation=cv2.INTER_AREA) for f in frames]))
 
     return classify
 
 
-def by_model(config: str, checkpoint: str) -> Method:
+def by_model(config: str, checkpoint: str = PUBLISHED) -> Method:
     """Let a model classify clips."""
-    model = load_recognizer(load_config(config), checkpoint)
-
-    @torch.inference_mode()
-    def classify(frames: np.ndarray) -> int:
-        clip = torch.from_numpy(frames).permute(3, 0, 1, 2)[None]
-        (found,) = model.test_step({"inputs": [clip], "data_samples": [ActionDataSample()]})
-        return int(found.pred_score.argmax())
-
-    return classify
+    recognizer = Recognizer(config, checkpoint, "cpu", clips=1)
+    return lambda frames: recognizer(frames).top(1)[0][::2]
 
 
 METHODS: dict[str, Method] = {
-    "dense flow": by_flow,
-    f"dense flow, {SIZE} x {SIZE}": smaller(by_flow),
-    "sparse features": by_features,
-    f"sparse features, {SIZE} x {SIZE}": smaller(by_features),
+    "dense flow": lambda frames: (by_flow(frames), 1.0),
+    "sparse features": lambda frames: (by_features(frames), 1.0),
+}
+METHODS = {
+    f"{name}{text}": change(method)
+    for name, method in METHODS.items()
+    for text, change in (("", lambda method: method), (f", {SIZE} x {SIZE}", smaller))
 }
 
 
@@ -94,7 +100,7 @@ def run(videos: Iterable[Path], count: int, seed: int, methods: dict[str, Method
         videos: Files.
         count: Number of clips of a video.
         seed: Random seed.
-        methods: Functions that map frames (T, S, S, 3) to a class, by their names.
+        methods: Functions of frames (T, S, S, 3), by their names.
     """
     rows = []
     for path in videos:
@@ -108,7 +114,8 @@ def run(videos: Iterable[Path], count: int, seed: int, methods: dict[str, Method
             row |= {"speed": speed_group(clip), "ms": {}}
             for name, method in methods.items():
                 start = time.process_time()
-                row[name] = CLASSES[method(clip.frames)]
+                label, row[f"{name}: probability"] = method(clip.frames)
+                row[name] = CLASSES[label]
                 row["ms"][name] = 1000 * (time.process_time() - start)
             rows.append(row)
         print(f"{path.name}: {len(clips)} clips", file=sys.stderr)
@@ -125,33 +132,67 @@ def table(rows: list[dict], column: str, groups: Iterable[str], methods: Iterabl
     return "\n".join(lines)
 
 
+def mixed_motions(method: Method, ratio: float, count: int = 360) -> dict[str, str]:
+    """Classify generated clips of two motions.
+
+    Args:
+        method: Function of frames.
+        ratio: Speed of the slower motion, as a share of that of the faster one.
+        count: Number of clips.
+
+    Returns:
+        Shares of answers that name the faster, the slower, and neither motion; and the mean
+        probability.
+    """
+    rng, found, sure = np.random.default_rng(0), [], []
+    for number in range(count):
+        parts = rng.permutation(4)[:2]
+        velocity = np.zeros(4)
+        velocity[parts] = rng.uniform(0.1, FASTEST) * np.array([1, ratio]) * rng.choice([-1, 1], 2)
+        steps = draw_steps(velocity / EDGE, FRAMES, rng)
+        view = complex(*rng.uniform(0, SIDE, 2)), complex(rng.uniform(60, 110)), 2 * SIZE
+        answer, probability = method(film(texture(9000 + number % 90), steps, *view))
+        named = [1 + 2 * part + int(velocity[part] > 0) for part in parts]
+        found.append(named.index(answer) if answer in named else 2)
+        sure.append(probability)
+    kinds = "the faster", "the slower", "neither"
+    shares = {kind: share([one == n for one in found]) for n, kind in enumerate(kinds)}
+    return shares | {"probability": f"{np.mean(sure):.2f}"}
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("videos", nargs="+", type=Path, help="videos, or folders of videos")
     parser.add_argument("--clips", type=int, default=180, help="number of clips of a video")
     parser.add_argument("--seed", type=int, default=0, help="random seed of the windows")
-    parser.add_argument("--model", nargs=2, metavar=("CONFIG", "CHECKPOINT"), help="of a model")
+    parser.add_argument("--model", nargs="+", default=["camera_motion"], help="CONFIG [CHECKPOINT]")
     parser.add_argument("--out", type=Path, help="csv file for the answers of every clip")
     args = parser.parse_args(argv)
     cv2.setNumThreads(1)
     torch.set_num_threads(1)
-    methods = METHODS | ({"model": smaller(by_model(*args.model))} if args.model else {})
+    methods = METHODS | {"model": by_model(*args.model)}
     folders = [sorted(path.iterdir()) if path.is_dir() else [path] for path in args.videos]
     files = [file for folder in folders for file in folder]
     rows = run(files, args.clips, args.seed, methods)
     if not rows:
         raise SystemExit("error: no video whose camera stands still")
     speeds = ["still", f"below {THRESHOLD}"]
-    speeds += [f"{low} to {high}" for low, high in zip(SPEEDS, SPEEDS[1:], strict=False)]
+    speeds += [f"{low} to {high}" for low, high in pairwise(SPEEDS)]
     groups = {"video": dict.fromkeys(row["video"] for row in rows), "class": CLASSES}
     for column, names in (groups | {"speed": speeds}).items():
         print(table(rows, column, names, methods), end="\n\n")
+    names = [f"{low} to {high}" for low, high in pairwise(SURE)]
+    for row in rows:
+        row["probability"] = names[int(np.searchsorted(SURE, row["model: probability"])) - 1]
+    print(table(rows, "probability", names, ["model"]), end="\n\n")
+    for ratio in (0.5, 0.8, 1.0):
+        print(f"two motions, one {ratio:g} as fast: {mixed_motions(methods['model'], ratio)}")
     for name in methods:
         print(f"{name}: {median(row['ms'][name] for row in rows):.1f} ms of CPU time a clip")
     if args.out:
         with open(args.out, "w", newline="") as file:
-            fields = ["video", "clip", "class", "speed", *methods]
+            fields = ["video", "clip", "class", "speed", "model: probability", *methods]
             writer = csv.DictWriter(file, fields, extrasaction="ignore")
             writer.writeheader()
             writer.writerows(rows)

@@ -31,6 +31,7 @@ FAMILIES = {
     "Feature fixation": (("feature_fixation_",), "feature_fixation", "feature_fixation.md"),
     "HORST": (("horst_",), "horst", "horst.md"),
     "Compositions": (("compose_", "causal_transformer_"), None, "compose.md"),
+    "Camera motion": (("camera_",), None, "camera_motion.md"),
 }
 
 INTRO = """\
@@ -45,8 +46,8 @@ tools/dist_train.sh CONFIG 8
 tools/dist_test.sh CONFIG CHECKPOINT 8
 ```
 
-`CHECKPOINT` may be the address of [published weights](#published-checkpoints). This package
-publishes none of its own. To run a whole table see [Tables of the papers](papers.md).
+`CHECKPOINT` may be the address of [published weights](#published-checkpoints). To run a whole table
+see [Tables of the papers](papers.md).
 
 - **Published** results are those of the papers. They were not measured here.
 - **M params, G MACs** are counted for one view, with the classifier: matmuls, convolutions and
@@ -69,10 +70,10 @@ and tested on 200 held-out clips with 4 x 3 views. More: [claims in miniature](p
 PUBLISHED_WEIGHTS = """\
 ## Published checkpoints
 
-Weights of the papers' authors and of other projects, by [address](checkpoints.md), such as
-`published://vivit_fe_k400`. They were not downloaded or tested here; the accuracy is that of their
-projects. **Check**: whether transformers publishes logits, which `tools/verify_published.py NAME`
-compares.
+Weights by [address](checkpoints.md), such as `published://vivit_fe_k400`. Those of
+[`camera_motion`](camera_motion.md) come with this package. The others are the papers' authors' and
+other projects'. They were not downloaded or tested here; the accuracy is that of their projects.
+**Check**: whether transformers publishes logits, which `tools/verify_published.py NAME` compares.
 
 """
 

@@ -1,6 +1,5 @@
-# ViViT, factorized encoder (model 2), small, trained from scratch on the motion dataset: the quick
-# start.
-# bash tools/quickstart.sh, or: mmvidformer train vivit_fe_motion --procs 2
+# ViViT, factorized encoder (model 2), small, trained from scratch on the motion dataset.
+# mmvidformer train vivit_fe_motion --procs 2
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/datasets/motion.py",

@@ -1,4 +1,4 @@
-# The quick start with the multi-task head: verb (motion) and noun (shape) from the EPIC-style CSV
+# vivit_fe_motion with the multi-task head: verb (motion) and noun (shape) from the EPIC-style CSV
 # files of the motion dataset.
 # mmvidformer train vivit_fe_verb_noun_motion --procs 2
 _base_ = "./vivit_fe_motion.py"

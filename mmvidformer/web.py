@@ -54,12 +54,13 @@ def classes_of(predictions: list[Prediction], k: int = 5) -> dict[str, float]:
 
 
 def build_page(
-    models: Mapping[str, Callable[[], Recognizer]], max_mb: float = 100.0, max_seconds: float = 60.0
+    models: Mapping[str, Callable[[], Recognizer]], example: str, max_mb: float, max_seconds: float
 ) -> "Blocks":
     """Build the page: the classes of a video, a timeline of them, and attention rollout.
 
     Args:
         models: Functions that load the models, by name; the first is the default.
+        example: Video to offer.
         max_mb: Largest size of a video in megabytes.
         max_seconds: Longest duration of a video.
     """
@@ -103,20 +104,20 @@ def build_page(
 
     with gr.Blocks(title="mmvidformer", analytics_enabled=False, delete_cache=(60, KEPT)) as page:
         gr.Markdown(
-            f"# mmvidformer\nVideos of at most {max_seconds:g} s and {max_mb:g} MB. "
-            f"They are deleted after {KEPT // 60} minutes."
+            "# mmvidformer\nThe most likely classes of a video, their probabilities over time, and "
+            f"what the model attends to. Videos of at most {max_seconds:g} s and {max_mb:g} MB are "
+            f"deleted after {KEPT // 60} minutes."
         )
         with gr.Row():
             with gr.Column():
                 model = gr.Dropdown(list(models), label="Model")
                 video = gr.Video(label="Video", sources=["upload", "webcam"], height=380)
                 button = gr.Button("Classify", variant="primary")
+                gr.Examples([example], video, label="A film of camera motions")
             with gr.Column():
                 classes = gr.Label(label="Classes, mean over the windows")
                 timeline = gr.Plot(label="Timeline", show_label=False)
-                rollout = gr.Video(
-                    label="Attention rollout", show_label=False, autoplay=True, loop=True
-                )
+                rollout = gr.Video(label="Rollout", show_label=False, autoplay=True, loop=True)
         move = video.async_move_resource_to_block_cache
         video.async_move_resource_to_block_cache = refuse_addresses
         outputs = [classes, timeline, rollout]

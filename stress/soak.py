@@ -2,7 +2,7 @@
 
     python -m stress.soak starts --count 20000          # two processes, beside two busy ones
     python -m stress.soak starts --start-method fork    # what MMAction2's configs do: it hangs
-    python -m stress.soak runs --count 30               # the training of the quick start
+    python -m stress.soak runs --count 30               # runs of vivit_fe_motion
 
 ``starts`` lets each of two processes start its workers at once after a collective, in each of many
 epochs. ``runs`` needs data/motion (tools/data/make_motion_dataset.py). Ends with status 1 at the
@@ -48,7 +48,7 @@ def busy_processes(count: int) -> Iterator[None]:
 
 def start_workers(method: str, count: int, timeout: int) -> None:
     """Start workers until there were ``count`` in all processes."""
-    # The run of the quick start: its start method, and what its workers do first.
+    # The run of vivit_fe_motion: its start method, and what its workers do first.
     init = dict(type="mmvidformer.datasets.workers.init_worker") if method == "forkserver" else None
     set_forkserver_preload(PRELOADED)
     environment = dict(dist_cfg=dict(timeout=timeout))

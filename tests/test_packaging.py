@@ -49,7 +49,8 @@ def tracked(folder: str, *suffixes: str) -> set[str]:
 
 def test_wheel_contains_every_module_config_and_tool(wheel: Path) -> None:
     inside = set(zipfile.ZipFile(wheel).namelist())
-    expected = tracked("mmvidformer", ".py", ".txt", ".yml") | {"mmvidformer/.mim/model-index.yml"}
+    kinds = ".py", ".txt", ".yml", ".safetensors", ".md"
+    expected = tracked("mmvidformer", *kinds) | {"mmvidformer/.mim/model-index.yml"}
     for folder in SHIPPED:
         expected |= {f"mmvidformer/.mim/{name}" for name in tracked(folder, ".py", ".sh", ".yml")}
     assert expected - DEVELOPMENT - inside == set()
@@ -110,7 +111,7 @@ def test_each_step_runs_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
     command = ["bash", str(ROOT / "tools" / "check_install.sh"), str(tmp_path)]
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     assert done.returncode == 0, f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
-    for name in ("start/test_1x1_score.json", "start/demo.json", "mine/model.pt2"):
+    for name in ("start/test_1x1_score.json", "start/demo.json", "camera.json", "mine/model.pt2"):
         assert (tmp_path / name).is_file()
 
 

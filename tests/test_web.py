@@ -22,6 +22,8 @@ from mmvidformer.visualization.videos import VideoOutput
 from mmvidformer.web import check_video, classes_of
 from tests.datasets.decoding.numbered_videos import write as encode
 
+OWN = "tiny (3 classes: red, green, blue)"
+
 
 def write(path: Path, frames: int, size: int = 32) -> Path:
     with VideoOutput(path, fps=10) as output:
@@ -118,7 +120,7 @@ def submit(client, served, path: object) -> list:
     from gradio_client import handle_file
 
     given = path if isinstance(path, dict) else handle_file(path)
-    job = client.submit(served[3], given, api_name="/predict")
+    job = client.submit(OWN, given, api_name="/predict")
     job.result(timeout=60)
     return job.outputs()
 
@@ -129,7 +131,7 @@ def test_published_models_can_be_chosen(client, served) -> None:
         for part in client.config["components"]
         if part["type"] == "dropdown"
     )
-    assert choices[0] == served[3]
+    assert choices[:2] == [OWN, "camera_motion (Apache-2.0)"]
     assert "timesformer_b_k400 (CC-BY-NC-4.0)" in choices
     assert len(choices) == 1 + sum(bool(row.config) for row in published.rows())
 
@@ -151,7 +153,7 @@ def test_a_video_gets_classes_timeline_and_rollout(client, served, tiny_videos) 
 def test_what_is_wrong_is_told_in_a_line(client, served, tiny_videos, tmp_path) -> None:
     from gradio_client.exceptions import AppError
 
-    assert client.submit(served[3], None, api_name="/predict").outputs() == []
+    assert client.submit(OWN, None, api_name="/predict").outputs() == []
     content = (tiny_videos.root / "val_0.mp4").read_bytes()
     (tmp_path / "damaged.mp4").write_bytes(content[:700])
     with pytest.raises(AppError) as caught:

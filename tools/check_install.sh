@@ -14,6 +14,8 @@ step data generate data/motion --train 16 --val 4 --test 4
 step train vivit_fe_motion --work-dir start --cfg-options train_cfg.max_epochs=1
 step test vivit_fe_motion start/epoch_1.pth --work-dir start --views 1x1
 step demo vivit_fe_motion start/epoch_1.pth data/motion/test --json start/demo.json
+step data generate data/camera --preset camera --train 0 --val 0 --test 9
+step demo camera_motion data/camera/film.mp4 --json camera.json
 step data generate data/mine --class-folders --classes 3 --train 15 --val 0 --test 0
 step data list data/mine
 step finetune --config vivit_fe_motion --data data/mine --weights start/epoch_1.pth --batch 4 \

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Set up the environment, generate the data, train and test a small model, and plot the results.
+# Set up the environment, train the camera motion model on a fifteenth of its clips, test it, and
+# show its answers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 start=$SECONDS
@@ -9,22 +10,26 @@ PYTHON=python # from the environment
 export PATH PYTHON
 echo "installed after $((SECONDS - start)) s"
 
-python tools/data/make_motion_dataset.py data/motion --preset easy
+data=data/camera_quickstart work=work_dirs/camera_quickstart
+python tools/data/make_motion_dataset.py $data --preset camera --train 0 --val 0 --test 900
 echo "data ready after $((SECONDS - start)) s"
 
 procs=$(python -c "import torch; print(torch.cuda.device_count() or 2)")
-# The schedule expects a total batch size of 16.
-batch=$((procs < 16 ? 16 / procs : 1))
-bash tools/dist_train.sh configs/vivit_fe_motion.py "$procs" --seed 0 \
-  --cfg-options train_dataloader.batch_size="$batch"
+# The schedule expects a total batch size of 128.
+batch=$((procs < 128 ? 128 / procs : 1))
+bash tools/dist_train.sh camera_motion "$procs" --work-dir $work --cfg-options \
+  train_dataloader.batch_size="$batch" train_dataloader.dataset.clips=64000 \
+  train_dataloader.dataset.curriculum="(10000,40000)"
 echo "trained after $((SECONDS - start)) s"
 
-work=work_dirs/vivit_fe_motion
-bash tools/dist_test.sh configs/vivit_fe_motion.py "$(cat $work/last_checkpoint)" "$procs" \
-  --work-dir "$work" --views 4x3 --dump "$work/scores.npz"
+checkpoint=$(cat $work/last_checkpoint)
+bash tools/dist_test.sh camera_motion "$checkpoint" "$procs" --work-dir $work \
+  --dump $work/scores.npz --cfg-options test_dataloader.dataset.ann_file=$data/test.txt \
+  test_dataloader.dataset.data_prefix.video=$data
 echo "tested after $((SECONDS - start)) s"
 
-python tools/visualizations/training_curves.py "$work" --names vivit_fe_motion --out "$work/curves.png"
-python tools/visualizations/confusion.py "$work/scores.npz" --out-dir "$work" \
-  --classes data/motion/classes.txt
+python tools/visualizations/training_curves.py $work --names camera_motion --out $work/curves.png
+python tools/visualizations/confusion.py $work/scores.npz --out-dir $work
+python tools/demo.py camera_motion "$checkpoint" $data/film.mp4 --window 1 \
+  --timeline $work/timeline.png --out $work/film.mp4
 echo "plotted after $((SECONDS - start)) s"

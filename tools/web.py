@@ -10,14 +10,16 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from importlib.util import find_spec
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mmengine.config import Config
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.recognizer import find_model
-from mmvidformer.config import load_config
+from mmvidformer.config import config_name, load_config
 from mmvidformer.convert import published
+from mmvidformer.datasets.motion.camera.spec import CameraSpec
 from mmvidformer.engine.arguments import add_classes_argument, add_overrides
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.pipelines import set_video_backend
@@ -53,7 +55,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     models, load_published = {}, lru_cache(maxsize=1)(load)
     if args.config:
         own = load(load_config(args.config, args.cfg_options), args.checkpoint, args.classes)
-        models[args.checkpoint] = lambda: own
+        names = next(iter(own.names.values()))
+        known = ", ".join([*names[:3], "..."] if len(names) > 3 else names)
+        models[f"{config_name(args.config)} ({len(names)} classes: {known})"] = lambda: own
     for row in published.rows():
         if row.config:
             title = f"{row.name} ({row.license or 'license unknown'})"
@@ -61,7 +65,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # to delete the files
     with TemporaryDirectory(prefix="mmvidformer_web_") as folder:
         os.environ.update(GRADIO_TEMP_DIR=folder, GRADIO_RUN_HISTORY="False")
-        build_page(models, args.max_mb, args.max_seconds).launch(
+        CameraSpec(train=0, val=0, test=0).write(folder)
+        film = str(Path(folder, "film.mp4"))
+        build_page(models, film, args.max_mb, args.max_seconds).launch(
             server_name=args.host,
             server_port=args.port,
             share=False,

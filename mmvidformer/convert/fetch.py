@@ -12,6 +12,7 @@ from torch.hub import get_dir
 from mmvidformer.convert import published
 
 HUB = "hf://"
+PACKAGE = "package:"  # a file in mmvidformer/weights
 SCHEMES = (HUB, published.PREFIX, "http://", "https://")
 # Files of a repository on the HuggingFace hub. The first of the weights that exists is enough.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
@@ -43,6 +44,8 @@ def fetch(source: str | Path) -> Path:
         return Path(source).expanduser()
     row = published.row_of(source)
     address = row.address if row else str(source)
+    if address.startswith(PACKAGE):
+        return Path(__file__).parents[1] / "weights" / address.removeprefix(PACKAGE)
     if not is_address(address):
         raise ValueError(f"{source} is an image model: set init_from=dict(source={address!r})")
     get = _from_hub if address.startswith(HUB) else _from_url

@@ -100,6 +100,7 @@ def test_tables(still, write, tmp_path, capsys) -> None:
     assert "ms of CPU time a clip" in said.out
     lines = (tmp_path / "clips.csv").read_text().splitlines()
     assert len(lines) == 10 and lines[2].startswith("still.avi,1,pan left,")
+    assert "| 0.9 to 1.0 | " in said.out and "two motions, one 0.5 as fast: " in said.out
     assert CLASSES[0] in lines[1]
     with pytest.raises(SystemExit, match="no video whose camera stands still"):
         main([str(still.parent / "brief.avi")])

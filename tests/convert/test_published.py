@@ -12,7 +12,7 @@ from mmvidformer.labels import read_labels
 
 def test_names_and_addresses_are_unique() -> None:
     rows = published.rows()
-    assert len(rows) == 34
+    assert len(rows) == 35
     for key in ("name", "address"):
         assert len({getattr(row, key) for row in rows}) == len(rows)
 
@@ -20,7 +20,7 @@ def test_names_and_addresses_are_unique() -> None:
 @pytest.mark.parametrize("row", published.rows(), ids=lambda row: row.name)
 def test_rows_fit_what_is_shipped(row: published.Published) -> None:
     assert row.format in FORMATS
-    assert row.address.startswith((*SCHEMES, "timm:"))
+    assert row.address.startswith((*SCHEMES, "timm:", "package:"))
     assert re.fullmatch(r"[0-9a-f]*", row.sha256)
     assert bool(row.check) <= {"input", "logits"}.issubset(row.check)
     assert row.name not in list_models() or row.name == row.config

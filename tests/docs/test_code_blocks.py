@@ -108,6 +108,7 @@ STATIC = [
     ("docs/export.md", "session.get_inputs"),
     ("docs/export.md", "make_graph("),
     ("docs/horst.md", "kitchen.mp4"),
+    ("docs/camera_motion.md", "Recognizer("),
     ("docs/classify.md", "Recognizer("),
     ("docs/visualization.md", "rollout(backbone.eval(), clip)"),
     ("docs/checkpoints.md", "read_model("),
@@ -195,15 +196,16 @@ def parser_of(script: str) -> argparse.ArgumentParser:
     def catch(self, *arguments, **options):
         raise Caught(self)
 
-    saved = sys.argv, argparse.ArgumentParser.parse_args, list(sys.path)
-    sys.argv, argparse.ArgumentParser.parse_args = [script], catch
+    kind, names = argparse.ArgumentParser, ("parse_args", "parse_intermixed_args")
+    saved = sys.argv, [getattr(kind, name) for name in names], list(sys.path)
+    sys.argv, kind.parse_args, kind.parse_intermixed_args = [script], catch, catch
     sys.path.insert(0, str((ROOT / script).parent))  # as for a script that is run
     try:
         runpy.run_path(str(ROOT / script), run_name="__main__")
     except Caught as caught:
         return caught.args[0]
     finally:
-        sys.argv, argparse.ArgumentParser.parse_args, sys.path[:] = saved
+        sys.argv, (kind.parse_args, kind.parse_intermixed_args), sys.path[:] = saved
     raise AssertionError(f"{script} reads no arguments")
 
 
@@ -246,7 +248,7 @@ def check_command(block: Block, words: list[str]) -> None:
     for word in words[1:]:
         if re.fullmatch(r"configs/\w+\.py", word) and "CONFIG" not in word:
             assert (ROOT / word).is_file(), f"{block}: {word} does not exist"
-        elif re.match(r"(vivit|timesformer|horst|feature_fixation)_\w+$", word):
+        elif re.match(r"(vivit|timesformer|horst|feature_fixation|camera)_\w+$", word):
             assert word in mmvidformer.list_models(), f"{block}: no config {word}"
     check_settings(block, words)
 

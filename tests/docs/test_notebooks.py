@@ -11,7 +11,8 @@ NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 # What has to be so at the end.
 RESULTS = {
     "classify.ipynb": (
-        "assert prediction.top(1)[0][1] == 'right'\nassert len(strips[0].frames) == 16"
+        "assert prediction.top(1)[0][1] == 'pan left'\nassert len(strips[0].frames) == 8\n"
+        "assert len({segment.label for segment in list_segments(windows)}) == 9"
     ),
     "finetune.ipynb": (
         "first, second = (results[name]['acc/top1'] for name in names)\n"

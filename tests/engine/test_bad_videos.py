@@ -112,4 +112,4 @@ def test_shipped_configs_have_the_policy(name):
     cfg = get_config(name)
     assert cfg.bad_videos == POLICY and "bad_videos" not in cfg.default_hooks
     for split in ("train", "val", "test"):
-        assert "SafeDataset" not in str(cfg[f"{split}_dataloader"].dataset)
+        assert "SafeDataset" not in str(cfg[f"{split}_dataloader"])

@@ -234,7 +234,9 @@ def test_unknown_names_are_not_changed(tmp_path: Path) -> None:
 def test_names_of_classes_as_a_text_file() -> None:
     assert list_from_file("labels://kinetics400")[:2] == ["abseiling", "air drumming"]
     assert fileio.get("labels://kinetics400").startswith(b"abseiling\nair drumming\n")
-    with pytest.raises(KeyError, match="no list of class names named 'k400'; choose from diving48"):
+    with pytest.raises(
+        KeyError, match="no list of class names named 'k400'; choose from camera_motion, diving48"
+    ):
         list_from_file("labels://k400")
 
 

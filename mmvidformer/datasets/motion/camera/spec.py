@@ -8,6 +8,7 @@ import numpy as np
 
 from mmvidformer.datasets.motion.camera.clips import draw_clip
 from mmvidformer.datasets.motion.camera.paths import CLASSES, FPS, draw_velocity
+from mmvidformer.datasets.motion.render import write_video
 from mmvidformer.datasets.motion.spec import SPLITS, Clip, MotionSpec
 
 
@@ -48,8 +49,11 @@ class CameraSpec(MotionSpec):
         return draw_clip(clip.verb, rng, look.size, look.frames, pictures, look.hardness)[0]
 
     def annotate(self, root: Path) -> None:
-        """Write the lists, and the velocities of the clips (``velocities.csv``)."""
+        """Write lists, velocities (``velocities.csv``) and 2 s of each class (``film.mp4``)."""
         super().annotate(root)
+        rng, scenes = np.random.default_rng([self.seed, len(SPLITS)]), range(10_000, 10_100)
+        film = [draw_clip(n, rng, 128, 2 * FPS, scenes, 0.5)[0] for n in range(len(CLASSES))]
+        write_video(root / "film.mp4", np.concatenate(film), self.fps)
         with open(root / "velocities.csv", "w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["clip", "pan", "tilt", "zoom", "roll"])

@@ -22,3 +22,5 @@ def test_clips_and_velocities(tmp_path) -> None:
     assert [class_of(np.array(rows[path])) for path in labels] == [*labels.values()]
     with av.open(str(tmp_path / "train" / "train_00001.mp4")) as file:
         assert [frame.height for frame in file.decode(video=0)] == [32] * 3
+    with av.open(str(tmp_path / "film.mp4")) as file:  # 2 s of each class
+        assert len([*file.decode(video=0)]) == 9 * 16
