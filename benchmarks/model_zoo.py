@@ -74,7 +74,6 @@ Small models, trained from scratch on generated videos of motions (two processes
 and tested on 200 held-out clips with 4 x 3 views. More: [claims in miniature](papers.md).
 """
 
-
 PUBLISHED_WEIGHTS = """\
 ## Published checkpoints
 
@@ -174,7 +173,8 @@ def metafile(entries: list[Entry], counts: Mapping[str, Mapping[str, object]]) -
         paper = read_paper(file) if file else None
         link = {"Paper": {"URL": paper.url, "Title": paper.title}} if paper else {}
         collections.append({"Name": family, **link, "README": f"docs/{page}"})
-    weights = {row.name: row.address for row in published.rows() if row.name == row.config}
+    own = [r for r in published.rows() if r.name == r.config and r.address.startswith("http")]
+    weights = {row.name: row.address for row in own}
     models = [
         {
             "Name": entry.name,
