@@ -96,6 +96,10 @@ MODEL_LIST = {
         for k in KERNELS
         if k != "linear"
     },
+    "camera motion": {
+        **clips("VideoTransformer", pool="none", stem=dict(tubelet=(4, 8, 8))),
+        "cls_head": dict(type="mmvidformer.CameraMotionHead", in_channels=16),
+    },
     "causal": causal(EARLY),
     "causal, linear anticipation": causal(NEXT),
     "causal, unrolling anticipation": causal(dict(NEXT, classifier="unrolling")),
