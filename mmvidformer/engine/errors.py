@@ -14,6 +14,9 @@ from torch import distributed
 # What mistakes in arguments, configs and files raise before a runner runs.
 MISTAKES = (OSError, ValueError, KeyError, ImportError, NotImplementedError, pickle.PickleError)
 DEBUG = "MMVIDFORMER_DEBUG"
+# Set by the launcher. Its processes end with GONE_STATUS, the highest, in place of this message.
+LAUNCHED, GONE_STATUS = "MMVIDFORMER_LAUNCHED", 255
+GONE = "another process is gone, or did not answer in time"
 
 
 def run_tool(main: Callable[[], int | None]) -> int:
@@ -38,6 +41,8 @@ def run_tool(main: Callable[[], int | None]) -> int:
             print("interrupted", file=sys.stderr)
         end_process(130)
     except Exception as error:
+        if LAUNCHED in os.environ and DEBUG not in os.environ and _lost_part(error) == GONE:
+            end_process(GONE_STATUS)
         running = is_running(error)
         mistake = is_mistake(error, running)
         if mistake:
@@ -94,7 +99,7 @@ def _is_built(error: BaseException) -> bool:
 def _lost_part(error: Exception) -> str:
     """Return what hangs or has died, if an error says so; else an empty string."""
     if isinstance(error, distributed.DistError) or "gloo/transport" in str(error):
-        return "another process is gone, or did not answer in time"
+        return GONE
     # While it sent a batch; what its own code raises has the text of a traceback.
     ended = isinstance(error, EOFError | ConnectionError) and "Traceback" not in str(error)
     if ended or (isinstance(error, RuntimeError) and str(error).startswith("DataLoader ")):

@@ -1,6 +1,5 @@
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,9 @@ import torch
 from mmengine.config import Config
 from mmengine.device import get_device
 from torch import distributed
+from torch.distributed.elastic.utils.distributed import get_free_port
+
+from mmvidformer.engine.errors import GONE, GONE_STATUS, LAUNCHED
 
 # Signals by which a cluster asks a run to stop; Windows lacks the second one.
 STOP_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name)]
@@ -44,7 +46,7 @@ def start_processes(script: str, arguments: Sequence[str], count: int) -> int:
     threads = env.setdefault("OMP_NUM_THREADS", str(cores - min(cores // 2, 8)))
     env.setdefault("MKL_NUM_THREADS", threads)
     nodes, node = int(env.get("NNODES", "1")), int(env.get("NODE_RANK", "0"))
-    port = env.get("PORT", "29500" if nodes > 1 else str(_free_port()))
+    port = env.get("PORT", "29500" if nodes > 1 else str(get_free_port()))
     env |= {"WORLD_SIZE": str(nodes * count), "LOCAL_WORLD_SIZE": str(count), "MASTER_PORT": port}
     env.setdefault("MASTER_ADDR", "127.0.0.1")
     command = [sys.executable, script, *arguments, "--launcher", "pytorch"]
@@ -59,7 +61,7 @@ def start_processes(script: str, arguments: Sequence[str], count: int) -> int:
     before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, *STOP_SIGNALS)}
     try:
         for local in range(count):
-            own = {"RANK": str(node * count + local), "LOCAL_RANK": str(local)}
+            own = {"RANK": str(node * count + local), "LOCAL_RANK": str(local), LAUNCHED: "1"}
             started.append(subprocess.Popen(command, env=env | own, start_new_session=True))
         return _wait(started, received)
     finally:
@@ -73,15 +75,14 @@ def _wait(started: Sequence[subprocess.Popen], received: Sequence[int]) -> int:
     status, deadline = 0, float("inf")
     while True:
         running = [rank for rank, process in enumerate(started) if process.poll() is None]
-        # One that a signal ended comes first: others fail because of it, perhaps a moment later.
-        failed = [rank for rank, process in enumerate(started) if process.returncode]
-        failed.sort(key=lambda rank: started[rank].returncode > 0)
-        if failed and not status:
-            status = started[failed[0]].returncode
+        # First what a signal ended, last what only lost the others: the cause, not what follows.
+        ends = sorted((one.returncode, rank) for rank, one in enumerate(started) if one.returncode)
+        if ends and status in (0, GONE_STATUS):
+            status, first = ends[0]
             if status < 0 and -status not in received:
                 name = signal.Signals(-status).name
                 hint = "; the system may be out of memory" if name == "SIGKILL" else ""
-                print(f"error: process {failed[0]} was ended by {name}{hint}", file=sys.stderr)
+                print(f"error: process {first} was ended by {name}{hint}", file=sys.stderr)
         if (status or signal.SIGINT in received) and deadline == float("inf"):
             deadline = time.monotonic() + GRACE
         if not running or len(received) > 1 or time.monotonic() > deadline:
@@ -90,6 +91,9 @@ def _wait(started: Sequence[subprocess.Popen], received: Sequence[int]) -> int:
     for rank in running:
         print(f"killed process {rank}, which did not end by itself", file=sys.stderr)
         status = status or -received[0]
+    if status == GONE_STATUS:
+        print(f"error: {GONE}", file=sys.stderr)
+        return 1
     return 128 - status if status < 0 else status
 
 
@@ -98,18 +102,10 @@ def _kill_sessions(leaders: Sequence[subprocess.Popen]) -> None:
     for leader in leaders:
         leader.kill()
         leader.wait()
-    sessions = {leader.pid for leader in leaders}
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has just ended
-            if os.getsid(int(entry.name)) in sessions:
+            if os.getsid(int(entry.name)) in [leader.pid for leader in leaders]:
                 os.kill(int(entry.name), signal.SIGKILL)
-
-
-def _free_port() -> int:
-    """Return a free port, so that concurrent runs on a node have different ones."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def join_processes(cfg: Config) -> None:
@@ -124,5 +120,4 @@ def join_processes(cfg: Config) -> None:
     if cfg.launcher == "none" or distributed.is_initialized() or get_device() != "cpu":
         return
     options = (cfg.get("env_cfg") or {}).get("dist_cfg") or {}
-    timeout = timedelta(seconds=options.get("timeout", 600))
-    distributed.init_process_group("gloo", timeout=timeout)
+    distributed.init_process_group("gloo", timeout=timedelta(seconds=options.get("timeout", 600)))

@@ -99,8 +99,6 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
     for loader in filter(None, (cfg.get(f"{split}_dataloader") for split in SPLITS)):
         own = min(loader.num_workers, os.cpu_count() or 1)
         loader.num_workers = own if recipe.workers is None else recipe.workers
-        if loader.num_workers == 0:  # PyTorch refuses both without workers
-            loader.update(persistent_workers=False, timeout=0)
     if recipe.amp:
         use_amp(cfg)
     cfg.randomness = {**(cfg.get("randomness") or {}), "seed": recipe.seed}

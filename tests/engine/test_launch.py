@@ -93,6 +93,8 @@ SCRIPTS = {
     ),
     "one is killed": ("rank and os.kill(os.getpid(), 9)", 137, "process 1 was ended by SIGKILL"),
     "one is stopped": ("os.kill(os.getpid(), 19) if rank else sys.exit(4)", 4, "killed process 1"),
+    "one hangs, others lost it": ("time.sleep(60) if rank else sys.exit(255)", 1, "error: another"),
+    "one lost the other first": ("time.sleep(0.3 * rank), sys.exit(255 - 252 * rank)", 3, ""),
     "their children stay": ("subprocess.Popen(['sleep', '60']), sys.exit(rank)", 1, ""),
 }
 

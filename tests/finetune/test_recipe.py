@@ -89,7 +89,6 @@ def test_freezing_and_layer_decay() -> None:
     assert cfg.model.type == "mmvidformer.MultiViewRecognizer"
     assert cfg.model.backbone.frozen_stages == cfg.model.backbone.arch.depth
     assert cfg.train_dataloader.num_workers == 0
-    assert cfg.train_dataloader.persistent_workers is False
     cfg, _ = made("timesformer_motion", layer_decay=0.75)
     assert cfg.optim_wrapper.constructor == "mmvidformer.LayerDecayOptimWrapperConstructor"
     assert cfg.optim_wrapper.paramwise_cfg.layer_decay == 0.75
