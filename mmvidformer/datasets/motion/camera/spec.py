@@ -8,7 +8,7 @@ import numpy as np
 
 from mmvidformer.datasets.motion.camera.clips import draw_clip
 from mmvidformer.datasets.motion.camera.paths import CLASSES, FPS, draw_velocity
-from mmvidformer.datasets.motion.render import write_video
+from mmvidformer.datasets.motion.render import write_film
 from mmvidformer.datasets.motion.spec import SPLITS, Clip, MotionSpec
 
 
@@ -53,7 +53,7 @@ class CameraSpec(MotionSpec):
         super().annotate(root)
         rng, scenes = np.random.default_rng([self.seed, len(SPLITS)]), range(10_000, 10_100)
         film = [draw_clip(n, rng, 128, 2 * FPS, scenes, 0.5)[0] for n in range(len(CLASSES))]
-        write_video(root / "film.mp4", np.concatenate(film), self.fps)
+        write_film(root / "film.mp4", np.concatenate(film), self.fps)
         with open(root / "velocities.csv", "w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["clip", "pan", "tilt", "zoom", "roll"])

@@ -22,5 +22,6 @@ def test_clips_and_velocities(tmp_path) -> None:
     assert [class_of(np.array(rows[path])) for path in labels] == [*labels.values()]
     with av.open(str(tmp_path / "train" / "train_00001.mp4")) as file:
         assert [frame.height for frame in file.decode(video=0)] == [32] * 3
-    with av.open(str(tmp_path / "film.mp4")) as file:  # 2 s of each class
+    with av.open(str(tmp_path / "film.mp4")) as file:  # 2 s of each class, for browsers
+        assert file.streams.video[0].codec_context.name == "h264"
         assert len([*file.decode(video=0)]) == 9 * 16
