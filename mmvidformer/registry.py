@@ -39,6 +39,7 @@ MODELS = _child(
     "mmvidformer.models.registration",
     "mmvidformer.models.camera_head",
     "mmvidformer.models.heads",
+    "mmvidformer.models.masked",
     "mmvidformer.models.mixup",
     "mmvidformer.models.preprocessor",
     "mmvidformer.models.recognizers",

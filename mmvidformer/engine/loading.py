@@ -16,7 +16,7 @@ from mmvidformer.conversion import convert_for
 from mmvidformer.registry import MODELS
 from mmvidformer.schemes import Device, load_from_source
 
-HEAD = "cls_head."
+HEAD = ("cls_head.", "decoder.", "to_decoder.", "to_pixels.", "mask_token")  # or of pretraining
 Purpose = Literal["evaluation", "features", "resume", "start"]
 
 

@@ -97,12 +97,17 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
     notes.append(_set_rate(cfg, recipe))
     notes += _set_epochs(cfg, recipe, math.ceil(share / loader.batch_size))
     for loader in filter(None, (cfg.get(f"{split}_dataloader") for split in SPLITS)):
-        own = min(loader.num_workers, os.cpu_count() or 1)
-        loader.num_workers = own if recipe.workers is None else recipe.workers
+        set_workers(loader, recipe.workers)
     if recipe.amp:
         use_amp(cfg)
     cfg.randomness = {**(cfg.get("randomness") or {}), "seed": recipe.seed}
     return notes
+
+
+def set_workers(loader: dict, count: int | None) -> None:
+    """Set the number of workers; None keeps the config's, but at most the number of cores."""
+    own = min(loader["num_workers"], os.cpu_count() or 1)
+    loader["num_workers"] = own if count is None else count
 
 
 def _set_rate(cfg: Config, recipe: Recipe) -> str:

@@ -1,8 +1,8 @@
 """Which parts of an attention go together, and which of them run frame by frame."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from mmvidformer.layers.config import Choice, ClsPolicy, SubLayer
+from mmvidformer.layers.config import Choice, ClsPolicy, EncoderConfig, SubLayer
 from mmvidformer.layers.kernels import KERNELS, Kernel
 from mmvidformer.layers.masks import MASK_KINDS
 from mmvidformer.layers.patterns import PATTERNS
@@ -53,6 +53,18 @@ def obstacles(sublayer: SubLayer) -> Iterator[str]:
             yield f"kernel {kernel!r} depends on the clip's length; use {' or '.join(able)}"
     if any(_read_frames(sublayer.shifts)):
         yield f"shifts {list(sublayer.shifts)} read other frames; use spatial shifts"
+
+
+def whole_grid(config: EncoderConfig) -> Iterator[str]:
+    """Yield parts of an encoder that need the tokens of all places, so that none can be dropped."""
+    for one in [one for block in config.blocks for one in block]:
+        yield from (f"pattern {p!r}" for p in one.patterns if not PATTERNS.build(p).any_places)
+        kernel = one.kernel if isinstance(one.kernel, str) else one.kernel["type"]
+        if KERNELS[kernel].needs_length:
+            yield f"kernel {kernel!r}"
+        yield from (f"shift {shift!r}" for shift in one.shifts)
+    if isinstance(config.mlp, Mapping) and config.mlp.get("depthwise"):
+        yield "depthwise=True"
 
 
 def _read_frames(shifts: Sequence[Choice]) -> list[int]:

@@ -93,7 +93,11 @@ class Encoder(nn.Module):
         return FRAMES[self.frames][1](grid)
 
     def forward(
-        self, grid: Tensor, state: StreamState | None = None, outputs: Outputs = None
+        self,
+        grid: Tensor,
+        state: StreamState | None = None,
+        outputs: Outputs = None,
+        places: Tensor | None = None,
     ) -> Tokens:
         """Encode and normalize.
 
@@ -102,13 +106,15 @@ class Encoder(nn.Module):
             state: State of a stream that the grid is a part of.
             outputs: List to which the tokens after each block are appended, not normalized. Single
                 frames are clips of their own.
+            places: Places (B, N) in the H W of all frames that are encoded, for masked pretraining;
+                the grid is then (B, T, 1, N, D'). Not every encoder can (``checks.whole_grid``).
 
         Returns:
             Normalized grid (None with ``cls_only``) and class token (B, 1, D) or None. The grid is
             (B, T, H, W, D); of single frames it is (B, T, 1, 1, D) if they are pooled, and
             (B, 1, H, W, D) if they are averaged.
         """
-        return FRAMES[self.frames][0](self, self.proj(grid), state, outputs)
+        return FRAMES[self.frames][0](self, self.proj(grid), state, outputs, places)
 
     def run_blocks(
         self,
@@ -116,11 +122,12 @@ class Encoder(nn.Module):
         clip_rows: int = 1,
         state: StreamState | None = None,
         outputs: Outputs = None,
+        places: Tensor | None = None,
     ) -> Tokens:
         """Encode tokens (B, T, H, W, D) without the final norm; see ``forward``, ``DropPath``."""
         cls = None if self.cls_token is None else self.cls_token.expand(grid.shape[0], -1, -1)
         grid, cls = self.pos_embed(grid, cls, self.causal, state)
-        grid = self.pos_drop(grid)
+        grid = self.pos_drop(grid if places is None else take_places(grid, places))
         cls = None if cls is None else self.pos_drop(cls)
         for i, block in enumerate(self.blocks, start=1):
             cls_only = self.cls_only and i == len(self.blocks)
@@ -146,6 +153,12 @@ def pool_tokens(grid: Tensor | None, cls: Tensor | None) -> Tensor:
     return grid.mean(dim=(1, 2, 3))
 
 
+def take_places(grid: Tensor, places: Tensor) -> Tensor:
+    """Keep places (B, N) in the H W of all frames: (B, T, H, W, D) to (B, T, 1, N, D)."""
+    index = places[:, None, :, None].expand(-1, grid.shape[1], -1, grid.shape[-1])
+    return grid.flatten(2, 3).gather(2, index)[:, :, None]
+
+
 def _positions(config: EncoderConfig, dim: int, size: Grid) -> nn.Module:
     given = config.positions
     options = {"type": given} if isinstance(given, str) else {"type": "joint", **given}
@@ -166,20 +179,28 @@ def _with_length(one: SubLayer, size: Grid, has_cls: bool) -> SubLayer:
     return replace(one, kernel=options)
 
 
-def _together(encoder: Encoder, grid: Tensor, state: State, outputs: Outputs) -> Tokens:
-    return encoder.normalize(encoder.run_blocks(grid, 1, state, outputs))
+def _together(
+    encoder: Encoder, grid: Tensor, state: State, outputs: Outputs, places: Tensor | None
+) -> Tokens:
+    return encoder.normalize(encoder.run_blocks(grid, 1, state, outputs, places))
 
 
-def _pool_frames(encoder: Encoder, grid: Tensor, state: State, outputs: Outputs) -> Tokens:
+def _pool_frames(
+    encoder: Encoder, grid: Tensor, state: State, outputs: Outputs, places: Tensor | None
+) -> Tokens:
     batch, frames = grid.shape[:2]
-    tokens = encoder.run_blocks(grid.flatten(0, 1)[:, None], frames, None, outputs)
+    places = None if places is None else places.repeat_interleave(frames, 0)
+    tokens = encoder.run_blocks(grid.flatten(0, 1)[:, None], frames, None, outputs, places)
     pooled = pool_tokens(*encoder.normalize(tokens))
     return pooled.unflatten(0, (batch, frames))[:, :, None, None], None
 
 
-def _average_frames(encoder: Encoder, grid: Tensor, state: State, outputs: Outputs) -> Tokens:
+def _average_frames(
+    encoder: Encoder, grid: Tensor, state: State, outputs: Outputs, places: Tensor | None
+) -> Tokens:
     frames = grid.shape[:2]
-    tokens = encoder.run_blocks(grid.flatten(0, 1)[:, None], outputs=outputs)
+    places = None if places is None else places.repeat_interleave(frames[1], 0)
+    tokens = encoder.run_blocks(grid.flatten(0, 1)[:, None], outputs=outputs, places=places)
     out, cls = (None if x is None else x.unflatten(0, frames).mean(1) for x in tokens)
     return encoder.normalize((out, cls))
 

@@ -82,7 +82,9 @@ class VideoTransformer(nn.Module):
     Attributes:
         embed_dims: Width D of the features.
         embed: Tubelet embedding.
+        grid: Grid (T, H, W) of the tokens of a clip of ``clip_len`` and ``img_size``.
         encoders: The encoders.
+        configs: The ``EncoderConfig`` of each encoder.
         obstacle: What keeps the model from running frame by frame, if anything, and what to use
             instead.
         temporal_init: Default of ``temporal`` in ``init_from``.
@@ -107,7 +109,7 @@ class VideoTransformer(nn.Module):
         names = signature(kind).parameters.keys() - {"options"}
         config = read(VideoConfig, given, f"argument of {kind.__name__}", *names)
         self.init_from, self.frozen_stages = config.init_from, config.frozen_stages
-        each = config.each
+        self.configs = each = config.each
         last = each[-1].cls
         pool = config.pool
         if pool is None:
@@ -118,7 +120,7 @@ class VideoTransformer(nn.Module):
         dim = each[0].sizes["embed_dims"]
         self.embed = TubeletEmbedding(dim, **config.stem)
         sides = (img_size, img_size) if isinstance(img_size, int) else img_size
-        grid = self.embed.grid((clip_len, *sides))
+        self.grid = grid = self.embed.grid((clip_len, *sides))
         # Other clips may have several tokens along an axis of one; patterns that halve 4 have two.
         axes: Any = tuple(4 if n == 1 else n for n in grid)
         self.encoders = nn.ModuleList()

@@ -68,6 +68,11 @@ class Pattern:
         return "t" in self.groups or "causal" in self.masks
 
     @property
+    def any_places(self) -> bool:
+        """Whether places may be left out in all frames: it has no use for rows and columns."""
+        return self.own_keys and ("h" in self.groups) == ("w" in self.groups)
+
+    @property
     def _einops(self) -> tuple[str, str]:
         groups, tokens = " ".join(self.groups), " ".join(self.tokens)
         return f"b {self.axes} n d", f"(b {groups}) n ({tokens}) d"

@@ -36,6 +36,11 @@ class BlockPattern(Pattern):
         """Whether no token sees a later frame: each frame is a block of its own."""
         return super().causal and self.size[0] == 1
 
+    @property
+    def any_places(self) -> bool:
+        """Whether places may be left out in all frames: a block has one."""
+        return super().any_places and self.size[1:] == (1, 1)
+
     def _lengths(self, grid: Grid) -> dict[str, int]:
         blocks = [min(size, axis) for size, axis in zip(self.size, grid, strict=True)]
         counts = [-(-axis // block) for axis, block in zip(grid, blocks, strict=True)]

@@ -1,0 +1,120 @@
+"""How a config of a recognizer becomes one for masked pretraining on videos without labels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmengine.config import Config, ConfigDict
+
+from mmvidformer.config import leaf_datasets
+from mmvidformer.datasets.own_videos import LabeledVideo, write_lists
+from mmvidformer.engine.loading import build_meta_model
+from mmvidformer.engine.optim.precision import use_amp
+from mmvidformer.finetune.recipe import set_workers
+
+BASE_BATCH = 256  # of the learning rate
+WARMUP = 0.05  # share of the steps
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """Settings of masked pretraining; the defaults are VideoMAE's (Tong et al. 2022, table 8).
+
+    Attributes:
+        epochs: Number of epochs.
+        batch: Batch size per process.
+        procs: Number of processes.
+        mask_ratio: Share of the places that are masked.
+        lr: Learning rate for a total batch of 256.
+        amp: Whether to use mixed precision.
+        workers: Number of dataloader workers per process. Default: the config's, but at most the
+            number of cores.
+        seed: Random seed.
+    """
+
+    epochs: int = 800
+    batch: int = 32
+    procs: int = 1
+    mask_ratio: float = 0.9
+    lr: float = 1.5e-4
+    amp: bool = False
+    workers: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch", "procs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+
+
+def apply_pretraining(
+    cfg: Config, videos: Sequence[Path], folder: Path, settings: Pretraining
+) -> list[str]:
+    """Rewrite a config for masked pretraining, without validation and augmentation on the device.
+
+    Args:
+        cfg: Config of a recognizer whose backbone is a ``VideoTransformer`` or a preset of it.
+            Changed in place.
+        videos: Files to train on.
+        folder: Where to write the list of them.
+        settings: Settings of the run.
+
+    Returns:
+        Log lines of what was changed.
+
+    Raises:
+        ValueError: If the backbone cannot be pretrained, or there are fewer videos than processes.
+    """
+    if len(videos) < settings.procs:
+        raise ValueError(f"procs must be at most the {len(videos)} videos, got {settings.procs}")
+    lists = write_lists([LabeledVideo(v, "none", "train") for v in videos], folder, force=True)
+    backbone = cfg.model.backbone
+    if backbone.pop("init_from", None):
+        cfg.model.backbone.init_from = None
+    preprocessor = {**(cfg.model.get("data_preprocessor") or {})}
+    for name in ("augment", "blending"):
+        preprocessor.pop(name, None)
+    cfg.model = ConfigDict(
+        type="mmvidformer.MaskedPretraining",
+        backbone=backbone,
+        mask_ratio=settings.mask_ratio,
+        data_preprocessor=preprocessor,
+    )
+    loader = cfg.train_dataloader
+    loader.dataset = dataset = next(leaf_datasets(loader.dataset))
+    dataset.update(type="VideoDataset", ann_file=str(lists.root / "train.txt"), metainfo=None)
+    dataset.update(data_prefix={"video": str(lists.root)}, delimiter=lists.delimiter)
+    share = len(videos) // settings.procs
+    loader.update(batch_size=min(settings.batch, share), drop_last=True)
+    set_workers(loader, settings.workers)
+    for split in ("val", "test"):
+        for part in ("cfg", "dataloader", "evaluator"):
+            cfg[f"{split}_{part}"] = None
+    cfg.default_hooks.checkpoint.save_best = None
+    steps, epochs = share // loader.batch_size, settings.epochs
+    cfg.train_cfg.update(max_epochs=epochs)
+    total, batch = epochs * steps, loader.batch_size * settings.procs
+    rate = settings.lr * batch / BASE_BATCH
+    cfg.optim_wrapper = ConfigDict(
+        type="OptimWrapper",
+        optimizer=dict(type="AdamW", lr=rate, betas=(0.9, 0.95), weight_decay=0.05),
+        paramwise_cfg=dict(norm_decay_mult=0.0, bias_decay_mult=0.0),
+    )
+    cfg.auto_scale_lr = dict(enable=False, base_batch_size=batch)
+    warmup = int(total * WARMUP)
+    warm = dict(type="LinearLR", start_factor=1e-3, by_epoch=False, begin=0, end=warmup)
+    fall = dict(type="CosineAnnealingLR", by_epoch=False, begin=warmup, end=total)
+    fall.update(T_max=total - warmup, eta_min=0.0)
+    cfg.param_scheduler = [ConfigDict(one) for one in ([warm] if warmup > 1 else []) + [fall]]
+    if settings.amp:
+        use_amp(cfg)
+    cfg.randomness = {**(cfg.get("randomness") or {}), "seed": settings.seed}
+    for name in ("class_names", "data_root", "augment"):
+        cfg.pop(name, None)
+    whole = ", ".join(dict.fromkeys(build_meta_model(cfg).whole))
+    how = f"replaced, not dropped, because of {whole}" if whole else "dropped before the encoder"
+    return [
+        f"masked tokens are {how}",
+        f"{len(videos)} videos; {epochs} epochs of {steps} steps; total batch size {batch}",
+        f"learning rate {rate:.4g} = {settings.lr:g} x {batch} / {BASE_BATCH}",
+    ]

@@ -1,0 +1,166 @@
+from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from einops import rearrange
+from mmengine.model import BaseModel
+from torch import Tensor, nn
+
+from mmvidformer.layers import INITS, Encoder, EncoderConfig
+from mmvidformer.layers.checks import whole_grid
+from mmvidformer.layers.config import read
+from mmvidformer.layers.encoder import take_places
+from mmvidformer.layers.patterns import grid_size
+from mmvidformer.models.video_transformer import VideoTransformer
+
+
+@MODELS.register_module()
+class MaskedPretraining(BaseModel):
+    """Pretraining of a video transformer on videos without labels (Tong et al. 2022, VideoMAE).
+
+    Most places are masked, the same in all frames of a clip (tube masking), and a small decoder
+    predicts their pixels. The first encoder drops the tokens of masked places, so that its cost
+    falls with their share; the grid of the others, (B, T, 1, N, D), stays regular. Where the
+    backbone needs the tokens of all places (``whole``), masked ones are replaced by a learned token
+    instead. Class tokens are trained along, and are not decoded. If the backbone pools its frames,
+    the decoder gets the token of the frame at the visible places.
+
+    A batch is (B, views, 3, T, H, W); views are clips of their own. ``forward`` returns
+    ``loss_pixels`` in mode ``'loss'``, and the result of ``reconstruct`` in the other modes.
+
+    Args:
+        backbone: Config of a ``VideoTransformer`` or a preset, or the module.
+        mask_ratio: Share of the places that are masked, rounded down to places.
+        decoder: Options of the decoder (``layers.EncoderConfig``) that differ from the default: 4
+            joint blocks of half the width and half the heads, with fixed positions.
+        data_preprocessor: Config of the preprocessor.
+        init_cfg: As for ``BaseModel``.
+
+    Attributes:
+        whole: Why masked tokens are replaced instead of dropped; empty if they are dropped.
+
+    Raises:
+        ValueError: If ``mask_ratio`` is not between 0 and 1, or tubelets overlap.
+    """
+
+    def __init__(
+        self,
+        backbone: Mapping[str, Any] | VideoTransformer,
+        mask_ratio: float = 0.9,
+        decoder: Mapping[str, Any] | None = None,
+        data_preprocessor: Mapping[str, Any] | None = None,
+        init_cfg: Mapping[str, Any] | Sequence | None = None,
+    ) -> None:
+        super().__init__(data_preprocessor, init_cfg)
+        if isinstance(backbone, Mapping):
+            backbone = MODELS.build(backbone)
+        if not isinstance(backbone, VideoTransformer):
+            kind = type(backbone).__name__
+            raise ValueError(f"backbone must be a VideoTransformer or a preset of it, got {kind}")
+        embed = backbone.embed
+        if embed.stride != embed.tubelet or any(embed.padding):
+            raise ValueError(
+                "masked pretraining needs tubelets that do not overlap, without padding; got "
+                f"tubelet {embed.tubelet}, stride {embed.stride}, padding {embed.padding}"
+            )
+        if not 0 < mask_ratio < 1:
+            raise ValueError(f"mask_ratio must be between 0 and 1, got {mask_ratio}")
+        self.backbone, self.mask_ratio = backbone, mask_ratio
+        first, *rest = backbone.configs
+        self.whole = [*whole_grid(first)]
+        if rest and first.frames != "pool":
+            self.whole.append("an encoder after it")
+        width, heads = backbone.embed_dims // 2, max(first.sizes["num_heads"] // 2, 1)
+        options = dict(arch=dict(embed_dims=width, depth=4, num_heads=heads))
+        options["positions"] = {"type": "joint", "fixed": True}
+        config = read(EncoderConfig, {**options, **(decoder or {})}, "option of the decoder")
+        width = config.sizes["embed_dims"]
+        self.to_decoder = nn.Linear(backbone.embed_dims, width, bias=False)
+        masked = embed.proj.out_channels if self.whole else width
+        self.mask_token = nn.Parameter(torch.zeros(1, 1, 1, 1, masked))
+        self.decoder = Encoder(config, backbone.grid, passes_grid=True)
+        self.to_pixels = nn.Linear(width, embed.proj.weight[0].numel())
+        for part in (self.to_decoder, self.decoder, self.to_pixels):
+            part.apply(INITS["timm"])
+        nn.init.trunc_normal_(self.mask_token, std=0.02)
+
+    def draw_places(self, clips: Tensor) -> tuple[Tensor, Tensor]:
+        """Draw visible and masked places, (B, N) each, of clips (B, 3, T', H', W')."""
+        _, height, width = self.backbone.embed.grid(clips.shape[2:])
+        count = height * width
+        visible = count - int(self.mask_ratio * count)
+        if visible == count:
+            raise ValueError(f"mask_ratio {self.mask_ratio} masks none of the {count} places")
+        order = torch.rand(clips.shape[0], count, device=clips.device).argsort(dim=1)
+        return order[:, :visible].sort().values, order[:, visible:].sort().values
+
+    def encode(self, clips: Tensor, visible: Tensor) -> Tensor:
+        """Encode the visible places of clips (B, 3, T', H', W').
+
+        Returns:
+            Tokens (B, T, 1, N, D); where the tokens of all places are needed, (B, T, H, W, D).
+        """
+        tokens = self.backbone.embed(clips)
+        batch, t, h, w, _ = tokens.shape
+        if self.whole:
+            shown = torch.zeros(batch, h * w, dtype=torch.bool, device=clips.device)
+            shown = shown.scatter(1, visible, True).view(batch, 1, h, w, 1)
+            tokens = torch.where(shown, tokens, self.mask_token.to(tokens))
+        places = None if self.whole else visible
+        for encoder in self.backbone.encoders:
+            tokens, _ = encoder(tokens, places=places)
+            places = None
+        size = (t, h, w) if self.whole else (t, 1, visible.shape[1])
+        return tokens.expand(batch, *size, -1)  # of frames that are pooled or averaged
+
+    def decode(self, tokens: Tensor, visible: Tensor, grid: tuple[int, int, int]) -> Tensor:
+        """Map the result of ``encode`` to tokens (B, T, H, W, D') of the decoder."""
+        tokens = self.to_decoder(tokens)
+        if not self.whole:
+            batch, (t, h, w), dim = tokens.shape[0], grid, tokens.shape[-1]
+            index = visible[:, None, :, None].expand(-1, t, -1, dim)
+            masked = self.mask_token.to(tokens).expand(batch, t, 1, h * w, dim)[:, :, 0]
+            tokens = masked.scatter(2, index, tokens[:, :, 0]).unflatten(2, (h, w))
+        return self.decoder(tokens)[0]
+
+    def pixels(self, clips: Tensor) -> Tensor:
+        """Cut clips (B, 3, T', H', W') into tubelets (B, T, H, W, i j k, 3)."""
+        i, j, k = self.backbone.embed.tubelet
+        t, h, w = self.backbone.embed.grid(clips.shape[2:])
+        clips = clips[:, :, : t * i, : h * j, : w * k]
+        return rearrange(clips, "b c (t i) (h j) (w k) -> b t h w (i j k) c", i=i, j=j, k=k)
+
+    def reconstruct(self, clips: Tensor, visible: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Predict the pixels of all places of clips (B, 3, T', H', W').
+
+        Args:
+            clips: Normalized pixels.
+            visible: Visible places (B, N) in H W. Default: drawn.
+
+        Returns:
+            Pixels (B, T, H, W, i j k, 3), normalized to the mean and the deviation of each tubelet
+            and color, and the visible places. Those of visible places were not trained.
+        """
+        visible = self.draw_places(clips)[0] if visible is None else visible
+        grid = self.backbone.embed.grid(clips.shape[2:])
+        tokens = self.decode(self.encode(clips, visible), visible, grid)
+        return self.to_pixels(tokens).unflatten(-1, (-1, clips.shape[1])), visible
+
+    def loss(self, clips: Tensor, visible: Tensor, masked: Tensor) -> Tensor:
+        """Mean squared error of the normalized pixels of masked places (B, M)."""
+        target = self.pixels(clips).float()
+        grid = grid_size(target)
+        target = take_places(target.flatten(-2), masked).unflatten(-1, target.shape[-2:])
+        mean, std = target.mean(-2, keepdim=True), target.std(-2, keepdim=True)
+        tokens = self.decode(self.encode(clips, visible), visible, grid)
+        found = self.to_pixels(take_places(tokens, masked)).float()
+        return (found - ((target - mean) / (std + 1e-6)).flatten(-2)).square().mean()
+
+    def forward(self, inputs: Tensor, data_samples: Any = None, mode: str = "tensor") -> Any:
+        """Return the loss, or a reconstruction; see the class."""
+        clips = inputs.flatten(0, 1)
+        if mode == "loss":
+            return {"loss_pixels": self.loss(clips, *self.draw_places(clips))}
+        return self.reconstruct(clips)

@@ -1,0 +1,64 @@
+"""From videos without labels to a start for fine-tuning, through the tools."""
+
+import re
+
+import pytest
+import torch
+from mmengine.config import Config
+from PIL import Image
+
+
+def test_pretrain_look_and_finetune(
+    main_of, tiny_videos, make_config, weights, tmp_path, capsys
+) -> None:
+    config = make_config("pretrained", model=dict(backbone=dict(init_from="timm:no_such_model")))
+    work_dir = tmp_path / "run"
+    options = ["--config", str(config), "--data", str(tiny_videos.root), "--epochs", "2"]
+    options += ["--batch", "4", "--workers", "0", "--mask-ratio", "0.5", "--lr", "0.064"]
+    options += ["--work-dir", str(work_dir)]
+    assert main_of("pretrain")(options) == 0
+    said = capsys.readouterr().out
+    count = len([*tiny_videos.root.glob("*.mp4")])
+    assert "masked tokens are dropped before the encoder" in said
+    assert f"{count} videos; 2 epochs of {count // 4} steps; total batch size 4" in said
+    assert "learning rate 0.001 = 0.064 x 4 / 256" in said
+    path, checkpoint = work_dir / "pretrain" / "config.py", work_dir / "epoch_2.pth"
+    assert f"plot masked {path} {checkpoint}" in said
+    losses = [float(one) for one in re.findall(r"loss_pixels: ([\d.]+)", said)]
+    assert all(0 < one < 3 for one in losses)
+    trained = weights(checkpoint)
+    assert trained["to_pixels.weight"].shape == (2 * 16 * 16 * 3, 8)
+    with pytest.raises(FileExistsError, match="--force starts again"):
+        main_of("pretrain")(options)
+
+    video = next(tiny_videos.root.glob("*.mp4"))
+    pictures = tmp_path / "pictures"
+    main_of("visualizations/masked")(
+        [str(path), str(checkpoint), str(video), "--out-dir", str(pictures), "--device", "cpu"]
+    )
+    (picture,) = pictures.glob("*_masked.png")
+    assert Image.open(picture).size[0] > 500
+    with pytest.raises(ValueError, match="must be a config of mmvidformer pretrain"):
+        plain = make_config("plain")
+        main_of("visualizations/masked")([str(plain), "none", str(video), "--device", "cpu"])
+
+    (tiny_videos.root / "classes.txt").write_text("red\ngreen\nblue\n")
+    tuned = tmp_path / "tuned"
+    own = ["--config", str(make_config("tuned")), "--data", str(tiny_videos.root)]
+    main_of("finetune")(
+        [*own, "--weights", str(checkpoint), "--work-dir", str(tuned), "--epochs", "1"]
+        + ["--workers", "0", "--lr", "0", "--freeze"]
+    )
+    start = weights(tuned / "epoch_1.pth")
+    for name, value in trained.items():
+        if name.startswith("backbone."):
+            torch.testing.assert_close(start[name], value, rtol=0, atol=0)
+    assert Config.fromfile(tuned / "finetune" / "config.py").load_from == str(checkpoint)
+
+
+def test_fewer_videos_than_processes(main_of, tiny_videos, make_config, tmp_path) -> None:
+    options = ["--config", str(make_config("few")), "--data", str(tiny_videos.root)]
+    with pytest.raises(ValueError, match="procs must be at most the [0-9]+ videos, got 99"):
+        main_of("pretrain")([*options, "--work-dir", str(tmp_path / "run"), "--procs", "99"])
+    with pytest.raises(ValueError, match="epochs must be at least 1, got 0"):
+        main_of("pretrain")([*options, "--epochs", "0"])
