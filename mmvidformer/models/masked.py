@@ -1,6 +1,7 @@
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -8,7 +9,7 @@ from einops import rearrange
 from mmengine.model import BaseModel
 from torch import Tensor, nn
 
-from mmvidformer.layers import INITS, Encoder, EncoderConfig
+from mmvidformer.layers import INITS, Encoder, EncoderConfig, SubLayer
 from mmvidformer.layers.checks import whole_grid
 from mmvidformer.layers.config import read
 from mmvidformer.layers.encoder import take_places
@@ -34,7 +35,8 @@ class MaskedPretraining(BaseModel):
         backbone: Config of a ``VideoTransformer`` or a preset, or the module.
         mask_ratio: Share of the places that are masked, rounded down to places.
         decoder: Options of the decoder (``layers.EncoderConfig``) that differ from the default: 4
-            joint blocks of half the width and half the heads, with fixed positions.
+            blocks of half the width and half the heads, with fixed positions and the sub-layers of
+            the first encoder; space and time, if that encodes single frames.
         data_preprocessor: Config of the preprocessor.
         init_cfg: As for ``BaseModel``.
 
@@ -74,6 +76,9 @@ class MaskedPretraining(BaseModel):
             self.whole.append("an encoder after it")
         width, heads = backbone.embed_dims // 2, max(first.sizes["num_heads"] // 2, 1)
         options = dict(arch=dict(embed_dims=width, depth=4, num_heads=heads))
+        blocks = [[replace(one, cls=None) for one in row] for row in first.blocks]
+        single = [SubLayer("space"), SubLayer("time")]
+        options["block"] = blocks if first.frames == "together" else single
         options["positions"] = {"type": "joint", "fixed": True}
         config = read(EncoderConfig, {**options, **(decoder or {})}, "option of the decoder")
         width = config.sizes["embed_dims"]
