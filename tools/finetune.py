@@ -4,40 +4,28 @@ FOLDER has the lists that mmvidformer data list writes. The work dir gets the co
 config (finetune/config.py), with which all other tools work.
 """
 
-import os
-import runpy
-import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 
-from mmvidformer.config import config_name, load_config, merge_overrides
+from mmvidformer.__main__ import main as run_command
+from mmvidformer.config import load_config, merge_overrides
 from mmvidformer.datasets.own_videos import read_lists
-from mmvidformer.engine.arguments import add_overrides
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import build_meta_model, load_weights, read_checkpoint
 from mmvidformer.finetune import Recipe, apply_recipe
+from mmvidformer.finetune.arguments import add_run_arguments, config_path, read_settings
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Read the command line."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--config", required=True, help="config file, or name of a shipped config")
-    parser.add_argument("--data", required=True, help="folder of the lists")
+    add_run_arguments(parser, "folder of the lists")
     parser.add_argument(
         "--weights",
         help="checkpoint or address to start from, of this project or any that "
         "mmvidformer convert reads (default: as in the config)",
-    )
-    parser.add_argument(
-        "--work-dir", type=Path, help="default: work_dirs/<name of the config>_finetune"
-    )
-    parser.add_argument("--epochs", type=int, help="default: the config's")
-    parser.add_argument("--batch", type=int, help="batch size per process (default: the config's)")
-    parser.add_argument(
-        "--procs", "--gpus", type=int, default=1, help="processes, one per GPU if there are GPUs"
     )
     parser.add_argument(
         "--lr", type=float, help="learning rate (default: the config's, scaled with the batch)"
@@ -46,32 +34,20 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument(
         "--layer-decay", type=float, help="factor of the learning rate per layer, such as 0.75"
     )
-    parser.add_argument("--amp", action="store_true", help="mixed precision (bfloat16 on CPU)")
-    parser.add_argument("--workers", type=int, help="dataloader workers per process")
-    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
-    add_overrides(parser)
-    parser.add_argument("--force", action="store_true", help="start again in a used work dir")
     parser.add_argument("--prepare", action="store_true", help="write the config, do not train")
     return parser.parse_args(argv)
 
 
 def prepare(args: Namespace) -> Path:
     """Write the config into the work dir, and print what was changed."""
-    work_dir = args.work_dir or Path("work_dirs") / f"{config_name(args.config)}_finetune"
-    # Not in the work dir itself, where every run writes its own, also a test with other views.
-    path = work_dir / "finetune" / "config.py"
-    if path.exists() and not args.force:
-        raise FileExistsError(
-            f"{path} exists; mmvidformer train {path} --resume resumes that run, "
-            "--force starts again"
-        )
+    path = config_path(args, "finetune")
     cfg, lists = load_config(args.config), read_lists(args.data)
-    recipe = Recipe(**{field.name: getattr(args, field.name) for field in fields(Recipe)})
+    recipe = read_settings(Recipe, args)
     counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
     print(f"{len(lists.classes)} classes; videos: {counts}")
     notes = apply_recipe(cfg, lists, recipe)
     merge_overrides(cfg, args.cfg_options)
-    cfg.work_dir = str(work_dir)
+    cfg.work_dir = str(path.parents[1])
     if args.weights:
         model = build_meta_model(cfg)
         fit = load_weights(model, read_checkpoint(args.weights, model, "meta"))
@@ -96,15 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     path = prepare(args)
     if args.prepare:
         return 0
-    if args.procs > 1:
-        script = Path(__file__).with_name("dist_train.sh")
-        env = {"PYTHON": sys.executable, **os.environ}
-        done = subprocess.run([script, path, str(args.procs)], env=env, check=False)
-        if done.returncode:
-            return done.returncode
-    else:
-        train = runpy.run_path(str(Path(__file__).with_name("train.py")))["main"]
-        train([str(path)])
+    several = ["--procs", str(args.procs)] if args.procs and args.procs > 1 else []
+    if status := run_command(["train", str(path), *several]):
+        return status
     work_dir = path.parents[1]
     best = sorted(work_dir.glob("best_*.pth"), key=lambda file: file.stat().st_mtime)
     last = sorted(work_dir.glob("epoch_*.pth"), key=lambda file: file.stat().st_mtime)
