@@ -9,8 +9,8 @@ import pytest
 from mmengine.config import Config
 
 from mmvidformer import get_config
-from mmvidformer.analysis.papers import size_of
 from mmvidformer.config import config_name, load_config, merge_overrides
+from mmvidformer.experiments.summary import size_of
 from mmvidformer.papers import Row, Table, expand, list_papers, list_rows, read_paper
 
 MOTION = Path(__file__).parents[1] / "benchmarks" / "motion.yml"

@@ -15,10 +15,11 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from mmvidformer.analysis.papers import generate, measure, results, tabulate
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.engine.arguments import add_overrides
 from mmvidformer.engine.errors import run_tool
+from mmvidformer.experiments.runs import generate, measure, results
+from mmvidformer.experiments.summary import tabulate
 from mmvidformer.lookup import look_up
 from mmvidformer.papers import Row, Table, list_papers, read_paper
 

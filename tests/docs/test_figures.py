@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mmvidformer.analysis.papers import interval
+from mmvidformer.experiments.summary import interval
 
 DOCS = Path(__file__).parents[2] / "docs"
 AHEAD = ("2.00", "1.75", "1.50", "1.25", "1.00", "0.75", "0.50", "0.25")

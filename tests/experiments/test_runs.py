@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from mmvidformer.analysis import papers
-from mmvidformer.analysis.papers import interval, measure, size_cells, tabulate
-from mmvidformer.papers import Miniature, Row, Table
+from mmvidformer.config import load_config
+from mmvidformer.experiments import runs
+from mmvidformer.experiments.runs import measure, training_part
+from mmvidformer.experiments.summary import interval, size_cells, tabulate
+from mmvidformer.papers import Miniature, Options, Row, Table, read_paper
 
 ROWS = {
     "a": Row("p/t/a", "A", "vivit_fe_motion", published={"top1": 70, "params": 0.8}, miniature={}),
@@ -35,8 +37,14 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
             metrics = {"acc/top1": 0.75}
             (folder / "test_1x1_score.json").write_text(json.dumps({"metrics": metrics}))
 
-    monkeypatch.setattr(papers, "_run", run)
+    monkeypatch.setattr(runs, "_run", run)
     return calls
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Folder of a run."""
+    return tmp_path / "a" / "seed_3"
 
 
 def start(folder: Path, miniature: bool = False, procs: int = 1, **common: object) -> dict:
@@ -46,46 +54,69 @@ def start(folder: Path, miniature: bool = False, procs: int = 1, **common: objec
 
 
 @pytest.mark.parametrize("procs", [1, 2])
-def test_a_row_is_trained_and_tested_once(commands, procs: int, tmp_path: Path) -> None:
-    assert start(tmp_path, procs=procs) == {"acc/top1": 0.75}
-    config = str(tmp_path.with_suffix(".py"))
-    place = ["--work-dir", str(tmp_path), *(["--procs", "2"] if procs == 2 else [])]
+def test_a_row_is_trained_and_tested_once(commands, procs: int, folder: Path) -> None:
+    assert start(folder, procs=procs) == {"acc/top1": 0.75}
+    config = str(folder.with_suffix(".py"))
+    place = ["--work-dir", str(folder), *(["--procs", "2"] if procs == 2 else [])]
     assert commands == [
         ["train", config, "--seed", "3", "--resume", *place],
         ["test", config, "epoch_9.pth", *place],
     ]
-    assert start(tmp_path, procs=procs) == {"acc/top1": 0.75}
+    assert start(folder, procs=procs) == {"acc/top1": 0.75}
     assert len(commands) == 2
 
 
-def test_the_miniature_and_common_overrides(commands, tmp_path: Path) -> None:
-    start(tmp_path, miniature=True, randomness={"seed": 7})
-    text = tmp_path.with_suffix(".py").read_text()
+def test_rows_that_differ_in_tests_only_are_trained_once(commands, tmp_path: Path) -> None:
+    def rows(miniature: bool) -> dict[str, Options]:
+        return {
+            row.name.rpartition("/")[2]: table.recipe(row, miniature)
+            for row in table.rows.values()
+            if row.config
+        }
+
+    table = read_paper("timesformer").tables["figure6"]
+    for miniature in (False, True):
+        parts = [training_part(load_config(*recipe)) for recipe in rows(miniature).values()]
+        assert len(parts) == 12 and sum(one not in parts[:i] for i, one in enumerate(parts)) == 3
+    for name in ("base_1", "base_3", "l_1"):
+        folder = tmp_path / name / "seed_0"
+        measure(table, table.rows[name], 0, folder, miniature=True, procs=1, common={})
+    assert [command[0] for command in commands] == ["train", "test", "test", "train", "test"]
+    assert commands[2][1:3] == [str(tmp_path / "base_3" / "seed_0.py"), "epoch_9.pth"]
+    # Another seed is another run.
+    folder = tmp_path / "base_3" / "seed_1"
+    measure(table, table.rows["base_3"], 1, folder, miniature=True, procs=1, common={})
+    assert [command[0] for command in commands[5:]] == ["train", "test"]
+
+
+def test_the_miniature_and_common_overrides(commands, folder: Path) -> None:
+    start(folder, miniature=True, randomness={"seed": 7})
+    text = folder.with_suffix(".py").read_text()
     assert "TimeSformer" in text and "seed=7" in text
 
 
 @pytest.mark.parametrize("procs", [1, 2])
-def test_another_batch_than_the_recipe_s_is_printed(commands, procs: int, tmp_path, capsys) -> None:
-    start(tmp_path, procs=procs)
+def test_another_batch_than_the_recipe_s_is_printed(commands, procs: int, folder, capsys) -> None:
+    start(folder, procs=procs)
     message = "p/t/a: the batch of 1 processes is 8, the recipe's 16\n"
     assert capsys.readouterr().out == (message if procs == 1 else "")
 
 
-def test_a_folder_with_other_settings_is_refused(commands, tmp_path: Path) -> None:
-    start(tmp_path)
-    before = tmp_path.with_suffix(".py").read_text()
+def test_a_folder_with_other_settings_is_refused(commands, folder: Path) -> None:
+    start(folder)
+    before = folder.with_suffix(".py").read_text()
     with pytest.raises(ValueError, match="has a run with other settings; use another --work-dir"):
-        start(tmp_path, randomness={"seed": 7})
+        start(folder, randomness={"seed": 7})
     with pytest.raises(ValueError, match="other settings"):
-        start(tmp_path, procs=2)
-    assert tmp_path.with_suffix(".py").read_text() == before
+        start(folder, procs=2)
+    assert folder.with_suffix(".py").read_text() == before
 
 
 def test_a_command_that_fails_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         ChildProcessError, match=r"train nothing failed: error: no shipped config.*log"
     ):
-        papers._run(tmp_path / "x.log", "train", "nothing")
+        runs._run(tmp_path / "x.log", "train", "nothing")
 
 
 @pytest.mark.parametrize(
@@ -115,8 +146,8 @@ def test_a_command_ends_with_the_process_that_started_it(tmp_path: Path) -> None
     script.write_text("#!/bin/sh\necho $$ > pid\nexec sleep 60\n")
     script.chmod(0o700)
     code = (
-        "import sys; from pathlib import Path; from mmvidformer.analysis import papers\n"
-        f"sys.executable = {str(script)!r}; papers._run(Path('log'), 'train')"
+        "import sys; from pathlib import Path; from mmvidformer.experiments import runs\n"
+        f"sys.executable = {str(script)!r}; runs._run(Path('log'), 'train')"
     )
     with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) as parent:
         pid = tmp_path / "pid"

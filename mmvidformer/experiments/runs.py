@@ -1,24 +1,20 @@
-"""Training and testing the rows of a paper's table, and what was measured beside the published."""
+"""Training and testing the rows of a table."""
 
 import contextlib
 import ctypes
 import json
 import re
 import signal
-import statistics
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from subprocess import STDOUT, Popen, TimeoutExpired
 
-from scipy.stats import t as student
+from mmengine.config import Config
 from tqdm import tqdm
 
-from mmvidformer.analysis.complexity import Complexity, count
-from mmvidformer.config import load_config, view_shape
+from mmvidformer.config import load_config
 from mmvidformer.papers import Options, Row, Table
 
-SIZES = ("params", "macs")
 STEP = re.compile(r"Epoch\(\w+\)\s+(?:\[ *\d+\])?\[[ \d]+/\d+\]")  # in a line of MMEngine's log
 
 
@@ -27,7 +23,8 @@ def measure(
 ) -> dict[str, float]:
     """Train and test a row with one seed, unless that is done, and return its metrics.
 
-    A training run that was stopped is resumed. ``folder`` gets the logs ``train.log`` and
+    A training run that was stopped is resumed. Rows of a table that differ in their tests only are
+    trained once. ``folder``, ``TABLE/ROW/seed_N``, gets the logs ``train.log`` and
     ``test.log``, the checkpoints, and the metrics; the config lies beside it.
 
     Args:
@@ -59,11 +56,30 @@ def measure(
         raise ValueError(f"{folder} has a run with other settings; use another --work-dir")
     if not (found := results(folder)):
         place = ["--work-dir", folder, *(["--procs", procs] if procs > 1 else [])]
-        _run(folder / "train.log", "train", config, "--seed", seed, "--resume", *place)
-        checkpoint = (folder / "last_checkpoint").read_text()
+        if trained := _trained_alike(cfg, folder):
+            tqdm.write(f"{row.name} is trained as {trained.parent.name}")
+        else:
+            trained = folder
+            _run(folder / "train.log", "train", config, "--seed", seed, "--resume", *place)
+        checkpoint = (trained / "last_checkpoint").read_text()
         _run(folder / "test.log", "test", config, checkpoint, *place)
         found = results(folder)
     return found
+
+
+def training_part(cfg: Config) -> dict:
+    """Settings that training depends on: those whose names do not begin with ``test_``."""
+    return {key: value for key, value in cfg.to_dict().items() if not key.startswith("test_")}
+
+
+def _trained_alike(cfg: Config, folder: Path) -> Path | None:
+    """Find a tested run of the same table and seed whose config differs in its tests only."""
+    for config in sorted(folder.parents[1].glob(f"*/{folder.name}.py")):
+        other = config.with_suffix("")
+        if other != folder and (other / "last_checkpoint").exists() and results(other):
+            if training_part(Config.fromfile(config)) == training_part(cfg):
+                return other
+    return None
 
 
 def results(folder: Path) -> dict[str, float]:
@@ -106,64 +122,3 @@ def _run(log: Path, *arguments: object) -> None:
 def _end_with_parent() -> None:
     """Let the system end this process if its parent is killed, or a second run would meet it."""
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-
-
-def interval(values: Sequence[float]) -> str:
-    """Mean of a metric over seeds in percent, and half of its 95% interval (Student's t)."""
-    number = len(values)
-    if number < 2:
-        return "".join(f"{100 * value:.1f}" for value in values)
-    half = student.ppf(0.975, number - 1) * statistics.stdev(values) / number**0.5
-    return f"{100 * statistics.mean(values):.1f} ± {100 * half:.1f}"
-
-
-def tabulate(
-    rows: Sequence[Row],
-    measured: Mapping[str, Sequence[Mapping[str, float]]],
-    metrics: Mapping[str, str],
-    sizes: bool,
-) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows of a table.
-
-    Args:
-        rows: Rows to show.
-        measured: Metrics of each seed, by the name of the row.
-        metrics: Metric of each column of the measured values.
-        sizes: Whether to count parameters and MACs.
-    """
-    published = dict.fromkeys(k for row in rows for k in row.published if k not in SIZES)
-    metrics = {
-        column: metric
-        for column, metric in metrics.items()
-        if any(metric in one for values in measured.values() for one in values)
-    }
-    columns = ["row", "", *published, *(f"{column} (here)" for column in metrics)]
-    if sizes:
-        columns += ["M params (paper)", "G MACs (paper)"]
-    lines = []
-    for row in tqdm(rows, unit="row", leave=False, disable=None):
-        line = [row.name.rpartition("/")[2], row.title]
-        line += [f"{row.published[k]:g}" if k in row.published else "" for k in published]
-        values = measured.get(row.name) or []
-        line += [interval([one[m] for one in values if m in one]) for m in metrics.values()]
-        lines.append(line + (size_cells(row) if sizes else []))
-    return columns, lines
-
-
-def size_of(row: Row) -> Complexity | None:
-    """Parameters and MACs of a row's model; None for a model of others."""
-    if row.config is None:
-        return None
-    cfg = load_config(row.config, row.options)
-    return count(cfg, view_shape(cfg))
-
-
-def size_cells(row: Row) -> list[str]:
-    """Parameters in 10^6 and MACs in 10^9, with the published ones in parentheses."""
-    size, cells = size_of(row), []
-    counted = (None, None) if size is None else (size.parameters / 1e6, size.macs / 1e9)
-    for key, value in zip(SIZES, counted, strict=True):
-        cell = "" if value is None else f"{value:.2f}"
-        paper = f"({row.published[key]:g})" if key in row.published else ""
-        cells.append(f"{cell} {paper}".strip())
-    return cells

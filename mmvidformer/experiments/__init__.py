@@ -1,0 +1,1 @@
+"""Rows of tables as experiments: runs with several seeds, and what they show."""
