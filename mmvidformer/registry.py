@@ -43,6 +43,7 @@ MODELS = _child(
     "mmvidformer.models.mixup",
     "mmvidformer.models.preprocessor",
     "mmvidformer.models.recognizers",
+    "mmvidformer.models.task_heads",
     "mmvidformer.models.horst.heads",
     "mmvidformer.models.horst.recognizer",
 )
@@ -50,6 +51,7 @@ DATASETS = _child(
     "dataset",
     _mmaction.DATASETS,
     "mmaction.datasets",
+    "mmvidformer.datasets.annotations",
     "mmvidformer.datasets.bad_videos",
     "mmvidformer.datasets.motion.camera.dataset",
     "mmvidformer.datasets.epic_kitchens",
@@ -59,6 +61,7 @@ TRANSFORMS = _child(
     "transform",
     _mmaction.TRANSFORMS,
     "mmaction.datasets.transforms",
+    "mmvidformer.datasets.annotations",
     "mmvidformer.datasets.transforms.augment",
     "mmvidformer.datasets.transforms.auto_augment",
     "mmvidformer.datasets.transforms.decode",
@@ -69,6 +72,7 @@ METRICS = _child(
     "metric",
     _mmaction.METRICS,
     "mmaction.evaluation",
+    "mmvidformer.evaluation.answers",
     "mmvidformer.evaluation.files",
     "mmvidformer.evaluation.multi_task",
 )
@@ -105,5 +109,8 @@ HOOKS = _child(
 )
 LOOPS = _child("loop", _mmaction.LOOPS, "mmaction.engine", "mmvidformer.engine.checkpointing.loop")
 DATA_SAMPLERS = _child(
-    "data sampler", _mmaction.DATA_SAMPLERS, "mmvidformer.engine.checkpointing.loop"
+    "data sampler",
+    _mmaction.DATA_SAMPLERS,
+    "mmvidformer.finetune.balance",
+    "mmvidformer.engine.checkpointing.loop",
 )

@@ -27,7 +27,7 @@ from mmvidformer.engine.pipelines import get_views, parse_views, set_views
 from mmvidformer.engine.process_group import start_processes
 
 # Metrics of MMAction2 and of this package that are shares, by the beginnings of their names.
-SHARES = re.compile("acc|top|mean|mmit_mean|recall|mAP|AR@")
+SHARES = re.compile("acc|top|mean|mmit_mean|recall|mAP|AR@|edit|f1@")
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:

@@ -133,8 +133,8 @@ def write_lists(
     return read_lists(root)
 
 
-def read_lists(folder: str | Path) -> VideoLists:
-    """Read lists as ``write_lists`` writes them.
+def read_lists(folder: str | Path, multi_class: bool = False) -> VideoLists:
+    """Read lists as ``write_lists`` writes them; with ``multi_class``, of any number of classes.
 
     Raises:
         FileNotFoundError: If ``train.txt`` or ``classes.txt`` is missing.
@@ -148,6 +148,6 @@ def read_lists(folder: str | Path) -> VideoLists:
             )
     files = [file for file in (root / f"{split}.txt" for split in SPLITS) if file.is_file()]
     delimiter = "\t" if any("\t" in read_text(file) for file in files) else " "
-    found = {file.stem: len(read_list(file, delimiter, multi_class=False)) for file in files}
+    found = {file.stem: len(read_list(file, delimiter, multi_class)) for file in files}
     counts = {split: found.get(split, 0) for split in SPLITS}
     return VideoLists(root, tuple(read_text(root / CLASSES).splitlines()), counts, delimiter)

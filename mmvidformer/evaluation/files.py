@@ -110,6 +110,11 @@ class SaveScores(BaseMetric):
             if isinstance(scores, Mapping):
                 named = {f"scores_{task}": one for task, one in scores.items()}
             result = {name: one.float().cpu().numpy() for name, one in named.items()}
+            if "step" in sample:  # FramesHead; videos differ in length
+                raise ValueError(
+                    f"{self.path} has one row for each video, but the model classifies frames; "
+                    "use .pkl, or mmvidformer demo --json"
+                )
             labels = sample["gt_label"].cpu().numpy()
             result["labels"] = labels[0] if len(labels) == 1 else labels
             result["bad_videos"] = "bad_video" in sample

@@ -75,7 +75,7 @@ class MaskedPretraining(BaseModel):
         if rest and first.frames != "pool":
             self.whole.append("an encoder after it")
         width, heads = backbone.embed_dims // 2, max(first.sizes["num_heads"] // 2, 1)
-        options = dict(arch=dict(embed_dims=width, depth=4, num_heads=heads))
+        options: dict[str, Any] = dict(arch=dict(embed_dims=width, depth=4, num_heads=heads))
         blocks = [[replace(one, cls=None) for one in row] for row in first.blocks]
         single = [SubLayer("space"), SubLayer("time")]
         options["block"] = blocks if first.frames == "together" else single

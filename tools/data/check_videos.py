@@ -1,8 +1,8 @@
 """Find bad videos: mmvidformer data check ANNOTATIONS --root FOLDER --workers 8.
 
 Reads every video of a list to its end. Writes <name>_bad.csv (line, path, reason) and
-<name>_clean.<extension>, the list without the bad ones. The exit code is 0 if all files are good,
-and 1 if some are bad.
+<name>_clean.<extension>, the list without the bad ones. Of a csv file (numbers, or spans of time)
+it prints what is wrong by line. The exit code is 0 if all is good, and 1 if not.
 """
 
 import os
@@ -11,8 +11,10 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
+from mmvidformer.datasets.csv_rows import read_rows
 from mmvidformer.datasets.decoding.check_files import find_faults, read_to_end
 from mmvidformer.datasets.lists import read_list, write_report
+from mmvidformer.datasets.task_lists import list_faults
 from mmvidformer.engine.errors import run_tool
 
 
@@ -25,6 +27,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--time-limit", type=float, default=60, help="seconds for one file (60)")
     parser.add_argument("--out-dir", help="folder to write to; default: that of the annotations")
     args = parser.parse_args(argv)
+    if Path(args.ann_file).suffix == ".csv":
+        root = Path(args.root or Path(args.ann_file).parent)
+        wrong = list(list_faults(args.ann_file, root))
+        paths = dict.fromkeys(root / row["video"] for row, _ in read_rows(args.ann_file, "video"))
+        files = [(str(path),) for path in paths if path.is_file()]
+        faults = find_faults(read_to_end, files, args.workers, args.time_limit)
+        wrong += [f"{path}: {why}" for path, why in faults.items()]
+        print("\n".join([*wrong, f"{args.ann_file}: {len(wrong)} faults"]))
+        return int(bool(wrong))
     entries = read_list(args.ann_file)
     lines = [(os.path.join(args.root, path), text) for text, path in entries]
     files = [(path,) for path in dict.fromkeys(path for path, _ in lines)]

@@ -1,8 +1,9 @@
-"""List your own videos for MMAction2: mmvidformer data list FOLDER.
+"""List your own videos for MMAction2: mmvidformer data list FOLDER, or FILE.csv --task TASK.
 
 FOLDER contains class/video.mp4, or train/class/video.mp4, val/... and test/... Writes train.txt,
 val.txt and test.txt (path and class) and classes.txt (names), and prints the number of videos per
-class and split.
+class and split. FILE.csv has the columns video and label (labels), video and values (number), or
+video, start, end and label (frames), and perhaps split; its videos are split in the same way.
 """
 
 import os
@@ -20,6 +21,7 @@ from mmvidformer.datasets.own_videos import (
     split_videos,
     write_lists,
 )
+from mmvidformer.datasets.task_lists import TASKS, split_annotations
 from mmvidformer.engine.errors import run_tool
 
 MOST_PRINTED = 20
@@ -28,7 +30,8 @@ MOST_PRINTED = 20
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Read the command line."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("source", type=Path, help="folder of the classes")
+    parser.add_argument("source", type=Path, help="folder of the classes, or a csv file")
+    parser.add_argument("--task", choices=TASKS[1:], help="what a csv file annotates")
     parser.add_argument(
         "--out", type=Path, help="folder of the lists (default: the folder of the videos)"
     )
@@ -47,6 +50,16 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
 def main(argv: Sequence[str] | None = None) -> None:
     """Read, check, split, write and count."""
     args = parse_args(argv)
+    if args.source.is_file():
+        if not args.task:
+            raise ValueError(f"{args.source}: --task must be {', '.join(TASKS[1:])}")
+        shares = dict(val=args.val, test=args.test, seed=args.seed, force=args.force)
+        out = args.out or args.source.parent
+        lists = split_annotations(args.source, args.task, out, **shares)
+        counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
+        print(f"{', '.join(lists.classes[:MOST_PRINTED])}; videos: {counts}")
+        print(f"written to {lists.root}")
+        return
     videos, outside = read_class_folders(args.source)
     skipped = dict.fromkeys(outside, "it is in no folder of a class")
     if not args.no_check:

@@ -1,0 +1,188 @@
+"""Lists of your videos for other answers than one class: several classes, numbers, or frames."""
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from random import Random
+
+from av.error import FFmpegError
+
+from mmvidformer.datasets.annotations import (
+    BACKGROUND,
+    OWN,
+    Span,
+    read_float,
+    read_span,
+    read_spans,
+    read_values,
+    span_faults,
+)
+from mmvidformer.datasets.csv_rows import read_rows, read_text
+from mmvidformer.datasets.decoding.readers import open_video
+from mmvidformer.datasets.own_videos import CLASSES, FILES, SPLITS, VideoLists, read_lists
+
+TASKS = ("classes", "labels", "number", "frames")
+
+
+def read_task_lists(folder: str | Path, task: str) -> VideoLists:
+    """Read the lists that ``split_annotations`` or, for classes, ``write_lists`` writes.
+
+    The names of the result are those of the classes, or of the values.
+
+    Raises:
+        FileNotFoundError: If a file is missing.
+        ValueError: If a line is wrong; names file and line.
+    """
+    if task in ("classes", "labels"):
+        return read_lists(folder, multi_class=task == "labels")
+    root = Path(folder).resolve()
+    needed = ["train.csv", *([CLASSES] if task == "frames" else [])]
+    for name in needed:
+        if not (root / name).is_file():
+            raise FileNotFoundError(f"{root / name} does not exist; mmvidformer data list FILE.csv")
+    files = {split: root / f"{split}.csv" for split in SPLITS}
+    files = {split: file for split, file in files.items() if file.is_file()}
+    if task == "frames":
+        names = tuple(read_text(root / CLASSES).splitlines())
+        found = {split: len(read_spans(file)) for split, file in files.items()}
+    else:
+        read = {split: read_values(file) for split, file in files.items()}
+        names = read["train"][0]
+        for split, (own, values) in read.items():
+            if values and own != names:
+                raise ValueError(f"{files[split]} must have the columns of train.csv, got {own}")
+        found = {split: len(values) for split, (_, values) in read.items()}
+    return VideoLists(root, names, {split: found.get(split, 0) for split in SPLITS}, ",")
+
+
+def split_annotations(
+    file: str | Path,
+    task: str,
+    folder: str | Path,
+    val: float = 0.15,
+    test: float = 0.15,
+    seed: int = 0,
+    force: bool = False,
+) -> VideoLists:
+    """Split a csv file of annotations by video, and write a list per split.
+
+    The column ``split`` (train, val or test), if there is one, states the split; else it is drawn.
+    Paths are relative to the folder of the file, and those of the lists to ``folder``.
+
+    Args:
+        file: Columns ``video`` and ``label`` for labels, one row for each label or names that are
+            separated by semicolons; ``video`` and values for a number; ``video``, ``start``,
+            ``end`` and ``label`` for frames.
+        task: A name of ``TASKS`` but ``'classes'``.
+        folder: Folder to write to.
+        val: Share of the videos for validation.
+        test: Share for testing.
+        seed: Random seed of the draw.
+        force: Whether to overwrite lists.
+
+    Raises:
+        FileExistsError: If there are lists, and not ``force``.
+        ValueError: If a row is wrong; names file and line.
+    """
+    file, root = Path(file), Path(folder).resolve()
+    names = [name.replace("txt", "csv") for name in FILES[:-1]] + [*FILES]
+    if (found := [name for name in names if (root / name).exists()]) and not force:
+        raise FileExistsError(f"{root} has {', '.join(found)} already; --force overwrites them")
+    rows = list(read_rows(file, "video", *(["label"] if task == "labels" else [])))
+    given: dict[str, str] = {}
+    for row, where in rows:
+        split = row.get("split") or ""
+        if given.setdefault(row["video"], split) != split:
+            raise ValueError(f"{where}: {row['video']} is in two splits")
+    splits = _draw(given, val, test, seed)
+    own = file.parent.resolve()
+    paths = {video: own / video for video in splits}
+    paths = {v: p.relative_to(root) if p.is_relative_to(root) else p for v, p in paths.items()}
+    root.mkdir(parents=True, exist_ok=True)
+    if task == "labels":
+        labels: dict[str, set[str]] = {video: set() for video in splits}
+        for row, _ in rows:
+            parts = (name.strip() for name in (row["label"] or "").split(";"))
+            labels[row["video"]].update(name for name in parts if name)
+        classes = sorted(set(chain(*labels.values())))
+        delimiter = "\t" if any(" " in str(path) for path in paths.values()) else " "
+        for split in SPLITS:
+            lines = (
+                delimiter.join([str(paths[v]), *map(str, sorted(map(classes.index, labels[v])))])
+                for v in splits
+                if splits[v] == split
+            )
+            _write_lines(root / f"{split}.txt", lines)
+        _write_lines(root / CLASSES, classes)
+        return read_task_lists(root, task)
+    if task == "number":
+        columns = ("video", *read_values(file)[0])
+    else:
+        columns = ("video", *OWN[2:])
+        labels_found = Counter(one.label for spans in read_spans(file).values() for one in spans)
+        _write_lines(root / CLASSES, [*sorted(set(labels_found) - {BACKGROUND}), BACKGROUND])
+    for split in SPLITS:
+        with (root / f"{split}.csv").open("w", newline="", encoding="utf-8") as out:
+            writer = csv.writer(out)
+            writer.writerow(columns)
+            for row, _ in rows:
+                if splits[row["video"]] == split:
+                    values = [row[name] for name in columns[1:]]
+                    writer.writerow([paths[row["video"]].as_posix(), *values])
+    return read_task_lists(root, task)
+
+
+def list_faults(file: str | Path, folder: str | Path) -> Iterator[str]:
+    """Describe all that is wrong in a csv file of numbers or spans, by file and line.
+
+    Values that are no numbers, spans that end before they start, overlap or end after their video,
+    and missing videos, whose paths are relative to ``folder``.
+    """
+    spans: dict[str, list[Span]] = {}
+    for row, where in read_rows(file, "video"):
+        own = spans.setdefault(row["video"], [])
+        try:
+            if "start" in row:
+                own += read_span(row, where)
+            for name in row if "start" not in row else ():
+                if name not in OWN:
+                    read_float(row, name, where)
+        except ValueError as error:
+            yield str(error)
+    yield from span_faults({video: sorted(own) for video, own in spans.items()})
+    for video, own in spans.items():
+        path = Path(folder, video)
+        if not path.is_file():
+            yield f"{file}: video {path} does not exist"
+            continue
+        with suppress(FFmpegError, ValueError):  # bad files are reported as such
+            reader = open_video(str(path))
+            seconds = len(reader) / reader.get_avg_fps()
+            for one in own:
+                if one.end > seconds + 0.5:
+                    yield f"{one.where}: ends at {one.end:g} s, but {video} at {seconds:.2f} s"
+
+
+def _draw(given: dict[str, str], val: float, test: float, seed: int) -> dict[str, str]:
+    """Return the split of each video: that which is given, else one that is drawn."""
+    if min(val, test) < 0 or val + test >= 1:
+        raise ValueError(f"val and test must be 0 or more and below 1 together, got {val}, {test}")
+    if wrong := sorted({split for split in given.values() if split} - set(SPLITS)):
+        raise ValueError(f"split must be train, val or test, got {wrong[0]!r}")
+    videos = sorted(given)
+    drawn = [video for video in videos if not given[video]]
+    Random(seed).shuffle(drawn)
+    counts = [round(len(drawn) * share) for share in (val, test)]
+    names = ["val"] * counts[0] + ["test"] * counts[1]
+    names += ["train"] * (len(drawn) - len(names))
+    found = {**given, **dict(zip(drawn, names, strict=True))}
+    if "train" not in found.values():
+        raise ValueError("no video is for training")
+    return {video: found[video] for video in videos}
+
+
+def _write_lines(file: Path, lines: Iterable[str] | Sequence[str]) -> None:
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

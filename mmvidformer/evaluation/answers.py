@@ -1,0 +1,141 @@
+"""Metrics of numbers, and of classes over time."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+from mmengine.evaluator import BaseMetric
+from sklearn.metrics import mean_absolute_error, r2_score
+
+from mmvidformer.datasets.annotations import BACKGROUND, NO_LABEL, classes_at
+from mmvidformer.registry import METRICS
+
+
+@METRICS.register_module()
+class NumberMetric(BaseMetric):
+    """R^2 and mean absolute error of the values of ``NumberHead``.
+
+    With several values, ``r2`` is the mean over them, and ``mae_<name>`` the error of each.
+
+    Args:
+        **kwargs: Arguments of MMEngine's ``BaseMetric``.
+    """
+
+    default_prefix = "number"
+
+    def process(self, data_batch: object, data_samples: Sequence[Mapping]) -> None:
+        """Store values and truth."""
+        for sample in data_samples:
+            rows = sample["pred_score"], sample["gt_label"]
+            self.results.append(tuple(row.float().cpu().numpy() for row in rows))
+
+    def compute_metrics(self, results: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
+        """Compute the metrics."""
+        found, truth = (np.stack(rows) for rows in zip(*results, strict=True))
+        errors = mean_absolute_error(truth, found, multioutput="raw_values")
+        names = (self.dataset_meta or {}).get("classes") or range(len(errors))
+        each = {f"mae_{name}": float(error) for name, error in zip(names, errors, strict=True)}
+        each = each if len(errors) > 1 else {}
+        return {"r2": float(r2_score(truth, found)), "mae": float(errors.mean()), **each}
+
+
+class Part(NamedTuple):
+    """Successive frames of one class: the first one, and the one after the last."""
+
+    label: int
+    start: int
+    end: int
+
+
+def list_parts(labels: Sequence[int], left_out: Sequence[int] = ()) -> list[Part]:
+    """List the parts of frames of one class, but those of the classes that are left out."""
+    parts, start = [], 0
+    for label, group in groupby(labels):
+        end = start + len(list(group))
+        if label not in left_out:
+            parts.append(Part(int(label), start, end))
+        start = end
+    return parts
+
+
+def edit_score(found: Sequence[Part], truth: Sequence[Part]) -> float:
+    """Return 1 - Levenshtein distance of the classes / number of parts of the longer."""
+    left, right = ([part.label for part in parts] for parts in (found, truth))
+    row = list(range(len(right) + 1))
+    for i, one in enumerate(left, start=1):
+        diagonal, row[0] = row[0], i
+        for j, two in enumerate(right, start=1):
+            best = min(row[j] + 1, row[j - 1] + 1, diagonal + (one != two))
+            diagonal, row[j] = row[j], best
+    longest = max(len(left), len(right))
+    return 1 - row[-1] / longest if longest else 1.0
+
+
+def match_parts(found: Sequence[Part], truth: Sequence[Part], iou: float) -> np.ndarray:
+    """Count true positives, false positives and false negatives at an IoU of frames.
+
+    Each found part is compared with the true part of its class that it overlaps most, which counts
+    once, as in the evaluation of MS-TCN (Farha and Gall 2019).
+    """
+    taken, hits = set(), 0
+    for part in found:
+        shares = [
+            0.0
+            if one.label != part.label
+            else (min(one.end, part.end) - max(one.start, part.start))
+            / (max(one.end, part.end) - min(one.start, part.start))
+            for one in truth
+        ]
+        best = int(np.argmax(shares)) if shares else -1
+        if best >= 0 and shares[best] >= iou and best not in taken:
+            taken.add(best)
+            hits += 1
+    return np.array([hits, len(found) - hits, len(truth) - hits])
+
+
+@METRICS.register_module()
+class FramesMetric(BaseMetric):
+    """Frame accuracy, edit score and F1 of ``FramesHead``, from 0 to 1, as MS-TCN defines them.
+
+    Accuracy counts all frames of all videos that have a class; the edit score is the mean over the
+    videos; F1 counts the parts of all videos. Parts of the class ``'background'`` count for the
+    accuracy only.
+
+    Args:
+        ious: Overlaps of F1.
+        **kwargs: Arguments of MMEngine's ``BaseMetric``.
+    """
+
+    default_prefix = "frames"
+
+    def __init__(self, ious: Sequence[float] = (0.1, 0.25, 0.5), **kwargs: object) -> None:
+        super().__init__(**kwargs)
+        self.ious = ious
+
+    def process(self, data_batch: object, data_samples: Sequence[Mapping]) -> None:
+        """Store the class of each frame, found and true."""
+        for sample in data_samples:
+            frames = np.arange(sample["total_frames"])
+            found = sample["pred_score"].argmax(dim=1).cpu().numpy()
+            steps = np.minimum((frames / sample["step"]).astype(int), len(found) - 1)
+            self.results.append((found[steps], classes_at(frames, sample)))
+
+    def compute_metrics(self, results: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
+        """Compute the metrics."""
+        names = list((self.dataset_meta or {}).get("classes") or ())
+        out = [names.index(BACKGROUND)] if BACKGROUND in names else []
+        right = known = 0
+        scores, counts = [], dict.fromkeys(self.ious, np.zeros(3))
+        for found, truth in results:
+            counted = truth != NO_LABEL
+            right += int((found == truth)[counted].sum())
+            known += int(counted.sum())
+            found, truth = (list_parts(one[counted], out) for one in (found, truth))
+            scores.append(edit_score(found, truth))
+            counts = {iou: counts[iou] + match_parts(found, truth, iou) for iou in self.ious}
+        f1 = {
+            f"f1@{round(100 * iou)}": float(2 * hits / max(2 * hits + false + missed, 1))
+            for iou, (hits, false, missed) in counts.items()
+        }
+        return {"accuracy": right / max(known, 1), "edit": float(np.mean(scores)), **f1}

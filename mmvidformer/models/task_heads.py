@@ -1,0 +1,243 @@
+"""Heads that answer with several classes, with numbers, or at each step of time."""
+
+from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
+
+from collections.abc import Sequence
+
+import torch
+from mmaction.models.heads import BaseHead, TimeSformerHead
+from mmaction.structures import ActionDataSample
+from torch import Tensor, nn
+from torchvision.ops import sigmoid_focal_loss
+
+from mmvidformer.models.horst.layer import HorstOutput
+
+NO_LABEL = -1  # of a frame that is neither trained nor evaluated
+
+
+@MODELS.register_module()
+class FocalLoss(nn.Module):
+    """Focal loss (Lin et al. 2017) of several classes: torchvision's ``sigmoid_focal_loss``.
+
+    Args:
+        alpha: Weight of positive examples, 0 to 1; negative: no weights.
+        gamma: Exponent; 0 is the binary cross-entropy.
+    """
+
+    def __init__(self, alpha: float = 0.25, gamma: float = 2.0) -> None:
+        super().__init__()
+        self.options = dict(alpha=alpha, gamma=gamma)
+
+    def forward(self, scores: Tensor, labels: Tensor) -> Tensor:
+        """Return the sum over the classes, averaged over the clips, of (N, classes)."""
+        return sigmoid_focal_loss(scores, labels, **self.options).sum(dim=1).mean()
+
+
+def pool_clip(x: Tensor | HorstOutput, lengths: Tensor | None = None) -> Tensor:
+    """Average tokens (N, ..., D) to (N, D), or take the last step of a recurrent model."""
+    if not isinstance(x, HorstOutput):
+        return x.flatten(1, -2).mean(dim=1) if x.dim() > 2 else x
+    means = x.y.mean(dim=(-2, -1))
+    rows = torch.arange(len(means), device=means.device)
+    return means[rows, -1 if lengths is None else lengths.to(means.device) - 1]
+
+
+@MODELS.register_module()
+class MultiLabelHead(TimeSformerHead):
+    """A linear layer for any number of classes a clip, each with a sigmoid.
+
+    It reads features (N, D), tokens, or outputs of a recurrent model (``pool_clip``). For
+    MMAction2's datasets with ``multi_class=True``.
+
+    Args:
+        num_classes: Number of classes.
+        in_channels: Feature width D.
+        loss_cls: Loss of logits and labels (N, classes), such as
+            ``dict(type='mmvidformer.FocalLoss')`` or, for many rare classes,
+            ``dict(type='timm.loss.AsymmetricLossMultiLabel')``.
+        average_clips: ``'prob'`` averages the probabilities of the views, ``'score'`` their logits.
+        **kwargs: Further arguments of ``TimeSformerHead``.
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        in_channels: int,
+        loss_cls: dict = {"type": "BCELossWithLogits"},  # noqa: B006 (only read)
+        average_clips: str | None = "prob",
+        **kwargs: object,
+    ) -> None:
+        options = {**kwargs, "multi_class": True, "average_clips": average_clips}
+        super().__init__(num_classes, in_channels, loss_cls, **options)
+
+    def forward(
+        self, x: Tensor | HorstOutput, lengths: Tensor | None = None, **kwargs: object
+    ) -> Tensor:
+        """Return logits (N, num_classes)."""
+        return super().forward(pool_clip(x, lengths))
+
+    def loss_by_feat(
+        self, cls_scores: Tensor, data_samples: list[ActionDataSample]
+    ) -> dict[str, Tensor]:
+        """Compute the loss of logits (N, classes)."""
+        labels = torch.stack([sample.gt_label for sample in data_samples]).to(cls_scores)
+        return {"loss_cls": self.loss_cls(cls_scores, labels)}
+
+    def average_clip(self, cls_scores: Tensor, num_segs: int = 1) -> Tensor:
+        """Average the views of logits (N * views, classes)."""
+        if self.average_clips == "prob":
+            return cls_scores.sigmoid().unflatten(0, (-1, num_segs)).mean(dim=1)
+        return super().average_clip(cls_scores, num_segs)
+
+
+@MODELS.register_module()
+class NumberHead(BaseHead):
+    """A linear layer for one number a clip, or several; it reads what ``MultiLabelHead`` reads.
+
+    The outputs are in the units of the annotation. The loss compares them after subtraction of
+    ``mean`` and division by ``std``, which are buffers, so that a checkpoint has them.
+
+    Args:
+        num_classes: Number of values.
+        in_channels: Feature width D.
+        mean: Mean of each value in the training data.
+        std: Standard deviation of each.
+        loss_cls: Loss of standardized values. Default: PyTorch's ``SmoothL1Loss``.
+        dropout_ratio: Dropout rate of the features.
+        **kwargs: Further arguments of MMAction2's ``BaseHead``.
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        in_channels: int,
+        mean: float | Sequence[float] = 0.0,
+        std: float | Sequence[float] = 1.0,
+        loss_cls: dict = {"type": "torch.nn.SmoothL1Loss"},  # noqa: B006 (only read)
+        dropout_ratio: float = 0.0,
+        **kwargs: object,
+    ) -> None:
+        super().__init__(num_classes, in_channels, loss_cls, **kwargs)
+        self.dropout = nn.Dropout(dropout_ratio)
+        self.fc_cls = nn.Linear(in_channels, num_classes)
+        for name, value in dict(mean=mean, std=std).items():
+            each = torch.as_tensor(value, dtype=torch.float).expand(num_classes).clone()
+            self.register_buffer(name, each)
+
+    def init_weights(self) -> None:
+        """Start with the mean."""
+        nn.init.zeros_(self.fc_cls.weight)
+        nn.init.zeros_(self.fc_cls.bias)
+
+    def forward(
+        self, x: Tensor | HorstOutput, lengths: Tensor | None = None, **kwargs: object
+    ) -> Tensor:
+        """Return values (N, num_classes), or features (N, D) without ``fc_cls``."""
+        found = self.fc_cls(self.dropout(pool_clip(x, lengths)))
+        return found * self.std + self.mean if isinstance(self.fc_cls, nn.Linear) else found
+
+    def loss_by_feat(
+        self, cls_scores: Tensor, data_samples: list[ActionDataSample]
+    ) -> dict[str, Tensor]:
+        """Compute the loss, and the mean absolute error, of values (N, num_classes)."""
+        truth = torch.stack([sample.gt_label for sample in data_samples]).to(cls_scores)
+        found, wanted = ((values - self.mean) / self.std for values in (cls_scores, truth))
+        error = (cls_scores - truth).abs().mean().detach()
+        return {"loss_cls": self.loss_cls(found, wanted), "mae": error}
+
+    def predict_by_feat(
+        self, cls_scores: Tensor, data_samples: list[ActionDataSample]
+    ) -> list[ActionDataSample]:
+        """Average the views of values (N * views, num_classes)."""
+        means = cls_scores.unflatten(0, (len(data_samples), -1)).mean(dim=1)
+        for sample, values in zip(data_samples, means, strict=True):
+            sample.set_pred_score(values)
+        return data_samples
+
+
+@MODELS.register_module()
+class FramesHead(BaseHead):
+    """A linear layer on the tokens of each step of time, averaged over space.
+
+    The backbone returns tokens (``pool='none'``), or is recurrent. In training a sample has the
+    class of each frame (``LabelFrames``), and a step takes that of its middle frame. In testing the
+    clips of a video overlap (``CoverFrames``); probabilities of a step are averaged over them.
+
+    Args:
+        num_classes: Number of classes, with that of the background if there is one.
+        in_channels: Token width D.
+        dropout_ratio: Dropout rate of the means.
+        **kwargs: Further arguments of MMAction2's ``BaseHead`` (``loss_cls``, ...).
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        in_channels: int,
+        dropout_ratio: float = 0.0,
+        **kwargs: object,
+    ) -> None:
+        super().__init__(num_classes, in_channels, **{**kwargs, "average_clips": "prob"})
+        self.dropout = nn.Dropout(dropout_ratio)
+        self.fc_cls = nn.Linear(in_channels, num_classes)
+
+    def init_weights(self) -> None:
+        """Draw the weights of the linear layer."""
+        nn.init.normal_(self.fc_cls.weight, std=0.02)
+        nn.init.zeros_(self.fc_cls.bias)
+
+    def forward(self, x: Tensor | HorstOutput, **kwargs: object) -> Tensor:
+        """Map tokens (N, T, H, W, D), or outputs (N, T, D, h, w), to logits (N, T, classes)."""
+        if isinstance(x, HorstOutput):
+            x = x.y.movedim(2, -1)
+        return self.fc_cls(self.dropout(x.mean(dim=(2, 3))))
+
+    def loss_by_feat(
+        self, cls_scores: Tensor, data_samples: list[ActionDataSample]
+    ) -> dict[str, Tensor]:
+        """Compute the loss and the accuracy of logits (N, T, classes)."""
+        labels = torch.stack([sample.gt_label for sample in data_samples]).to(cls_scores.device)
+        steps, frames = cls_scores.shape[1], labels.shape[1]
+        middle = ((torch.arange(steps) + 0.5) * frames / steps).long()
+        labels = labels[:, middle].flatten()
+        known = labels != NO_LABEL
+        logits, labels = cls_scores.flatten(0, 1)[known], labels[known]
+        if not known.any():
+            return {"loss_cls": cls_scores.sum() * 0}
+        accuracy = (logits.argmax(dim=1) == labels).float().mean()
+        return {"loss_cls": self.loss_cls(logits, labels), "frame_acc": accuracy}
+
+    def predict_by_feat(
+        self, cls_scores: Tensor, data_samples: list[ActionDataSample]
+    ) -> list[ActionDataSample]:
+        """Store the probabilities of all steps of a video, (steps, classes), as its scores.
+
+        ``step`` in the metainfo is the number of frames of a step.
+        """
+        each = cls_scores.softmax(dim=-1).unflatten(0, (len(data_samples), -1))
+        for sample, views in zip(data_samples, each, strict=True):
+            scores, step = merge_clips(views, sample)
+            sample.set_pred_score(scores)
+            sample.set_metainfo({"step": step})
+        return data_samples
+
+
+def merge_clips(views: Tensor, sample: ActionDataSample) -> tuple[Tensor, float]:
+    """Average the steps (views, T, classes) of a video's clips where they overlap.
+
+    Args:
+        views: Probabilities, first all clips of a crop, as ``FormatShape`` orders them.
+        sample: Data sample whose metainfo has what ``CoverFrames`` sets.
+
+    Returns:
+        Probabilities (steps, classes) of the whole video, and the number of frames of a step.
+    """
+    clips, steps = sample.num_clips, views.shape[1]
+    frames = torch.as_tensor(sample.frame_inds, dtype=torch.float).view(clips, -1)
+    step = frames.shape[1] / steps * sample.frame_step
+    centers = frames.unflatten(1, (steps, -1)).mean(dim=2) + sample.frame_step / 2
+    total = max(round(sample.total_frames / step), 1)
+    places = ((centers - sample.start_index) / step).long().clamp(0, total - 1).to(views.device)
+    values = views.unflatten(0, (-1, clips)).mean(dim=0).flatten(0, 1)
+    merged = values.new_zeros(total, values.shape[1]).index_add(0, places.flatten(), values)
+    return merged / places.flatten().bincount(minlength=total).clamp(min=1)[:, None], step

@@ -1,0 +1,199 @@
+"""Annotations in csv files: numbers of videos, and classes of spans of time."""
+
+import numpy as np
+import pytest
+import torch
+
+from mmvidformer.datasets.annotations import (
+    CoverFrames,
+    LabelFrames,
+    SpanDataset,
+    ValueDataset,
+    read_spans,
+)
+from mmvidformer.datasets.task_lists import (
+    list_faults,
+    read_task_lists,
+    split_annotations,
+)
+from mmvidformer.finetune.balance import BalancedSampler, class_weights
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write rows, separated by spaces, to a csv file."""
+
+    def write(*rows: str, name: str = "train.csv"):
+        path = tmp_path / name
+        path.write_text("".join(f"{row.replace(' ', ',')}\n" for row in rows))
+        return path
+
+    return write
+
+
+def test_values(write) -> None:
+    file = write("video speed count", "a.mp4 1.5 3", "b/c.mp4 -2 0")
+    dataset = ValueDataset(str(file), [], data_prefix=dict(video="root"), serialize_data=False)
+    rows = [dataset.get_data_info(i) for i in range(2)]
+    assert [row["filename"] for row in rows] == ["root/a.mp4", "root/b/c.mp4"]
+    torch.testing.assert_close(rows[1]["label"], torch.tensor([-2.0, 0.0]))
+
+
+@pytest.mark.parametrize(
+    ("rows", "error"),
+    [
+        (["video speed", "a.mp4 fast"], "line 2: speed must be a number, got 'fast'"),
+        (["video speed", "a.mp4 nan"], "line 2: speed must be a number, got 'nan'"),
+        (["video speed", "a.mp4 1", "a.mp4 2"], "line 3: a.mp4 is already in .*line 2"),
+        (["video split", "a.mp4 train"], "must have a column of values beside video"),
+        (["name speed", "a.mp4 1"], "has no column video"),
+    ],
+)
+def test_wrong_values(write, rows, error) -> None:
+    with pytest.raises(ValueError, match=error):
+        ValueDataset(str(write(*rows)), [])
+
+
+@pytest.mark.parametrize(
+    ("row", "error"),
+    [
+        ("a.mp4 2 1 up", "line 3: start must be at least 0 and below end, got 2 to 1"),
+        ("a.mp4 -1 0 up", "line 3: start must be at least 0 and below end, got -1 to 0"),
+        ("a.mp4 1 2 left", "line 3: starts at 1 s, before 1.5 s, the end of .*line 2"),
+        ("a.mp4 3 x up", "line 3: end must be a number, got 'x'"),
+        ("a.mp4 3 4 ", "line 3: label is empty"),
+        ("a.mp4 3 4 right", "line 3: 'right' is no class; they are up, left"),
+    ],
+)
+def test_wrong_spans(write, row, error) -> None:
+    file = write("video start end label", "a.mp4 0.5 1.5 up", row)
+    with pytest.raises(ValueError, match=error):
+        SpanDataset(str(file), [], metainfo=dict(classes=["up", "left"]))
+
+
+def test_classes_of_frames(write) -> None:
+    """Frame i at 10 fps shows the time from i / 10 s to (i + 1) / 10 s."""
+    file = write("video start end label", "b.mp4 0.5 1 left", "b.mp4 0.2 0.4 up", "a.mp4   ")
+    dataset = SpanDataset(
+        str(file), [LabelFrames()], metainfo=dict(classes=["up", "left", "background"])
+    )
+    assert len(dataset) == 2 and dataset.get_data_info(1)["spans"].shape == (0, 3)
+    info = {**dataset.get_data_info(0), "frame_inds": np.arange(11), "avg_fps": 10.0}
+    labels = LabelFrames()(info)["label"]
+    assert labels.tolist() == [2, 2, 0, 0, 2, 1, 1, 1, 1, 1, 2]
+    dataset = SpanDataset(str(file), [], metainfo=dict(classes=["up", "left"]))
+    info = {**dataset.get_data_info(0), "frame_inds": np.array([0, 2]), "avg_fps": 10.0}
+    assert LabelFrames()(info)["label"].tolist() == [-1, 0]
+
+
+@pytest.mark.parametrize(
+    ("total", "options", "starts"),
+    [
+        (8, {}, [0]),
+        (5, {}, [0]),
+        (16, {}, [0, 4, 8]),
+        (18, {}, [0, 4, 8, 10]),
+        (16, dict(overlap=0), [0, 8]),
+        (24, dict(target_fps=10), [0, 8]),  # of 20: every 4th frame, the last clip at frame 8
+    ],
+)
+def test_clips_cover_a_video(total, options, starts) -> None:
+    sampler = CoverFrames(4, frame_interval=2, test_mode=True, **options)
+    found = sampler(dict(total_frames=total, avg_fps=20.0, start_index=0))
+    clips = found["frame_inds"].reshape(found["num_clips"], 4)
+    assert clips[:, 0].tolist() == starts
+    assert found["frame_step"] == (4 if options.get("target_fps") else 2)
+    step = int(found["frame_step"])
+    assert clips[-1, -1] == min(starts[-1] + 3 * step, total - 1)
+    assert total - clips.max() <= step  # no frame is left out
+
+
+def test_a_random_clip_in_training() -> None:
+    np.random.seed(0)
+    sampler = CoverFrames(4, frame_interval=2)
+    info = dict(total_frames=20, avg_fps=20.0, start_index=0)
+    firsts = {int(sampler(dict(info))["frame_inds"][0]) for _ in range(100)}
+    assert firsts == {0, 2, 4, 6, 8, 10, 12}
+    with pytest.raises(ValueError, match="overlap must be at least 0 and below 1, got 1"):
+        CoverFrames(4, overlap=1)
+
+
+def test_a_csv_file_is_split_by_video(write, tmp_path) -> None:
+    rows = [f"{v}.mp4 {i} {i + 1} up" for v in "abcdefghij" for i in range(2)]
+    file = write("video start end label", *rows, name="all.csv")
+    lists = split_annotations(file, "frames", tmp_path / "out", val=0.2, test=0.1)
+    assert lists.classes == ("up", "background")
+    assert lists.counts == {"train": 7, "val": 2, "test": 1}
+    found = [read_spans(lists.root / f"{split}.csv") for split in lists.counts]
+    assert sorted(video for one in found for video in one) == [
+        str(tmp_path / f"{v}.mp4") for v in "abcdefghij"
+    ]
+    assert all(len(spans) == 2 for one in found for spans in one.values())
+    again = split_annotations(file, "frames", tmp_path / "two", val=0.2, test=0.1)
+    assert (again.root / "val.csv").read_text() == (lists.root / "val.csv").read_text()
+    with pytest.raises(FileExistsError, match="--force overwrites them"):
+        split_annotations(file, "frames", tmp_path / "out")
+
+
+def test_labels_become_the_lists_of_mmaction2(write, tmp_path) -> None:
+    rows = ["a.mp4 up;fast train", "b.mp4 up train", "b.mp4 slow train", "c.mp4  val"]
+    lists = split_annotations(write("video label split", *rows, name="all.csv"), "labels", tmp_path)
+    assert lists.classes == ("fast", "slow", "up")
+    assert (tmp_path / "train.txt").read_text() == "a.mp4 0 2\nb.mp4 1 2\n"
+    assert (tmp_path / "val.txt").read_text() == "c.mp4\n"
+    assert read_task_lists(tmp_path, "labels") == lists
+
+
+@pytest.mark.parametrize(
+    ("rows", "error"),
+    [
+        (["a.mp4 1 train", "a.mp4 2 val"], "line 3: a.mp4 is in two splits"),
+        (["a.mp4 1 dev"], "split must be train, val or test, got 'dev'"),
+        (["a.mp4 1 val"], "no video is for training"),
+    ],
+)
+def test_wrong_splits(write, tmp_path, rows, error) -> None:
+    file = write("video speed split", *rows, name="all.csv")
+    with pytest.raises(ValueError, match=error):
+        split_annotations(file, "number", tmp_path / "out")
+
+
+def test_all_faults_are_listed(write, tiny_videos) -> None:
+    rows = ["val_0.mp4 1 0.5 up", "val_0.mp4 0 1 ", "val_1.mp4 0 90 up", "none.mp4 0 1 up"]
+    file = write("video start end label", *rows, "val_1.mp4 x 1 up")
+    found = "\n".join(list_faults(file, tiny_videos.root))
+    for text in ("line 2: start", "line 3: label is empty", "line 4: ends at 90 s", "line 6: start",
+                 "none.mp4 does not exist"):  # fmt: skip
+        assert text in found
+    assert len(found.splitlines()) == 5
+    values = write("video speed", "val_0.mp4 x", "val_1.mp4 2")
+    assert [*list_faults(values, tiny_videos.root)] == [
+        f"{values}, line 2: speed must be a number, got 'x'"
+    ]
+
+
+def test_classes_are_balanced() -> None:
+    assert class_weights([30, 10, 0]) == pytest.approx([2 / 3, 2, 1], abs=1e-5)
+
+    class Data:
+        labels = [0] * 30 + [1] * 10
+
+        def __len__(self) -> int:
+            return len(self.labels)
+
+        def get_data_info(self, i: int) -> dict:
+            return {"label": self.labels[i]}
+
+    sampler = BalancedSampler(Data(), seed=0)
+    drawn = []
+    for epoch in range(50):
+        sampler.set_epoch(epoch)
+        drawn += [Data.labels[i] for i in sampler]
+    assert len(drawn) == 50 * 40
+    assert np.mean(drawn) == pytest.approx(0.5, abs=0.04)  # 3.6 standard deviations
+
+    class Several(Data):
+        labels = [torch.tensor([1.0, 0]), torch.tensor([1.0, 1]), torch.tensor([0.0, 0])]
+
+    # Class 0 has two of three, class 1 one: weights 0.75 and 1.5.
+    assert BalancedSampler(Several(), seed=0).weights().tolist() == [0.75, 1.5, 1.0]

@@ -1,0 +1,66 @@
+"""Metrics of numbers, and of classes over time."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import r2_score
+
+from mmvidformer.evaluation.answers import FramesMetric, NumberMetric, list_parts
+
+NAMES = ["a", "b", "c", "d", "background"]
+TRUTH = np.repeat([4, 0, 4, 1, 2, 4, 3, 0], [5, 20, 3, 12, 9, 4, 16, 7])
+FOUND = np.repeat([4, 0, 1, 2, 4, 2, 3, 1, 0], [7, 14, 10, 6, 12, 3, 13, 4, 7])
+
+
+def frames_metric(*videos: tuple[np.ndarray, np.ndarray], names=NAMES, fps=10.0) -> dict:
+    """Results for found and true classes of the frames of videos."""
+    metric = FramesMetric()
+    metric.dataset_meta = {"classes": names}
+    for found, truth in videos:
+        spans = [(p.start / fps, p.end / fps, p.label) for p in list_parts(truth, [-1])]
+        sample = dict(total_frames=len(truth), avg_fps=fps, step=1.0, background=-1, spans=spans)
+        scores = torch.eye(len(names))[torch.from_numpy(found)]
+        metric.process(None, [{**sample, "pred_score": scores}])
+    return metric.evaluate(sum(1 for _ in videos))
+
+
+def test_frames_as_the_official_evaluation_of_ms_tcn_counts_them() -> None:
+    """The expected counts are those of its eval.py on these two sequences."""
+    counts = {0.1: (4, 3, 1), 0.25: (3, 4, 2), 0.5: (3, 4, 2)}
+    expected = {
+        f"frames/f1@{round(100 * iou)}": 2 * hits / (2 * hits + false + missed)
+        for iou, (hits, false, missed) in counts.items()
+    }
+    expected |= {"frames/accuracy": 41 / 76, "frames/edit": 5 / 7}
+    assert frames_metric((FOUND, TRUTH)) == pytest.approx(expected)
+
+
+def test_videos_share_frames_and_parts_but_edit_scores_are_averaged() -> None:
+    right = np.repeat([0, 1], [2, 2])
+    results = frames_metric((FOUND, TRUTH), (right, right))
+    assert results["frames/accuracy"] == pytest.approx(45 / 80)
+    assert results["frames/edit"] == pytest.approx((5 / 7 + 1) / 2)
+    assert results["frames/f1@50"] == pytest.approx(2 * 5 / (2 * 5 + 4 + 2))
+
+
+def test_frames_without_a_class_do_not_count() -> None:
+    truth, found = np.array([0, 0, -1, -1, 1, 1]), np.array([0, 0, 1, 0, 1, 0])
+    results = frames_metric((found, truth), names=["a", "b"])
+    assert results["frames/accuracy"] == pytest.approx(3 / 4)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_numbers(columns: int) -> None:
+    rng = np.random.default_rng(0)
+    truth, found = rng.normal(size=(2, 9, columns)).astype(np.float32)
+    metric = NumberMetric()
+    metric.dataset_meta = {"classes": ["speed", "count"][:columns]}
+    for one, two in zip(found, truth, strict=True):
+        sample = {"pred_score": torch.from_numpy(one), "gt_label": torch.from_numpy(two)}
+        metric.process(None, [sample])
+    results = metric.evaluate(9)
+    each = np.abs(truth - found).mean(axis=0)
+    expected = {"number/r2": r2_score(truth, found), "number/mae": each.mean()}
+    if columns == 2:
+        expected |= {"number/mae_speed": each[0], "number/mae_count": each[1]}
+    assert results == pytest.approx(expected, rel=1e-5)
