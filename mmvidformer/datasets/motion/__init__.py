@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from mmvidformer.datasets.motion.answers import LabelsSpec, ScriptsSpec, SpeedSpec
 from mmvidformer.datasets.motion.camera.spec import CameraSpec
 from mmvidformer.datasets.motion.cues import CuesSpec
 from mmvidformer.datasets.motion.directions import DirectionsSpec, PhasesSpec
@@ -20,4 +21,7 @@ PRESETS: dict[str, MotionSpec] = {
     "recall": CuesSpec(cues=12, asked=1, kinds=3, look=replace(CuesSpec().look, frames=12)),
     "sequences": SequencesSpec(),
     "camera": CameraSpec(),
+    "labels": LabelsSpec(),
+    "speed": SpeedSpec(),
+    "scripts": ScriptsSpec(),
 }

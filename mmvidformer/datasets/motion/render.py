@@ -78,11 +78,11 @@ def render(
         shape: A name of ``SHAPES``.
         centers: Center of the object in each frame (T, 2).
         rng: Generator of the colors and the angle.
-        background: Result of ``draw_background``. Default: a new one.
+        background: Result of ``draw_background``, or frames. Default: a new one.
     """
     background = draw_background(look, rng) if background is None else background
     color, angle = _color(look, rng), rng.uniform(0, 2 * np.pi)
-    frames = np.repeat(background[None], len(centers), axis=0)
+    frames = np.broadcast_to(background, (len(centers), *background.shape[-3:])).copy()
     for frame, center in zip(frames, centers, strict=True):
         outline = center + look.object_size * look.size / 2 * _outline(shape, angle)
         for shift in product((-look.size, 0, look.size), repeat=2):  # the frame is a torus

@@ -1,0 +1,135 @@
+"""Train and test the answers other than one class on generated videos.
+
+python -m benchmarks.answers --root data/answers --seeds 3
+
+For each task the videos are generated, and a model is fine-tuned from random weights and tested as
+a user would, with each seed. Beside it: a model that sees single frames, whose features it averages
+("frames alone"), and bounds that are computed from the annotations of the test videos.
+"""
+
+import json
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from subprocess import run
+
+import numpy as np
+from mmaction.evaluation import mean_average_precision
+
+from mmvidformer.apis import Recognizer
+from mmvidformer.datasets.motion import PRESETS
+from mmvidformer.experiments.summary import interval
+
+
+def labels_bound() -> tuple[float, float]:
+    """Return mAP of the best ranking by the number of objects, and 1."""
+    spec = PRESETS["labels"]
+    drawn = [spec.directions(clip)[0] for clip in spec.clips("test")]
+    truth = [np.isin(range(len(spec.class_names)), one).astype(float) for one in drawn]
+    scores = [np.full(len(spec.class_names), float(len(one))) for one in drawn]
+    return float(mean_average_precision(scores, truth)), 1.0
+
+
+def number_bound() -> tuple[float, float]:
+    """Return R^2 of a frame, which is independent of the speed, and 1."""
+    return 0.0, 1.0
+
+
+def frames_bound(step: int = 4) -> tuple[float, float]:
+    """Return the share of the most frequent class, and the accuracy of true steps of frames."""
+    spec = PRESETS["scripts"]
+    counts: Counter = Counter()
+    right = 0
+    for clip in spec.clips("test"):
+        rows, total, _ = spec.script(clip)
+        labels = np.full(total, -1)
+        for direction, start, end in rows:
+            labels[start:end] = direction
+        counts.update(labels.tolist())
+        middles = np.minimum(np.arange(total) // step * step + step // 2, total - 1)
+        right += int((labels[middles] == labels).sum())
+    frames = sum(counts.values())
+    return max(counts.values()) / frames, right / frames
+
+
+# Preset of the videos, config, epochs, metric and bounds of each task.
+TASKS: dict[str, tuple[str, int, str, Callable[[], tuple[float, float]]]] = {
+    "labels": ("labels", 10, "acc/mean_average_precision", labels_bound),
+    "number": ("speed", 15, "number/r2", number_bound),
+    "frames": ("scripts", 20, "frames/accuracy", frames_bound),
+}
+
+
+DELAYS = (0.0, 0.25, 0.5, 1.0)
+CONFIGS = {"video": "vivit_fe_motion", "frames alone": "vivit_avgpool_motion"}
+
+
+def measure(root: Path, task: str, model: str, seed: int) -> float:
+    """Train and test a model once; returns the metric."""
+    preset, epochs, metric, _ = TASKS[task]
+    work_dir = root / f"{task}_{CONFIGS[model]}_{seed}"
+    command = [sys.executable, "-m", "mmvidformer"]
+    if not any(work_dir.glob("test_*.json")):
+        settings = dict(config=CONFIGS[model], task=task, data=root / preset, epochs=epochs)
+        settings |= dict(batch=16, seed=seed)
+        options = [str(part) for key, value in settings.items() for part in (f"--{key}", value)]
+        with work_dir.with_suffix(".log").open("w") as log:
+            train = [*command, "finetune", *options, "--force", "--work-dir", str(work_dir)]
+            run(train, check=True, stdout=log, stderr=log)
+            best = next(work_dir.glob("best_*.pth"))
+            test = [*command, "test", str(work_dir / "finetune" / "config.py"), str(best)]
+            run(test, check=True, stdout=log, stderr=log)
+    found = next(work_dir.glob("test_*.json"))
+    return json.loads(found.read_text())["metrics"][metric]
+
+
+def online(root: Path, seed: int, delay: float) -> float:
+    """Return the accuracy of frames in a stream whose steps are known ``delay`` seconds later."""
+    work_dir = root / f"frames_{CONFIGS['video']}_{seed}"
+    config, best = work_dir / "finetune" / "config.py", next(work_dir.glob("best_*.pth"))
+    recognizer = Recognizer(config, str(best))
+    names = list(next(iter(recognizer.names.values())))
+    spec = PRESETS["scripts"]
+    right = count = 0
+    for clip in spec.clips("test"):
+        rows, total, _ = spec.script(clip)
+        truth = np.full(total, names.index("background"))
+        for direction, start, end in rows:
+            truth[start:end] = direction
+        for one in recognizer.stream(spec.draw(clip), spec.fps, delay=delay):
+            first, end = (round(second * spec.fps) for second in one.seconds)
+            right += int((truth[first:end] == one.top(1)[0][0]).sum())
+            count += len(truth[first:end])
+    return right / count
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print a row for each task."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=Path, default=Path("data/answers"), help="folder of all")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=[*TASKS])
+    parser.add_argument("--seeds", type=int, default=3)
+    args = parser.parse_args(argv)
+    args.root.mkdir(parents=True, exist_ok=True)
+    print("| task | metric | one frame, bound | frames alone | video | best possible |")
+    print("|---|---|---|---|---|---|")
+    for task in args.tasks:
+        preset, _, metric, bounds = TASKS[task]
+        PRESETS[preset].write(args.root / preset, 2)
+        cells = []
+        for model in reversed(CONFIGS):
+            found = [measure(args.root, task, model, seed) for seed in range(args.seeds)]
+            cells.append(interval(found))
+        low, high = (f"{100 * value:.1f}" for value in bounds())
+        print(f"| {task} | {metric} | {low} | {cells[0]} | {cells[1]} | {high} |", flush=True)
+    if "frames" in args.tasks:
+        print("\n| delay of a stream, s | accuracy of frames |\n|---|---|")
+        for delay in DELAYS:
+            found = [online(args.root, seed, delay) for seed in range(args.seeds)]
+            print(f"| {delay:g} | {interval(found)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
