@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mmvidformer.__main__ import main as run_command
 from mmvidformer.config import load_config, merge_overrides
-from mmvidformer.datasets.own_videos import read_lists
+from mmvidformer.datasets.task_lists import TASKS, read_task_lists
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import build_meta_model, load_weights, read_checkpoint
 from mmvidformer.finetune import Recipe, apply_recipe
@@ -23,12 +23,23 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser = ArgumentParser(description=__doc__)
     add_run_arguments(parser, "folder of the lists")
     parser.add_argument(
+        "--task",
+        choices=TASKS,
+        help="what to predict: one class of a video (default), several labels, numbers, or the "
+        "class of each frame",
+    )
+    parser.add_argument(
         "--weights",
         help="checkpoint or address to start from, of this project or any that "
         "mmvidformer convert reads (default: as in the config)",
     )
     parser.add_argument(
         "--lr", type=float, help="learning rate (default: the config's, scaled with the batch)"
+    )
+    parser.add_argument(
+        "--balance",
+        choices=("weights", "sampling"),
+        help="let rare classes count as much as frequent ones: in the loss, or drawn more often",
     )
     parser.add_argument("--freeze", action="store_true", help="train only the head (linear probe)")
     parser.add_argument(
@@ -41,10 +52,11 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
 def prepare(args: Namespace) -> Path:
     """Write the config into the work dir, and print what was changed."""
     path = config_path(args, "finetune")
-    cfg, lists = load_config(args.config), read_lists(args.data)
     recipe = read_settings(Recipe, args)
+    cfg, lists = load_config(args.config), read_task_lists(args.data, recipe.task)
     counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
-    print(f"{len(lists.classes)} classes; videos: {counts}")
+    kind = "values" if recipe.task == "number" else "classes"
+    print(f"{len(lists.classes)} {kind}; videos: {counts}")
     notes = apply_recipe(cfg, lists, recipe)
     merge_overrides(cfg, args.cfg_options)
     cfg.work_dir = str(path.parents[1])

@@ -15,6 +15,7 @@ from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.optim.precision import use_amp
 from mmvidformer.engine.pipelines import dicts_in
 from mmvidformer.engine.preflight.checks import mirrors, names_side
+from mmvidformer.finetune.tasks import TASKS, set_balance, set_task
 from mmvidformer.registry import DATASETS
 
 # Settings of a learning rate scheduler that count epochs.
@@ -36,6 +37,8 @@ class Recipe:
         workers: Number of dataloader workers per process. Default: the config's, but at most the
             number of cores.
         seed: Random seed.
+        task: A name of ``finetune.tasks.TASKS``.
+        balance: ``'weights'`` or ``'sampling'`` to balance the classes.
     """
 
     epochs: int | None = None
@@ -47,6 +50,8 @@ class Recipe:
     amp: bool = False
     workers: int | None = None
     seed: int = 0
+    task: str = "classes"
+    balance: str | None = None
 
     def __post_init__(self) -> None:
         for name, value in dict(epochs=self.epochs, batch=self.batch, procs=self.procs).items():
@@ -59,7 +64,7 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
 
     Args:
         cfg: Config of a recognizer with one label per video. Changed in place.
-        lists: Result of ``datasets.own_videos.read_lists``.
+        lists: Result of ``datasets.task_lists.read_task_lists``, for the task.
         recipe: Fine-tuning settings.
 
     Returns:
@@ -68,8 +73,12 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
     Raises:
         ValueError: If the config or the lists do not allow it.
     """
-    notes = use_lists(cfg, lists)
-    set_classes(cfg, lists.classes)
+    task = TASKS[recipe.task]
+    notes = use_lists(cfg, lists, task.suffix)
+    set_classes(cfg, lists.classes, task.least)
+    notes += set_task(cfg, recipe.task, lists)
+    if recipe.balance:
+        notes.append(set_balance(cfg, recipe.task, recipe.balance, lists))
     notes += remove_flips(cfg, lists.classes)
     if type_name(cfg.model) == "Recognizer3D":  # it cannot limit the views of a batch
         cfg.model.type = "mmvidformer.MultiViewRecognizer"
@@ -158,10 +167,10 @@ def _set_epochs(cfg: Config, recipe: Recipe, steps: int) -> list[str]:
     return notes
 
 
-def use_lists(cfg: Config, lists: VideoLists) -> list[str]:
+def use_lists(cfg: Config, lists: VideoLists, suffix: str = "txt") -> list[str]:
     """Let the dataloaders of a config read one's own lists, with their pipelines.
 
-    If ``test.txt`` is empty, testing reads ``val.txt``; if ``val.txt`` is empty, there is no
+    If the list ``test`` is empty, testing reads ``val``; if ``val`` is empty, there is no
     validation. Wrappers such as ``RepeatDataset`` are removed. Returns log lines.
 
     Raises:
@@ -180,18 +189,18 @@ def use_lists(cfg: Config, lists: VideoLists) -> list[str]:
             )
         if not lists.counts[source]:
             continue
-        dataset.ann_file = str(lists.root / f"{source}.txt")
+        dataset.ann_file = str(lists.root / f"{source}.{suffix}")
         dataset.data_prefix = {"video": str(lists.root)}
         dataset.delimiter = lists.delimiter
     if not lists.counts["val"]:
-        notes.append("no validation: val.txt is empty")
+        notes.append(f"no validation: val.{suffix} is empty")
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
         cfg.default_hooks.checkpoint.save_best = None
         if not lists.counts["test"]:
-            notes.append("no test: test.txt is empty too")
+            notes.append(f"no test: test.{suffix} is empty too")
             cfg.test_cfg = cfg.test_dataloader = cfg.test_evaluator = None
     elif not lists.counts["test"]:
-        notes.append("test.txt is empty: mmvidformer test will read val.txt")
+        notes.append(f"test.{suffix} is empty: mmvidformer test will read val.{suffix}")
     steps = (cfg.model.get("data_preprocessor") or {}).get("augment") or ()
     if any([step.pop("label_map", None) for step in steps]):
         notes.append("flips no longer swap the classes of the config's own data")
@@ -213,14 +222,14 @@ def remove_flips(cfg: Config, names: Sequence[str]) -> list[str]:
     return [f"horizontal flips are removed: class {sided[0]!r} names a side"] if found else []
 
 
-def set_classes(cfg: Config, names: tuple[str, ...]) -> None:
+def set_classes(cfg: Config, names: tuple[str, ...], least: int = 2) -> None:
     """Set the number of classes throughout a config, and store their names as ``class_names``.
 
     Raises:
-        ValueError: If there is only one class.
+        ValueError: If there are too few.
     """
-    if len(names) < 2:
-        raise ValueError(f"at least two classes are needed, got {list(names)}")
+    if len(names) < least:
+        raise ValueError(f"at least {least} classes are needed, got {list(names)}")
     cfg.model.cls_head.num_classes = len(names)
     for part in dicts_in(cfg.model.get("data_preprocessor")):  # blending of videos
         if "num_classes" in part:

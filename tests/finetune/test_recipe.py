@@ -109,7 +109,7 @@ def test_empty_splits() -> None:
     cfg, said = made("timesformer_motion", lists)
     assert cfg.val_dataloader is None and cfg.test_dataloader is None
     assert "no validation" in said and "no test" in said
-    with pytest.raises(ValueError, match=r"at least two classes are needed, got \['run'\]"):
+    with pytest.raises(ValueError, match=r"at least 2 classes are needed, got \['run'\]"):
         made("timesformer_motion", LISTS._replace(classes=("run",)))
 
 

@@ -1,0 +1,195 @@
+"""What a config answers: one class, several, numbers, or a class at each step of time."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from mmengine.config import Config
+
+from mmvidformer.config import is_recurrent, leaf_datasets, pipelines, type_name
+from mmvidformer.datasets.annotations import BACKGROUND, read_spans, read_values
+from mmvidformer.datasets.lists import read_list
+from mmvidformer.datasets.own_videos import SPLITS, VideoLists
+from mmvidformer.engine.pipelines import dicts_in
+from mmvidformer.finetune.balance import class_weights
+
+CLIP_LEN = 32  # of recurrent models, whose configs have no length
+MAX_VIEWS = 8  # clips of a video that run at once
+META = ("num_clips", "frame_inds", "frame_step", "start_index", "total_frames", "avg_fps")
+
+
+class Classes:
+    """One class a video: the config as it is.
+
+    Attributes:
+        suffix: Suffix of the lists.
+        least: Least number of classes, or values.
+        balances: Ways to balance classes: weights of the loss, or draws of the videos.
+        metric: Config of the metric; None: that of the config.
+        best: Result by which the best checkpoint is kept, and whether greater is better.
+    """
+
+    suffix, least = "txt", 2
+    balances: tuple[str, ...] = ("weights", "sampling")
+    metric: ClassVar[Mapping | None] = None
+    best: ClassVar[str | None] = None
+
+    def change(self, cfg: Config, lists: VideoLists) -> None:
+        """Change the config for the lists, beside what ``apply_recipe`` changes for all tasks."""
+
+    def counts(self, lists: VideoLists) -> np.ndarray:
+        """Return the size of each class in the training list."""
+        rows = read_list(lists.root / "train.txt", lists.delimiter)
+        numbers = [int(n) for text, _ in rows for n in text.strip().split(lists.delimiter)[1:]]
+        return np.bincount(numbers, minlength=len(lists.classes))
+
+
+class Labels(Classes):
+    """Several classes a video."""
+
+    least = 1
+    metric: ClassVar[Mapping | None] = dict(
+        type="AccMetric", metric_list=("mean_average_precision",)
+    )
+    best: ClassVar[str | None] = "acc/mean_average_precision"
+
+    def change(self, cfg: Config, lists: VideoLists) -> None:
+        """Let the dataset read several classes, and set the head."""
+        for dataset in _datasets(cfg):
+            dataset.multi_class, dataset.num_classes = True, len(lists.classes)
+        _set_head(cfg, type="mmvidformer.MultiLabelHead", num_classes=len(lists.classes))
+
+
+class Number(Classes):
+    """One number a video, or several."""
+
+    suffix, least, balances = "csv", 1, ()
+    metric: ClassVar[Mapping | None] = dict(type="mmvidformer.NumberMetric")
+    best: ClassVar[str | None] = "number/r2"
+
+    def change(self, cfg: Config, lists: VideoLists) -> None:
+        """Set the datasets, and the head with the scale of the training data."""
+        for dataset in _datasets(cfg):
+            dataset.type = "mmvidformer.ValueDataset"
+            dataset.metainfo = dict(classes=list(lists.classes))
+        rows = [values for values, _ in read_values(lists.root / "train.csv")[1].values()]
+        mean, std = np.mean(rows, axis=0), np.std(rows, axis=0)
+        scale = dict(mean=mean.tolist(), std=np.where(std > 0, std, 1).tolist())
+        _set_head(cfg, type="mmvidformer.NumberHead", num_classes=len(lists.classes), **scale)
+
+
+class Frames(Classes):
+    """A class at each step of time."""
+
+    suffix, balances = "csv", ("weights",)
+    metric: ClassVar[Mapping | None] = dict(type="mmvidformer.FramesMetric")
+    best: ClassVar[str | None] = "frames/accuracy"
+
+    def change(self, cfg: Config, lists: VideoLists) -> None:
+        """Cover the videos with clips, label their frames, and keep the tokens of the model."""
+        for split in SPLITS:
+            loader = cfg.get(f"{split}_dataloader")
+            for dataset in leaf_datasets((loader or {}).get("dataset") or {}):
+                dataset.type = "mmvidformer.SpanDataset"
+                dataset.metainfo = dict(classes=list(lists.classes))
+                for pipeline in pipelines(dataset):
+                    self._cover(cfg, pipeline, test_mode=split != "train")
+            if loader and split != "train":
+                loader.batch_size = 1  # videos differ in the number of their clips
+        if not is_recurrent(cfg):
+            cfg.model.backbone.pool = "none"
+            limits = {"max_testing_views": MAX_VIEWS, **(cfg.model.get("test_cfg") or {})}
+            cfg.model.test_cfg = limits
+        _set_head(cfg, type="mmvidformer.FramesHead", num_classes=len(lists.classes))
+
+    def counts(self, lists: VideoLists) -> np.ndarray:
+        """Return the seconds of each class in the training list, up to the last span of a video."""
+        seconds = dict.fromkeys(lists.classes, 0.0)
+        for spans in read_spans(lists.root / "train.csv").values():
+            for one in spans:
+                seconds[one.label] = seconds.get(one.label, 0.0) + one.end - one.start
+            if BACKGROUND in seconds and spans:
+                covered = sum(one.end - one.start for one in spans)
+                seconds[BACKGROUND] += max(one.end for one in spans) - covered
+        return np.array([seconds[name] for name in lists.classes])
+
+    @staticmethod
+    def _cover(cfg: Config, pipeline: list[dict], test_mode: bool) -> None:
+        """Replace the sampler of a pipeline by one that knows the time of each frame."""
+        sampler = next((step for step in pipeline if step.get("frame_interval")), None)
+        if sampler is None:
+            names = ", ".join(map(type_name, pipeline))
+            raise ValueError(
+                f"frames need a sampler with a frame_interval, such as SampleFrames, got {names}"
+            )
+        kept = {key: sampler[key] for key in ("frame_interval", "target_fps") if key in sampler}
+        length = cfg.model.backbone.get("clip_len") or sampler.get("clip_len") or CLIP_LEN
+        own = dict(type="mmvidformer.CoverFrames", clip_len=length, **kept, test_mode=test_mode)
+        place = pipeline.index(sampler)
+        pipeline[place : place + 1] = [own, *([] if test_mode else [{"type": _LABEL}])]
+        if test_mode:
+            pack = pipeline[-1]
+            pack["meta_keys"] = (*pack.get("meta_keys", ()), *META, "spans", "background")
+
+
+_LABEL = "mmvidformer.LabelFrames"
+TASKS: Mapping[str, Classes] = {
+    "classes": Classes(),
+    "labels": Labels(),
+    "number": Number(),
+    "frames": Frames(),
+}
+
+
+def _datasets(cfg: Config) -> list[Any]:
+    loaders = filter(None, (cfg.get(f"{split}_dataloader") for split in SPLITS))
+    return [leaf for loader in loaders for leaf in leaf_datasets(loader.dataset)]
+
+
+def _set_head(cfg: Config, **head: object) -> None:
+    """Replace the head, and remove what blends labels."""
+    old = cfg.model.cls_head
+    cfg.model.cls_head = {**head, "in_channels": old.in_channels}
+    for part in dicts_in(cfg.model.get("data_preprocessor")):
+        part.pop("blending", None)
+
+
+def set_balance(cfg: Config, task: str, how: str, lists: VideoLists) -> str:
+    """Balance the classes of training by weights or sampling; returns a log line.
+
+    Raises:
+        ValueError: If the task cannot be balanced so.
+    """
+    row = TASKS[task]
+    if how not in row.balances:
+        known = ", ".join(row.balances) or "not available"
+        raise ValueError(f"balance of the task {task} is {known}, got {how!r}")
+    counts = row.counts(lists)
+    rarest, largest = (f"{counts[counts > 0].min():g}", f"{counts.max():g}")
+    if how == "sampling":
+        cfg.train_dataloader.sampler = dict(type="mmvidformer.BalancedSampler")
+    else:
+        default = "BCELossWithLogits" if task == "labels" else "CrossEntropyLoss"
+        loss = cfg.model.cls_head.get("loss_cls") or dict(type=default)
+        if type_name(loss) != default:
+            raise ValueError(f"weights need the loss {default}, got {type_name(loss)}")
+        cfg.model.cls_head.loss_cls = {**loss, "class_weight": class_weights(counts)}
+    return f"balanced by {how}: classes have {rarest} to {largest} " + (
+        "seconds" if task == "frames" else "videos"
+    )
+
+
+def set_task(cfg: Config, task: str, lists: VideoLists) -> list[str]:
+    """Change a config, which already reads the lists, for a task; returns log lines."""
+    row = TASKS[task]
+    blends = any("blending" in part for part in dicts_in(cfg.model.get("data_preprocessor")))
+    row.change(cfg, lists)
+    if row.metric is None:
+        return []
+    for split in ("val", "test"):
+        if cfg.get(f"{split}_evaluator"):
+            cfg[f"{split}_evaluator"] = dict(row.metric)
+    if cfg.get("val_evaluator"):
+        cfg.default_hooks.checkpoint.update(save_best=row.best, rule="greater")
+    notes = [f"task {task}: {cfg.model.cls_head.type}, by {row.best}"]
+    return notes + (["videos are not blended: their labels cannot be"] if blends else [])

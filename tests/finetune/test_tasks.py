@@ -1,0 +1,66 @@
+"""Every family takes every task."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from mmengine.dataset import pseudo_collate
+
+from mmvidformer.config import config_scope, get_config
+from mmvidformer.datasets.motion import PRESETS
+from mmvidformer.datasets.task_lists import read_task_lists
+from mmvidformer.engine.loading import load_recognizer
+from mmvidformer.finetune import Recipe, apply_recipe
+from mmvidformer.registry import DATASETS
+
+FAMILIES = (
+    *("vivit_fe_motion", "vivit_fsa_motion", "timesformer_motion", "feature_fixation_motion"),
+    *("compose_windows_motion", "causal_transformer_early_motion", "horst_early_motion"),
+)
+PRESET = {"labels": "labels", "number": "speed", "frames": "scripts"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Folders of two generated videos for each split, by task."""
+    root = tmp_path_factory.mktemp("tasks")
+    for task, preset in PRESET.items():
+        replace(PRESETS[preset], train=2, val=2, test=2).write(root / task)
+    return root
+
+
+@pytest.mark.parametrize("task", PRESET)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_family_takes_a_task(name: str, task: str, folder) -> None:
+    cfg = get_config(name)
+    lists = read_task_lists(folder / task, task)
+    apply_recipe(cfg, lists, Recipe(task=task))
+    torch.manual_seed(0)
+    model = load_recognizer(cfg, None, "cpu").train()
+    with config_scope(cfg):
+        train, test = (
+            DATASETS.build(cfg[f"{split}_dataloader"].dataset) for split in ("train", "test")
+        )
+    data = model.data_preprocessor(pseudo_collate([train[0], train[1]]), training=True)
+    losses = model(**data, mode="loss")
+    assert losses["loss_cls"].isfinite()
+    losses["loss_cls"].backward()
+    gradients = [p.grad for p in model.backbone.parameters() if p.grad is not None]
+    assert gradients and all(g.isfinite().all() for g in gradients)
+    with torch.no_grad():
+        (found,) = model.eval().test_step(pseudo_collate([test[0]]))
+    count = len(lists.classes)
+    if task != "frames":
+        assert found.pred_score.shape == (count,)
+    else:
+        steps = round(found.total_frames / found.step)
+        assert found.pred_score.shape == (steps, count)
+        torch.testing.assert_close(found.pred_score.sum(dim=1), torch.ones(steps))
+
+
+def test_frames_need_regular_samples(folder) -> None:
+    lists = read_task_lists(folder / "frames", "frames")
+    with pytest.raises(
+        ValueError, match="such as SampleFrames, got VideoInit, Seg"
+    ):
+        apply_recipe(get_config("timesformer_b_sthv2"), lists, Recipe(task="frames"))
