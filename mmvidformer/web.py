@@ -43,9 +43,12 @@ def check_video(path: str, max_mb: float, max_seconds: float) -> tuple[int, floa
     return frames, fps
 
 
-def classes_of(predictions: list[Prediction], k: int = 5) -> dict[str, float]:
-    """Mean probabilities of the k most likely classes of each task, by name."""
-    found = {}
+def classes_of(predictions: list[Prediction], k: int = 5) -> dict[str, float] | str:
+    """Mean probabilities of the k most likely classes of each task, by name; or mean values."""
+    if not predictions[0].probabilities:
+        means = {n: np.mean([one.values[n] for one in predictions]) for n in predictions[0].values}
+        return ", ".join(f"{name} {value:.4g}" for name, value in means.items())
+    found: dict[str, float] = {}
     for task, names in predictions[0].names.items():
         mean = np.mean([one.probabilities[task] for one in predictions], axis=0)
         prefix = "" if len(predictions[0].names) == 1 else f"{task}: "
@@ -74,11 +77,13 @@ def build_page(
             frames, fps = check_video(video, max_mb, max_seconds)
             progress(0, "loading the model")
             recognizer = models[name]()
-            window = max(WINDOW, frames / fps / MOST)
+            window = None if recognizer.pipeline.sampler else max(WINDOW, frames / fps / MOST)
             parts = list_windows(frames, fps, window)
             timeline = recognizer.timeline(video, window)
             found = list(progress.tqdm(timeline, total=len(parts), desc="windows"))
             yield classes_of(found), draw_timeline(found, Path(video).name), None
+            if not window or not found[0].probabilities:  # rollout shows a class of a window
+                return
             progress(0, "attention rollout")
             surest = max(range(len(found)), key=lambda i: found[i].top(1)[0][2])
             sample = recognizer.pipeline.read(recognizer.pipeline.open(video), parts[surest])

@@ -31,7 +31,7 @@ ALLOWED = {
     "experiments": {"analysis", "config", "papers"},
     "export": {"lookup", "models"},
     "finetune": {"config", "registry", "engine", "datasets", "convert"},
-    "apis": {"config", "convert", "registry", "engine", "finetune", "models", "layers"},
+    "apis": {"config", "convert", "datasets", "registry", "engine", "finetune", "models", "layers"},
     "visualization": {"apis", "layers", "lookup"},
     "web": {"apis", "datasets", "engine", "visualization"},
     "__main__": {"lookup", "engine"},

@@ -1,6 +1,7 @@
 """Classify videos: mmvidformer demo CONFIG [CHECKPOINT] VIDEO|FOLDER|CAMERA.
 
-Prints the most likely classes of each video, with --window those of each window of it. For
+Prints the most likely classes of each video, with --window those of each window of it, or the
+values that a model of numbers predicts. A model of frames classifies each step of time. For
 anticipation, and early recognition frame by frame, use mmvidformer stream.
 
 Exit status: 0, or 1 if a video could not be read (the others are classified).
@@ -21,11 +22,12 @@ from tqdm import tqdm
 from mmvidformer.apis import Capture, Prediction, Recognizer
 from mmvidformer.apis.recognizer import PUBLISHED
 from mmvidformer.config import load_config
+from mmvidformer.datasets.annotations import read_spans
 from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.annotate import annotate_frame, prediction_bars
-from mmvidformer.visualization.timeline import draw_timeline, list_segments, write_segments
+from mmvidformer.visualization.timeline import draw_timeline, write_parts
 from mmvidformer.visualization.videos import VideoOutput, check_display
 
 
@@ -47,10 +49,13 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--stride", type=float, help="seconds between windows (default: half)")
     parser.add_argument("--json", type=Path, help="file for all predictions")
     parser.add_argument(
-        "--csv", type=Path, help="file for segments of one class: video, start, ..."
+        "--csv", type=Path, help="file for segments of one class, or values: video, start, ..."
     )
     parser.add_argument("--out", type=Path, help="annotated video (.mp4), or a folder of them")
     parser.add_argument("--timeline", type=Path, help="picture of the classes over time, or folder")
+    parser.add_argument(
+        "--truth", type=Path, help="csv of video, start, end, label: drawn above the timeline"
+    )
     parser.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
     parser.add_argument("--seconds", type=float, help="how long to read a camera")
     args = parser.parse_intermixed_args(argv)
@@ -59,8 +64,9 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     args.is_camera = args.source.isdigit() and not Path(args.source).exists()
     if args.timeline and args.is_camera:
         parser.error("--timeline needs a file or a folder, got a camera")
-    if args.window is None and (args.timeline or args.csv or args.is_camera):
-        args.window = 2.0
+    args.parts = bool(args.window is not None or args.timeline or args.csv or args.is_camera)
+    spans = read_spans(args.truth) if args.truth else {}
+    args.spans = {(args.truth.parent / name).resolve(): one for name, one in spans.items()}
     args.title = f"{args.source}: q ends" if args.show else None
     return args
 
@@ -80,17 +86,18 @@ def predict_files(
     """Classify files or their parts, and write and show what is asked for."""
     for video in tqdm(videos, unit="video", disable=None):
         try:
-            if args.window is None:
-                found = [recognizer(video)]
-            else:
+            if args.parts or recognizer.pipeline.sampler:
                 found = list(recognizer.timeline(video, args.window, args.stride))
+            else:
+                found = [recognizer(video)]
         except (OSError, ValueError) as error:
             yield Failure(str(video), error)
             continue
         yield from found
         if args.timeline:
             target = target_of(args.timeline, video, Path(args.source), "_timeline.png")
-            draw_timeline(found, video.name).savefig(target)
+            spans = args.spans.get(video.resolve(), ())
+            draw_timeline(found, video.name, truth=[one[:3] for one in spans]).savefig(target)
             tqdm.write(f"written: {target}")
         if args.out or args.title:
             target = args.out and target_of(args.out, video, Path(args.source), ".mp4")
@@ -182,8 +189,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"written: {args.json}", file=sys.stderr)
     if args.csv:
         args.csv.parent.mkdir(parents=True, exist_ok=True)
-        segments = [segment for parts in windows.values() for segment in list_segments(parts)]
-        write_segments(args.csv, segments)
+        write_parts(args.csv, windows.values())
         print(f"written: {args.csv}", file=sys.stderr)
     if failed:
         print(f"{failed} of {len(videos)} videos failed", file=sys.stderr)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from mmvidformer.apis.capture import Capture
 from mmvidformer.apis.predictions import Prediction
 from mmvidformer.config import config_scope, pipelines, type_name
+from mmvidformer.datasets.annotations import CoverFrames
 from mmvidformer.engine.pipelines import set_views
 
 Source = str | Path | np.ndarray
@@ -56,6 +57,9 @@ class VideoPipeline:
         cfg: A recognition config that reads video files.
         clips: See ``inference_transforms``.
 
+    Attributes:
+        sampler: The ``CoverFrames`` of a model that classifies frames; None for one of clips.
+
     Raises:
         ValueError: If the config has no pipeline, or the pipeline does not read video files.
     """
@@ -76,6 +80,8 @@ class VideoPipeline:
         with config_scope(cfg):
             self._open = Compose(transforms[:start])
             self._from_file, self._from_array = Compose(rest), Compose(from_array)
+        found = (t for t in self._from_file.transforms if isinstance(t, CoverFrames))
+        self.sampler = next(found, None)
 
     def open(self, source: Source, fps: float | None = None) -> dict:
         """Open a video file, or RGB frames (T, H, W, 3), uint8, at ``fps`` frames per second.
@@ -146,8 +152,9 @@ class StreamFrame(NamedTuple):
         return np.ascontiguousarray(self.inputs.reshape(3, *size).permute(1, 2, 0).cpu().numpy())
 
     def record(self, k: int = 5) -> dict:
-        """``frame``, ``seconds`` and the k most likely classes of each time ahead, for JSON."""
-        rows = [{"ahead": p.ahead, **p.record(k)["predictions"]} for p in self.predictions]
+        """``frame``, ``seconds``, and by time ahead the k most likely classes or the values."""
+        pairs = ((one.ahead, one.record(k)) for one in self.predictions)
+        rows = [{"ahead": t, **(one.get("predictions") or one["values"])} for t, one in pairs]
         return {"frame": self.number, "seconds": round(self.seconds, 3), "predictions": rows}
 
 

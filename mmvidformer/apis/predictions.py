@@ -20,16 +20,17 @@ SPLITS = ("test", "val", "train")
 
 @dataclass(frozen=True)
 class Prediction:
-    """Class scores of a video, of a part of it, or of a moment of a stream.
+    """Class scores or values of a video, of a part of it, or of a moment of a stream.
 
     Attributes:
         scores: What the head gives, by task (``'class'`` if there is only one). For a video these
             are the scores that ``mmvidformer test`` evaluates.
-        probabilities: The same as probabilities.
-        names: Class names by task.
+        probabilities: The same as probabilities; empty for values, which have none.
+        names: Names of the classes or values by task.
         source: Path of the file; None for arrays and streams.
         seconds: Begin and end of the part; None for a whole video.
         ahead: Seconds until the predicted action, if the model anticipates at known times.
+        multi_label: Whether a video may have several classes, each with a probability of its own.
     """
 
     scores: dict[str, np.ndarray]
@@ -38,16 +39,32 @@ class Prediction:
     source: str | None = None
     seconds: tuple[float, float] | None = None
     ahead: float | None = None
+    multi_label: bool = False
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The values by name; empty for classes."""
+        pairs = ((self.names[task], scores) for task, scores in self.scores.items())
+        found = {n: float(x) for names, one in pairs for n, x in zip(names, one, strict=True)}
+        return {} if self.probabilities else found
 
     def top(self, k: int = 5, task: str | None = None) -> list[tuple[int, str, float]]:
-        """The k most likely classes of a task (default: the first): (number, name, probability)."""
+        """The k most likely classes of a task (default: the first): (number, name, probability).
+
+        Raises:
+            ValueError: If the model predicts values.
+        """
+        if not self.probabilities:
+            raise ValueError("the model predicts values, not classes")
         task = next(iter(self.scores)) if task is None else task
         probabilities = self.probabilities[task]
         best = np.argsort(-probabilities, kind="stable")[:k]
         return [(int(i), self.names[task][i], float(probabilities[i])) for i in best]
 
     def text(self, k: int = 5) -> str:
-        """The k most likely classes of each task in a line, as ``'left 97%, up 2%'``."""
+        """The k most likely classes of each task in a line, as ``'left 97%, up 2%'``, or values."""
+        if not self.probabilities:
+            return ", ".join(f"{name} {value:.4g}" for name, value in self.values.items())
         texts = []
         for task in self.scores:
             top = ", ".join(f"{name} {p:.0%}" for _, name, p in self.top(k, task))
@@ -55,7 +72,11 @@ class Prediction:
         return "; ".join(texts)
 
     def record(self, k: int = 5) -> dict:
-        """``source``, ``seconds`` and the k most likely classes of each task, for JSON."""
+        """``source``, ``seconds``, and the k most likely classes by task or the values."""
+        seconds = [round(x, 3) for x in self.seconds] if self.seconds else None
+        where = {"source": self.source, "seconds": seconds}
+        if not self.probabilities:
+            return {**where, "values": self.values}
         tops = {
             task: [
                 {"class": number, "name": name, "score": round(probability, 6)}
@@ -63,28 +84,30 @@ class Prediction:
             ]
             for task in self.scores
         }
-        seconds = [round(x, 3) for x in self.seconds] if self.seconds else None
-        return {"source": self.source, "seconds": seconds, "predictions": tops}
+        return {**where, "predictions": tops}
 
 
 def to_prediction(
     scores: Mapping[str, Tensor],
     names: Mapping[str, Sequence[str]],
-    average_clips: str | None = "score",
+    head: nn.Module,
+    logits: bool = False,
     **where: object,
 ) -> Prediction:
     """Convert scores (classes,) of a head, by task, to a prediction.
 
-    ``average_clips`` is that of the head. If it is None, scores are (views, classes).
+    They are logits, or what the head makes of the views of a video: by its ``average_clips``
+    probabilities, mean logits, or the logits (views, classes).
     """
-    arrays, probabilities = {}, {}
-    for task, value in scores.items():
-        value = value.detach().float().cpu()
-        arrays[task] = value.numpy()
-        if average_clips != "prob":
-            value = value.softmax(dim=-1)
-        probabilities[task] = (value.mean(dim=0) if average_clips is None else value).numpy()
-    return Prediction(arrays, probabilities, names, **where)
+    arrays = {task: value.detach().float().cpu() for task, value in scores.items()}
+    several = getattr(head, "multi_class", False)
+    probabilities = {}
+    for task, value in arrays.items() if not hasattr(head, "std") else ():  # std: of values
+        if logits or head.average_clips != "prob":
+            value = value.sigmoid() if several else value.softmax(dim=-1)
+        probabilities[task] = (value.mean(dim=0) if value.dim() > 1 else value).numpy()
+    found = {task: value.numpy() for task, value in arrays.items()}
+    return Prediction(found, probabilities, names, multi_label=several, **where)
 
 
 def class_tasks(cfg: Config) -> dict[str, int]:

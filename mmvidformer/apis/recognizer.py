@@ -18,12 +18,14 @@ from mmvidformer.apis.predictions import (
     known_names,
     to_prediction,
 )
+from mmvidformer.apis.steps import list_steps, stream_steps
 from mmvidformer.config import config_name, load_config
 from mmvidformer.convert.fetch import is_address
 from mmvidformer.convert.published import PREFIX
 from mmvidformer.models.inference import optimize_for_inference
 
 PUBLISHED = "published"
+WINDOW = 2.0  # seconds
 
 
 def find_model(
@@ -82,6 +84,8 @@ def anticipates(model: nn.Module) -> bool:
 class Recognizer(LoadedModel):
     """A trained model, ready to be called on videos.
 
+    A model of frames (``FramesHead``) gives a prediction for each step of time.
+
     Videos are read by the config's test pipeline, with all its views, so that the scores are those
     of ``mmvidformer test``. As there, the model runs as ``optimize_for_inference`` makes it, until
     you read the attribute ``model``: you may train it, or add hooks or LoRA. ``repr`` tells.
@@ -121,40 +125,51 @@ class Recognizer(LoadedModel):
     def __call__(self, videos: Source | Iterable[Source]) -> Prediction | list[Prediction]:
         """Classify a path or RGB frames (T, H, W, 3) of type uint8, or each of an iterable.
 
+        A model of frames returns a list of the steps of a video; for frames use ``timeline``, which
+        takes their rate.
+
         Raises:
             FileNotFoundError: If a file does not exist.
             ValueError: If a video cannot be read.
         """
         if not isinstance(videos, Source):
             return [self(video) for video in videos]
+        if self.pipeline.sampler:
+            return list(self.timeline(videos))
         return self._predict(self.pipeline.read(self.pipeline.open(videos)), source=_name(videos))
 
     def timeline(
         self,
         video: Source,
-        window: float = 2.0,
+        window: float | None = None,
         stride: float | None = None,
         fps: float | None = None,
     ) -> Iterator[Prediction]:
-        """Classify the windows of a long video, each as if it were a video.
+        """Classify the windows of a long video, each as if it were a video, or its steps.
 
         The last window ends with the video; a video that is shorter than a window is one window.
+        A model of frames has no windows.
 
         Args:
             video: Path or frames.
-            window: Length of a window in seconds.
+            window: Length of a window in seconds; default: 2.
             stride: Seconds from one window to the next; default: half a window.
             fps: Frames per second of an array.
 
         Raises:
             FileNotFoundError: If the file does not exist.
-            ValueError: If the video cannot be read, its frame rate is unknown, or the window or
-                the stride is not positive.
+            ValueError: If the video cannot be read, its frame rate is unknown, the window or the
+                stride is not positive, or one is given for a model of frames.
         """
+        self._check_steps(window=window, stride=stride)
         opened, source = self.pipeline.open(video, fps), _name(video)
         fps = opened.get("avg_fps")
         if not fps:
             raise ValueError(f"the frame rate of {source or 'the array'} is unknown, set fps")
+        if self.pipeline.sampler:
+            for sample, seconds in list_steps(self.pipeline, self._run, {**opened, "avg_fps": fps}):
+                yield self.to_prediction(sample, source=source, seconds=seconds)
+            return
         for first, last in list_windows(opened["total_frames"], fps, window, stride):
             sample = self.pipeline.read(opened, (first, last))
             yield self._predict(sample, source=source, seconds=(first / fps, (last + 1) / fps))
@@ -163,20 +178,31 @@ class Recognizer(LoadedModel):
         self,
         frames: Iterable[np.ndarray],
         fps: float,
-        window: float = 2.0,
+        window: float | None = None,
         stride: float | None = None,
+        delay: float = 0.0,
     ) -> Iterator[Prediction]:
-        """Classify a running stream: after each stride the last window of frames.
+        """Classify a running stream: after each stride the last window of frames, or its steps.
 
         Args:
             frames: RGB frames (H, W, 3), uint8; consumed one by one. Those of a window are kept.
             fps: Frames per second.
-            window: Length of a window in seconds.
+            window: Length of a window in seconds; default: 2.
             stride: Seconds from one prediction to the next; default: half a window.
+            delay: With a model of frames, which has no windows: seconds from the end of a step to
+                its prediction. The more, the more it knows of what follows.
 
         Raises:
-            ValueError: If a frame cannot be read, or window, stride or fps is not positive.
+            ValueError: If a frame cannot be read, window, stride or fps is not positive, or one is
+                given that the model has no use for.
         """
+        self._check_steps(window=window, stride=stride)
+        if self.pipeline.sampler:
+            for sample, seconds in stream_steps(self.pipeline, self._run, frames, fps, delay):
+                yield self.to_prediction(sample, seconds=seconds)
+            return
+        if delay:
+            raise ValueError(f"delay is for models of frames, got {delay:g} s")
         size, step = _in_frames(fps, window, stride)
         kept: deque[np.ndarray] = deque(maxlen=size)
         for count, frame in enumerate(frames, start=1):
@@ -190,17 +216,25 @@ class Recognizer(LoadedModel):
         scores = sample.pred_score
         if not isinstance(scores, dict):
             scores = {next(iter(self.names)): scores}
-        return to_prediction(scores, self.names, self._model.cls_head.average_clips, **where)
+        return to_prediction(scores, self.names, self._model.cls_head, **where)
+
+    def _predict(self, sample: dict, **where: object) -> Prediction:
+        return self.to_prediction(self._run(sample), **where)
 
     @torch.no_grad()
-    def _predict(self, sample: dict, **where: object) -> Prediction:
+    def _run(self, sample: dict) -> ActionDataSample:
         data = {key: [value] for key, value in sample.items()}
         (found,) = (self._fast or self._model).test_step(data)
-        return self.to_prediction(found, **where)
+        return found
+
+    def _check_steps(self, **given: float | None) -> None:
+        wrong = [f"{name}={value:g}" for name, value in given.items() if value is not None]
+        if wrong and self.pipeline.sampler:
+            raise ValueError(f"the model classifies each step of time, without {wrong[0]}")
 
 
 def list_windows(
-    frames: int, fps: float, window: float, stride: float | None = None
+    frames: int, fps: float, window: float | None = None, stride: float | None = None
 ) -> list[tuple[int, int]]:
     """First and last frame of each window of a video; the last window ends with the video."""
     size, step = _in_frames(fps, window, stride)
@@ -210,7 +244,8 @@ def list_windows(
     return [(first, min(first + size, frames) - 1) for first in firsts]
 
 
-def _in_frames(fps: float, window: float, stride: float | None) -> tuple[int, int]:
+def _in_frames(fps: float, window: float | None, stride: float | None) -> tuple[int, int]:
+    window = WINDOW if window is None else window
     stride = window / 2 if stride is None else stride
     if min(fps, window, stride) <= 0:
         raise ValueError(

@@ -80,6 +80,8 @@ class StreamRecognizer(LoadedModel):
                 to_prediction(
                     {task: rows[i] for task, rows in logits.items()},
                     self.names,
+                    self._model.cls_head,
+                    logits=True,
                     seconds=(start, frame.seconds),
                     ahead=steps and steps * self.pipeline.time_step,
                 )
@@ -90,7 +92,7 @@ class StreamRecognizer(LoadedModel):
     def _classify(self, output: tuple) -> dict[str, Tensor]:
         """Logits (times ahead, classes) of each task."""
         if not anticipates(self._model):
-            return {"class": self._model.cls_head(output)}
+            return {"class": self._model.cls_head(output).flatten(0, -2)}
         if self._ahead:
             output = type(output)(*(x.expand(-1, len(self._ahead), -1, -1, -1) for x in output))
         logits = self._model.cls_head(output, ahead=self._ahead or [1])

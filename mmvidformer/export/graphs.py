@@ -27,7 +27,7 @@ class ClipGraph(nn.Module):
 
     Attributes:
         input_names: Names of the inputs.
-        output_names: Names of the outputs: ``logits``, or the tasks of anticipation.
+        output_names: Names of the outputs: ``logits``, ``values``, or the tasks of anticipation.
 
     Raises:
         KeyError: If ``pixels`` is unknown.
@@ -51,7 +51,8 @@ class ClipGraph(nn.Module):
         if ahead and not hasattr(model.cls_head, "logged_time"):
             raise ValueError(f"ahead needs AnticipationHead, got {type(model.cls_head).__name__}")
         self.options = {"ahead": [steps]} if steps else {}
-        self.output_names: Sequence[str] = list(model.cls_head.tasks) if steps else ["logits"]
+        single = ["values" if hasattr(model.cls_head, "std") else "logits"]
+        self.output_names: Sequence[str] = list(model.cls_head.tasks) if steps else single
 
     def forward(self, clip: Tensor) -> tuple[Tensor, ...]:
         """Map clips (B, 3, T, H, W) to logits (B, classes), for each of ``output_names``."""

@@ -11,14 +11,19 @@ from mmvidformer.apis import Prediction, StreamFrame
 PANEL = 300  # width of the panel with the classes
 LINE, MARGIN = 24, 28
 MIN_HEIGHT, MAX_HEIGHT = 360, 720  # of the frame; letters keep their size
+THRESHOLD = 0.5  # from which a class of several counts as found
 DARK, BLUE, GRAY, WHITE = (24, 24, 24), (60, 110, 190), (170, 170, 170), (255, 255, 255)
 
 
 class Bars(NamedTuple):
-    """Most likely classes of a task: a heading, and the probability of each class by name."""
+    """Most likely classes of a task: a heading, and the probability of each class by name.
+
+    Values are (name and value, None). ``threshold`` is drawn as a line, if there is one.
+    """
 
     heading: str
-    classes: Sequence[tuple[str, float]]
+    classes: Sequence[tuple[str, float | None]]
+    threshold: float | None = None
 
 
 def prediction_bars(prediction: Prediction, k: int = 5, heading: str | None = None) -> list[Bars]:
@@ -26,9 +31,13 @@ def prediction_bars(prediction: Prediction, k: int = 5, heading: str | None = No
     if heading is None:
         part = prediction.seconds
         heading = f"{part[0]:.1f} to {part[1]:.1f} s" if part else "whole video"
+    if not prediction.probabilities:
+        rows = [(f"{name} {value:.4g}", None) for name, value in prediction.values.items()]
+        return [Bars(heading, rows)]
     single = len(prediction.scores) == 1
+    threshold = THRESHOLD if prediction.multi_label else None
     return [
-        Bars(heading if single else f"{task}, {heading}", _named(prediction, k, task))
+        Bars(heading if single else f"{task}, {heading}", _named(prediction, k, task), threshold)
         for task in prediction.scores
     ]
 
@@ -39,6 +48,8 @@ def stream_bars(frame: StreamFrame, k: int = 5, ahead: float = 1.0) -> list[Bars
     If the model anticipates at several times, the classes are those nearest to ``ahead`` seconds.
     """
     shown, when = frame.predictions[0], ""
+    if not shown.probabilities or shown.multi_label:
+        return prediction_bars(shown, k, "now")
     if shown.ahead is not None:
         shown = min(frame.predictions, key=lambda prediction: abs(prediction.ahead - ahead))
         when = f" in {shown.ahead:.2f} s"
@@ -107,10 +118,14 @@ def annotate_frame(
         _write(panel, group.heading, (8, base), PANEL - 16, GRAY)
         base += LINE
         for name, probability in group.classes:
-            end = 8 + max(1, round((PANEL - 16) * probability))
+            end = 8 + max(1, round((PANEL - 16) * (probability or 0)))
             cv2.rectangle(panel, (8, base - 16), (end, base + 5), BLUE, -1)
-            _write(panel, f"{probability:4.0%} {name}", (12, base), PANEL - 24)
+            text = name if probability is None else f"{probability:4.0%} {name}"
+            _write(panel, text, (12, base), PANEL - 24)
             base += LINE
+        if group.threshold is not None:
+            x, rows = 8 + round((PANEL - 16) * group.threshold), LINE * len(group.classes)
+            cv2.line(panel, (x, base - rows - 16), (x, base - LINE + 5), GRAY, 1)
         base += LINE // 2
     return image
 

@@ -50,36 +50,65 @@ def list_segments(predictions: Sequence["Prediction"]) -> list[Segment]:
     return found
 
 
-def write_segments(path: Path, segments: Iterable[Segment]) -> None:
-    """Write segments as a csv file, with the attributes of ``Segment`` as columns."""
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(Segment._fields)
-        for video, start, end, label, probability in segments:
-            writer.writerow([video, f"{start:.2f}", f"{end:.2f}", label, f"{probability:.4f}"])
+def write_parts(path: Path, videos: Iterable[Sequence["Prediction"]]) -> None:
+    """Write the segments of videos as a csv file, or the values of their windows.
 
-
-def draw_timeline(predictions: Sequence["Prediction"], title: str = "", most: int = 10) -> Figure:
-    """Draw the class probabilities of a video's windows over time, for the first task.
-
-    A point is at the middle of its window. Drawn are the ``most`` classes with the highest peaks.
-    The background has the color of the most likely class.
+    Columns are the attributes of ``Segment``, or video, start, end and the names of the values.
     """
-    task = next(iter(predictions[0].scores))
-    probabilities = np.stack([prediction.probabilities[task] for prediction in predictions])
+    rows: list[Sequence] = []
+    header: Sequence[str] = Segment._fields
+    for predictions in videos:
+        if predictions[0].probabilities:
+            for video, start, end, label, probability in list_segments(predictions):
+                rows.append((video, f"{start:.2f}", f"{end:.2f}", label, f"{probability:.4f}"))
+            continue
+        header = (*Segment._fields[:3], *predictions[0].values)
+        for one in predictions:
+            times = (f"{second:.2f}" for second in one.seconds or ())
+            rows.append((one.source, *times, *(f"{x:.6g}" for x in one.values.values())))
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+def draw_timeline(
+    predictions: Sequence["Prediction"],
+    title: str = "",
+    most: int = 10,
+    truth: Sequence[tuple[float, float, str]] = (),
+) -> Figure:
+    """Draw the class probabilities of a video's windows or steps over time, or the values.
+
+    A point is at the middle of its window. Drawn are the ``most`` classes of the first task with
+    the highest peaks. The background has the color of the most likely class, if a window has one
+    class.
+
+    Args:
+        predictions: Predictions of a video, in order.
+        title: Title.
+        most: Largest number of lines.
+        truth: Start and end in seconds, and class, of the annotated parts, drawn as bars above.
+    """
+    first, bars = predictions[0], bool(predictions[0].probabilities)
+    task = next(iter(first.scores))
+    lines = np.stack([(one.probabilities or one.scores)[task] for one in predictions])
     times = np.array([prediction.seconds for prediction in predictions])
-    drawn = np.sort(np.argsort(-probabilities.max(axis=0), kind="stable")[:most])
+    drawn = np.sort(np.argsort(-lines.max(axis=0), kind="stable")[:most])
     figure = Figure(figsize=(10, 3.8), dpi=120, layout="constrained")
-    axes = figure.add_subplot(title=title, xlabel="seconds", ylabel="probability")
-    names = [predictions[0].names[task][label] for label in drawn]
+    label = "probability" if bars else ""
+    axes = figure.add_subplot(title=title, xlabel="seconds", ylabel=label)
+    names = [first.names[task][label] for label in drawn]
     colors = dict(zip(names, colormaps["tab10"].colors * (1 + most // 10), strict=False))
     for name, label in zip(names, drawn, strict=True):
-        points = times.mean(axis=1), probabilities[:, label]
+        points = times.mean(axis=1), lines[:, label]
         axes.plot(*points, ".-", markersize=8, label=name, color=colors[name])
-    for segment in list_segments(predictions):
+    for segment in list_segments(predictions) if bars and not first.multi_label else ():
         color = colors.get(segment.label, "none")
         axes.axvspan(segment.start, segment.end, color=color, alpha=0.12, linewidth=0)
-    axes.set(xlim=(times.min(), times.max()), ylim=(-0.02, 1.02))
+    axes.set(xlim=(times.min(), times.max()))
+    if bars:
+        axes.set_ylim(-0.02, 1.12 if truth else 1.02)
+    for start, end, name in truth:
+        axes.barh(1.07, end - start, 0.07, start, color=colors.get(name, "gray"))
     axes.grid(alpha=0.3)
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
     return figure

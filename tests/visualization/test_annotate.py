@@ -58,20 +58,33 @@ def test_frames_are_shown_at_a_readable_size(height: int, shown: int) -> None:
 
 def test_bars_of_a_prediction() -> None:
     verb, action = prediction_bars(prediction(seconds=(1.0, 2.5)), k=2)
-    assert verb == ("verb, 1.0 to 2.5 s", [("put", 0.7), ("wash", 0.2)])
-    assert action == ("action, 1.0 to 2.5 s", [("wash pan", 0.6), ("put cup", 0.4)])
+    assert verb == Bars("verb, 1.0 to 2.5 s", [("put", 0.7), ("wash", 0.2)])
+    assert action == Bars("action, 1.0 to 2.5 s", [("wash pan", 0.6), ("put cup", 0.4)])
     assert prediction_bars(prediction(), 1)[0].heading == "verb, whole video"
     single = Prediction({"class": np.ones(1)}, {"class": np.ones(1)}, {"class": ["a"]})
-    assert prediction_bars(single, heading="clip 1") == [("clip 1", [("a", 1.0)])]
+    assert prediction_bars(single, heading="clip 1") == [Bars("clip 1", [("a", 1.0)])]
+
+
+def test_bars_of_labels_and_values() -> None:
+    row, names = {"class": np.array([0.25, 1.0])}, {"class": ["a", "b"]}
+    (labels,) = prediction_bars(Prediction(row, row, names, multi_label=True), heading="x")
+    assert labels == Bars("x", [("b", 1.0), ("a", 0.25)], 0.5)
+    plain = labels._replace(threshold=None)
+    with_line, without = (annotate_frame(gray(0), "", [one]) for one in (labels, plain))
+    changed = np.argwhere((with_line != without).any(axis=-1))
+    assert len(changed) and {x for _, x in changed.tolist()} == {540 + 8 + 142}
+    (values,) = prediction_bars(Prediction(row, {}, names))
+    assert values == Bars("whole video", [("a 0.25", None), ("b 1", None)])
+    assert annotate_frame(gray(0), "", [values]).shape[1] == 540 + 300
 
 
 def test_bars_of_a_stream() -> None:
     times = tuple(prediction(ahead=seconds) for seconds in (1.0, 0.5))
     by_time, verb, action = stream_bars(StreamFrame(0, 0.0, None, times), 1, ahead=0.6)
     assert by_time.classes == [("1.00 s wash pan", 0.6), ("0.50 s wash pan", 0.6)]
-    assert verb == ("next verb in 0.50 s", [("put", 0.7)])
+    assert verb == Bars("next verb in 0.50 s", [("put", 0.7)])
     assert action.heading == "next action in 0.50 s"
     verb, action = stream_bars(StreamFrame(0, 0.0, None, (prediction(),)), 1)
     assert verb.heading == "next verb"
     single = Prediction({"class": np.ones(1)}, {"class": np.ones(1)}, {"class": ["a"]})
-    assert stream_bars(StreamFrame(0, 0.0, None, (single,))) == [("so far", [("a", 1.0)])]
+    assert stream_bars(StreamFrame(0, 0.0, None, (single,))) == [Bars("so far", [("a", 1.0)])]

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from mmvidformer.apis import Prediction
-from mmvidformer.visualization.timeline import Segment, draw_timeline, list_segments, write_segments
+from mmvidformer.visualization.timeline import Segment, draw_timeline, list_segments, write_parts
 
 NAMES = {"class": ["left", "right"]}
 
@@ -34,12 +34,41 @@ def test_segments_meet_between_windows(rights, expected) -> None:
 
 
 def test_segments_are_a_table(tmp_path) -> None:
-    write_segments(tmp_path / "a.csv", list_segments(windows(0.25, 1.0)))
+    write_parts(tmp_path / "a.csv", [windows(0.25, 1.0)])
     with open(tmp_path / "a.csv", newline="") as file:
         rows = list(csv.reader(file))
     assert rows[0] == ["video", "start", "end", "label", "probability"]
     assert rows[1:] == [["x.mp4", "0.00", "1.50", "left", "0.7500"],
                         ["x.mp4", "1.50", "3.00", "right", "1.0000"]]  # fmt: skip
+
+
+def values(*speeds: float) -> list[Prediction]:
+    """Windows of 2 s every second, with a value."""
+    names = {"class": ["speed"]}
+    return [
+        Prediction({"class": np.array([x])}, {}, names, "x.mp4", (i, i + 2))
+        for i, x in enumerate(speeds)
+    ]
+
+
+def test_values_are_a_table_and_a_line(tmp_path) -> None:
+    write_parts(tmp_path / "a.csv", [values(0.25, 1.5)])
+    with open(tmp_path / "a.csv", newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["video", "start", "end", "speed"]
+    assert rows[1:] == [["x.mp4", "0.00", "2.00", "0.25"], ["x.mp4", "1.00", "3.00", "1.5"]]
+    axes = draw_timeline(values(0.25, 1.5)).axes[0]
+    assert axes.lines[0].get_xydata().tolist() == [[1, 0.25], [2, 1.5]]
+    assert axes.get_ylabel() == "" and not axes.patches
+
+
+def test_the_truth_is_drawn_above() -> None:
+    axes = draw_timeline(windows(0.25, 1.0), truth=[(0, 1.25, "left"), (1.25, 3, "up")]).axes[0]
+    bars = [patch for patch in axes.patches if patch.get_y() > 1]
+    spans = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in bars]
+    assert spans == [(0, 1.25), (1.25, 3)]
+    assert to_rgb(bars[0].get_facecolor()) == to_rgb(axes.lines[0].get_color())
+    assert to_rgb(bars[1].get_facecolor()) == to_rgb("gray")
 
 
 def test_a_timeline_shows_the_classes_with_the_highest_peaks() -> None:

@@ -1,0 +1,86 @@
+"""Predictions of each step of time, of a model that classifies frames."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+from mmaction.structures import ActionDataSample
+
+from mmvidformer.apis.pipeline import VideoPipeline
+
+PART, CONTEXT = 8, 1  # clips of a part of a long video, and those at its ends that are context
+
+Predict = Callable[[dict], ActionDataSample]
+Step = tuple[ActionDataSample, tuple[float, float]]  # scores of a step, and its seconds
+
+
+def list_steps(pipeline: VideoPipeline, predict: Predict, video: dict) -> Iterator[Step]:
+    """Classify the steps of a video, part by part, so that memory does not grow with its length.
+
+    Parts overlap by two clips, and each gives the steps that are at least one clip from its inner
+    ends. Steps of a video of at most 8 clips are those of ``mmvidformer test``.
+
+    Args:
+        pipeline: Pipeline with ``CoverFrames``.
+        predict: Function from a sample of the pipeline to a data sample of ``FramesHead``.
+        video: Result of ``pipeline.open``.
+    """
+    span = _span(pipeline, video["avg_fps"])
+    total, first = video["total_frames"], 0
+    while True:
+        end = min(first + round(PART * span), total)
+        low = first + round(CONTEXT * span) if first else 0
+        high = end - round(CONTEXT * span) if end < total else total + span
+        sample = predict(pipeline.read(video, (first, end - 1)))
+        for scores, start, stop in _steps(sample, first):
+            if low <= (start + stop) / 2 < high:
+                yield scores, (start / video["avg_fps"], min(stop, total) / video["avg_fps"])
+        if end == total:
+            return
+        first = high - round(CONTEXT * span)
+
+
+def stream_steps(
+    pipeline: VideoPipeline,
+    predict: Predict,
+    frames: Iterable[np.ndarray],
+    fps: float,
+    delay: float,
+) -> Iterator[Step]:
+    """Classify the steps of a stream, each once ``delay`` seconds after its end have been seen.
+
+    Args:
+        pipeline: Pipeline with ``CoverFrames``.
+        predict: See ``list_steps``.
+        frames: RGB frames (H, W, 3), uint8; those of a clip are kept.
+        fps: Frames per second.
+        delay: Seconds from the end of a step to its prediction, at least.
+    """
+    size = max(round(_span(pipeline, fps)), 1)
+    kept: deque[np.ndarray] = deque(maxlen=size)
+    done, step = 0.0, None  # end of the last step, and the length of all, in frames
+    for count, frame in enumerate(frames, start=1):
+        kept.append(frame)
+        known = count - delay * fps + 1e-6
+        if count < size or (step and known < done + step):
+            continue
+        sample = predict(pipeline.read(pipeline.open(np.stack(kept), fps)))
+        step = sample.step
+        for scores, start, stop in _steps(sample, count - size):
+            if start >= done - step / 2 and stop <= known:
+                done = stop
+                yield scores, (start / fps, stop / fps)
+
+
+def _span(pipeline: VideoPipeline, fps: float) -> float:
+    """Return the number of frames that a clip spans."""
+    sampler = pipeline.sampler
+    return sampler.clip_len * sampler.frame_interval * fps / (sampler.target_fps or fps)
+
+
+def _steps(sample: ActionDataSample, first: int) -> Iterator[tuple[ActionDataSample, float, float]]:
+    """Yield scores, start and end of the steps of a part that begins at frame ``first``."""
+    for number, scores in enumerate(sample.pred_score):
+        one = ActionDataSample()
+        one.set_pred_score(scores)
+        yield one, first + number * sample.step, first + (number + 1) * sample.step

@@ -1,0 +1,150 @@
+"""From annotation to picture with the commands, for each task."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from mmengine.config import Config
+
+from mmvidformer.apis import Recognizer
+from mmvidformer.engine.errors import MISTAKES
+
+VIDEOS = {"train": 8, "val": 7}
+
+
+@pytest.fixture(scope="module")
+def annotate(tiny_videos, tmp_path_factory):
+    """A folder of lists for a task, of the tiny videos."""
+
+    def annotate(task: str):
+        root = tmp_path_factory.mktemp(task)
+        names = ["red", "green", "blue"]
+        rows = {"labels": ["video,label,split"], "number": ["video,level,size,split"],
+                "frames": ["video,start,end,label,split"]}[task]  # fmt: skip
+        for split, count in VIDEOS.items():
+            for i in range(count):
+                path = tiny_videos.root / f"{split}_{i}.mp4"
+                rows += {
+                    "labels": [f"{path},{names[i % 3]};{names[(i + 1) % 3]},{split}"],
+                    "number": [f"{path},{i % 3 + 5},{i},{split}"],
+                    "frames": [f"{path},0.1,0.5,{names[i % 3]},{split}"],
+                }[task]
+        (root / "all.csv").write_text("\n".join(rows))
+        return root
+
+    return annotate
+
+
+RESULTS = {
+    "labels": "acc/mean_average_precision",
+    "number": "number/r2",
+    "frames": "frames/accuracy",
+}
+
+
+@pytest.mark.parametrize("task", RESULTS)
+def test_a_task_from_annotation_to_picture(
+    task, annotate, main_of, test, make_config, tmp_path, capsys, tiny_videos
+) -> None:
+    root, run = annotate(task), tmp_path / "run"
+    main_of("data/make_annotations")([str(root / "all.csv"), "--task", task])
+    options = ["--config", str(make_config(task)), "--data", str(root), "--task", task]
+    options += ["--work-dir", str(run), "--epochs", "2", "--batch", "4", "--workers", "0"]
+    balance = [] if task == "number" else ["--balance", "weights"]
+    main_of("finetune")([*options, *balance])
+    config, best = str(run / "finetune" / "config.py"), str(next(run.glob("best_*.pth")))
+    test([config, best])
+    (found,) = run.glob("test_*.json")
+    assert np.isfinite(json.loads(found.read_text())["metrics"][RESULTS[task]])
+    video = str(tiny_videos.root / "val_0.mp4")
+    capsys.readouterr()
+    outputs = [f"--{kind}={tmp_path}/{kind}.{suffix}" for kind, suffix in
+               (("json", "json"), ("csv", "csv"), ("timeline", "png"), ("out", "mp4"))]  # fmt: skip
+    truth = [f"--truth={root}/val.csv"] if task == "frames" else []
+    assert main_of("demo")([config, best, video, *outputs, *truth]) == 0
+    rows = list(csv.DictReader((tmp_path / "csv.csv").open()))
+    records = json.loads((tmp_path / "json.json").read_text())["videos"]
+    assert all((tmp_path / name).stat().st_size for name in ("timeline.png", "out.mp4"))
+    if task == "number":
+        assert list(rows[0]) == ["video", "start", "end", "level", "size"]
+        assert records[0]["values"] == pytest.approx(
+            {name: float(rows[0][name]) for name in ("level", "size")}, rel=1e-4
+        )
+    else:
+        shown = {one["name"] for one in records[0]["predictions"]["class"]}
+        assert shown == {"red", "green", "blue"} | ({"background"} if task == "frames" else set())
+    if task == "frames":  # 24 frames at interval 2 with tubelets of 2: 6 steps
+        assert len(records) == 6 and records[-1]["seconds"][1] == 2  # at 12 frames per second
+
+
+def test_a_task_needs_its_annotations(main_of, annotate, make_config, tmp_path) -> None:
+    root = annotate("labels")
+    options = ["--config", str(make_config("wrong")), "--data", str(root)]
+    options += ["--work-dir", str(tmp_path / "run"), "--prepare"]
+    with pytest.raises(FileNotFoundError, match="train.csv does not exist; mmvidformer data list"):
+        main_of("finetune")([*options, "--task", "number"])
+    with pytest.raises(ValueError, match="--task must be labels, number, frames"):
+        main_of("data/make_annotations")([str(root / "all.csv")])
+    numbers = annotate("number")
+    main_of("data/make_annotations")([str(numbers / "all.csv"), "--task", "number"])
+    options[3] = str(numbers)
+    with pytest.raises(MISTAKES, match="balance of the task number is not available"):
+        main_of("finetune")([*options, "--task", "number", "--balance", "weights"])
+
+
+@pytest.fixture(scope="module")
+def frames_model(annotate, main_of, make_config, tmp_path_factory) -> Recognizer:
+    """A model of frames with random weights."""
+    root, run = annotate("frames"), tmp_path_factory.mktemp("frames_model")
+    main_of("data/make_annotations")([str(root / "all.csv"), "--task", "frames"])
+    options = ["--config", str(make_config("frames_model")), "--data", str(root), "--prepare"]
+    main_of("finetune")([*options, "--task", "frames", "--work-dir", str(run)])
+    return Recognizer(Config.fromfile(run / "finetune" / "config.py"), None)
+
+
+def noise(frames: int) -> np.ndarray:
+    """Random frames."""
+    return np.random.default_rng(0).integers(0, 256, (frames, 36, 36, 3), dtype=np.uint8)
+
+
+def test_parts_of_a_long_video_give_the_steps_of_the_whole(frames_model) -> None:
+    """A clip spans 8 frames and a part 64; 150 frames are one part after another."""
+    video = noise(150)
+    found = list(frames_model.timeline(video, fps=10))
+    opened = frames_model.pipeline.open(video, 10)
+    whole = frames_model._run(frames_model.pipeline.read(opened))
+    assert len(found) == len(whole.pred_score) == 38  # of 4 frames
+    ends = [one.seconds for one in found]
+    assert [start for start, _ in ends] == pytest.approx([0.4 * i for i in range(38)])
+    assert ends[-1][1] == 15
+    scores = np.stack([one.probabilities["class"] for one in found])
+    inner = np.abs(scores - whole.pred_score.numpy()).max(axis=1)
+    assert inner.max() < 1e-5
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.4])
+def test_a_stream_gives_each_step_once_after_the_delay(frames_model, delay) -> None:
+    seen: list[int] = []
+
+    def frames():
+        for number, frame in enumerate(noise(40)):
+            seen.append(number)
+            yield frame
+
+    found = []
+    for one in frames_model.stream(frames(), fps=10, delay=delay):
+        now = len(seen) / 10
+        assert now >= one.seconds[1] + delay - 1e-6
+        found.append((one.seconds, now - one.seconds[1]))
+    starts = [seconds[0] for seconds, _ in found]
+    assert starts == pytest.approx([0.4 * i for i in range(len(starts))])
+    assert len(starts) == 10 - round(delay / 0.4)
+    assert max(late for _, late in found[2:]) == pytest.approx(delay, abs=1e-6)
+
+
+def test_what_a_model_of_frames_has_no_use_for(frames_model) -> None:
+    with pytest.raises(ValueError, match="classifies each step of time, without window=2"):
+        next(frames_model.timeline(noise(9), window=2.0, fps=10))
+    with pytest.raises(ValueError, match="classifies each step of time, without stride=1"):
+        next(frames_model.stream(iter(noise(9)), fps=10, stride=1.0))
