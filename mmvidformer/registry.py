@@ -43,6 +43,7 @@ MODELS = _child(
     "mmvidformer.models.mixup",
     "mmvidformer.models.preprocessor",
     "mmvidformer.models.recognizers",
+    "mmvidformer.models.segments_head",
     "mmvidformer.models.task_heads",
     "mmvidformer.models.horst.heads",
     "mmvidformer.models.horst.recognizer",

@@ -44,13 +44,19 @@ def check_video(path: str, max_mb: float, max_seconds: float) -> tuple[int, floa
 
 
 def classes_of(predictions: list[Prediction], k: int = 5) -> dict[str, float] | str:
-    """Mean probabilities of the k most likely classes of each task, by name; or mean values."""
-    if not predictions[0].probabilities:
+    """Mean probabilities of the k most likely classes of each task, by name; or mean values.
+
+    Of segments it is the highest score of each class.
+    """
+    if not predictions:
+        return "no segment found"
+    if predictions[0].kind == "value":
         means = {n: np.mean([one.values[n] for one in predictions]) for n in predictions[0].values}
         return ", ".join(f"{name} {value:.4g}" for name, value in means.items())
     found: dict[str, float] = {}
     for task, names in predictions[0].names.items():
-        mean = np.mean([one.probabilities[task] for one in predictions], axis=0)
+        each = [one.probabilities[task] for one in predictions]
+        mean = np.max(each, axis=0) if predictions[0].kind == "segment" else np.mean(each, axis=0)
         prefix = "" if len(predictions[0].names) == 1 else f"{task}: "
         found |= {prefix + names[i]: float(mean[i]) for i in np.argsort(-mean)[:k]}
     return found
@@ -77,12 +83,13 @@ def build_page(
             frames, fps = check_video(video, max_mb, max_seconds)
             progress(0, "loading the model")
             recognizer = models[name]()
-            window = None if recognizer.pipeline.sampler else max(WINDOW, frames / fps / MOST)
+            window = max(WINDOW, frames / fps / MOST) if recognizer.over == "clip" else None
             parts = list_windows(frames, fps, window)
             timeline = recognizer.timeline(video, window)
             found = list(progress.tqdm(timeline, total=len(parts), desc="windows"))
-            yield classes_of(found), draw_timeline(found, Path(video).name), None
-            if not window or not found[0].probabilities:  # rollout shows a class of a window
+            picture = draw_timeline(found, Path(video).name) if found else None
+            yield classes_of(found), picture, None
+            if not window or found[0].kind == "value":  # rollout shows a class of a window
                 return
             progress(0, "attention rollout")
             surest = max(range(len(found)), key=lambda i: found[i].top(1)[0][2])

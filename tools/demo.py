@@ -1,8 +1,9 @@
 """Classify videos: mmvidformer demo CONFIG [CHECKPOINT] VIDEO|FOLDER|CAMERA.
 
 Prints the most likely classes of each video, with --window those of each window of it, or the
-values that a model of numbers predicts. A model of frames classifies each step of time. For
-anticipation, and early recognition frame by frame, use mmvidformer stream.
+values that a model of numbers predicts. A model of frames classifies each step of time, a model of
+segments finds start, end and class of each segment. For anticipation, and early recognition frame
+by frame, use mmvidformer stream.
 
 Exit status: 0, or 1 if a video could not be read (the others are classified).
 """
@@ -47,6 +48,9 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--topk", type=int, default=5, help="number of classes (default: 5)")
     parser.add_argument("--window", type=float, help="seconds of a window (default: 2 if needed)")
     parser.add_argument("--stride", type=float, help="seconds between windows (default: half)")
+    parser.add_argument(
+        "--min-score", type=float, default=0.3, help="least score of a segment (default: 0.3)"
+    )
     parser.add_argument("--json", type=Path, help="file for all predictions")
     parser.add_argument(
         "--csv", type=Path, help="file for segments of one class, or values: video, start, ..."
@@ -86,14 +90,18 @@ def predict_files(
     """Classify files or their parts, and write and show what is asked for."""
     for video in tqdm(videos, unit="video", disable=None):
         try:
-            if args.parts or recognizer.pipeline.sampler:
-                found = list(recognizer.timeline(video, args.window, args.stride))
+            if args.parts or recognizer.over != "clip":
+                options = dict(window=args.window, stride=args.stride, min_score=args.min_score)
+                found = list(recognizer.timeline(video, **options))
             else:
                 found = [recognizer(video)]
         except (OSError, ValueError) as error:
             yield Failure(str(video), error)
             continue
         yield from found
+        if not found:
+            tqdm.write(f"{video}: no segment with a score of at least {args.min_score:g}")
+            continue
         if args.timeline:
             target = target_of(args.timeline, video, Path(args.source), "_timeline.png")
             spans = args.spans.get(video.resolve(), ())
@@ -115,10 +123,14 @@ def annotate(
     with Capture(video) as source, VideoOutput(target, source.fps, args.title) as output:
         frames = tqdm(source.frames(), total=source.total, unit="frame", leave=False, disable=None)
         for number, seconds, pixels in frames:
-            nearest = min(
-                predictions, key=lambda p: abs(sum(p.seconds) / 2 - seconds) if p.seconds else 0
-            )
-            bars = prediction_bars(nearest, args.topk)
+            if predictions[0].kind == "segment":
+                now = [one for one in predictions if one.seconds[0] <= seconds < one.seconds[1]]
+                bars = [bar for one in now for bar in prediction_bars(one)]
+            else:
+                nearest = min(
+                    predictions, key=lambda p: abs(sum(p.seconds) / 2 - seconds) if p.seconds else 0
+                )
+                bars = prediction_bars(nearest, args.topk)
             image = annotate_frame(pixels, f"{seconds:.2f} s, frame {number}", bars)
             if not output.add(image, seconds):
                 return False

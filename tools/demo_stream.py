@@ -1,8 +1,9 @@
 """Predict while a video or a camera runs: mmvidformer stream CONFIG CHECKPOINT SOURCE.
 
 Reads frame by frame, and predicts after each step the class so far (early recognition), what comes
-next (anticipation), labels, numbers or the class of the step (docs/tasks.md): in a window (--show), as a video (--out), as JSON lines (--json). Without
-any of these, JSON lines go to the standard output. Memory and time per step are constant.
+next (anticipation), labels, numbers or the class of the step (docs/tasks.md): in a window (--show),
+as a video (--out), as JSON lines (--json). Without any of these, JSON lines go to the standard
+output. Memory and time per step are constant.
 """
 
 import contextlib

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from mmengine.config import Config
 from mmengine.fileio import list_from_file
+from mmengine.structures import InstanceData
 from torch import Tensor, nn
 
 from mmvidformer.config import leaf_datasets
@@ -30,7 +31,8 @@ class Prediction:
         source: Path of the file; None for arrays and streams.
         seconds: Begin and end of the part; None for a whole video.
         ahead: Seconds until the predicted action, if the model anticipates at known times.
-        multi_label: Whether a video may have several classes, each with a probability of its own.
+        kind: ``'class'``; ``'labels'``: any number of classes, each with a probability of its own;
+            ``'segment'``: a part that was found, of one class; or ``'value'``.
     """
 
     scores: dict[str, np.ndarray]
@@ -39,14 +41,14 @@ class Prediction:
     source: str | None = None
     seconds: tuple[float, float] | None = None
     ahead: float | None = None
-    multi_label: bool = False
+    kind: str = "class"
 
     @property
     def values(self) -> dict[str, float]:
         """The values by name; empty for classes."""
         pairs = ((self.names[task], scores) for task, scores in self.scores.items())
         found = {n: float(x) for names, one in pairs for n, x in zip(names, one, strict=True)}
-        return {} if self.probabilities else found
+        return found if self.kind == "value" else {}
 
     def top(self, k: int = 5, task: str | None = None) -> list[tuple[int, str, float]]:
         """The k most likely classes of a task (default: the first): (number, name, probability).
@@ -54,8 +56,9 @@ class Prediction:
         Raises:
             ValueError: If the model predicts values.
         """
-        if not self.probabilities:
+        if self.kind == "value":
             raise ValueError("the model predicts values, not classes")
+        k = 1 if self.kind == "segment" else k
         task = next(iter(self.scores)) if task is None else task
         probabilities = self.probabilities[task]
         best = np.argsort(-probabilities, kind="stable")[:k]
@@ -63,7 +66,7 @@ class Prediction:
 
     def text(self, k: int = 5) -> str:
         """The k most likely classes of each task in a line, as ``'left 97%, up 2%'``, or values."""
-        if not self.probabilities:
+        if self.kind == "value":
             return ", ".join(f"{name} {value:.4g}" for name, value in self.values.items())
         texts = []
         for task in self.scores:
@@ -75,7 +78,7 @@ class Prediction:
         """``source``, ``seconds``, and the k most likely classes by task or the values."""
         seconds = [round(x, 3) for x in self.seconds] if self.seconds else None
         where = {"source": self.source, "seconds": seconds}
-        if not self.probabilities:
+        if self.kind == "value":
             return {**where, "values": self.values}
         tops = {
             task: [
@@ -100,14 +103,30 @@ def to_prediction(
     probabilities, mean logits, or the logits (views, classes).
     """
     arrays = {task: value.detach().float().cpu() for task, value in scores.items()}
-    several = getattr(head, "multi_class", False)
+    kind = "labels" if getattr(head, "multi_class", False) else "class"
+    kind = "value" if hasattr(head, "std") else kind
     probabilities = {}
-    for task, value in arrays.items() if not hasattr(head, "std") else ():  # std: of values
+    for task, value in arrays.items() if kind != "value" else ():
         if logits or head.average_clips != "prob":
-            value = value.sigmoid() if several else value.softmax(dim=-1)
+            value = value.sigmoid() if kind == "labels" else value.softmax(dim=-1)
         probabilities[task] = (value.mean(dim=0) if value.dim() > 1 else value).numpy()
     found = {task: value.numpy() for task, value in arrays.items()}
-    return Prediction(found, probabilities, names, multi_label=several, **where)
+    return Prediction(found, probabilities, names, kind=kind, **where)
+
+
+def to_segments(
+    found: InstanceData, names: Mapping[str, Sequence[str]], min_score: float, source: str | None
+) -> list[Prediction]:
+    """Convert the segments of ``SegmentsHead`` with at least a score, in their order in time."""
+    task, classes = next(iter(names.items()))
+    rows = []
+    for segment, label, score in zip(found.segments, found.labels, found.scores, strict=True):
+        if score >= min_score:
+            scores = np.zeros(len(classes), np.float32)
+            scores[int(label)] = float(score)
+            where = dict(source=source, seconds=tuple(segment.tolist()))
+            rows.append(Prediction({task: scores}, {task: scores}, names, kind="segment", **where))
+    return sorted(rows, key=lambda one: one.seconds or (0, 0))
 
 
 def class_tasks(cfg: Config) -> dict[str, int]:

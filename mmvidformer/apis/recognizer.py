@@ -17,6 +17,7 @@ from mmvidformer.apis.predictions import (
     class_tasks,
     known_names,
     to_prediction,
+    to_segments,
 )
 from mmvidformer.apis.steps import list_steps, stream_steps
 from mmvidformer.config import config_name, load_config
@@ -84,7 +85,8 @@ def anticipates(model: nn.Module) -> bool:
 class Recognizer(LoadedModel):
     """A trained model, ready to be called on videos.
 
-    A model of frames (``FramesHead``) gives a prediction for each step of time.
+    A model of frames (``FramesHead``) gives a prediction for each step of time, and one of segments
+    (``SegmentsHead``) for each segment that it finds.
 
     Videos are read by the config's test pipeline, with all its views, so that the scores are those
     of ``mmvidformer test``. As there, the model runs as ``optimize_for_inference`` makes it, until
@@ -101,6 +103,10 @@ class Recognizer(LoadedModel):
             checkpoint, of the config or of its dataset (``known_names``), or numbers.
         clips: Number of clips to read from each video, with one crop each; default: the views of
             the test pipeline.
+
+    Attributes:
+        over: What a prediction is about: ``'clip'``, ``'steps'`` or ``'segments'``.
+        pipeline: The test pipeline.
 
     Raises:
         KeyError: If the config has no published weights.
@@ -121,12 +127,13 @@ class Recognizer(LoadedModel):
         if anticipates(self._model):
             raise ValueError("the model predicts what comes next; use mmvidformer stream")
         self.pipeline = VideoPipeline(self.cfg, clips)
+        self.over: str = getattr(self._model.cls_head, "over", "clip")
 
     def __call__(self, videos: Source | Iterable[Source]) -> Prediction | list[Prediction]:
         """Classify a path or RGB frames (T, H, W, 3) of type uint8, or each of an iterable.
 
-        A model of frames returns a list of the steps of a video; for frames use ``timeline``, which
-        takes their rate.
+        A model of frames or segments returns the list of ``timeline``, which takes the rate of an
+        array.
 
         Raises:
             FileNotFoundError: If a file does not exist.
@@ -134,7 +141,7 @@ class Recognizer(LoadedModel):
         """
         if not isinstance(videos, Source):
             return [self(video) for video in videos]
-        if self.pipeline.sampler:
+        if self.over != "clip":
             return list(self.timeline(videos))
         return self._predict(self.pipeline.read(self.pipeline.open(videos)), source=_name(videos))
 
@@ -144,29 +151,35 @@ class Recognizer(LoadedModel):
         window: float | None = None,
         stride: float | None = None,
         fps: float | None = None,
+        min_score: float = 0.3,
     ) -> Iterator[Prediction]:
         """Classify the windows of a long video, each as if it were a video, or its steps.
 
         The last window ends with the video; a video that is shorter than a window is one window.
-        A model of frames has no windows.
+        Models of frames and segments have no windows; that of segments reads the video at once.
 
         Args:
             video: Path or frames.
             window: Length of a window in seconds; default: 2.
             stride: Seconds from one window to the next; default: half a window.
             fps: Frames per second of an array.
+            min_score: Least score of a segment.
 
         Raises:
             FileNotFoundError: If the file does not exist.
             ValueError: If the video cannot be read, its frame rate is unknown, the window or the
-                stride is not positive, or one is given for a model of frames.
+                stride is not positive, or one is given to a model without windows.
         """
         self._check_steps(window=window, stride=stride)
         opened, source = self.pipeline.open(video, fps), _name(video)
         fps = opened.get("avg_fps")
         if not fps:
             raise ValueError(f"the frame rate of {source or 'the array'} is unknown, set fps")
-        if self.pipeline.sampler:
+        if self.over == "segments":
+            found = self._run(self.pipeline.read({**opened, "avg_fps": fps}))
+            yield from to_segments(found.pred_instances, self.names, min_score, source)
+            return
+        if self.over == "steps":
             for sample, seconds in list_steps(self.pipeline, self._run, {**opened, "avg_fps": fps}):
                 yield self.to_prediction(sample, source=source, seconds=seconds)
             return
@@ -197,7 +210,9 @@ class Recognizer(LoadedModel):
                 given that the model has no use for.
         """
         self._check_steps(window=window, stride=stride)
-        if self.pipeline.sampler:
+        if self.over == "segments":
+            raise ValueError("segments are found in whole videos, not in a stream")
+        if self.over == "steps":
             for sample, seconds in stream_steps(self.pipeline, self._run, frames, fps, delay):
                 yield self.to_prediction(sample, seconds=seconds)
             return
@@ -229,8 +244,8 @@ class Recognizer(LoadedModel):
 
     def _check_steps(self, **given: float | None) -> None:
         wrong = [f"{name}={value:g}" for name, value in given.items() if value is not None]
-        if wrong and self.pipeline.sampler:
-            raise ValueError(f"the model classifies each step of time, without {wrong[0]}")
+        if wrong and self.over != "clip":
+            raise ValueError(f"a model of {self.over} has no windows, got {wrong[0]}")
 
 
 def list_windows(

@@ -192,7 +192,7 @@ def classes_at(frames: np.ndarray, sample: Mapping) -> np.ndarray:
 
 @TRANSFORMS.register_module()
 class CoverFrames(FrameSampler):
-    """Take clips of regular frames: in training one at random, in testing so many as cover a video.
+    """Take clips of regular frames: in training some at random, in testing all of a video.
 
     Frames beyond the end are replaced by the last one. Also sets ``frame_step``, the number of
     frames of the file from one frame of a clip to the next.
@@ -202,6 +202,7 @@ class CoverFrames(FrameSampler):
         frame_interval: Interval between frames at ``target_fps``.
         target_fps: Frame rate that the interval refers to. None for that of the file.
         overlap: Share of a clip that the next one covers too, in testing.
+        clips: Number of clips in training, one after another without overlap.
         test_mode: Whether to cover the video.
 
     Raises:
@@ -214,23 +215,27 @@ class CoverFrames(FrameSampler):
         frame_interval: int = 1,
         target_fps: float | None = None,
         overlap: float = 0.5,
+        clips: int = 1,
         test_mode: bool = False,
     ) -> None:
         if not 0 <= overlap < 1:
             raise ValueError(f"overlap must be at least 0 and below 1, got {overlap}")
         self.clip_len, self.frame_interval, self.target_fps = clip_len, frame_interval, target_fps
-        self.overlap, self.test_mode = overlap, test_mode
+        self.overlap, self.clips, self.test_mode = overlap, clips, test_mode
 
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (clips, T)."""
         rate = results["avg_fps"] / self.target_fps if self.target_fps else 1.0
         step = self.frame_interval * rate
-        free = max(math.ceil(total / step - 1e-6) - self.clip_len, 0)  # starts, in steps
-        stride = max(round(self.clip_len * (1 - self.overlap)), 1)
-        if self.test_mode:
-            starts = np.array([*range(0, free, stride), free])
+        size, count = self.clip_len, math.ceil(total / step - 1e-6)  # in steps
+        if not self.test_mode:
+            first = np.random.randint(0, max(count - size * self.clips, 0) + 1)
+            starts = first + size * np.arange(self.clips)
+        elif not self.overlap:
+            starts = np.arange(0, max(count, 1), size)
         else:
-            starts = np.random.randint(0, free + 1, 1)
+            free, stride = max(count - size, 0), max(round(size * (1 - self.overlap)), 1)
+            starts = np.array([*range(0, free, stride), free])
         results["frame_step"] = step
         frames = (starts[:, None] + np.arange(self.clip_len)) * step + 1e-6
         return np.minimum(frames.astype(int), total - 1)

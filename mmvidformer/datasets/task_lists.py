@@ -1,7 +1,7 @@
 """Lists of your videos for other answers than one class: several classes, numbers, or frames."""
 
 import csv
-from collections import Counter
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -22,9 +22,18 @@ from mmvidformer.datasets.annotations import (
 )
 from mmvidformer.datasets.csv_rows import read_rows, read_text
 from mmvidformer.datasets.decoding.readers import open_video
-from mmvidformer.datasets.own_videos import CLASSES, FILES, SPLITS, VideoLists, read_lists
+from mmvidformer.datasets.own_videos import (
+    CLASSES,
+    FILES,
+    SPLITS,
+    VideoLists,
+    find_videos,
+    read_lists,
+)
 
-TASKS = ("classes", "labels", "number", "frames")
+TASKS = ("classes", "labels", "number", "frames", "segments")
+SPANS = TASKS[3:]  # tasks of spans of time
+SUBSETS = {"training": "train", "validation": "val", "testing": "test"}  # of ActivityNet
 
 
 def read_task_lists(folder: str | Path, task: str) -> VideoLists:
@@ -39,15 +48,17 @@ def read_task_lists(folder: str | Path, task: str) -> VideoLists:
     if task in ("classes", "labels"):
         return read_lists(folder, multi_class=task == "labels")
     root = Path(folder).resolve()
-    needed = ["train.csv", *([CLASSES] if task == "frames" else [])]
+    needed = ["train.csv", *([CLASSES] if task in SPANS else [])]
     for name in needed:
         if not (root / name).is_file():
             raise FileNotFoundError(f"{root / name} does not exist; mmvidformer data list FILE.csv")
     files = {split: root / f"{split}.csv" for split in SPLITS}
     files = {split: file for split, file in files.items() if file.is_file()}
-    if task == "frames":
+    if task in SPANS:
         names = tuple(read_text(root / CLASSES).splitlines())
-        found = {split: len(read_spans(file)) for split, file in files.items()}
+        overlap = task == "segments"
+        found = {split: len(read_spans(file, overlap)) for split, file in files.items()}
+        names = tuple(name for name in names if not overlap or name != BACKGROUND)
     else:
         read = {split: read_values(file) for split, file in files.items()}
         names = read["train"][0]
@@ -75,7 +86,7 @@ def split_annotations(
     Args:
         file: Columns ``video`` and ``label`` for labels, one row for each label or names that are
             separated by semicolons; ``video`` and values for a number; ``video``, ``start``,
-            ``end`` and ``label`` for frames.
+            ``end`` and ``label`` for frames and segments, or what ``read_activitynet`` reads.
         task: A name of ``TASKS`` but ``'classes'``.
         folder: Folder to write to.
         val: Share of the videos for validation.
@@ -91,6 +102,8 @@ def split_annotations(
     names = [name.replace("txt", "csv") for name in FILES[:-1]] + [*FILES]
     if (found := [name for name in names if (root / name).exists()]) and not force:
         raise FileExistsError(f"{root} has {', '.join(found)} already; --force overwrites them")
+    if file.suffix == ".json":
+        file = read_activitynet(file, root / f"{file.stem}.csv")
     rows = list(read_rows(file, "video", *(["label"] if task == "labels" else [])))
     given: dict[str, str] = {}
     for row, where in rows:
@@ -122,8 +135,9 @@ def split_annotations(
         columns = ("video", *read_values(file)[0])
     else:
         columns = ("video", *OWN[2:])
-        labels_found = Counter(one.label for spans in read_spans(file).values() for one in spans)
-        _write_lines(root / CLASSES, [*sorted(set(labels_found) - {BACKGROUND}), BACKGROUND])
+        spans = chain(*read_spans(file, overlap=task == "segments").values())
+        classes = sorted({one.label for one in spans} - {BACKGROUND})
+        _write_lines(root / CLASSES, [*classes, *([BACKGROUND] if task == "frames" else [])])
     for split in SPLITS:
         with (root / f"{split}.csv").open("w", newline="", encoding="utf-8") as out:
             writer = csv.writer(out)
@@ -135,7 +149,42 @@ def split_annotations(
     return read_task_lists(root, task)
 
 
-def list_faults(file: str | Path, folder: str | Path) -> Iterator[str]:
+def read_activitynet(file: Path, out: Path) -> Path:
+    """Write an annotation file in ActivityNet's format as csv, and return ``out``.
+
+    ``database`` holds, by the name of a video, its ``subset`` and its ``annotations`` (``segment``
+    in seconds, ``label``). Videos are files of that name, with or without ``v_`` before it, in the
+    folder of the file or below. Those that are missing are left out.
+
+    Raises:
+        ValueError: If the file has another format, or no video is there.
+    """
+    try:
+        database = json.loads(read_text(file))["database"]
+        found = {
+            name: (
+                SUBSETS[one["subset"]],
+                [(*a["segment"], a["label"]) for a in one["annotations"]],
+            )
+            for name, one in database.items()
+        }
+    except (ValueError, KeyError, TypeError) as error:
+        what = f"{type(error).__name__} {error}"
+        raise ValueError(f"{file} is not in ActivityNet's format: {what}") from error
+    videos = {path.stem.removeprefix("v_"): path for path in find_videos(file.parent)}
+    rows: list[tuple] = []
+    for name, (split, spans) in found.items():
+        if path := videos.get(name.removeprefix("v_")):
+            rows += [(path.resolve(), *span, split) for span in spans or [("", "", "")]]
+    if not rows:
+        raise ValueError(f"{file.parent} has none of the {len(found)} videos of {file.name}")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.open("w", newline="", encoding="utf-8") as text:
+        csv.writer(text).writerows([("video", "start", "end", "label", "split"), *rows])
+    return out
+
+
+def list_faults(file: str | Path, folder: str | Path, overlap: bool = False) -> Iterator[str]:
     """Describe all that is wrong in a csv file of numbers or spans, by file and line.
 
     Values that are no numbers, spans that end before they start, overlap or end after their video,
@@ -152,7 +201,7 @@ def list_faults(file: str | Path, folder: str | Path) -> Iterator[str]:
                     read_float(row, name, where)
         except ValueError as error:
             yield str(error)
-    yield from span_faults({video: sorted(own) for video, own in spans.items()})
+    yield from span_faults({video: sorted(own) for video, own in spans.items()}, overlap)
     for video, own in spans.items():
         path = Path(folder, video)
         if not path.is_file():

@@ -1,10 +1,11 @@
-"""Metrics of numbers, and of classes over time."""
+"""Metrics of numbers, of classes over time, and of segments."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
+from mmaction.evaluation.functional import average_precision_at_temporal_iou
 from mmengine.evaluator import BaseMetric
 from sklearn.metrics import mean_absolute_error, r2_score
 
@@ -139,3 +140,55 @@ class FramesMetric(BaseMetric):
             for iou, (hits, false, missed) in counts.items()
         }
         return {"accuracy": right / max(known, 1), "edit": float(np.mean(scores)), **f1}
+
+
+@METRICS.register_module()
+class SegmentsMetric(BaseMetric):
+    """Mean average precision of the segments of ``SegmentsHead``, as ActivityNet defines it.
+
+    ``mAP@<100 tIoU>`` is the mean over the classes that the annotations have, and ``mAP`` the mean
+    over the overlaps.
+
+    Args:
+        ious: Temporal overlaps.
+        **kwargs: Arguments of MMEngine's ``BaseMetric``.
+    """
+
+    default_prefix = "segments"
+
+    def __init__(self, ious: Sequence[float] = (0.3, 0.4, 0.5, 0.6, 0.7), **kwargs: object) -> None:
+        super().__init__(**kwargs)
+        self.ious = ious
+
+    def process(self, data_batch: object, data_samples: Sequence[Mapping]) -> None:
+        """Store true segments (n, 3) and found ones (m, 4): start, end, class and score."""
+        for sample in data_samples:
+            found = sample["pred_instances"]
+            columns = [*found["segments"].T, found["labels"], found["scores"]]
+            rows = np.stack([column.float().cpu().numpy() for column in columns], axis=1)
+            self.results.append((np.asarray(sample["spans"], dtype=float).reshape(-1, 3), rows))
+
+    def compute_metrics(self, results: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
+        """Compute the metrics.
+
+        Raises:
+            ValueError: If no video has a true segment.
+        """
+        classes = sorted({int(label) for truth, _ in results for label in truth[:, 2]})
+        if not classes:
+            raise ValueError("mAP of segments needs annotated segments, but the videos have none")
+        precisions = []
+        for label in classes:
+            truth = {i: one[one[:, 2] == label, :2] for i, (one, _) in enumerate(results)}
+            found = [
+                (i, label, *row[[0, 1, 3]])
+                for i, (_, rows) in enumerate(results)
+                for row in rows[rows[:, 2] == label]
+            ]
+            truth = {i: one for i, one in truth.items() if len(one)}
+            precisions.append(average_precision_at_temporal_iou(truth, found, self.ious))
+        means = np.mean(precisions, axis=0)
+        each = {
+            f"mAP@{round(100 * iou)}": float(x) for iou, x in zip(self.ious, means, strict=True)
+        }
+        return {"mAP": float(means.mean()), **each}

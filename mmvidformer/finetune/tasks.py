@@ -1,6 +1,6 @@
 """What a config answers: one class, several, numbers, or a class at each step of time."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +15,11 @@ from mmvidformer.finetune.balance import class_weights
 
 CLIP_LEN = 32  # of recurrent models, whose configs have no length
 MAX_VIEWS = 8  # clips of a video that run at once
-META = ("num_clips", "frame_inds", "frame_step", "start_index", "total_frames", "avg_fps")
+SEGMENT_CLIPS = 4  # successive clips of a video in training
+META = (
+    *("num_clips", "frame_inds", "frame_step", "start_index", "total_frames", "avg_fps"),
+    *("spans", "background"),
+)
 
 
 class Classes:
@@ -85,13 +89,18 @@ class Frames(Classes):
     metric: ClassVar[Mapping | None] = dict(type="mmvidformer.FramesMetric")
     best: ClassVar[str | None] = "frames/accuracy"
 
+    sampler: ClassVar[Mapping] = {}
+    transforms: ClassVar[Sequence[Mapping]] = ({"type": "mmvidformer.LabelFrames"},)
+    head = "mmvidformer.FramesHead"
+
     def change(self, cfg: Config, lists: VideoLists) -> None:
-        """Cover the videos with clips, label their frames, and keep the tokens of the model."""
+        """Cover the videos with clips, and keep the tokens of the model."""
         for split in SPLITS:
             loader = cfg.get(f"{split}_dataloader")
             for dataset in leaf_datasets((loader or {}).get("dataset") or {}):
                 dataset.type = "mmvidformer.SpanDataset"
                 dataset.metainfo = dict(classes=list(lists.classes))
+                self.set_dataset(dataset)
                 for pipeline in pipelines(dataset):
                     self._cover(cfg, pipeline, test_mode=split != "train")
             if loader and split != "train":
@@ -100,7 +109,10 @@ class Frames(Classes):
             cfg.model.backbone.pool = "none"
             limits = {"max_testing_views": MAX_VIEWS, **(cfg.model.get("test_cfg") or {})}
             cfg.model.test_cfg = limits
-        _set_head(cfg, type="mmvidformer.FramesHead", num_classes=len(lists.classes))
+        _set_head(cfg, type=self.head, num_classes=len(lists.classes))
+
+    def set_dataset(self, dataset: Any) -> None:
+        """Set what is special to the dataset of the task."""
 
     def counts(self, lists: VideoLists) -> np.ndarray:
         """Return the seconds of each class in the training list, up to the last span of a video."""
@@ -113,8 +125,7 @@ class Frames(Classes):
                 seconds[BACKGROUND] += max(one.end for one in spans) - covered
         return np.array([seconds[name] for name in lists.classes])
 
-    @staticmethod
-    def _cover(cfg: Config, pipeline: list[dict], test_mode: bool) -> None:
+    def _cover(self, cfg: Config, pipeline: list[dict], test_mode: bool) -> None:
         """Replace the sampler of a pipeline by one that knows the time of each frame."""
         sampler = next((step for step in pipeline if step.get("frame_interval")), None)
         if sampler is None:
@@ -124,20 +135,34 @@ class Frames(Classes):
             )
         kept = {key: sampler[key] for key in ("frame_interval", "target_fps") if key in sampler}
         length = cfg.model.backbone.get("clip_len") or sampler.get("clip_len") or CLIP_LEN
-        own = dict(type="mmvidformer.CoverFrames", clip_len=length, **kept, test_mode=test_mode)
+        kept |= {**self.sampler, "clip_len": length, "test_mode": test_mode}
+        own = dict(type="mmvidformer.CoverFrames", **kept)
         place = pipeline.index(sampler)
-        pipeline[place : place + 1] = [own, *([] if test_mode else [{"type": _LABEL}])]
-        if test_mode:
-            pack = pipeline[-1]
-            pack["meta_keys"] = (*pack.get("meta_keys", ()), *META, "spans", "background")
+        pipeline[place : place + 1] = [own, *([] if test_mode else map(dict, self.transforms))]
+        pipeline[-1]["meta_keys"] = (*pipeline[-1].get("meta_keys", ()), *META)
 
 
-_LABEL = "mmvidformer.LabelFrames"
+class Segments(Frames):
+    """Segments: start, end, class and score of each."""
+
+    least, balances = 1, ()
+    metric: ClassVar[Mapping | None] = dict(type="mmvidformer.SegmentsMetric")
+    best: ClassVar[str | None] = "segments/mAP"
+    sampler: ClassVar[Mapping] = dict(overlap=0.0, clips=SEGMENT_CLIPS)
+    transforms: ClassVar[Sequence[Mapping]] = ()
+    head = "mmvidformer.SegmentsHead"
+
+    def set_dataset(self, dataset: Any) -> None:
+        """Let segments overlap."""
+        dataset.overlap = True
+
+
 TASKS: Mapping[str, Classes] = {
     "classes": Classes(),
     "labels": Labels(),
     "number": Number(),
     "frames": Frames(),
+    "segments": Segments(),
 }
 
 

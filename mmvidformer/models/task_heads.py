@@ -42,6 +42,11 @@ def pool_clip(x: Tensor | HorstOutput, lengths: Tensor | None = None) -> Tensor:
     return means[rows, -1 if lengths is None else lengths.to(means.device) - 1]
 
 
+def pool_space(x: Tensor | HorstOutput) -> Tensor:
+    """Average tokens (N, T, H, W, D), or outputs (N, T, D, h, w), over space to (N, T, D)."""
+    return x.y.mean(dim=(-2, -1)) if isinstance(x, HorstOutput) else x.mean(dim=(2, 3))
+
+
 @MODELS.register_module()
 class MultiLabelHead(TimeSformerHead):
     """A linear layer for any number of classes a clip, each with a sigmoid.
@@ -170,6 +175,8 @@ class FramesHead(BaseHead):
         **kwargs: Further arguments of MMAction2's ``BaseHead`` (``loss_cls``, ...).
     """
 
+    over = "steps"  # what an answer is about
+
     def __init__(
         self,
         num_classes: int,
@@ -188,9 +195,7 @@ class FramesHead(BaseHead):
 
     def forward(self, x: Tensor | HorstOutput, **kwargs: object) -> Tensor:
         """Map tokens (N, T, H, W, D), or outputs (N, T, D, h, w), to logits (N, T, classes)."""
-        if isinstance(x, HorstOutput):
-            x = x.y.movedim(2, -1)
-        return self.fc_cls(self.dropout(x.mean(dim=(2, 3))))
+        return self.fc_cls(self.dropout(pool_space(x)))
 
     def loss_by_feat(
         self, cls_scores: Tensor, data_samples: list[ActionDataSample]

@@ -31,11 +31,11 @@ def prediction_bars(prediction: Prediction, k: int = 5, heading: str | None = No
     if heading is None:
         part = prediction.seconds
         heading = f"{part[0]:.1f} to {part[1]:.1f} s" if part else "whole video"
-    if not prediction.probabilities:
+    if prediction.kind == "value":
         rows = [(f"{name} {value:.4g}", None) for name, value in prediction.values.items()]
         return [Bars(heading, rows)]
     single = len(prediction.scores) == 1
-    threshold = THRESHOLD if prediction.multi_label else None
+    threshold = THRESHOLD if prediction.kind == "labels" else None
     return [
         Bars(heading if single else f"{task}, {heading}", _named(prediction, k, task), threshold)
         for task in prediction.scores
@@ -48,7 +48,7 @@ def stream_bars(frame: StreamFrame, k: int = 5, ahead: float = 1.0) -> list[Bars
     If the model anticipates at several times, the classes are those nearest to ``ahead`` seconds.
     """
     shown, when = frame.predictions[0], ""
-    if not shown.probabilities or shown.multi_label:
+    if shown.kind in ("value", "labels"):
         return prediction_bars(shown, k, "now")
     if shown.ahead is not None:
         shown = min(frame.predictions, key=lambda prediction: abs(prediction.ahead - ahead))

@@ -35,8 +35,11 @@ class Segment(NamedTuple):
 def list_segments(predictions: Sequence["Prediction"]) -> list[Segment]:
     """List the segments of the windows of a video, in their order, for the first task.
 
-    Two segments meet in the middle between the centers of their nearest windows.
+    Two segments meet in the middle between the centers of their nearest windows. Segments that a
+    model found are as they are.
     """
+    if predictions and predictions[0].kind == "segment":
+        return [Segment(p.source, *p.seconds, *p.top(1)[0][1:]) for p in predictions]
     seconds = np.array([one.seconds for one in predictions])
     centers = seconds.mean(axis=1)
     borders = [seconds[0, 0], *(centers[1:] + centers[:-1]) / 2, seconds[-1, 1]]
@@ -58,7 +61,7 @@ def write_parts(path: Path, videos: Iterable[Sequence["Prediction"]]) -> None:
     rows: list[Sequence] = []
     header: Sequence[str] = Segment._fields
     for predictions in videos:
-        if predictions[0].probabilities:
+        if not predictions or predictions[0].kind != "value":
             for video, start, end, label, probability in list_segments(predictions):
                 rows.append((video, f"{start:.2f}", f"{end:.2f}", label, f"{probability:.4f}"))
             continue
@@ -80,7 +83,7 @@ def draw_timeline(
 
     A point is at the middle of its window. Drawn are the ``most`` classes of the first task with
     the highest peaks. The background has the color of the most likely class, if a window has one
-    class.
+    class. Segments that a model found are bars, as high as their scores.
 
     Args:
         predictions: Predictions of a video, in order.
@@ -88,7 +91,8 @@ def draw_timeline(
         most: Largest number of lines.
         truth: Start and end in seconds, and class, of the annotated parts, drawn as bars above.
     """
-    first, bars = predictions[0], bool(predictions[0].probabilities)
+    first = predictions[0]
+    bars = first.kind != "value"
     task = next(iter(first.scores))
     lines = np.stack([(one.probabilities or one.scores)[task] for one in predictions])
     times = np.array([prediction.seconds for prediction in predictions])
@@ -98,13 +102,21 @@ def draw_timeline(
     axes = figure.add_subplot(title=title, xlabel="seconds", ylabel=label)
     names = [first.names[task][label] for label in drawn]
     colors = dict(zip(names, colormaps["tab10"].colors * (1 + most // 10), strict=False))
+    found = list_segments(predictions) if first.kind in ("class", "segment") else []
     for name, label in zip(names, drawn, strict=True):
-        points = times.mean(axis=1), lines[:, label]
-        axes.plot(*points, ".-", markersize=8, label=name, color=colors[name])
-    for segment in list_segments(predictions) if bars and not first.multi_label else ():
-        color = colors.get(segment.label, "none")
-        axes.axvspan(segment.start, segment.end, color=color, alpha=0.12, linewidth=0)
-    axes.set(xlim=(times.min(), times.max()))
+        if first.kind == "segment":
+            own = [one for one in found if one.label == name]
+            widths, heights = [one.end - one.start for one in own], [one.probability for one in own]
+            starts = [one.start for one in own]
+            if own:
+                axes.bar(starts, heights, widths, align="edge", label=name, color=colors[name])
+        else:
+            points = times.mean(axis=1), lines[:, label]
+            axes.plot(*points, ".-", markersize=8, label=name, color=colors[name])
+    for one in found if first.kind == "class" else ():
+        axes.axvspan(one.start, one.end, color=colors.get(one.label, "none"), alpha=0.12, lw=0)
+    ends = [one[i] for one in truth for i in (0, 1)] + [0.0] * (first.kind == "segment")
+    axes.set(xlim=(min([times.min(), *ends]), max([times.max(), *ends])))
     if bars:
         axes.set_ylim(-0.02, 1.12 if truth else 1.02)
     for start, end, name in truth:

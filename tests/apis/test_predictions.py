@@ -95,7 +95,7 @@ def test_several_labels_and_values() -> None:
     names, logits = {"class": ["a", "b"]}, torch.tensor([0.0, 2.0])
     head = SimpleNamespace(average_clips="prob", multi_class=True)
     found = to_prediction({"class": logits}, names, head, logits=True)
-    assert found.multi_label and found.text() == "b 88%, a 50%" and not found.values
+    assert found.kind == "labels" and found.text() == "b 88%, a 50%" and not found.values
     found = to_prediction({"class": logits.sigmoid()}, names, head)
     assert found.text() == "b 88%, a 50%"
     head = SimpleNamespace(average_clips=None, std=1)

@@ -1,5 +1,7 @@
 """Annotations in csv files: numbers of videos, and classes of spans of time."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -94,6 +96,7 @@ def test_classes_of_frames(write) -> None:
         (16, {}, [0, 4, 8]),
         (18, {}, [0, 4, 8, 10]),
         (16, dict(overlap=0), [0, 8]),
+        (18, dict(overlap=0), [0, 8, 16]),  # clips follow one another
         (24, dict(target_fps=10), [0, 8]),  # of 20: every 4th frame, the last clip at frame 8
     ],
 )
@@ -197,3 +200,28 @@ def test_classes_are_balanced() -> None:
 
     # Class 0 has two of three, class 1 one: weights 0.75 and 1.5.
     assert BalancedSampler(Several(), seed=0).weights().tolist() == [0.75, 1.5, 1.0]
+
+
+def test_activitynet(tiny_videos, tmp_path) -> None:
+    """Names may lack the prefix of the files; videos that are missing are left out."""
+    for name, source in (("v_one", "val_0"), ("two", "val_1")):
+        (tmp_path / f"{name}.mp4").symlink_to(tiny_videos.root / f"{source}.mp4")
+    span = {"segment": [0.5, 1.25], "label": "high jump"}
+    video = {"duration": 2.0, "subset": "training", "annotations": [span, {**span, "label": "run"}]}
+    other = {"duration": 2.0, "subset": "validation", "annotations": []}
+    database = {"one": video, "two": other, "gone": video}
+    file = tmp_path / "anet.json"
+    file.write_text(json.dumps({"version": "1.3", "database": database}))
+    lists = split_annotations(file, "segments", tmp_path / "lists")
+    assert lists.classes == ("high jump", "run")
+    assert lists.counts == {"train": 1, "val": 1, "test": 0}
+    (spans,) = read_spans(lists.root / "train.csv", overlap=True).values()
+    assert [one[:3] for one in spans] == [(0.5, 1.25, "high jump"), (0.5, 1.25, "run")]
+    (spans,) = read_spans(lists.root / "val.csv").values()
+    assert spans == []
+    file.write_text("{}")
+    with pytest.raises(ValueError, match="is not in ActivityNet's format: KeyError 'database'"):
+        split_annotations(file, "segments", tmp_path / "lists", force=True)
+    file.write_text(json.dumps({"database": {"gone": video}}))
+    with pytest.raises(ValueError, match="has none of the 1 videos of anet.json"):
+        split_annotations(file, "segments", tmp_path / "lists", force=True)

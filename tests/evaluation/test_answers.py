@@ -5,7 +5,12 @@ import pytest
 import torch
 from sklearn.metrics import r2_score
 
-from mmvidformer.evaluation.answers import FramesMetric, NumberMetric, list_parts
+from mmvidformer.evaluation.answers import (
+    FramesMetric,
+    NumberMetric,
+    SegmentsMetric,
+    list_parts,
+)
 
 NAMES = ["a", "b", "c", "d", "background"]
 TRUTH = np.repeat([4, 0, 4, 1, 2, 4, 3, 0], [5, 20, 3, 12, 9, 4, 16, 7])
@@ -64,3 +69,32 @@ def test_numbers(columns: int) -> None:
     if columns == 2:
         expected |= {"number/mae_speed": each[0], "number/mae_count": each[1]}
     assert results == pytest.approx(expected, rel=1e-5)
+
+
+def segments(truth: list, found: list) -> dict:
+    """A data sample of a video: true (start, end, class), found (start, end, class, score)."""
+    rows = torch.tensor(found, dtype=torch.float).reshape(-1, 4)
+    instances = dict(segments=rows[:, :2], labels=rows[:, 2].long(), scores=rows[:, 3])
+    return {"spans": truth, "pred_instances": instances}
+
+
+def test_segments() -> None:
+    """By hand: AP of class 0 is 1/2 (a hit of two), of class 1 it is 5/6 at 0.5 and 0 at 0.9."""
+    metric = SegmentsMetric(ious=(0.5, 0.9))
+    metric.process(None, [
+        segments([(0, 10, 0), (20, 30, 0), (40, 50, 1)],
+                 [(0, 10, 0, 0.9), (0, 9.5, 0, 0.8), (41, 51, 1, 0.7), (40, 48, 2, 1.0)]),
+        segments([(5, 10, 1)], [(20, 25, 1, 0.6), (5, 9, 1, 0.5)]),
+        segments([], [(0, 1, 0, 0.1)]),
+    ])  # fmt: skip
+    # Class 1 at 0.5: hit, miss, hit, so precision 1 up to recall 1/2 and 2/3 up to recall 1.
+    expected = {"segments/mAP@50": (1 / 2 + 5 / 6) / 2, "segments/mAP@90": 1 / 4}
+    expected["segments/mAP"] = sum(expected.values()) / 2
+    assert metric.evaluate(3) == pytest.approx(expected, abs=1e-6)
+
+
+def test_segments_need_annotations() -> None:
+    metric = SegmentsMetric()
+    metric.process(None, [segments([], [(0, 1, 0, 0.1)])])
+    with pytest.raises(ValueError, match="needs annotated segments, but the videos have none"):
+        metric.evaluate(1)

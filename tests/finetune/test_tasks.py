@@ -17,7 +17,7 @@ FAMILIES = (
     *("vivit_fe_motion", "vivit_fsa_motion", "timesformer_motion", "feature_fixation_motion"),
     *("compose_windows_motion", "causal_transformer_early_motion", "horst_early_motion"),
 )
-PRESET = {"labels": "labels", "number": "speed", "frames": "scripts"}
+PRESET = {"labels": "labels", "number": "speed", "frames": "scripts", "segments": "scripts"}
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +37,8 @@ def test_a_family_takes_a_task(name: str, task: str, folder) -> None:
     apply_recipe(cfg, lists, Recipe(task=task))
     torch.manual_seed(0)
     model = load_recognizer(cfg, None, "cpu").train()
+    if task == "segments":
+        model.cls_head.score_thr = 0.0
     with config_scope(cfg):
         train, test = (
             DATASETS.build(cfg[f"{split}_dataloader"].dataset) for split in ("train", "test")
@@ -50,7 +52,11 @@ def test_a_family_takes_a_task(name: str, task: str, folder) -> None:
     with torch.no_grad():
         (found,) = model.eval().test_step(pseudo_collate([test[0]]))
     count = len(lists.classes)
-    if task != "frames":
+    if task == "segments":
+        instances = found.pred_instances
+        assert len(instances) and instances.segments.shape == (len(instances), 2)
+        assert (instances.segments <= found.total_frames / found.avg_fps + 1e-5).all()
+    elif task != "frames":
         assert found.pred_score.shape == (count,)
     else:
         steps = round(found.total_frames / found.step)
@@ -60,7 +66,5 @@ def test_a_family_takes_a_task(name: str, task: str, folder) -> None:
 
 def test_frames_need_regular_samples(folder) -> None:
     lists = read_task_lists(folder / "frames", "frames")
-    with pytest.raises(
-        ValueError, match="such as SampleFrames, got VideoInit, Seg"
-    ):
+    with pytest.raises(ValueError, match="such as SampleFrames, got VideoInit, Seg"):
         apply_recipe(get_config("timesformer_b_sthv2"), lists, Recipe(task="frames"))

@@ -21,15 +21,15 @@ def annotate(tiny_videos, tmp_path_factory):
         root = tmp_path_factory.mktemp(task)
         names = ["red", "green", "blue"]
         rows = {"labels": ["video,label,split"], "number": ["video,level,size,split"],
-                "frames": ["video,start,end,label,split"]}[task]  # fmt: skip
+                "frames": ["video,start,end,label,split"]}  # fmt: skip
+        rows = {**rows, "segments": rows["frames"]}[task].copy()
         for split, count in VIDEOS.items():
             for i in range(count):
                 path = tiny_videos.root / f"{split}_{i}.mp4"
                 rows += {
                     "labels": [f"{path},{names[i % 3]};{names[(i + 1) % 3]},{split}"],
                     "number": [f"{path},{i % 3 + 5},{i},{split}"],
-                    "frames": [f"{path},0.1,0.5,{names[i % 3]},{split}"],
-                }[task]
+                }.get(task, [f"{path},0.1,0.5,{names[i % 3]},{split}"])
         (root / "all.csv").write_text("\n".join(rows))
         return root
 
@@ -40,6 +40,7 @@ RESULTS = {
     "labels": "acc/mean_average_precision",
     "number": "number/r2",
     "frames": "frames/accuracy",
+    "segments": "segments/mAP",
 }
 
 
@@ -51,7 +52,7 @@ def test_a_task_from_annotation_to_picture(
     main_of("data/make_annotations")([str(root / "all.csv"), "--task", task])
     options = ["--config", str(make_config(task)), "--data", str(root), "--task", task]
     options += ["--work-dir", str(run), "--epochs", "2", "--batch", "4", "--workers", "0"]
-    balance = [] if task == "number" else ["--balance", "weights"]
+    balance = ["--balance", "weights"] if task in ("labels", "frames") else []
     main_of("finetune")([*options, *balance])
     config, best = str(run / "finetune" / "config.py"), str(next(run.glob("best_*.pth")))
     test([config, best])
@@ -61,12 +62,19 @@ def test_a_task_from_annotation_to_picture(
     capsys.readouterr()
     outputs = [f"--{kind}={tmp_path}/{kind}.{suffix}" for kind, suffix in
                (("json", "json"), ("csv", "csv"), ("timeline", "png"), ("out", "mp4"))]  # fmt: skip
-    truth = [f"--truth={root}/val.csv"] if task == "frames" else []
+    truth = [f"--truth={root}/val.csv"] if task in ("frames", "segments") else []
+    truth += ["--min-score=0.001", "--cfg-options", "model.cls_head.score_thr=0.001"][
+        : 3 * (task == "segments")
+    ]
     assert main_of("demo")([config, best, video, *outputs, *truth]) == 0
     rows = list(csv.DictReader((tmp_path / "csv.csv").open()))
     records = json.loads((tmp_path / "json.json").read_text())["videos"]
     assert all((tmp_path / name).stat().st_size for name in ("timeline.png", "out.mp4"))
-    if task == "number":
+    if task == "segments":
+        assert len(rows) == len(records) > 0
+        assert all(0 <= one["seconds"][0] <= one["seconds"][1] <= 2 for one in records)
+        assert [len(one["predictions"]["class"]) for one in records] == [1] * len(rows)
+    elif task == "number":
         assert list(rows[0]) == ["video", "start", "end", "level", "size"]
         assert records[0]["values"] == pytest.approx(
             {name: float(rows[0][name]) for name in ("level", "size")}, rel=1e-4
@@ -84,7 +92,7 @@ def test_a_task_needs_its_annotations(main_of, annotate, make_config, tmp_path) 
     options += ["--work-dir", str(tmp_path / "run"), "--prepare"]
     with pytest.raises(FileNotFoundError, match="train.csv does not exist; mmvidformer data list"):
         main_of("finetune")([*options, "--task", "number"])
-    with pytest.raises(ValueError, match="--task must be labels, number, frames"):
+    with pytest.raises(ValueError, match="--task must be labels, number, frames, seg"):
         main_of("data/make_annotations")([str(root / "all.csv")])
     numbers = annotate("number")
     main_of("data/make_annotations")([str(numbers / "all.csv"), "--task", "number"])
@@ -144,7 +152,7 @@ def test_a_stream_gives_each_step_once_after_the_delay(frames_model, delay) -> N
 
 
 def test_what_a_model_of_frames_has_no_use_for(frames_model) -> None:
-    with pytest.raises(ValueError, match="classifies each step of time, without window=2"):
+    with pytest.raises(ValueError, match="a model of steps has no windows, got window=2"):
         next(frames_model.timeline(noise(9), window=2.0, fps=10))
-    with pytest.raises(ValueError, match="classifies each step of time, without stride=1"):
+    with pytest.raises(ValueError, match="a model of steps has no windows, got stride=1"):
         next(frames_model.stream(iter(noise(9)), fps=10, stride=1.0))

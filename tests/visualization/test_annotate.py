@@ -67,13 +67,13 @@ def test_bars_of_a_prediction() -> None:
 
 def test_bars_of_labels_and_values() -> None:
     row, names = {"class": np.array([0.25, 1.0])}, {"class": ["a", "b"]}
-    (labels,) = prediction_bars(Prediction(row, row, names, multi_label=True), heading="x")
+    (labels,) = prediction_bars(Prediction(row, row, names, kind="labels"), heading="x")
     assert labels == Bars("x", [("b", 1.0), ("a", 0.25)], 0.5)
     plain = labels._replace(threshold=None)
     with_line, without = (annotate_frame(gray(0), "", [one]) for one in (labels, plain))
     changed = np.argwhere((with_line != without).any(axis=-1))
     assert len(changed) and {x for _, x in changed.tolist()} == {540 + 8 + 142}
-    (values,) = prediction_bars(Prediction(row, {}, names))
+    (values,) = prediction_bars(Prediction(row, {}, names, kind="value"))
     assert values == Bars("whole video", [("a 0.25", None), ("b 1", None)])
     assert annotate_frame(gray(0), "", [values]).shape[1] == 540 + 300
 

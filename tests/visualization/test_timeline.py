@@ -46,7 +46,7 @@ def values(*speeds: float) -> list[Prediction]:
     """Windows of 2 s every second, with a value."""
     names = {"class": ["speed"]}
     return [
-        Prediction({"class": np.array([x])}, {}, names, "x.mp4", (i, i + 2))
+        Prediction({"class": np.array([x])}, {}, names, "x.mp4", (i, i + 2), kind="value")
         for i, x in enumerate(speeds)
     ]
 

@@ -3,7 +3,8 @@
 FOLDER contains class/video.mp4, or train/class/video.mp4, val/... and test/... Writes train.txt,
 val.txt and test.txt (path and class) and classes.txt (names), and prints the number of videos per
 class and split. FILE.csv has the columns video and label (labels), video and values (number), or
-video, start, end and label (frames), and perhaps split; its videos are split in the same way.
+video, start, end and label (frames, segments), and perhaps split; its videos are split in the same
+way. FILE.json is in ActivityNet's format.
 """
 
 import os

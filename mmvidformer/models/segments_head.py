@@ -1,0 +1,234 @@
+"""Temporal localization: segments of a video, their classes and scores."""
+
+from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
+
+import torch
+import torch.nn.functional as F
+from mmaction.models.heads import BaseHead
+from mmaction.structures import ActionDataSample
+from mmengine.structures import InstanceData
+from torch import Tensor, nn
+from torchvision.ops import distance_box_iou_loss, sigmoid_focal_loss
+
+from mmvidformer.models.horst.layer import HorstOutput
+from mmvidformer.models.task_heads import pool_space
+
+RADIUS = 1.5  # of the points around a segment's center that are trained to find it, in strides
+SHARE = 0.5  # of a segment that a training clip must show
+FIRST_RANGE = 4.0  # largest distance to an end, in strides, of the first level
+PRIOR = 0.01  # probability of a class before training
+
+
+class ConvBlock(nn.Module):
+    """Convolution over time, layer norm and GELU on (N, T, D).
+
+    Args:
+        dim: Width D.
+        stride: Stride over time; T is a multiple of it.
+    """
+
+    def __init__(self, dim: int, stride: int = 1) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(dim, dim, 3, stride, padding=1, bias=False)
+        self.norm = nn.LayerNorm(dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (N, T / stride, D)."""
+        return F.gelu(self.norm(self.conv(x.transpose(1, 2)).transpose(1, 2)))
+
+
+@MODELS.register_module()
+class SegmentsHead(BaseHead):
+    """Find segments without anchors, as ActionFormer does (Zhang, Wu and Li 2022).
+
+    The tokens of each step of time are averaged over space, and those of all clips of a video put
+    one after another. Each level of a pyramid halves the steps. Each point of each level gives the
+    logits of all classes, and the distances to both ends of its segment. A point is trained to find
+    the shortest segment that it lies in, if it is at most 1.5 strides from its center and the ends
+    are in the range of its level. Losses are the focal loss and the DIoU loss. Unlike ActionFormer,
+    levels are convolutions, and distances pass a softplus.
+
+    Args:
+        num_classes: Number of classes.
+        in_channels: Token width D.
+        hidden_dim: Width of the pyramid.
+        levels: Number of levels.
+        score_thr: Least score of a segment.
+        max_segments: Largest number of segments of a video.
+        sigma: Width of the Gaussian of soft-NMS (Bodla et al. 2017).
+        **kwargs: Further arguments of MMAction2's ``BaseHead``.
+    """
+
+    over = "segments"  # what an answer is about
+
+    def __init__(
+        self,
+        num_classes: int,
+        in_channels: int,
+        hidden_dim: int = 256,
+        levels: int = 5,
+        score_thr: float = 0.01,
+        max_segments: int = 200,
+        sigma: float = 0.5,
+        **kwargs: object,
+    ) -> None:
+        super().__init__(num_classes, in_channels, **kwargs)
+        self.score_thr, self.max_segments, self.sigma = score_thr, max_segments, sigma
+        self.proj = nn.Linear(in_channels, hidden_dim)
+        self.pyramid = nn.ModuleList(ConvBlock(hidden_dim, 1 + (i > 0)) for i in range(levels))
+        blocks = [nn.Sequential(ConvBlock(hidden_dim), ConvBlock(hidden_dim)) for _ in range(2)]
+        self.class_tower, self.end_tower = blocks
+        self.fc_cls = nn.Linear(hidden_dim, num_classes)
+        self.fc_ends = nn.Linear(hidden_dim, 2)
+        self.scales = nn.Parameter(torch.ones(levels))
+
+    def init_weights(self) -> None:
+        """Draw the weights of the last layers; classes start with the probability 0.01."""
+        for layer in (self.fc_cls, self.fc_ends):
+            nn.init.normal_(layer.weight, std=0.02)
+            nn.init.zeros_(layer.bias)
+        nn.init.constant_(self.fc_cls.bias, -torch.tensor(1 / PRIOR - 1).log().item())
+
+    def forward(self, x: Tensor | HorstOutput, clips: int = 1, **kwargs: object) -> Tensor:
+        """Return the outputs of all points.
+
+        Args:
+            x: Tokens (N * clips, T, H, W, D), or outputs of a recurrent model.
+            clips: Number of successive clips of a video.
+            **kwargs: Not used.
+
+        Returns:
+            (N, P, classes + 2): logits, and distances to both ends in steps. P = ceil(T * clips /
+            2^(levels - 1)) * (2^levels - 1) points, those of the first level first.
+        """
+        steps = self.proj(pool_space(x)).unflatten(0, (-1, clips)).flatten(1, 2)
+        least = 2 ** (len(self.pyramid) - 1)
+        steps = F.pad(steps, (0, 0, 0, -steps.shape[1] % least))
+        found = []
+        for level, block in enumerate(self.pyramid):
+            steps = block(steps)
+            ends = F.softplus(self.fc_ends(self.end_tower(steps)) * self.scales[level])
+            found.append(torch.cat([self.fc_cls(self.class_tower(steps)), ends * 2**level], dim=-1))
+        return torch.cat(found, dim=1)
+
+    def points(self, count: int) -> tuple[Tensor, Tensor]:
+        """Return places and strides (P,) in steps, for the number of points P."""
+        levels = len(self.pyramid)
+        last = count // (2**levels - 1)
+        strides = [2.0**i for i in range(levels) for _ in range(last * 2 ** (levels - 1 - i))]
+        places = [
+            (j + 0.5) * 2**i for i in range(levels) for j in range(last * 2 ** (levels - 1 - i))
+        ]
+        return torch.tensor(places), torch.tensor(strides)
+
+    def targets(self, segments: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """Return the class (P,), -1 for none, and the distances (P, 2) of all points.
+
+        Args:
+            segments: Start and end in steps, and class (n, 3).
+            count: Number of points P.
+        """
+        places, strides = (one.to(segments) for one in self.points(count))
+        if not len(segments):
+            return places.new_full((count,), -1).long(), places.new_zeros(count, 2)
+        start, end, classes = segments.T
+        distances = torch.stack([places[:, None] - start, end - places[:, None]], dim=-1)
+        reach = torch.minimum(RADIUS * strides[:, None], (end - start) / 2)
+        near = (places[:, None] - (start + end) / 2).abs() <= reach
+        largest, last = distances.amax(dim=-1) / strides[:, None], strides == strides[-1]
+        low = torch.where(strides == 1, 0.0, FIRST_RANGE / 2)[:, None]
+        high = torch.where(last, torch.inf, FIRST_RANGE)[:, None]
+        fits = near & (largest > low) & (largest <= high)
+        lengths = torch.where(fits, end - start, torch.inf)
+        shortest, which = lengths.min(dim=1)
+        labels = torch.where(shortest.isfinite(), classes[which].long(), -1)
+        return labels, distances[torch.arange(count), which]
+
+    def loss(
+        self, feats: Tensor | HorstOutput, data_samples: list[ActionDataSample], **kwargs: object
+    ) -> dict[str, Tensor]:
+        """Compute the losses of the clips of videos whose metainfo has ``spans``."""
+        found = self(feats, data_samples[0].num_clips)
+        loss_cls, loss_ends, positive = found.new_zeros(()), found.new_zeros(()), 0
+        for outputs, sample in zip(found, data_samples, strict=True):
+            segments = visible_segments(sample, count_steps(feats, sample)).to(found)
+            labels, distances = self.targets(segments, len(outputs))
+            hit = labels >= 0
+            wanted = F.one_hot(labels.clamp(min=0), self.num_classes) * hit[:, None]
+            logits, ends = outputs[:, :-2], outputs[:, -2:]
+            loss_cls = loss_cls + sigmoid_focal_loss(logits, wanted.to(logits), reduction="sum")
+            boxes = (_boxes(ends[hit]), _boxes(distances[hit]))
+            loss_ends = loss_ends + distance_box_iou_loss(*boxes, reduction="sum")
+            positive += int(hit.sum())
+        count = max(positive, 1)
+        return {"loss_cls": loss_cls / count, "loss_ends": loss_ends / count}
+
+    def predict(
+        self, feats: Tensor | HorstOutput, data_samples: list[ActionDataSample], **kwargs: object
+    ) -> list[ActionDataSample]:
+        """Store ``pred_instances``: segments (n, 2) in seconds, scores and labels, best first."""
+        views = pool_space(feats).unflatten(0, (len(data_samples), -1))
+        for tokens, sample in zip(views, data_samples, strict=True):
+            mean = tokens.unflatten(0, (-1, sample.num_clips)).mean(dim=0)  # of the crops
+            (outputs,) = self(mean[:, :, None, None], sample.num_clips)
+            step, fps = count_steps(mean, sample), sample.avg_fps
+            places = self.points(len(outputs))[0].to(outputs)
+            inside = places * step < sample.total_frames
+            scores = outputs[:, :-2].sigmoid() * inside[:, None]
+            which, labels = (scores > self.score_thr).nonzero(as_tuple=True)
+            start, end = (places - outputs[:, -2], places + outputs[:, -1])
+            seconds = torch.stack([start, end], dim=1) * step / fps
+            seconds = seconds.clamp(0, sample.total_frames / fps)[which]
+            kept = soft_nms(seconds, scores[which, labels], labels, self.sigma, self.max_segments)
+            named = dict(zip(("segments", "scores", "labels"), kept, strict=True))
+            good = named["scores"] > self.score_thr
+            sample.pred_instances = InstanceData(**{k: v[good] for k, v in named.items()})
+        return data_samples
+
+
+def count_steps(feats: Tensor | HorstOutput, sample: ActionDataSample) -> float:
+    """Return the number of frames of the file that a step of the tokens covers."""
+    steps = (feats.y if isinstance(feats, HorstOutput) else feats).shape[1]
+    return len(sample.frame_inds) / sample.num_clips / steps * sample.frame_step
+
+
+def visible_segments(sample: ActionDataSample, step: float) -> Tensor:
+    """Return start and end in steps, and class (n, 3), of what the clips of a sample show."""
+    first, last = float(sample.frame_inds[0]), float(sample.frame_inds[-1]) + sample.frame_step
+    spans = torch.as_tensor(sample.spans, dtype=torch.float).reshape(-1, 3)
+    times = spans[:, :2] * sample.avg_fps
+    shown = times.clamp(first, last)
+    share = (shown[:, 1] - shown[:, 0]) / (times[:, 1] - times[:, 0])
+    found = torch.cat([(shown - first) / step, spans[:, 2:]], dim=1)
+    return found[share >= SHARE]
+
+
+def soft_nms(
+    segments: Tensor, scores: Tensor, labels: Tensor, sigma: float, count: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Take the best segment again and again, and lower the scores of its class that overlap it.
+
+    A score is multiplied by ``exp(-iou^2 / sigma)``.
+
+    Returns:
+        At most ``count`` segments (n, 2), scores and labels (n,), in the order taken.
+    """
+    segments, scores, labels = segments.cpu(), scores.cpu().clone(), labels.cpu()
+    taken, order = [], []
+    lengths = segments[:, 1] - segments[:, 0]
+    for _ in range(min(count, len(scores))):
+        best = int(scores.argmax())
+        order.append(best)
+        taken.append(scores[best].item())
+        overlap = torch.minimum(segments[:, 1], segments[best, 1])
+        overlap = (overlap - torch.maximum(segments[:, 0], segments[best, 0])).clamp(min=0)
+        iou = overlap / (lengths + lengths[best] - overlap).clamp(min=1e-6)
+        scores *= torch.where(labels == labels[best], (-iou.square() / sigma).exp(), 1.0)
+        scores[best] = -1
+    return segments[order], scores.new_tensor(taken), labels[order]
+
+
+def _boxes(ends: Tensor) -> Tensor:
+    """Distances (n, 2) to both ends of a point as boxes of height 1 around it."""
+    zero, one = torch.zeros_like(ends[:, 0]), torch.ones_like(ends[:, 0])
+    return torch.stack([-ends[:, 0], zero, ends[:, 1], one], dim=1)
