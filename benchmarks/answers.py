@@ -16,11 +16,15 @@ from pathlib import Path
 from subprocess import run
 
 import numpy as np
+import torch
 from mmaction.evaluation import mean_average_precision
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.datasets.motion import PRESETS
+from mmvidformer.datasets.motion.render import DIRECTIONS
+from mmvidformer.evaluation.answers import SegmentsMetric
 from mmvidformer.experiments.summary import interval
+from mmvidformer.visualization.timeline import list_segments
 
 
 def labels_bound() -> tuple[float, float]:
@@ -54,11 +58,17 @@ def frames_bound(step: int = 4) -> tuple[float, float]:
     return max(counts.values()) / frames, right / frames
 
 
-# Preset of the videos, config, epochs, metric and bounds of each task.
+def segments_bound() -> tuple[float, float]:
+    """Return 0, as segments of frames alone cannot be told apart, and 1."""
+    return 0.0, 1.0
+
+
+# Preset of the videos, epochs, metric and bounds of each task.
 TASKS: dict[str, tuple[str, int, str, Callable[[], tuple[float, float]]]] = {
     "labels": ("labels", 10, "acc/mean_average_precision", labels_bound),
     "number": ("speed", 15, "number/r2", number_bound),
     "frames": ("scripts", 20, "frames/accuracy", frames_bound),
+    "segments": ("scripts", 10, "segments/mAP@50", segments_bound),
 }
 
 
@@ -73,7 +83,7 @@ def measure(root: Path, task: str, model: str, seed: int) -> float:
     command = [sys.executable, "-m", "mmvidformer"]
     if not any(work_dir.glob("test_*.json")):
         settings = dict(config=CONFIGS[model], task=task, data=root / preset, epochs=epochs)
-        settings |= dict(batch=16, seed=seed)
+        settings |= dict(batch=4 if task == "segments" else 16, seed=seed)
         options = [str(part) for key, value in settings.items() for part in (f"--{key}", value)]
         with work_dir.with_suffix(".log").open("w") as log:
             train = [*command, "finetune", *options, "--force", "--work-dir", str(work_dir)]
@@ -85,11 +95,38 @@ def measure(root: Path, task: str, model: str, seed: int) -> float:
     return json.loads(found.read_text())["metrics"][metric]
 
 
+def load(root: Path, task: str, seed: int) -> Recognizer:
+    """Load the trained model of videos for a task."""
+    work_dir = root / f"{task}_{CONFIGS['video']}_{seed}"
+    best = next(work_dir.glob("best_*.pth"))
+    return Recognizer(work_dir / "finetune" / "config.py", str(best))
+
+
+def precision(root: Path, seed: int, task: str) -> dict[str, float]:
+    """Return mAP of the segments of a model, or of the parts in which a model of frames is sure.
+
+    A part has one most likely class, and its score is the mean probability.
+    """
+    metric, spec = SegmentsMetric(ious=(0.5, 0.7, 0.9)), PRESETS["scripts"]
+    names, recognizer = list(DIRECTIONS), load(root, task, seed)
+    for clip in spec.clips("test"):
+        found = list(recognizer.timeline(spec.draw(clip), fps=spec.fps, min_score=0.0))
+        rows = [row for row in list_segments(found) if row.label in names]
+        parts = dict(
+            segments=torch.tensor([[row.start, row.end] for row in rows]),
+            labels=torch.tensor([names.index(row.label) for row in rows]),
+            scores=torch.tensor([row.probability for row in rows]),
+        )
+        truth = [
+            (start / spec.fps, end / spec.fps, one) for one, start, end in spec.script(clip)[0]
+        ]
+        metric.process(None, [{"spans": truth, "pred_instances": parts}])
+    return metric.evaluate(len(spec.clips("test")))
+
+
 def online(root: Path, seed: int, delay: float) -> float:
     """Return the accuracy of frames in a stream whose steps are known ``delay`` seconds later."""
-    work_dir = root / f"frames_{CONFIGS['video']}_{seed}"
-    config, best = work_dir / "finetune" / "config.py", next(work_dir.glob("best_*.pth"))
-    recognizer = Recognizer(config, str(best))
+    recognizer = load(root, "frames", seed)
     names = list(next(iter(recognizer.names.values())))
     spec = PRESETS["scripts"]
     right = count = 0
@@ -129,6 +166,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         for delay in DELAYS:
             found = [online(args.root, seed, delay) for seed in range(args.seeds)]
             print(f"| {delay:g} | {interval(found)} |", flush=True)
+    if {"frames", "segments"} <= set(args.tasks):
+        print("\n| segments | mAP at 0.5 | 0.7 | 0.9 |\n|---|---|---|---|")
+        for name, task in (("SegmentsHead", "segments"), ("parts of FramesHead", "frames")):
+            found = [precision(args.root, seed, task) for seed in range(args.seeds)]
+            cells = [interval([one[f"segments/mAP@{x}"] for one in found]) for x in (50, 70, 90)]
+            print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":
