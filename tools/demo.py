@@ -27,7 +27,7 @@ from mmvidformer.datasets.annotations import read_spans
 from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.visualization.annotate import annotate_frame, prediction_bars
+from mmvidformer.visualization.annotate import annotate_frame, annotate_video, prediction_bars
 from mmvidformer.visualization.timeline import draw_timeline, write_parts
 from mmvidformer.visualization.videos import VideoOutput, check_display
 
@@ -110,33 +110,12 @@ def predict_files(
         if args.out or args.title:
             target = args.out and target_of(args.out, video, Path(args.source), ".mp4")
             try:
-                if not annotate(video, found, target, args):
+                if not annotate_video(video, found, target, args.title, args.topk):
                     return
+                if target:
+                    tqdm.write(f"written: {target}")
             except ValueError as error:  # decord reads some files that OpenCV does not
                 yield Failure(str(video), error)
-
-
-def annotate(
-    video: Path, predictions: Sequence[Prediction], target: Path | None, args: Namespace
-) -> bool:
-    """Write and show a video with its predictions; False if the window was closed."""
-    with Capture(video) as source, VideoOutput(target, source.fps, args.title) as output:
-        frames = tqdm(source.frames(), total=source.total, unit="frame", leave=False, disable=None)
-        for number, seconds, pixels in frames:
-            if predictions[0].kind == "segment":
-                now = [one for one in predictions if one.seconds[0] <= seconds < one.seconds[1]]
-                bars = [bar for one in now for bar in prediction_bars(one)]
-            else:
-                nearest = min(
-                    predictions, key=lambda p: abs(sum(p.seconds) / 2 - seconds) if p.seconds else 0
-                )
-                bars = prediction_bars(nearest, args.topk)
-            image = annotate_frame(pixels, f"{seconds:.2f} s, frame {number}", bars)
-            if not output.add(image, seconds):
-                return False
-    if target:
-        tqdm.write(f"written: {target}")
-    return True
 
 
 def predict_camera(recognizer: Recognizer, args: Namespace) -> Iterator[Prediction]:

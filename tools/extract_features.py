@@ -1,64 +1,28 @@
 """Extract features of videos: mmvidformer features CONFIG CHECKPOINT VIDEOS --out DIR.
 
 VIDEOS is a video, a folder, or a list in MMAction2's format (.txt). The features of class/clip.mp4
-go to class/clip.mp4.npy. Videos whose file exists are skipped, so that a run that was interrupted
-can be started again. Exit status: 0, or 1 if a video failed (they are listed in failed.txt).
+go to class/clip.mp4.npy: a vector (D,), or with --every a row for each window of frames. Videos
+whose file exists are skipped, so that a run that was interrupted can be started again. Exit status:
+0, or 1 if a video failed (they are listed in failed.txt).
 """
 
-import json
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
+import torch
 from tqdm import tqdm
 
 from mmvidformer.apis import VideoPipeline, backbone_features
-from mmvidformer.atomic import write_atomically
+from mmvidformer.apis.feature_files import check_settings, list_videos, target_of, write_features
+from mmvidformer.apis.features import read_windows
 from mmvidformer.config import load_config
-from mmvidformer.datasets.lists import read_list
-from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.models.inference import optimize_for_inference
-
-
-def list_videos(source: Path) -> tuple[Path, list[Path]]:
-    """The folder that names are relative to, and the videos."""
-    if source.is_dir():
-        return source, find_videos(source)
-    if not source.is_file():
-        raise FileNotFoundError(f"video, folder or list {source} does not exist")
-    if source.suffix != ".txt":
-        return source.parent, [source]
-    return source.parent, [source.parent / path for _, path in read_list(source)]
-
-
-def target_of(video: Path, root: Path, out: Path) -> Path:
-    """File of a video's features; a video outside the root keeps its whole path."""
-    if not video.is_relative_to(root):
-        video = video.absolute()
-        root = Path(video.anchor)
-    place = video.relative_to(root)
-    return out / place.with_name(f"{place.name}.npy")
-
-
-def check_settings(out: Path, settings: Mapping[str, object]) -> None:
-    """Record the settings of a folder of features, or compare them with those of an old folder."""
-    record = out / "features.json"
-    if not record.is_file():
-        out.mkdir(parents=True, exist_ok=True)
-        record.write_text(json.dumps(dict(settings), indent=1) + "\n", encoding="utf-8")
-        return
-    found = json.loads(record.read_text(encoding="utf-8"))
-    differ = sorted(key for key in settings if found.get(key) != settings[key])
-    if differ:
-        raise FileExistsError(
-            f"{out} has features with another {', '.join(differ)} ({record}); use another folder"
-        )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -72,30 +36,45 @@ def main(argv: Sequence[str] | None = None) -> int:
         action="store_true",
         help="the tokens of each view (views, T, H, W, D) instead of one vector (D,)",
     )
+    parser.add_argument(
+        "--every", type=int, metavar="N", help="a row for the clip that starts every N frames"
+    )
+    parser.add_argument(
+        "--rows", type=int, metavar="N", help="resize the rows to N, for MMAction2 (100 for BMN)"
+    )
     args = parser.parse_args(argv)
+    if (args.tokens and args.every) or (args.rows and not args.every):
+        parser.error("--rows needs --every, and --every is not for --tokens")
+    if min(args.every or 1, args.rows or 1) < 1:
+        parser.error(f"--every and --rows must be at least 1, got {args.every} and {args.rows}")
     root, videos = list_videos(args.videos)
     cfg = load_config(args.config, args.cfg_options)
-    pipeline = VideoPipeline(cfg)
+    pipeline = VideoPipeline(cfg, 1 if args.every else None)
     model = load_recognizer(cfg, args.checkpoint, args.device, head=False)
     if not args.tokens:  # the optimized model computes no tokens that the features do not need
         model = optimize_for_inference(model)
-    check_settings(args.out, {k: getattr(args, k) for k in ("config", "checkpoint", "tokens")})
+    names = ("config", "checkpoint", "tokens", *(("every", "rows") if args.every else ()))
+    check_settings(args.out, {name: getattr(args, name) for name in names})
     counts, failed = Counter(), []
     for video in tqdm(videos, unit="video", disable=None):
-        target = target_of(video, root, args.out)
+        target = target_of(video, root, args.out, args.rows is not None)
         if target.exists():
             counts["skipped"] += 1
             continue
         try:
-            clips = pipeline.read(pipeline.open(video))["inputs"]
+            opened = pipeline.open(video)
+            if args.every:
+                clips = read_windows(cfg, pipeline, opened, args.every)
+            else:
+                clips = [pipeline.read(opened)["inputs"]]
+            found = [backbone_features(model, one, args.tokens) for one in clips]
         except (OSError, ValueError) as error:
             failed.append(f"{video}\t{error}\n")
             tqdm.write(f"failed: {error}", file=sys.stderr)
             continue
-        values = backbone_features(model, clips, args.tokens)
-        values = (values if args.tokens else values.mean(dim=0)).numpy()
-        with write_atomically(target) as part, part.open("wb") as file:
-            np.save(file, values)
+        found = found if args.tokens else [one.mean(dim=0) for one in found]
+        values = torch.stack(found).numpy() if args.every else found[0].numpy()
+        write_features(target, values, args.rows)
         counts["written"] += 1
     (args.out / "failed.txt").write_text("".join(failed), encoding="utf-8")
     print(f"{counts['written']} written, {counts['skipped']} skipped, {len(failed)} failed")

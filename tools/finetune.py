@@ -22,12 +22,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Read the command line."""
     parser = ArgumentParser(description=__doc__)
     add_run_arguments(parser, "folder of the lists")
-    parser.add_argument(
-        "--task",
-        choices=TASKS,
-        help="what to predict: one class of a video (default), several labels, numbers, or the "
-        "class of each frame",
-    )
+    parser.add_argument("--task", choices=TASKS, help="what to predict (default: classes)")
     parser.add_argument(
         "--weights",
         help="checkpoint or address to start from, of this project or any that "
@@ -36,11 +31,8 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument(
         "--lr", type=float, help="learning rate (default: the config's, scaled with the batch)"
     )
-    parser.add_argument(
-        "--balance",
-        choices=("weights", "sampling"),
-        help="let rare classes count as much as frequent ones: in the loss, or drawn more often",
-    )
+    balance = "let rare classes count as much as frequent ones, in the loss or by drawing more"
+    parser.add_argument("--balance", choices=("weights", "sampling"), help=balance)
     parser.add_argument("--freeze", action="store_true", help="train only the head (linear probe)")
     parser.add_argument(
         "--layer-decay", type=float, help="factor of the learning rate per layer, such as 0.75"

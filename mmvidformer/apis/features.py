@@ -1,9 +1,12 @@
 """Features of videos: what a recognizer's backbone gives to its head."""
 
+from collections.abc import Iterator
+
 import torch
+from mmengine.config import Config
 from torch import Tensor, nn
 
-from mmvidformer.apis.pipeline import normalize
+from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
 
 
 @torch.no_grad()
@@ -34,3 +37,21 @@ def backbone_features(
             features = features.mean(dim=(1, 2, 3))
         found.append(features.float().cpu())
     return torch.cat(found)
+
+
+def read_windows(cfg: Config, pipeline: VideoPipeline, video: dict, every: int) -> Iterator[Tensor]:
+    """Read the clip that starts every N frames of an opened video.
+
+    A clip spans what the config's sampler takes, ``clip_len`` times ``frame_interval`` frames (at
+    ``target_fps``, if it has one); with a sampler that spreads frames over a video, N frames.
+
+    Yields:
+        Views (crops, C, T, H, W) of each clip; the first of a video that is shorter than a clip.
+    """
+    steps = inference_transforms(cfg, 1)
+    sampler = next((step for step in steps if step.get("frame_interval")), {})
+    span = sampler.get("clip_len", 1) * sampler.get("frame_interval", every)
+    if sampler.get("target_fps"):
+        span = round(span * video["avg_fps"] / sampler["target_fps"])
+    for first in range(0, max(video["total_frames"] - span, 0) + 1, every):
+        yield pipeline.read(video, (first, first + max(span, 1) - 1))["inputs"]

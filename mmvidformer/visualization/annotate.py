@@ -1,12 +1,15 @@
 """Annotated frames of a video: a frame, the most likely classes, and what the model attends to."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import cv2
 import numpy as np
+from tqdm import tqdm
 
-from mmvidformer.apis import Prediction, StreamFrame
+from mmvidformer.apis import Capture, Prediction, StreamFrame
+from mmvidformer.visualization.videos import VideoOutput
 
 PANEL = 300  # width of the panel with the classes
 LINE, MARGIN = 24, 28
@@ -128,6 +131,46 @@ def annotate_frame(
             cv2.line(panel, (x, base - rows - 16), (x, base - LINE + 5), GRAY, 1)
         base += LINE // 2
     return image
+
+
+def annotate_video(
+    video: Path,
+    predictions: Sequence[Prediction],
+    target: Path | None = None,
+    title: str | None = None,
+    k: int = 5,
+) -> bool:
+    """Write and show a video with its predictions; False if the window was closed.
+
+    Args:
+        video: The file.
+        predictions: Predictions of its windows, steps or segments, or of the whole.
+        target: File to write (.mp4).
+        title: Title of a window to show.
+        k: Number of classes.
+    """
+    with Capture(video) as source, VideoOutput(target, source.fps, title) as output:
+        frames = tqdm(source.frames(), total=source.total, unit="frame", leave=False, disable=None)
+        for number, seconds, pixels in frames:
+            bars = bars_at(predictions, seconds, k)
+            image = annotate_frame(pixels, f"{seconds:.2f} s, frame {number}", bars)
+            if not output.add(image, seconds):
+                return False
+    return True
+
+
+def bars_at(predictions: Sequence[Prediction], seconds: float, k: int = 5) -> list[Bars]:
+    """Bars of the prediction whose middle is nearest to a time, or of the segments at that time."""
+    if predictions[0].kind == "segment":
+        times = (one.seconds or (0.0, 0.0) for one in predictions)
+        pairs = zip(predictions, times, strict=True)
+        now = (one for one, (start, end) in pairs if start <= seconds < end)
+        return [bar for one in now for bar in prediction_bars(one)]
+
+    def distance(one: Prediction) -> float:
+        return abs(sum(one.seconds) / 2 - seconds) if one.seconds else 0.0
+
+    return prediction_bars(min(predictions, key=distance), k)
 
 
 def _write(

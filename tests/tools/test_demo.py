@@ -7,10 +7,11 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from mmaction.datasets.transforms import LoadLocalizationFeature
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
-from mmvidformer.apis import Capture, Recognizer
+from mmvidformer.apis import Capture, Recognizer, backbone_features
 from mmvidformer.registry import MODELS
 
 
@@ -136,3 +137,27 @@ def test_tokens_of_a_list(main_of, model, tiny_videos, tmp_path) -> None:
     assert np.load(out / "val_1.mp4.npy").shape == (1, 2, 1, 1, 16)
     with pytest.raises(FileNotFoundError, match="list gone.txt does not exist"):
         main_of("extract_features")([*model, "gone.txt", "--out", str(out)])
+
+
+def test_a_row_for_each_window(main_of, model, tiny_videos, tmp_path) -> None:
+    """A clip of 4 frames at interval 2 spans 8 of 24 frames; one starts every 4 frames."""
+    video, main = str(tiny_videos.root / "val_0.mp4"), main_of("extract_features")
+    assert main([*model, video, "--out", str(tmp_path / "rows"), "--every", "4"]) == 0
+    rows = np.load(tmp_path / "rows" / "val_0.mp4.npy")
+    assert rows.shape == (5, 16)
+    recognizer = Recognizer(*model, clips=1)
+    opened = recognizer.pipeline.open(video)
+    for row, first in ((0, 0), (3, 12)):
+        clip = recognizer.pipeline.read(opened, (first, first + 7))["inputs"]
+        expected = backbone_features(recognizer.model, clip)[0]
+        np.testing.assert_allclose(rows[row], expected, atol=1e-5)
+    out = tmp_path / "table"
+    assert main([*model, video, "--out", str(out), "--every", "4", "--rows", "10"]) == 0
+    load = LoadLocalizationFeature()
+    feature = load({"feature_path": str(out / "val_0.csv")})["raw_feature"].T
+    assert feature.shape == (10, 16)
+    np.testing.assert_allclose(feature[[0, 9]], rows[[0, 4]], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(feature[1], 0.75 * rows[0] + 0.25 * rows[1], rtol=1e-4, atol=1e-5)
+    for wrong in (["--rows", "10"], ["--every", "-1"], ["--every", "4", "--tokens"]):
+        with pytest.raises(SystemExit):
+            main([*model, video, "--out", str(out), *wrong])

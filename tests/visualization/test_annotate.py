@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from mmvidformer.apis import Prediction, StreamFrame
-from mmvidformer.visualization.annotate import Bars, annotate_frame, prediction_bars, stream_bars
+from mmvidformer.visualization.annotate import (
+    Bars,
+    annotate_frame,
+    bars_at,
+    prediction_bars,
+    stream_bars,
+)
 
 BARS = [Bars("next verb", [("put", 0.5), ("take", 0.25)])]
 
@@ -76,6 +82,19 @@ def test_bars_of_labels_and_values() -> None:
     (values,) = prediction_bars(Prediction(row, {}, names, kind="value"))
     assert values == Bars("whole video", [("a 0.25", None), ("b 1", None)])
     assert annotate_frame(gray(0), "", [values]).shape[1] == 540 + 300
+
+
+def test_bars_of_segments_at_a_time() -> None:
+    names, rows = {"class": ["a", "b"]}, {"class": np.array([0.0, 0.75])}
+    found = [
+        Prediction(rows, rows, names, seconds=seconds, kind="segment")
+        for seconds in ((0.0, 2.0), (1.5, 4.0))
+    ]
+    assert bars_at(found, 1.0) == [Bars("0.0 to 2.0 s", [("b", 0.75)])]
+    assert [bar.heading for bar in bars_at(found, 1.5)] == ["0.0 to 2.0 s", "1.5 to 4.0 s"]
+    assert bars_at(found, 4.0) == []
+    windows = [Prediction(rows, rows, names, seconds=(i, i + 2.0)) for i in (0, 1)]
+    assert bars_at(windows, 1.6)[0].heading == "1.0 to 3.0 s"
 
 
 def test_bars_of_a_stream() -> None:

@@ -54,11 +54,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.source.is_file():
         if not args.task:
             raise ValueError(f"{args.source}: --task must be {', '.join(TASKS[1:])}")
-        shares = dict(val=args.val, test=args.test, seed=args.seed, force=args.force)
-        out = args.out or args.source.parent
-        lists = split_annotations(args.source, args.task, out, **shares)
-        counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
-        print(f"{', '.join(lists.classes[:MOST_PRINTED])}; videos: {counts}")
+        settings = (args.out or args.source.parent, args.val, args.test, args.seed, args.force)
+        lists = split_annotations(args.source, args.task, *settings)
+        print(f"{', '.join(lists.classes[:MOST_PRINTED])}\nvideos: {lists.counts}")
         print(f"written to {lists.root}")
         return
     videos, outside = read_class_folders(args.source)
