@@ -19,7 +19,7 @@ from mmvidformer.apis.predictions import (
     to_prediction,
     to_segments,
 )
-from mmvidformer.apis.steps import list_steps, stream_steps
+from mmvidformer.apis.steps import list_segments, list_steps, stream_steps
 from mmvidformer.config import config_name, load_config
 from mmvidformer.convert.fetch import is_address
 from mmvidformer.convert.published import PREFIX
@@ -156,7 +156,7 @@ class Recognizer(LoadedModel):
         """Classify the windows of a long video, each as if it were a video, or its steps.
 
         The last window ends with the video; a video that is shorter than a window is one window.
-        Models of frames and segments have no windows; that of segments reads the video at once.
+        Models of frames and segments have no windows.
 
         Args:
             video: Path or frames.
@@ -176,8 +176,8 @@ class Recognizer(LoadedModel):
         if not fps:
             raise ValueError(f"the frame rate of {source or 'the array'} is unknown, set fps")
         if self.over == "segments":
-            found = self._run(self.pipeline.read({**opened, "avg_fps": fps}))
-            yield from to_segments(found.pred_instances, self.names, min_score, source)
+            for found in list_segments(self.pipeline, self._run, {**opened, "avg_fps": fps}):
+                yield from to_segments(found, self.names, min_score, source)
             return
         if self.over == "steps":
             for sample, seconds in list_steps(self.pipeline, self._run, {**opened, "avg_fps": fps}):

@@ -1,14 +1,17 @@
-"""Predictions of each step of time, of a model that classifies frames."""
+"""Predictions of models that classify each step of time, or find segments."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from mmaction.structures import ActionDataSample
+from mmengine.structures import InstanceData
 
 from mmvidformer.apis.pipeline import VideoPipeline
 
-PART, CONTEXT = 8, 1  # clips of a part of a long video, and those at its ends that are context
+# Clips of a part of a long video, and those at its ends that are context.
+PART, CONTEXT = 8, 1
+SEGMENTS_PART, SEGMENTS_CONTEXT = 64, 16
 
 Predict = Callable[[dict], ActionDataSample]
 Step = tuple[ActionDataSample, tuple[float, float]]  # scores of a step, and its seconds
@@ -25,19 +28,46 @@ def list_steps(pipeline: VideoPipeline, predict: Predict, video: dict) -> Iterat
         predict: Function from a sample of the pipeline to a data sample of ``FramesHead``.
         video: Result of ``pipeline.open``.
     """
-    span = _span(pipeline, video["avg_fps"])
-    total, first = video["total_frames"], 0
-    while True:
-        end = min(first + round(PART * span), total)
-        low = first + round(CONTEXT * span) if first else 0
-        high = end - round(CONTEXT * span) if end < total else total + span
-        sample = predict(pipeline.read(video, (first, end - 1)))
+    fps, total = video["avg_fps"], video["total_frames"]
+    for sample, first, low, high in _parts(pipeline, predict, video, PART, CONTEXT):
         for scores, start, stop in _steps(sample, first):
             if low <= (start + stop) / 2 < high:
-                yield scores, (start / video["avg_fps"], min(stop, total) / video["avg_fps"])
+                yield scores, (start / fps, min(stop, total) / fps)
+
+
+def list_segments(pipeline: VideoPipeline, predict: Predict, video: dict) -> Iterator[InstanceData]:
+    """Find the segments of a video, part by part: 64 clips, of which 16 at each end are context.
+
+    A part gives the segments whose middle is not in its context. Arguments are those of
+    ``list_steps``, with a function that gives a data sample of ``SegmentsHead``.
+    """
+    options = SEGMENTS_PART, SEGMENTS_CONTEXT
+    for sample, first, low, high in _parts(pipeline, predict, video, *options):
+        found = sample.pred_instances
+        found.segments = found.segments + first / video["avg_fps"]
+        middles = found.segments.mean(dim=1) * video["avg_fps"]
+        yield found[(middles >= low) & (middles < high)]
+
+
+def _parts(
+    pipeline: VideoPipeline, predict: Predict, video: dict, size: int, context: int
+) -> Iterator[tuple[ActionDataSample, int, float, float]]:
+    """Predict parts of ``size`` clips.
+
+    Yields:
+        What ``predict`` returns, the first frame of the part, and the frames from which and up to
+        which its answers count.
+    """
+    span = _span(pipeline, video["avg_fps"])
+    total, first, edge = video["total_frames"], 0, round(context * span)
+    while True:
+        end = min(first + round(size * span), total)
+        sample = predict(pipeline.read(video, (first, end - 1)))
+        high = end - edge if end < total else total + span
+        yield sample, first, first + edge if first else 0, high
         if end == total:
             return
-        first = high - round(CONTEXT * span)
+        first = end - 2 * edge
 
 
 def stream_steps(

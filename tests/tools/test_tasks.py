@@ -156,3 +156,27 @@ def test_what_a_model_of_frames_has_no_use_for(frames_model) -> None:
         next(frames_model.timeline(noise(9), window=2.0, fps=10))
     with pytest.raises(ValueError, match="a model of steps has no windows, got stride=1"):
         next(frames_model.stream(iter(noise(9)), fps=10, stride=1.0))
+
+
+def test_parts_of_a_long_video_give_its_segments(
+    annotate, main_of, make_config, tmp_path, monkeypatch
+) -> None:
+    """With parts of 12 clips, 4 of them context at each end, the segments are those of the whole."""
+    root = annotate("segments")
+    main_of("data/make_annotations")([str(root / "all.csv"), "--task", "segments"])
+    options = ["--config", str(make_config("segments_model")), "--data", str(root), "--prepare"]
+    main_of("finetune")([*options, "--task", "segments", "--work-dir", str(tmp_path)])
+    cfg = Config.fromfile(tmp_path / "finetune" / "config.py")
+    cfg.model.cls_head.update(score_thr=0.0, levels=2, max_segments=10_000, sigma=1e-9)
+    model = Recognizer(cfg, None)
+    # Soft-NMS with a narrow Gaussian removes what overlaps, which differs at the borders.
+    monkeypatch.setattr("mmvidformer.models.segments_head.soft_nms", lambda *args: args[:3])
+    video = noise(200)  # 25 clips of 8 frames
+    whole = [(one.seconds, one.top(1)[0]) for one in model.timeline(video, fps=10, min_score=0)]
+    monkeypatch.setattr("mmvidformer.apis.steps.SEGMENTS_PART", 12)
+    monkeypatch.setattr("mmvidformer.apis.steps.SEGMENTS_CONTEXT", 4)
+    parts = [(one.seconds, one.top(1)[0]) for one in model.timeline(video, fps=10, min_score=0)]
+    assert len(parts) == len(whole) > 100
+    for one, two in zip(sorted(parts), sorted(whole), strict=True):
+        assert one[0] == pytest.approx(two[0], abs=1e-4)
+        assert one[1][:2] == two[1][:2] and one[1][2] == pytest.approx(two[1][2], abs=1e-5)
