@@ -42,7 +42,7 @@ ALLOWED = {
         "models",
         "layers",
     },
-    "visualization": {"apis", "layers", "lookup"},
+    "visualization": {"apis", "datasets", "layers", "lookup"},
     "web": {"apis", "datasets", "engine", "visualization"},
     "__main__": {"lookup", "engine"},
 }

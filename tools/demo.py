@@ -28,8 +28,9 @@ from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.annotate import annotate_frame, annotate_video, prediction_bars
+from mmvidformer.visualization.boxes import classify_boxes, write_boxes
 from mmvidformer.visualization.timeline import draw_timeline, write_parts
-from mmvidformer.visualization.videos import VideoOutput, check_display
+from mmvidformer.visualization.videos import VideoOutput, check_display, target_of
 
 
 class Failure(NamedTuple):
@@ -48,9 +49,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--topk", type=int, default=5, help="number of classes (default: 5)")
     parser.add_argument("--window", type=float, help="seconds of a window (default: 2 if needed)")
     parser.add_argument("--stride", type=float, help="seconds between windows (default: half)")
-    parser.add_argument(
-        "--min-score", type=float, default=0.3, help="least score of a segment (default: 0.3)"
-    )
+    parser.add_argument("--min-score", type=float, default=0.3, help="of segments (default: 0.3)")
     parser.add_argument("--json", type=Path, help="file for all predictions")
     parser.add_argument(
         "--csv", type=Path, help="file for segments of one class, or values: video, start, ..."
@@ -60,6 +59,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument(
         "--truth", type=Path, help="csv of video, start, end, label: drawn above the timeline"
     )
+    parser.add_argument("--boxes", type=Path, help="csv of boxes in AVA's format, to be classified")
     parser.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
     parser.add_argument("--seconds", type=float, help="how long to read a camera")
     args = parser.parse_intermixed_args(argv)
@@ -75,22 +75,16 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     return args
 
 
-def target_of(given: Path, video: Path, source: Path, suffix: str) -> Path:
-    """Where to write: the given path, or for a folder of videos a file in the given folder."""
-    if source.is_dir():
-        given = given / video.relative_to(source)
-        given = given.with_name(given.name.replace(".", "_") + suffix)
-    given.parent.mkdir(parents=True, exist_ok=True)
-    return given
-
-
 def predict_files(
     recognizer: Recognizer, videos: Sequence[Path], args: Namespace
 ) -> Iterator[Prediction | Failure]:
     """Classify files or their parts, and write and show what is asked for."""
     for video in tqdm(videos, unit="video", disable=None):
         try:
-            if args.parts or recognizer.over != "clip":
+            if recognizer.over == "boxes":
+                moments = classify_boxes(recognizer, video, args.boxes)
+                found = [one for boxes in moments.values() for one in boxes]
+            elif args.parts or recognizer.over != "clip":
                 options = dict(window=args.window, stride=args.stride, min_score=args.min_score)
                 found = list(recognizer.timeline(video, **options))
             else:
@@ -99,6 +93,10 @@ def predict_files(
             yield Failure(str(video), error)
             continue
         yield from found
+        if recognizer.over == "boxes":
+            if args.out:
+                write_boxes(video, moments, target_of(args.out, video, Path(args.source), ".mp4"))
+            continue
         if not found:
             tqdm.write(f"{video}: no segment with a score of at least {args.min_score:g}")
             continue
@@ -155,6 +153,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     cfg = load_config(args.config, args.cfg_options)
     recognizer = Recognizer(cfg, args.checkpoint or PUBLISHED, args.device, args.classes)
     print(recognizer, file=sys.stderr)
+    if recognizer.over == "boxes" and not args.boxes:
+        raise ValueError("a model of boxes needs --boxes, a csv file in AVA's format")
     if args.is_camera:
         found = predict_camera(recognizer, args)
     else:

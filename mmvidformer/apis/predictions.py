@@ -4,6 +4,7 @@ import csv
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from mmengine.config import Config
@@ -33,6 +34,7 @@ class Prediction:
         ahead: Seconds until the predicted action, if the model anticipates at known times.
         kind: ``'class'``; ``'labels'``: any number of classes, each with a probability of its own;
             ``'segment'``: a part that was found, of one class; or ``'value'``.
+        box: Left, top, right and bottom, in shares of width and height, if it is about a box.
     """
 
     scores: dict[str, np.ndarray]
@@ -42,6 +44,7 @@ class Prediction:
     seconds: tuple[float, float] | None = None
     ahead: float | None = None
     kind: str = "class"
+    box: tuple[float, ...] | None = None
 
     @property
     def values(self) -> dict[str, float]:
@@ -77,7 +80,8 @@ class Prediction:
     def record(self, k: int = 5) -> dict:
         """``source``, ``seconds``, and the k most likely classes by task or the values."""
         seconds = [round(x, 3) for x in self.seconds] if self.seconds else None
-        where = {"source": self.source, "seconds": seconds}
+        where: dict[str, Any] = {"source": self.source, "seconds": seconds}
+        where |= {"box": [round(x, 4) for x in self.box]} if self.box else {}
         if self.kind == "value":
             return {**where, "values": self.values}
         tops = {

@@ -105,7 +105,7 @@ class Recognizer(LoadedModel):
             the test pipeline.
 
     Attributes:
-        over: What a prediction is about: ``'clip'``, ``'steps'`` or ``'segments'``.
+        over: What a prediction is about: ``'clip'``, ``'steps'``, ``'segments'`` or ``'boxes'``.
         pipeline: The test pipeline.
 
     Raises:
@@ -141,6 +141,8 @@ class Recognizer(LoadedModel):
         """
         if not isinstance(videos, Source):
             return [self(video) for video in videos]
+        if self.over == "boxes":
+            raise ValueError("a model of boxes needs them: recognizer.boxes(video, second, boxes)")
         if self.over != "clip":
             return list(self.timeline(videos))
         return self._predict(self.pipeline.read(self.pipeline.open(videos)), source=_name(videos))
@@ -225,6 +227,32 @@ class Recognizer(LoadedModel):
             if count >= size and (count - size) % step == 0:
                 sample = self.pipeline.read(self.pipeline.open(np.stack(kept), fps))
                 yield self._predict(sample, seconds=((count - size) / fps, count / fps))
+
+    def boxes(
+        self, video: str | Path, second: int, boxes: Sequence[Sequence[float]]
+    ) -> list[Prediction]:
+        """Classify boxes at a moment of a video, by a model of boxes (``BoxesHead``).
+
+        Args:
+            video: Path.
+            second: Moment in seconds.
+            boxes: Left, top, right and bottom of each, in shares of width and height.
+
+        Raises:
+            FileNotFoundError: If the file does not exist.
+            ValueError: If the video cannot be read, or the model is none of boxes.
+        """
+        if self.over != "boxes":
+            raise ValueError(f"the model is about {self.over}, not about boxes")
+        task, names = next(iter(self.names.items()))
+        truth = dict(gt_labels=torch.zeros(len(boxes), len(names)), timestamp=second)
+        given = dict(gt_bboxes=np.array(boxes, np.float32).reshape(-1, 4), video_id=str(video))
+        found = self._run(self.pipeline.read({**self.pipeline.open(video), **truth, **given}))
+        head, where = self._model.cls_head, dict(source=str(video), seconds=(second, second))
+        return [
+            to_prediction({task: scores[1:]}, self.names, head, box=tuple(map(float, box)), **where)
+            for scores, box in zip(found.pred_instances.scores, boxes, strict=True)
+        ]
 
     def to_prediction(self, sample: ActionDataSample, **where: object) -> Prediction:
         """Convert a data sample with the scores of the head; ``where`` is its place."""

@@ -129,15 +129,13 @@ class SpanDataset(VideoDataset):
     """Videos with classes of spans of time: ``video``, ``start``, ``end`` and ``label`` in a csv.
 
     A sample has its spans (n, 3), start and end in seconds and class, for ``LabelFrames`` and
-    metrics. The class of other time is that with the name ``'background'``, if there is one; else
-    it does not count.
+    metrics. ``metainfo`` holds the classes, a list or a file of their names. The class of other
+    time is that with the name ``'background'``, if there is one; else it does not count.
 
     Args:
-        ann_file: The csv file.
-        pipeline: Transforms.
-        metainfo: ``classes``, a list or a file of their names.
+        *args: Arguments of MMAction2's ``VideoDataset``.
         overlap: Whether spans of a video may overlap.
-        **kwargs: Other arguments of MMAction2's ``VideoDataset``.
+        **kwargs: Arguments of MMAction2's ``VideoDataset``.
 
     Raises:
         ValueError: As ``read_spans``, and if a label is no class.

@@ -20,6 +20,7 @@ from mmvidformer.datasets.annotations import (
     read_values,
     span_faults,
 )
+from mmvidformer.datasets.boxes import box_faults, read_boxes
 from mmvidformer.datasets.csv_rows import read_rows, read_text
 from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.datasets.own_videos import (
@@ -31,8 +32,8 @@ from mmvidformer.datasets.own_videos import (
     read_lists,
 )
 
-TASKS = ("classes", "labels", "number", "frames", "segments")
-SPANS = TASKS[3:]  # tasks of spans of time
+TASKS = ("classes", "labels", "number", "frames", "segments", "boxes")
+SPANS = TASKS[3:5]  # tasks of spans of time
 SUBSETS = {"training": "train", "validation": "val", "testing": "test"}  # of ActivityNet
 
 
@@ -48,13 +49,16 @@ def read_task_lists(folder: str | Path, task: str) -> VideoLists:
     if task in ("classes", "labels"):
         return read_lists(folder, multi_class=task == "labels")
     root = Path(folder).resolve()
-    needed = ["train.csv", *([CLASSES] if task in SPANS else [])]
+    needed = ["train.csv", *([CLASSES] if task != "number" else [])]
     for name in needed:
         if not (root / name).is_file():
             raise FileNotFoundError(f"{root / name} does not exist; mmvidformer data list FILE.csv")
     files = {split: root / f"{split}.csv" for split in SPLITS}
     files = {split: file for split, file in files.items() if file.is_file()}
-    if task in SPANS:
+    if task == "boxes":
+        names = tuple(read_text(root / CLASSES).splitlines())
+        found = {split: len(read_boxes(file, len(names))) for split, file in files.items()}
+    elif task in SPANS:
         names = tuple(read_text(root / CLASSES).splitlines())
         overlap = task == "segments"
         found = {split: len(read_spans(file, overlap)) for split, file in files.items()}
@@ -86,7 +90,8 @@ def split_annotations(
     Args:
         file: Columns ``video`` and ``label`` for labels, one row for each label or names that are
             separated by semicolons; ``video`` and values for a number; ``video``, ``start``,
-            ``end`` and ``label`` for frames and segments, or what ``read_activitynet`` reads.
+            ``end`` and ``label`` for frames and segments, or what ``read_activitynet`` reads; what
+            ``read_boxes`` reads for boxes, with ``classes.txt`` beside it.
         task: A name of ``TASKS`` but ``'classes'``.
         folder: Folder to write to.
         val: Share of the videos for validation.
@@ -102,6 +107,8 @@ def split_annotations(
     names = [name.replace("txt", "csv") for name in FILES[:-1]] + [*FILES]
     if (found := [name for name in names if (root / name).exists()]) and not force:
         raise FileExistsError(f"{root} has {', '.join(found)} already; --force overwrites them")
+    if task == "boxes":
+        return _split_boxes(file, root, val, test, seed)
     if file.suffix == ".json":
         file = read_activitynet(file, root / f"{file.stem}.csv")
     rows = list(read_rows(file, "video", *(["label"] if task == "labels" else [])))
@@ -149,6 +156,19 @@ def split_annotations(
     return read_task_lists(root, task)
 
 
+def _split_boxes(file: Path, root: Path, val: float, test: float, seed: int) -> VideoLists:
+    """Split a file of boxes by video, and copy the names of its classes."""
+    rows = list(csv.reader(read_text(file).splitlines()))
+    splits = _draw(dict.fromkeys((row[0] for row in rows if row), ""), val, test, seed)
+    names = read_text(file.parent / CLASSES)
+    root.mkdir(parents=True, exist_ok=True)
+    (root / CLASSES).write_text(names, encoding="utf-8")
+    for split in SPLITS:
+        with (root / f"{split}.csv").open("w", newline="", encoding="utf-8") as out:
+            csv.writer(out).writerows(row for row in rows if row and splits[row[0]] == split)
+    return read_task_lists(root, "boxes")
+
+
 def read_activitynet(file: Path, out: Path) -> Path:
     """Write an annotation file in ActivityNet's format as csv, and return ``out``.
 
@@ -185,11 +205,14 @@ def read_activitynet(file: Path, out: Path) -> Path:
 
 
 def list_faults(file: str | Path, folder: str | Path, overlap: bool = False) -> Iterator[str]:
-    """Describe all that is wrong in a csv file of numbers or spans, by file and line.
+    """Describe all that is wrong in a csv file of numbers, spans or boxes, by file and line.
 
     Values that are no numbers, spans that end before they start, overlap or end after their video,
     and missing videos, whose paths are relative to ``folder``.
     """
+    if "video" not in read_text(file).partition("\n")[0].split(","):  # AVA's have no header
+        yield from box_faults(file)
+        return
     spans: dict[str, list[Span]] = {}
     for row, where in read_rows(file, "video"):
         own = spans.setdefault(row["video"], [])

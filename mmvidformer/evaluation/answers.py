@@ -18,9 +18,7 @@ class NumberMetric(BaseMetric):
     """R^2 and mean absolute error of the values of ``NumberHead``.
 
     With several values, ``r2`` is the mean over them, and ``mae_<name>`` the error of each.
-
-    Args:
-        **kwargs: Arguments of MMEngine's ``BaseMetric``.
+    Arguments are those of MMEngine's ``BaseMetric``.
     """
 
     default_prefix = "number"

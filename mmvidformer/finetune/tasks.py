@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from mmengine.config import Config
 
-from mmvidformer.config import is_recurrent, leaf_datasets, pipelines, type_name
+from mmvidformer.config import clip_shape, is_recurrent, leaf_datasets, pipelines, type_name
 from mmvidformer.datasets.annotations import BACKGROUND, read_spans, read_values
 from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
@@ -14,6 +14,8 @@ from mmvidformer.engine.pipelines import dicts_in
 from mmvidformer.finetune.balance import class_weights
 
 CLIP_LEN = 32  # of recurrent models, whose configs have no length
+BOX_META = ("img_shape", "video_id", "timestamp")
+RATES = ("frame_interval", "target_fps")  # of samplers
 MAX_VIEWS = 8  # clips of a video that run at once
 SEGMENT_CLIPS = 4  # successive clips of a video in training
 META = (
@@ -29,7 +31,7 @@ class Classes:
         suffix: Suffix of the lists.
         least: Least number of classes, or values.
         balances: Ways to balance classes: weights of the loss, or draws of the videos.
-        metric: Config of the metric; None: that of the config.
+        metric: Config of the metric; None: that of the config, or what ``change`` sets.
         best: Result by which the best checkpoint is kept, and whether greater is better.
     """
 
@@ -133,7 +135,7 @@ class Frames(Classes):
             raise ValueError(
                 f"frames need a sampler with a frame_interval, such as SampleFrames, got {names}"
             )
-        kept = {key: sampler[key] for key in ("frame_interval", "target_fps") if key in sampler}
+        kept = {key: sampler[key] for key in RATES if key in sampler}
         length = cfg.model.backbone.get("clip_len") or sampler.get("clip_len") or CLIP_LEN
         kept |= {**self.sampler, "clip_len": length, "test_mode": test_mode}
         own = dict(type="mmvidformer.CoverFrames", **kept)
@@ -157,12 +159,69 @@ class Segments(Frames):
         dataset.overlap = True
 
 
+class Boxes(Classes):
+    """The classes of boxes at moments."""
+
+    suffix, least, balances = "csv", 1, ()
+    best: ClassVar[str | None] = "mAP/overall"
+
+    def change(self, cfg: Config, lists: VideoLists) -> None:
+        """Read whole frames around the moments, flipped in training, and keep all tokens.
+
+        Raises:
+            ValueError: If the model is recurrent.
+        """
+        if is_recurrent(cfg):
+            raise ValueError(f"boxes need a VideoTransformer, got {cfg.model.type}")
+        cfg.model.backbone.pool = "none"
+        _, frames, height, width = clip_shape(cfg)
+        cfg.model.data_preprocessor.pop("augment", None)  # it knows no boxes
+        for split in SPLITS:
+            for dataset in leaf_datasets(
+                (cfg.get(f"{split}_dataloader") or {}).get("dataset") or {}
+            ):
+                dataset.type = "mmvidformer.BoxDataset"
+                dataset.metainfo = dict(classes=list(lists.classes))
+                steps = [step for step in dataset.pipeline if step.get("frame_interval")]
+                options = {k: v for step in steps[:1] for k, v in step.items() if k in RATES}
+                around = dict(type="mmvidformer.FramesAround", clip_len=frames, **options)
+                size = dict(type="Resize", scale=(width, height), keep_ratio=False)
+                flip = [dict(type="Flip", flip_ratio=0.5)] if split == "train" else []
+                dataset.pipeline = [
+                    dict(type="mmvidformer.VideoInit"),
+                    around,
+                    dict(type="mmvidformer.VideoDecode"),
+                    *(size, *flip),
+                    dict(type="FormatShape", input_format="NCTHW"),
+                    dict(type="PackActionInputs", meta_keys=BOX_META),
+                ]
+        _set_head(cfg, type="mmvidformer.BoxesHead", num_classes=len(lists.classes))
+        self._set_metrics(cfg, lists)
+
+    def _set_metrics(self, cfg: Config, lists: VideoLists) -> None:
+        """Evaluate with MMAction2's ``AVAMetric``, which needs a file of the classes."""
+        names = lists.root / "label_map.pbtxt"
+        items = (
+            f'item {{\n  name: "{name}"\n  id: {number}\n}}\n'
+            for number, name in enumerate(lists.classes, start=1)
+        )
+        names.write_text("".join(items), encoding="utf-8")
+        for split in ("val", "test"):
+            if cfg.get(f"{split}_evaluator"):
+                file = cfg[f"{split}_dataloader"].dataset.ann_file
+                options = dict(exclude_file=None, label_file=str(names), action_thr=0.0)
+                metric = dict(type="AVAMetric", ann_file=file, **options)
+                metric["num_classes"] = len(lists.classes) + 1
+                cfg[f"{split}_evaluator"] = metric
+
+
 TASKS: Mapping[str, Classes] = {
     "classes": Classes(),
     "labels": Labels(),
     "number": Number(),
     "frames": Frames(),
     "segments": Segments(),
+    "boxes": Boxes(),
 }
 
 
@@ -209,10 +268,10 @@ def set_task(cfg: Config, task: str, lists: VideoLists) -> list[str]:
     row = TASKS[task]
     blends = any("blending" in part for part in dicts_in(cfg.model.get("data_preprocessor")))
     row.change(cfg, lists)
-    if row.metric is None:
+    if row.best is None:
         return []
     for split in ("val", "test"):
-        if cfg.get(f"{split}_evaluator"):
+        if cfg.get(f"{split}_evaluator") and row.metric:
             cfg[f"{split}_evaluator"] = dict(row.metric)
     if cfg.get("val_evaluator"):
         cfg.default_hooks.checkpoint.update(save_best=row.best, rule="greater")

@@ -108,3 +108,12 @@ class VideoOutput:
             self._file.mux(self._stream.encode(frame))
         except av.FFmpegError as error:
             raise OSError(f"cannot write {self.path}: {error.strerror}") from error
+
+
+def target_of(given: Path, video: Path, source: Path, suffix: str) -> Path:
+    """Return where to write: the given path, or a file in it if the source is a folder."""
+    if source.is_dir():
+        given = given / video.relative_to(source)
+        given = given.with_name(given.name.replace(".", "_") + suffix)
+    given.parent.mkdir(parents=True, exist_ok=True)
+    return given

@@ -114,6 +114,7 @@ STATIC = [
     ("docs/checkpoints.md", "read_model("),
     ("docs/checkpoints.md", "Recognizer("),
     ("docs/python.md", "pretrained=True"),
+    ("docs/tasks.md", "Recognizer("),
 ]
 # Models of full size: run on the meta device, which computes shapes alone.
 SHAPES = [

@@ -161,7 +161,7 @@ def test_what_a_model_of_frames_has_no_use_for(frames_model) -> None:
 def test_parts_of_a_long_video_give_its_segments(
     annotate, main_of, make_config, tmp_path, monkeypatch
 ) -> None:
-    """With parts of 12 clips, 4 of them context at each end, the segments are those of the whole."""
+    """With parts of 12 clips, 4 of them context at each end, they are those of the whole."""
     root = annotate("segments")
     main_of("data/make_annotations")([str(root / "all.csv"), "--task", "segments"])
     options = ["--config", str(make_config("segments_model")), "--data", str(root), "--prepare"]
@@ -180,3 +180,37 @@ def test_parts_of_a_long_video_give_its_segments(
     for one, two in zip(sorted(parts), sorted(whole), strict=True):
         assert one[0] == pytest.approx(two[0], abs=1e-4)
         assert one[1][:2] == two[1][:2] and one[1][2] == pytest.approx(two[1][2], abs=1e-5)
+
+
+def test_boxes_from_annotation_to_film(
+    main_of, test, make_config, tiny_videos, tmp_path, capsys
+) -> None:
+    for name in ("val_0", "val_1", "val_2", "val_3"):
+        (tmp_path / f"{name}.mp4").symlink_to(tiny_videos.root / f"{name}.mp4")
+    rows = [f"val_{i},1,0.{i},0.2,0.9,0.8,{i % 2 + 1},0\n" for i in range(4)]
+    (tmp_path / "all.csv").write_text("".join(rows))
+    (tmp_path / "classes.txt").write_text("walk\nsit\n")
+    shares = ["--val", "0.25", "--test", "0.25", "--force"]
+    main_of("data/make_annotations")([str(tmp_path / "all.csv"), "--task", "boxes", *shares])
+    whole = dict(scheme="spacetime", temporal_depth=4, stem=dict(tubelet=(2, 8, 8)))
+    config = make_config("boxes", model=dict(backbone=whole))
+    options = ["--config", str(config), "--data", str(tmp_path)]
+    run = tmp_path / "run"
+    options += ["--task", "boxes", "--epochs", "1", "--batch", "2", "--workers", "0"]
+    main_of("finetune")([*options, "--work-dir", str(run)])
+    config, best = str(run / "finetune" / "config.py"), str(next(run.glob("best_*.pth")))
+    test([config, best])
+    assert "mAP/overall: " in capsys.readouterr().out
+    video, film = str(tmp_path / "val_3.mp4"), tmp_path / "film.mp4"
+    with pytest.raises(ValueError, match="needs --boxes"):
+        main_of("demo")([config, best, video])
+    boxes = ["--boxes", str(tmp_path / "all.csv")]
+    assert main_of("demo")([config, best, video, *boxes, "--out", str(film)]) == 0
+    assert film.stat().st_size and "1.00-1.00 s: " in capsys.readouterr().out
+    recognizer = Recognizer(config, best)
+    (found,) = recognizer.boxes(video, 1, [(0.3, 0.2, 0.9, 0.8)])
+    assert found.kind == "labels" and found.box == (0.3, 0.2, 0.9, 0.8)
+    assert found.record()["box"] == [0.3, 0.2, 0.9, 0.8]
+    assert {name for _, name, _ in found.top()} == {"walk", "sit"}
+    with pytest.raises(ValueError, match="a model of boxes needs them"):
+        recognizer(video)

@@ -30,7 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if Path(args.ann_file).suffix == ".csv":
         root = Path(args.root or Path(args.ann_file).parent)
         wrong = list(list_faults(args.ann_file, root))
-        paths = dict.fromkeys(root / row["video"] for row, _ in read_rows(args.ann_file, "video"))
+        rows = read_rows(args.ann_file)
+        paths = dict.fromkeys(root / row.get("video", "") for row, _ in rows)
         files = [(str(path),) for path in paths if path.is_file()]
         faults = find_faults(read_to_end, files, args.workers, args.time_limit)
         wrong += [f"{path}: {why}" for path, why in faults.items()]

@@ -31,8 +31,8 @@ def draw_moments(recognizer: StreamRecognizer, video: Path, args: Namespace) -> 
             if one.attention is None:
                 continue
             texts = [
-                f"{heading}: " + ", ".join(f"{name} {p:.0%}" for name, p in classes)
-                for heading, classes in stream_bars(one.frame, 3)
+                f"{bars.heading}: " + ", ".join(f"{name} {p:.0%}" for name, p in bars.classes)
+                for bars in stream_bars(one.frame, 3)
             ]
             count = len(recognizer.model.neck.layers)
             layer = f"layer {args.layer % count + 1} of {count}"

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from mmvidformer.datasets.motion.answers import LabelsSpec, ScriptsSpec, SpeedSpec
+from mmvidformer.datasets.motion.answers import BoxesSpec, LabelsSpec, ScriptsSpec, SpeedSpec
 from mmvidformer.datasets.motion.camera.spec import CameraSpec
 from mmvidformer.datasets.motion.cues import CuesSpec
 from mmvidformer.datasets.motion.directions import DirectionsSpec, PhasesSpec
@@ -24,4 +24,5 @@ PRESETS: dict[str, MotionSpec] = {
     "labels": LabelsSpec(),
     "speed": SpeedSpec(),
     "scripts": ScriptsSpec(),
+    "boxes": BoxesSpec(),
 }

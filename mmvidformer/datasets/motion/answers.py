@@ -176,6 +176,64 @@ class ScriptsSpec(MotionSpec):
         (root / "classes.txt").write_text("".join(f"{one}\n" for one in (*NAMES, "background")))
 
 
+@dataclass(frozen=True)
+class BoxesSpec(MotionSpec):
+    """Clips of three objects that move in different directions, with boxes at the first second.
+
+    At that moment all objects are inside the frame and do not overlap, at uniform places. Other
+    arguments are those of ``MotionSpec``.
+
+    Args:
+        objects: Number of objects, at most 4.
+        look: How videos look and move; at least a second of frames.
+    """
+
+    train: int = 800
+    look: Look = field(
+        default_factory=lambda: Look(frames=48, object_size=0.22, texture=0.0, colors="plain")
+    )
+    objects: int = 3
+
+    class_names = NAMES
+
+    def script(self, clip: Clip) -> tuple[list[int], np.ndarray, np.random.Generator]:
+        """Draw directions and centers (objects, 2) at the moment, and return the generator."""
+        rng = self.rng(clip)
+        directions = rng.permutation(len(NAMES))[: self.objects].tolist()
+        size, side = self.look.object_size * self.look.size, self.look.size
+        while True:
+            centers = rng.uniform(size / 2, side - size / 2, (self.objects, 2))
+            gaps = np.abs(centers[:, None] - centers).max(axis=-1) + side * np.eye(self.objects)
+            if gaps.min() > size:
+                return directions, centers, rng
+
+    def draw(self, clip: Clip) -> np.ndarray:
+        """Draw the RGB frames (T, size, size, 3) of a clip."""
+        directions, centers, rng = self.script(clip)
+        frames = draw_background(self.look, rng)
+        times = np.arange(self.look.frames)[:, None] - self.fps
+        for one, center in zip(directions, centers, strict=True):
+            step = self.look.speed * rng.uniform(0.8, 1.2) * np.array(DIRECTIONS[NAMES[one]])
+            path = (center + times * step) % self.look.size
+            frames = render(self.look, "circle", path, rng, frames)
+        return frames
+
+    def annotate(self, root: Path) -> None:
+        """Write files in AVA's format."""
+        half = self.look.object_size / 2
+        for split in SPLITS:
+            rows = []
+            for clip in self.clips(split):
+                directions, centers, _ = self.script(clip)
+                for number, (one, center) in enumerate(zip(directions, centers, strict=True)):
+                    x, y = center / self.look.size
+                    corners = (f"{n:.4f}" for n in (x - half, y - half, x + half, y + half))
+                    rows.append((self.name(clip), 1, *corners, one + 1, number))
+            with (root / f"{split}.csv").open("w", newline="", encoding="utf-8") as file:
+                csv.writer(file).writerows(rows)
+        (root / "classes.txt").write_text("".join(f"{name}\n" for name in NAMES))
+
+
 def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence]) -> None:
     with open(path, "w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([columns, *rows])

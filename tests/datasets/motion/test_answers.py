@@ -69,3 +69,22 @@ def test_annotations(tmp_path) -> None:
     assert [round(one.start * 12) for one in spans] == [row[1] for row in rows]
     capture = cv2.VideoCapture(str(tmp_path / "scripts" / "val" / "val_00000.mp4"))
     assert capture.get(cv2.CAP_PROP_FRAME_COUNT) == total
+
+
+def test_boxes_hold_the_objects(tmp_path) -> None:
+    spec = replace(PRESETS["boxes"], **SMALL)
+    for clip in spec.clips("train"):
+        frames, (directions, centers, _) = spec.draw(clip), spec.script(clip)
+        assert len(set(directions)) == 3
+        half, outside = 0.22 / 2 * 64 + 1, np.ones((64, 64), bool)
+        for one, (x, y) in zip(directions, centers, strict=True):
+            rows, columns = (slice(max(int(c - half), 0), int(c + half) + 1) for c in (y, x))
+            outside[rows, columns] = False
+            patch, later = (frames[i][rows, columns].mean(axis=-1) for i in (25, 26))
+            places = np.argwhere(patch > 128).mean(axis=0), np.argwhere(later > 128).mean(axis=0)
+            moved = (places[1] - places[0])[::-1]
+            axis = {0: moved[0], 1: moved[1], 2: -moved[0], 3: -moved[1]}[one]
+            assert axis > 0.5
+        assert frames[25][outside].max() < 128
+    spec.write(tmp_path)
+    assert read_task_lists(tmp_path, "boxes").counts == SMALL

@@ -1,0 +1,119 @@
+"""Boxes of persons or objects at moments of videos, with their classes: AVA's annotations."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from mmaction.datasets import VideoDataset
+
+from mmvidformer.datasets.annotations import read_float
+from mmvidformer.datasets.csv_rows import read_number, read_rows
+from mmvidformer.datasets.own_videos import find_videos
+from mmvidformer.datasets.transforms.sampling import FrameSampler
+from mmvidformer.registry import DATASETS, TRANSFORMS
+
+COLUMNS = ("video", "second", "x1", "y1", "x2", "y2", "class", "person")
+CORNERS = COLUMNS[2:6]
+Moment = tuple[str, int]  # video and second
+
+
+def read_boxes(
+    file: str | Path, classes: int | None = None
+) -> dict[Moment, dict[tuple[float, ...], set[int]]]:
+    """Read annotations in AVA's format: the classes, from 1, of each box of each moment.
+
+    Rows have no header: name of the video, whole second, left, top, right and bottom as shares of
+    width and height, number of the class, and perhaps the person. A box of several classes has
+    several rows.
+
+    Raises:
+        ValueError: As ``box_faults`` describes; names file and line.
+    """
+    found: dict[Moment, dict[tuple[float, ...], set[int]]] = {}
+    for fault, moment, box, label in _rows(file, classes):
+        if fault:
+            raise ValueError(fault)
+        found.setdefault(moment, {}).setdefault(box, set()).add(label)
+    return found
+
+
+def box_faults(file: str | Path, classes: int | None = None) -> Iterator[str]:
+    """Describe rows that are no numbers, boxes outside of the frame, and unknown classes."""
+    return (fault for fault, *_ in _rows(file, classes) if fault)
+
+
+def _rows(
+    file: str | Path, classes: int | None
+) -> Iterator[tuple[str | None, Moment, tuple[float, ...], int]]:
+    for row, where in read_rows(file, header=COLUMNS):
+        fault, moment, box, label = None, ("", 0), (), 0
+        try:
+            moment = row["video"], read_number(row, "second", where)
+            box = tuple(read_float(row, name, where) for name in CORNERS)
+            label = read_number(row, "class", where)
+            x1, y1, x2, y2 = box
+            if not (0 <= x1 < x2 <= 1 and 0 <= y1 < y2 <= 1):
+                fault = f"{where}: box must be x1 < x2 and y1 < y2 in 0 to 1, got {box}"
+            elif label < 1 or classes and label > classes:
+                fault = f"{where}: class must be in 1 to {classes or '...'}, got {label}"
+        except ValueError as error:
+            fault = str(error)
+        yield fault, moment, box, label
+
+
+@DATASETS.register_module()
+class BoxDataset(VideoDataset):
+    """Moments of video files with boxes, in the format of AVA's csv files (``read_boxes``).
+
+    MMAction2's ``AVADataset`` reads the same files with folders of frames. A video is the file of
+    its name, with any suffix, in the folder or below. Arguments are those of ``VideoDataset``;
+    ``metainfo`` has the classes.
+
+    Raises:
+        FileNotFoundError: If a video is missing.
+        ValueError: As ``read_boxes``.
+    """
+
+    def load_data_list(self) -> list[dict]:
+        """Read the annotation file."""
+        count = len(self.metainfo["classes"])
+        paths = {path.stem: path for path in find_videos(self.data_prefix["video"] or ".")}
+        found = []
+        for (video, second), boxes in read_boxes(self.ann_file, count).items():
+            if video not in paths:
+                raise FileNotFoundError(f"{self.ann_file}: there is no file of video {video!r}")
+            labels = torch.zeros(len(boxes), count)
+            for number, classes in enumerate(boxes.values()):
+                labels[number, [label - 1 for label in classes]] = 1
+            info = dict(filename=str(paths[video]), video_id=video, timestamp=second)
+            info |= dict(gt_bboxes=np.array(list(boxes), np.float32), gt_labels=labels)
+            found.append(info)
+        return found
+
+
+@TRANSFORMS.register_module()
+@dataclass
+class FramesAround(FrameSampler):
+    """Take a clip of regular frames around a moment, which ``timestamp`` gives in seconds.
+
+    Frames before the begin or after the end are replaced by the first or last one.
+
+    Args:
+        clip_len: Number of frames.
+        frame_interval: Interval between frames at ``target_fps``.
+        target_fps: Frame rate that the interval refers to. None for that of the file.
+    """
+
+    clip_len: int
+    frame_interval: int = 1
+    target_fps: float | None = None
+
+    def sample(self, total: int, results: dict) -> np.ndarray:
+        """Choose frames (1, T)."""
+        rate = results["avg_fps"] / self.target_fps if self.target_fps else 1.0
+        steps = (np.arange(self.clip_len) - self.clip_len // 2) * self.frame_interval * rate
+        center = math.floor(results["timestamp"] * results["avg_fps"] + 1e-6)
+        return np.clip(center + np.floor(steps + 1e-6).astype(int), 0, total - 1)[None]

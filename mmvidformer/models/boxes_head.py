@@ -1,0 +1,110 @@
+"""Who does what: the classes of boxes in a frame."""
+
+from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
+
+import torch
+from mmaction.models.heads import BaseHead
+from mmaction.structures import ActionDataSample
+from mmengine.structures import InstanceData
+from torch import Tensor, nn
+from torchvision.ops import roi_align
+
+
+@MODELS.register_module()
+class BoxesHead(BaseHead):
+    """Classify boxes by the tokens inside, averaged over time, each with any number of classes.
+
+    Regions are cut out by torchvision's ``roi_align`` and their largest values taken, as in
+    SlowFast's models for AVA (Feichtenhofer et al. 2019). Boxes are those of ``BoxDataset`` or
+    MMAction2's ``AVADataset``: in training ``gt_instances`` with labels (n, classes); in testing
+    ``proposals`` if there are some. A column of labels before the first class, as ``AVADataset``
+    has, is left out.
+
+    Args:
+        num_classes: Number of classes.
+        in_channels: Token width D.
+        roi_size: Height and width of a region.
+        loss_cls: Loss of logits and labels (n, classes).
+        dropout_ratio: Dropout rate of the features.
+        **kwargs: Further arguments of MMAction2's ``BaseHead``.
+    """
+
+    over = "boxes"  # what an answer is about
+
+    def __init__(
+        self,
+        num_classes: int,
+        in_channels: int,
+        roi_size: int = 7,
+        loss_cls: dict = {"type": "BCELossWithLogits"},  # noqa: B006 (only read)
+        dropout_ratio: float = 0.0,
+        **kwargs: object,
+    ) -> None:
+        options = {**kwargs, "multi_class": True, "average_clips": "prob"}
+        super().__init__(num_classes, in_channels, loss_cls, **options)
+        self.roi_size = roi_size
+        self.dropout = nn.Dropout(dropout_ratio)
+        self.fc_cls = nn.Linear(in_channels, num_classes)
+
+    def init_weights(self) -> None:
+        """Draw the weights of the linear layer."""
+        nn.init.normal_(self.fc_cls.weight, std=0.02)
+        nn.init.zeros_(self.fc_cls.bias)
+
+    def forward(self, x: Tensor, boxes: Tensor, **kwargs: object) -> Tensor:
+        """Return logits (n, classes).
+
+        Args:
+            x: Tokens (N, T, H, W, D).
+            boxes: Number of the clip, and left, top, right and bottom as shares of the clip's width
+                and height (n, 5).
+            **kwargs: Not used.
+
+        Raises:
+            ValueError: If the tokens have no places.
+        """
+        height, width = x.shape[2:4]
+        if height * width == 1:
+            raise ValueError("boxes need tokens at several places, but the backbone pools them")
+        maps = x.mean(dim=1).movedim(-1, 1)
+        scale = boxes.new_tensor([1, width, height, width, height])
+        regions = roi_align(maps, (boxes * scale).to(maps), self.roi_size, aligned=True)
+        return self.fc_cls(self.dropout(regions.amax(dim=(2, 3))))
+
+    def loss(
+        self, feats: Tensor, data_samples: list[ActionDataSample], **kwargs: object
+    ) -> dict[str, Tensor]:
+        """Compute the loss of the boxes of all clips."""
+        logits = self(feats, relative_boxes([one.gt_instances for one in data_samples],
+                                            data_samples).to(feats))  # fmt: skip
+        labels = torch.cat(
+            [one.gt_instances.labels[:, -self.num_classes :] for one in data_samples]
+        )
+        return {"loss_cls": self.loss_cls(logits, labels.to(logits))}
+
+    def predict(
+        self, feats: Tensor, data_samples: list[ActionDataSample], **kwargs: object
+    ) -> list[ActionDataSample]:
+        """Store ``pred_instances`` as MMAction2's ``AVAMetric`` reads them.
+
+        ``bboxes`` (n, 4) are shares of width and height; ``scores`` (n, 1 + classes) are
+        probabilities, after a column of zeros.
+        """
+        given = [one.get("proposals", one.get("gt_instances")) for one in data_samples]
+        boxes = relative_boxes(given, data_samples).to(feats)
+        scores = self(feats, boxes).sigmoid()
+        for number, sample in enumerate(data_samples):
+            own = boxes[:, 0] == number
+            padded = torch.cat([scores.new_zeros(int(own.sum()), 1), scores[own]], dim=1)
+            sample.pred_instances = InstanceData(bboxes=boxes[own, 1:], scores=padded)
+        return data_samples
+
+
+def relative_boxes(given: list[InstanceData], samples: list[ActionDataSample]) -> Tensor:
+    """Return the number of the clip and its boxes, in shares of the frame, as rows (n, 5)."""
+    rows = []
+    for number, (one, sample) in enumerate(zip(given, samples, strict=True)):
+        height, width = sample.img_shape
+        boxes = one.bboxes.float() / one.bboxes.new_tensor([width, height] * 2).float()
+        rows.append(torch.cat([torch.full_like(boxes[:, :1], number), boxes.clamp(0, 1)], dim=1))
+    return torch.cat(rows)

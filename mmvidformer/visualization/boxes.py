@@ -1,0 +1,60 @@
+"""Boxes with their classes, drawn into a video."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+from tqdm import tqdm
+
+from mmvidformer.apis import Capture, Prediction, Recognizer
+from mmvidformer.datasets.boxes import read_boxes
+from mmvidformer.visualization.annotate import BLUE, DARK, MIN_HEIGHT, THRESHOLD, WHITE
+from mmvidformer.visualization.videos import VideoOutput
+
+SPAN = 0.5  # seconds before and after a moment in which its boxes are drawn
+
+
+def classify_boxes(recognizer: Recognizer, video: Path, file: Path) -> dict[int, list[Prediction]]:
+    """Classify the boxes that a csv file in AVA's format has of a video, by their moment."""
+    return {
+        second: recognizer.boxes(video, second, list(boxes))
+        for (name, second), boxes in read_boxes(file).items()
+        if name == video.stem
+    }
+
+
+def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction], k: int = 3) -> np.ndarray:
+    """Draw boxes and their classes with a probability of at least 0.5, or the most likely one.
+
+    Args:
+        frame: RGB (H, W, 3), uint8; enlarged to a height of 360 pixels.
+        predictions: Predictions of boxes.
+        k: Largest number of classes of a box.
+
+    Returns:
+        RGB (height, width, 3), uint8; both even.
+    """
+    scale = max(1.0, MIN_HEIGHT / len(frame))
+    height, width = (2 * round(n * scale / 2) for n in frame.shape[:2])
+    image = cv2.resize(frame, (width, height))
+    for one in predictions:
+        x1, y1, x2, y2 = (round(n * m) for n, m in zip(one.box, (width, height) * 2, strict=True))
+        cv2.rectangle(image, (x1, y1), (x2, y2), BLUE, 2)
+        top = one.top(k)
+        named = [row for row in top if row[2] >= THRESHOLD] or top[:1]
+        for line, (_, name, probability) in enumerate(named):
+            place, text = (x1 + 3, y1 + 16 * (line + 1)), f"{name} {probability:.0%}"
+            for color, thick in ((DARK, 3), (WHITE, 1)):
+                cv2.putText(
+                    image, text, place, cv2.FONT_HERSHEY_SIMPLEX, 0.45, color, thick, cv2.LINE_AA
+                )
+    return image
+
+
+def write_boxes(video: Path, moments: Mapping[int, Sequence[Prediction]], target: Path) -> None:
+    """Write a video with the predicted boxes of each moment, half a second before and after it."""
+    with Capture(video) as source, VideoOutput(target, source.fps) as output:
+        for _, seconds, pixels in tqdm(source.frames(), total=source.total, leave=False):
+            near = [one for t, one in moments.items() if abs(t - seconds) <= SPAN]
+            output.add(draw_boxes(pixels, near[0] if near else ()), seconds)

@@ -1,0 +1,69 @@
+"""Boxes at moments, in AVA's format."""
+
+import numpy as np
+import pytest
+
+from mmvidformer.datasets.boxes import BoxDataset, FramesAround, read_boxes
+from mmvidformer.datasets.task_lists import list_faults, read_task_lists, split_annotations
+
+ROWS = "val_0,1,0.1,0.2,0.5,0.6,1,0\nval_0,1,0.1,0.2,0.5,0.6,3,0\nval_0,2,0,0,1,1,2,4\n"
+
+
+def test_boxes_of_moments(tiny_videos, tmp_path) -> None:
+    file = tmp_path / "train.csv"
+    file.write_text(ROWS)
+    options = dict(data_prefix=dict(video=str(tiny_videos.root)), metainfo=dict(classes=[*"abc"]))
+    dataset = BoxDataset(str(file), [], **options)
+    one, two = (dataset.get_data_info(i) for i in range(2))
+    assert (one["video_id"], one["timestamp"], two["timestamp"]) == ("val_0", 1, 2)
+    assert one["filename"] == str(tiny_videos.root / "val_0.mp4")
+    np.testing.assert_allclose(one["gt_bboxes"], [[0.1, 0.2, 0.5, 0.6]])
+    assert one["gt_labels"].tolist() == [[1, 0, 1]] and two["gt_labels"].tolist() == [[0, 1, 0]]
+    file.write_text(ROWS.replace("val_0", "gone"))
+    with pytest.raises(FileNotFoundError, match="there is no file of video 'gone'"):
+        BoxDataset(str(file), [], **options)
+
+
+@pytest.mark.parametrize(
+    ("row", "error"),
+    [
+        ("v,1,0.5,0.2,0.1,0.6,1", "line 2: box must be x1 < x2 and y1 < y2 in 0 to 1"),
+        ("v,1,0.1,0.2,1.1,0.6,1", "line 2: box must be x1 < x2 and y1 < y2 in 0 to 1"),
+        ("v,1,0.1,0.2,0.5,0.6,4", "line 2: class must be in 1 to 3, got 4"),
+        ("v,1,0.1,0.2,0.5,0.6,0", "line 2: class must be in 1 to 3, got 0"),
+        ("v,1,x,0.2,0.5,0.6,1", "line 2: x1 must be a number, got 'x'"),
+        ("v,1.5,0.1,0.2,0.5,0.6,1", "line 2: second is '1.5', not a whole number"),
+        ("v,1,0.1,0.2", "line 2: x2 must be a number, got None"),
+    ],
+)
+def test_wrong_boxes(tmp_path, row: str, error: str) -> None:
+    file = tmp_path / "train.csv"
+    file.write_text(f"v,0,0.1,0.2,0.5,0.6,1,0\n{row}\n")
+    with pytest.raises(ValueError, match=error):
+        read_boxes(file, 3)
+    faults = list(list_faults(file, tmp_path))
+    assert len(faults) == (0 if "got 4" in error else 1)  # the number of classes is not known
+
+
+def test_files_of_boxes_are_split_by_video(tmp_path) -> None:
+    rows = [f"v{i},{second},0.1,0.2,0.5,0.6,1,0\n" for i in range(10) for second in (1, 2)]
+    (tmp_path / "all.csv").write_text("".join(rows))
+    (tmp_path / "classes.txt").write_text("walk\nsit\n")
+    lists = split_annotations(tmp_path / "all.csv", "boxes", tmp_path / "out", 0.2, 0.1)
+    assert lists.classes == ("walk", "sit")
+    assert lists.counts == {"train": 14, "val": 4, "test": 2}  # moments
+    assert read_task_lists(tmp_path / "out", "boxes") == lists
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (dict(), [18, 19, 20, 21]),
+        (dict(frame_interval=4), [12, 16, 20, 23]),
+        (dict(frame_interval=1, target_fps=5), [12, 16, 20, 23]),
+    ],
+)
+def test_frames_around_a_moment(options, expected) -> None:
+    """Second 1 of a video of 24 frames at 20 per second."""
+    info = dict(total_frames=24, avg_fps=20.0, timestamp=1, start_index=0)
+    assert FramesAround(4, **options)(info)["frame_inds"].tolist() == expected
