@@ -10,6 +10,7 @@ from mmvidformer.config import clip_shape, is_recurrent, leaf_datasets, pipeline
 from mmvidformer.datasets.annotations import BACKGROUND, read_spans, read_values
 from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
+from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.pipelines import dicts_in
 from mmvidformer.finetune.balance import class_weights
 
@@ -169,10 +170,13 @@ class Boxes(Classes):
         """Read whole frames around the moments, flipped in training, and keep all tokens.
 
         Raises:
-            ValueError: If the model is recurrent.
+            ValueError: If the model is recurrent, or pools the places of a frame.
         """
         if is_recurrent(cfg):
             raise ValueError(f"boxes need a VideoTransformer, got {cfg.model.type}")
+        if any(one.frames == "pool" for one in build_meta_model(cfg).backbone.configs):
+            what = f"{type_name(cfg.model.backbone)} pools the places of each frame"
+            raise ValueError(f"boxes need tokens at several places, but {what}")
         cfg.model.backbone.pool = "none"
         _, frames, height, width = clip_shape(cfg)
         cfg.model.data_preprocessor.pop("augment", None)  # it knows no boxes
