@@ -85,8 +85,8 @@ def anticipates(model: nn.Module) -> bool:
 class Recognizer(LoadedModel):
     """A trained model, ready to be called on videos.
 
-    A model of frames (``FramesHead``) gives a prediction for each step of time, and one of segments
-    (``SegmentsHead``) for each segment that it finds.
+    A model of frames (``FramesHead``) gives a prediction for each step of time, one of segments
+    (``SegmentsHead``) for each segment that it finds, and one of boxes for each box (``boxes``).
 
     Videos are read by the config's test pipeline, with all its views, so that the scores are those
     of ``mmvidformer test``. As there, the model runs as ``optimize_for_inference`` makes it, until
@@ -132,8 +132,7 @@ class Recognizer(LoadedModel):
     def __call__(self, videos: Source | Iterable[Source]) -> Prediction | list[Prediction]:
         """Classify a path or RGB frames (T, H, W, 3) of type uint8, or each of an iterable.
 
-        A model of frames or segments returns the list of ``timeline``, which takes the rate of an
-        array.
+        A model of frames or segments returns what ``timeline`` does, as a list.
 
         Raises:
             FileNotFoundError: If a file does not exist.

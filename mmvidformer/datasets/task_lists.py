@@ -104,7 +104,8 @@ def split_annotations(
         ValueError: If a row is wrong; names file and line.
     """
     file, root = Path(file), Path(folder).resolve()
-    names = [name.replace("txt", "csv") for name in FILES[:-1]] + [*FILES]
+    names = [name.replace("txt", "csv") for name in FILES[:-1]]
+    names += [*FILES] if task != "boxes" else []  # its classes.txt is given
     if (found := [name for name in names if (root / name).exists()]) and not force:
         raise FileExistsError(f"{root} has {', '.join(found)} already; --force overwrites them")
     if task == "boxes":

@@ -113,8 +113,7 @@ STATIC = [
     ("docs/visualization.md", "rollout(backbone.eval(), clip)"),
     ("docs/checkpoints.md", "read_model("),
     ("docs/checkpoints.md", "Recognizer("),
-    ("docs/python.md", "pretrained=True"),
-    ("docs/tasks.md", "Recognizer("),
+    *(("docs/python.md", "pretrained=True"), ("docs/tasks.md", "Recognizer(")),
 ]
 # Models of full size: run on the meta device, which computes shapes alone.
 SHAPES = [

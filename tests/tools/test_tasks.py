@@ -190,7 +190,7 @@ def test_boxes_from_annotation_to_film(
     rows = [f"val_{i},1,0.{i},0.2,0.9,0.8,{i % 2 + 1},0\n" for i in range(4)]
     (tmp_path / "all.csv").write_text("".join(rows))
     (tmp_path / "classes.txt").write_text("walk\nsit\n")
-    shares = ["--val", "0.25", "--test", "0.25", "--force"]
+    shares = ["--val", "0.25", "--test", "0.25"]
     main_of("data/make_annotations")([str(tmp_path / "all.csv"), "--task", "boxes", *shares])
     whole = dict(scheme="spacetime", temporal_depth=4, stem=dict(tubelet=(2, 8, 8)))
     config = make_config("boxes", model=dict(backbone=whole))
