@@ -140,8 +140,7 @@ class Recognizer(LoadedModel):
         """
         if not isinstance(videos, Source):
             return [self(video) for video in videos]
-        if self.over == "boxes":
-            raise ValueError("a model of boxes needs them: recognizer.boxes(video, second, boxes)")
+        self._check_steps()
         if self.over != "clip":
             return list(self.timeline(videos))
         return self._predict(self.pipeline.read(self.pipeline.open(videos)), source=_name(videos))
@@ -270,6 +269,8 @@ class Recognizer(LoadedModel):
         return found
 
     def _check_steps(self, **given: float | None) -> None:
+        if self.over == "boxes":
+            raise ValueError("a model of boxes needs them: recognizer.boxes(video, second, boxes)")
         wrong = [f"{name}={value:g}" for name, value in given.items() if value is not None]
         if wrong and self.over != "clip":
             raise ValueError(f"a model of {self.over} has no windows, got {wrong[0]}")

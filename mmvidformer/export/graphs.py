@@ -31,7 +31,7 @@ class ClipGraph(nn.Module):
 
     Raises:
         KeyError: If ``pixels`` is unknown.
-        ValueError: If ``ahead`` is given and the head does not anticipate.
+        ValueError: If ``ahead`` is given and the head does not anticipate, or it needs boxes.
     """
 
     input_names: Sequence[str] = ("clip",)
@@ -48,6 +48,8 @@ class ClipGraph(nn.Module):
         self.size, self.model = tuple(size), model.eval()
         self.dtype = look_up(PIXELS, pixels, "type of pixels") if pixels else None
         steps = ahead or getattr(model.cls_head, "logged_time", None)
+        if getattr(model.cls_head, "over", "clip") == "boxes":
+            raise ValueError("a model of boxes cannot be exported: BoxesHead needs boxes")
         if ahead and not hasattr(model.cls_head, "logged_time"):
             raise ValueError(f"ahead needs AnticipationHead, got {type(model.cls_head).__name__}")
         self.options = {"ahead": [steps]} if steps else {}

@@ -212,5 +212,8 @@ def test_boxes_from_annotation_to_film(
     assert found.kind == "labels" and found.box == (0.3, 0.2, 0.9, 0.8)
     assert found.record()["box"] == [0.3, 0.2, 0.9, 0.8]
     assert {name for _, name, _ in found.top()} == {"walk", "sit"}
-    with pytest.raises(ValueError, match="a model of boxes needs them"):
-        recognizer(video)
+    for call in (recognizer, lambda video: next(recognizer.timeline(video))):
+        with pytest.raises(ValueError, match="a model of boxes needs them"):
+            call(video)
+    with pytest.raises(ValueError, match="BoxesHead needs boxes"):
+        main_of("export")([config, best, "--out", str(tmp_path / "x.onnx")])
