@@ -140,9 +140,8 @@ class Recognizer(LoadedModel):
         """
         if not isinstance(videos, Source):
             return [self(video) for video in videos]
-        self._check_steps()
         if self.over != "clip":
-            return list(self.timeline(videos))
+            return list(self.timeline(videos))  # or an error, if it needs boxes
         return self._predict(self.pipeline.read(self.pipeline.open(videos)), source=_name(videos))
 
     def timeline(
