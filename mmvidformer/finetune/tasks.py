@@ -1,4 +1,4 @@
-"""What a config answers: one class, several, numbers, or a class at each step of time."""
+"""What a config answers: one class, several, numbers, frames, segments or boxes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -11,7 +11,6 @@ from mmvidformer.datasets.annotations import BACKGROUND, read_spans, read_values
 from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.loading import build_meta_model
-from mmvidformer.engine.pipelines import dicts_in
 from mmvidformer.finetune.balance import class_weights
 
 CLIP_LEN = 32  # of recurrent models, whose configs have no length
@@ -33,7 +32,7 @@ class Classes:
         least: Least number of classes, or values.
         balances: Ways to balance classes: weights of the loss, or draws of the videos.
         metric: Config of the metric; None: that of the config, or what ``change`` sets.
-        best: Result by which the best checkpoint is kept, and whether greater is better.
+        best: Result by which the best checkpoint is kept, the greatest; None: as in the config.
     """
 
     suffix, least = "txt", 2
@@ -238,8 +237,7 @@ def _set_head(cfg: Config, **head: object) -> None:
     """Replace the head, and remove what blends labels."""
     old = cfg.model.cls_head
     cfg.model.cls_head = {**head, "in_channels": old.in_channels}
-    for part in dicts_in(cfg.model.get("data_preprocessor")):
-        part.pop("blending", None)
+    (cfg.model.get("data_preprocessor") or {}).pop("blending", None)
 
 
 def set_balance(cfg: Config, task: str, how: str, lists: VideoLists) -> str:
@@ -269,8 +267,8 @@ def set_balance(cfg: Config, task: str, how: str, lists: VideoLists) -> str:
 
 def set_task(cfg: Config, task: str, lists: VideoLists) -> list[str]:
     """Change a config, which already reads the lists, for a task; returns log lines."""
-    row = TASKS[task]
-    blends = any("blending" in part for part in dicts_in(cfg.model.get("data_preprocessor")))
+    row, preprocessor = TASKS[task], cfg.model.get("data_preprocessor") or {}
+    before = set(preprocessor)
     row.change(cfg, lists)
     if row.best is None:
         return []
@@ -280,4 +278,5 @@ def set_task(cfg: Config, task: str, lists: VideoLists) -> list[str]:
     if cfg.get("val_evaluator"):
         cfg.default_hooks.checkpoint.update(save_best=row.best, rule="greater")
     notes = [f"task {task}: {cfg.model.cls_head.type}, by {row.best}"]
-    return notes + (["videos are not blended: their labels cannot be"] if blends else [])
+    lost = sorted(before - set(preprocessor))
+    return notes + [f"{name} is removed: it does not know these annotations" for name in lost]

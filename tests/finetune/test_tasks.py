@@ -76,3 +76,15 @@ def test_frames_need_regular_samples(folder) -> None:
     lists = read_task_lists(folder / "frames", "frames")
     with pytest.raises(ValueError, match="such as SampleFrames, got VideoInit, Seg"):
         apply_recipe(get_config("timesformer_b_sthv2"), lists, Recipe(task="frames"))
+
+
+def test_what_does_not_fit_a_task_is_removed_and_said(folder) -> None:
+    cfg = get_config("vivit_fsa_motion")
+    cfg.model.data_preprocessor.update(
+        augment=[dict(type="mmvidformer.ClipFlip")], blending=dict(type="MixupBlending")
+    )
+    lists = read_task_lists(folder / "boxes", "boxes")
+    said = apply_recipe(cfg, lists, Recipe(task="boxes"))
+    for name in ("augment", "blending"):
+        assert name not in cfg.model.data_preprocessor
+        assert f"{name} is removed: it does not know these annotations" in said

@@ -14,6 +14,7 @@ from mmvidformer.lookup import look_up
 from mmvidformer.models.heads import stack_labels, topk_accuracies
 from mmvidformer.models.horst.classifiers import CLASSIFIERS, Logits
 from mmvidformer.models.horst.layer import HorstOutput
+from mmvidformer.models.task_heads import pool_clip
 
 
 @MODELS.register_module()
@@ -47,10 +48,7 @@ class LastStepHead(BaseHead):
         Returns:
             Logits (B, num_classes).
         """
-        means = x.y.mean((-2, -1))
-        rows = torch.arange(means.shape[0], device=means.device)
-        last = -1 if lengths is None else lengths.to(means.device) - 1
-        return self.fc_cls(self.dropout(means[rows, last]))
+        return self.fc_cls(self.dropout(pool_clip(x, lengths)))
 
 
 @MODELS.register_module()
