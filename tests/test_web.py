@@ -32,6 +32,16 @@ def write(path: Path, frames: int, size: int = 32) -> Path:
     return path
 
 
+def test_what_the_page_shows_of_values_and_segments() -> None:
+    names = {"class": ["a", "b"]}
+    rows = [{"class": np.array(row)} for row in ([0.5, 0.0], [0.25, 1.0])]
+    values = [Prediction(row, {}, names, kind="value") for row in rows]
+    assert classes_of(values) == "a 0.375, b 0.5"
+    segments = [Prediction(row, row, names, kind="segment") for row in rows]
+    assert classes_of(segments) == {"b": 1.0, "a": 0.5}
+    assert classes_of([]) == "no segment found"
+
+
 def test_only_videos_within_the_limits_are_accepted(tmp_path: Path, monkeypatch) -> None:
     video = write(tmp_path / "two_seconds.mp4", frames=20)
     assert check_video(str(video), 1, 2) == (20, pytest.approx(10))
