@@ -22,8 +22,8 @@ from mmaction.evaluation import mean_average_precision
 from mmvidformer.apis import Recognizer
 from mmvidformer.datasets.motion import PRESETS
 from mmvidformer.datasets.motion.render import DIRECTIONS
-from mmvidformer.evaluation.answers import SegmentsMetric
 from mmvidformer.experiments.summary import interval
+from mmvidformer.tasks.metrics import SegmentsMetric
 from mmvidformer.visualization.timeline import list_segments
 
 

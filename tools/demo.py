@@ -23,10 +23,10 @@ from tqdm import tqdm
 from mmvidformer.apis import Capture, Prediction, Recognizer
 from mmvidformer.apis.recognizer import PUBLISHED
 from mmvidformer.config import load_config
-from mmvidformer.datasets.annotations import read_spans
 from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
 from mmvidformer.engine.errors import run_tool
+from mmvidformer.tasks.annotations import read_spans
 from mmvidformer.visualization.annotate import annotate_frame, annotate_video, prediction_bars
 from mmvidformer.visualization.boxes import classify_boxes, write_boxes
 from mmvidformer.visualization.timeline import draw_timeline, write_parts

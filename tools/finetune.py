@@ -11,11 +11,11 @@ from pathlib import Path
 
 from mmvidformer.__main__ import main as run_command
 from mmvidformer.config import load_config, merge_overrides
-from mmvidformer.datasets.task_lists import TASKS, read_task_lists
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import build_meta_model, load_weights, read_checkpoint
 from mmvidformer.finetune import Recipe, apply_recipe
 from mmvidformer.finetune.arguments import add_run_arguments, config_path, read_settings
+from mmvidformer.tasks.lists import TASKS, read_task_lists
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:

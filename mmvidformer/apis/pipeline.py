@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from mmvidformer.apis.capture import Capture
 from mmvidformer.apis.predictions import Prediction
 from mmvidformer.config import config_scope, pipelines, type_name
-from mmvidformer.datasets.annotations import CoverFrames
 from mmvidformer.engine.pipelines import set_views
+from mmvidformer.tasks.annotations import CoverFrames
 
 Source = str | Path | np.ndarray
 

@@ -64,7 +64,7 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
 
     Args:
         cfg: Config of a recognizer with one label per video. Changed in place.
-        lists: Result of ``datasets.task_lists.read_task_lists``, for the task.
+        lists: Result of ``tasks.lists.read_task_lists``, for the task.
         recipe: Fine-tuning settings.
 
     Returns:

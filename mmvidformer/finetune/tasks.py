@@ -7,11 +7,11 @@ import numpy as np
 from mmengine.config import Config
 
 from mmvidformer.config import clip_shape, is_recurrent, leaf_datasets, pipelines, type_name
-from mmvidformer.datasets.annotations import BACKGROUND, read_spans, read_values
 from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.finetune.balance import class_weights
+from mmvidformer.tasks.annotations import BACKGROUND, read_spans, read_values
 
 CLIP_LEN = 32  # of recurrent models, whose configs have no length
 BOX_META = ("img_shape", "video_id", "timestamp")

@@ -8,7 +8,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
-from mmvidformer.datasets.boxes import read_boxes
+from mmvidformer.tasks.boxes import read_boxes
 from mmvidformer.visualization.annotate import BLUE, DARK, MIN_HEIGHT, THRESHOLD, WHITE
 from mmvidformer.visualization.videos import VideoOutput
 

@@ -8,10 +8,10 @@ from mmengine.dataset import pseudo_collate
 
 from mmvidformer.config import config_scope, get_config
 from mmvidformer.datasets.motion import PRESETS
-from mmvidformer.datasets.task_lists import read_task_lists
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.finetune import Recipe, apply_recipe
 from mmvidformer.registry import DATASETS
+from mmvidformer.tasks.lists import read_task_lists
 
 FAMILIES = (
     *("vivit_fe_motion", "vivit_fsa_motion", "timesformer_motion", "feature_fixation_motion"),

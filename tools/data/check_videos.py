@@ -14,8 +14,8 @@ from pathlib import Path
 from mmvidformer.datasets.csv_rows import read_rows
 from mmvidformer.datasets.decoding.check_files import find_faults, read_to_end
 from mmvidformer.datasets.lists import read_list, write_report
-from mmvidformer.datasets.task_lists import list_faults
 from mmvidformer.engine.errors import run_tool
+from mmvidformer.tasks.lists import list_faults
 
 
 def main(argv: Sequence[str] | None = None) -> int:

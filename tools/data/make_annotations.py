@@ -22,8 +22,8 @@ from mmvidformer.datasets.own_videos import (
     split_videos,
     write_lists,
 )
-from mmvidformer.datasets.task_lists import TASKS, split_annotations
 from mmvidformer.engine.errors import run_tool
+from mmvidformer.tasks.lists import TASKS, split_annotations
 
 MOST_PRINTED = 20
 

@@ -6,9 +6,9 @@ import cv2
 import numpy as np
 import pytest
 
-from mmvidformer.datasets.annotations import read_spans, read_values
 from mmvidformer.datasets.motion import PRESETS
-from mmvidformer.datasets.task_lists import read_task_lists
+from mmvidformer.tasks.annotations import read_spans, read_values
+from mmvidformer.tasks.lists import read_task_lists
 
 SMALL = dict(train=2, val=2, test=2)
 

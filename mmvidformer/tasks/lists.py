@@ -10,17 +10,6 @@ from random import Random
 
 from av.error import FFmpegError
 
-from mmvidformer.datasets.annotations import (
-    BACKGROUND,
-    OWN,
-    Span,
-    read_float,
-    read_span,
-    read_spans,
-    read_values,
-    span_faults,
-)
-from mmvidformer.datasets.boxes import box_faults, read_boxes
 from mmvidformer.datasets.csv_rows import read_rows, read_text
 from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.datasets.own_videos import (
@@ -31,6 +20,17 @@ from mmvidformer.datasets.own_videos import (
     find_videos,
     read_lists,
 )
+from mmvidformer.tasks.annotations import (
+    BACKGROUND,
+    OWN,
+    Span,
+    read_float,
+    read_span,
+    read_spans,
+    read_values,
+    span_faults,
+)
+from mmvidformer.tasks.boxes import box_faults, read_boxes
 
 TASKS = ("classes", "labels", "number", "frames", "segments", "boxes")
 SPANS = TASKS[3:5]  # tasks of spans of time

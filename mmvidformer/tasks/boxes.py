@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from mmaction.datasets import VideoDataset
 
-from mmvidformer.datasets.annotations import read_float
 from mmvidformer.datasets.csv_rows import read_number, read_rows
 from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.datasets.transforms.sampling import FrameSampler
 from mmvidformer.registry import DATASETS, TRANSFORMS
+from mmvidformer.tasks.annotations import read_float
 
 COLUMNS = ("video", "second", "x1", "y1", "x2", "y2", "class", "person")
 CORNERS = COLUMNS[2:6]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mmvidformer.datasets.boxes import BoxDataset, FramesAround, read_boxes
-from mmvidformer.datasets.task_lists import list_faults, read_task_lists, split_annotations
+from mmvidformer.tasks.boxes import BoxDataset, FramesAround, read_boxes
+from mmvidformer.tasks.lists import list_faults, read_task_lists, split_annotations
 
 ROWS = "val_0,1,0.1,0.2,0.5,0.6,1,0\nval_0,1,0.1,0.2,0.5,0.6,3,0\nval_0,2,0,0,1,1,2,4\n"
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.metrics import r2_score
 
-from mmvidformer.evaluation.answers import (
+from mmvidformer.tasks.metrics import (
     FramesMetric,
     NumberMetric,
     SegmentsMetric,

@@ -9,8 +9,8 @@ from mmaction.evaluation.functional import average_precision_at_temporal_iou
 from mmengine.evaluator import BaseMetric
 from sklearn.metrics import mean_absolute_error, r2_score
 
-from mmvidformer.datasets.annotations import BACKGROUND, NO_LABEL, classes_at
 from mmvidformer.registry import METRICS
+from mmvidformer.tasks.annotations import BACKGROUND, NO_LABEL, classes_at
 
 
 @METRICS.register_module()

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 import torch
 
-from mmvidformer.datasets.annotations import (
+from mmvidformer.finetune.balance import BalancedSampler, class_weights
+from mmvidformer.tasks.annotations import (
     CoverFrames,
     LabelFrames,
     SpanDataset,
     ValueDataset,
     read_spans,
 )
-from mmvidformer.datasets.task_lists import (
+from mmvidformer.tasks.lists import (
     list_faults,
     read_task_lists,
     split_annotations,
 )
-from mmvidformer.finetune.balance import BalancedSampler, class_weights
 
 
 @pytest.fixture
