@@ -38,7 +38,8 @@ def pool_clip(x: Tensor | HorstOutput, lengths: Tensor | None = None) -> Tensor:
     if not isinstance(x, HorstOutput):
         return x.flatten(1, -2).mean(dim=1) if x.dim() > 2 else x
     means = x.y.mean(dim=(-2, -1))
-    rows = torch.arange(len(means), device=means.device)
+    # Not len(), which would fix the batch size of an exported graph.
+    rows = torch.arange(means.shape[0], device=means.device)
     return means[rows, -1 if lengths is None else lengths.to(means.device) - 1]
 
 
