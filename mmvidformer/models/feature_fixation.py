@@ -96,8 +96,8 @@ class FeatureFixationTransformer(VideoTransformer):
         own = dict(
             scheme=scheme, kernel=kernel, fixation=fixation, shifts=shifts, shift_last=shift_last
         )
-        options |= dict(img_size=img_size, clip_len=clip_len)
-        super().__init__(arch, **fill(FeatureFixationTransformer, options, own))
+        preset = fill(FeatureFixationTransformer, options, own)
+        super().__init__(arch, clip_len, img_size, **options, **preset)
 
     @staticmethod
     def preset(

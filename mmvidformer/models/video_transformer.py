@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers import INITS, Encoder, EncoderConfig, TubeletEmbedding, pool_tokens
-from mmvidformer.layers.config import read
+from mmvidformer.layers.config import check_names, read
 from mmvidformer.layers.encoder import Outputs, Tokens
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
@@ -105,9 +105,9 @@ class VideoTransformer(nn.Module):
     ) -> None:
         super().__init__()
         kind = type(self)
-        given = {"arch": arch, "clip_len": clip_len, "img_size": img_size, **options}
         names = signature(kind).parameters.keys() - {"options"}
-        config = read(VideoConfig, given, f"argument of {kind.__name__}", *names)
+        check_names(VideoConfig, options, f"argument of {kind.__name__}", names)
+        config = VideoConfig(arch=arch, clip_len=clip_len, img_size=img_size, **options)
         self.init_from, self.frozen_stages = config.init_from, config.frozen_stages
         self.configs = each = config.each
         last = each[-1].cls
