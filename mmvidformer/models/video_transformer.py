@@ -211,11 +211,11 @@ class VideoTransformer(nn.Module):
         """
         if valid is not None:
             multiple = self.embed.tubelet[0] if self.embed.separate_frames else 1
-            features = self.run_clips(valid_frames(clip, valid, multiple))
+            features = self._run_clips(valid_frames(clip, valid, multiple))
             return features if self.pool == "none" else torch.stack(features)
         return self.pool_features(*self.forward_features(clip))
 
-    def run_clips(self, clips: Sequence[Tensor]) -> list[Tensor]:
+    def _run_clips(self, clips: Sequence[Tensor]) -> list[Tensor]:
         """Return the output for each of clips (3, T_i, H', W'); those of one length run together.
 
         If the first encoder encodes single frames, it takes those of all clips together.
