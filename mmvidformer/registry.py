@@ -70,7 +70,6 @@ TRANSFORMS = _child(
     "mmvidformer.datasets.transforms.auto_augment",
     "mmvidformer.datasets.transforms.decode",
     "mmvidformer.datasets.transforms.sampling",
-    "mmvidformer.datasets.transforms.trim",
 )
 METRICS = _child(
     "metric",
@@ -99,7 +98,7 @@ OPTIM_WRAPPER_CONSTRUCTORS = _child(
     "optimizer wrapper constructor",
     _mmaction.OPTIM_WRAPPER_CONSTRUCTORS,
     "mmaction.engine",
-    "mmvidformer.engine.optim.layer_decay",
+    "mmvidformer.engine.optim.optimizers",
 )
 # MMEngine builds runners before a scope is set, and from its root finds direct children only.
 RUNNERS = _child("runner", root.RUNNERS, "mmvidformer.engine.fsdp")

@@ -54,9 +54,9 @@ def classes_of(predictions: list[Prediction], k: int = 5) -> dict[str, float] | 
         means = {n: np.mean([one.values[n] for one in predictions]) for n in predictions[0].values}
         return ", ".join(f"{name} {value:.4g}" for name, value in means.items())
     found: dict[str, float] = {}
+    average = np.max if predictions[0].kind == "segment" else np.mean
     for task, names in predictions[0].names.items():
-        each = [one.probabilities[task] for one in predictions]
-        mean = np.max(each, axis=0) if predictions[0].kind == "segment" else np.mean(each, axis=0)
+        mean = average([one.probabilities[task] for one in predictions], axis=0)
         prefix = "" if len(predictions[0].names) == 1 else f"{task}: "
         found |= {prefix + names[i]: float(mean[i]) for i in np.argsort(-mean)[:k]}
     return found

@@ -7,19 +7,3 @@ from mmvidformer.apis.pipeline import FramePipeline, StreamFrame, VideoPipeline,
 from mmvidformer.apis.predictions import Prediction, class_names, class_tasks, known_names
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.apis.stream import StreamRecognizer
-
-__all__ = [
-    "Capture",
-    "FramePipeline",
-    "Prediction",
-    "Recognizer",
-    "StreamFrame",
-    "StreamRecognizer",
-    "VideoPipeline",
-    "backbone_features",
-    "class_names",
-    "class_tasks",
-    "create_model",
-    "known_names",
-    "normalize",
-]

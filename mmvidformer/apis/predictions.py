@@ -1,6 +1,5 @@
 """Predictions, and the names of their classes."""
 
-import csv
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from mmengine.structures import InstanceData
 from torch import Tensor, nn
 
 from mmvidformer.config import leaf_datasets
+from mmvidformer.datasets.csv_rows import read_rows, read_text
 
 # Columns of EPIC-Kitchens' lists of classes and of RULSTM's actions.csv.
 IDS = ("id", "verb_id", "noun_id")
@@ -200,10 +200,9 @@ def _read_file(file: str, tasks: Mapping[str, int]) -> tuple[str, list[str]]:
     if task not in tasks or not path:
         known = " ".join(f"{task}=FILE" for task in tasks)
         raise ValueError(f"class names must be given as {known}, got {file!r}")
-    with open(path, newline="", encoding="utf-8") as lines:
-        if not path.endswith(".csv"):
-            return task, lines.read().splitlines()
-        rows = list(csv.DictReader(lines, skipinitialspace=True))
+    if not path.endswith(".csv"):
+        return task, read_text(path).splitlines()
+    rows = [row for row, _ in read_rows(path)] or [{}]
     number, name = (next((c for c in known if c in rows[0]), None) for known in (IDS, NAMES))
     if number is None or name is None:
         raise ValueError(f"{path} must have a column of {IDS} and one of {NAMES}")

@@ -3,13 +3,3 @@
 from mmvidformer.convert.formats import FORMATS, convert_file, read_model, recognize
 from mmvidformer.convert.image_vit import init_from_image
 from mmvidformer.convert.io import load_checkpoint, save_checkpoint
-
-__all__ = [
-    "FORMATS",
-    "convert_file",
-    "init_from_image",
-    "load_checkpoint",
-    "read_model",
-    "recognize",
-    "save_checkpoint",
-]

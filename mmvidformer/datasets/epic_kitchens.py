@@ -166,10 +166,9 @@ class AnticipationDataset(SegmentDataset):
             return None
         pair, action = label[:2], pairs.get(label[:2])
         if action is None or label not in (pair, (*pair, action)):
-            raise ValueError(
-                f"{where}: {self.action_file} has another action for verb {pair[0]} and noun "
-                f"{pair[1]}, or none; is it the list of the other EPIC-Kitchens?"
-            )
+            what = f"another action for verb {pair[0]} and noun {pair[1]}, or none"
+            hint = "is it the list of the other EPIC-Kitchens?"
+            raise ValueError(f"{where}: {self.action_file} has {what}; {hint}")
         return np.array((*pair, action))
 
 

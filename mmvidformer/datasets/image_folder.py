@@ -33,8 +33,7 @@ class ImageFolderDataset(BaseActionDataset):
         """List the images, with the keys that a sampler would add."""
         numbers = find_classes(self.classes_from)[1]
         present = find_classes(self.root)[0]
-        unknown = sorted(set(present) - set(numbers))
-        if unknown:
+        if unknown := sorted(set(present) - set(numbers)):
             raise ValueError(f"{self.root} has classes that {self.classes_from} lacks: {unknown}")
         classes = {name: numbers[name] for name in present}
         found = make_dataset(self.root, classes, extensions=IMG_EXTENSIONS)

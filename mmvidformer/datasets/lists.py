@@ -21,8 +21,7 @@ def read_list(
         ValueError: If a line has another form; names file, line and text.
     """
     content = read_text(file)
-    if delimiter is None:
-        delimiter = "\t" if "\t" in content else " "
+    delimiter = delimiter or ("\t" if "\t" in content else " ")
     entries = []
     for number, text in enumerate(io.StringIO(content), start=1):
         path, *labels = text.strip().split(delimiter)

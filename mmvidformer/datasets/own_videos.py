@@ -143,9 +143,8 @@ def read_lists(folder: str | Path, multi_class: bool = False) -> VideoLists:
     root = Path(folder).resolve()
     for name in ("train.txt", CLASSES):
         if not (root / name).is_file():
-            raise FileNotFoundError(
-                f"{root / name} does not exist; mmvidformer data list writes it"
-            )
+            wanted = "mmvidformer data list writes it"
+            raise FileNotFoundError(f"{root / name} does not exist; {wanted}")
     files = [file for file in (root / f"{split}.txt" for split in SPLITS) if file.is_file()]
     delimiter = "\t" if any("\t" in read_text(file) for file in files) else " "
     found = {file.stem: len(read_list(file, delimiter, multi_class)) for file in files}

@@ -5,12 +5,6 @@ from mmvidformer.config import type_name
 if TYPE_CHECKING:  # takes seconds to import
     from mmengine.runner import Runner
 
-# Where a runner keeps the configs of its dataloaders, and of the evaluators that belong to them.
-CONFIGS = {
-    "_train_dataloader": "",
-    "_val_dataloader": "_val_evaluator",
-    "_test_dataloader": "_test_evaluator",
-}
 RAISE = {"on_bad_video": "raise"}
 
 
@@ -21,20 +15,21 @@ def apply_policy(runner: "Runner") -> None:
     ``mmvidformer.BadVideoEvaluator``. Without a policy, or with an evaluator of another type, bad
     videos raise. ``runner.cfg`` is not changed, since MMAction2's tools read what a run saves.
     """
-    for name, evaluator_name in CONFIGS.items():
-        loader, policy = getattr(runner, name), runner.cfg.get("bad_videos") or RAISE
+    for split in ("train", "val", "test"):
+        policy = runner.cfg.get("bad_videos") or RAISE
+        loader, name = getattr(runner, f"_{split}_dataloader"), f"_{split}_evaluator"
         if not loader:
             continue
         dataset = loader["dataset"]
         given = type_name(dataset) == "SafeDataset"
-        if evaluator_name and (dataset if given else policy).get("on_bad_video") != "raise":
-            evaluator = getattr(runner, evaluator_name)
+        if split != "train" and (dataset if given else policy).get("on_bad_video") != "raise":
+            evaluator = getattr(runner, name)
             whole = isinstance(evaluator, dict) and "metrics" in evaluator
             if whole and type_name(evaluator) not in ("", "Evaluator", "BadVideoEvaluator"):
                 policy = RAISE
             else:
                 metrics = evaluator["metrics"] if whole else evaluator
                 wrapper = dict(type="mmvidformer.BadVideoEvaluator", metrics=metrics)
-                setattr(runner, evaluator_name, wrapper)
+                setattr(runner, name, wrapper)
         if not given:
             loader["dataset"] = dict(type="mmvidformer.SafeDataset", dataset=dataset, **policy)

@@ -82,10 +82,8 @@ def set_video_backend(cfg: Config, backend: str, **options: object) -> None:
     steps = list(dicts_in(cfg._cfg_dict))
     opening = [step for step in steps if type_name(step) in OPEN]
     if not opening:
-        raise ValueError(
-            f"cannot use the video backend {backend!r}: no pipeline of the config opens videos "
-            f"(with {', '.join(OPEN)})"
-        )
+        wrong = f"no pipeline of the config opens videos (with {', '.join(OPEN)})"
+        raise ValueError(f"cannot use the video backend {backend!r}: {wrong}")
     for step in opening:
         step.update(type="mmvidformer.VideoInit", backend=backend, **options)
     for step in steps:

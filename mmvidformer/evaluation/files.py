@@ -111,10 +111,8 @@ class SaveScores(BaseMetric):
                 named = {f"scores_{task}": one for task, one in scores.items()}
             result = {name: one.float().cpu().numpy() for name, one in named.items()}
             if "step" in sample:  # FramesHead; videos differ in length
-                raise ValueError(
-                    f"{self.path} has one row for each video, but the model classifies frames; "
-                    "use .pkl, or mmvidformer demo --json"
-                )
+                wrong = "the model classifies frames; use .pkl, or mmvidformer demo --json"
+                raise ValueError(f"{self.path} has one row for each video, but {wrong}")
             labels = sample["gt_label"].cpu().numpy()
             result["labels"] = labels[0] if len(labels) == 1 else labels
             result["bad_videos"] = "bad_video" in sample

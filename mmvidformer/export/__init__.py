@@ -2,5 +2,3 @@
 
 from mmvidformer.export.graphs import ClipGraph, StreamGraph, make_graph
 from mmvidformer.export.write import ExportError, export
-
-__all__ = ["ClipGraph", "ExportError", "StreamGraph", "export", "make_graph"]

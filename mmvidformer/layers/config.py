@@ -1,6 +1,6 @@
 """What an encoder and an attention sub-layer consist of; configs give them as dictionaries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar
 
@@ -169,16 +169,23 @@ class EncoderConfig:
         return [[replace(one, cls=one.cls or cls) for one in block] for block in blocks]
 
 
-def read(kind: type[T], given: T | Mapping[str, Any], what: str, *others: str) -> T:
+def read(kind: type[T], given: T | Mapping[str, Any], what: str) -> T:
     """Make a dataclass from a dictionary of its fields; an instance is returned as it is.
 
-    An unknown key raises a KeyError that names the fields and ``others``, or the nearest of them,
-    and ``what`` a field is.
+    An unknown key raises a KeyError, as from ``check_names``.
     """
     if isinstance(given, kind):
         return given
-    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    for key in given:  # type: ignore[union-attr]
-        if key not in names:
-            look_up(names | set(others), key, what)
+    check_names(kind, given, what)  # type: ignore[arg-type]
     return kind(**given)  # type: ignore[arg-type]
+
+
+def check_names(kind: type, given: Iterable[str], what: str, others: Iterable[str] = ()) -> None:
+    """Raise a KeyError if a name is that of no field of a dataclass.
+
+    The message lists the fields and ``others``, or the nearest of them, and ``what`` a field is.
+    """
+    names = {field.name for field in fields(kind)}
+    for name in given:
+        if name not in names:
+            look_up(names | {*others}, name, what)

@@ -12,15 +12,3 @@ from mmvidformer.models.image_maps import ImageMaps
 from mmvidformer.models.timesformer import TimeSformer
 from mmvidformer.models.video_transformer import VideoTransformer
 from mmvidformer.models.vivit import ViViT
-
-__all__ = [
-    "BNInception",
-    "ConvStem",
-    "FeatureFixationTransformer",
-    "Horst",
-    "ImageMaps",
-    "TimeSformer",
-    "TimmFrames",
-    "VideoTransformer",
-    "ViViT",
-]

@@ -12,20 +12,25 @@ _REASONS = ("scheme", "reverse", "parallel", "shifts", "block", "encoders", "cls
 
 
 def fill(kind: Any, given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Complete the options of a preset with those that it does not set itself.
+    """Return the options that a preset sets, without those that the user gives instead.
 
     Args:
         kind: Class of the preset; ``kind.preset(given, **own)`` are the options that it sets.
-        given: Options of ``VideoTransformer`` that the user gave; they replace the preset's.
+        given: Options of ``VideoTransformer`` that the user gives. They go to its constructor as
+            ``**options``, by which editors complete their names.
         own: Arguments of the preset alone.
 
     Raises:
-        ValueError: If one of the own arguments has no effect on the result.
+        ValueError: If one of the own arguments has another value than by default, but no effect.
     """
-    found = {**kind.preset(given, **own), **given}
+
+    def rest(**own: Any) -> dict[str, Any]:
+        return {n: x for n, x in kind.preset(given, **own).items() if n not in given}
+
+    found = rest(**own)
     for name, value in own.items():
         default = signature(kind).parameters[name].default
-        if value != default and found == {**kind.preset(given, **{**own, name: default}), **given}:
+        if value != default and found == rest(**{**own, name: default}):
             others = {**own, **given}
             rest = [f"{key}={others[key]!r}" for key in _REASONS if key in others and key != name]
             raise ValueError(

@@ -96,27 +96,20 @@ class FeatureFixationTransformer(VideoTransformer):
         own = dict(
             scheme=scheme, kernel=kernel, fixation=fixation, shifts=shifts, shift_last=shift_last
         )
-        options |= dict(img_size=img_size, clip_len=clip_len)
-        super().__init__(arch, **fill(FeatureFixationTransformer, options, own))
+        preset = fill(FeatureFixationTransformer, options, own)
+        super().__init__(arch, clip_len, img_size, **options, **preset)
 
     @staticmethod
     def preset(
-        given: Mapping,
-        scheme: str,
-        kernel: str | Mapping,
-        fixation: str | Mapping | None,
-        shifts: Mapping[str, str | Mapping | None],
-        shift_last: bool,
+        given: Mapping, scheme: str, shifts: Mapping[str, Any], shift_last: bool, **own: Any
     ) -> dict[str, Any]:
         """Return the arguments of ``VideoTransformer`` that make the model of the paper."""
         for kind in shifts:
             look_up({"temporal", "spatial"}, kind, "entry of shifts")
         block = []
         for one in look_up(SCHEMES, scheme, "feature fixation scheme")["block"]:
-            own = [shift for kind in one.shifts if (shift := shifts.get(kind))]
-            last = shift_last and bool(own)
-            one = replace(one, kernel=kernel, fixation=fixation, shifts=own, shift_last=last)
-            block.append(one)
+            used = [shift for kind in one.shifts if (shift := shifts.get(kind))]
+            block.append(replace(one, shifts=used, shift_last=shift_last and bool(used), **own))
         return {
             "stem": STEM,
             "positions": "time",

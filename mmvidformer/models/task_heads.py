@@ -5,11 +5,12 @@ from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first
 from collections.abc import Sequence
 
 import torch
-from mmaction.models.heads import BaseHead, TimeSformerHead
+from mmaction.models.heads import TimeSformerHead
 from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
 from torchvision.ops import sigmoid_focal_loss
 
+from mmvidformer.models.heads import ZeroInitHead
 from mmvidformer.models.horst.layer import HorstOutput
 
 NO_LABEL = -1  # of a frame that is neither trained nor evaluated
@@ -97,11 +98,12 @@ class MultiLabelHead(TimeSformerHead):
 
 
 @MODELS.register_module()
-class NumberHead(BaseHead):
+class NumberHead(ZeroInitHead):
     """A linear layer for one number a clip, or several; it reads what ``MultiLabelHead`` reads.
 
     The outputs are in the units of the annotation. The loss compares them after subtraction of
-    ``mean`` and division by ``std``, which are buffers, so that a checkpoint has them.
+    ``mean`` and division by ``std``, which are buffers, so that a checkpoint has them. Training
+    starts with the mean.
 
     Args:
         num_classes: Number of values.
@@ -109,8 +111,7 @@ class NumberHead(BaseHead):
         mean: Mean of each value in the training data.
         std: Standard deviation of each.
         loss_cls: Loss of standardized values. Default: PyTorch's ``SmoothL1Loss``.
-        dropout_ratio: Dropout rate of the features.
-        **kwargs: Further arguments of MMAction2's ``BaseHead``.
+        **kwargs: Further arguments of ``TimeSformerHead``.
     """
 
     def __init__(
@@ -120,26 +121,18 @@ class NumberHead(BaseHead):
         mean: float | Sequence[float] = 0.0,
         std: float | Sequence[float] = 1.0,
         loss_cls: dict = {"type": "torch.nn.SmoothL1Loss"},  # noqa: B006 (only read)
-        dropout_ratio: float = 0.0,
         **kwargs: object,
     ) -> None:
         super().__init__(num_classes, in_channels, loss_cls, **kwargs)
-        self.dropout = nn.Dropout(dropout_ratio)
-        self.fc_cls = nn.Linear(in_channels, num_classes)
         for name, value in dict(mean=mean, std=std).items():
             each = torch.as_tensor(value, dtype=torch.float).expand(num_classes).clone()
             self.register_buffer(name, each)
-
-    def init_weights(self) -> None:
-        """Start with the mean."""
-        nn.init.zeros_(self.fc_cls.weight)
-        nn.init.zeros_(self.fc_cls.bias)
 
     def forward(
         self, x: Tensor | HorstOutput, lengths: Tensor | None = None, **kwargs: object
     ) -> Tensor:
         """Return values (N, num_classes), or features (N, D) without ``fc_cls``."""
-        found = self.fc_cls(self.dropout(pool_clip(x, lengths)))
+        found = super().forward(pool_clip(x, lengths))
         return found * self.std + self.mean if isinstance(self.fc_cls, nn.Linear) else found
 
     def loss_by_feat(
@@ -162,7 +155,7 @@ class NumberHead(BaseHead):
 
 
 @MODELS.register_module()
-class FramesHead(BaseHead):
+class FramesHead(TimeSformerHead):
     """A linear layer on the tokens of each step of time, averaged over space.
 
     The backbone returns tokens (``pool='none'``), or is recurrent. In training a sample has the
@@ -172,31 +165,17 @@ class FramesHead(BaseHead):
     Args:
         num_classes: Number of classes, with that of the background if there is one.
         in_channels: Token width D.
-        dropout_ratio: Dropout rate of the means.
-        **kwargs: Further arguments of MMAction2's ``BaseHead`` (``loss_cls``, ...).
+        **kwargs: Further arguments of ``TimeSformerHead`` (``loss_cls``, ``dropout_ratio``, ...).
     """
 
     over = "steps"  # what an answer is about
 
-    def __init__(
-        self,
-        num_classes: int,
-        in_channels: int,
-        dropout_ratio: float = 0.0,
-        **kwargs: object,
-    ) -> None:
+    def __init__(self, num_classes: int, in_channels: int, **kwargs: object) -> None:
         super().__init__(num_classes, in_channels, **{**kwargs, "average_clips": "prob"})
-        self.dropout = nn.Dropout(dropout_ratio)
-        self.fc_cls = nn.Linear(in_channels, num_classes)
-
-    def init_weights(self) -> None:
-        """Draw the weights of the linear layer."""
-        nn.init.normal_(self.fc_cls.weight, std=0.02)
-        nn.init.zeros_(self.fc_cls.bias)
 
     def forward(self, x: Tensor | HorstOutput, **kwargs: object) -> Tensor:
         """Map tokens (N, T, H, W, D), or outputs (N, T, D, h, w), to logits (N, T, classes)."""
-        return self.fc_cls(self.dropout(pool_space(x)))
+        return super().forward(pool_space(x))
 
     def loss_by_feat(
         self, cls_scores: Tensor, data_samples: list[ActionDataSample]

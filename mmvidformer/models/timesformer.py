@@ -77,8 +77,8 @@ class TimeSformer(VideoTransformer):
         **options: Any,
     ) -> None:
         own = dict(scheme=scheme, reverse=reverse, cls_in_time=cls_in_time)
-        options |= dict(img_size=img_size, clip_len=clip_len)
-        super().__init__(arch, **fill(TimeSformer, options, own))
+        preset = fill(TimeSformer, options, own)
+        super().__init__(arch, clip_len, img_size, **options, **preset)
 
     @staticmethod
     def preset(given: Mapping, scheme: str, reverse: bool, cls_in_time: bool) -> dict[str, Any]:

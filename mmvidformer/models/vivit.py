@@ -68,8 +68,8 @@ class ViViT(VideoTransformer):
         **options: Any,
     ) -> None:
         own = dict(scheme=scheme, temporal_depth=temporal_depth)
-        options |= dict(img_size=img_size, clip_len=clip_len)
-        super().__init__(arch, **fill(ViViT, options, own))
+        preset = fill(ViViT, options, own)
+        super().__init__(arch, clip_len, img_size, **options, **preset)
         self.scheme = scheme
 
     @staticmethod

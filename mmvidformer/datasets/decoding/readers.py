@@ -152,8 +152,7 @@ class _TorchCodecReader(VideoReader):
             raise ImportError(f"to decode videos with TorchCodec install {need}")
         options = dict(dimension_order="NHWC", num_ffmpeg_threads=self.num_threads)
         self._decoder = torchcodec.decoders.VideoDecoder(self.path, **options)
-        fps = self._decoder.metadata.average_fps or 0.0
-        self._index = Index(len(self._decoder), fps)
+        self._index = Index(len(self._decoder), self._decoder.metadata.average_fps or 0.0)
 
     def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
         return list(self._decoder.get_frames_at(indices.tolist()).data.numpy())

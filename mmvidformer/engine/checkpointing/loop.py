@@ -18,14 +18,11 @@ class SampleIndex(int):
 
     seed: int
 
-    def __new__(cls, index: int, seed: int) -> "SampleIndex":
+    def __new__(cls, index: int, seed: int = 0) -> "SampleIndex":
         """Create an index."""
         self = super().__new__(cls, index)
         self.seed = seed
         return self
-
-    def __getnewargs__(self) -> tuple[int, int]:
-        return int(self), self.seed
 
 
 @DATA_SAMPLERS.register_module()

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mmaction.datasets.transforms import SampleFrames
 
-from mmvidformer.datasets.transforms.sampling import SpanFrames
-from mmvidformer.datasets.transforms.trim import TrimToVideo
+from mmvidformer.datasets.transforms.sampling import SpanFrames, TrimToVideo
 
 
 def trimmed(sampler: object, total: int, multiple: int, start: int = 0) -> np.ndarray:
