@@ -4,9 +4,12 @@ This works on names only, for any ``VideoTransformer``.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
@@ -15,7 +18,7 @@ from mmvidformer.convert.image_formats import from_timm
 from mmvidformer.convert.keymap import Conversion, State
 from mmvidformer.convert.own import count_blocks
 from mmvidformer.convert.published import row_of
-from mmvidformer.layers import Attention
+from mmvidformer.layers.block import AttentionSubLayer
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.lookup import look_up
 
@@ -47,7 +50,7 @@ def init_from_image(
     positions: str = "tile",
     temporal: str = "zero",
 ) -> tuple[list[str], list[str], list[str]]:
-    """Initialize a model from an image model, in place, and log what was mapped.
+    """Initialize a model from an image model, in place, and log what was copied, zero and kept.
 
     Args:
         model: A backbone with the names of this package.
@@ -62,14 +65,14 @@ def init_from_image(
             resized linearly; ``'bicubic'``: likewise, with timm's antialiased bicubic resizing in
             space.
         temporal: Attention over time (``time``, ``causal_time``, ``dilated_time``, ...) that the
-            source does not have. ``'zero'``: it is kept, which for ViViT's model 3 means a zero
-            output projection; ``'copy'``: it gets the weights of the image attention, but its layer
-            norm is kept (scenic's ViViT); ``'copy_with_norm'``: its layer norm is copied too
-            (official TimeSformer).
+            source does not have. ``'zero'``: its output projection is zero (ViViT, section 3.4), or
+            its ``fc`` already is, and its other weights are kept; ``'copy'``: it gets the weights
+            of the image attention, but its layer norm is kept (scenic's ViViT);
+            ``'copy_with_norm'``: its layer norm is copied too (official TimeSformer).
 
     Returns:
-        Names of the model that got weights, names of the source that were not used, and names of
-        the model that kept their weights.
+        Names of the model that got weights or zeros, names of the source that were not used, and
+        names of the model that kept their weights.
 
     Raises:
         KeyError: If an option is unknown.
@@ -91,11 +94,14 @@ def init_from_image(
     for what, size in ours.items():
         if size != theirs[what] and None not in (size, theirs[what]):
             raise ValueError(f"{what} of the model is {size}, of {source} {theirs[what]}")
+    sublayers = {
+        n: part for n, part in model.named_modules() if isinstance(part, AttentionSubLayer)
+    }
     # In a single frame, a token sees itself alone there.
     over_time = {
         name
-        for name, part in model.named_modules()
-        if isinstance(part, Attention) and all(p.num_keys((1, 4, 4)) == 1 for p in part.patterns)
+        for name, part in sublayers.items()
+        if all(p.num_keys((1, 4, 4)) == 1 for p in part.attn.patterns)
     }
     used: set[str] = set()
     updates: State = {}
@@ -115,12 +121,23 @@ def init_from_image(
             )
         updates[name] = value
         used.add(key)
+    copies, silent = list(updates), []
+    for name, part in sublayers.items():
+        block, proj = name.partition(".sublayers.")[0], f"{name}.attn.proj."
+        fc = isinstance(part.fc, nn.Linear)
+        if f"{block}.norm.weight" not in copies or (f"{proj}weight" in copies and not fc):
+            continue
+        if not fc:
+            updates |= {n: torch.zeros_like(x) for n, x in wanted.items() if n.startswith(proj)}
+        if f"{name}.fc.weight" not in copies:
+            silent.append(name)
     model.load_state_dict(updates, strict=False)
     others = [name for name in found.state if not name.startswith("backbone.")]
     ignored = [*(n for n in weights if n not in used), *found.ignored, *others]
     kept = [n for n in wanted if n not in updates]
-    what = "initialized %s from %s: %d tensors mapped, ignored of the source: %s, kept: %s"
-    logger.info(what, type(model).__name__, source, len(updates), ignored, kept)
+    text = "%s from %s: %d of %d tensors\ncopied: %s\nadd zero at first: %s\nkept: %s\nnot used: %s"
+    lists = (_groups(names) for names in (copies, silent, kept, ignored))
+    logger.info(text, type(model).__name__, source, len(copies), len(wanted), *lists)
     return list(updates), ignored, kept
 
 
@@ -164,7 +181,16 @@ def _source_name(
         return next((option for option in options if option in weights), None)
     head, _, rest = name.partition(".sublayers.")
     sublayer, _, part = rest.partition(".")
-    if f"{head}.sublayers.{sublayer}.attn" in over_time and not part.startswith(copied):
+    if f"{head}.sublayers.{sublayer}" in over_time and not part.startswith(copied):
         return None
     options = [f"{head}.sublayers.{image}.{part}" for image in IMAGE_SUBLAYERS]
     return next((option for option in options if option in weights), None)
+
+
+def _groups(names: Iterable[str]) -> str:
+    """Names by module, of all blocks together, with the number of each."""
+    modules = (re.sub(r"\.(weight|bias)$", "", name) for name in names)
+    parts = (
+        re.sub(r"(blocks\.)\d+(\.\w+)((?<=sublayers)\.\w+)?.*", r"\1*\2\3", m) for m in modules
+    )
+    return ", ".join(f"{part} ({n})" for part, n in Counter(parts).items()) or "nothing"

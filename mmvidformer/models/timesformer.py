@@ -66,6 +66,8 @@ class TimeSformer(VideoTransformer):
         ValueError: If an argument has no effect, or as ``VideoTransformer``.
     """
 
+    temporal_init = "copy_with_norm"
+
     def __init__(
         self,
         arch: str | Mapping = "b",

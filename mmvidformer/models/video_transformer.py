@@ -94,7 +94,7 @@ class VideoTransformer(nn.Module):
         ValueError: If the parts do not go together.
     """
 
-    temporal_init = "copy_with_norm"
+    temporal_init = "zero"
 
     def __init__(
         self,

@@ -56,8 +56,6 @@ class ViViT(VideoTransformer):
         ValueError: If an argument has no effect, or as ``VideoTransformer``.
     """
 
-    temporal_init = "zero"
-
     def __init__(
         self,
         arch: str | Mapping = "b",

@@ -263,7 +263,7 @@ def test_timm_by_name(
     model = vivit("spacetime", init_from=dict(source="timm:vit_tiny.some_tag", embed="inflate"))
     with caplog.at_level("INFO", logger="mmvidformer"):
         model.init_weights()
-    assert "initialized ViViT from timm:vit_tiny.some_tag" in caplog.text
+    assert "ViViT from timm:vit_tiny.some_tag: 31 of 31 tensors" in caplog.text
     kernel = image_model.patch_embed.proj.weight / 2
     assert torch.equal(model.embed.proj.weight[:, :, 0], kernel)
 
