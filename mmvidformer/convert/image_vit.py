@@ -13,12 +13,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from mmvidformer.convert import timm_models
 from mmvidformer.convert.formats import read_model
 from mmvidformer.convert.image_formats import from_timm
 from mmvidformer.convert.keymap import Conversion, State
 from mmvidformer.convert.own import count_blocks
 from mmvidformer.convert.published import row_of
 from mmvidformer.layers.block import AttentionSubLayer
+from mmvidformer.layers.mlp import MLPS
+from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.lookup import look_up
 
@@ -39,6 +42,11 @@ TEMPORAL: dict[str, tuple[str, ...]] = {
     "copy": ("attn.",),
     "copy_with_norm": ("attn.", "norm."),
 }
+# What the names of a video model's weights tell of its formulas.
+FORMULAS = {
+    "ViViT": dict(norm=dict(type="layer", eps=1e-6), mlp=dict(type="mlp", act="gelu_tanh")),
+    "TimeSformer": dict(norm=dict(type="layer", eps=1e-6), mlp=dict(type="mlp", act="gelu")),
+}
 # Sub-layers of the source that are its image attention; the first one that exists is used.
 IMAGE_SUBLAYERS = ("joint", "space", "time_space")
 
@@ -51,6 +59,9 @@ def init_from_image(
     temporal: str = "zero",
 ) -> tuple[list[str], list[str], list[str]]:
     """Initialize a model from an image model, in place, and log what was copied, zero and kept.
+
+    A warning names the arguments of the model, such as the epsilon of its norms, with which it
+    computes other features than the source, as far as the source tells.
 
     Args:
         model: A backbone with the names of this package.
@@ -94,6 +105,7 @@ def init_from_image(
     for what, size in ours.items():
         if size != theirs[what] and None not in (size, theirs[what]):
             raise ValueError(f"{what} of the model is {size}, of {source} {theirs[what]}")
+    _compare(model, source, FORMULAS.get(found.model, {}) | found.settings)
     sublayers = {
         n: part for n, part in model.named_modules() if isinstance(part, AttentionSubLayer)
     }
@@ -146,11 +158,10 @@ def _read(source: str | Path) -> Conversion:
     kind, _, name = str(row.address if row else source).partition(":")
     if kind != "timm":
         return read_model(source)[1]
-    import timm  # slow to import
-
-    model = timm.create_model(name, pretrained=True, num_classes=0)
+    model = timm_models.create(name)
     result = from_timm(model.state_dict())
-    result.num_heads = _num_heads(model)
+    result.settings = timm_models.describe(model)
+    result.num_heads = result.settings["arch"]["num_heads"]
     return result
 
 
@@ -163,6 +174,25 @@ def _describe(state: Mapping[str, Tensor], num_heads: int | None) -> dict[str, o
         # Weights of layer norms and RMS norms would pass for each other.
         "bias of norms": any("encoders" in n and n.endswith(".norm.bias") for n in state),
     }
+
+
+def _compare(model: nn.Module, source: str | Path, settings: Mapping) -> None:
+    """Warn of arguments without which a model computes other features than its source."""
+    config = vars(model)["configs"][0]
+    for name, parts in (("norm", NORMS), ("mlp", MLPS)):
+        stated = settings.get(name, {})
+        stated = {"type": stated} if isinstance(stated, str) else stated
+        own = parts.complete(getattr(config, name))
+        if own == own | stated:
+            continue
+        # Equal to 5e-4. timm has the exact one also for weights that were trained with tanh.
+        near = {own.get("act"), stated.get("act")} == {"gelu", "gelu_tanh"}
+        logger.log(
+            logging.INFO if near else logging.WARNING,
+            "%s computes other features than %s, which needs %s=dict(%s)",
+            *(type(model).__name__, source, name),
+            ", ".join(f"{key}={value!r}" for key, value in stated.items()),
+        )
 
 
 def _num_heads(model: nn.Module) -> int:
