@@ -16,6 +16,7 @@ from torch.nn.functional import pad
 from mmvidformer.convert import timm_models
 from mmvidformer.convert.formats import read_model
 from mmvidformer.convert.image_formats import from_timm
+from mmvidformer.convert.image_parts import fit, neutral
 from mmvidformer.convert.keymap import Conversion, State
 from mmvidformer.convert.own import count_blocks
 from mmvidformer.convert.published import row_of
@@ -23,7 +24,8 @@ from mmvidformer.layers.block import AttentionSubLayer
 from mmvidformer.layers.mlp import MLPS
 from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.resize import resize_positions
-from mmvidformer.lookup import look_up
+from mmvidformer.layers.rotary import ROPES
+from mmvidformer.lookup import Registry, look_up
 
 logger = logging.getLogger("mmvidformer")
 
@@ -41,6 +43,15 @@ TEMPORAL: dict[str, tuple[str, ...]] = {
     "zero": (),
     "copy": ("attn.",),
     "copy_with_norm": ("attn.", "norm."),
+}
+# Options without which features differ, and what their names stand for.
+COMPARED: dict[str, Registry | None] = {
+    "norm": NORMS,
+    "norm_pre": None,
+    "mlp": MLPS,
+    "rope": ROPES,
+    "qk_norm": NORMS,
+    "registers": None,
 }
 # What the names of a video model's weights tell of its formulas.
 FORMULAS = {
@@ -101,6 +112,7 @@ def init_from_image(
         if name.startswith("backbone.")
     }
     wanted = model.state_dict()
+    weights = fit(weights, wanted)
     ours, theirs = _describe(wanted, _num_heads(model)), _describe(weights, found.num_heads)
     for what, size in ours.items():
         if size != theirs[what] and None not in (size, theirs[what]):
@@ -133,7 +145,9 @@ def init_from_image(
             )
         updates[name] = value
         used.add(key)
-    copies, silent = list(updates), []
+    copies = list(updates)
+    updates |= neutral(copies, wanted)
+    silent = [name for name in updates if ".pos_embed." in name and name not in copies]
     for name, part in sublayers.items():
         block, proj = name.partition(".sublayers.")[0], f"{name}.attn.proj."
         fc = isinstance(part.fc, nn.Linear)
@@ -159,7 +173,8 @@ def _read(source: str | Path) -> Conversion:
     if kind != "timm":
         return read_model(source)[1]
     model = timm_models.create(name)
-    result = from_timm(model.state_dict())
+    slots = 0 if model.no_embed_class else model.num_prefix_tokens
+    result = from_timm(model.state_dict(), (1, *model.patch_embed.grid_size), slots)
     result.settings = timm_models.describe(model)
     result.num_heads = result.settings["arch"]["num_heads"]
     return result
@@ -179,20 +194,20 @@ def _describe(state: Mapping[str, Tensor], num_heads: int | None) -> dict[str, o
 def _compare(model: nn.Module, source: str | Path, settings: Mapping) -> None:
     """Warn of arguments without which a model computes other features than its source."""
     config = vars(model)["configs"][0]
-    for name, parts in (("norm", NORMS), ("mlp", MLPS)):
-        stated = settings.get(name, {})
-        stated = {"type": stated} if isinstance(stated, str) else stated
-        own = parts.complete(getattr(config, name))
-        if own == own | stated:
-            continue
-        # Equal to 5e-4. timm has the exact one also for weights that were trained with tanh.
-        near = {own.get("act"), stated.get("act")} == {"gelu", "gelu_tanh"}
-        logger.log(
-            logging.INFO if near else logging.WARNING,
-            "%s computes other features than %s, which needs %s=dict(%s)",
-            *(type(model).__name__, source, name),
-            ", ".join(f"{key}={value!r}" for key, value in stated.items()),
-        )
+    for name, parts in COMPARED.items():
+        own = getattr(config, name)
+        wanted = settings.get(name, own)
+        level, text = logging.WARNING, repr(wanted)
+        if parts and own is not None and wanted is not None:
+            stated = {"type": wanted} if isinstance(wanted, str) else wanted
+            own, wanted = parts.complete(own), stated
+            own = {key: own.get(key) for key in stated}
+            text = f"dict({', '.join(f'{key}={value!r}' for key, value in stated.items())})"
+            if {own.get("act"), stated.get("act")} == {"gelu", "gelu_tanh"}:
+                level = logging.INFO  # equal to 5e-4, and timm has the exact one for both
+        if own != wanted:
+            what = type(model).__name__, source, name, text
+            logger.log(level, "%s computes other features than %s, which needs %s=%s", *what)
 
 
 def _num_heads(model: nn.Module) -> int:

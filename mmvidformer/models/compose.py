@@ -16,13 +16,16 @@ def fill(kind: Any, given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[st
 
     Args:
         kind: Class of the preset; ``kind.preset(given, **own)`` are the options that it sets.
-        given: Options of ``VideoTransformer`` that the user gave; they replace the preset's.
+        given: Options of ``VideoTransformer`` that the user gave; they replace the preset's, and
+            so do those of an image model that is their ``arch``.
         own: Arguments of the preset alone.
 
     Raises:
         ValueError: If one of the own arguments has no effect on the result.
     """
-    found = {**kind.preset(given, **own), **given}
+    preset = kind.preset(given, **own)
+    given = with_image_model(given, preset)
+    found = {**preset, **given}
     for name, value in own.items():
         default = signature(kind).parameters[name].default
         if value != default and found == {**kind.preset(given, **{**own, name: default}), **given}:
@@ -33,6 +36,25 @@ def fill(kind: Any, given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[st
                 f"leave it out or set {name}={default!r}"
             )
     return found
+
+
+def with_image_model(
+    given: Mapping[str, Any], preset: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Complete options, if their ``arch`` is ``'timm:NAME'``, with those that make this model.
+
+    Class token, pooling and the frames of a tubelet are those of the preset, if there is one.
+    """
+    if not str(given.get("arch")).startswith("timm:"):
+        return dict(given)
+    from mmvidformer.convert.timm_models import arguments_of  # timm is slow to import
+
+    found = arguments_of(given["arch"])
+    if preset is not None:
+        found = {key: x for key, x in found.items() if key not in ("cls", "pool", "fc_norm")}
+        frames = preset.get("stem", found["stem"])["tubelet"][0]
+        found["stem"] = {"tubelet": (frames, *found["stem"]["tubelet"][1:])}
+    return {**found, **given, "arch": found["arch"]}
 
 
 def check_patterns(config: EncoderConfig, grid: Grid) -> None:

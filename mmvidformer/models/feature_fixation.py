@@ -98,8 +98,8 @@ class FeatureFixationTransformer(VideoTransformer):
         own = dict(
             scheme=scheme, kernel=kernel, fixation=fixation, shifts=shifts, shift_last=shift_last
         )
-        options |= dict(img_size=img_size, clip_len=clip_len)
-        super().__init__(arch, **fill(FeatureFixationTransformer, options, own))
+        options |= dict(arch=arch, img_size=img_size, clip_len=clip_len)
+        super().__init__(**fill(FeatureFixationTransformer, options, own))
 
     @staticmethod
     def preset(

@@ -79,8 +79,8 @@ class TimeSformer(VideoTransformer):
         **options: Any,
     ) -> None:
         own = dict(scheme=scheme, reverse=reverse, cls_in_time=cls_in_time)
-        options |= dict(img_size=img_size, clip_len=clip_len)
-        super().__init__(arch, **fill(TimeSformer, options, own))
+        options |= dict(arch=arch, img_size=img_size, clip_len=clip_len)
+        super().__init__(**fill(TimeSformer, options, own))
 
     @staticmethod
     def preset(given: Mapping, scheme: str, reverse: bool, cls_in_time: bool) -> dict[str, Any]:

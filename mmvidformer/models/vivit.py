@@ -66,8 +66,8 @@ class ViViT(VideoTransformer):
         **options: Any,
     ) -> None:
         own = dict(scheme=scheme, temporal_depth=temporal_depth)
-        options |= dict(img_size=img_size, clip_len=clip_len)
-        super().__init__(arch, **fill(ViViT, options, own))
+        options |= dict(arch=arch, img_size=img_size, clip_len=clip_len)
+        super().__init__(**fill(ViViT, options, own))
         self.scheme = scheme
 
     @staticmethod

@@ -223,7 +223,8 @@ def test_own_checkpoint_of_another_scheme_length_and_head(tmp_path: Path) -> Non
     space = source.encoders[0].blocks[0].sublayers["space"].attn.qkv.weight
     assert torch.equal(joint.encoders[0].blocks[0].sublayers["joint"].attn.qkv.weight, space)
     assert any("sublayers.time.attn" in name for name in ignored)
-    assert set(kept) == {"encoders.0.cls_token", "encoders.0.pos_embed.cls"}
+    assert set(kept) == {"encoders.0.cls_token"}
+    assert not joint.encoders[0].pos_embed.cls.any()
     kernel = joint.embed.proj.weight
     torch.testing.assert_close(kernel[:, :, 2], source.embed.proj.weight.sum(2))
 
