@@ -113,10 +113,12 @@ def init_from_image(
     }
     wanted = model.state_dict()
     weights = fit(weights, wanted)
+    is_timm = str(source).startswith(timm_models.PREFIX)
+    hint = f"; arch={source!r} sets all that it needs" if is_timm else ""
     ours, theirs = _describe(wanted, _num_heads(model)), _describe(weights, found.num_heads)
     for what, size in ours.items():
         if size != theirs[what] and None not in (size, theirs[what]):
-            raise ValueError(f"{what} of the model is {size}, of {source} {theirs[what]}")
+            raise ValueError(f"{what} of the model is {size}, of {source} {theirs[what]}{hint}")
     _compare(model, source, FORMULAS.get(found.model, {}) | found.settings)
     sublayers = {
         n: part for n, part in model.named_modules() if isinstance(part, AttentionSubLayer)
@@ -141,7 +143,7 @@ def init_from_image(
             value = resize_positions(value, own.shape[1:4], rule)
         if value.shape != own.shape:
             raise ValueError(
-                f"{name} has shape {tuple(own.shape)}, {key} of {source} {tuple(value.shape)}"
+                f"{name} has shape {tuple(own.shape)}, {key} of {source} {tuple(value.shape)}{hint}"
             )
         updates[name] = value
         used.add(key)
@@ -149,13 +151,13 @@ def init_from_image(
     updates |= neutral(copies, wanted)
     silent = [name for name in updates if ".pos_embed." in name and name not in copies]
     for name, part in sublayers.items():
-        block, proj = name.partition(".sublayers.")[0], f"{name}.attn.proj."
-        fc = isinstance(part.fc, nn.Linear)
-        if f"{block}.norm.weight" not in copies or (f"{proj}weight" in copies and not fc):
+        block, proj, fc = name.partition(".sublayers.")[0], f"{name}.attn.proj.", f"{name}.fc."
+        if f"{block}.norm.weight" not in copies or f"{fc}weight" in copies:
             continue
-        if not fc:
+        if isinstance(part.fc, nn.Linear):  # zero already
+            silent.append(name)
+        elif f"{proj}weight" not in copies:
             updates |= {n: torch.zeros_like(x) for n, x in wanted.items() if n.startswith(proj)}
-        if f"{name}.fc.weight" not in copies:
             silent.append(name)
     model.load_state_dict(updates, strict=False)
     others = [name for name in found.state if not name.startswith("backbone.")]
@@ -164,6 +166,10 @@ def init_from_image(
     text = "%s from %s: %d of %d tensors\ncopied: %s\nadd zero at first: %s\nkept: %s\nnot used: %s"
     lists = (_groups(names) for names in (copies, silent, kept, ignored))
     logger.info(text, type(model).__name__, source, len(copies), len(wanted), *lists)
+    if "mean" in found.info:
+        logger.info(
+            "%s was trained on pixels with mean %s and std %s", source, *found.info.values()
+        )
     return list(updates), ignored, kept
 
 
@@ -177,6 +183,10 @@ def _read(source: str | Path) -> Conversion:
     result = from_timm(model.state_dict(), (1, *model.patch_embed.grid_size), slots)
     result.settings = timm_models.describe(model)
     result.num_heads = result.settings["arch"]["num_heads"]
+    pixels = getattr(model, "pretrained_cfg", {})
+    result.info = {
+        k: [round(255 * x, 3) for x in pixels[k]] for k in ("mean", "std") if k in pixels
+    }
     return result
 
 
@@ -194,20 +204,25 @@ def _describe(state: Mapping[str, Tensor], num_heads: int | None) -> dict[str, o
 def _compare(model: nn.Module, source: str | Path, settings: Mapping) -> None:
     """Warn of arguments without which a model computes other features than its source."""
     config = vars(model)["configs"][0]
+    wrong: dict[int, list[str]] = {logging.WARNING: [], logging.INFO: []}
     for name, parts in COMPARED.items():
         own = getattr(config, name)
         wanted = settings.get(name, own)
-        level, text = logging.WARNING, repr(wanted)
-        if parts and own is not None and wanted is not None:
-            stated = {"type": wanted} if isinstance(wanted, str) else wanted
-            own, wanted = parts.complete(own), stated
-            own = {key: own.get(key) for key in stated}
-            text = f"dict({', '.join(f'{key}={value!r}' for key, value in stated.items())})"
-            if {own.get("act"), stated.get("act")} == {"gelu", "gelu_tanh"}:
-                level = logging.INFO  # equal to 5e-4, and timm has the exact one for both
+        wanted = parts.complete(wanted) if parts and isinstance(wanted, str) else wanted
+        own = parts.complete(own) if parts and own is not None else own
+        text = repr(wanted)
+        if isinstance(wanted, Mapping):
+            text = f"dict({', '.join(f'{key}={value!r}' for key, value in wanted.items())})"
+            own = own and {key: own.get(key) for key in wanted}
+        # Equal to 5e-4, and timm has the exact one for weights that were trained with either.
+        acts = {(one or {}).get("act") for one in (own, wanted)} if name == "mlp" else set()
         if own != wanted:
-            what = type(model).__name__, source, name, text
-            logger.log(level, "%s computes other features than %s, which needs %s=%s", *what)
+            level = logging.INFO if acts == {"gelu", "gelu_tanh"} else logging.WARNING
+            wrong[level].append(f"{name}={text}")
+    for level, names in wrong.items():
+        if names:
+            what = type(model).__name__, source, ", ".join(names)
+            logger.log(level, "%s computes other features than %s, which needs %s", *what)
 
 
 def _num_heads(model: nn.Module) -> int:
