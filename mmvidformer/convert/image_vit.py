@@ -18,9 +18,10 @@ from mmvidformer.convert.formats import read_model
 from mmvidformer.convert.image_formats import from_timm
 from mmvidformer.convert.image_parts import fit, neutral
 from mmvidformer.convert.keymap import Conversion, State
-from mmvidformer.convert.own import count_blocks
+from mmvidformer.convert.own import VIDEO_VITS, count_blocks
 from mmvidformer.convert.published import row_of
 from mmvidformer.layers.block import AttentionSubLayer
+from mmvidformer.layers.embed import POSITIONS as POSITION_TABLES
 from mmvidformer.layers.mlp import MLPS
 from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.resize import resize_positions
@@ -49,6 +50,7 @@ COMPARED: dict[str, Registry | None] = {
     "norm": NORMS,
     "norm_pre": None,
     "mlp": MLPS,
+    "positions": POSITION_TABLES,
     "rope": ROPES,
     "qk_norm": NORMS,
     "registers": None,
@@ -119,7 +121,8 @@ def init_from_image(
     for what, size in ours.items():
         if size != theirs[what] and None not in (size, theirs[what]):
             raise ValueError(f"{what} of the model is {size}, of {source} {theirs[what]}{hint}")
-    _compare(model, source, FORMULAS.get(found.model, {}) | found.settings)
+    known = FORMULAS.get(found.model, {}) | VIDEO_VITS.get(found.scheme or "", {})
+    _compare(model, source, known | found.settings)
     sublayers = {
         n: part for n, part in model.named_modules() if isinstance(part, AttentionSubLayer)
     }
@@ -208,6 +211,8 @@ def _compare(model: nn.Module, source: str | Path, settings: Mapping) -> None:
     for name, parts in COMPARED.items():
         own = getattr(config, name)
         wanted = settings.get(name, own)
+        if name == "positions" and isinstance(wanted, str):  # learned, and copied or made up for
+            continue
         wanted = parts.complete(wanted) if parts and isinstance(wanted, str) else wanted
         own = parts.complete(own) if parts and own is not None else own
         text = repr(wanted)
