@@ -92,8 +92,22 @@ def from_timm(
             table of a model with LayerScale is square (DeiT III, DINOv2 with registers), else one
             for each.
     """
-    ours, cls = "backbone.encoders.0", "cls_token" in state
-    state = {_as_vit(name): value for name, value in state.items()}
+    ours, state = "backbone.encoders.0", {_as_vit(name): value for name, value in state.items()}
+    # Without a class token, the first register takes its role in attention.
+    prefix = [state.pop(name) for name in ("cls_token", "reg_token") if name in state]
+    tokens = torch.cat(prefix, dim=1) if prefix else torch.empty(1, 0, 0)
+    cls, size = bool(prefix), (1, 1, 1)
+    if "pos_embed" in state:
+        table = state["pos_embed"]
+        if slots is None:
+            square = isqrt(table.shape[1]) ** 2 == table.shape[1]
+            slots = 0 if square and "blocks.0.ls1.gamma" in state else tokens.shape[1]
+        if slots > 1:  # registers have no positions in this package
+            tokens = torch.cat([tokens[:, :1], tokens[:, 1:] + table[:, 1:slots]], dim=1)
+            state["pos_embed"] = torch.cat([table[:, :1], table[:, slots:]], dim=1)
+        size = frame_grid(table.shape[1] - slots, grid)
+    parts = {"cls_token": tokens[:, :1], "reg_token": tokens[:, 1:]}
+    state |= {name: part for name, part in parts.items() if part.shape[1]}
     rules = [
         Rule(("patch_embed.proj.weight",), ("backbone.embed.proj.weight",), ADD_TIME),
         Rule(("patch_embed.proj.bias",), ("backbone.embed.proj.bias",), optional=True),
@@ -103,21 +117,10 @@ def from_timm(
         source = name.replace("registers", "reg_token")
         rules += [Rule((source,), (f"{ours}.{name}",))] if source in state else []
     if "pos_embed" in state:
-        table = state["pos_embed"]
-        if slots is None:
-            given = sum(
-                state[name].shape[1] for name in ("cls_token", "reg_token") if name in state
-            )
-            square = isqrt(table.shape[1]) ** 2 == table.shape[1]
-            slots = 0 if square and "blocks.0.ls1.gamma" in state else given
-        if slots > cls:  # registers have no positions in this package
-            state["reg_token"] = state["reg_token"] + table[:, int(cls) : slots]
-            state["pos_embed"] = torch.cat([table[:, : int(cls)], table[:, slots:]], dim=1)
-        size = frame_grid(table.shape[1] - slots, grid)
-        rules.append(position_rule("pos_embed", f"{ours}.pos_embed", size, cls, slot=slots > 0))
+        rules.append(position_rule("pos_embed", f"{ours}.pos_embed", size, cls, slot=bool(slots)))
     norm = "fc_norm" if "fc_norm.weight" in state else "norm"
     target = "backbone.fc_norm" if norm == "fc_norm" else f"{ours}.norm"
-    rules += linear(norm, target, optional="norm.weight" not in state)
+    rules += linear(norm, target)
     return apply_rules(state, rules + _timm_blocks(state, f"{ours}.blocks.{{i}}"), TIMM_IGNORED)
 
 

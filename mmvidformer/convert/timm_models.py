@@ -68,7 +68,7 @@ def arguments_of(source: str) -> dict[str, Any]:
 def describe(model: Any) -> dict[str, Any]:
     """Return all arguments of ``VideoTransformer`` that make a model of ``create``."""
     block, names = model.blocks[0], dict(model.named_parameters())
-    pool = "mean" if model.global_pool == "avg" else None
+    pool = None if model.global_pool == "token" else "mean"
     separate = {"blocks.0.attn.q_bias", "blocks.0.attn.q_proj.bias"} & names.keys()
     scaled = {"blocks.0.ls1.gamma", "blocks.0.gamma_1"} & names.keys()
     return dict(
@@ -81,8 +81,9 @@ def describe(model: Any) -> dict[str, Any]:
         stem=dict(tubelet=(1, *model.patch_embed.patch_size)),
         positions="joint" if "pos_embed" in names else "time",
         rope=_rope(getattr(model, "rope", None)),
-        cls=None if model.cls_token is None else "mean",
-        registers=model.num_prefix_tokens - (model.cls_token is not None),
+        # Without a class token, the first register takes its role in attention.
+        cls="mean" if model.num_prefix_tokens else None,
+        registers=max(model.num_prefix_tokens - 1, 0),
         mlp=_mlp(block.mlp),
         norm=_norm(block.norm1),
         norm_pre=_norm(model.norm_pre) is not None,

@@ -27,6 +27,8 @@ FAMILIES = (
     "vit_base_patch16_clip_quickgelu_224.openai",
     "vit_base_patch16_siglip_224",
     "vit_base_patch16_siglip_gap_224",
+    "vit_medium_patch16_reg4_gap_256",
+    "vit_medium_patch16_rope_reg1_gap_256",
     "eva_giant_patch14_224",
     "eva02_base_patch14_224",
 )
