@@ -120,7 +120,7 @@ def from_timm(
         rules.append(position_rule("pos_embed", f"{ours}.pos_embed", size, cls, slot=bool(slots)))
     norm = "fc_norm" if "fc_norm.weight" in state else "norm"
     target = "backbone.fc_norm" if norm == "fc_norm" else f"{ours}.norm"
-    rules += linear(norm, target)
+    rules += linear(norm, target)[: 1 + ("blocks.0.norm1.bias" in state)]  # RMS norms have none
     return apply_rules(state, rules + _timm_blocks(state, f"{ours}.blocks.{{i}}"), TIMM_IGNORED)
 
 
