@@ -43,8 +43,8 @@ class VideoConfig(EncoderConfig):
         pool: Output: ``'cls'``, the class token of the last encoder (the mean of those of all
             frames if its ``frames`` is ``'pool'``), ``'mean'``, the mean of its other tokens, or
             ``'none'``, those tokens themselves. Default: ``'cls'`` with a class token.
-        fc_norm: Norm of the mean of the tokens, as ``norm``, instead of one of the tokens before
-            (VideoMAE); needs ``pool='mean'``. None: ``norm`` of the tokens.
+        fc_norm: Norm of the output, after ``pool``, in place of the last encoder's (VideoMAE); as
+            ``norm``. None: the tokens are normalized before they are pooled.
         init: Initialization: ``'timm'`` or ``'flax'`` (``layers.init``).
         init_from: Image model that ``init_weights`` loads: a source (``'timm:NAME'`` or a file),
             or a dictionary of the arguments of ``convert.image_vit.init_from_image``.
@@ -130,8 +130,6 @@ class VideoTransformer(nn.Module):
         self.pool = look_up({"cls", "mean", "none"}, pool, "pool")
         if self.pool == "cls" and last is None:
             raise ValueError("pool='cls' needs a class token: cls must be 'mean' or 'global'")
-        if config.fc_norm is not None and pool != "mean":
-            raise ValueError(f"fc_norm is a norm of the mean: pool must be 'mean', got {pool!r}")
         dim = each[0].sizes["embed_dims"]
         self.embed = TubeletEmbedding(dim, **config.stem)
         sides = (img_size, img_size) if isinstance(img_size, int) else img_size
@@ -238,9 +236,9 @@ class VideoTransformer(nn.Module):
 
     def pool_features(self, grid: Tensor | None, cls: Tensor | None) -> Tensor | None:
         """Return the output for the result of ``forward_features``."""
-        if self.pool == "none":
-            return grid
-        return self.fc_norm(pool_tokens(grid, cls if self.pool == "cls" else None))
+        if self.pool != "none":
+            grid = pool_tokens(grid, cls if self.pool == "cls" else None)
+        return self.fc_norm(grid)
 
     def check_causal(self) -> None:
         """Raise a ValueError that names the ``obstacle``, if there is one."""
@@ -275,4 +273,4 @@ class VideoTransformer(nn.Module):
         for encoder in self.encoders:
             tokens, _ = encoder(tokens, state)
         state.size, state.steps = size, state.steps + tokens.shape[1]
-        return tokens, state
+        return self.fc_norm(tokens), state

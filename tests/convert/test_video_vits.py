@@ -1,5 +1,6 @@
 """VideoMAE and V-JEPA 2: outputs equal transformers', and names survive in both directions."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,15 @@ from transformers import (
     VJEPA2ForVideoClassification,
 )
 
+from mmvidformer import get_config
+from mmvidformer.apis import Recognizer
 from mmvidformer.convert import convert_file, read_model
 from mmvidformer.convert.formats import convert_checkpoint, recognize
+from mmvidformer.convert.huggingface import huggingface_config
 from mmvidformer.convert.io import Checkpoint, load_checkpoint
 from mmvidformer.convert.keymap import Conversion
 from mmvidformer.convert.own import settings_of
+from mmvidformer.convert.published import row_of
 from mmvidformer.convert.video_vits import from_videomae, from_vjepa2, to_video_vit
 from mmvidformer.layers import AttentivePooling
 from mmvidformer.models import VideoTransformer
@@ -237,3 +242,43 @@ def test_half_precision_loads(videomae: VideoMAEForVideoClassification, tmp_path
         {k[9:]: x for k, x in result.state.items() if k.startswith("backbone.")}
     )
     assert {x.dtype for x in backbone.state_dict().values()} == {torch.float32}
+
+
+@pytest.mark.parametrize("name", ["videomae", "vjepa2"])
+def test_a_folder_is_a_recognizer(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Without any argument: model, classes, clips and pixels are those of the folder."""
+    model = request.getfixturevalue(name)
+    model.save_pretrained(tmp_path)
+    statistics = dict(image_mean=[0.5] * 3, image_std=[0.25] * 3)
+    file = "video_preprocessor_config.json" if name == "vjepa2" else "preprocessor_config.json"
+    (tmp_path / file).write_text(json.dumps(statistics))
+    recognizer = Recognizer(tmp_path, device="cpu")
+    preprocessor = recognizer.cfg.model.data_preprocessor
+    assert preprocessor.mean == [127.5] * 3 and preprocessor.std == [63.75] * 3
+    crops = [t.crop_size for t in recognizer.cfg.test_pipeline if "crop_size" in t]
+    assert crops == [40]
+    with torch.no_grad():
+        found = recognizer.model(clip()[:, None], mode="tensor")
+        logits = recognizer.model.cls_head(found)
+    torch.testing.assert_close(logits, theirs(model, clip()), atol=1e-5, rtol=1e-5)
+    frames = torch.randint(256, (30, 50, 60, 3), dtype=torch.uint8).numpy()
+    assert len(recognizer(frames).scores["class"]) == 5
+
+
+def test_large_classifiers_of_vjepa2_have_the_official_heads() -> None:
+    """For g, transformers gives the classifier the 22 heads of the encoder; it was trained with 16.
+
+    The published address has the config with 16; any other folder is read as transformers reads it.
+    """
+    cfg = get_config("vjepa2_g_sthv2")
+    assert cfg.model.backbone.arch.num_heads == 22 and cfg.model.cls_head.num_heads == 16
+    row = row_of("hf://facebook/vjepa2-vitg-fpc64-384-ssv2")
+    assert row is not None and row.config == "vjepa2_g_sthv2"
+    settings = dict(
+        arch=dict(embed_dims=1408, depth=40, num_heads=22, mlp_ratio=48 / 11),
+        **dict(img_size=(384, 384), clip_len=64, stem=dict(tubelet=(2, 16, 16))),
+    )
+    with pytest.raises(ValueError, match="as many heads as the encoder, 22; this one has 16"):
+        huggingface_config(settings, 174, (), "vjepa2", dict(num_heads=16, depth=3))

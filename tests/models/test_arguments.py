@@ -66,9 +66,6 @@ VALUES: dict[str, Any] = dict(
 # What another argument needs.
 WITH: dict[tuple[type, str], dict] = {
     (ViViT, "parallel"): dict(scheme="factorized_self_attention"),
-    (ViViT, "fc_norm"): dict(pool="mean"),
-    (TimeSformer, "fc_norm"): dict(pool="mean"),
-    (FeatureFixationTransformer, "fc_norm"): dict(pool="mean"),
     (FeatureFixationTransformer, "rope"): dict(kernel="softmax"),
     (FeatureFixationTransformer, "registers"): dict(cls="mean", mlp="mlp"),
     (FeatureFixationTransformer, "cls"): dict(mlp="mlp"),
