@@ -66,6 +66,12 @@ class Registry(dict[str, Any], Generic[Built]):
 
         return add
 
+    def complete(self, choice: str | Mapping) -> dict[str, Any]:
+        """Return a choice with its ``type`` and all options, defaults included."""
+        options = {"type": choice} if isinstance(choice, str) else dict(choice)
+        known = signature(look_up(self, str(options.get("type")), self.what)).parameters.values()
+        return {one.name: one.default for one in known if one.default is not one.empty} | options
+
     def build(self, choice: str | Mapping, **given: Any) -> Built:
         """Call an entry with its options; an entry that cannot be called is returned as it is.
 

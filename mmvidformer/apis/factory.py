@@ -43,7 +43,7 @@ def create_model(
     from mmvidformer.engine.loading import build_meta_model, load_recognizer  # load MMAction2
 
     cfg, published = find_model(model_name)
-    if "init_from" in cfg.model.backbone:
+    if "init_from" in cfg.model.backbone or str(kwargs.get("arch")).startswith("timm:"):
         cfg.model.backbone.init_from = None
     cfg.model.backbone.update(kwargs)
     if "arch" in kwargs:

@@ -3,3 +3,4 @@
 from mmvidformer.convert.formats import FORMATS, convert_file, read_model, recognize
 from mmvidformer.convert.image_vit import init_from_image
 from mmvidformer.convert.io import load_checkpoint, save_checkpoint
+from mmvidformer.convert.timm_models import arguments_of

@@ -96,7 +96,10 @@ FORMATS: dict[str, Format] = {
     ),
     "timm": Format(
         "timm image ViT",
-        lambda state: {"patch_embed.proj.weight", "blocks.0.attn.qkv.weight"} <= set(state),
+        lambda state: (
+            "patch_embed.proj.weight" in state
+            and any(f"blocks.0.attn.{name}.weight" in state for name in ("qkv", "q_proj"))
+        ),
         from_timm,
     ),
 }

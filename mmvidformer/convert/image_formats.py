@@ -1,13 +1,17 @@
 """Image ViTs of timm and Google (original, augreg, big_vision) to this package's names."""
 
+import re
 from collections.abc import Mapping
+from math import isqrt
 
+import torch
 from torch import Tensor
 
 from mmvidformer.convert.flax_layers import PREFIXES, TRAIN_STATE, block_rules, layer_rules
 from mmvidformer.convert.keymap import (
     ADD_TIME,
     Conversion,
+    Op,
     Rule,
     apply_rules,
     linear,
@@ -45,33 +49,95 @@ def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Co
     result = apply_rules(state, rules, IGNORED)
     query = f"Transformer/encoderblock_0/MultiHeadDotProductAttention_{attention}/query/kernel"
     result.num_heads = state[query].shape[1]
+    result.settings = dict(norm=dict(type="layer", eps=1e-6), mlp=dict(type="mlp", act="gelu_tanh"))
     return result
 
 
-TIMM_IGNORED = (r"(head|head_dist|pre_logits\.fc)\.(weight|bias)",)
+# Classifiers, and the attention pool of SigLIP, which is a head.
+TIMM_IGNORED = (r"(head|head_dist|pre_logits\.fc)\.(weight|bias)", r"attn_pool\..*")
 
-TIMM_BLOCK = (
-    ("norm1", "sublayers.joint.norm"),
-    ("attn.qkv", "sublayers.joint.attn.qkv"),
-    ("attn.proj", "sublayers.joint.attn.proj"),
-    ("norm2", "norm"),
-    ("mlp.fc1", "mlp.fc1"),
-    ("mlp.fc2", "mlp.fc2"),
-)
+TIMM_BLOCK = {
+    "norm1": "sublayers.joint.norm",
+    "attn.q_norm": "sublayers.joint.attn.prepare.qk_norm.q",
+    "attn.k_norm": "sublayers.joint.attn.prepare.qk_norm.k",
+    "attn.qkv": "sublayers.joint.attn.qkv",
+    "attn.proj": "sublayers.joint.attn.proj",
+    "ls1": "sublayers.joint.scale",
+    "norm2": "norm",
+    "mlp.fc1": "mlp.fc1",
+    "mlp.norm": "mlp.act.1",
+    "mlp.fc2": "mlp.fc2",
+    "ls2": "scale",
+}
+TIMM_OPTIONS = {"attn.q_norm", "attn.k_norm", "ls1", "mlp.norm", "ls2"}
+# Eva has these parts apart, and may have no bias of keys.
+TIMM_STACKED = {
+    "sublayers.joint.attn.qkv.weight": [f"attn.{part}_proj.weight" for part in "qkv"],
+    "sublayers.joint.attn.qkv.bias": ["attn.q_proj.bias", "attn.v_proj.bias"],
+    "mlp.fc1.weight": ["mlp.fc1_g.weight", "mlp.fc1_x.weight"],
+    "mlp.fc1.bias": ["mlp.fc1_g.bias", "mlp.fc1_x.bias"],
+}
+STACK = Op(lambda *parts: (torch.cat(parts),))
 
 
-def from_timm(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
-    """Convert a ``timm.models.VisionTransformer`` without its classifier."""
-    ours, cls, size = "backbone.encoders.0", "cls_token" in state, (1, 1, 1)
+def from_timm(
+    state: Mapping[str, Tensor], grid: Grid | None = None, slots: int | None = None
+) -> Conversion:
+    """Convert a ``VisionTransformer`` or ``Eva`` of timm without its head.
+
+    Args:
+        state: Weights.
+        grid: Grid (1, H, W) of the position table, if it is not square.
+        slots: Number of vectors of the table for class token and registers. Default: none if the
+            table of a model with LayerScale is square (DeiT III, DINOv2 with registers), else one
+            for each.
+    """
+    ours, state = "backbone.encoders.0", {_as_vit(name): value for name, value in state.items()}
+    # Without a class token, the first register takes its role in attention.
+    prefix = [state.pop(name) for name in ("cls_token", "reg_token") if name in state]
+    tokens = torch.cat(prefix, dim=1) if prefix else torch.empty(1, 0, 0)
+    cls, size = bool(prefix), (1, 1, 1)
     if "pos_embed" in state:
-        size = frame_grid(state["pos_embed"].shape[1] - cls, grid)
+        table = state["pos_embed"]
+        if slots is None:
+            square = isqrt(table.shape[1]) ** 2 == table.shape[1]
+            slots = 0 if square and "blocks.0.ls1.gamma" in state else tokens.shape[1]
+        if slots > 1:  # registers have no positions in this package
+            tokens = torch.cat([tokens[:, :1], tokens[:, 1:] + table[:, 1:slots]], dim=1)
+            state["pos_embed"] = torch.cat([table[:, :1], table[:, slots:]], dim=1)
+        size = frame_grid(table.shape[1] - slots, grid)
+    parts = {"cls_token": tokens[:, :1], "reg_token": tokens[:, 1:]}
+    state |= {name: part for name, part in parts.items() if part.shape[1]}
     rules = [
         Rule(("patch_embed.proj.weight",), ("backbone.embed.proj.weight",), ADD_TIME),
-        Rule(("patch_embed.proj.bias",), ("backbone.embed.proj.bias",)),
+        Rule(("patch_embed.proj.bias",), ("backbone.embed.proj.bias",), optional=True),
         Rule(("cls_token",), (f"{ours}.cls_token",), optional=not cls),
-        position_rule("pos_embed", f"{ours}.pos_embed", size, cls, slot=cls),
-        *linear("norm", f"{ours}.norm"),
     ]
-    for source, target in TIMM_BLOCK:
-        rules += linear(f"blocks.{{i}}.{source}", f"{ours}.blocks.{{i}}.{target}")
-    return apply_rules(state, rules, TIMM_IGNORED)
+    for name in ("registers", "norm_pre.weight", "norm_pre.bias"):
+        source = name.replace("registers", "reg_token")
+        rules += [Rule((source,), (f"{ours}.{name}",))] if source in state else []
+    if "pos_embed" in state:
+        rules.append(position_rule("pos_embed", f"{ours}.pos_embed", size, cls, slot=bool(slots)))
+    norm = "fc_norm" if "fc_norm.weight" in state else "norm"
+    target = "backbone.fc_norm" if norm == "fc_norm" else f"{ours}.norm"
+    rules += linear(norm, target)[: 1 + ("blocks.0.norm1.bias" in state)]  # RMS norms have none
+    return apply_rules(state, rules + _timm_blocks(state, f"{ours}.blocks.{{i}}"), TIMM_IGNORED)
+
+
+def _as_vit(name: str) -> str:
+    """Return the name of ``VisionTransformer`` for one of ``Eva``."""
+    name = re.sub(r"gamma_([12])$", r"ls\1.gamma", name)
+    return re.sub(r"\.([qv])_bias$", r".\1_proj.bias", name)
+
+
+def _timm_blocks(state: Mapping[str, Tensor], target: str) -> list[Rule]:
+    parts = {ours: names for ours, names in TIMM_STACKED.items() if f"blocks.0.{names[0]}" in state}
+    for name, ours in TIMM_BLOCK.items():
+        for kind in ("weight", "bias", "gamma"):
+            needed = kind == "weight" and name not in TIMM_OPTIONS
+            if f"blocks.0.{name}.{kind}" in state or (needed and f"{ours}.weight" not in parts):
+                parts[f"{ours}.{kind}"] = [f"{name}.{kind}"]
+    return [
+        Rule(tuple(f"blocks.{{i}}.{name}" for name in names), (f"{target}.{ours}",), STACK)
+        for ours, names in parts.items()
+    ]

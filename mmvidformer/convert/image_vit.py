@@ -4,20 +4,29 @@ This works on names only, for any ``VideoTransformer``.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from mmvidformer.convert import timm_models
 from mmvidformer.convert.formats import read_model
 from mmvidformer.convert.image_formats import from_timm
+from mmvidformer.convert.image_parts import fit, neutral
 from mmvidformer.convert.keymap import Conversion, State
-from mmvidformer.convert.own import count_blocks
+from mmvidformer.convert.own import VIDEO_VITS, count_blocks
 from mmvidformer.convert.published import row_of
-from mmvidformer.layers import Attention
+from mmvidformer.layers.block import AttentionSubLayer
+from mmvidformer.layers.embed import POSITIONS as POSITION_TABLES
+from mmvidformer.layers.mlp import MLPS
+from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.resize import resize_positions
-from mmvidformer.lookup import look_up
+from mmvidformer.layers.rotary import ROPES
+from mmvidformer.lookup import Registry, look_up
 
 logger = logging.getLogger("mmvidformer")
 
@@ -36,6 +45,21 @@ TEMPORAL: dict[str, tuple[str, ...]] = {
     "copy": ("attn.",),
     "copy_with_norm": ("attn.", "norm."),
 }
+# Options without which features differ, and what their names stand for.
+COMPARED: dict[str, Registry | None] = {
+    "norm": NORMS,
+    "norm_pre": None,
+    "mlp": MLPS,
+    "positions": POSITION_TABLES,
+    "rope": ROPES,
+    "qk_norm": NORMS,
+    "registers": None,
+}
+# What the names of a video model's weights tell of its formulas.
+FORMULAS = {
+    "ViViT": dict(norm=dict(type="layer", eps=1e-6), mlp=dict(type="mlp", act="gelu_tanh")),
+    "TimeSformer": dict(norm=dict(type="layer", eps=1e-6), mlp=dict(type="mlp", act="gelu")),
+}
 # Sub-layers of the source that are its image attention; the first one that exists is used.
 IMAGE_SUBLAYERS = ("joint", "space", "time_space")
 
@@ -47,7 +71,10 @@ def init_from_image(
     positions: str = "tile",
     temporal: str = "zero",
 ) -> tuple[list[str], list[str], list[str]]:
-    """Initialize a model from an image model, in place, and log what was mapped.
+    """Initialize a model from an image model, in place, and log what was copied, zero and kept.
+
+    A warning names the arguments of the model, such as the epsilon of its norms, with which it
+    computes other features than the source, as far as the source tells.
 
     Args:
         model: A backbone with the names of this package.
@@ -62,14 +89,14 @@ def init_from_image(
             resized linearly; ``'bicubic'``: likewise, with timm's antialiased bicubic resizing in
             space.
         temporal: Attention over time (``time``, ``causal_time``, ``dilated_time``, ...) that the
-            source does not have. ``'zero'``: it is kept, which for ViViT's model 3 means a zero
-            output projection; ``'copy'``: it gets the weights of the image attention, but its layer
-            norm is kept (scenic's ViViT); ``'copy_with_norm'``: its layer norm is copied too
-            (official TimeSformer).
+            source does not have. ``'zero'``: its output projection is zero (ViViT, section 3.4), or
+            its ``fc`` already is, and its other weights are kept; ``'copy'``: it gets the weights
+            of the image attention, but its layer norm is kept (scenic's ViViT);
+            ``'copy_with_norm'``: its layer norm is copied too (official TimeSformer).
 
     Returns:
-        Names of the model that got weights, names of the source that were not used, and names of
-        the model that kept their weights.
+        Names of the model that got weights or zeros, names of the source that were not used, and
+        names of the model that kept their weights.
 
     Raises:
         KeyError: If an option is unknown.
@@ -87,15 +114,23 @@ def init_from_image(
         if name.startswith("backbone.")
     }
     wanted = model.state_dict()
+    weights = fit(weights, wanted)
+    is_timm = str(source).startswith(timm_models.PREFIX)
+    hint = f"; arch={source!r} sets all that it needs" if is_timm else ""
     ours, theirs = _describe(wanted, _num_heads(model)), _describe(weights, found.num_heads)
     for what, size in ours.items():
         if size != theirs[what] and None not in (size, theirs[what]):
-            raise ValueError(f"{what} of the model is {size}, of {source} {theirs[what]}")
+            raise ValueError(f"{what} of the model is {size}, of {source} {theirs[what]}{hint}")
+    known = FORMULAS.get(found.model, {}) | VIDEO_VITS.get(found.scheme or "", {})
+    _compare(model, source, known | found.settings)
+    sublayers = {
+        n: part for n, part in model.named_modules() if isinstance(part, AttentionSubLayer)
+    }
     # In a single frame, a token sees itself alone there.
     over_time = {
         name
-        for name, part in model.named_modules()
-        if isinstance(part, Attention) and all(p.num_keys((1, 4, 4)) == 1 for p in part.patterns)
+        for name, part in sublayers.items()
+        if all(p.num_keys((1, 4, 4)) == 1 for p in part.attn.patterns)
     }
     used: set[str] = set()
     updates: State = {}
@@ -111,16 +146,33 @@ def init_from_image(
             value = resize_positions(value, own.shape[1:4], rule)
         if value.shape != own.shape:
             raise ValueError(
-                f"{name} has shape {tuple(own.shape)}, {key} of {source} {tuple(value.shape)}"
+                f"{name} has shape {tuple(own.shape)}, {key} of {source} {tuple(value.shape)}{hint}"
             )
         updates[name] = value
         used.add(key)
+    copies = list(updates)
+    updates |= neutral(copies, wanted)
+    silent = [name for name in updates if ".pos_embed." in name and name not in copies]
+    for name, part in sublayers.items():
+        block, proj, fc = name.partition(".sublayers.")[0], f"{name}.attn.proj.", f"{name}.fc."
+        if f"{block}.norm.weight" not in copies or f"{fc}weight" in copies:
+            continue
+        if isinstance(part.fc, nn.Linear):  # zero already
+            silent.append(name)
+        elif f"{proj}weight" not in copies:
+            updates |= {n: torch.zeros_like(x) for n, x in wanted.items() if n.startswith(proj)}
+            silent.append(name)
     model.load_state_dict(updates, strict=False)
     others = [name for name in found.state if not name.startswith("backbone.")]
     ignored = [*(n for n in weights if n not in used), *found.ignored, *others]
     kept = [n for n in wanted if n not in updates]
-    what = "initialized %s from %s: %d tensors mapped, ignored of the source: %s, kept: %s"
-    logger.info(what, type(model).__name__, source, len(updates), ignored, kept)
+    text = "%s from %s: %d of %d tensors\ncopied: %s\nadd zero at first: %s\nkept: %s\nnot used: %s"
+    lists = (_groups(names) for names in (copies, silent, kept, ignored))
+    logger.info(text, type(model).__name__, source, len(copies), len(wanted), *lists)
+    if "mean" in found.info:
+        logger.info(
+            "%s was trained on pixels with mean %s and std %s", source, *found.info.values()
+        )
     return list(updates), ignored, kept
 
 
@@ -129,11 +181,15 @@ def _read(source: str | Path) -> Conversion:
     kind, _, name = str(row.address if row else source).partition(":")
     if kind != "timm":
         return read_model(source)[1]
-    import timm  # slow to import
-
-    model = timm.create_model(name, pretrained=True, num_classes=0)
-    result = from_timm(model.state_dict())
-    result.num_heads = _num_heads(model)
+    model = timm_models.create(name)
+    slots = 0 if model.no_embed_class else model.num_prefix_tokens
+    result = from_timm(model.state_dict(), (1, *model.patch_embed.grid_size), slots)
+    result.settings = timm_models.describe(model)
+    result.num_heads = result.settings["arch"]["num_heads"]
+    pixels = getattr(model, "pretrained_cfg", {})
+    result.info = {
+        k: [round(255 * x, 3) for x in pixels[k]] for k in ("mean", "std") if k in pixels
+    }
     return result
 
 
@@ -146,6 +202,32 @@ def _describe(state: Mapping[str, Tensor], num_heads: int | None) -> dict[str, o
         # Weights of layer norms and RMS norms would pass for each other.
         "bias of norms": any("encoders" in n and n.endswith(".norm.bias") for n in state),
     }
+
+
+def _compare(model: nn.Module, source: str | Path, settings: Mapping) -> None:
+    """Warn of arguments without which a model computes other features than its source."""
+    config = vars(model)["configs"][0]
+    wrong: dict[int, list[str]] = {logging.WARNING: [], logging.INFO: []}
+    for name, parts in COMPARED.items():
+        own = getattr(config, name)
+        wanted = settings.get(name, own)
+        if name == "positions" and isinstance(wanted, str):  # learned, and copied or made up for
+            continue
+        wanted = parts.complete(wanted) if parts and isinstance(wanted, str) else wanted
+        own = parts.complete(own) if parts and own is not None else own
+        text = repr(wanted)
+        if isinstance(wanted, Mapping):
+            text = f"dict({', '.join(f'{key}={value!r}' for key, value in wanted.items())})"
+            own = own and {key: own.get(key) for key in wanted}
+        # Equal to 5e-4, and timm has the exact one for weights that were trained with either.
+        acts = {(one or {}).get("act") for one in (own, wanted)} if name == "mlp" else set()
+        if own != wanted:
+            level = logging.INFO if acts == {"gelu", "gelu_tanh"} else logging.WARNING
+            wrong[level].append(f"{name}={text}")
+    for level, names in wrong.items():
+        if names:
+            what = type(model).__name__, source, ", ".join(names)
+            logger.log(level, "%s computes other features than %s, which needs %s", *what)
 
 
 def _num_heads(model: nn.Module) -> int:
@@ -164,7 +246,16 @@ def _source_name(
         return next((option for option in options if option in weights), None)
     head, _, rest = name.partition(".sublayers.")
     sublayer, _, part = rest.partition(".")
-    if f"{head}.sublayers.{sublayer}.attn" in over_time and not part.startswith(copied):
+    if f"{head}.sublayers.{sublayer}" in over_time and not part.startswith(copied):
         return None
     options = [f"{head}.sublayers.{image}.{part}" for image in IMAGE_SUBLAYERS]
     return next((option for option in options if option in weights), None)
+
+
+def _groups(names: Iterable[str]) -> str:
+    """Names by module, of all blocks together, with the number of each."""
+    modules = (re.sub(r"\.(weight|bias)$", "", name) for name in names)
+    parts = (
+        re.sub(r"(blocks\.)\d+(\.\w+)((?<=sublayers)\.\w+)?.*", r"\1*\2\3", m) for m in modules
+    )
+    return ", ".join(f"{part} ({n})" for part, n in Counter(parts).items()) or "nothing"

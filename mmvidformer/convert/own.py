@@ -74,6 +74,12 @@ def count_blocks(state: Mapping[str, Tensor], encoder: str) -> int:
     return len({name.removeprefix(stem).split(".")[0] for name in state if name.startswith(stem)})
 
 
+def mlp_ratio(dim: int, hidden: int) -> float:
+    """Return the ratio of two widths that gives the second as ``int(dim * ratio)``."""
+    ratio = hidden / dim
+    return ratio if int(dim * ratio) == hidden else math.nextafter(ratio, math.inf)
+
+
 def settings_of(result: Conversion) -> dict:
     """Return the arguments that build the backbone of converted weights.
 
@@ -99,10 +105,7 @@ def settings_of(result: Conversion) -> dict:
 def _settings(result: Conversion, heads: Mapping) -> dict:
     state, first = result.state, ENCODER
     dim, _, *tubelet = state["backbone.embed.proj.weight"].shape
-    hidden = len(state[f"{first}.blocks.0.mlp.fc1.weight"])
-    ratio = hidden / dim
-    if int(dim * ratio) != hidden:  # the quotient was rounded down
-        ratio = math.nextafter(ratio, math.inf)
+    ratio = mlp_ratio(dim, len(state[f"{first}.blocks.0.mlp.fc1.weight"]))
     arch = dict(embed_dims=dim, depth=count_blocks(state, first), mlp_ratio=ratio, **heads)
     stem: dict = {"tubelet": tuple(tubelet)}
     if result.model == "VideoTransformer":

@@ -69,7 +69,7 @@ def apply_pretraining(
         raise ValueError(f"procs must be at most the {len(videos)} videos, got {settings.procs}")
     lists = write_lists([LabeledVideo(v, "none", "train") for v in videos], folder, force=True)
     backbone = cfg.model.backbone
-    if backbone.pop("init_from", None):
+    if backbone.pop("init_from", None) or str(backbone.get("arch")).startswith("timm:"):
         cfg.model.backbone.init_from = None
     preprocessor = {**(cfg.model.get("data_preprocessor") or {})}
     for name in ("augment", "blending"):

@@ -11,13 +11,16 @@ from mmvidformer.layers.patterns import Grid
 _REASONS = ("scheme", "reverse", "parallel", "shifts", "block", "encoders", "cls", "pool")
 
 
-def fill(kind: Any, given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def fill(
+    kind: Any, arch: str | Mapping[str, Any], given: Mapping[str, Any], own: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the options that a preset sets, without those that the user gives instead.
 
     Args:
         kind: Class of the preset; ``kind.preset(given, **own)`` are the options that it sets.
-        given: Options of ``VideoTransformer`` that the user gives. They go to its constructor as
-            ``**options``, by which editors complete their names.
+        arch: Architecture, or an image model of timm (``image_options``).
+        given: Other options of ``VideoTransformer`` that the user gives. They go to its constructor
+            as ``**options``, by which editors complete their names.
         own: Arguments of the preset alone.
 
     Raises:
@@ -25,18 +28,39 @@ def fill(kind: Any, given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[st
     """
 
     def rest(**own: Any) -> dict[str, Any]:
-        return {n: x for n, x in kind.preset(given, **own).items() if n not in given}
+        preset = kind.preset(given, **own)
+        found = {**preset, **image_options(arch, preset)}
+        return {name: value for name, value in found.items() if name not in given}
 
     found = rest(**own)
     for name, value in own.items():
         default = signature(kind).parameters[name].default
         if value != default and found == rest(**{**own, name: default}):
             others = {**own, **given}
-            rest = [f"{key}={others[key]!r}" for key in _REASONS if key in others and key != name]
+            why = [f"{key}={others[key]!r}" for key in _REASONS if key in others and key != name]
             raise ValueError(
-                f"{name}={value!r} of {kind.__name__} has no effect with {', '.join(rest)}; "
+                f"{name}={value!r} of {kind.__name__} has no effect with {', '.join(why)}; "
                 f"leave it out or set {name}={default!r}"
             )
+    return found
+
+
+def image_options(
+    arch: str | Mapping[str, Any], preset: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return ``arch`` as an option; if it is ``'timm:NAME'``, all that make this image model.
+
+    Class token, pooling and the frames of a tubelet are those of the preset, if there is one.
+    """
+    if not str(arch).startswith("timm:"):
+        return {"arch": arch}
+    from mmvidformer.convert.timm_models import arguments_of  # timm is slow to import
+
+    found = arguments_of(str(arch))
+    if preset is not None:
+        found = {key: x for key, x in found.items() if key not in ("cls", "pool", "fc_norm")}
+        frames = preset.get("stem", found["stem"])["tubelet"][0]
+        found["stem"] = {"tubelet": (frames, *found["stem"]["tubelet"][1:])}
     return found
 
 

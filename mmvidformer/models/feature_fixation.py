@@ -81,6 +81,8 @@ class FeatureFixationTransformer(VideoTransformer):
         ValueError: If an argument has no effect, or as ``VideoTransformer``.
     """
 
+    temporal_init = "copy_with_norm"
+
     def __init__(
         self,
         arch: str | Mapping = ARCH,
@@ -96,8 +98,8 @@ class FeatureFixationTransformer(VideoTransformer):
         own = dict(
             scheme=scheme, kernel=kernel, fixation=fixation, shifts=shifts, shift_last=shift_last
         )
-        preset = fill(FeatureFixationTransformer, options, own)
-        super().__init__(arch, clip_len, img_size, **options, **preset)
+        preset = fill(FeatureFixationTransformer, arch, options, own)
+        super().__init__(clip_len=clip_len, img_size=img_size, **options, **preset)
 
     @staticmethod
     def preset(

@@ -66,6 +66,8 @@ class TimeSformer(VideoTransformer):
         ValueError: If an argument has no effect, or as ``VideoTransformer``.
     """
 
+    temporal_init = "copy_with_norm"
+
     def __init__(
         self,
         arch: str | Mapping = "b",
@@ -77,8 +79,8 @@ class TimeSformer(VideoTransformer):
         **options: Any,
     ) -> None:
         own = dict(scheme=scheme, reverse=reverse, cls_in_time=cls_in_time)
-        preset = fill(TimeSformer, options, own)
-        super().__init__(arch, clip_len, img_size, **options, **preset)
+        preset = fill(TimeSformer, arch, options, own)
+        super().__init__(clip_len=clip_len, img_size=img_size, **options, **preset)
 
     @staticmethod
     def preset(given: Mapping, scheme: str, reverse: bool, cls_in_time: bool) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from mmvidformer.layers.config import Choice, check_names, read
 from mmvidformer.layers.encoder import Outputs, Tokens
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
-from mmvidformer.models.compose import check_cls, check_patterns, obstacles
+from mmvidformer.models.compose import check_cls, check_patterns, image_options, obstacles
 from mmvidformer.models.lengths import run_by_length, valid_frames
 
 
@@ -29,6 +29,8 @@ class VideoConfig(EncoderConfig):
     """A video transformer: what its encoders share (``EncoderConfig``), and the rest.
 
     Args:
+        arch: As for an encoder, or ``'timm:NAME'``, an image model of timm: all arguments that make
+            it (``convert.arguments_of``), and ``init_from``; the others replace them.
         clip_len: Number of frames of a clip; sets the size of position tables. Clips of other
             sizes work too. Their positions are resized; a model that can run frame by frame takes
             the first rows of a learned time table instead.
@@ -104,7 +106,7 @@ class VideoTransformer(nn.Module):
         ValueError: If the parts do not go together.
     """
 
-    temporal_init = "copy_with_norm"
+    temporal_init = "zero"
 
     def __init__(
         self,
@@ -117,7 +119,8 @@ class VideoTransformer(nn.Module):
         kind = type(self)
         names = signature(kind).parameters.keys() - {"options"}
         check_names(VideoConfig, options, f"argument of {kind.__name__}", names)
-        config = VideoConfig(arch=arch, clip_len=clip_len, img_size=img_size, **options)
+        options = {**image_options(arch), **options}
+        config = VideoConfig(clip_len=clip_len, img_size=img_size, **options)
         self.init_from, self.frozen_stages = config.init_from, config.frozen_stages
         self.configs = each = config.each
         last = each[-1].cls

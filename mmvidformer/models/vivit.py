@@ -56,8 +56,6 @@ class ViViT(VideoTransformer):
         ValueError: If an argument has no effect, or as ``VideoTransformer``.
     """
 
-    temporal_init = "zero"
-
     def __init__(
         self,
         arch: str | Mapping = "b",
@@ -68,8 +66,8 @@ class ViViT(VideoTransformer):
         **options: Any,
     ) -> None:
         own = dict(scheme=scheme, temporal_depth=temporal_depth)
-        preset = fill(ViViT, options, own)
-        super().__init__(arch, clip_len, img_size, **options, **preset)
+        preset = fill(ViViT, arch, options, own)
+        super().__init__(clip_len=clip_len, img_size=img_size, **options, **preset)
         self.scheme = scheme
 
     @staticmethod

@@ -53,7 +53,8 @@ def test_initialized_from_a_timm_vit(
         assert torch.equal(sublayer.attn.qkv.weight, image.blocks[1].attn.qkv.weight)
         assert torch.equal(sublayer.norm.bias, image.blocks[1].norm1.bias)
     left = {name.split(".")[-2] for name in kept}
-    assert left == {"norm", "qk", "conv", "pos_embed"}  # of the stem, gates, depthwise, over time
+    assert left == {"norm", "qk", "conv"}  # of the stem, gates, depthwise
+    assert not model.encoders[0].pos_embed.t.any()
 
 
 @pytest.mark.parametrize("attention", ["time_space", "joint"])

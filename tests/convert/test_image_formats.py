@@ -64,8 +64,8 @@ def test_timm_with_rectangular_images(image_vit: Callable) -> None:
 
 
 def test_timm_extensions_are_refused(image_vit: Callable) -> None:
-    with pytest.raises(ValueError, match=r"unknown 4 names \[blocks.0.ls1.gamma"):
-        from_timm(image_vit(init_values=1.0).state_dict())
+    with pytest.raises(ValueError, match=r"unknown 4 names \[blocks.0.attn.norm.weight"):
+        from_timm(image_vit(scale_attn_norm=True).state_dict())
 
 
 @pytest.mark.parametrize("prefix", ["", "opt/target/"])
