@@ -24,13 +24,13 @@ def fill(kind: Any, given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[st
         ValueError: If one of the own arguments has another value than by default, but no effect.
     """
 
-    def rest(**own: Any) -> dict[str, Any]:
+    def preset(**own: Any) -> dict[str, Any]:
         return {n: x for n, x in kind.preset(given, **own).items() if n not in given}
 
-    found = rest(**own)
+    found = preset(**own)
     for name, value in own.items():
         default = signature(kind).parameters[name].default
-        if value != default and found == rest(**{**own, name: default}):
+        if value != default and found == preset(**{**own, name: default}):
             others = {**own, **given}
             rest = [f"{key}={others[key]!r}" for key in _REASONS if key in others and key != name]
             raise ValueError(
