@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -39,9 +39,8 @@ class Rule:
     def reversed(self) -> "Rule":
         """Return the row from the targets to the sources; the operation must have an inverse."""
         assert self.op.backward is not None, self.sources
-        return Rule(
-            self.targets, self.sources, Op(self.op.backward, self.op.forward), self.optional
-        )
+        op = Op(self.op.backward, self.op.forward)
+        return replace(self, sources=self.targets, targets=self.sources, op=op)
 
     def unroll(self, keys: Iterable[str]) -> list["Rule"]:
         """Repeat the row for each block in ``keys``, at least once."""
@@ -57,7 +56,7 @@ class Rule:
                 tuple(name.replace("{i}", i) for name in side)
                 for side in (self.sources, self.targets)
             )
-            rows.append(Rule(sources, targets, self.op, self.optional))
+            rows.append(replace(self, sources=sources, targets=targets))
         return rows
 
 

@@ -3,15 +3,16 @@
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
 import torch
-from mmaction.models.heads import BaseHead
 from mmaction.structures import ActionDataSample
 from mmengine.structures import InstanceData
-from torch import Tensor, nn
+from torch import Tensor
 from torchvision.ops import roi_align
+
+from mmvidformer.models.task_heads import MultiLabelHead
 
 
 @MODELS.register_module()
-class BoxesHead(BaseHead):
+class BoxesHead(MultiLabelHead):
     """Classify boxes by the tokens inside, averaged over time, each with any number of classes.
 
     Regions are cut out by torchvision's ``roi_align`` and their largest values taken, as in
@@ -24,32 +25,16 @@ class BoxesHead(BaseHead):
         num_classes: Number of classes.
         in_channels: Token width D.
         roi_size: Height and width of a region.
-        loss_cls: Loss of logits and labels (n, classes).
-        dropout_ratio: Dropout rate of the features.
-        **kwargs: Further arguments of MMAction2's ``BaseHead``.
+        **kwargs: Further arguments of ``MultiLabelHead`` (``loss_cls``, ``dropout_ratio``, ...).
     """
 
     over = "boxes"  # what an answer is about
 
     def __init__(
-        self,
-        num_classes: int,
-        in_channels: int,
-        roi_size: int = 7,
-        loss_cls: dict = {"type": "BCELossWithLogits"},  # noqa: B006 (only read)
-        dropout_ratio: float = 0.0,
-        **kwargs: object,
+        self, num_classes: int, in_channels: int, roi_size: int = 7, **kwargs: object
     ) -> None:
-        options = {**kwargs, "multi_class": True, "average_clips": "prob"}
-        super().__init__(num_classes, in_channels, loss_cls, **options)
+        super().__init__(num_classes, in_channels, **{**kwargs, "average_clips": "prob"})
         self.roi_size = roi_size
-        self.dropout = nn.Dropout(dropout_ratio)
-        self.fc_cls = nn.Linear(in_channels, num_classes)
-
-    def init_weights(self) -> None:
-        """Draw the weights of the linear layer."""
-        nn.init.normal_(self.fc_cls.weight, std=0.02)
-        nn.init.zeros_(self.fc_cls.bias)
 
     def forward(self, x: Tensor, boxes: Tensor, **kwargs: object) -> Tensor:
         """Return logits (n, classes).
@@ -69,7 +54,7 @@ class BoxesHead(BaseHead):
         maps = x.mean(dim=1).movedim(-1, 1)
         scale = boxes.new_tensor([1, width, height, width, height])
         regions = roi_align(maps, (boxes * scale).to(maps), self.roi_size, aligned=True)
-        return self.fc_cls(self.dropout(regions.amax(dim=(2, 3))))
+        return super().forward(regions.amax(dim=(2, 3)))
 
     def loss(
         self, feats: Tensor, data_samples: list[ActionDataSample], **kwargs: object

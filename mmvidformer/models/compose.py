@@ -70,7 +70,8 @@ def check_patterns(config: EncoderConfig, grid: Grid) -> None:
     ``grid`` is the size (T, H, W) of its input, 1 for an axis with one token at most.
     """
     grid = grid if config.frames == "together" else (1, *grid[1:])
-    for pattern in [one for block in config.blocks for row in block for one in row.patterns]:
+    sublayers = [one for block in config.blocks for one in block]
+    for pattern in [pattern for one in sublayers for pattern in one.patterns]:
         if PATTERNS.build(pattern).num_keys(grid) == 1:
             seen = "".join(axis for axis, size in zip("thw", grid, strict=True) if size > 1)
             raise ValueError(

@@ -249,7 +249,7 @@ class VideoTransformer(nn.Module):
             return list(self._run_rest(*tokens))
         return run_by_length(self._run_rest, tokens[0][0].split(lengths))
 
-    def _run_rest(self, grid: Tensor, cls: Tensor | None = None) -> Tensor:
+    def _run_rest(self, grid: Tensor, cls: Tensor | None = None) -> Any:
         for encoder in self.encoders[1:]:
             grid, cls = encoder(grid)
         return self.pool_features(grid, cls)

@@ -45,9 +45,10 @@ def test_names_that_do_not_fit_are_reported(tmp_path: Path) -> None:
     nouns.write_text("id,key\n0,tap\n2,pan\n3,plate\n")
     with pytest.raises(ValueError, match="nouns.csv: column 'id' must number the classes from 0"):
         class_names({"noun": 3}, [str(nouns)])
-    nouns.write_text("noun,name\n0,tap\n")
-    with pytest.raises(ValueError, match="nouns.csv must have a column of .'id'"):
-        class_names({"noun": 1}, [f"noun={nouns}"])
+    for text in ("noun,name\n0,tap\n", ""):
+        nouns.write_text(text)
+        with pytest.raises(ValueError, match="nouns.csv must have a column of .'id'"):
+            class_names({"noun": 1}, [f"noun={nouns}"])
 
 
 def test_names_default_to_those_of_the_config_or_numbers() -> None:

@@ -46,7 +46,7 @@ class BlockPattern(Pattern):
         counts = [-(-axis // block) for axis, block in zip(grid, blocks, strict=True)]
         return dict(zip("thwijk", counts + blocks, strict=True))
 
-    def _moves(self, grid: Grid) -> tuple[list[int], list[int]]:
+    def _padding_and_roll(self, grid: Grid) -> tuple[list[int], list[int]]:
         """Return by how much each axis is padded and rolled."""
         rows = list(zip(self.size, self.shift, grid, strict=True))
         padding = [-axis % min(size, axis) for size, _, axis in rows]
@@ -54,7 +54,7 @@ class BlockPattern(Pattern):
 
     def group(self, x: Tensor) -> Tensor:
         """Pad, roll and regroup (B, T, H, W, n, d) to (B*G, n, S, d)."""
-        (t, h, w), shift = self._moves(grid_size(x))
+        (t, h, w), shift = self._padding_and_roll(grid_size(x))
         if t or h or w:
             x = F.pad(x, (0, 0, 0, 0, 0, w, 0, h, 0, t))
         if any(shift):
@@ -64,7 +64,7 @@ class BlockPattern(Pattern):
     def ungroup(self, x: Tensor, grid: Grid) -> Tensor:
         """Regroup (B*G, n, S, d) to (B, T, H, W, n, d), roll back and crop."""
         x = super().ungroup(x, grid)
-        _, shift = self._moves(grid)
+        _, shift = self._padding_and_roll(grid)
         x = x.roll(shift, dims=(1, 2, 3)) if any(shift) else x
         return x[:, : grid[0], : grid[1], : grid[2]]
 
@@ -74,7 +74,7 @@ class BlockPattern(Pattern):
 
         Padding attends to all tokens of its group, since a softmax over nothing is not a number.
         """
-        padding, (t, h, w) = self._moves(grid)
+        padding, (t, h, w) = self._padding_and_roll(grid)
         if not any((*padding, t, h, w)):
             return None
         # One number for all tokens that are rolled over the same borders; 0 for padding.
