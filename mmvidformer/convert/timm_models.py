@@ -49,8 +49,8 @@ def create(name: str, pretrained: bool = True) -> nn.Module:
 def arguments_of(source: str) -> dict[str, Any]:
     """Return the arguments of ``VideoTransformer`` that make an image model of timm.
 
-    With ``clip_len=1`` and ``img_size`` of the model they give its features. All models of this
-    package take ``arch=source`` instead, which sets those that go with their schemes.
+    With ``clip_len=1`` they give its features. All models of this package take ``arch=source``
+    instead, which sets those that go with their schemes.
 
     Args:
         source: ``'timm:NAME'``. No weights are fetched.
@@ -62,7 +62,7 @@ def arguments_of(source: str) -> dict[str, Any]:
         model = create(source.removeprefix(PREFIX), pretrained=False)
     defaults = {one.name: one.default for one in fields(EncoderConfig)}
     found = {k: v for k, v in describe(model).items() if v != defaults.get(k)}
-    return {**found, "init_from": source}
+    return {**found, "init_from": dict(source=source, positions="bicubic")}  # timm's resizing
 
 
 def describe(model: Any) -> dict[str, Any]:

@@ -115,6 +115,15 @@ def test_tubelets_and_class_token_are_those_of_the_scheme(tiny: Callable) -> Non
         )
 
 
+@torch.no_grad()
+def test_other_sizes_are_those_of_timm(tiny: Callable) -> None:
+    image = tiny("vit_base_patch14_reg4_dinov2")
+    pixels = torch.randn(2, 3, 56, 42)
+    model = started("vit_base_patch14_reg4_dinov2", img_size=(56, 42))
+    image.set_input_size((56, 42))
+    torch.testing.assert_close(model(pixels[:, :, None]), image(pixels), **CLOSE)
+
+
 def test_weights_of_the_image_model_can_be_left_out(tiny: Callable) -> None:
     model = started("vit_base_patch14_dinov2", init_from=None)
     assert model.init_from is None
@@ -136,7 +145,7 @@ def test_arguments(tiny: Callable) -> None:
         qkv_bias=False,
         layer_scale=1.0,
         pool="mean",
-        init_from="timm:vit_base_patch16_dinov3",
+        init_from=dict(source="timm:vit_base_patch16_dinov3", positions="bicubic"),
     )
     assert arguments_of("timm:vit_base_patch16_clip_quickgelu_224.openai") == dict(
         arch=arch,
@@ -145,7 +154,9 @@ def test_arguments(tiny: Callable) -> None:
         mlp=dict(type="mlp", act="quick_gelu"),
         norm=norm,
         norm_pre=True,
-        init_from="timm:vit_base_patch16_clip_quickgelu_224.openai",
+        init_from=dict(
+            source="timm:vit_base_patch16_clip_quickgelu_224.openai", positions="bicubic"
+        ),
     )
 
 
