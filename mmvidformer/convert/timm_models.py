@@ -28,7 +28,7 @@ PARTS = {
 ACTS = {"GELU": "gelu", "GELUTanh": "gelu_tanh", "QuickGELU": "quick_gelu"}
 
 
-def create(name: str, pretrained: bool = True) -> nn.Module:
+def create(name: str, pretrained: bool = True) -> Any:
     """Create an image model of timm without its classifier.
 
     Raises:
@@ -96,11 +96,11 @@ def describe(model: Any) -> dict[str, Any]:
     )
 
 
-def _obstacles(model: nn.Module) -> Iterator[str]:
+def _obstacles(model: Any) -> Iterator[str]:
     if type(model).__name__ not in ("VisionTransformer", "Eva"):
         yield f"it is a {type(model).__name__}, not a VisionTransformer or Eva"
     for path, known in PARTS.items():
-        part: Any = reduce(lambda part, name: getattr(part, name, None), path.split("."), model)
+        part = reduce(lambda part, name: getattr(part, name, None), path.split("."), model)
         if part is not None and type(part).__name__ not in known:
             yield f"{path} is a {type(part).__name__}, not {' or '.join(known)}"
     rope, mlp = getattr(model, "rope", None), model.get_submodule("blocks.0.mlp")
