@@ -181,8 +181,7 @@ def _read(source: str | Path) -> Conversion:
     if kind != "timm":
         return read_model(source)[1]
     model = timm_models.create(name)
-    slots = 0 if model.no_embed_class else model.num_prefix_tokens
-    result = from_timm(model.state_dict(), (1, *model.patch_embed.grid_size), slots)
+    result = from_timm(model.state_dict(), (1, *model.patch_embed.grid_size))
     result.settings = timm_models.describe(model)
     result.num_heads = result.settings["arch"]["num_heads"]
     pixels = getattr(model, "pretrained_cfg", {})

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from mmvidformer.convert import arguments_of
+from mmvidformer.convert.image_formats import from_timm
 from mmvidformer.models import TimeSformer, VideoTransformer, ViViT
 
 SIZES = dict(embed_dim=48, depth=2, num_heads=3)
@@ -113,6 +114,18 @@ def test_tubelets_and_class_token_are_those_of_the_scheme(tiny: Callable) -> Non
         started(
             "vit_base_patch14_reg4_dinov2", ViViT, scheme="factorized_self_attention", clip_len=2
         )
+
+
+@pytest.mark.parametrize("name", ["deit3_base_patch16_224", "vit_base_patch14_reg4_dinov2"])
+def test_tables_without_vectors_of_prefix_tokens_in_a_file(name: str, tiny: Callable) -> None:
+    image = tiny(name)
+    state = image.state_dict()
+    table = "backbone.encoders.0.pos_embed.thw"
+    found = from_timm(state, grid=(1, 3, 5)).state[table]
+    assert torch.equal(found.flatten(1, 3), image.pos_embed)
+    state["pos_embed"] = state["pos_embed"][:, :9]
+    assert from_timm(state).state[table].shape == (1, 1, 3, 3, 48)
+    assert not from_timm(state).state["backbone.encoders.0.pos_embed.cls"].any()
 
 
 @torch.no_grad()
