@@ -28,12 +28,13 @@ def create_model(
         model_name: Shipped config (``list_models``), config file, or HuggingFace folder or address
             of a checkpoint (``mmvidformer.schemes``), whose config is found or made.
         pretrained: Whether to load the published weights, or those of the address. Otherwise the
-            weights are random; those of ``init_from`` are not loaded.
+            weights are random, or those of ``init_from`` if it is given.
         num_classes: Number of classes, by task if the head has tasks. If it is not that of the
             published weights, the classifier is new. 0: no classifier. Default: the config's.
         checkpoint_path: File or address of weights of this model, in any format.
-        **kwargs: Arguments of the backbone that replace those of the config, such as ``img_size``,
-            ``clip_len``, ``drop_path_rate``, ``frozen_stages`` and ``with_cp``.
+        **kwargs: Arguments of the backbone that replace those of the config, such as ``arch``
+            (``'timm:NAME'`` for an image model), ``init_from``, ``img_size``, ``clip_len``,
+            ``drop_path_rate``, ``frozen_stages`` and ``with_cp``.
 
     Raises:
         KeyError: If there is no such config, or it has no published weights.

@@ -80,32 +80,26 @@ TIMM_STACKED = {
 STACK = Op(lambda *parts: (torch.cat(parts),))
 
 
-def from_timm(
-    state: Mapping[str, Tensor], grid: Grid | None = None, slots: int | None = None
-) -> Conversion:
+def from_timm(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
     """Convert a ``VisionTransformer`` or ``Eva`` of timm without its head.
 
-    Args:
-        state: Weights.
-        grid: Grid (1, H, W) of the position table, if it is not square.
-        slots: Number of vectors of the table for class token and registers. Default: none if the
-            table of a model with LayerScale is square (DeiT III, DINOv2 with registers), else one
-            for each.
+    Without a ``grid``, the position table of a model with LayerScale (DeiT III, DINOv2 with
+    registers) has no vectors for class token and registers if it is square.
     """
     ours, state = "backbone.encoders.0", {_as_vit(name): value for name, value in state.items()}
     # Without a class token, the first register takes its role in attention.
     prefix = [state.pop(name) for name in ("cls_token", "reg_token") if name in state]
     tokens = torch.cat(prefix, dim=1) if prefix else torch.empty(1, 0, 0)
-    cls, size = bool(prefix), (1, 1, 1)
+    cls, size, slots = bool(prefix), (1, 1, 1), 0
     if "pos_embed" in state:
         table = state["pos_embed"]
-        if slots is None:
-            square = isqrt(table.shape[1]) ** 2 == table.shape[1]
-            slots = 0 if square and "blocks.0.ls1.gamma" in state else tokens.shape[1]
+        count = table.shape[1]
+        square = isqrt(count) ** 2 == count and "blocks.0.ls1.gamma" in state
+        slots = 0 if (grid[1] * grid[2] == count if grid else square) else tokens.shape[1]
         if slots > 1:  # registers have no positions in this package
             tokens = torch.cat([tokens[:, :1], tokens[:, 1:] + table[:, 1:slots]], dim=1)
             state["pos_embed"] = torch.cat([table[:, :1], table[:, slots:]], dim=1)
-        size = frame_grid(table.shape[1] - slots, grid)
+        size = frame_grid(count - slots, grid)
     parts = {"cls_token": tokens[:, :1], "reg_token": tokens[:, 1:]}
     state |= {name: part for name, part in parts.items() if part.shape[1]}
     rules = [

@@ -1,6 +1,7 @@
 """Parts that one of a video model and its image model has alone, and that can be made up for."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Mapping
 
 import torch
 from torch import Tensor
@@ -8,6 +9,7 @@ from torch import Tensor
 from mmvidformer.convert.keymap import State
 
 NORMS = ("fc_norm.", "encoders.0.norm.")  # of pooled features, or of tokens
+SCALE = "scale.gamma"
 
 
 def fit(weights: State, wanted: Mapping[str, Tensor]) -> State:
@@ -23,14 +25,11 @@ def fit(weights: State, wanted: Mapping[str, Tensor]) -> State:
     out = dict(weights)
     for one, other in (NORMS, NORMS[::-1]):
         if f"{one}weight" in out and f"{one}weight" not in wanted:
-            for kind in ("weight", "bias"):
-                out[other + kind] = out.pop(one + kind)
-    scaled = any(name.endswith("scale.gamma") for name in wanted)
+            out = {re.sub(f"^{one}", other, name): value for name, value in out.items()}
     bias = max((len(x) for n, x in wanted.items() if n.endswith("attn.qkv.bias")), default=0)
     for name, value in weights.items():
-        if name.endswith("scale.gamma") and not scaled:
-            stem = name.removesuffix("scale.gamma")
-            layer = stem + ("attn.proj" if ".sublayers." in stem else "mlp.fc2")
+        if name.endswith(SCALE) and not any(own.endswith(SCALE) for own in wanted):
+            layer = _before(name)
             out[f"{layer}.weight"] = out[f"{layer}.weight"] * value[:, None]
             out[f"{layer}.bias"] = out[f"{layer}.bias"] * out.pop(name)
         if name.endswith("attn.qkv.bias") and 2 * bias == 3 * len(value):
@@ -39,7 +38,7 @@ def fit(weights: State, wanted: Mapping[str, Tensor]) -> State:
     return out
 
 
-def neutral(copies: Iterable[str], wanted: Mapping[str, Tensor]) -> State:
+def neutral(copies: Collection[str], wanted: Mapping[str, Tensor]) -> State:
     """Return values that change nothing for parts that an image model does not have.
 
     Biases and position tables are zero, LayerScale is one.
@@ -48,17 +47,21 @@ def neutral(copies: Iterable[str], wanted: Mapping[str, Tensor]) -> State:
         copies: Names that have the weights of the image model.
         wanted: Weights of the model.
     """
-    done, out = set(copies), {}
+    out = {}
     for name, own in wanted.items():
-        stem = name.removesuffix("scale.gamma")
-        layer = stem + ("attn.proj" if ".sublayers." in stem else "mlp.fc2")
         encoder, table, _ = name.partition(".pos_embed.")
-        if name in done:
+        if name in copies:
             continue
-        if name.endswith("scale.gamma") and f"{layer}.weight" in done:
+        if name.endswith(SCALE) and f"{_before(name)}.weight" in copies:
             out[name] = torch.ones_like(own)
-        elif name.endswith(".bias") and f"{name.removesuffix('bias')}weight" in done:
-            out[name] = torch.zeros_like(own)
-        elif table and f"{encoder}.blocks.0.norm.weight" in done:
+        elif (name.endswith(".bias") and f"{name.removesuffix('bias')}weight" in copies) or (
+            table and f"{encoder}.blocks.0.norm.weight" in copies
+        ):
             out[name] = torch.zeros_like(own)
     return out
+
+
+def _before(scale: str) -> str:
+    """Return the name of the layer whose output a LayerScale multiplies."""
+    stem = scale.removesuffix(SCALE)
+    return stem + ("attn.proj" if ".sublayers." in stem else "mlp.fc2")

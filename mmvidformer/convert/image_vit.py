@@ -121,8 +121,8 @@ def init_from_image(
     for what, size in ours.items():
         if size != theirs[what] and None not in (size, theirs[what]):
             raise ValueError(f"{what} of the model is {size}, of {source} {theirs[what]}{hint}")
-    known = FORMULAS.get(found.model, {}) | VIDEO_VITS.get(found.scheme or "", {})
-    _compare(model, source, known | found.settings)
+    stated = FORMULAS.get(found.model, {}) | VIDEO_VITS.get(found.scheme or "", {})
+    _compare(model, source, stated | found.settings)
     sublayers = {
         n: part for n, part in model.named_modules() if isinstance(part, AttentionSubLayer)
     }
@@ -170,9 +170,8 @@ def init_from_image(
     lists = (_groups(names) for names in (copies, silent, kept, ignored))
     logger.info(text, type(model).__name__, source, len(copies), len(wanted), *lists)
     if "mean" in found.info:
-        logger.info(
-            "%s was trained on pixels with mean %s and std %s", source, *found.info.values()
-        )
+        pixels = found.info["mean"], found.info["std"]
+        logger.info("%s was trained on pixels with mean %s and std %s", source, *pixels)
     return list(updates), ignored, kept
 
 
@@ -182,8 +181,7 @@ def _read(source: str | Path) -> Conversion:
     if kind != "timm":
         return read_model(source)[1]
     model = timm_models.create(name)
-    slots = 0 if model.no_embed_class else model.num_prefix_tokens
-    result = from_timm(model.state_dict(), (1, *model.patch_embed.grid_size), slots)
+    result = from_timm(model.state_dict(), (1, *model.patch_embed.grid_size))
     result.settings = timm_models.describe(model)
     result.num_heads = result.settings["arch"]["num_heads"]
     pixels = getattr(model, "pretrained_cfg", {})
@@ -210,20 +208,17 @@ def _compare(model: nn.Module, source: str | Path, settings: Mapping) -> None:
     wrong: dict[int, list[str]] = {logging.WARNING: [], logging.INFO: []}
     for name, parts in COMPARED.items():
         own = getattr(config, name)
-        wanted = settings.get(name, own)
-        if name == "positions" and isinstance(wanted, str):  # learned, and copied or made up for
+        needed = settings.get(name, own)
+        if name == "positions" and isinstance(needed, str):  # learned, and copied or made up for
             continue
-        wanted = parts.complete(wanted) if parts and isinstance(wanted, str) else wanted
-        own = parts.complete(own) if parts and own is not None else own
-        text = repr(wanted)
-        if isinstance(wanted, Mapping):
-            text = f"dict({', '.join(f'{key}={value!r}' for key, value in wanted.items())})"
-            own = own and {key: own.get(key) for key in wanted}
+        one, other = (parts.complete(x) if parts and x else x for x in (own, needed))
+        if one == other:
+            continue
         # Equal to 5e-4, and timm has the exact one for weights that were trained with either.
-        acts = {(one or {}).get("act") for one in (own, wanted)} if name == "mlp" else set()
-        if own != wanted:
-            level = logging.INFO if acts == {"gelu", "gelu_tanh"} else logging.WARNING
-            wrong[level].append(f"{name}={text}")
+        near = name == "mlp" and {one.get("act"), other.get("act")} == {"gelu", "gelu_tanh"}
+        options = needed.items() if isinstance(needed, Mapping) else ()
+        text = f"dict({', '.join(f'{key}={x!r}' for key, x in options)})" if options else None
+        wrong[logging.INFO if near else logging.WARNING].append(f"{name}={text or repr(needed)}")
     for level, names in wrong.items():
         if names:
             what = type(model).__name__, source, ", ".join(names)

@@ -28,7 +28,7 @@ PARTS = {
 ACTS = {"GELU": "gelu", "GELUTanh": "gelu_tanh", "QuickGELU": "quick_gelu"}
 
 
-def create(name: str, pretrained: bool = True) -> nn.Module:
+def create(name: str, pretrained: bool = True) -> Any:
     """Create an image model of timm without its classifier.
 
     Raises:
@@ -49,8 +49,8 @@ def create(name: str, pretrained: bool = True) -> nn.Module:
 def arguments_of(source: str) -> dict[str, Any]:
     """Return the arguments of ``VideoTransformer`` that make an image model of timm.
 
-    With ``clip_len=1`` and ``img_size`` of the model they give its features. All models of this
-    package take ``arch=source`` instead, which sets those that go with their schemes.
+    With ``clip_len=1`` they give its features. All models of this package take ``arch=source``
+    instead, which sets those that go with their schemes.
 
     Args:
         source: ``'timm:NAME'``. No weights are fetched.
@@ -62,7 +62,7 @@ def arguments_of(source: str) -> dict[str, Any]:
         model = create(source.removeprefix(PREFIX), pretrained=False)
     defaults = {one.name: one.default for one in fields(EncoderConfig)}
     found = {k: v for k, v in describe(model).items() if v != defaults.get(k)}
-    return {**found, "init_from": source}
+    return {**found, "init_from": dict(source=source, positions="bicubic")}  # timm's resizing
 
 
 def describe(model: Any) -> dict[str, Any]:
@@ -96,11 +96,11 @@ def describe(model: Any) -> dict[str, Any]:
     )
 
 
-def _obstacles(model: nn.Module) -> Iterator[str]:
+def _obstacles(model: Any) -> Iterator[str]:
     if type(model).__name__ not in ("VisionTransformer", "Eva"):
         yield f"it is a {type(model).__name__}, not a VisionTransformer or Eva"
     for path, known in PARTS.items():
-        part: Any = reduce(lambda part, name: getattr(part, name, None), path.split("."), model)
+        part = reduce(lambda part, name: getattr(part, name, None), path.split("."), model)
         if part is not None and type(part).__name__ not in known:
             yield f"{path} is a {type(part).__name__}, not {' or '.join(known)}"
     rope, mlp = getattr(model, "rope", None), model.get_submodule("blocks.0.mlp")

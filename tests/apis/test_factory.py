@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 
 import pytest
+import timm
 import torch
 import yaml
 from mmengine.config import Config
@@ -125,6 +126,23 @@ def test_random_weights_are_not_fetched(web, monkeypatch) -> None:
     assert first.num_features == 16 and not web.fetched
     other = create_model(NAME, **SMALL)
     assert not torch.equal(first.backbone.embed.proj.weight, other.backbone.embed.proj.weight)
+
+
+def test_an_image_model_of_timm_by_name(web, monkeypatch) -> None:
+    """Its weights are loaded only if ``init_from`` names it."""
+    create, asked = timm.create_model, []
+
+    def without_download(name: str, pretrained: bool, **options: object) -> nn.Module:
+        asked.append(pretrained)
+        return create(name, pretrained=False, **options)
+
+    monkeypatch.setattr(timm, "create_model", without_download)
+    options = dict(arch="timm:test_vit", num_classes=3, clip_len=2, img_size=32)
+    for name in (NAME, "compose_linear_time_motion"):
+        model = create_model(name, **options)
+        assert model.num_features == 64 and not any(asked)
+    model = create_model(NAME, init_from="timm:test_vit", **options)
+    assert model(torch.randn(1, 3, 2, 32, 32)).shape == (1, 3) and asked[-1] and not web.fetched
 
 
 def test_weights_of_a_file(tmp_path: Path) -> None:

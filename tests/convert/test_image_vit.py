@@ -229,6 +229,29 @@ def test_own_checkpoint_of_another_scheme_length_and_head(tmp_path: Path) -> Non
     torch.testing.assert_close(kernel[:, :, 2], source.embed.proj.weight.sum(2))
 
 
+def test_fixed_positions_and_act_of_a_video_model_are_compared(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No weights tell them; the file does."""
+    sizes = dict(arch=ARCH, clip_len=4, img_size=32, stem=dict(tubelet=(2, 8, 8)))
+    flat = dict(positions=dict(type="joint", fixed="flat"), mlp=dict(type="mlp", act="quick_gelu"))
+    source = VideoTransformer(**sizes, **flat)
+    state = {f"backbone.{name}": value for name, value in source.state_dict().items()}
+    meta = {"backbone": {"type": "VideoTransformer", "arch": ARCH, **flat}}
+    torch.save({"state_dict": state, "meta": meta}, tmp_path / "flat.pth")
+    model = VideoTransformer(**sizes)
+    init_from_image(model, tmp_path / "flat.pth")
+    assert not model.encoders[0].pos_embed.thw.any()
+    (found,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert found.getMessage().endswith(
+        "which needs mlp=dict(type='mlp', act='quick_gelu'), "
+        "positions=dict(type='joint', fixed='flat')"
+    )
+    caplog.clear()
+    init_from_image(VideoTransformer(**sizes, **flat), tmp_path / "flat.pth")
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
 def test_own_model_2_brings_its_second_encoder(tmp_path: Path) -> None:
     source = vivit("factorized_encoder")
     torch.save(source.state_dict(), tmp_path / "m2.pth")

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from mmvidformer.convert import arguments_of
+from mmvidformer.convert.image_formats import from_timm
 from mmvidformer.models import TimeSformer, VideoTransformer, ViViT
 
 SIZES = dict(embed_dim=48, depth=2, num_heads=3)
@@ -115,6 +116,27 @@ def test_tubelets_and_class_token_are_those_of_the_scheme(tiny: Callable) -> Non
         )
 
 
+@pytest.mark.parametrize("name", ["deit3_base_patch16_224", "vit_base_patch14_reg4_dinov2"])
+def test_tables_without_vectors_of_prefix_tokens_in_a_file(name: str, tiny: Callable) -> None:
+    image = tiny(name)
+    state = image.state_dict()
+    table = "backbone.encoders.0.pos_embed.thw"
+    found = from_timm(state, grid=(1, 3, 5)).state[table]
+    assert torch.equal(found.flatten(1, 3), image.pos_embed)
+    state["pos_embed"] = state["pos_embed"][:, :9]
+    assert from_timm(state).state[table].shape == (1, 1, 3, 3, 48)
+    assert not from_timm(state).state["backbone.encoders.0.pos_embed.cls"].any()
+
+
+@torch.no_grad()
+def test_other_sizes_are_those_of_timm(tiny: Callable) -> None:
+    image = tiny("vit_base_patch14_reg4_dinov2")
+    pixels = torch.randn(2, 3, 56, 42)
+    model = started("vit_base_patch14_reg4_dinov2", img_size=(56, 42))
+    image.set_input_size((56, 42))
+    torch.testing.assert_close(model(pixels[:, :, None]), image(pixels), **CLOSE)
+
+
 def test_weights_of_the_image_model_can_be_left_out(tiny: Callable) -> None:
     model = started("vit_base_patch14_dinov2", init_from=None)
     assert model.init_from is None
@@ -136,7 +158,7 @@ def test_arguments(tiny: Callable) -> None:
         qkv_bias=False,
         layer_scale=1.0,
         pool="mean",
-        init_from="timm:vit_base_patch16_dinov3",
+        init_from=dict(source="timm:vit_base_patch16_dinov3", positions="bicubic"),
     )
     assert arguments_of("timm:vit_base_patch16_clip_quickgelu_224.openai") == dict(
         arch=arch,
@@ -145,7 +167,9 @@ def test_arguments(tiny: Callable) -> None:
         mlp=dict(type="mlp", act="quick_gelu"),
         norm=norm,
         norm_pre=True,
-        init_from="timm:vit_base_patch16_clip_quickgelu_224.openai",
+        init_from=dict(
+            source="timm:vit_base_patch16_clip_quickgelu_224.openai", positions="bicubic"
+        ),
     )
 
 
