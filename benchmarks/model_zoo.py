@@ -127,7 +127,8 @@ def read_entry(name: str, text: str, cfg: Config) -> Entry:
     )
     if not comment:
         raise ValueError(f"config {name!r} must start with a comment that describes it")
-    rows = [row for row in list_rows() if (row.config, row.options) == (name, {})]
+    trained = {row.name: [k for k in row.options if not k.startswith("test_")] for row in list_rows()}
+    rows = [row for row in list_rows() if row.config == name and not trained[row.name]]
     return Entry(
         name, family, first_sentence(comment), results(rows), "x".join(map(str, get_views(cfg))),
         cfg.model.cls_head.get("average_clips") or "-",
@@ -239,7 +240,7 @@ def _rows(table: Table) -> str:
     lines = []
     for row in rows:
         figures = [f"{row.published[k]:g}" if k in row.published else "" for k in published]
-        remark = f"not to be run: {row.missing}" if row.missing else row.note
+        remark = f"not to be run: {row.missing}" if row.missing else row.remark
         lines.append([f"`{row.name.split('/')[2]}`", row.title, *figures, remark.replace("|", "/")])
     note = f"{table.note}\n\n" if table.note else ""
     return note + _table(["row", "", *published, "remark"], lines)

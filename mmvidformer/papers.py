@@ -11,6 +11,7 @@
         config: Shipped config of the rows
         options: {dotted.key: value}             # overrides, as for --cfg-options
         metrics: {top1: acc/top1}                # metric of each published column
+        start: Weights from which the published figures started, if not from the config's
         note: Remark on the table
         miniature: {config: ..., options: ..., metrics: ..., data: folder --preset plain}
         rows:
@@ -20,6 +21,7 @@
             options: {"{train,val}_dataloader.batch_size": 8}    # braces expand as in a shell
             miniature: {dotted.key: value}       # in place of options; or a text, why there is none
             published: {top1: 77.4, params: 117.3, macs: 372.3}  # percent, 10^6, 10^9 of a view
+            start: Of this row
             note: Remark on the row
             missing: Why the row cannot be run
 
@@ -63,11 +65,18 @@ class Row:
     config: str | None = None
     options: Options = field(default_factory=dict)
     published: Mapping[str, float] = field(default_factory=dict)
+    start: str = ""
     note: str = ""
     missing: str = ""
     miniature: Options | str = "the table has no miniature"
     params_tolerance: float = 0.06
     macs_tolerance: float = 0.01
+
+    @property
+    def remark(self) -> str:
+        """Why the row cannot be run; or the note, and what the published figure started from."""
+        start = self.config and self.start and f"The published figure started from {self.start}."
+        return self.missing or " ".join(filter(None, (self.note, start)))
 
     def recipe(self) -> tuple[str, Options]:
         """Name of the row's config, and its overrides.
@@ -152,10 +161,11 @@ def read_paper(name: str) -> Paper:
 
 def _read_table(name: str, table: dict) -> Table:
     config, options = table.pop("config", None), table.pop("options", {})
+    start = table.pop("start", "")
     small = table.pop("miniature", None)
     rows = {}
     for key, given in table.pop("rows").items():
-        entry = dict(title=key.replace("_", " "), config=config) | (given or {})
+        entry = dict(title=key.replace("_", " "), config=config, start=start) | (given or {})
         own = entry.get("options", {})
         entry["options"] = expand({**options, **own})
         if small is not None:

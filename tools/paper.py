@@ -4,6 +4,7 @@
     mmvidformer paper show vivit table2
     mmvidformer paper run vivit table2 --row model_3 --procs 8 --seeds 0 1 2
     mmvidformer paper run vivit table2 --miniature --procs 2
+    mmvidformer paper run vivit table5d --start CHECKPOINT --procs 8
 
 A row's name, such as vivit/table2/model_3, works wherever a config's name does.
 """
@@ -16,9 +17,11 @@ from pathlib import Path
 from tqdm import tqdm
 
 from mmvidformer.analysis.tables import print_table
+from mmvidformer.config import load_config, merge_overrides
 from mmvidformer.engine.arguments import add_overrides
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.experiments.runs import generate, measure, results
+from mmvidformer.experiments.starts import describe_start, with_start
 from mmvidformer.experiments.summary import tabulate
 from mmvidformer.lookup import look_up
 from mmvidformer.papers import Row, Table, list_papers, read_paper
@@ -47,6 +50,12 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         )
     run.add_argument("--procs", type=int, default=1, help="processes of a run")
     run.add_argument("--seeds", type=int, nargs="+", default=[0], help="random seeds")
+    run.add_argument(
+        "--start",
+        metavar="WEIGHTS",
+        help="start all rows from these weights, in place of the backbone's init_from: a file, "
+        "timm:NAME, published://NAME, hf://ORG/NAME, or none (default: each row's own)",
+    )
     add_overrides(run)
     return parser.parse_args(argv)
 
@@ -66,27 +75,36 @@ def list_tables(names: Sequence[str]) -> None:
 def run_rows(args: Namespace, table: Table) -> None:
     """Train and test what is missing; rows that cannot be run are skipped unless they are named.
 
+    Which weights each row starts from is printed first.
+
     Raises:
         ValueError: If no row can be run, or one that was named cannot.
     """
-    jobs = []
+    jobs, starts, common = [], [], args.cfg_options or {}
     for row in rows_of(args, table):
         try:
-            table.recipe(row, args.miniature)
-            jobs += [(seed, row) for seed in args.seeds]
+            name, options = table.recipe(row, args.miniature)
         except ValueError as error:
             if args.row:
                 raise
             print(f"skipped: {error}")
+            continue
+        cfg = load_config(name, {**options, **common})
+        own = {**common, **with_start(cfg, args.start)}
+        merge_overrides(cfg, own)
+        starts.append(describe_start(row, cfg, not args.miniature))
+        jobs += [(seed, row, own) for seed in args.seeds]
     if not jobs:
         raise ValueError(f"no row of {table.name} can be run")
+    print("\n".join(starts), flush=True)
     if args.miniature:
         generate(table)
-    settings = dict(miniature=args.miniature, procs=args.procs, common=args.cfg_options or {})
+    settings = dict(miniature=args.miniature, procs=args.procs)
     jobs.sort(key=lambda job: args.seeds.index(job[0]))  # all rows of a seed, then the next seed
-    for seed, row in (bar := tqdm(jobs, unit="run", disable=None)):
+    for seed, row, common in (bar := tqdm(jobs, unit="run", disable=None)):
         bar.set_postfix_str(f"{row.name}, seed {seed}")
-        measure(table, row, seed, folder_of(args, row.name) / f"seed_{seed}", **settings)
+        folder = folder_of(args, row.name) / f"seed_{seed}"
+        measure(table, row, seed, folder, common=common, **settings)
 
 
 def rows_of(args: Namespace, table: Table) -> list[Row]:
@@ -110,7 +128,7 @@ def show(args: Namespace, table: Table) -> None:
     columns, lines = tabulate(rows, measured, metrics, sizes=not small)
     file = folder_of(args, table.name) / "table.csv" if any(measured.values()) else None
     print_table(columns, lines, f"{table.name}: {table.title}", file)
-    remarks = [(table.name, table.note), *((row.name, row.missing or row.note) for row in rows)]
+    remarks = [(table.name, table.note), *((row.name, row.remark) for row in rows)]
     print("\n".join(f"{name}: {text}" for name, text in remarks if text))
     if file is not None:
         cells = [columns, ["---"] * len(columns), *lines]
