@@ -25,6 +25,9 @@
             note: Remark on the row
             missing: Why the row cannot be run
 
+Further columns of ``published`` are printed as they are, such as ``tflops`` (10^12, of all views),
+``ms`` (of an inference), ``hours`` (of training on one GPU) and ``clips`` (of a test).
+
 Only ``title``, ``tables`` and ``rows`` are required. ``miniature`` is a small config for generated
 videos, which ``data`` generates (arguments of ``mmvidformer data generate``). ``params_tolerance``
 (in 10^6) and ``macs_tolerance`` (relative) of a row say how near its counts are to the published.
@@ -71,12 +74,6 @@ class Row:
     miniature: Options | str = "the table has no miniature"
     params_tolerance: float = 0.06
     macs_tolerance: float = 0.01
-
-    @property
-    def remark(self) -> str:
-        """Why the row cannot be run; or the note, and what the published figure started from."""
-        start = self.config and self.start and f"The published figure started from {self.start}."
-        return self.missing or " ".join(filter(None, (self.note, start)))
 
     def recipe(self) -> tuple[str, Options]:
         """Name of the row's config, and its overrides.
@@ -161,11 +158,12 @@ def read_paper(name: str) -> Paper:
 
 def _read_table(name: str, table: dict) -> Table:
     config, options = table.pop("config", None), table.pop("options", {})
-    start = table.pop("start", "")
+    start = table.get("start", "")
     small = table.pop("miniature", None)
     rows = {}
     for key, given in table.pop("rows").items():
         entry = dict(title=key.replace("_", " "), config=config, start=start) | (given or {})
+        entry["note"] = _add_start(entry.get("note", ""), (given or {}).get("start", ""))
         own = entry.get("options", {})
         entry["options"] = expand({**options, **own})
         if small is not None:
@@ -174,7 +172,13 @@ def _read_table(name: str, table: dict) -> Table:
         rows[key] = Row(f"{name}/{key}", **entry)
     if small is not None:
         small = Miniature(**{**small, "options": expand(small.get("options", {}))})
+    table["note"] = _add_start(table.get("note", ""), table.pop("start", ""))
     return Table(name, rows=rows, miniature=small, **table)
+
+
+def _add_start(note: str, start: str) -> str:
+    """Add the weights from which published figures started, if any, to a remark."""
+    return f"{note} Published figures started from {start}.".lstrip() if start else note
 
 
 def find_row(name: str) -> Row:

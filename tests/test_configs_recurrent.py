@@ -174,7 +174,8 @@ def test_parts_fit(name: str) -> None:
         return
     assert (optimizer.lr, optimizer.weight_decay, epochs) == (2e-3, 1e-3, 50)
     (augment,) = cfg.model.data_preprocessor.augment
-    assert augment == dict(type="mmvidformer.ClipRandAugment", num_layers=2, magnitude=9)
+    kind = "torchvision.transforms.v2.RandAugment"
+    assert augment == dict(type=kind, num_ops=2, magnitude=9)
     if anticipates(cfg):
         assert neck.channels == ([1024] * 2 if name.endswith("ek55") else [512] * 2)
         assert head.classifier == "linear"

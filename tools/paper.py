@@ -128,7 +128,7 @@ def show(args: Namespace, table: Table) -> None:
     columns, lines = tabulate(rows, measured, metrics, sizes=not small)
     file = folder_of(args, table.name) / "table.csv" if any(measured.values()) else None
     print_table(columns, lines, f"{table.name}: {table.title}", file)
-    remarks = [(table.name, table.note), *((row.name, row.remark) for row in rows)]
+    remarks = [(table.name, table.note), *((row.name, row.missing or row.note) for row in rows)]
     print("\n".join(f"{name}: {text}" for name, text in remarks if text))
     if file is not None:
         cells = [columns, ["---"] * len(columns), *lines]
