@@ -149,8 +149,8 @@ class TokenMlpHead(BaseHead):
 class MultiTaskHead(ZeroInitHead):
     """A ``ZeroInitHead`` whose outputs are the classes of several tasks, one task after another.
 
-    ViViT on EPIC-Kitchens-100 (section 4.1 and supplementary): 397 outputs, 300 nouns and then 97
-    verbs. The loss is the mean of the tasks' cross-entropies. The ``gt_label`` of a sample holds
+    ViViT on EPIC-Kitchens-100 (section 4.1 and the official code): 397 outputs, 300 nouns and then
+    97 verbs. The loss is the mean of the tasks' cross-entropies. The ``gt_label`` of a sample holds
     one class per task in this order or, after mixing, a distribution over all outputs. The
     prediction is a dictionary of scores by task; metrics combine them to the 29,100 actions.
 

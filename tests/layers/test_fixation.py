@@ -52,7 +52,7 @@ def test_other_combinations(combine: str, joined: object) -> None:
 
 
 def test_parameters_of_the_published_gate() -> None:
-    """Section 4.3: 24 gates that map 192 numbers to 64."""
+    """Eq. 5, for a head: from 192 numbers of q, k and v to 64."""
     assert sum(p.numel() for p in Fixation(64).parameters()) == 12352
 
 
