@@ -91,4 +91,5 @@ class Fixation(nn.Module):
 
     def extra_repr(self) -> str:
         """Show the settings in the printed model."""
-        return f"{self.name}, {self.combine}, joint_heads={self.joint_heads}"
+        joint = f", joint_heads={self.joint_heads}" if self.joint_heads > 1 else ""
+        return f"{self.name}, {self.combine}{joint}"
