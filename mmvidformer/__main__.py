@@ -29,7 +29,6 @@ SCRIPTS = {
         "generate": "data/make_motion_dataset.py",
     },
     "plot": {
-        "attention": "visualizations/attention_matrices.py",
         "confusion": "visualizations/confusion.py",
         "curves": "visualizations/training_curves.py",
         "field": "visualizations/receptive_field.py",

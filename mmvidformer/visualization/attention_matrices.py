@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -12,24 +11,10 @@ from torch import Tensor, nn
 from mmvidformer.layers import Kernel, TransformerBlock
 
 
-@dataclass(frozen=True)
-class AttentionMatrices:
-    """Weights of a sub-layer.
-
-    Attributes:
-        name: Name of the sub-layer in its block.
-        weights: Weights (G, n, S, S') of each group and head, of keys for queries. A class token
-            that joins the groups comes first.
-    """
-
-    name: str
-    weights: Tensor
-
-
 @torch.no_grad()
 def attention_matrices(
     backbone: nn.Module, clip: Tensor, layer: int = -1
-) -> list[AttentionMatrices]:
+) -> list[tuple[str, Tensor]]:
     """Compute the attention weights of a block on a clip.
 
     Outputs of kernels are linear in the values for given queries and keys, so the weights are the
@@ -41,8 +26,9 @@ def attention_matrices(
         layer: Index of the block.
 
     Returns:
-        The matrices of each call of a kernel in the block: one for each sub-layer and pattern, and
-        another for a class token that attends alone.
+        For each call of a kernel in the block the name of the sub-layer and the weights (G, n, S,
+        S') of its groups and heads, of keys for queries. There is a call for each pattern, and
+        another for a class token that attends alone; one that joins the groups comes first in them.
 
     Raises:
         ValueError: If the model has no such block.
@@ -65,12 +51,12 @@ def attention_matrices(
     for name, kernel, (q, k, v, *mask) in calls:
         one_hot = torch.eye(v.shape[-2], dtype=v.dtype, device=v.device)
         weights = kernel(q, k, one_hot.expand(*v.shape[:2], -1, -1), *mask)
-        found.append(AttentionMatrices(name, weights))
+        found.append((name, weights))
     return found
 
 
 def draw_matrices(
-    found: Sequence[AttentionMatrices],
+    found: Sequence[tuple[str, Tensor]],
     group: int | None = None,
     head: int | None = None,
     title: str = "",
@@ -88,17 +74,16 @@ def draw_matrices(
     """
     figure = Figure(figsize=(4.6 * len(found), 4.4), dpi=110, layout="constrained")
     figure.suptitle(title, fontsize=10)
-    for axes, one in zip(figure.subplots(1, len(found), squeeze=False)[0], found, strict=True):
-        groups, heads = one.weights.shape[:2]
+    panels = figure.subplots(1, len(found), squeeze=False)[0]
+    for axes, (name, weights) in zip(panels, found, strict=True):
+        groups, heads = weights.shape[:2]
         index = groups // 2 if group is None else group
         for what, number, count in (("group", index, groups), ("head", head or 0, heads)):
             if not 0 <= number < count:
-                raise ValueError(
-                    f"{what} must be from 0 to {count - 1} in {one.name}, got {number}"
-                )
-        chosen = one.weights[index].float().cpu()
+                raise ValueError(f"{what} must be from 0 to {count - 1} in {name}, got {number}")
+        chosen = weights[index].float().cpu()
         matrix = chosen.mean(0) if head is None else chosen[head]
-        axes.set_title(f"{one.name}, group {index + 1} of {groups}", fontsize=10)
+        axes.set_title(f"{name}, group {index + 1} of {groups}", fontsize=10)
         axes.set(xlabel="key", ylabel="query")
         image = axes.imshow(matrix.numpy(), cmap="viridis", aspect="auto", interpolation="nearest")
         figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mmvidformer.experiments import run_rows
 from mmvidformer.papers import Row, Table
 
 TEXT = """\
@@ -41,8 +42,8 @@ def paper(load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         metrics = {"acc/top1": 0.5 + 0.1 * seed}
         (folder / "test_1x1_score.json").write_text(json.dumps({"metrics": metrics}))
 
-    monkeypatch.setattr(tool, "measure", measure)
-    monkeypatch.setattr(tool, "generate", lambda table: tool.calls.append("videos"))
+    monkeypatch.setattr(run_rows, "measure", measure)
+    monkeypatch.setattr(run_rows, "generate", lambda table: tool.calls.append("videos"))
     return tool
 
 

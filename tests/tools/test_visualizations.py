@@ -47,8 +47,8 @@ def test_rollout_writes_a_strip_and_a_video(
 
 def test_attention_writes_a_picture(main_of, model_files, tiny_videos, tmp_path: Path) -> None:
     video = str(tiny_videos.root / "val_0.mp4")
-    options = ["--out-dir", str(tmp_path), "--layer", "0", "--head", "1"]
-    main_of("visualizations/attention_matrices")([*model_files, video, *options])
+    options = ["--out-dir", str(tmp_path), "--matrices", "0"]
+    main_of("visualizations/rollout")([*model_files, video, *options])
     assert cv2.imread(str(tmp_path / "val_0_mp4_attention.png")).std() > 20
 
 

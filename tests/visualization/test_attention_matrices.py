@@ -28,10 +28,10 @@ def test_the_weights_of_any_kernel_give_its_output(kernel: str) -> None:
     for sub in block.sublayers.values():
         sub.attn.kernel.register_forward_hook(lambda kernel, x, out: seen.append((x[2], out)))
     found = attention_matrices(model, clip(), layer=1)
-    assert [one.name for one in found] == list(block.sublayers)
-    assert [one.weights.shape for one in found] == [(4, 2, 4, 4), (4, 2, 4, 4)]
-    for one, (v, out) in zip(found, seen[:2], strict=True):
-        torch.testing.assert_close(one.weights @ v, out, rtol=1e-4, atol=1e-5)
+    assert [name for name, _ in found] == list(block.sublayers)
+    assert [weights.shape for _, weights in found] == [(4, 2, 4, 4), (4, 2, 4, 4)]
+    for (_, weights), (v, out) in zip(found, seen[:2], strict=True):
+        torch.testing.assert_close(weights @ v, out, rtol=1e-4, atol=1e-5)
 
 
 def test_softmax_weights_by_hand_and_a_class_token() -> None:
@@ -42,18 +42,18 @@ def test_softmax_weights_by_hand_and_a_class_token() -> None:
     time, space = block.sublayers.values()
     time.attn.register_forward_pre_hook(lambda module, args: inputs.append(args[0]))
     found = attention_matrices(model, clip(), layer=0)
-    assert [one.weights.shape for one in found] == [(4, 2, 4, 4), (4, 2, 5, 5)]
+    assert [weights.shape for _, weights in found] == [(4, 2, 4, 4), (4, 2, 5, 5)]
     (q, k, _), _ = time.attn.project(inputs[0])
     q, k = (x[0].flatten(1, 2).permute(1, 2, 0, 3) for x in (q, k))  # (H*W, n, T, d)
     expected = (q @ k.transpose(-1, -2) / 8**0.5).softmax(-1)
-    torch.testing.assert_close(found[0].weights, expected)
+    torch.testing.assert_close(found[0][1], expected)
 
 
 def test_patterns_that_share_the_heads_have_a_matrix_each() -> None:
     torch.manual_seed(0)
     stem = dict(tubelet=(1, 4, 4))
     model = ViViT(**SMALL, scheme="factorized_dot_product", stem=stem).eval()
-    shapes = [one.weights.shape for one in attention_matrices(model, clip())]
+    shapes = [weights.shape for _, weights in attention_matrices(model, clip())]
     assert shapes == [(4, 1, 4, 4), (4, 1, 4, 4)]
 
 
@@ -63,9 +63,9 @@ def test_the_picture_shows_the_chosen_group_and_head() -> None:
     images = [
         [axes.images[0].get_array() for axes in f.axes if axes.images] for f in (mean, single)
     ]
-    for one, average, chosen in zip(found, *images, strict=True):
-        assert torch.equal(torch.as_tensor(average.data), one.weights[2].mean(0))
-        assert torch.equal(torch.as_tensor(chosen.data), one.weights[1, 0])
+    for (_, weights), average, chosen in zip(found, *images, strict=True):
+        assert torch.equal(torch.as_tensor(average.data), weights[2].mean(0))
+        assert torch.equal(torch.as_tensor(chosen.data), weights[1, 0])
     assert "group 2 of 4" in single.axes[0].get_title()
 
 
