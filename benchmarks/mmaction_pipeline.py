@@ -49,6 +49,7 @@ SUBSTITUTES: dict[str, Callable[[Mapping], list[dict]]] = {
     "ClipRandAugment": lambda s: [
         _torchvision("RandAugment", num_ops=s.get("num_layers", 2), magnitude=s.get("magnitude", 9))
     ],
+    "RandAugment": lambda s: [_torchvision("RandAugment", **_without(s))],
     "ClipAutoAugment": lambda s: [_torchvision("AutoAugment")],
     "ClipMultiScaleCrop": lambda s: [
         dict(type="MultiScaleCrop", input_size=s["size"], **_without(s, "size")),

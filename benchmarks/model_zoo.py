@@ -35,6 +35,8 @@ FAMILIES = {
     "Camera motion": (("camera_",), None, "camera_motion.md"),
 }
 
+COSTS = ("params", "macs", "tflops", "ms", "hours", "clips")  # no accuracies
+
 INTRO = """\
 # Model zoo
 
@@ -53,7 +55,8 @@ see [Tables of the papers](papers.md).
 - **Published** results are those of the papers. They were not measured here.
 - **M params, G MACs** are counted for one view, with the classifier: matmuls, convolutions and
   attention. For rows (`params`, `macs`) they are the papers', which write FLOPs; `mmvidformer paper
-  show` prints ours beside them.
+  show` prints ours beside them. `tflops` are of all views, `ms` of an inference, `hours` of
+  training, `clips` those of a test, as printed.
 - **T x H x W** is the size of one view. For HORST and causal transformers, which run frame by
   frame, MACs are those of the first T frames with the frozen backbone.
 - **Views** are the clips x crops of the test pipeline; **fusion** averages their logits (`score`)
@@ -128,11 +131,16 @@ def read_entry(name: str, text: str, cfg: Config) -> Entry:
     )
     if not comment:
         raise ValueError(f"config {name!r} must start with a comment that describes it")
-    rows = [row for row in list_rows() if (row.config, row.options) == (name, {})]
+    rows = [row for row in list_rows() if row.config == name and all(map(is_of_tests, row.options))]
     return Entry(
         name, family, first_sentence(comment), results(rows), "x".join(map(str, get_views(cfg))),
         cfg.model.cls_head.get("average_clips") or "-",
     )  # fmt: skip
+
+
+def is_of_tests(key: str) -> bool:
+    """Whether an override changes tests only."""
+    return key.startswith("test_")
 
 
 def is_comment(line: str) -> bool:
@@ -149,7 +157,7 @@ def results(rows: list[Row]) -> str:
     """Published accuracies of rows, each with its table."""
     parts = []
     for row in rows:
-        values = [f"{k} {v:g}" for k, v in row.published.items() if k not in ("params", "macs")]
+        values = [f"{k} {v:g}" for k, v in row.published.items() if k not in COSTS]
         if values:
             parts.append(f"{row.name.split('/')[1]}: {', '.join(values)}")
     return "; ".join(parts)

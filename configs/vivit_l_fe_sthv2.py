@@ -2,8 +2,8 @@
 # (not measured here). Training starts from a Kinetics-400 model with the same number of temporal
 # blocks: train vivit_l_fe_k400 with --cfg-options model.backbone.temporal_depth=4, then this config
 # with --cfg-options model.backbone.init_from.source=CHECKPOINT.
-# The learning rate is 0.5 in Table 7 and 0.4 in the official config, which also crops 256 pixels of
-# 288: vivit/table5e/l_fe_code.
+# The learning rate is 0.5 in Table 7 (arXiv) and 0.4 in the official config, which also crops 256
+# pixels of 288 and does not flip: vivit/table5e/l_fe_code.
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/vivit_l_fe.py",

@@ -11,6 +11,7 @@
         config: Shipped config of the rows
         options: {dotted.key: value}             # overrides, as for --cfg-options
         metrics: {top1: acc/top1}                # metric of each published column
+        start: Weights from which the published figures started, if not from the config's
         note: Remark on the table
         miniature: {config: ..., options: ..., metrics: ..., data: folder --preset plain}
         rows:
@@ -20,8 +21,12 @@
             options: {"{train,val}_dataloader.batch_size": 8}    # braces expand as in a shell
             miniature: {dotted.key: value}       # in place of options; or a text, why there is none
             published: {top1: 77.4, params: 117.3, macs: 372.3}  # percent, 10^6, 10^9 of a view
+            start: Of this row
             note: Remark on the row
             missing: Why the row cannot be run
+
+Further columns of ``published`` are printed as they are, such as ``tflops`` (10^12, of all views),
+``ms`` (of an inference), ``hours`` (of training on one GPU) and ``clips`` (of a test).
 
 Only ``title``, ``tables`` and ``rows`` are required. ``miniature`` is a small config for generated
 videos, which ``data`` generates (arguments of ``mmvidformer data generate``). ``params_tolerance``
@@ -63,6 +68,7 @@ class Row:
     config: str | None = None
     options: Options = field(default_factory=dict)
     published: Mapping[str, float] = field(default_factory=dict)
+    start: str = ""
     note: str = ""
     missing: str = ""
     miniature: Options | str = "the table has no miniature"
@@ -152,10 +158,12 @@ def read_paper(name: str) -> Paper:
 
 def _read_table(name: str, table: dict) -> Table:
     config, options = table.pop("config", None), table.pop("options", {})
+    start = table.get("start", "")
     small = table.pop("miniature", None)
     rows = {}
     for key, given in table.pop("rows").items():
-        entry = dict(title=key.replace("_", " "), config=config) | (given or {})
+        entry = dict(title=key.replace("_", " "), config=config, start=start) | (given or {})
+        entry["note"] = _add_start(entry.get("note", ""), (given or {}).get("start", ""))
         own = entry.get("options", {})
         entry["options"] = expand({**options, **own})
         if small is not None:
@@ -164,7 +172,13 @@ def _read_table(name: str, table: dict) -> Table:
         rows[key] = Row(f"{name}/{key}", **entry)
     if small is not None:
         small = Miniature(**{**small, "options": expand(small.get("options", {}))})
+    table["note"] = _add_start(table.get("note", ""), table.pop("start", ""))
     return Table(name, rows=rows, miniature=small, **table)
+
+
+def _add_start(note: str, start: str) -> str:
+    """Add the weights from which published figures started, if any, to a remark."""
+    return f"{note} Published figures started from {start}.".lstrip() if start else note
 
 
 def find_row(name: str) -> Row:

@@ -37,6 +37,8 @@ FAST = {
     *(f"feature_fixation/table4/{name}" for name in ("none", "separate", "qk", "qk_shared")),
     *(f"feature_fixation/table6/{name}" for name in ("joint", "windowed")),
     *(f"feature_fixation/section5_3/{name}" for name in ("gates_first", "add", "multiply")),
+    *("feature_fixation/section4_1/footnote_3", "feature_fixation/table5/identity"),
+    *("timesformer/table5/base_paper", "timesformer/table5/hidden_layer"),
     *("feature_fixation/table1/ours_text", "feature_fixation/table11/square_2"),
     *(f"timesformer/table1/{name}_k400" for name in ("space", "joint", "local_global", "axial")),
     *(f"timesformer/table4/{name}_sthv2" for name in ("none", "space")),

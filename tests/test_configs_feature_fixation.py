@@ -92,9 +92,19 @@ FIXATION_ROWS = {
     "table1/ours_text": (
         "space time",
         "LinearKernel",
-        DEFAULT,
+        f"{DEFAULT}, joint_heads=8",
         ("temporal", "spatial"),
     ),
+    "section4_1/equation_4": (
+        "time space",
+        "LinearKernel",
+        "separate, concat, joint_heads=8",
+        BOTH,
+    ),
+    "section4_1/footnote_3": ("time space", "LinearKernel", DEFAULT, BOTH),
+    "table5/identity": ("time space", "LinearKernel", DEFAULT, BOTH),
+    "figure2/separate": ("time space", "LinearKernel", "separate, concat", ()),
+    "figure2/softmax": ("time space", "SoftmaxKernel", None, ()),
     "table8/softmax": ("time space", "SoftmaxKernel", None, ()),
     "table1/linformer": ("time space", "LinformerKernel", None, ()),
     "table1/orthoformer": ("time space", "OrthoformerKernel", None, ()),
@@ -132,6 +142,22 @@ def test_ablations_of_feature_fixation_are_the_rows_of_the_tables(name: str) -> 
     patterns, *rest = FIXATION_ROWS[name]
     assert " ".join(sublayers) == patterns
     assert (kernel, gates, tuple(found)) == ({rest[0]}, {rest[1]}, rest[2])
+
+
+@pytest.mark.parametrize(
+    ("name", "feature", "last"),
+    [
+        ("table5/identity", "identity", False),
+        ("section4_1/footnote_3", "relu", True),
+        ("table5/relu", "relu", False),
+    ],
+)
+def test_kernels_of_the_rows(name: str, feature: str, last: bool) -> None:
+    with torch.device("meta"):
+        model = MODELS.build(get_config(f"feature_fixation/{name}").model.backbone)
+    kernel = next(iter(model.encoders[0].blocks[0].sublayers.values())).attn.kernel
+    found = kernel.last_map if last else kernel.feature_map
+    assert found.name == feature and (kernel.feature_map is None) == last
 
 
 @pytest.mark.parametrize(

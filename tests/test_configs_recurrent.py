@@ -23,6 +23,7 @@ FAST = {
     *("horst/table1/equations_25", "horst/table1/horst_50", "horst/table2/joint_2"),
     *("horst/table2/spatial_4", "horst/table2/temporal_4", "horst/table3/order_1"),
     *("horst/table4/separate", "horst/table5/horst_url", "horst/table7/horst_url"),
+    "horst/heads/heads_4",
 }
 ROWS = [row for row in list_rows() if row.config in NAMES and row.options and not row.missing]
 ROWS = {repr((row.config, row.options)): row.name for row in reversed(ROWS)}.values()  # none twice
@@ -174,7 +175,8 @@ def test_parts_fit(name: str) -> None:
         return
     assert (optimizer.lr, optimizer.weight_decay, epochs) == (2e-3, 1e-3, 50)
     (augment,) = cfg.model.data_preprocessor.augment
-    assert augment == dict(type="mmvidformer.ClipRandAugment", num_layers=2, magnitude=9)
+    kind = "torchvision.transforms.v2.RandAugment"
+    assert augment == dict(type=kind, num_ops=2, magnitude=9)
     if anticipates(cfg):
         assert neck.channels == ([1024] * 2 if name.endswith("ek55") else [512] * 2)
         assert head.classifier == "linear"

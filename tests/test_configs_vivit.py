@@ -15,7 +15,7 @@ from tests.tiny_configs import FRAMES, SIDE
 
 
 def test_recipes_of_the_table() -> None:
-    """Supplementary, Table 7, and the official configs where they differ."""
+    """Table 7 of arXiv, and the official configs where they differ."""
     rows = {
         "vivit_st_k400": (0.1, 30, 0.0, 0.0, None),
         "vivit_fe_k400": (0.05, 30, 0.0, 0.0, None),

@@ -80,7 +80,7 @@ RECIPES_HORST = {
 }  # fmt: skip
 UNIT = (127.5,) * 3, (127.5,) * 3
 SCENIC = "scenic, projects/vivit/configs/{}"
-TABLE7 = "ViViT supplementary, Table 7"
+TABLE7 = "ViViT, arXiv, Table 7"
 
 
 def vivit(

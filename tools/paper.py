@@ -4,6 +4,7 @@
     mmvidformer paper show vivit table2
     mmvidformer paper run vivit table2 --row model_3 --procs 8 --seeds 0 1 2
     mmvidformer paper run vivit table2 --miniature --procs 2
+    mmvidformer paper run vivit table5d --start CHECKPOINT --procs 8
 
 A row's name, such as vivit/table2/model_3, works wherever a config's name does.
 """
@@ -13,12 +14,11 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tqdm import tqdm
-
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.engine.arguments import add_overrides
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.experiments.runs import generate, measure, results
+from mmvidformer.experiments.run_rows import run_rows
+from mmvidformer.experiments.runs import results
 from mmvidformer.experiments.summary import tabulate
 from mmvidformer.lookup import look_up
 from mmvidformer.papers import Row, Table, list_papers, read_paper
@@ -47,6 +47,12 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         )
     run.add_argument("--procs", type=int, default=1, help="processes of a run")
     run.add_argument("--seeds", type=int, nargs="+", default=[0], help="random seeds")
+    run.add_argument(
+        "--start",
+        metavar="WEIGHTS",
+        help="start all rows from these weights, in place of the backbone's init_from: a file, "
+        "timm:NAME, published://NAME, hf://ORG/NAME, or none (default: each row's own)",
+    )
     add_overrides(run)
     return parser.parse_args(argv)
 
@@ -63,52 +69,26 @@ def list_tables(names: Sequence[str]) -> None:
     print_table(("paper", "table", "title", "rows", "to run", "in miniature"), lines)
 
 
-def run_rows(args: Namespace, table: Table) -> None:
-    """Train and test what is missing; rows that cannot be run are skipped unless they are named.
-
-    Raises:
-        ValueError: If no row can be run, or one that was named cannot.
-    """
-    jobs = []
-    for row in rows_of(args, table):
-        try:
-            table.recipe(row, args.miniature)
-            jobs += [(seed, row) for seed in args.seeds]
-        except ValueError as error:
-            if args.row:
-                raise
-            print(f"skipped: {error}")
-    if not jobs:
-        raise ValueError(f"no row of {table.name} can be run")
-    if args.miniature:
-        generate(table)
-    settings = dict(miniature=args.miniature, procs=args.procs, common=args.cfg_options or {})
-    jobs.sort(key=lambda job: args.seeds.index(job[0]))  # all rows of a seed, then the next seed
-    for seed, row in (bar := tqdm(jobs, unit="run", disable=None)):
-        bar.set_postfix_str(f"{row.name}, seed {seed}")
-        measure(table, row, seed, folder_of(args, row.name) / f"seed_{seed}", **settings)
-
-
 def rows_of(args: Namespace, table: Table) -> list[Row]:
     """Rows that were named, or all."""
     names = [name.replace(" ", "_") for name in args.row or table.rows]
     return [look_up(table.rows, name, f"row of {table.name}") for name in names]
 
 
-def folder_of(args: Namespace, name: str) -> Path:
-    """Folder of a row's runs, or of a table."""
-    return Path(args.work_dir) / ("miniature" if args.miniature else "full") / name
+def folder_of(args: Namespace) -> Path:
+    """Folder of the runs."""
+    return Path(args.work_dir) / ("miniature" if args.miniature else "full")
 
 
 def show(args: Namespace, table: Table) -> None:
     """Print a table; if something was measured, write it to ``table.csv`` and ``table.md``, too."""
     rows, measured, small = rows_of(args, table), {}, args.miniature
     for row in rows:
-        folders = sorted(folder_of(args, row.name).glob("seed_*"))
+        folders = sorted((folder_of(args) / row.name).glob("seed_*"))
         measured[row.name] = [found for folder in folders if (found := results(folder))]
     metrics = table.miniature.metrics if small and table.miniature else table.metrics
     columns, lines = tabulate(rows, measured, metrics, sizes=not small)
-    file = folder_of(args, table.name) / "table.csv" if any(measured.values()) else None
+    file = folder_of(args) / table.name / "table.csv" if any(measured.values()) else None
     print_table(columns, lines, f"{table.name}: {table.title}", file)
     remarks = [(table.name, table.note), *((row.name, row.missing or row.note) for row in rows)]
     print("\n".join(f"{name}: {text}" for name, text in remarks if text))
@@ -126,7 +106,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         return list_tables(args.paper)
     table = look_up(read_paper(args.paper).tables, args.table, f"table of {args.paper}")
     if args.action == "run":
-        run_rows(args, table)
+        options = dict(miniature=args.miniature, procs=args.procs, common=args.cfg_options or {})
+        run_rows(
+            table, rows_of(args, table), args.seeds, folder_of(args), **options,
+            start=args.start, skip=not args.row,
+        )  # fmt: skip
     show(args, table)
 
 

@@ -91,7 +91,7 @@ class StreamGraph(ClipGraph):
 
     The state is a set of tensors of constant shape: ``count`` (B,), the number of frames that each
     clip has behind it, and for each layer ``key_<i>`` and ``value_<i>`` (B, S, C, h, w), and
-    ``gate_<i>`` (B, S, 1, h, w) if the attention filters keys. A clip starts with zeros. To
+    ``gate_<i>`` (B, S, n, h, w) if the attention filters keys. A clip starts with zeros. To
     restart a clip it is enough to set its ``count`` to zero.
 
     Arguments are those of ``ClipGraph``, with the size of the frames, (3, H, W).

@@ -36,7 +36,7 @@ class Attention(nn.Module):
         dim: Token width D.
         num_heads: Number of attention heads; must divide ``dim``.
         patterns: Attention patterns. Several share the heads equally, and the first heads go to the
-            first pattern (ViViT model 4, section 3.4).
+            first pattern (ViViT model 4, section 3.3).
         cls: Role of the class tokens (the class token, and registers after it), if there are any.
             ``'mean'``: a copy joins each group, and the updates of the copies are averaged. With a
             single group, as in the joint pattern, this is ordinary attention. ``'global'``: its key

@@ -40,37 +40,56 @@ class Fixation(nn.Module):
 
     ``g = sigmoid(W [q; k; v] + b)``: feature fixation, eq. 4 and 5. It reads queries and keys after
     the kernel's feature map (ReLU in the paper), and values as they are. W maps up to 3d numbers of
-    a head to d and is shared by the heads, as in the official code and the paper's counts.
+    a head to d and is shared by the heads, as in the official code and the paper's counts. The text
+    has D x D weights (below eq. 4), where D is the width of all heads: ``joint_heads``.
 
     Args:
         head_dim: Width d of a head.
         name: A name in ``FIXATIONS``.
         combine: How a gate combines its inputs: ``'concat'``, ``'add'`` or ``'multiply'``.
+        joint_heads: Number of heads whose features a gate reads and weights together: 1, or the
+            number of heads n of the attention. W then maps up to 3 n d numbers to n d.
 
     Raises:
         KeyError: If the name or the combination is unknown.
+        ValueError: If ``joint_heads`` is neither 1 nor the number of heads, in the forward pass.
     """
 
-    def __init__(self, head_dim: int, name: str = "qkv_shared", combine: str = "concat") -> None:
+    def __init__(
+        self,
+        head_dim: int,
+        name: str = "qkv_shared",
+        combine: str = "concat",
+        joint_heads: int = 1,
+    ) -> None:
         super().__init__()
         self.name = name
+        self.joint_heads = joint_heads
+        dim = joint_heads * head_dim
         self.combine = look_up(tuple(COMBINATIONS), combine, "combination")
         self.gates = nn.ModuleDict()
         for weighted, read in look_up(FIXATIONS, name, "fixation").items():
             parts = len(read) if combine == "concat" else 1
-            self.gates[weighted] = nn.Linear(parts * head_dim, head_dim)
+            self.gates[weighted] = nn.Linear(parts * dim, dim)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Gate queries and keys, (..., n, d) each; values pass unchanged."""
+        heads = q.shape[-2]
+        if self.joint_heads not in (1, heads):
+            raise ValueError(f"joint_heads must be 1 or {heads}, got {self.joint_heads}")
         tokens = {"q": q, "k": k, "v": v}
+        if self.joint_heads > 1:
+            tokens = {letter: x.flatten(-2) for letter, x in tokens.items()}
         gated = dict(tokens)
         for weighted, read in FIXATIONS[self.name].items():
             parts = COMBINATIONS[self.combine]([tokens[letter] for letter in read])
             ratio = self.gates[weighted](parts).sigmoid()
             for letter in weighted:
                 gated[letter] = tokens[letter] * ratio
-        return gated["q"], gated["k"], gated["v"]
+        q, k, v = (x.view_as(q) for x in gated.values())
+        return q, k, v
 
     def extra_repr(self) -> str:
         """Show the settings in the printed model."""
-        return f"{self.name}, {self.combine}"
+        joint = f", joint_heads={self.joint_heads}" if self.joint_heads > 1 else ""
+        return f"{self.name}, {self.combine}{joint}"

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from mmaction.evaluation import top_k_accuracy
 from mmaction.models.heads import BaseHead, TimeSformerHead
 from mmaction.structures import ActionDataSample
+from mmengine.model.weight_init import trunc_normal_init
 from torch import Tensor, nn
 
 
@@ -69,6 +70,37 @@ class ZeroInitHead(TimeSformerHead):
 
 
 @MODELS.register_module()
+class HiddenLayerHead(TimeSformerHead):
+    """MMAction2's linear head with a hidden layer before it, for features (N, D).
+
+    Linear layer, GELU, dropout, linear layer. TimeSformer's text has such a head (below eq. 10)
+    and gives neither its width nor its activation; the released code and weights have a linear one.
+
+    Args:
+        num_classes: Number of classes.
+        in_channels: Feature width D.
+        hidden_dim: Width of the hidden layer. Default: D.
+        **kwargs: Further arguments of ``TimeSformerHead``.
+    """
+
+    def __init__(
+        self, num_classes: int, in_channels: int, hidden_dim: int | None = None, **kwargs: object
+    ) -> None:
+        super().__init__(num_classes, hidden_dim or in_channels, **kwargs)
+        self.fc_hidden = nn.Linear(in_channels, self.in_channels)
+        self.in_channels = in_channels
+
+    def init_weights(self) -> None:
+        """Draw the weights of both layers from a truncated normal, and set the biases to zero."""
+        super().init_weights()
+        trunc_normal_init(self.fc_hidden, std=self.init_std)
+
+    def forward(self, x: Tensor, **kwargs) -> Tensor:
+        """Map features (N, D) to logits (N, num_classes)."""
+        return super().forward(F.gelu(self.fc_hidden(x)), **kwargs)
+
+
+@MODELS.register_module()
 class TokenMlpHead(BaseHead):
     """Pool tokens and classify them with a hidden layer.
 
@@ -117,8 +149,8 @@ class TokenMlpHead(BaseHead):
 class MultiTaskHead(ZeroInitHead):
     """A ``ZeroInitHead`` whose outputs are the classes of several tasks, one task after another.
 
-    ViViT on EPIC-Kitchens-100 (section 4.1 and supplementary): 397 outputs, 300 nouns and then 97
-    verbs. The loss is the mean of the tasks' cross-entropies. The ``gt_label`` of a sample holds
+    ViViT on EPIC-Kitchens-100 (section 4.1 and the official code): 397 outputs, 300 nouns and then
+    97 verbs. The loss is the mean of the tasks' cross-entropies. The ``gt_label`` of a sample holds
     one class per task in this order or, after mixing, a distribution over all outputs. The
     prediction is a dictionary of scores by task; metrics combine them to the 29,100 actions.
 

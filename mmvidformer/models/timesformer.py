@@ -1,7 +1,7 @@
 """TimeSformer (Bertasius et al., ICML 2021): five schemes of space-time attention.
 
 =====================  ============================================================
-scheme (section 3.4)   sub-layers of a block; all but the last with a zero-initialized fc
+scheme (section 3)     sub-layers of a block; all but the last with a zero-initialized fc
 =====================  ============================================================
 space_only             joint within each frame; frames averaged before the head
 joint_space_time       joint

@@ -1,4 +1,4 @@
-"""A TimeSformer initialized from timm's ViT computes that ViT for each frame (section 4.3)."""
+"""A TimeSformer initialized from timm's ViT computes that ViT for each frame."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -111,6 +111,7 @@ STATIC = [
     ("docs/camera_motion.md", "Recognizer("),
     ("docs/classify.md", "Recognizer("),
     ("docs/visualization.md", "rollout(backbone.eval(), clip)"),
+    ("docs/visualization.md", "attention_matrices(backbone.eval(), clip"),
     ("docs/checkpoints.md", "read_model("),
     ("docs/checkpoints.md", "Recognizer("),
     *(("docs/python.md", "pretrained=True"), ("docs/tasks.md", "Recognizer(")),

@@ -16,7 +16,8 @@ D = 6  # width of a head
 
 
 def linear_weights(kernel: nn.Module, q: Tensor, k: Tensor) -> Tensor:
-    function, offset = FEATURE_MAPS[kernel.feature_map.name], kernel.feature_map.offset
+    features = kernel.feature_map or kernel.last_map
+    function, offset = FEATURE_MAPS[features.name], features.offset
     weights = torch.stack(
         [torch.stack([(function(a) + offset) @ (function(b) + offset) for b in k]) for a in q]
     )

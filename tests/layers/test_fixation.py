@@ -52,7 +52,7 @@ def test_other_combinations(combine: str, joined: object) -> None:
 
 
 def test_parameters_of_the_published_gate() -> None:
-    """Section 4.3: 24 gates that map 192 numbers to 64."""
+    """Eq. 5, for a head: from 192 numbers of q, k and v to 64."""
     assert sum(p.numel() for p in Fixation(64).parameters()) == 12352
 
 
@@ -65,6 +65,41 @@ def test_gates_come_after_the_feature_map() -> None:
     ratio = by_hand(attn.prepare["fixation"].gates["qk"], q, k, v)
     prepared, _ = attn.project(grid)
     torch.testing.assert_close(prepared, (q * ratio, k * ratio, v))
+
+
+def test_gates_of_queries_and_keys_before_the_feature_map() -> None:
+    """Footnote 3: the gates read and weight q and k as projected."""
+    kernel = {"type": "linear", "offset": False, "map_last": True}
+    attn = Attention(8, 2, kernel=kernel, fixation="separate")
+    grid = torch.randn(1, 2, 3, 2, 8)
+    q, k, v = attn.qkv(grid).unflatten(-1, (3, 2, D)).unbind(-3)
+    gates = attn.prepare["fixation"].gates
+    q, k = q * by_hand(gates["q"], q), k * by_hand(gates["k"], k)
+    prepared, _ = attn.project(grid)
+    torch.testing.assert_close(prepared, (q, k, v))
+    out, _ = attn.mix(prepared, None)
+    weights = torch.einsum("bthwnd,bxyznd->bnthwxyz", q.relu(), k.relu()).flatten(5)
+    weights = weights / (weights.sum(-1, keepdim=True) + 1e-6)
+    expected = torch.einsum("bnthws,bsnd->bthwnd", weights, v.flatten(1, 3)).flatten(4)
+    torch.testing.assert_close(out, expected)
+
+
+@pytest.mark.parametrize("scheme", ["separate", "qkv_shared"])
+def test_a_gate_of_all_heads_has_the_weights_of_equation_4(scheme: str) -> None:
+    heads = 5
+    fixation = Fixation(D, scheme, joint_heads=heads)
+    q, k, v = tokens()
+    wide = {"q": q.flatten(-2), "k": k.flatten(-2), "v": v.flatten(-2)}
+    read = READ[scheme]
+    gates = [fixation.gates["qk" if scheme.endswith("shared") else name] for name in "qk"]
+    assert gates[0].weight.shape == (heads * D, len(read[0]) * heads * D)
+    expected = [
+        (wide[name] * by_hand(gate, *(wide[letter] for letter in letters))).view_as(q)
+        for name, gate, letters in zip("qk", gates, read, strict=True)
+    ]
+    torch.testing.assert_close(fixation(q, k, v), (*expected, v))
+    with pytest.raises(ValueError, match="joint_heads must be 1 or 3, got 5"):
+        fixation(*(x[..., :3, :] for x in (q, k, v)))
 
 
 def test_class_token_is_gated_too() -> None:

@@ -22,6 +22,8 @@ CASES = {
     "linear relu no offset": {"type": "linear", "offset": False, "eps": 1e-3},
     "linear elu": {"type": "linear", "feature": "elu"},
     "linear sigmoid offset": {"type": "linear", "feature": "sigmoid", "offset": True},
+    "linear identity": {"type": "linear", "feature": "identity", "eps": 40.0},  # sums of any sign
+    "linear map last": {"type": "linear", "map_last": True},
     "cosformer": {"type": "cosformer"},
     "performer": {"type": "performer", "num_features": 8},
     "linformer": {"type": "linformer", "length": S, "rank": 4},

@@ -148,6 +148,21 @@ def token_head(**kwargs) -> torch.nn.Module:
     return MODELS.build({**options, **kwargs})
 
 
+def test_hidden_layer_head_has_one_hidden_layer() -> None:
+    torch.manual_seed(0)
+    head = MODELS.build({"type": "HiddenLayerHead", "num_classes": 3, "in_channels": 8}).eval()
+    wide = {"type": "HiddenLayerHead", "num_classes": 3, "in_channels": 8, "hidden_dim": 400}
+    head.init_weights()
+    x, hidden, out = torch.randn(5, 8), head.fc_hidden, head.fc_cls
+    assert (head.in_channels, hidden.weight.shape, out.weight.shape) == (8, (8, 8), (3, 8))
+    torch.testing.assert_close(head(x), out(F.gelu(x @ hidden.weight.T + hidden.bias)))
+    big = MODELS.build(wide)
+    big.init_weights()
+    assert big.fc_hidden.weight.shape == (400, 8) and big.fc_cls.weight.shape == (3, 400)
+    assert big.fc_hidden.weight.std().item() == pytest.approx(0.02, rel=0.1)
+    assert not big.fc_hidden.bias.any() and not big.fc_cls.bias.any()
+
+
 def test_token_head_is_pooling_norm_and_two_layers() -> None:
     head = token_head().eval()
     x = torch.randn(2, 3, 4, 5, 8)

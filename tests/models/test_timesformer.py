@@ -86,7 +86,7 @@ def test_order_of_frames_matters_only_with_a_time_embedding(positions: str) -> N
 
 
 def test_divided_attention_starts_frame_by_frame() -> None:
-    """With zero fcs the network processes each frame on its own (section 4.3)."""
+    """With zero fcs the network processes each frame on its own."""
     model = tiny()
     for name, parameter in model.named_parameters():
         if ".fc." not in name and "pos_embed.t" not in name:

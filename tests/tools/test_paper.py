@@ -1,10 +1,12 @@
 """The command ``paper``: what it lists, shows, runs and skips."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from mmvidformer.experiments import run_rows
 from mmvidformer.papers import Row, Table
 
 TEXT = """\
@@ -14,6 +16,7 @@ tables:
     title: Its table
     config: vivit_fe_motion
     note: All are small.
+    start: a secret model
     miniature:
       config: timesformer_motion
       data: data/videos --preset plain
@@ -39,8 +42,8 @@ def paper(load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         metrics = {"acc/top1": 0.5 + 0.1 * seed}
         (folder / "test_1x1_score.json").write_text(json.dumps({"metrics": metrics}))
 
-    monkeypatch.setattr(tool, "measure", measure)
-    monkeypatch.setattr(tool, "generate", lambda table: tool.calls.append("videos"))
+    monkeypatch.setattr(run_rows, "measure", measure)
+    monkeypatch.setattr(run_rows, "generate", lambda table: tool.calls.append("videos"))
     return tool
 
 
@@ -55,7 +58,7 @@ def test_show_has_published_figures_sizes_and_remarks(paper, capsys) -> None:
     out = capsys.readouterr().out
     assert "0.82 (0.8)" in out
     assert out.splitlines()[-3:] == [
-        "rows/table1: All are small.",
+        "rows/table1: All are small. Published figures started from a secret model.",
         "rows/table1/model_2: Wider.",
         "rows/table1/model_3: Its weights are not public",
     ]
@@ -74,6 +77,27 @@ def test_run_writes_the_table(paper, capsys) -> None:
         "| row |  | top1 | top1 (here) | M params (paper) | G MACs (paper) |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
+
+
+def test_run_says_first_where_rows_start(paper, capsys) -> None:
+    run = ["run", "rows.yml", "table1", "--row", "model_1", "model_2"]
+    paper.main(run)
+    other = "random weights; the published figure from a secret model"
+    wanted = [f"rows/table1/model_{n} starts from {other}" for n in (1, 2)]
+    assert capsys.readouterr().out.splitlines()[:2] == wanted
+    assert [call[2]["common"] for call in paper.calls] == [{}, {}]
+
+    paper.calls.clear()
+    shutil.rmtree("work_dirs")
+    paper.main([*run, "--start", "best.pth", "--cfg-options", "train_cfg.max_epochs=2"])
+    assert "model_2 starts from best.pth; the published" in capsys.readouterr().out
+    common = {"train_cfg.max_epochs": 2, "load_from": None, "model.backbone.init_from": "best.pth"}
+    assert [call[2]["common"] for call in paper.calls] == [common, common]
+
+
+def test_a_miniature_says_where_it_starts(paper, capsys) -> None:
+    paper.main(["run", "rows.yml", "table1", "--row", "model_1", "--miniature"])
+    assert "rows/table1/model_1 starts from random weights\n" in capsys.readouterr().out
 
 
 def test_a_miniature_generates_its_videos_first(paper) -> None:

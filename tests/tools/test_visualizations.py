@@ -45,6 +45,13 @@ def test_rollout_writes_a_strip_and_a_video(
     assert "val_1_mp4_rollout.mp4" in capsys.readouterr().out
 
 
+def test_attention_writes_a_picture(main_of, model_files, tiny_videos, tmp_path: Path) -> None:
+    video = str(tiny_videos.root / "val_0.mp4")
+    options = ["--out-dir", str(tmp_path), "--matrices", "0"]
+    main_of("visualizations/rollout")([*model_files, video, *options])
+    assert cv2.imread(str(tmp_path / "val_0_mp4_attention.png")).std() > 20
+
+
 def test_pixels_beyond_the_last_tubelet_are_not_shown(
     main_of, model_files, tiny_videos, tmp_path: Path
 ) -> None:

@@ -1,6 +1,7 @@
 """Show what a model attends to: mmvidformer plot rollout CONFIG CHECKPOINT VIDEO ...
 
-For each video a strip of frames (.png) and a video (.mp4) with the attention rollout as heat maps.
+For each video a strip of frames (.png) and a video (.mp4) with the attention rollout as heat maps,
+or the attention weights of a block as matrices (figure 2 of feature fixation).
 """
 
 import sys
@@ -10,10 +11,11 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from mmvidformer.apis import Recognizer
+from mmvidformer.apis import Recognizer, normalize
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
 from mmvidformer.engine.errors import run_tool
+from mmvidformer.visualization.attention_matrices import attention_matrices, draw_matrices
 from mmvidformer.visualization.heatmaps import draw_strips
 from mmvidformer.visualization.rollout_clips import rollout_clips
 from mmvidformer.visualization.videos import VideoOutput, picture_paths
@@ -28,6 +30,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--clips", type=int, default=1, help="clips per video (default: 1)")
     parser.add_argument("--columns", type=int, default=8, help="frames of a strip (default: 8)")
     parser.add_argument("--fps", type=float, default=4, help="of the written video (default: 4)")
+    text = "draw the attention weights of this block (from 0; last: -1) of any kernel instead"
+    parser.add_argument("--matrices", type=int, metavar="BLOCK", help=text)
     add_classes_argument(parser)
     args = parser.parse_args(argv)
     paths = picture_paths(args.videos, args.out_dir, "_rollout.mp4")
@@ -37,6 +41,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     for video, path in zip(bar, paths, strict=True):
         strips = []
         sample = recognizer.pipeline.read(recognizer.pipeline.open(video))
+        if args.matrices is not None:
+            clip = normalize(recognizer._model, sample["inputs"][:1])
+            found = attention_matrices(recognizer._model.backbone, clip, args.matrices)
+            path = path.with_name(path.stem.replace("_rollout", "_attention") + ".png")
+            draw_matrices(found, title=video.name).savefig(path)
+            tqdm.write(f"written: {path}")
+            continue
         with VideoOutput(path, args.fps) as output:
             for strip, images in rollout_clips(recognizer, sample, video.name):
                 strips.append(strip)

@@ -17,8 +17,9 @@ pack = [
     dict(type="PackActionInputs", meta_keys=("narration_id",)),
 ]
 train_pipeline = test_pipeline = [*read, *pack]
-# For the data preprocessor.
-augment = [dict(type="mmvidformer.ClipRandAugment", num_layers=2, magnitude=9)]
+# For the data preprocessor. RandAugment as in Cubuk et al. 2020, which the paper cites; its two
+# numbers are not published.
+augment = [dict(type="torchvision.transforms.v2.RandAugment", num_ops=2, magnitude=9)]
 
 train_dataloader = dict(
     batch_size=4,  # x 8 processes

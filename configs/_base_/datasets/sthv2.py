@@ -1,6 +1,7 @@
-# Something-Something V2 as prepared by MMAction2. Clips of 32 consecutive frames; RandAugment 2/20
-# instead of color jitter. Flipped as in Table 7, but labels that name a side are swapped, unlike in
-# the official code.
+# Something-Something V2 as prepared by MMAction2. Clips of 32 consecutive frames, as the official
+# code takes them (section 4.1: every second frame); RandAugment 2/20 instead of color jitter.
+# Flipped with probability .5 as in Table 7 (arXiv), with labels that name a side swapped; the
+# official code does not flip.
 _base_ = "./kinetics400.py"
 
 data_root = "data/sthv2"

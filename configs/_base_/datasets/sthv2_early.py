@@ -15,8 +15,9 @@ train_pipeline = test_pipeline = [
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
 ]
-# For the data preprocessor.
-augment = [dict(type="mmvidformer.ClipRandAugment", num_layers=2, magnitude=9)]
+# For the data preprocessor. RandAugment as in Cubuk et al. 2020, which the paper cites; its two
+# numbers are not published.
+augment = [dict(type="torchvision.transforms.v2.RandAugment", num_ops=2, magnitude=9)]
 
 train_dataloader = dict(
     batch_size=1,  # x 8 processes

@@ -1,7 +1,8 @@
 # The long-term task of TimeSformer's section 4.6: 1059 tasks of HowTo100M, 85,000 training videos
 # and 35,000 test videos. The README of the official code links the lists of the split ("HowTo100M
 # Dataset Split"); write them as one path and class per line. 8 frames spread over 8 x 32 frames at
-# 30 frames per second (8.5 s). Test clips cover the whole video.
+# 30 frames per second (8.5 s). Test clips cover the whole video, with one center crop of a short
+# side of 256, as the official code does for one crop.
 _base_ = "../loaders.py"
 
 data_root = "data/howto100m"
@@ -21,7 +22,7 @@ val_pipeline = [
     *read,
     dict(**sample, num_clips=None),
     dict(type="mmvidformer.VideoDecode"),
-    dict(type="Resize", scale=(-1, 224)),
+    dict(type="Resize", scale=(-1, 256)),
     dict(type="CenterCrop", crop_size=224),
     *pack,
 ]

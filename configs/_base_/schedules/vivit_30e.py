@@ -1,4 +1,4 @@
-# ViViT's recipe (supplementary material, Table 7), 30 epochs at batch size 64: SGD without weight
+# ViViT's recipe (Table 7 of the arXiv version), 30 epochs at batch size 64: SGD without weight
 # decay; 2.5 epochs of linear warm-up from 0, multiplied by a cosine over the whole run. The
 # official code clips the gradient of each device before averaging; MMEngine clips the average.
 train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=30, val_interval=1)

@@ -113,7 +113,7 @@ class ClipMultiScaleCrop(v2.Transform):
 class ScaleJitter(BaseTransform):
     """Crop frames at random after stretching height and width by independent random factors.
 
-    ViViT's scale jitter (supplementary, Table 7: U[0.9, 1.33]) with its random crop, as in the
+    ViViT's scale jitter (arXiv, Table 7: U[0.9, 1.33]) with its random crop, as in the
     official code. Required and changed keys: ``imgs``, ``img_shape``.
 
     Args:

@@ -4,7 +4,7 @@
 name                      weight of key j for query i, before normalization           cost
 ========================  ==========================================================  ===========
 softmax                   ``exp(q_i.k_j / sqrt(d))``                                  S S' d
-linear                    ``f(q_i).f(k_j)``, f one of ReLU, ELU + 1, sigmoid          S d^2
+linear                    ``f(q_i).f(k_j)``, f ReLU, ELU + 1, sigmoid, identity       S d^2
 cosformer                 ``relu(q_i).relu(k_j) cos(pi/2 (i - j) / M)``               2 S d^2
 performer                 softmax in expectation, m random features                   S m d
 linformer                 softmax over R learned mixtures of the keys                 S R d

@@ -18,11 +18,12 @@ from mmvidformer.layers.masks import Causal, Mask
 from mmvidformer.layers.stream import Past
 from mmvidformer.lookup import look_up
 
-# Non-negative maps of queries and keys.
+# Maps of queries and keys; all but the identity are non-negative.
 FEATURE_MAPS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "elu": lambda x: torch.where(x > 0, x + 1, x.clamp(max=1).exp()),  # F.elu(x) + 1 is inexact
     "sigmoid": torch.sigmoid,
+    "identity": lambda x: x,
 }
 
 CHUNK = 128  # tokens of a causal sequence that attend to each other pair by pair
@@ -32,7 +33,7 @@ class FeatureMap(nn.Module):
     """Map queries and keys elementwise; values pass unchanged.
 
     Args:
-        name: ``'relu'``, ``'elu'`` (ELU + 1) or ``'sigmoid'``.
+        name: ``'relu'``, ``'elu'`` (ELU + 1), ``'sigmoid'`` or ``'identity'``.
         offset: Number that is added after the map.
 
     Raises:
@@ -126,10 +127,14 @@ class LinearKernel(LinearCostKernel):
     Args:
         head_dim: Width d of a head.
         dropout: Must be 0.
-        feature: Feature map f: ``'relu'``, ``'elu'`` (ELU + 1) or ``'sigmoid'``.
+        feature: Feature map f: ``'relu'``, ``'elu'`` (ELU + 1), ``'sigmoid'``, or ``'identity'``,
+            with which the normalizer may be near 0 (feature fixation, section 5.3: it does not
+            converge).
         offset: Whether to add ``d^-0.5``, the usual scale of the scores, to every feature. The
             official code of feature fixation does, the papers do not. Default: with ReLU only.
         eps: Number added to the normalizer.
+        map_last: Whether gates and shifts come before the feature map instead of after it, so that
+            they read and change the queries and keys as projected (feature fixation, footnote 3).
     """
 
     masks = LinearCostKernel.masks | {"causal"}
@@ -144,14 +149,18 @@ class LinearKernel(LinearCostKernel):
         feature: str = "relu",
         offset: bool | None = None,
         eps: float = 1e-6,
+        map_last: bool = False,
     ) -> None:
         super().__init__(head_dim, dropout)
         offset = feature == "relu" if offset is None else offset
-        self.feature_map = FeatureMap(feature, head_dim**-0.5 if offset else 0.0)
+        features = FeatureMap(feature, head_dim**-0.5 if offset else 0.0)
+        self.feature_map = None if map_last else features
+        self.last_map = features if map_last else None
         self.eps = eps
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
-        """Attend with queries and keys to which ``Attention`` has applied ``feature_map``."""
+        """Attend; ``Attention`` has applied ``feature_map``, if there is one."""
+        q, k, v = self.last_map(q, k, v) if self.last_map else (q, k, v)
         value, weight = weighted_sums(q, k, v, mask)
         return value / (weight + self.eps)
 
@@ -160,7 +169,9 @@ class LinearKernel(LinearCostKernel):
     ) -> tuple[Tensor, Past]:
         """Attend in the next frames; the past has the sums over all frames (``causal_sums``)."""
         with without_autocast(v.device):
-            value, weight, past = causal_sums(*full_precision(q, k, v), mask.step, past or ())
+            q, k, values = full_precision(q, k, v)
+            q, k, values = self.last_map(q, k, values) if self.last_map else (q, k, values)
+            value, weight, past = causal_sums(q, k, values, mask.step, past or ())
             return (value / (weight + self.eps)).to(v.dtype), past
 
 

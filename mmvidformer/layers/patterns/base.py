@@ -124,7 +124,7 @@ class Pattern:
 class LocalPattern(Pattern):
     """Each place attends to all frames of a window of half the height and half the width around it.
 
-    The local attention of TimeSformer's "L+G" (paper, section 3.4: ``F x H/2 x W/2`` neighbors),
+    The local attention of TimeSformer's "L+G" (paper, section 3: ``F x H/2 x W/2`` neighbors),
     for which there is no public code. The window is clipped at the border: keys outside the grid
     are masked, so a corner has fewer keys. A window of even size reaches one place further up and
     left. The queries of a place in all frames form a group. Keys are gathered once per window that
@@ -156,7 +156,7 @@ class LocalPattern(Pattern):
 class StridedPattern(Pattern):
     """All tokens attend to every second token in time, height and width.
 
-    The sparse global attention of TimeSformer's "L+G" (paper, section 3.4).
+    The sparse global attention of TimeSformer's "L+G" (paper, section 3).
     """
 
     own_keys: ClassVar[bool] = False

@@ -94,10 +94,12 @@ class HorstLayer(Recurrent):
             ``'joint'``.
         key_value: A name in ``KEY_VALUE``: ``'e+h'``, ``'q+h'`` or ``'e|h'``. Default: that of the
             variant.
+        num_heads: Number of attention heads, which divides C. The paper has one, and found several
+            to be worse (section "Higher Order Recurrent Space Time Transformer").
 
     Raises:
         KeyError: If a name is unknown.
-        ValueError: If ``order`` or ``stride`` is below 1.
+        ValueError: If ``order`` or ``stride`` is below 1, or ``num_heads`` does not divide C.
     """
 
     def __init__(
@@ -109,11 +111,14 @@ class HorstLayer(Recurrent):
         variant: str = "official",
         attention: str = "space_time",
         key_value: str | None = None,
+        num_heads: int = 1,
     ) -> None:
         super().__init__()
         for name, number in (("order", order), ("stride", stride)):
             if number < 1:
                 raise ValueError(f"{name} of a HORST layer must be at least 1, got {number}")
+        if num_heads < 1 or channels % num_heads:
+            raise ValueError(f"num_heads ({num_heads}) must divide the channels ({channels})")
         act, readout, own_key_value, by_area = look_up(VARIANTS, variant, "HORST variant")
         key, value = look_up(KEY_VALUE, key_value or own_key_value, "HORST key_value")
         self.order = order
@@ -123,7 +128,8 @@ class HorstLayer(Recurrent):
         self.query = FeedForward(channels, channels)
         self.key = StateProjection(key, channels)
         self.value = StateProjection(value, channels)
-        self.attend = look_up(ATTENTIONS, attention, "HORST attention")(channels, by_area)
+        build = look_up(ATTENTIONS, attention, "HORST attention")
+        self.attend = build(channels, num_heads, by_area)
         self.readout = readout(in_channels, channels, act)
 
     def forward(

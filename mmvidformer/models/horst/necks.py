@@ -19,8 +19,8 @@ class Horst(Recurrent):
         channels: Number of channels C of each layer.
         strides: Stride of each layer. Default: 1.
         with_cp: Whether to use activation checkpointing for each layer in training.
-        **layer: Further arguments of each ``HorstLayer``: ``order``, ``variant``, ``attention`` and
-            ``key_value``.
+        **layer: Further arguments of each ``HorstLayer``: ``order``, ``variant``, ``attention``,
+            ``key_value`` and ``num_heads``.
 
     Raises:
         KeyError: If a name is unknown.

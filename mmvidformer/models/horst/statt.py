@@ -9,7 +9,9 @@ spatial         sigmoid of filtered scores          1 / number of states
 joint           one softmax over all places of all states, for each place of the query
 ==============  ==================================  =========================================
 
-Letters: B batch, S remembered states, C channels, h w size of the maps.
+With several heads, each attends like a single one, with its share of the channels.
+
+Letters: B batch, S remembered states, C channels, n heads, h w size of the maps.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +29,7 @@ class Entry(NamedTuple):
     Attributes:
         key: Key (B, C, h, w).
         value: Value (B, C, h, w).
-        gate: Spatial filter of the key (B, 1, h, w), or None for joint attention.
+        gate: Spatial filter of the key for each head (B, n, h, w), or None for joint attention.
     """
 
     key: Tensor
@@ -104,17 +106,24 @@ class Statt(nn.Module):
     Args:
         places: Whether to weight the places; otherwise their weights are 1.
         states: Weights of the states, or None for equal ones.
+        num_heads: Number of heads n, which share the filters. The paper found one to be better.
     """
 
-    def __init__(self, places: bool, states: StateSoftmax | None) -> None:
+    def __init__(self, places: bool, states: StateSoftmax | None, num_heads: int = 1) -> None:
         super().__init__()
         self.filter = SpatialFilter()
         self.places = places
         self.states = states
+        self.num_heads = num_heads
 
     def remember(self, key: Tensor, value: Tensor) -> Entry:
         """Make the entry of a state from its key and value, (B, C, h, w) each."""
-        return Entry(key, value, self.filter(key))
+        gates = self.filter(self._split(key)).unflatten(0, (-1, self.num_heads))
+        return Entry(key, value, gates[:, :, 0])
+
+    def _split(self, x: Tensor) -> Tensor:
+        """Split the channels of (B, ..., C, h, w) into heads: (B * n, ..., C / n, h, w)."""
+        return x.unflatten(-3, (self.num_heads, -1)).movedim(-4, 1).flatten(0, 1)
 
     def forward(self, q: Tensor, entries: Sequence[Entry], filled: Tensor | None = None) -> Tensor:
         """Attend to remembered states.
@@ -127,9 +136,10 @@ class Statt(nn.Module):
         Returns:
             Output (B, C, h, w).
         """
-        weights, places = self.maps(q, entries, filled)
-        values = torch.stack([entry.value for entry in entries], dim=1)
-        return torch.einsum("bs,bschw->bchw", weights, values * places[:, :, None])
+        weights, places = self._maps(q, entries, filled)
+        values = self._split(torch.stack([entry.value for entry in entries], dim=1))
+        out = torch.einsum("bs,bschw->bchw", weights, values * places[:, :, None])
+        return out.unflatten(0, (-1, self.num_heads)).flatten(1, 2)
 
     def maps(
         self, q: Tensor, entries: Sequence[Entry], filled: Tensor | None = None
@@ -138,10 +148,21 @@ class Statt(nn.Module):
 
         Returns:
             Weights of the states (B, S), which sum to 1, and of their places (B, S, h, w), each
-            between 0 and 1.
+            between 0 and 1; means over the heads.
         """
-        keys = torch.stack([entry.key for entry in entries], dim=1)
-        gates = torch.stack([entry.gate for entry in entries if entry.gate is not None], dim=1)
+        weights, places = self._maps(q, entries, filled)
+        heads = (-1, self.num_heads)
+        return weights.unflatten(0, heads).mean(1), places.unflatten(0, heads).mean(1)
+
+    def _maps(
+        self, q: Tensor, entries: Sequence[Entry], filled: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the weights (B * n, S) and (B * n, S, h, w) of each head."""
+        q = self._split(q)
+        keys = self._split(torch.stack([entry.key for entry in entries], dim=1))
+        filters = [entry.gate for entry in entries if entry.gate is not None]
+        gates = self._split(torch.stack(filters, dim=1))
+        filled = None if filled is None else filled.repeat_interleave(self.num_heads, dim=0)
         places = place_weights(q, keys, gates) if self.places else torch.ones_like(gates[:, :, 0])
         if self.states is not None:
             return self.states(q, keys * gates, filled), places
@@ -152,16 +173,18 @@ class Statt(nn.Module):
 class JointStatt(nn.Module):
     """Joint space-time attention: each place attends to all places of all states.
 
-    A variant in the paper's Table 2 without public code: single-head, scaled by ``sqrt(C)``,
-    without filters.
+    A variant in the paper's Table 2 without public code, here single-head by default, scaled by
+    ``sqrt(C / n)``, without filters.
 
     Args:
         channels: Number of channels C.
+        num_heads: Number of heads n.
     """
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, num_heads: int = 1) -> None:
         super().__init__()
-        self.kernel = KERNELS.build("softmax", head_dim=channels)
+        self.num_heads = num_heads
+        self.kernel = KERNELS.build("softmax", head_dim=channels // num_heads)
 
     def remember(self, key: Tensor, value: Tensor) -> Entry:
         """Make the entry of a state from its key and value, (B, C, h, w) each."""
@@ -171,16 +194,17 @@ class JointStatt(nn.Module):
         """Attend to remembered states; arguments and result as in ``Statt``."""
         keys = torch.cat([entry.key.flatten(2) for entry in entries], dim=2)
         values = torch.cat([entry.value.flatten(2) for entry in entries], dim=2)
-        tokens = (x.transpose(1, 2)[:, None] for x in (q.flatten(2), keys, values))
+        heads = (self.num_heads, -1)
+        tokens = (x.unflatten(1, heads).transpose(2, 3) for x in (q.flatten(2), keys, values))
         area = q.shape[-2] * q.shape[-1]
         mask = None if filled is None else filled.repeat_interleave(area, dim=1)[:, None, None]
-        return self.kernel(*tokens, mask)[:, 0].transpose(1, 2).reshape(q.shape)
+        return self.kernel(*tokens, mask).transpose(2, 3).reshape(q.shape)
 
 
-# Name: builds the attention from the number of channels and ``scale_by_area``.
-ATTENTIONS: dict[str, Callable[[int, bool], nn.Module]] = {
-    "space_time": lambda channels, area: Statt(True, StateSoftmax(area)),
-    "temporal": lambda channels, area: Statt(False, StateSoftmax(area)),
-    "spatial": lambda channels, area: Statt(True, None),
-    "joint": lambda channels, area: JointStatt(channels),
+# Name: builds the attention from the numbers of channels and heads and ``scale_by_area``.
+ATTENTIONS: dict[str, Callable[[int, int, bool], nn.Module]] = {
+    "space_time": lambda channels, heads, area: Statt(True, StateSoftmax(area), heads),
+    "temporal": lambda channels, heads, area: Statt(False, StateSoftmax(area), heads),
+    "spatial": lambda channels, heads, area: Statt(True, None, heads),
+    "joint": lambda channels, heads, area: JointStatt(channels, heads),
 }

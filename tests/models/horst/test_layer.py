@@ -234,6 +234,7 @@ def test_early_recognition_net_builds_and_trains() -> None:
         ({"attention": "full"}, "no HORST attention named 'full'"),
         ({"key_value": "h"}, "no HORST key_value named 'h'"),
         ({"order": 0}, "order .* at least 1, got 0"),
+        ({"num_heads": 3}, r"num_heads \(3\) must divide the channels \(4\)"),
         ({"channels": []}, r"got channels \[\]"),
         ({"strides": [1, 2]}, r"strides \[1, 2\]"),
     ],

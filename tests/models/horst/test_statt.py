@@ -9,9 +9,11 @@ from mmvidformer.models.horst.statt import ATTENTIONS, Entry
 B, S, C, H, W = 2, 3, 4, 3, 5
 
 
-def case(name: str, scale_by_area: bool = True) -> tuple[torch.nn.Module, Tensor, list[Entry]]:
+def case(
+    name: str, scale_by_area: bool = True, heads: int = 1
+) -> tuple[torch.nn.Module, Tensor, list[Entry]]:
     torch.manual_seed(0)
-    attend = ATTENTIONS[name](C, scale_by_area)
+    attend = ATTENTIONS[name](C, heads, scale_by_area)
     q = torch.randn(B, C, H, W)
     maps = torch.randn(2, S, B, C, H, W)
     return attend, q, [attend.remember(*pair) for pair in maps.unbind(1)]
@@ -40,6 +42,24 @@ def by_hand(name: str, attend, q: Tensor, entries: list[Entry], area: bool) -> T
 def test_equations(name: str, area: bool) -> None:
     attend, q, entries = case(name, area)
     torch.testing.assert_close(attend(q, entries), by_hand(name, attend, q, entries, area))
+
+
+@pytest.mark.parametrize("area", [True, False])
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_heads_attend_each_with_its_channels(name: str, area: bool) -> None:
+    attend, q, entries = case(name, area, heads=2)
+    single = ATTENTIONS[name](C // 2, 1, area)
+    single.load_state_dict(attend.state_dict())
+    outs, maps = [], []
+    for half in (slice(0, C // 2), slice(C // 2, C)):
+        own = [single.remember(entry.key[:, half], entry.value[:, half]) for entry in entries]
+        filled = torch.tensor([[True, False, True], [True, True, True]])
+        outs.append(single(q[:, half], own, filled))
+        maps.append(None if name == "joint" else single.maps(q[:, half], own, filled))
+    torch.testing.assert_close(attend(q, entries, filled), torch.cat(outs, 1))
+    if name != "joint":
+        means = tuple(torch.stack(pair).mean(0) for pair in zip(*maps, strict=True))
+        torch.testing.assert_close(attend.maps(q, entries, filled), means)
 
 
 def test_joint_is_one_softmax_over_all_places_of_all_states() -> None:
