@@ -29,7 +29,7 @@ def test_the_rule(pairs: Sequence[Sequence[float]], word: str, load: Callable) -
 
 
 def test_the_seeds_that_both_rows_have_decide(load: Callable) -> None:
-    """The intervals of the means overlap: 60 ± 50 and 50 ± 50; that of the differences is 10 ± 4."""
+    """The intervals of the means overlap, 60 ± 50 and 50 ± 50; the difference is 10 ± 4."""
     claims = load("claims")
     first = claims.Measured({"seed 0": 0.4, "seed 1": 0.6, "seed 2": 0.8}, 3)
     second = claims.Measured({"seed 0": 0.31, "seed 1": 0.48, "seed 2": 0.71, "seed 3": 0.99}, 4)
