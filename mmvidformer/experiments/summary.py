@@ -13,13 +13,18 @@ from mmvidformer.papers import Row
 SIZES = ("params", "macs")
 
 
+def mean_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Mean, and half of its 95% interval (Student's t) with at least two values."""
+    error = statistics.stdev(values) / len(values) ** 0.5
+    return statistics.mean(values), student.ppf(0.975, len(values) - 1) * error
+
+
 def interval(values: Sequence[float]) -> str:
-    """Mean of a metric over seeds in percent, and half of its 95% interval (Student's t)."""
-    number = len(values)
-    if number < 2:
+    """Mean of a metric over seeds in percent, and half of its 95% interval."""
+    if len(values) < 2:
         return "".join(f"{100 * value:.1f}" for value in values)
-    half = student.ppf(0.975, number - 1) * statistics.stdev(values) / number**0.5
-    return f"{100 * statistics.mean(values):.1f} ± {100 * half:.1f}"
+    mean, half = mean_interval(values)
+    return f"{round(100 * mean, 1) + 0:.1f} ± {100 * half:.1f}"  # + 0: no "-0.0"
 
 
 def tabulate(

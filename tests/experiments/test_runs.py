@@ -120,7 +120,13 @@ def test_a_command_that_fails_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "values, text", [([], ""), ([0.5], "50.0"), ([0.5, 0.6, 0.7], "60.0 ± 24.8")]
+    "values, text",
+    [
+        ([], ""),
+        ([0.5], "50.0"),
+        ([0.5, 0.6, 0.7], "60.0 ± 24.8"),
+        ([-0.0001, 0.0, -0.0001], "0.0 ± 0.0"),
+    ],
 )
 def test_interval(values: list[float], text: str) -> None:
     """4.303 (t of two degrees of freedom) x 10 / sqrt(3)."""
