@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from mmvidformer.layers import AttentionSubLayer, DropPath, Encoder, Mlp
 from mmvidformer.layers.kernels import SoftmaxKernel
+from mmvidformer.layers.lora import LoraLinear
 from mmvidformer.models.video_transformer import VideoTransformer
 
 logger = logging.getLogger("mmvidformer")
@@ -24,7 +25,7 @@ def optimize_for_inference(model: nn.Module, share_weights: bool = False) -> nn.
     - TimeSformer's fc after an attention is folded into the output projection before it.
     - If only the class token is read, the last block computes no output projection and MLP of the
       grid, and ``forward_features`` of the copy returns None for it.
-    - Dropout and stochastic depth are removed.
+    - Dropout and stochastic depth are removed, and LoRA is merged into the weights.
     - On a CPU, linear layers run in oneDNN, with the activation if it comes next. For bfloat16, a
       copy of the weights is kept.
 
@@ -74,6 +75,9 @@ def _refuse_training(model: nn.Module, mode: bool = True) -> nn.Module:
 
 def _optimize(backbone: VideoTransformer) -> None:
     """Change a backbone in place."""
+    for name, layer in list(backbone.named_modules()):
+        if _is_plain(layer, LoraLinear):
+            backbone.set_submodule(name, layer.merged())
     for part in list(backbone.modules()):
         if isinstance(part, Encoder):
             last = [m for m in part.blocks[-1].modules() if isinstance(m, AttentionSubLayer)]
