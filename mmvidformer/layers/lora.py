@@ -14,41 +14,27 @@ OWN = ("lora_a", "lora_b", "lora_scale")
 class LoraLinear(nn.Linear):
     """A linear layer and the product of two thin matrices, ``W x + b + scale B (A x)``.
 
-    ``W`` and ``b`` keep their names and are not trained. Where a state dict has no ``A`` and ``B``,
-    as those of the plain layer, ``B`` becomes zero.
-
-    Args:
-        layer: The layer, whose parameters are shared.
-        rank: Number of rows of ``A`` and columns of ``B``.
-        alpha: ``scale`` is alpha / rank.
+    ``add_lora`` makes it of a layer. ``W`` and ``b`` keep their names and are not trained. Where a
+    state dict has no ``A`` and ``B``, as those of the plain layer, ``B`` becomes zero.
     """
 
+    lora_a: Tensor
+    lora_b: Tensor
     lora_scale: Tensor
-
-    def __init__(self, layer: nn.Linear, rank: int, alpha: float) -> None:
-        bias, weight = layer.bias is not None, layer.weight
-        super().__init__(layer.in_features, layer.out_features, bias, device="meta")
-        self.weight, self.bias = weight.requires_grad_(False), layer.bias
-        if bias:
-            self.bias.requires_grad_(False)
-        self.lora_a = nn.Parameter(weight.new_empty(rank, layer.in_features))
-        self.lora_b = nn.Parameter(weight.new_zeros(layer.out_features, rank))
-        self.register_buffer("lora_scale", weight.new_tensor(alpha / rank))
-        nn.init.kaiming_uniform_(self.lora_a, a=math.sqrt(5))  # as in the authors' code
 
     def forward(self, input: Tensor) -> Tensor:
         """Map (..., in_features) to (..., out_features)."""
-        return super().forward(input) + self.lora_scale * linear(
-            linear(input, self.lora_a), self.lora_b
-        )
+        inner = self.lora_scale * linear(input, self.lora_a)
+        return super().forward(input) + linear(inner, self.lora_b)
 
-    def merged(self) -> nn.Linear:
-        """Return a plain layer with the same output."""
-        layer = nn.Linear(self.in_features, self.out_features, self.bias is not None, device="meta")
+    def merge(self) -> None:
+        """Become the plain layer with the same output."""
         state = {name: getattr(self, name).detach() for name in ("weight", *OWN)}
         merge_lora(state)
-        layer.weight, layer.bias = nn.Parameter(state["weight"]), self.bias
-        return layer.train(self.training)
+        self.weight = nn.Parameter(state["weight"])
+        for name in OWN:
+            delattr(self, name)
+        self.__class__ = type(self).__bases__[-1]
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *args: Any) -> None:
         if f"{prefix}weight" in state_dict and f"{prefix}lora_b" not in state_dict:
@@ -60,7 +46,7 @@ class LoraLinear(nn.Linear):
 def add_lora(
     model: nn.Module, rank: int = 8, alpha: float = 16.0, layers: Sequence[str] = ("qkv", "proj")
 ) -> None:
-    """Replace linear layers of a model by ``LoraLinear``.
+    """Make linear layers of a model a ``LoraLinear``, in place.
 
     Args:
         model: A model; its other parameters are trained as before.
@@ -74,13 +60,25 @@ def add_lora(
     """
     if rank < 1:
         raise ValueError(f"the rank must be at least 1, got {rank}")
-    found = {name: part for name, part in model.named_modules() if type(part) is nn.Linear}
+    found = {name: part for name, part in model.named_modules() if isinstance(part, nn.Linear)}
     known = {name.rpartition(".")[2] for name in found}
     if unknown := [name for name in layers if name not in known]:
         raise KeyError(f"linear layers for LoRA are {', '.join(sorted(known))}; got {unknown[0]!r}")
     for name, part in found.items():
         if name.rpartition(".")[2] in layers:
-            model.set_submodule(name, LoraLinear(part, rank, alpha))
+            _add(part, rank, alpha)
+
+
+def _add(layer: Any, rank: int, alpha: float) -> None:
+    """Make a linear layer a ``LoraLinear``, and one of a subclass an heir of both."""
+    kind, weight = type(layer), layer.weight
+    layer.requires_grad_(False)
+    bases = (LoraLinear, kind)
+    layer.__class__ = LoraLinear if kind is nn.Linear else type(f"Lora{kind.__name__}", bases, {})
+    layer.lora_a = nn.Parameter(weight.new_empty(rank, layer.in_features))
+    layer.lora_b = nn.Parameter(weight.new_zeros(layer.out_features, rank))
+    layer.register_buffer("lora_scale", weight.new_tensor(alpha / rank))
+    nn.init.kaiming_uniform_(layer.lora_a, a=math.sqrt(5))  # as in the authors' code
 
 
 def merge_lora(state: dict[str, Tensor]) -> None:

@@ -1,0 +1,64 @@
+"""How much of a model is trained: all, low-rank updates and the head, or the head alone."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from mmengine.config import Config
+
+from mmvidformer.config import type_name
+from mmvidformer.engine.loading import build_meta_model, load_recognizer
+
+METHODS = ("full", "lora", "attentive", "linear", "knn")
+PROBES = METHODS[2:]  # on features that are computed once
+LORA_RATE = 10  # times the learning rate of all weights, as Schulman 2025 (LoRA Without Regret)
+
+
+def fitting_methods(cfg: Config, task: str) -> tuple[str, ...]:
+    """Return the methods that a model and a task of ``finetune.tasks.TASKS`` allow."""
+    if not hasattr(build_meta_model(cfg).backbone, "stages"):
+        return ("full",)
+    return METHODS if task == "classes" else ("full", "lora", "linear")
+
+
+def set_method(cfg: Config, task: str, method: str, lora: Mapping[str, Any]) -> list[str]:
+    """Freeze the backbone of a config, and add what is trained; returns log lines.
+
+    Args:
+        cfg: Config for the task. Changed in place.
+        task: A name of ``finetune.tasks.TASKS``.
+        method: A name of ``METHODS``.
+        lora: Arguments of ``layers.lora.add_lora``.
+
+    Raises:
+        ValueError: If model or task do not allow the method.
+    """
+    if method == "full":
+        return []
+    backbone = build_meta_model(cfg).backbone
+    if method not in (fit := fitting_methods(cfg, task)):
+        kind = type(backbone).__name__
+        what = f"a VideoTransformer, got {kind}" if fit == ("full",) else f"classes, got {task}"
+        raise ValueError(f"{method} needs {what}")
+    cfg.model.backbone.frozen_stages = len(backbone.stages()) - 2  # all blocks
+    if method == "lora":
+        cfg.model.backbone.lora = dict(lora)
+        build_meta_model(cfg)  # checks the layers
+        return [f"the backbone is frozen, with LoRA of rank {lora['rank']}"]
+    if task == "classes":
+        head, linear = cfg.model.cls_head, ("TimeSformerHead", "ZeroInitHead")
+        if backbone.pool == "none":
+            cfg.model.backbone.pool = "mean"
+        if type_name(head) not in linear:
+            own = dict(type="TimeSformerHead", in_channels=backbone.embed_dims)
+            kept = ("num_classes", "average_clips", "topk")
+            cfg.model.cls_head = own | {name: head[name] for name in kept if name in head}
+    return ["the backbone is frozen: only the head is trained"]
+
+
+def save_start(cfg: Config, path: str, seed: int) -> None:
+    """Save the initial weights of a backbone, which those of an image model may be."""
+    torch.manual_seed(seed)
+    state = load_recognizer(cfg, None).state_dict()
+    own = {name: x for name, x in state.items() if name.startswith("backbone.")}
+    torch.save({"state_dict": {name: x for name, x in own.items() if "lora_" not in name}}, path)
