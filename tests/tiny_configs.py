@@ -43,6 +43,10 @@ def shrink(cfg: Config) -> Config:
         stem.tubelet = (stem.tubelet[0], 16, 16)
     backbone.update(clip_len=frames, img_size=SIDE, init_from=None)
     backbone.arch = dict(embed_dims=16, depth=1, num_heads=2)
+    if backbone.get("frozen_stages", -1) > 1:
+        backbone.frozen_stages = 1
+    if "num_heads" in cfg.model.cls_head:
+        cfg.model.cls_head.num_heads = 2
     if backbone.get("scheme") == "factorized_encoder":
         backbone.temporal_depth = min(backbone.get("temporal_depth", 1), 1)
     cfg.model.cls_head.in_channels = 16

@@ -47,6 +47,7 @@ class Check(NamedTuple):
 # which scales pixels to [-1, 1] before it normalizes them with 0.5 and 0.5.
 CHECKS = {
     "timesformer": Check("eating_spaghetti.npy", 8, 224, 127.5, 127.5),
+    "videomae": Check("eating_spaghetti.npy", 16, 224, 127.5, 127.5),
     "vivit": Check("eating_spaghetti_32_frames.npy", 32, 256, 191.25, 63.75),
 }
 

@@ -16,7 +16,7 @@ PACKAGE = "package:"  # a file in mmvidformer/weights
 SCHEMES = (HUB, published.PREFIX, "http://", "https://")
 # Files of a repository on the HuggingFace hub. The first of the weights that exists is enough.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-CONFIGS = ("config.json", "preprocessor_config.json")
+CONFIGS = ("config.json", "preprocessor_config.json", "video_preprocessor_config.json")
 
 
 def is_address(source: object) -> bool:

@@ -20,11 +20,18 @@ from mmvidformer.convert.image_formats import from_google_npz, from_timm
 from mmvidformer.convert.info import class_names, read_info
 from mmvidformer.convert.io import Checkpoint, load_checkpoint, save_checkpoint, save_huggingface
 from mmvidformer.convert.keymap import Conversion, State
-from mmvidformer.convert.own import MODELS, from_own, is_own, settings_of
+from mmvidformer.convert.own import MODELS, VIDEO_VITS, from_own, is_own, settings_of
 from mmvidformer.convert.positions import Grid
 from mmvidformer.convert.published import row_of
 from mmvidformer.convert.scenic import from_scenic
 from mmvidformer.convert.timesformer import CLS, IMAGE, from_timesformer, to_timesformer
+from mmvidformer.convert.video_vits import (
+    from_videomae,
+    from_vjepa2,
+    is_videomae,
+    is_vjepa2,
+    to_video_vit,
+)
 
 OUTPUTS = ("mmvidformer", "huggingface")
 CLASSIFIER = "cls_head.fc_cls.bias"
@@ -62,6 +69,8 @@ FORMATS: dict[str, Format] = {
     "google_npz": Format(
         "Google image ViT", _has("embedding/kernel", "Transformer/encoder"), from_google_npz
     ),
+    "videomae": Format("VideoMAE (official, HuggingFace or MMAction2)", is_videomae, from_videomae),
+    "vjepa2": Format("V-JEPA 2 (official or HuggingFace)", is_vjepa2, from_vjepa2),
     "huggingface": Format(
         "HuggingFace ViViT",
         lambda state: any(
@@ -145,7 +154,8 @@ def meta_of(name: str, result: Conversion) -> dict:
     """Return ``meta`` of a converted checkpoint: its format, the model's arguments, the data."""
     settings = settings_of(result)
     backbone = {"type": result.model, **settings} if settings else {}
-    return {"converted_from": name, "backbone": backbone, **result.info}
+    scheme = {"scheme": result.scheme, "head": result.head} if result.scheme in VIDEO_VITS else {}
+    return {"converted_from": name, "backbone": backbone, **scheme, **result.info}
 
 
 def convert_file(
@@ -162,8 +172,8 @@ def convert_file(
     Args:
         source: File, HuggingFace folder or address in any of ``FORMATS``.
         target: ``.pth`` or ``.safetensors`` file; for HuggingFace a folder.
-        to: ``'mmvidformer'`` or ``'huggingface'`` (ViViT's model 1 with class token, or
-            TimeSformer with one of the three published schemes).
+        to: ``'mmvidformer'`` or ``'huggingface'`` (ViViT's model 1 with class token, TimeSformer
+            with one of the three published schemes, VideoMAE, or V-JEPA 2).
         grid: Tokens (T, H, W) of the source's position table, if its length is ambiguous.
         scheme: Attention scheme, if the names are ambiguous (see ``convert.scenic``).
         num_heads: Number of attention heads, if the source does not contain it.
@@ -190,7 +200,7 @@ def convert_file(
     if to == "huggingface":
         state = _for_huggingface(result, f"{source} ({FORMATS[name].title})")
         classes = len(result.state[CLASSIFIER]) if CLASSIFIER in result.state else None
-        config = huggingface_config(settings, classes, names)
+        config = huggingface_config(settings, classes, names, result.scheme, result.head)
         save_huggingface(target, state, config, processor_config(settings, result.info))
     else:
         save_checkpoint(target, result.state, meta_of(name, result))
@@ -217,4 +227,6 @@ def _for_huggingface(result: Conversion, source: str) -> State:
         )
     if result.model == "ViViT":
         return to_huggingface(result.state)
+    if scheme in VIDEO_VITS:
+        return to_video_vit(result.state, scheme)
     return to_timesformer(result.state, scheme, "huggingface")

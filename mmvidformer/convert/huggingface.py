@@ -116,15 +116,20 @@ def to_huggingface(state: Mapping[str, Tensor], layout: str = "hub") -> State:
 
 
 def huggingface_config(
-    settings: Mapping, num_classes: int | None = None, names: Sequence[str] = ()
+    settings: Mapping,
+    num_classes: int | None = None,
+    names: Sequence[str] = (),
+    scheme: str | None = None,
+    head: Mapping | None = None,
 ) -> dict:
     """Make the ``config.json`` of a model for video classification.
 
-    ``settings`` are arguments of this package's ``ViViT`` or ``TimeSformer`` (``convert.own``). The
-    names are used if there are as many as classes.
+    ``settings`` are arguments of this package's model (``convert.own``), and ``head`` those of an
+    attentive head. The names are used if there are as many as classes.
 
     Raises:
-        ValueError: If the number of heads is unknown, or TimeSformer's frames are not square.
+        ValueError: If the number of heads is unknown, or HuggingFace's model cannot have it or the
+            size of the frames.
     """
     arch, (height, width) = settings["arch"], settings["img_size"]
     if "num_heads" not in arch:
@@ -142,8 +147,26 @@ def huggingface_config(
     if labels:
         config["id2label"] = {str(i): label for i, label in enumerate(labels)}
         config["label2id"] = {label: i for i, label in enumerate(labels)}
-    tubelet = settings["stem"]["tubelet"]
-    if "pool" in settings:  # a ViViT
+    tubelet, norm = settings["stem"]["tubelet"], settings.get("norm", "layer")
+    eps = 1e-6 if isinstance(norm, str) else norm["eps"]
+    if scheme == "vjepa2":
+        if head and head["num_heads"] != arch["num_heads"]:
+            raise ValueError(
+                "HuggingFace's classifier has as many heads as the encoder, "
+                f"{arch['num_heads']}; this one has {head['num_heads']}"
+            )
+        return config | dict(
+            architectures=["VJEPA2ForVideoClassification" if head else "VJEPA2Model"],
+            model_type="vjepa2",
+            crop_size=height,
+            frames_per_clip=settings["clip_len"],
+            patch_size=tubelet[-1],
+            tubelet_size=tubelet[0],
+            mlp_ratio=arch["mlp_ratio"],
+            layer_norm_eps=eps,
+            num_pooler_layers=(head or {}).get("depth", 3),
+        )
+    if scheme == "spacetime":
         return config | dict(
             architectures=["VivitForVideoClassification"],
             model_type="vivit",
@@ -152,7 +175,17 @@ def huggingface_config(
             hidden_act="gelu_fast",
         )
     if height != width:
-        raise ValueError(f"HuggingFace's TimeSformer needs square frames, got {height} x {width}")
+        raise ValueError(f"HuggingFace's model needs square frames, got {height} x {width}")
+    if scheme == "videomae":
+        return config | dict(
+            architectures=["VideoMAEForVideoClassification"],
+            model_type="videomae",
+            image_size=height,
+            patch_size=tubelet[-1],
+            tubelet_size=tubelet[0],
+            layer_norm_eps=eps,
+            use_mean_pooling=settings.get("fc_norm") is not None,
+        )
     return config | dict(
         architectures=["TimesformerForVideoClassification"],
         model_type="timesformer",
@@ -167,7 +200,7 @@ def processor_config(settings: Mapping, info: Mapping) -> dict:
     """Make the ``preprocessor_config.json``; empty if ``info`` has no pixel statistics."""
     if "mean" not in info:
         return {}
-    (height, width), vivit = settings["img_size"], "pool" in settings
+    (height, width), vivit = settings["img_size"], "rope" not in settings and "pool" in settings
     return dict(
         image_processor_type="VivitImageProcessor" if vivit else "VideoMAEImageProcessor",
         size={"shortest_edge": max(height, width) * 8 // 7 if vivit else height},

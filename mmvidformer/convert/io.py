@@ -17,7 +17,8 @@ from mmvidformer.convert.keymap import State
 from mmvidformer.convert.trained import complete
 
 # Keys under which training scripts store the weights.
-WRAPPERS = ("state_dict", "model_state", "model")
+# Of V-JEPA's two encoders, the evaluations of the official code read the teacher.
+WRAPPERS = ("state_dict", "model_state", "model", "module", "target_encoder", "encoder")
 
 
 @dataclass
@@ -86,7 +87,7 @@ def _read_file(path: Path, device: str | torch.device | None) -> object:
 
 def _read_folder(path: Path) -> dict:
     meta: dict = {}
-    for name in ("preprocessor_config.json", "config.json"):
+    for name in ("preprocessor_config.json", "video_preprocessor_config.json", "config.json"):
         if (path / name).is_file():
             meta |= json.loads((path / name).read_text(encoding="utf-8"))
     files = [*path.glob("*.safetensors")] or [*path.glob("*.bin")]
@@ -106,6 +107,8 @@ def unwrap(content: object, path: str | Path) -> Checkpoint:
     meta = dict(meta) if isinstance(meta, Mapping) else {}
     if isinstance(content, Mapping) and "cfg" in content:  # of the official TimeSformer
         meta["cfg"] = content["cfg"]
+    if isinstance(content, Mapping) and isinstance(content.get("classifiers"), list):
+        content = content["classifiers"][0]  # of V-JEPA's attentive probes
     for name in WRAPPERS:
         if isinstance(content, Mapping) and isinstance(content.get(name), Mapping):
             content = content[name]

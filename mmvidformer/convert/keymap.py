@@ -20,6 +20,7 @@ class Op:
 
 KEEP = Op(lambda x: (x,), lambda x: (x,))
 STACK_QKV = Op(lambda q, k, v: (torch.cat([q, k, v]),), lambda qkv: qkv.chunk(3))
+STACK_PAIR = Op(lambda a, b: (torch.cat([a, b]),), lambda both: both.chunk(2))
 ADD_TIME = Op(lambda kernel: (kernel[:, :, None],), lambda kernel: (kernel[:, :, 0],))
 
 
@@ -92,6 +93,7 @@ class Conversion:
         scheme: Attention scheme of the model, likewise.
         num_heads: Number of attention heads; None if unknown.
         settings: Arguments of the backbone that the shapes of the weights do not tell.
+        head: Arguments of the head that they do not tell.
         info: What is known of the data (``convert.info``).
     """
 
@@ -103,6 +105,7 @@ class Conversion:
     scheme: str | None = None
     num_heads: int | None = None
     settings: dict = field(default_factory=dict)
+    head: dict = field(default_factory=dict)
     info: dict = field(default_factory=dict)
 
 

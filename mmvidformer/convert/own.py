@@ -15,6 +15,7 @@ SIGNS = (
     "neck.layers.0.encode.conv.",
 )
 BACKBONE = ("embed.", "encoders.")
+ENCODER = "backbone.encoders.0"
 RECOGNIZER = ("backbone.", "neck.", "cls_head.")
 IGNORED = ("data_preprocessor.",)
 # Models that HuggingFace has too, by their schemes.
@@ -23,6 +24,19 @@ MODELS = {
     "space_only": "TimeSformer",
     "joint_space_time": "TimeSformer",
     "divided_space_time": "TimeSformer",
+    "videomae": "VideoTransformer",
+    "vjepa2": "VideoTransformer",
+}
+# Arguments of the two last ones.
+VIDEO_VITS: dict[str, dict] = {
+    "videomae": dict(
+        clip_len=16,
+        img_size=(224, 224),
+        positions=dict(type="joint", fixed="flat"),
+        qkv_bias="qv",
+        fc_norm="layer",
+    ),
+    "vjepa2": dict(clip_len=64, img_size=(256, 256), positions="none", rope="vjepa2", pool="none"),
 }
 
 
@@ -46,8 +60,9 @@ def from_own(
     unknown = [name for name in named if not name.startswith((*RECOGNIZER, *IGNORED))]
     if unknown:
         raise ValueError(f"names that are not part of a recognizer: {unknown}")
-    result.settings = dict((meta or {}).get("backbone", {}))
-    known = result.settings.get("scheme", scheme)
+    meta = meta or {}
+    result.settings, result.head = dict(meta.get("backbone", {})), dict(meta.get("head", {}))
+    known = result.settings.get("scheme", meta.get("scheme", scheme))
     if scheme not in (None, known):
         raise ValueError(f"the scheme is {known!r}, not {scheme!r}")
     result.scheme, result.model = known, result.settings.pop("type", MODELS.get(known or "", ""))
@@ -84,7 +99,7 @@ def settings_of(result: Conversion) -> dict:
 
 
 def _settings(result: Conversion, heads: Mapping) -> dict:
-    state, first = result.state, "backbone.encoders.0"
+    state, first = result.state, ENCODER
     dim, _, *tubelet = state["backbone.embed.proj.weight"].shape
     hidden = len(state[f"{first}.blocks.0.mlp.fc1.weight"])
     ratio = hidden / dim
@@ -92,6 +107,8 @@ def _settings(result: Conversion, heads: Mapping) -> dict:
         ratio = math.nextafter(ratio, math.inf)
     arch = dict(embed_dims=dim, depth=count_blocks(state, first), mlp_ratio=ratio, **heads)
     stem: dict = {"tubelet": tuple(tubelet)}
+    if result.model == "VideoTransformer":
+        return dict(arch=arch, stem=stem, **VIDEO_VITS[result.scheme or ""])
     settings: dict = dict(arch=arch, scheme=result.scheme, stem=stem)
     times, table = state.get(f"{first}.pos_embed.t"), None
     if result.model == "ViViT":

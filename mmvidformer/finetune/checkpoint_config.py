@@ -16,12 +16,14 @@ from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.pipelines import dicts_in
 from mmvidformer.finetune.recipe import set_classes
 
-# Backbones whose arguments can be known, and the shipped configs that others are made from. Configs
-# of a backbone begin with the same word.
+# Backbones, or schemes, whose arguments can be known, and the shipped configs that others are made
+# from. Configs of a backbone begin with the same word.
 BASES = {
     "TimeSformer": "timesformer_b_k400",
     "ViViT": "vivit_fe_k400",
     "FeatureFixationTransformer": "feature_fixation_k400",
+    "videomae": "videomae_b_k400",
+    "vjepa2": "vjepa2_l_sthv2",
 }
 
 
@@ -53,7 +55,7 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
     if CLASSIFIER not in result.state or "backbone.embed.proj.weight" not in result.state:
         raise ValueError(f"{source} has no backbone and classifier that determine a config")
     shipped = row.config if row and row.config else _find_shipped(result)
-    name, settings = shipped or BASES.get(result.model), settings_of(result)
+    name, settings = shipped or BASES.get(_kind(result)), settings_of(result)
     if not name or not (shipped or settings):
         raise ValueError(f"{source} does not contain the arguments of its model; give its config")
     if not shipped and result.num_heads is None:
@@ -67,19 +69,26 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
     return CheckpointConfig(cfg, name, changed)
 
 
+def _kind(result: Conversion) -> str:
+    """Return the key in ``BASES``."""
+    return result.scheme if result.scheme in BASES else result.model
+
+
 def _find_shipped(result: Conversion) -> str | None:
     """Find the config whose heads and shapes of all weights are those of a checkpoint."""
-    words = tuple(base.split("_")[0] for kind, base in BASES.items() if result.model in (kind, ""))
+    own, head = _kind(result), result.head.get("num_heads")
+    words = tuple(base.split("_")[0] for kind, base in BASES.items() if own in (kind, ""))
     given = {name: value.shape for name, value in result.state.items()}
     for name in sorted(list_models(), key=lambda name: (len(name), name)):
         if not name.startswith(words):
             continue
         cfg = get_config(name)
         model = build_meta_model(cfg)
-        own = {key: value.shape for key, value in model.state_dict().items()}
+        shapes = {key: value.shape for key, value in model.state_dict().items()}
         heads = {part.num_heads for part in model.modules() if hasattr(part, "num_heads")}
-        same = own == given and result.num_heads in (None, *heads)
-        if same and result.scheme in (None, cfg.model.backbone.get("scheme")):
+        same = shapes == given and result.num_heads in (None, *heads)
+        same &= head in (None, cfg.model.cls_head.get("num_heads"))
+        if same and result.scheme in (None, own, cfg.model.backbone.get("scheme")):
             return name
     return None
 
@@ -90,7 +99,7 @@ def _adapt(cfg: Config, result: Conversion, settings: dict) -> None:
     if size and size[0] != size[1]:
         raise ValueError(f"pipelines of shipped configs crop squares, got {size[0]} x {size[1]}")
     cfg.model.backbone.update(settings, init_from=None)
-    cfg.model.cls_head.in_channels = settings["arch"]["embed_dims"]
+    cfg.model.cls_head.update(result.head, in_channels=settings["arch"]["embed_dims"])
     count, names = len(result.state[CLASSIFIER]), class_names(result.info)
     names = names if len(names) == count else []
     set_classes(cfg, tuple(names or map(str, range(count))))

@@ -19,7 +19,10 @@ from mmvidformer.layers.fixation import Fixation
 from mmvidformer.layers.kernels import KERNELS
 from mmvidformer.layers.kernels.base import LinearCostKernel
 from mmvidformer.layers.masks import Causal
+from mmvidformer.layers.norm import QueryKeyNorm
 from mmvidformer.layers.patterns import PATTERNS, Grid, Pattern, grid_size
+from mmvidformer.layers.projection import qkv_projection
+from mmvidformer.layers.rotary import ROPES, RotaryEmbedding
 from mmvidformer.layers.shift import Shift, build_shift
 from mmvidformer.layers.stream import StreamState
 
@@ -34,17 +37,23 @@ class Attention(nn.Module):
         num_heads: Number of attention heads; must divide ``dim``.
         patterns: Attention patterns. Several share the heads equally, and the first heads go to the
             first pattern (ViViT model 4, section 3.4).
-        cls: Role of the class token, if there is one. ``'mean'``: a copy joins each group, and the
-            updates of the copies are averaged. With a single group, as in the joint pattern, this
-            is ordinary attention. ``'global'``: its key is visible in each group, and it attends to
-            all tokens itself. ``'skip'``: it joins no group and is not updated. Causal patterns
-            need ``'skip'``, which is also right for a model without a class token.
+        cls: Role of the class tokens (the class token, and registers after it), if there are any.
+            ``'mean'``: a copy joins each group, and the updates of the copies are averaged. With a
+            single group, as in the joint pattern, this is ordinary attention. ``'global'``: its key
+            is visible in each group, and it attends to all tokens itself. ``'skip'``: it joins no
+            group and is not updated. Causal patterns need ``'skip'``, which is also right for a
+            model without a class token.
         kernel: Attention kernel (``layers.kernels``), a name or a dictionary with options.
         fixation: Gates on queries and keys (``layers.fixation``), likewise. Default: none.
         shifts: Shifts of keys and values (``layers.shift``). The class token is not shifted.
         shift_last: Whether to shift after the feature map and the gates instead of before.
         attn_drop: Dropout rate of the attention weights.
         proj_drop: Dropout rate of the output.
+        qkv_bias: Bias of queries, keys and values (``layers.projection``): True, False, or
+            ``'qv'`` for none of the keys.
+        qk_norm: Norm (``layers.norm``) of the queries and the keys of each head, before all else.
+            Default: none.
+        rope: Rotary positions (``layers.rotary``), after all else. Default: none.
 
     Attributes:
         recompute: Whether to recompute attention of linear cost in the backward pass. ``with_cp``
@@ -68,6 +77,9 @@ class Attention(nn.Module):
         shift_last: bool = False,
         attn_drop: float = 0.0,
         proj_drop: float = 0.0,
+        qkv_bias: bool | str = True,
+        qk_norm: str | Mapping | None = None,
+        rope: str | Mapping | None = None,
     ) -> None:
         super().__init__()
         if dim % num_heads:
@@ -82,11 +94,11 @@ class Attention(nn.Module):
         self.num_heads = num_heads
         self.patterns: tuple[Pattern, ...] = tuple(PATTERNS.build(row) for row in patterns)
         self.cls = cls
-        self.qkv = nn.Linear(dim, 3 * dim)
+        self.qkv = qkv_projection(dim, qkv_bias)
         head_dim = dim // num_heads
         self.kernel = KERNELS.build(kernel, head_dim=head_dim, dropout=attn_drop)
         self.recompute = False
-        check(patterns, self.kernel, cls, shifts)
+        check(patterns, self.kernel, cls, shifts, rope)
         moves = {f"shift{i}": build_shift(shift, dim) for i, shift in enumerate(shifts)}
         features = self.kernel.feature_map
         gates: dict[str, nn.Module]
@@ -94,7 +106,12 @@ class Attention(nn.Module):
         if fixation:
             options = {"type": fixation} if isinstance(fixation, str) else dict(fixation)
             gates["fixation"] = Fixation(head_dim, options.pop("type", "qkv_shared"), **options)
-        self.prepare = nn.ModuleDict({**gates, **moves} if shift_last else {**moves, **gates})
+        stages = {**gates, **moves} if shift_last else {**moves, **gates}
+        if qk_norm is not None:
+            stages = {"qk_norm": QueryKeyNorm(head_dim, qk_norm), **stages}
+        if rope is not None:
+            stages["rope"] = ROPES.build(rope, head_dim=head_dim)
+        self.prepare = nn.ModuleDict(stages)
         self.proj = nn.Linear(dim, dim)
         self.proj_drop = nn.Dropout(proj_drop)
 
@@ -109,52 +126,58 @@ class Attention(nn.Module):
         keep: Tensor | None = None,
         cls_only: bool = False,
         state: StreamState | None = None,
+        rope: Tensor | None = None,
     ) -> tuple[Tensor | None, Tensor | None]:
         """Attend.
 
         Args:
             grid: Tokens (B, T, H, W, D).
-            cls: Class token (B, 1, D), or None.
+            cls: Class tokens (B, C, D), or None.
             keep: Stochastic-depth factors, (B, G) or (B, 1) (``layers.drop``).
             cls_only: Whether to compute only the update of the class token. This needs a kernel
                 with ``separate_queries``.
             state: State of a stream that the grid is a part of.
+            rope: Table of rotary positions (``RotaryEmbedding.table``). Default: that of the grid
+                as a whole clip.
 
         Returns:
-            Updates of the grid and the class token, in their shapes. The former is None with
+            Updates of the grid and the class tokens, in their shapes. The former is None with
             ``cls_only``, the latter if there is no class token or it is skipped.
         """
         cls = None if self.cls == "skip" else cls
         if cls_only:
-            copies = None if cls is None else self._mix_cls(grid, cls)
+            copies = None if cls is None else self._mix_cls(grid, cls, rope)
             return None, None if copies is None else self._merge_copies(copies, keep)
         # A compiler chooses itself what to recompute, and cannot redraw random features.
         eager = torch.is_grad_enabled() and not torch.compiler.is_compiling()
         linear = isinstance(self.kernel, LinearCostKernel)
         if linear and self.recompute and state is None and eager:
             inputs = self.qkv(grid), None if cls is None else self.qkv(cls)
-            out, copies = checkpoint(self._mix_raw, *inputs, use_reentrant=False)
+            out, copies = checkpoint(self._mix_raw, *inputs, rope, use_reentrant=False)
         else:
-            out, copies = self.mix(*self.project(grid, cls), state)
+            out, copies = self.mix(*self.project(grid, cls, rope), state)
         out = self.proj_drop(self.proj(out))
         if keep is not None:
             out = out * self.patterns[0].spread(keep, grid_size(grid))
         return out, None if copies is None else self._merge_copies(copies, keep)
 
-    def project(self, grid: Tensor, cls: Tensor | None = None) -> tuple[QKV, QKV | None]:
-        """Project to queries, keys and values of all heads, and shift, map and gate them.
+    def project(
+        self, grid: Tensor, cls: Tensor | None = None, rope: Tensor | None = None
+    ) -> tuple[QKV, QKV | None]:
+        """Project to queries, keys and values of all heads, and shift, map, gate and turn them.
 
         Args:
             grid: Tokens (B, T, H, W, D).
-            cls: Class token (B, 1, D), or None.
+            cls: Class tokens (B, C, D), or None.
+            rope: See ``forward``.
 
         Returns:
-            Queries, keys and values of the grid, (B, T, H, W, n, d) each, and of the class token,
-            (B, 1, n, d) each, or None if there is no class token or it is skipped.
+            Queries, keys and values of the grid, (B, T, H, W, n, d) each, and of the class tokens,
+            (B, C, n, d) each, or None if there is no class token or it is skipped.
         """
         if cls is None or self.cls == "skip":
-            return self._prepare(self.qkv(grid)), None
-        return self._prepare(self.qkv(grid)), self._prepare(self.qkv(cls))
+            return self._prepare(self.qkv(grid), rope), None
+        return self._prepare(self.qkv(grid), rope), self._prepare(self.qkv(cls))
 
     def mix(
         self, qkv: QKV, cls_qkv: QKV | None, state: StreamState | None = None
@@ -163,12 +186,12 @@ class Attention(nn.Module):
 
         Args:
             qkv: Queries, keys and values of the grid, as ``project`` returns them.
-            cls_qkv: Queries, keys and values of the class token, or None.
+            cls_qkv: Queries, keys and values of the class tokens, or None.
             state: State of a stream that the grid is a part of.
 
         Returns:
-            Grid (B, T, H, W, D), and the copies of the class token for each pattern,
-            (B, G, D / patterns), or None.
+            Grid (B, T, H, W, D), and the copies of the class tokens for each pattern,
+            (B, G, C, D / patterns), or None.
         """
         size, outs, copies = grid_size(qkv[0]), [], []
         cls_parts = self._split(cls_qkv) if cls_qkv else [None] * len(self.patterns)
@@ -179,16 +202,20 @@ class Attention(nn.Module):
                 copies.append(cls_out)
         return outs[0] if len(outs) == 1 else torch.cat(outs, dim=-1), copies or None
 
-    def _mix_raw(self, qkv: Tensor, cls: Tensor | None) -> tuple[Tensor, list[Tensor] | None]:
+    def _mix_raw(
+        self, qkv: Tensor, cls: Tensor | None, rope: Tensor | None
+    ) -> tuple[Tensor, list[Tensor] | None]:
         cls_qkv = None if cls is None else self._prepare(cls)
-        return self.mix(self._prepare(qkv), cls_qkv)
+        return self.mix(self._prepare(qkv, rope), cls_qkv)
 
-    def _prepare(self, projected: Tensor) -> QKV:
-        is_grid = projected.dim() == 5  # shifts need neighbors, which a class token does not have
+    def _prepare(self, projected: Tensor, rope: Tensor | None = None) -> QKV:
+        is_grid = projected.dim() == 5  # a class token has no place and no neighbors
         qkv = projected.unflatten(-1, (3, self.num_heads, -1)).unbind(-3)
         del projected  # freed as soon as no stage needs its parts
         for stage in self.prepare.values():
-            if is_grid or not isinstance(stage, Shift):
+            if isinstance(stage, RotaryEmbedding):
+                qkv = stage(*qkv, rope) if is_grid else qkv
+            elif is_grid or not isinstance(stage, Shift):
                 qkv = stage(*qkv)
         return qkv
 
@@ -196,9 +223,9 @@ class Attention(nn.Module):
         """Split the heads (..., n, d) equally among the patterns."""
         return list(zip(*(x.chunk(len(self.patterns), dim=-2) for x in qkv), strict=True))
 
-    def _mix_cls(self, grid: Tensor, cls: Tensor) -> list[Tensor]:
-        """Return the copies of the class token as ``mix`` does, without queries of the grid."""
-        kv = self._split(self._prepare(self.qkv(grid))[1:])
+    def _mix_cls(self, grid: Tensor, cls: Tensor, rope: Tensor | None) -> list[Tensor]:
+        """Return the copies of the class tokens as ``mix`` does, without queries of the grid."""
+        kv = self._split(self._prepare(self.qkv(grid), rope)[1:])
         cls_qkv = self._split(self._prepare(self.qkv(cls)))
         parts = zip(self.patterns, kv, cls_qkv, strict=True)
         return [self._attend_cls(*part) for part in parts]
@@ -206,7 +233,7 @@ class Attention(nn.Module):
     def _attend(
         self, pattern: Pattern, qkv: QKV, cls_qkv: QKV | None, state: StreamState | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend under one pattern; (B, T, H, W, n, d) each, class token (B, 1, n, d) each."""
+        """Attend under one pattern; (B, T, H, W, n, d) each, class tokens (B, C, n, d) each."""
         q, k, v = qkv
         queries = pattern.group(q)  # (B*G, n, S, d)
         if cls_qkv is None:
@@ -218,28 +245,28 @@ class Attention(nn.Module):
         if self.cls == "global":
             out = self.kernel(queries, keys, values, mask)
             return out, self._attend_cls(pattern, (k, v), cls_qkv)
+        count = q_cls.shape[2]
         if mask is not None and mask.shape[-2] > 1:  # a copy attends to all tokens of its group
-            mask = torch.cat([mask.any(dim=-2, keepdim=True), mask], dim=-2)
+            seen = mask.any(dim=-2, keepdim=True).expand(-1, -1, count, -1)
+            mask = torch.cat([seen, mask], dim=-2)
         out = self.kernel(torch.cat([q_cls, queries], dim=2), keys, values, mask)
-        copies = out[:, :, 0].unflatten(0, (q.shape[0], pattern.num_groups(grid_size(q))))
-        return out[:, :, 1:], copies.flatten(2)  # (B, G, n*d)
+        copies, out = out.split([count, out.shape[2] - count], dim=2)
+        return out, _by_group(copies, q.shape[0])
 
     def _attend_cls(self, pattern: Pattern, kv: QKV, cls_qkv: QKV) -> Tensor:
-        """Attend with the class token alone; returns its copies (B, G, n*d)."""
+        """Attend with the class tokens alone; returns their copies (B, G, C, n*d)."""
         if self.cls == "global":
             pattern = PATTERNS.build("joint")
         *qkv, mask = _with_cls(pattern, kv, cls_qkv)
         mask = None if mask is None else mask.any(dim=-2, keepdim=True)
-        out = self.kernel(*qkv, mask)  # (B*G, n, 1, d)
-        groups = pattern.num_groups(grid_size(kv[0]))
-        return out.flatten(1).unflatten(0, (kv[0].shape[0], groups))
+        return _by_group(self.kernel(*qkv, mask), kv[0].shape[0])
 
     def _merge_copies(self, copies: list[Tensor], keep: Tensor | None) -> Tensor:
         if keep is not None and keep.shape[1] > 1:  # a single pattern, and a factor for each copy
-            out = self.proj_drop(self.proj(copies[0])) * keep[..., None]
-            return out.mean(dim=1, keepdim=True)
+            out = self.proj_drop(self.proj(copies[0])) * keep[..., None, None]
+            return out.mean(dim=1)
         # Averaging commutes with the projection: one token is projected instead of G copies.
-        out = torch.cat([copy.mean(dim=1, keepdim=True) for copy in copies], dim=-1)
+        out = torch.cat([copy.mean(dim=1) for copy in copies], dim=-1)
         out = self.proj_drop(self.proj(out))
         return out if keep is None else out * keep[..., None]
 
@@ -247,15 +274,21 @@ class Attention(nn.Module):
 def _with_cls(
     pattern: Pattern, kv: QKV, cls_qkv: QKV
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """Let a copy of the class token join each group, in front of the keys and values.
+    """Let a copy of the class tokens join each group, in front of the keys and values.
 
-    Returns queries of the copies (B*G, n, 1, d), keys and values (B*G, n, 1 + S', d), and the mask.
+    Returns queries of the copies (B*G, n, C, d), keys and values (B*G, n, C + S', d), and the mask.
     """
     groups, mask = pattern.num_groups(grid_size(kv[0])), pattern.mask(kv[0])
-    mask = F.pad(mask, (1, 0), value=True) if isinstance(mask, Tensor) else None  # never Causal
+    count = cls_qkv[0].shape[1]
+    mask = F.pad(mask, (count, 0), value=True) if isinstance(mask, Tensor) else None  # not Causal
     q_cls, k_cls, v_cls = (x.transpose(1, 2).repeat_interleave(groups, dim=0) for x in cls_qkv)
     keys, values = (
         torch.cat([x_cls, pattern.keys(x)], dim=2)
         for x_cls, x in zip((k_cls, v_cls), kv, strict=True)
     )
     return q_cls, keys, values, mask
+
+
+def _by_group(copies: Tensor, batch: int) -> Tensor:
+    """Order copies of the class tokens (B*G, n, C, d) by clip and group, (B, G, C, n*d)."""
+    return copies.transpose(1, 2).flatten(2).unflatten(0, (batch, -1))

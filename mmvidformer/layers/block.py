@@ -8,6 +8,7 @@ from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.mlp import MLPS
 from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.patterns import grid_size
+from mmvidformer.layers.scale import layer_scale
 from mmvidformer.layers.stream import StreamState
 
 
@@ -29,9 +30,13 @@ class AttentionSubLayer(nn.Module):
             sublayer.shift_last,
             attn_drop=config.attn_drop_rate,
             proj_drop=config.drop_rate,
+            qkv_bias=config.qkv_bias,
+            qk_norm=config.qk_norm,
+            rope=config.rope if sublayer.rope else None,
         )
         self.drop_path = drop_path
         self.fc = nn.Linear(dim, dim) if sublayer.fc else nn.Identity()
+        self.scale = layer_scale(dim, config.layer_scale)
         self.zero_init = sublayer.zero_init
         self.zero_parameters()
 
@@ -51,14 +56,15 @@ class AttentionSubLayer(nn.Module):
         clip_rows: int = 1,
         cls_only: bool = False,
         state: StreamState | None = None,
+        rope: Tensor | None = None,
     ) -> tuple[Tensor | None, Tensor | None]:
-        """Return the updates of grid and class token; see ``Attention.forward``."""
+        """Return the updates of grid and class tokens; see ``Attention.forward``."""
         groups = self.attn.num_groups(grid_size(grid))
         keep = self.drop_path(grid, groups=groups, clip_rows=clip_rows)
         cls = None if cls is None or self.attn.cls == "skip" else self.norm(cls)
-        update, cls_update = self.attn(self.norm(grid), cls, keep, cls_only, state)
-        update = None if update is None else self.fc(update)
-        return update, None if cls_update is None else self.fc(cls_update)
+        update, cls_update = self.attn(self.norm(grid), cls, keep, cls_only, state, rope)
+        update = None if update is None else self.scale(self.fc(update))
+        return update, None if cls_update is None else self.scale(self.fc(cls_update))
 
 
 class TransformerBlock(nn.Module):
@@ -96,6 +102,7 @@ class TransformerBlock(nn.Module):
         self.norm = NORMS.build(config.norm, normalized_shape=dim)
         options = dict(dim=dim, hidden_dim=int(dim * ratio), drop=config.drop_rate)
         self.mlp = MLPS.build(config.mlp, **options)
+        self.scale = layer_scale(dim, config.layer_scale)
         self.drop_path = DropPath(drop_path_rate, config.drop_path_rule)
 
     def forward(
@@ -105,24 +112,26 @@ class TransformerBlock(nn.Module):
         clip_rows: int = 1,
         cls_only: bool = False,
         state: StreamState | None = None,
+        rope: Tensor | None = None,
     ) -> tuple[Tensor | None, Tensor | None]:
         """Apply the block.
 
         Args:
             grid: Tokens (B, T, H, W, D).
-            cls: Class token (B, 1, D), or None.
+            cls: Class tokens (B, C, D), or None.
             clip_rows: Number of batch rows that share a stochastic-depth draw (see ``DropPath``).
             cls_only: Whether to compute only what the class token needs.
             state: State of a stream that the grid is a part of.
+            rope: Table of rotary positions; see ``Attention.forward``.
 
         Returns:
-            Grid (None with ``cls_only``) and class token, in their shapes.
+            Grid (None with ``cls_only``) and class tokens, in their shapes.
         """
         source = (grid, cls)
         for number, sublayer in enumerate(self.sublayers.values(), start=1):
             tokens = source if self.parallel else (grid, cls)
             alone = cls_only and (self.parallel or number == len(self.sublayers))
-            update, cls_update = sublayer(*tokens, clip_rows, alone, state)
+            update, cls_update = sublayer(*tokens, clip_rows, alone, state, rope)
             grid = grid if update is None else grid + update
             cls = cls if cls_update is None else cls + cls_update
         keep = self.drop_path(grid, clip_rows=clip_rows)
@@ -130,5 +139,5 @@ class TransformerBlock(nn.Module):
         return out, None if cls is None else self._add_mlp(cls, keep)
 
     def _add_mlp(self, x: Tensor, keep: Tensor | None) -> Tensor:
-        update = self.mlp(self.norm(x))
+        update = self.scale(self.mlp(self.norm(x)))
         return x + (update if keep is None else update * keep.view(-1, *[1] * (x.dim() - 1)))

@@ -10,14 +10,24 @@ from mmvidformer.layers.shift import build_shift
 
 
 def check(
-    patterns: Sequence[Choice], kernel: Kernel, cls: ClsPolicy, shifts: Sequence[Choice]
+    patterns: Sequence[Choice],
+    kernel: Kernel,
+    cls: ClsPolicy,
+    shifts: Sequence[Choice],
+    rope: Choice | None = None,
 ) -> None:
     """Raise a ValueError if the parts of an attention do not go together.
 
-    That is, if the kernel does not support a pattern or the class token, or if class token or
-    shifts would carry later frames to a causal pattern.
+    That is, if the kernel does not support a pattern, the class token or rotary positions, or if
+    class token or shifts would carry later frames to a causal pattern.
     """
     kind = type(kernel).__name__
+    if rope is not None and not kernel.rotary:
+        able = ", ".join(name for name, other in KERNELS.items() if other.rotary)
+        raise ValueError(
+            f"{kind} cannot use rotary positions, since it maps queries and keys elementwise; use "
+            f"kernel {able}, or rope=False in its sub-layer"
+        )
     reads_later = any(frames > 0 for frames in _read_frames(shifts))
     for given in patterns:
         pattern = PATTERNS.build(given)

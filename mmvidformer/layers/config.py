@@ -35,6 +35,7 @@ class SubLayer:
         shift_last: Whether to shift after the feature map and the gates instead of before.
         zero_init: Whether the output projection is initialized to zero, so that the sub-layer
             changes nothing at first (ViViT, section 3.4).
+        rope: Whether the encoder's rotary positions, if any, apply here.
 
     Raises:
         ValueError: If ``shift_last`` has no effect.
@@ -48,6 +49,7 @@ class SubLayer:
     shifts: Sequence[Choice] = ()
     shift_last: bool = False
     zero_init: bool = False
+    rope: bool = True
 
     def __post_init__(self) -> None:
         if self.shift_last and not self.shifts:
@@ -82,19 +84,33 @@ class EncoderConfig:
             sub-layers of entry i, again from the first after the last.
         positions: ``'none'``, ``'space'``, ``'time'``, ``'space_time'`` or ``'joint'``, or a
             dictionary of the name as ``type``, ``fixed`` (sines and cosines instead of learned
-            tables) and ``rule`` (by which tables are resized, ``layers.resize``).
+            tables; ``'flat'``: of the number of the token in the clip, as in VideoMAE) and
+            ``rule`` (by which tables are resized, ``layers.resize``).
+        rope: Rotary positions of queries and keys (``layers.rotary``), beside ``positions``:
+            ``'axial'``, ``'vjepa2'``, ``'dinov3'`` or ``'eva02'``, or a dictionary of the name as
+            ``type`` and options. None: none.
         frames: ``'together'``: the tokens of a clip are encoded together. ``'pool'``: each frame on
             its own, with a class token of its own; returns one token per frame, the class token or
             the mean (ViViT's model 2). ``'average'``: likewise, but returns the mean of the frames
             (TimeSformer's space-only scheme).
         cls: Role of the class token in sub-layers that do not say: ``'mean'``, ``'global'`` or
             ``'skip'``. None: no class token.
+        registers: Number of further tokens that join attention as the class token does and are
+            not read (Darcet et al. 2024). They need a class token.
         parallel: Whether the sub-layers of a block read the block's input, and their updates are
             summed.
-        mlp: MLP (``layers.mlp``). Options of ``'mlp'`` are ``act``, ``'gelu'`` or ``'gelu_tanh'``,
-            and ``depthwise``, whether it has a depthwise convolution, which no class token passes.
+        mlp: MLP (``layers.mlp``). Options of ``'mlp'`` are ``act``, ``'gelu'``, ``'gelu_tanh'`` or
+            ``'quick_gelu'``, and ``depthwise``, whether it has a depthwise convolution, which no
+            class token passes. ``'swiglu'`` is gated; its option is ``norm``, whether there is a
+            layer norm after the gate.
         norm: Norm of the blocks and of the output: ``'layer'`` or ``'rms'``, or a dictionary of the
             name as ``type`` and ``eps``, 1e-6 by default.
+        norm_pre: Whether there is such a norm before the blocks, too (CLIP).
+        qkv_bias: Whether queries, keys and values have a bias. ``'qv'``: the keys have none
+            (BEiT, VideoMAE).
+        qk_norm: Norm of the queries and the keys of each head, as ``norm``. None: none.
+        layer_scale: Initial value of learned factors of the channels of each update (CaiT). None:
+            no factors.
         drop_rate: Dropout rate of positions, attention output and MLP.
         attn_drop_rate: Dropout rate of the attention weights.
         drop_path_rate: Stochastic-depth rate of the last block; it grows linearly from 0.
@@ -113,11 +129,17 @@ class EncoderConfig:
     mlp_ratio: float | None = None
     block: Block | Sequence[Block] = ({},)
     positions: Choice = "joint"
+    rope: Choice | None = None
     frames: str = "together"
     cls: ClsPolicy | None = None
+    registers: int = 0
     parallel: bool = False
     mlp: Choice = "mlp"
     norm: Choice = "layer"
+    norm_pre: bool = False
+    qkv_bias: bool | Literal["qv"] = True
+    qk_norm: Choice | None = None
+    layer_scale: float | None = None
     drop_rate: float = 0.0
     attn_drop_rate: float = 0.0
     drop_path_rate: float = 0.0

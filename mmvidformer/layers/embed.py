@@ -117,7 +117,9 @@ class PositionEmbedding(nn.Module):
     vector for every tubelet (ViViT), ``('hw', 't')`` is a sum of space and time (TimeSformer).
     Learned tables are resized for clips of another size, in the forward pass and when weights are
     loaded. Fixed ones are sines and cosines of the places (Vaswani et al. 2017, section 3.5), with
-    an equal part of the width for each axis of a table.
+    an equal part of the width for each axis of a table. With ``fixed='flat'`` they are those of one
+    number, ``n = (t H + h) W + w``, with sine and cosine in turn (VideoMAE), where H and W are
+    those of ``size``; grids of another height or width get a resized table.
 
     Args:
         dim: Token width D.
@@ -125,11 +127,12 @@ class PositionEmbedding(nn.Module):
         tables: Names of the tables: ``'t'``, ``'hw'`` or ``'thw'``.
         cls: Whether to add a vector for the class token, if there are tables.
         rule: Rule by which learned tables are resized (``layers.resize``).
-        fixed: Whether the tables are fixed instead of learned; the vector of the class token is
-            learned in any case.
+        fixed: Whether the tables are fixed instead of learned, or ``'flat'``; the vector of the
+            class token is learned in any case.
 
     Raises:
         KeyError: If the name of a table is unknown.
+        ValueError: If ``fixed`` is none of these, or ``'flat'`` for other tables than ``'thw'``.
     """
 
     def __init__(
@@ -139,10 +142,14 @@ class PositionEmbedding(nn.Module):
         tables: Sequence[str] = ("thw",),
         cls: bool = False,
         rule: str = "linear",
-        fixed: bool = False,
+        fixed: bool | str = False,
     ) -> None:
         super().__init__()
-        self.tables = tuple(tables)
+        self.tables, self.size = tuple(tables), size
+        if fixed not in (False, True, "flat") or (fixed == "flat" and self.tables != ("thw",)):
+            raise ValueError(
+                f"fixed must be False, True or, for positions 'joint', 'flat'; got {fixed!r}"
+            )
         self.rule = rule
         self.fixed = fixed
         for name in self.tables:
@@ -163,7 +170,7 @@ class PositionEmbedding(nn.Module):
 
         Args:
             grid: Grid.
-            cls: Class token, or None.
+            cls: Class token, and registers after it, or None.
             causal: Whether a clip that is shorter than a learned time table takes its first rows,
                 so that no position depends on the number of later frames.
             state: State of a stream that the grid is a part of.
@@ -174,6 +181,10 @@ class PositionEmbedding(nn.Module):
         for name in self.tables:
             start = state.steps if state is not None and "t" in name else 0
             wanted = _table_size(name, grid_size(grid))
+            if self.fixed == "flat":
+                table = flat_sine_positions((wanted[0], *self.size[1:]), grid, start)
+                grid = grid + resize_positions(table, wanted, self.rule)
+                continue
             if self.fixed:
                 grid = grid + sine_positions(name, wanted, grid, start)
                 continue
@@ -187,7 +198,8 @@ class PositionEmbedding(nn.Module):
                 wanted = (max(table.shape[1], stop), *wanted[1:])
             grid = grid + resize_positions(table, wanted, self.rule)[:, start:stop]
         if cls is not None and self.cls is not None:
-            cls = cls + self.cls
+            registers = cls.shape[1] - 1  # which have no position
+            cls = cls + (F.pad(self.cls, (0, 0, 0, registers)) if registers else self.cls)
         return grid, cls
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *args) -> None:
@@ -240,6 +252,18 @@ def sine_positions(axes: str, size: Grid, like: Tensor, start: int = 0) -> Tenso
             parts.append(waves.reshape(*shape, -1).expand(*size, -1))
     table = torch.cat(parts, dim=-1)
     return F.pad(table, (0, like.shape[-1] - table.shape[-1]))[None].to(like.dtype)
+
+
+def flat_sine_positions(size: Grid, like: Tensor, start: int = 0) -> Tensor:
+    """Sines and cosines of the number of a token in the clip; see ``sine_positions``."""
+    t, h, w = size
+    # Float32 has too few digits for angles of some thousand, and Apple's GPUs lack float64.
+    device = "cpu" if like.device.type == "mps" else like.device
+    numbers = torch.arange(start * h * w, (start + t) * h * w, device=device, dtype=torch.float64)
+    pairs = torch.arange((like.shape[-1] + 1) // 2, device=device, dtype=torch.float64)
+    angles = numbers[:, None] * 10000.0 ** (-2 * pairs / like.shape[-1])
+    waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, : like.shape[-1]]
+    return waves.to(like).unflatten(0, size)[None]
 
 
 def _triple(values: Sequence[int]) -> Grid:

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from mmvidformer.layers.kernels import KERNELS
 from mmvidformer.layers.mlp import DepthwiseConv, Mlp
 from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.patterns import PATTERNS, Grid
+from mmvidformer.layers.rotary import ROPES
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
 
@@ -38,6 +40,7 @@ class Encoder(nn.Module):
             of other sizes work too.
         in_dim: Width of the input; if it is not D, a linear layer comes first. Default: D.
         passes_grid: See above.
+        final_norm: Whether there is a norm after the last block.
 
     Raises:
         KeyError: If a name is unknown.
@@ -50,9 +53,10 @@ class Encoder(nn.Module):
         size: Grid,
         in_dim: int | None = None,
         passes_grid: bool = False,
+        final_norm: bool = True,
     ) -> None:
         super().__init__()
-        dim, depth, *_ = config.sizes.values()
+        dim, depth, heads, _ = config.sizes.values()
         rate = config.drop_path_rate
         self.frames = look_up(tuple(FRAMES), config.frames, "value of frames")
         self.passes_grid, self.cls_only, self.causal = passes_grid, False, False
@@ -60,9 +64,15 @@ class Encoder(nn.Module):
         size = size if config.frames == "together" else (1, *size[1:])
         self.proj = nn.Identity() if in_dim in (None, dim) else nn.Linear(in_dim, dim)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if has_cls else None
+        self.registers = _registers(config, dim)
         self.pos_embed = _positions(config, dim, size)
         self.pos_drop = nn.Dropout(config.drop_rate)
-        blocks = [[_with_length(one, size, has_cls) for one in row] for row in config.blocks]
+        norm = partial(NORMS.build, config.norm, normalized_shape=dim)
+        self.norm_pre = norm() if config.norm_pre else nn.Identity()
+        # Its table is the same in all sub-layers.
+        self.rope = None if config.rope is None else ROPES.build(config.rope, head_dim=dim // heads)
+        count = has_cls + config.registers
+        blocks = [[_with_length(one, size, count) for one in row] for row in config.blocks]
         self.blocks = nn.ModuleList(
             TransformerBlock(config, blocks[i % len(blocks)], rate * i / max(depth - 1, 1))
             for i in range(depth)
@@ -71,7 +81,7 @@ class Encoder(nn.Module):
             raise ValueError(
                 f"depthwise needs a grid of tokens alone: cls must be None, got {config.cls!r}"
             )
-        self.norm = NORMS.build(config.norm, normalized_shape=dim)
+        self.norm = norm() if final_norm else nn.Identity()
         self.with_cp = config.with_cp
 
     @property
@@ -110,9 +120,9 @@ class Encoder(nn.Module):
                 the grid is then (B, T, 1, N, D'). Not every encoder can (``checks.whole_grid``).
 
         Returns:
-            Normalized grid (None with ``cls_only``) and class token (B, 1, D) or None. The grid is
-            (B, T, H, W, D); of single frames it is (B, T, 1, 1, D) if they are pooled, and
-            (B, 1, H, W, D) if they are averaged.
+            Normalized grid (None with ``cls_only``) and class token (B, 1 + registers, D) or None.
+            The grid is (B, T, H, W, D); of single frames it is (B, T, 1, 1, D) if they are pooled,
+            and (B, 1, H, W, D) if they are averaged.
         """
         return FRAMES[self.frames][0](self, self.proj(grid), state, outputs, places)
 
@@ -125,16 +135,25 @@ class Encoder(nn.Module):
         places: Tensor | None = None,
     ) -> Tokens:
         """Encode tokens (B, T, H, W, D) without the final norm; see ``forward``, ``DropPath``."""
-        cls = None if self.cls_token is None else self.cls_token.expand(grid.shape[0], -1, -1)
+        cls = self.cls_token
+        if self.registers is not None:
+            cls = torch.cat([cls, self.registers], dim=1)
+        cls = None if cls is None else cls.expand(grid.shape[0], -1, -1)
+        rope = None
+        if self.rope is not None:
+            rope = self.rope.table(grid, 0 if state is None else state.steps)
+            if places is not None:
+                rope = take_places(rope.expand(len(grid), -1, -1, -1, -1), places)
         grid, cls = self.pos_embed(grid, cls, self.causal, state)
-        grid = self.pos_drop(grid if places is None else take_places(grid, places))
-        cls = None if cls is None else self.pos_drop(cls)
+        grid = self.norm_pre(self.pos_drop(grid if places is None else take_places(grid, places)))
+        cls = None if cls is None else self.norm_pre(self.pos_drop(cls))
         for i, block in enumerate(self.blocks, start=1):
             cls_only = self.cls_only and i == len(self.blocks)
             if self.with_cp is True and torch.is_grad_enabled() and state is None:
-                grid, cls = checkpoint(block, grid, cls, clip_rows, cls_only, use_reentrant=False)
+                inputs = (grid, cls, clip_rows, cls_only, None, rope)
+                grid, cls = checkpoint(block, *inputs, use_reentrant=False)
             else:
-                grid, cls = block(grid, cls, clip_rows, cls_only, state)
+                grid, cls = block(grid, cls, clip_rows, cls_only, state, rope)
             if outputs is not None:
                 outputs.append((grid, cls))
         return grid, cls
@@ -146,7 +165,7 @@ class Encoder(nn.Module):
 
 
 def pool_tokens(grid: Tensor | None, cls: Tensor | None) -> Tensor:
-    """Return the class token (B, 1, D), or else the mean of the grid, as features (B, D)."""
+    """Return the class token, first of (B, C, D), or else the mean of the grid, (B, D)."""
     if cls is not None:
         return cls[:, 0]
     assert grid is not None, "an encoder returns a grid if it has no class token"
@@ -168,14 +187,25 @@ def _positions(config: EncoderConfig, dim: int, size: Grid) -> nn.Module:
     return POSITIONS.build(options, dim=dim, size=size, cls=config.cls is not None)
 
 
-def _with_length(one: SubLayer, size: Grid, has_cls: bool) -> SubLayer:
+def _registers(config: EncoderConfig, dim: int) -> nn.Parameter | None:
+    if config.registers and config.cls is None:
+        raise ValueError(
+            f"registers={config.registers} join as the class token does: cls must be 'mean' or "
+            "'global', got None"
+        )
+    if not config.registers:
+        return None
+    return nn.Parameter(nn.init.trunc_normal_(torch.empty(1, config.registers, dim), std=0.02))
+
+
+def _with_length(one: SubLayer, size: Grid, cls_tokens: int) -> SubLayer:
     """Tell a kernel of a fixed length how many keys a group has."""
     options: dict[str, Any]
     options = {"type": one.kernel} if isinstance(one.kernel, str) else dict(one.kernel)
     kernel = look_up(KERNELS, str(options.get("type")), "attention kernel")
     if kernel.needs_length:
         keys = PATTERNS.build(one.patterns[0]).num_keys(size)
-        options.setdefault("length", keys + (has_cls and one.cls != "skip"))
+        options.setdefault("length", keys + (0 if one.cls == "skip" else cls_tokens))
     return replace(one, kernel=options)
 
 

@@ -39,8 +39,9 @@ def init_flax_vit(module: nn.Module) -> None:
     if isinstance(module, Attention):
         for weight in (*module.qkv.weight.chunk(3), module.proj.weight):
             nn.init.xavier_uniform_(weight)
-        nn.init.zeros_(module.qkv.bias)
-        nn.init.zeros_(module.proj.bias)
+        for bias in (module.qkv.bias, module.proj.bias):
+            if bias is not None:
+                nn.init.zeros_(bias)
     elif isinstance(module, Mlp):
         for layer in (module.fc1, module.fc2):
             nn.init.xavier_uniform_(layer.weight)

@@ -1,12 +1,23 @@
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.lookup import Registry, look_up
 
+
+class QuickGELU(nn.Module):
+    """GELU by the logistic function, ``x sigmoid(1.702 x)`` (OpenAI's CLIP)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map each element."""
+        return x * (1.702 * x).sigmoid()
+
+
 ACTIVATIONS = {
     "gelu": nn.GELU,
     "gelu_tanh": lambda: nn.GELU(approximate="tanh"),
+    "quick_gelu": QuickGELU,
 }
 
 
@@ -29,8 +40,8 @@ class Mlp(nn.Module):
     Args:
         dim: Token width D.
         hidden_dim: Width of the hidden layer.
-        act: Activation: ``'gelu'`` (exact, by erf; timm and TimeSformer) or ``'gelu_tanh'`` (flax
-            and ViViT).
+        act: Activation: ``'gelu'`` (exact, by erf; timm and TimeSformer), ``'gelu_tanh'`` (flax
+            and ViViT) or ``'quick_gelu'`` (CLIP).
         drop: Dropout rate after the activation and after the second layer.
         depthwise: Whether to apply a 3 x 3 depthwise convolution to each frame before the
             activation (PVT v2, and the official code of feature fixation). The tokens must then be
@@ -74,4 +85,31 @@ class Mlp(nn.Module):
         return self.drop(self.fc2(self.drop(self.act(hidden))))
 
 
-MLPS: Registry[nn.Module] = Registry("MLP", {"mlp": Mlp})
+class Gate(nn.Module):
+    """Map two halves of the channels to one, ``silu(first) * second``."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (..., 2 h) to (..., h)."""
+        first, second = x.chunk(2, dim=-1)
+        return F.silu(first) * second
+
+
+class SwiGLU(Mlp):
+    """An MLP with a gated hidden layer, ``fc2(silu(W x) * V x)`` (Shazeer 2020).
+
+    Args:
+        dim: Token width D.
+        hidden_dim: Width h of the hidden layer after the gate; W and V are the rows of ``fc1``.
+        drop: Dropout rate after the gate and after the second layer.
+        norm: Whether to apply a layer norm (epsilon 1e-6) to the hidden layer (EVA-02).
+    """
+
+    def __init__(self, dim: int, hidden_dim: int, drop: float = 0.0, norm: bool = False) -> None:
+        super().__init__(dim, hidden_dim, drop=drop)
+        self.fc1 = nn.Linear(dim, 2 * hidden_dim)
+        self.act = nn.Sequential(Gate())
+        if norm:
+            self.act.append(nn.LayerNorm(hidden_dim, eps=1e-6))
+
+
+MLPS: Registry[nn.Module] = Registry("MLP", {"mlp": Mlp, "swiglu": SwiGLU})

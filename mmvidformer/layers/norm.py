@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from functools import partial
 
 import torch.nn.functional as F
@@ -29,3 +30,21 @@ class RMSNorm(nn.LayerNorm):
 NORMS: Registry[nn.Module] = Registry(
     "norm", {"layer": partial(nn.LayerNorm, eps=1e-6), "rms": RMSNorm}
 )
+
+
+class QueryKeyNorm(nn.Module):
+    """Normalize the queries and the keys of each head (Dehghani et al. 2023, ViT-22B).
+
+    Args:
+        head_dim: Width d of a head.
+        norm: A name in ``NORMS``, or a dictionary with options. The heads share its weights.
+    """
+
+    def __init__(self, head_dim: int, norm: str | Mapping = "layer") -> None:
+        super().__init__()
+        self.q = NORMS.build(norm, normalized_shape=head_dim)
+        self.k = NORMS.build(norm, normalized_shape=head_dim)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Normalize (..., n, d); values pass unchanged."""
+        return self.q(q).to(q.dtype), self.k(k).to(k.dtype), v

@@ -8,8 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.layers import INITS, Encoder, EncoderConfig, TubeletEmbedding, pool_tokens
-from mmvidformer.layers.config import read
+from mmvidformer.layers import (
+    INITS,
+    NORMS,
+    Encoder,
+    EncoderConfig,
+    TubeletEmbedding,
+    pool_tokens,
+)
+from mmvidformer.layers.config import Choice, read
 from mmvidformer.layers.encoder import Outputs, Tokens
 from mmvidformer.layers.lora import add_lora
 from mmvidformer.layers.stream import StreamState
@@ -35,6 +42,8 @@ class VideoConfig(EncoderConfig):
         pool: Output: ``'cls'``, the class token of the last encoder (the mean of those of all
             frames if its ``frames`` is ``'pool'``), ``'mean'``, the mean of its other tokens, or
             ``'none'``, those tokens themselves. Default: ``'cls'`` with a class token.
+        fc_norm: Norm of the output, after ``pool``, in place of the last encoder's (VideoMAE); as
+            ``norm``. None: the tokens are normalized before they are pooled.
         init: Initialization: ``'timm'`` or ``'flax'`` (``layers.init``).
         init_from: Image model that ``init_weights`` loads: a source (``'timm:NAME'`` or a file),
             or a dictionary of the arguments of ``convert.image_vit.init_from_image``.
@@ -50,6 +59,7 @@ class VideoConfig(EncoderConfig):
     stem: Mapping[str, Any] = field(default_factory=lambda: {"tubelet": (1, 16, 16)})
     encoders: Sequence[EncoderConfig | Mapping[str, Any]] = ({},)
     pool: str | None = None
+    fc_norm: Choice | None = None
     init: str = "timm"
     init_from: str | Mapping[str, Any] | None = None
     frozen_stages: int = -1
@@ -132,11 +142,15 @@ class VideoTransformer(nn.Module):
             passes_grid = self.pool != "cls" if number == len(each) else one.frames != "pool"
             check_patterns(one, axes)
             check_cls(one, passes_grid)
-            encoder = Encoder(one, grid, dim, passes_grid)
+            final_norm = number < len(each) or config.fc_norm is None
+            encoder = Encoder(one, grid, dim, passes_grid, final_norm)
             self.encoders.append(encoder)
             grid, axes = encoder.out_grid(grid), encoder.out_grid(axes)
             dim = one.sizes["embed_dims"]
         self.embed_dims = dim
+        self.fc_norm = nn.Identity()
+        if config.fc_norm is not None:
+            self.fc_norm = NORMS.build(config.fc_norm, normalized_shape=dim)
         pooled = None if self.pool == "none" else "the output is pooled over time; use pool='none'"
         self.obstacle = next(obstacles(each, self.embed), pooled)
         part: Any
@@ -157,12 +171,13 @@ class VideoTransformer(nn.Module):
         stages = [nn.ModuleList([self.embed])]
         encoder: Any
         for encoder in self.encoders:
-            cls = [] if encoder.cls_token is None else [encoder.cls_token]
-            start = (encoder.proj, encoder.pos_embed, encoder.pos_drop, nn.ParameterList(cls))
-            stages[-1].extend(start)
+            tokens = [one for one in (encoder.cls_token, encoder.registers) if one is not None]
+            start = (encoder.proj, encoder.pos_embed, encoder.pos_drop, encoder.norm_pre)
+            stages[-1].extend([*start, nn.ParameterList(tokens)])
             stages += [nn.ModuleList([block]) for block in encoder.blocks]
             stages[-1].append(encoder.norm)
-        return [*stages[:-1], stages[-1][:-1], stages[-1][-1:]]
+        norms = nn.ModuleList([stages[-1][-1], self.fc_norm])
+        return [*stages[:-1], stages[-1][:-1], norms]
 
     def _frozen(self) -> list[nn.ModuleList]:
         stages = self.stages()
@@ -196,7 +211,8 @@ class VideoTransformer(nn.Module):
             outputs: See ``layers.Encoder.forward``.
 
         Returns:
-            Normalized grid (B, T, H, W, D) and class token (B, 1, D), or None, of the last encoder.
+            Grid (B, T, H, W, D) and class token (B, 1 + registers, D), or None, of the last
+            encoder; normalized unless there is an ``fc_norm``.
             After ``frames='pool'`` the grid is (B, T, 1, 1, D), after ``'average'`` it is
             (B, 1, H, W, D).
         """
@@ -223,9 +239,9 @@ class VideoTransformer(nn.Module):
 
     def pool_features(self, grid: Tensor | None, cls: Tensor | None) -> Tensor | None:
         """Return the output for the result of ``forward_features``."""
-        if self.pool == "none":
-            return grid
-        return pool_tokens(grid, cls if self.pool == "cls" else None)
+        if self.pool != "none":
+            grid = pool_tokens(grid, cls if self.pool == "cls" else None)
+        return self.fc_norm(grid)
 
     def check_causal(self) -> None:
         """Raise a ValueError that names the ``obstacle``, if there is one."""
@@ -260,4 +276,4 @@ class VideoTransformer(nn.Module):
         for encoder in self.encoders:
             tokens, _ = encoder(tokens, state)
         state.size, state.steps = size, state.steps + tokens.shape[1]
-        return tokens, state
+        return self.fc_norm(tokens), state

@@ -12,7 +12,7 @@ from mmvidformer.labels import read_labels
 
 def test_names_and_addresses_are_unique() -> None:
     rows = published.rows()
-    assert len(rows) == 35
+    assert len(rows) == 55
     for key in ("name", "address"):
         assert len({getattr(row, key) for row in rows}) == len(rows)
 

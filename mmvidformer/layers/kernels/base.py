@@ -25,6 +25,7 @@ class Kernel(nn.Module, ABC):
         needs_own_keys: Whether the keys of a group must be its queries.
         needs_length: Whether it has weights along the sequence and takes the number of keys as an
             argument ``length``.
+        rotary: Whether queries and keys may be turned by their places (``layers.rotary``).
         feature_map: Module that maps queries, keys and values (..., n, d) of single tokens first
             (such as ``layers.kernels.linear.FeatureMap``), before gates and grouping, or None.
     """
@@ -34,6 +35,7 @@ class Kernel(nn.Module, ABC):
     separate_queries: ClassVar[bool] = False
     needs_own_keys: ClassVar[bool] = False
     needs_length: ClassVar[bool] = False
+    rotary: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()

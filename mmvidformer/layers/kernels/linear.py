@@ -135,6 +135,7 @@ class LinearKernel(LinearCostKernel):
     masks = LinearCostKernel.masks | {"causal"}
     resumes = True
     separate_queries = True
+    rotary = False  # what is turned before the feature map is not relative, and after it negative
 
     def __init__(
         self,
@@ -172,6 +173,7 @@ class CosformerKernel(LinearCostKernel):
     """
 
     needs_own_keys = True
+    rotary = False  # as for LinearKernel
 
     masks = frozenset({"padding", "causal"})  # cannot resume: its weights depend on the length M
 

@@ -1,0 +1,60 @@
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mmvidformer.layers.block import TransformerBlock
+from mmvidformer.layers.config import Choice, EncoderConfig
+from mmvidformer.layers.kernels import SoftmaxKernel
+from mmvidformer.layers.mlp import Mlp
+from mmvidformer.layers.norm import NORMS
+
+
+class AttentivePooling(nn.Module):
+    """Pool tokens by the attention of a learned query (Bardes et al. 2024, V-JEPA).
+
+    Blocks of self-attention, if any, and then ``q = q + attention(q, norm(tokens))`` without output
+    projection and ``q = q + mlp(norm(q))``.
+
+    Args:
+        dim: Token width D.
+        num_heads: Number of attention heads.
+        depth: Number of blocks of self-attention before. V-JEPA 2's classifiers have 3.
+        mlp_ratio: Hidden width of the MLPs over D.
+        norm: Norm, as in ``EncoderConfig``.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        num_heads: int,
+        depth: int = 0,
+        mlp_ratio: float = 4.0,
+        norm: Choice = "layer",
+    ) -> None:
+        super().__init__()
+        arch: dict[str, Any] = dict(
+            embed_dims=dim, depth=1, num_heads=num_heads, mlp_ratio=mlp_ratio
+        )
+        config = EncoderConfig(arch, norm=norm)
+        self.blocks = nn.ModuleList(TransformerBlock(config) for _ in range(depth))
+        self.num_heads = num_heads
+        self.query = nn.Parameter(nn.init.trunc_normal_(torch.empty(1, 1, dim), std=0.02))
+        self.norm = NORMS.build(norm, normalized_shape=dim)
+        self.q, self.kv = nn.Linear(dim, dim), nn.Linear(dim, 2 * dim)
+        self.kernel = SoftmaxKernel(dim // num_heads)
+        self.mlp_norm = NORMS.build(norm, normalized_shape=dim)
+        self.mlp = Mlp(dim, int(dim * mlp_ratio))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Map tokens (B, ..., D) to features (B, D)."""
+        grid = tokens.flatten(1, -2)[:, None, None]
+        for block in self.blocks:
+            grid, _ = block(grid)
+        tokens = self.norm(grid[:, 0, 0])
+        heads = (self.num_heads, tokens.shape[-1] // self.num_heads)
+        q = self.q(self.query).unflatten(-1, heads).transpose(1, 2)
+        k, v = self.kv(tokens).unflatten(-1, (2, *heads)).permute(2, 0, 3, 1, 4)
+        pooled = self.kernel(q.expand(len(k), -1, -1, -1), k, v)  # (B, n, 1, d)
+        query = self.query + pooled.transpose(1, 2).flatten(2)
+        return (query + self.mlp(self.mlp_norm(query)))[:, 0]

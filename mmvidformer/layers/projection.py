@@ -1,0 +1,35 @@
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class QueryValueBias(nn.Linear):
+    """Projection to queries, keys and values with a bias of queries and values alone (BEiT).
+
+    Args:
+        dim: Token width D; the weight is (3 D, D), the bias (2 D,).
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim, 3 * dim)
+        self.bias = nn.Parameter(torch.zeros(2 * dim))
+
+    def full_bias(self) -> Tensor:
+        """Return the bias (3 D,) with zeros for the keys."""
+        query, value = self.bias.chunk(2)
+        return torch.cat([query, torch.zeros_like(query), value])
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Map (..., D) to (..., 3 D)."""
+        return F.linear(input, self.weight, self.full_bias())
+
+
+def qkv_projection(dim: int, bias: bool | str = True) -> nn.Linear:
+    """Build the projection of an attention; see ``qkv_bias`` of ``EncoderConfig``.
+
+    Raises:
+        ValueError: If ``bias`` is not True, False or ``'qv'``.
+    """
+    if bias not in (True, False, "qv"):
+        raise ValueError(f"qkv_bias must be True, False or 'qv', got {bias!r}")
+    return QueryValueBias(dim) if bias == "qv" else nn.Linear(dim, 3 * dim, bias=bool(bias))

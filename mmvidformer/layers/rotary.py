@@ -1,0 +1,143 @@
+"""Rotary positions: queries and keys are turned by angles of the token's place."""
+
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from mmvidformer.layers.patterns import Grid, grid_size
+from mmvidformer.lookup import Registry, look_up
+
+PAIRS = ("adjacent", "halves", "tiled")
+
+
+class RotaryEmbedding(nn.Module):
+    """Turn pairs of channels of queries and keys by angles of the place (Su et al. 2021, RoPE).
+
+    Each axis has an equal, even number c of the channels of a head, one axis after the other; the
+    rest is not turned. Pair i of an axis turns by ``place * base ** (-2 i / c)``. Class tokens and
+    registers have no place and are not turned. There are no parameters.
+
+    Args:
+        head_dim: Width d of a head.
+        axes: Axes of the grid, of the letters t, h, w.
+        base: See above.
+        pairs: Which channels are a pair. ``'adjacent'``: 2i and 2i + 1 (RoFormer, EVA-02).
+            ``'halves'``: i and i + R / 2 of the R channels of all axes (DINOv3). ``'tiled'``: as
+            adjacent, but channel j of an axis takes the angle of pair ``j % (c / 2)``. This is what
+            the weights of V-JEPA 2 were trained with; it is no rotation, and depends on more than
+            the distance of two tokens.
+        places: Places along height and width; those in time are 0, 1, 2, ... ``'integer'``:
+            likewise. ``'centered'``: from -1 to 1, half a token from either end, times 2 pi
+            (DINOv3). A number n: ``n i / H`` and ``n i / W`` (EVA-02: 16, the grid of its
+            pretraining).
+
+    Raises:
+        KeyError: If ``pairs`` is unknown.
+        ValueError: If ``axes`` or ``places`` is none of these, or a head too narrow for a pair of
+            each axis, or its width odd.
+    """
+
+    def __init__(
+        self,
+        head_dim: int,
+        axes: str = "thw",
+        base: float = 10000.0,
+        pairs: str = "adjacent",
+        places: str | float = "integer",
+    ) -> None:
+        super().__init__()
+        if not axes or axes not in ("".join(a for a in "thw" if a in axes),):
+            raise ValueError(f"axes of rotary positions must be some of 'thw', got {axes!r}")
+        if isinstance(places, str) and places not in ("integer", "centered"):
+            raise ValueError(
+                f"places must be 'integer', 'centered' or a number of tokens, got {places!r}"
+            )
+        self.count = head_dim // (2 * len(axes))  # pairs of an axis
+        if not self.count or head_dim % 2:
+            raise ValueError(
+                f"rotary positions along {axes!r} need heads of an even width of at least "
+                f"{2 * len(axes)}, got {head_dim}"
+            )
+        self.head_dim, self.axes, self.base, self.places = head_dim, axes, base, places
+        self.pairs = look_up(PAIRS, pairs, "kind of pairs")
+
+    def table(self, grid: Tensor, start: int = 0) -> Tensor:
+        """Return cosines and sines (1, T, H, W, 2 d) for a grid (B, T, H, W, ...).
+
+        Args:
+            grid: Tokens; set the size, device and precision (at least float32).
+            start: Place of the first frame.
+        """
+        size = grid_size(grid)
+        dtype = torch.promote_types(grid.dtype, torch.float32)
+        options: dict[str, Any] = dict(device=grid.device, dtype=dtype)
+        rates = self.base ** -(torch.arange(self.count, **options) / self.count)
+        parts = []
+        for axis in self.axes:
+            length = size["thw".index(axis)]
+            places = torch.arange(length, **options)
+            if axis == "t":
+                places = places + start
+            elif self.places == "centered":
+                places = 2 * torch.pi * ((2 * places + 1) / length - 1)
+            elif self.places != "integer":
+                places = places * (float(self.places) / length)
+            parts.append(_along(axis, places[:, None] * rates, size))
+        if self.pairs == "tiled":
+            angles = torch.cat([part for part in parts for _ in range(2)], dim=-1)
+        else:
+            angles = torch.cat(parts, dim=-1)
+            halves = self.pairs == "halves"
+            angles = angles.repeat(1, 1, 1, 2) if halves else angles.repeat_interleave(2, dim=-1)
+        angles = F.pad(angles, (0, self.head_dim - angles.shape[-1]))
+        return torch.cat([angles.cos(), angles.sin()], dim=-1)[None]
+
+    def forward(
+        self, q: Tensor, k: Tensor, v: Tensor, table: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Turn queries and keys (B, T, H, W, n, d); values pass unchanged.
+
+        Args:
+            q: Queries.
+            k: Keys.
+            v: Values.
+            table: See ``table``, (1 or B, T, H, W, 2 d). Default: that of a whole clip.
+        """
+        table = (self.table(q) if table is None else table).to(q.dtype)
+        cos, sin = table[..., None, :].chunk(2, dim=-1)
+        return q * cos + self._partners(q) * sin, k * cos + self._partners(k) * sin, v
+
+    def _partners(self, x: Tensor) -> Tensor:
+        """Return the other channel of each pair, the first ones negated."""
+        if self.pairs == "halves":
+            half = self.count * len(self.axes)
+            first, second, rest = x.split([half, half, self.head_dim - 2 * half], dim=-1)
+            return torch.cat([-second, first, rest], dim=-1)
+        first, second = x.unflatten(-1, (-1, 2)).unbind(-1)
+        return torch.stack([-second, first], dim=-1).flatten(-2)
+
+    def extra_repr(self) -> str:
+        """Show the settings in the printed model."""
+        return f"{self.axes}, base={self.base:g}, pairs={self.pairs}, places={self.places}"
+
+
+ROPES: Registry[RotaryEmbedding] = Registry(
+    "rotary positions",
+    {
+        "axial": RotaryEmbedding,
+        "vjepa2": partial(RotaryEmbedding, pairs="tiled"),
+        "dinov3": partial(
+            RotaryEmbedding, axes="hw", base=100.0, pairs="halves", places="centered"
+        ),
+        "eva02": partial(RotaryEmbedding, axes="hw", places=16),
+    },
+)
+
+
+def _along(axis: str, values: Tensor, size: Grid) -> Tensor:
+    """Repeat rows (n, c) for one axis of the grid along the others, to (T, H, W, c)."""
+    shape = [len(values) if other == axis else 1 for other in "thw"]
+    return values.reshape(*shape, -1).expand(*size, -1)
