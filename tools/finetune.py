@@ -145,7 +145,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         checkpoint = None if recipe.method == "knn" else work_dir / f"{recipe.method}.pth"
         features = args.features or work_dir / "features"
-        found = probe(cfg, recipe.method, lists, cfg.load_from, features, checkpoint)
+        options = "lr epochs batch procs amp workers balance layer_decay".split()
+        options = options[3:] if recipe.method == "attentive" else options
+        if unused := [f"--{name.replace('_', '-')}" for name in options if getattr(args, name)]:
+            print(f"{recipe.method} does not use {', '.join(unused)}")
+        found = probe(cfg, recipe, lists, features, checkpoint)
         result = dict(right=found.right, count=found.count)
         print(f"{recipe.method}, {found.chosen}: {share(**result)}")
     else:

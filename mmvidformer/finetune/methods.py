@@ -11,6 +11,8 @@ from mmvidformer.engine.loading import build_meta_model, load_recognizer
 
 METHODS = ("full", "lora", "attentive", "linear", "knn")
 PROBES = METHODS[2:]  # on features that are computed once
+LINEAR = ("TimeSformerHead", "ZeroInitHead")
+KEPT = ("num_classes", "average_clips", "topk")  # arguments of the config's head
 LORA_RATE = 10  # times the learning rate of all weights, as Schulman 2025 (LoRA Without Regret)
 
 
@@ -46,13 +48,17 @@ def set_method(cfg: Config, task: str, method: str, lora: Mapping[str, Any]) -> 
         build_meta_model(cfg)  # checks the layers
         return [f"the backbone is frozen, with LoRA of rank {lora['rank']}"]
     if task == "classes":
-        head, linear = cfg.model.cls_head, ("TimeSformerHead", "ZeroInitHead")
-        if backbone.pool == "none":
-            cfg.model.backbone.pool = "mean"
-        if type_name(head) not in linear:
-            own = dict(type="TimeSformerHead", in_channels=backbone.embed_dims)
-            kept = ("num_classes", "average_clips", "topk")
-            cfg.model.cls_head = own | {name: head[name] for name in kept if name in head}
+        heads = backbone.configs[-1].sizes["num_heads"]
+        own = dict(type="mmvidformer.AttentiveHead", num_heads=heads)
+        if method == "attentive":
+            cfg.model.backbone.pool = "none"
+        else:
+            own = dict(type="TimeSformerHead")
+            if backbone.pool == "none":
+                cfg.model.backbone.pool = "mean"
+        if type_name(cfg.model.cls_head) not in LINEAR or method == "attentive":
+            kept = {k: v for k, v in cfg.model.cls_head.items() if k in KEPT}
+            cfg.model.cls_head = {**own, "in_channels": backbone.embed_dims, **kept}
     return ["the backbone is frozen: only the head is trained"]
 
 

@@ -14,7 +14,7 @@ from mmvidformer.datasets.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.optim.precision import use_amp
 from mmvidformer.engine.pipelines import dicts_in
 from mmvidformer.engine.preflight.checks import mirrors, names_side
-from mmvidformer.finetune.methods import LORA_RATE, set_method
+from mmvidformer.finetune.methods import LORA_RATE, PROBES, set_method
 from mmvidformer.finetune.tasks import TASKS, set_balance, set_task
 from mmvidformer.registry import DATASETS
 
@@ -91,11 +91,12 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
         cfg.model.type = "mmvidformer.MultiViewRecognizer"
     lora = dict(rank=recipe.lora_rank, alpha=recipe.lora_alpha, layers=[*recipe.lora_layers])
     notes += set_method(cfg, recipe.task, recipe.method, lora)
+    training = []
     if recipe.layer_decay is not None:
         wrapper, decay = cfg.optim_wrapper, recipe.layer_decay
         wrapper.constructor = "mmvidformer.LayerDecayOptimWrapperConstructor"
         wrapper.paramwise_cfg = {**(wrapper.get("paramwise_cfg") or {}), "layer_decay": decay}
-        notes.append(f"each layer's learning rate is {decay:g} of the next layer's")
+        training.append(f"each layer's learning rate is {decay:g} of the next layer's")
     count, loader = lists.counts["train"], cfg.train_dataloader
     if count < recipe.procs:
         raise ValueError(f"procs must be at most the {count} training videos, got {recipe.procs}")
@@ -103,11 +104,13 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
     loader.batch_size = min(batch, share)
     loader.drop_last = False  # it may be the only batch
     if batch > share:
-        notes.append(
+        training.append(
             f"batch size reduced from {batch} to {share}, the number of videos per process"
         )
-    notes.append(_set_rate(cfg, recipe))
-    notes += _set_epochs(cfg, recipe, math.ceil(share / loader.batch_size))
+    training.append(_set_rate(cfg, recipe))
+    training += _set_epochs(cfg, recipe, math.ceil(share / loader.batch_size))
+    if recipe.method not in PROBES or recipe.task != "classes":
+        notes += training
     for loader in filter(None, (cfg.get(f"{split}_dataloader") for split in SPLITS)):
         set_workers(loader, recipe.workers)
     if recipe.amp:

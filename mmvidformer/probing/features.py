@@ -85,7 +85,7 @@ def _features(model: nn.Module, clips: torch.Tensor) -> dict[str, np.ndarray]:
     grid, cls = model.backbone.forward_features(normalize(model, clips))
     vector = model.backbone.pool_features(grid, cls)
     vector = vector.flatten(1, -2).mean(dim=1) if vector.dim() == 5 else vector
-    found = {"vectors": vector, "tokens": grid.flatten(1, 3)}
+    found = {"vectors": vector, "tokens": model.backbone.fc_norm(grid).flatten(1, 3)}
     return {kind: value[0].float().cpu().numpy() for kind, value in found.items()}
 
 
