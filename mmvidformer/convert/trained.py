@@ -56,5 +56,5 @@ def checksum(state: Mapping[str, Tensor]) -> int:
     total = 0
     for name, value in sorted(state.items()):
         if value.dim() == 2 and name.endswith(".weight"):
-            total = zlib.crc32(value.detach().cpu().float().contiguous().numpy(), total)
+            total = zlib.crc32(value.detach().cpu().float().contiguous().numpy().data, total)
     return total
