@@ -30,6 +30,7 @@ FAMILIES = {
     "TimeSformer": (("timesformer_",), "timesformer", "timesformer.md"),
     "Feature fixation": (("feature_fixation_",), "feature_fixation", "feature_fixation.md"),
     "HORST": (("horst_",), "horst", "horst.md"),
+    "VideoMAE and V-JEPA 2": (("videomae", "vjepa2_"), None, "checkpoints.md"),
     "Compositions": (("compose_", "causal_transformer_"), None, "compose.md"),
     "Camera motion": (("camera_",), None, "camera_motion.md"),
 }
@@ -201,8 +202,8 @@ def pages(entries: list[Entry], meta: Mapping, measured: list[str]) -> dict[str,
     for family, (_, file, about) in FAMILIES.items():
         paper = read_paper(file) if file else None
         name = f"model_zoo_{file}.md"
-        source = f"[{paper.title}]({paper.url}); [rows]({name})" if paper else "Without a paper"
-        parts.append(f"## {family}\n\n{source}; [documentation]({about}).\n")
+        source = f"[{paper.title}]({paper.url}); [rows]({name}); " if paper else ""
+        parts.append(f"## {family}\n\n{source}[documentation]({about}).\n")
         columns = "config", "description", "published", "M params", "G MACs", "T x H x W"
         lines = [_cells(e, counts[e.name]) for e in entries if e.family == family]
         parts.append(_table([*columns, "views, fusion"], lines))

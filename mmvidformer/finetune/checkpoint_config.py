@@ -99,6 +99,8 @@ def _adapt(cfg: Config, result: Conversion, settings: dict) -> None:
     if size and size[0] != size[1]:
         raise ValueError(f"pipelines of shipped configs crop squares, got {size[0]} x {size[1]}")
     cfg.model.backbone.update(settings, init_from=None)
+    if "frozen_stages" in cfg.model.backbone:  # all of them
+        cfg.model.backbone.frozen_stages = settings["arch"]["depth"]
     cfg.model.cls_head.update(result.head, in_channels=settings["arch"]["embed_dims"])
     count, names = len(result.state[CLASSIFIER]), class_names(result.info)
     names = names if len(names) == count else []

@@ -19,6 +19,12 @@ class QueryValueBias(nn.Linear):
         query, value = self.bias.chunk(2)
         return torch.cat([query, torch.zeros_like(query), value])
 
+    def with_full_bias(self) -> nn.Linear:
+        """Return an ordinary layer that computes the same."""
+        layer = nn.Linear(self.in_features, self.out_features, device="meta")
+        layer.weight, layer.bias = self.weight, nn.Parameter(self.full_bias().detach())
+        return layer
+
     def forward(self, input: Tensor) -> Tensor:
         """Map (..., D) to (..., 3 D)."""
         return F.linear(input, self.weight, self.full_bias())

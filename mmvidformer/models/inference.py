@@ -8,9 +8,11 @@ from typing import TypeGuard, TypeVar
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.layers import AttentionSubLayer, DropPath, Encoder, Mlp
+from mmvidformer.layers import AttentionSubLayer, DropPath, Encoder, Mlp, TransformerBlock
 from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.layers.lora import LoraLinear
+from mmvidformer.layers.projection import QueryValueBias
+from mmvidformer.layers.scale import LayerScale
 from mmvidformer.models.video_transformer import VideoTransformer
 
 logger = logging.getLogger("mmvidformer")
@@ -22,7 +24,8 @@ Kind = TypeVar("Kind", bound=nn.Module)
 def optimize_for_inference(model: nn.Module, share_weights: bool = False) -> nn.Module:
     """Make a copy of a model that gives the same outputs with less computation.
 
-    - TimeSformer's fc after an attention is folded into the output projection before it.
+    - TimeSformer's fc after an attention is folded into the output projection before it, and a
+      layer scale into the linear layer before it.
     - If only the class token is read, the last block computes no output projection and MLP of the
       grid, and ``forward_features`` of the copy returns None for it.
     - Dropout and stochastic depth are removed, and LoRA is merged into the weights.
@@ -84,10 +87,20 @@ def _optimize(backbone: VideoTransformer) -> None:
             separate = all(m.attn.kernel.separate_queries for m in last)
             part.cls_only = part.cls_token is not None and separate and not part.passes_grid
         elif isinstance(part, AttentionSubLayer):
-            proj, fc = part.attn.proj, part.fc
-            if _is_plain(proj, nn.Linear) and _is_plain(fc, nn.Linear):
-                _fold(fc, proj)
-                part.fc = nn.Identity()
+            if _is_plain(part.attn.qkv, QueryValueBias):
+                part.attn.qkv = part.attn.qkv.with_full_bias()
+            for name in ("fc", "scale"):
+                after = getattr(part, name)
+                plain = _is_plain(after, nn.Linear) or _is_plain(after, LayerScale)
+                if plain and _is_plain(part.attn.proj, nn.Linear):
+                    _fold(after, part.attn.proj)
+                    setattr(part, name, nn.Identity())
+                elif not isinstance(after, nn.Identity):
+                    break  # a layer after one that is left does not commute with it
+        elif isinstance(part, TransformerBlock) and _is_plain(part.scale, LayerScale):
+            if isinstance(part.mlp, Mlp) and _is_plain(part.mlp.fc2, nn.Linear):
+                _fold(part.scale, part.mlp.fc2)
+                part.scale = nn.Identity()
         elif isinstance(part, DropPath):
             part.rate = 0.0
         elif isinstance(part, SoftmaxKernel):
@@ -186,10 +199,14 @@ def _onednn_types() -> frozenset[torch.dtype]:
 
 
 @torch.no_grad()
-def _fold(fc: nn.Linear, proj: nn.Linear) -> None:
-    """Let ``proj`` compute, with new weights, what it and ``fc`` after it compute."""
-    both = (*fc.parameters(), *proj.parameters())
-    weight, bias, first, first_bias = (x.cpu().double() for x in both)  # Apple's GPUs lack float64
-    for name, value in {"weight": weight @ first, "bias": weight @ first_bias + bias}.items():
+def _fold(after: nn.Linear | LayerScale, proj: nn.Linear) -> None:
+    """Let ``proj`` compute, with new weights, what it and the layer after it compute."""
+    both = (*after.parameters(), *proj.parameters())
+    *own, weight, bias = (x.cpu().double() for x in both)  # Apple's GPUs lack float64
+    if len(own) == 1:
+        weight, bias = own[0][:, None] * weight, own[0] * bias
+    else:
+        weight, bias = own[0] @ weight, own[0] @ bias + own[1]
+    for name, value in {"weight": weight, "bias": bias}.items():
         old = getattr(proj, name)
         setattr(proj, name, nn.Parameter(value.to(old), old.requires_grad))

@@ -117,6 +117,7 @@ class MaskedPretraining(BaseModel):
         for encoder in self.backbone.encoders:
             tokens, _ = encoder(tokens, places=places)
             places = None
+        tokens = self.backbone.fc_norm(tokens)
         size = (t, h, w) if self.whole else (t, 1, visible.shape[1])
         return tokens.expand(batch, *size, -1)  # of frames that are pooled or averaged
 

@@ -29,6 +29,7 @@ from mmvidformer.layers import (
     TransformerBlock,
     TubeletEmbedding,
 )
+from mmvidformer.layers.scale import LayerScale
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def _made_linear(backbone: nn.Module, seen: dict, mass: Tensor) -> Iterator[None
             substitutes[module] = lambda clip: mass
         elif isinstance(module, PositionEmbedding):
             substitutes[module] = _no_positions
-        elif isinstance(module, nn.LayerNorm):
+        elif isinstance(module, nn.LayerNorm | LayerScale):
             substitutes[module] = lambda x: x
         elif isinstance(module, Encoder):  # a change of width keeps the mass
             substitutes[module.proj] = lambda x: x
@@ -155,7 +156,7 @@ def _exchange(
         update = weight * (out.mean(-1, keepdim=True) - grid)
         if copies is None:
             return update, None
-        mean = torch.cat([copy.mean(1, keepdim=True) for copy in copies], dim=-1)
+        mean = torch.cat([copy.mean(1) for copy in copies], dim=-1)
         return update, weight * (mean.mean(-1, keepdim=True) - cls)
 
     # Queries and keys are projected again in the backward pass instead of being kept.

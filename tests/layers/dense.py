@@ -173,36 +173,39 @@ def masked_attention(
 def attend(
     attn: Attention, grid: Tensor, cls: Tensor | None = None
 ) -> tuple[Tensor, Tensor | None]:
-    """Updates of tokens (B, T, H, W, D) and class token (B, 1, D), as ``Attention.forward``.
+    """Updates of tokens (B, T, H, W, D) and class tokens (B, C, D), as ``Attention.forward``.
 
     Queries, keys and values are those of ``Attention.project``.
     """
     size = tuple(grid.shape[1:4])
     qkv, cls_qkv = attn.project(grid, cls)
     qkv = [x.flatten(1, 3).transpose(1, 2) for x in qkv]  # (B, n, N, d)
-    if cls_qkv is not None:  # the class token is token 0
+    count = 0
+    if cls_qkv is not None:  # the class tokens come first
+        count = cls_qkv[0].shape[1]
         own = [x.transpose(1, 2) for x in cls_qkv]
         qkv = [torch.cat([a, b], 2) for a, b in zip(own, qkv, strict=True)]
     role, outs = "skip" if cls_qkv is None else attn.cls, []
     for i, pattern in enumerate(attn.patterns):
         part = [x.chunk(len(attn.patterns), 1)[i] for x in qkv]
-        outs.append(_by_pattern(attn.kernel, spec_of(pattern), role, size, part))
+        outs.append(_by_pattern(attn.kernel, spec_of(pattern), role, size, part, count))
     out = attn.proj(torch.cat(outs, 1).transpose(1, 2).flatten(2))  # the average before the output
-    tokens = out if cls_qkv is None else out[:, 1:]
-    return tokens.unflatten(1, size), None if cls_qkv is None else out[:, :1]
+    return out[:, count:].unflatten(1, size), None if cls_qkv is None else out[:, :count]
 
 
 def _by_pattern(
-    kernel: torch.nn.Module, spec: dict, role: str, size: Place, qkv: list[Tensor]
+    kernel: torch.nn.Module, spec: dict, role: str, size: Place, qkv: list[Tensor], first: int
 ) -> Tensor:
-    """Attend under one pattern; queries, keys and values (B, n, N, d), a class token first."""
+    """Attend under one pattern; queries, keys and values (B, n, N, d), class tokens first.
+
+    ``first`` is the number of the first token of the grid.
+    """
     mask, groups = allowed(spec, size), groups_of(spec, size)
     assert sorted(n for queries, _ in groups for n in queries if n is not None) == list(
         range(len(mask))
     )
-    first = int(role != "skip")  # number of the first token of the grid
     mask = F.pad(mask, (first, 0, first, 0), value=True)
-    joins = [0] if role == "mean" else []
+    joins = [*range(first)] if role == "mean" else []
     out, copies = torch.empty_like(qkv[2]), []
     for queries, keys in groups:
         rows = [*joins, *(first + n for n in queries if n is not None)]
@@ -218,7 +221,7 @@ def _by_pattern(
             update = weigh(kernel, qkv[0][:, :, rows], qkv[1], visible, gaps) @ qkv[2]
         else:
             q = pick(qkv[0], joins, queries, first)
-            k, v = (pick(x, [0] * first, keys, first) for x in qkv[1:])
+            k, v = (pick(x, [*range(first)], keys, first) for x in qkv[1:])
             inside = torch.tensor([True] * first + [n is not None for n in keys])
             update = kernel(q, k, v, None if inside.all() else inside[None, None, None])
             is_token = torch.tensor([True] * len(joins) + [n is not None for n in queries])
@@ -226,12 +229,12 @@ def _by_pattern(
         out[:, :, rows[len(joins) :]] = update[:, :, len(joins) :]
         copies.append(update[:, :, : len(joins)])
     if role == "mean":
-        out[:, :, :1] = torch.stack(copies).mean(0)
+        out[:, :, :first] = torch.stack(copies).mean(0)
     if role == "global":
-        q, k, v = qkv[0][:, :, :1], *qkv[1:]
-        everyone = torch.ones(1, len(mask), dtype=torch.bool)
+        q, k, v = qkv[0][:, :, :first], *qkv[1:]
+        everyone = torch.ones(first, len(mask), dtype=torch.bool)
         pairwise = type(kernel).__name__ in PAIRWISE
-        out[:, :, :1] = weigh(kernel, q, k, everyone) @ v if pairwise else kernel(q, k, v)
+        out[:, :, :first] = weigh(kernel, q, k, everyone) @ v if pairwise else kernel(q, k, v)
     return out
 
 

@@ -34,6 +34,8 @@ DROPPING = {
         block=[{"pattern": dict(type="frames", size=1)}, {"pattern": DILATED}]
     ),
     "causal": lambda: compose(**sub("causal_joint")),
+    "rotary": lambda: compose(rope="vjepa2", positions="none", cls="mean", registers=2),
+    "flat": lambda: compose(positions=dict(type="joint", fixed="flat"), fc_norm="layer"),
     "linear": lambda: compose(**sub("joint", kernel="linear", fixation="qkv_shared")),
 }
 WHOLE = {
@@ -79,7 +81,8 @@ def test_masked_pixels_do_not_reach_the_encoder(name: str) -> None:
     torch.testing.assert_close(model.encode(other, visible), tokens)
     # All places together are the model itself.
     every = torch.arange(12).expand(2, -1)
-    grid = model.backbone.forward_features(clips)[0].expand(-1, t, -1, -1, -1)
+    grid = model.backbone.fc_norm(model.backbone.forward_features(clips)[0])
+    grid = grid.expand(-1, t, -1, -1, -1)
     expected = grid.flatten(2, 3).expand(-1, -1, 12, -1)
     torch.testing.assert_close(model.encode(clips, every)[:, :, 0], expected)
 
@@ -110,7 +113,7 @@ def test_all_parameters_are_trained(name: str) -> None:
 
 
 def test_the_loss_is_that_of_transformers() -> None:
-    """With the same weights and mask, at a size with other sides than the position table's."""
+    """With the same weights, positions and mask."""
     torch.manual_seed(0)
     sizes = dict(image_size=48, patch_size=16, num_frames=4, tubelet_size=2)
     config = VideoMAEConfig(
@@ -131,20 +134,20 @@ def test_the_loss_is_that_of_transformers() -> None:
         torch.nn.init.normal_(parameter, std=0.1)
     arch = dict(embed_dims=32, depth=2, num_heads=4)
     norm = dict(type="layer", eps=1e-5)
-    backbone = VideoTransformer(arch, 4, 48, stem=dict(tubelet=(2, 16, 16)), norm=norm)
-    decoder = dict(arch=dict(embed_dims=16, depth=2, num_heads=2), positions="joint", norm=norm)
+    shared = dict(norm=norm, positions=dict(type="joint", fixed="flat"), qkv_bias="qv")
+    backbone = VideoTransformer(arch, 4, 48, stem=dict(tubelet=(2, 16, 16)), **shared)
+    decoder = dict(arch=dict(embed_dims=16, depth=2, num_heads=2), **shared)
     ours = MaskedPretraining(backbone, 0.6, decoder).eval()
     source = theirs.state_dict()
 
     def block(theirs: str, ours: str) -> dict[str, torch.Tensor]:
         attn, names = f"{theirs}.attention.attention", ("query", "key", "value")
-        zero = torch.zeros_like(source[f"{attn}.query.bias"])
         found = {
             f"{ours}.sublayers.joint.attn.qkv.weight": torch.cat(
                 [source[f"{attn}.{name}.weight"] for name in names]
             ),
             f"{ours}.sublayers.joint.attn.qkv.bias": torch.cat(
-                [source.get(f"{attn}.{name}.bias", zero) for name in names]
+                [source[f"{attn}.{name}.bias"] for name in ("query", "value")]
             ),
         }
         pairs = {
@@ -173,11 +176,6 @@ def test_the_loss_is_that_of_transformers() -> None:
         for kind in ("weight", "bias"):
             state[f"{new}.{kind}"] = source[f"{old}.{kind}"]
     state["to_decoder.weight"] = source["encoder_to_decoder.weight"]
-    tables = {
-        "backbone.encoders.0.pos_embed.thw": theirs.videomae.embeddings.position_embeddings,
-        "decoder.pos_embed.thw": theirs.position_embeddings,
-    }
-    state |= {name: table.view(1, 2, 3, 3, -1) for name, table in tables.items()}
     ours.load_state_dict(state)
 
     mean, std = (

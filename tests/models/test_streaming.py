@@ -82,11 +82,18 @@ SUBLAYERS = st.one_of(
     sublayer(pattern=st.sampled_from(WITHIN), kernel=st.sampled_from(sorted(KERNELS))),
 )
 BLOCKS = st.lists(SUBLAYERS, min_size=1, max_size=3)
-POSITIONS = ["none", "space", "time", "space_time", "joint", dict(type="joint", fixed=True)]
+POSITIONS = [
+    *("none", "space", "time", "space_time", "joint", dict(type="joint", fixed=True)),
+    dict(type="joint", fixed="flat"),
+]
 TOGETHER = st.fixed_dictionaries(
     dict(block=BLOCKS, positions=st.sampled_from(POSITIONS)),
     optional=dict(
-        depth=st.integers(1, 3), embed_dims=st.sampled_from([16, 32]), parallel=st.booleans()
+        depth=st.integers(1, 3),
+        embed_dims=st.sampled_from([16, 32]),
+        parallel=st.booleans(),
+        rope=st.sampled_from(["dinov3", "eva02", dict(type="vjepa2", axes="th")]),
+        qk_norm=st.just("rms"),
     ),
 )
 ALONE = st.fixed_dictionaries(

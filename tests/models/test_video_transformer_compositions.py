@@ -42,7 +42,10 @@ STEMS = [
     dict(tubelet=(2, 4, 8)),
     dict(tubelet=(1, 8, 8), stride=(1, 7, 7), padding=(0, 4, 4), norm=True),
 ]
-POSITIONS = ["none", "space", "time", "space_time", "joint", dict(type="joint", fixed=True)]
+POSITIONS = [
+    *("none", "space", "time", "space_time", "joint", dict(type="joint", fixed=True)),
+    dict(type="joint", fixed="flat"),
+]
 
 
 def sublayers(patterns: list) -> st.SearchStrategy:
@@ -76,13 +79,22 @@ def compositions(draw) -> dict:
                 block=st.lists(sublayers(patterns), min_size=1, max_size=3),
                 parallel=st.booleans(),
                 positions=st.sampled_from(POSITIONS),
-                mlp=st.fixed_dictionaries(
-                    dict(
-                        type=st.just("mlp"),
-                        act=st.sampled_from(["gelu", "gelu_tanh"]),
-                        depthwise=st.sampled_from([False, False, not cls]),
-                    )
+                rope=st.sampled_from([None] * 6 + ["axial", "vjepa2", "dinov3", "eva02"]),
+                registers=st.sampled_from([0, 2] if cls else [0]),
+                mlp=st.one_of(
+                    st.fixed_dictionaries(
+                        dict(
+                            type=st.just("mlp"),
+                            act=st.sampled_from(["gelu", "gelu_tanh", "quick_gelu"]),
+                            depthwise=st.sampled_from([False, False, not cls]),
+                        )
+                    ),
+                    st.fixed_dictionaries(dict(type=st.just("swiglu"), norm=st.booleans())),
                 ),
+                norm_pre=st.booleans(),
+                qkv_bias=st.sampled_from([True, False, "qv"]),
+                qk_norm=st.sampled_from([None, "rms"]),
+                layer_scale=st.sampled_from([None, 0.5]),
                 norm=st.sampled_from(["layer", "rms", dict(type="rms", eps=1e-3)]),
                 drop_path_rule=st.sampled_from(["clip", "group", "unscaled"]),
             )
@@ -97,6 +109,7 @@ def compositions(draw) -> dict:
         stem=draw(st.sampled_from(STEMS)),
         encoders=encoders,
         init=draw(st.sampled_from(["timm", "flax"])),
+        fc_norm=draw(st.sampled_from([None, "layer"])),
     )
 
 
@@ -227,6 +240,14 @@ SAMPLE = {
             dict(frames="pool", block=[dict(pattern=("width", "height"))], cls="global"),
             dict(embed_dims=32, block=[dict(pattern="causal_time", kernel="linear")], depth=1),
         ]
+    ),
+    "parts of recent models": dict(
+        embed_dims=32,
+        block=[dict(pattern="space"), dict(pattern="time", kernel="linear", rope=False)],
+        **dict(cls="mean", registers=2, rope="axial", qk_norm="layer", qkv_bias="qv"),
+        **dict(layer_scale=0.5, norm_pre=True, fc_norm="layer"),
+        mlp=dict(type="swiglu", norm=True),
+        positions=dict(type="joint", fixed="flat"),
     ),
 }
 
