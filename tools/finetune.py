@@ -70,7 +70,13 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     args = parser.parse_args(argv)
     if args.method and len(args.method) > 1 and not args.compare:
         parser.error("several methods need --compare")
-    args.methods, args.method = args.method, args.method and args.method[0]
+    methods = args.method or ["full"]
+    if args.compare is None:  # which --compare passes on is another matter
+        if "lora" not in methods and (args.lora_rank or args.lora_alpha or args.lora_layers):
+            parser.error("--lora-rank, --lora-alpha and --lora-layers need --method lora")
+        if args.features and methods[0] not in PROBES:
+            parser.error(f"--features is for {', '.join(PROBES)}")
+    args.methods, args.method = args.method, methods[0]
     return args
 
 

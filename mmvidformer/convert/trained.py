@@ -46,7 +46,7 @@ def complete(content: dict, path: Path, device: str | torch.device | None) -> di
         state = formats.convert_checkpoint(checkpoint, source)[1].state
     kept = {name: x for name, x in state.items() if name.startswith("backbone.")}
     rest = {name: x for name, x in kept.items() if name not in trained}
-    if device != "meta" and checksum(rest) != content[BASE]["crc32"]:
+    if str(device) != "meta" and checksum(rest) != content[BASE]["crc32"]:
         raise ValueError(f"{path} was trained on other weights than {source} holds now")
     return {**content, "state_dict": {**rest, **trained}}
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers.lora import LoraLinear, add_lora, merge_lora
-from mmvidformer.models import TimeSformer
+from mmvidformer.models import TimeSformer, VideoTransformer
 from mmvidformer.models.inference import optimize_for_inference
 
 SIZES = dict(arch=dict(embed_dims=24, depth=2, num_heads=2), img_size=32, clip_len=4)
@@ -60,6 +60,19 @@ def test_formula_and_merging(kind: type[nn.Linear]) -> None:
     merged.merge()
     assert type(merged) is kind and list(merged.state_dict()) == ["weight", "bias"]
     torch.testing.assert_close(merged(x), updated, rtol=0, atol=1e-6)
+
+
+def test_parts_of_recent_models(clip) -> None:
+    """Biases of queries and values alone, and LayerScale, which inference folds after merging."""
+    torch.manual_seed(0)
+    options = dict(qkv_bias="qv", layer_scale=0.5, mlp="swiglu")
+    model = VideoTransformer(lora=dict(layers=["qkv", "proj", "fc1"]), **options, **SIZES).eval()
+    for value in model.parameters():
+        if not value.any():
+            nn.init.normal_(value, std=0.3)
+    with torch.no_grad():
+        fast = optimize_for_inference(model)(clip)
+        torch.testing.assert_close(fast, model(clip), rtol=0, atol=2e-6)
 
 
 def test_merged_for_inference(model, clip) -> None:

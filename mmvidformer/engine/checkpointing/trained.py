@@ -1,3 +1,4 @@
+from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
@@ -23,6 +24,8 @@ class SaveTrainedHook(Hook):
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Drop the frozen weights."""
+        if not is_main_process():  # others write nothing, and may have no values
+            return
         model = runner.model.module if is_model_wrapper(runner.model) else runner.model
         frozen = [name for name, value in model.named_parameters() if not value.requires_grad]
         keep_trained(checkpoint, frozen, self.base)
