@@ -124,8 +124,9 @@ def compare(
                 result["right"], result["count"] = count_right(config, checkpoint, lists)
         rows.append({**row, **result})
     (folder / "compare.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    table = [[_cell(row, column) for column in COLUMNS] for row in rows]
-    print_table([*COLUMNS.values()], table, file=folder / "compare.csv")
+    shown = [name for name in COLUMNS if name != "gpu_memory" or any(name in row for row in rows)]
+    table = [[_cell(row, name) for name in shown] for row in rows]
+    print_table([COLUMNS[name] for name in shown], table, file=folder / "compare.csv")
 
 
 def _count(checkpoint: str) -> int:

@@ -58,7 +58,8 @@ def read_features(
     own = {k: v for k, v in cfg.model.backbone.items() if k not in ("pool", "frozen_stages")}
     settings |= {"pipeline": repr(inference_transforms(cfg, 1)), "backbone": repr(own)}
     for kind in kinds:
-        check_settings(folder / kind, {**settings, "pool": model.backbone.pool})
+        pool = {"pool": model.backbone.pool} if kind == "vectors" else {}
+        check_settings(folder / kind, settings | pool)
     rows = {split: list(_rows(lists, split)) for split in SPLITS}
     rows["test"] = rows["test"] or rows["val"]
     videos = dict.fromkeys(video for one in rows.values() for video, _ in one)

@@ -186,12 +186,12 @@ def test_probes_from_the_same_features(main_of, test, own, pretrained, tmp_path,
 def test_compare(main_of, own, pretrained, tmp_path) -> None:
     config, _, _ = pretrained  # from random weights
     options = ["--config", config, "--data", own, "--work-dir", str(tmp_path), "--workers", "0"]
-    options += ["--epochs", "1", "--method", "lora", "linear", "knn"]
+    options += ["--epochs", "1", "--method", "lora", "attentive", "linear", "knn"]
     with pytest.raises(SystemExit):
         main_of("finetune")(options)
     assert main_of("finetune")([*options, "--compare"]) == 0
     rows = {row["method"]: row for row in json.loads((tmp_path / "compare.json").read_text())}
-    assert [*rows] == ["features", "lora", "linear", "knn"]
+    assert [*rows] == ["features", "lora", "attentive", "linear", "knn"]
     assert all(row["memory"] > 50 and row["cpu_seconds"] > 0 for row in rows.values())
     assert rows["linear"]["trained"] == 3 * 17 and "file" not in rows["knn"]
     assert rows["lora"]["trained"] > rows["linear"]["trained"]
