@@ -11,6 +11,8 @@ from typing import Any
 from mmengine.logging import print_log
 from torch import nn
 
+from mmvidformer.layers.lora import LoraLinear, merge_lora
+
 
 def convert_content(content: Any, source: str) -> Any:
     """Convert the content of a checkpoint if it is another project's.
@@ -46,12 +48,17 @@ def convert_content(content: Any, source: str) -> Any:
 
 
 def convert_for(model: nn.Module, checkpoint: dict, source: str) -> None:
-    """Convert a checkpoint in place, if the backbone of the model is this package's."""
+    """Convert a checkpoint in place, if the backbone of the model is this package's.
+
+    Updates of LoRA are merged, unless the model has it.
+    """
     if _is_own(getattr(model, "backbone", None)):
         found = convert_content(checkpoint, source)
         if found is not checkpoint:
             checkpoint.clear()
             checkpoint.update(found)
+        if not any(isinstance(part, LoraLinear) for part in model.modules()):
+            merge_lora(checkpoint.get("state_dict", checkpoint))
 
 
 def _is_own(module: object) -> bool:

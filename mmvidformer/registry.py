@@ -108,6 +108,7 @@ HOOKS = _child(
     _mmaction.HOOKS,
     "mmaction.engine",
     "mmvidformer.engine.checkpointing.hook",
+    "mmvidformer.engine.checkpointing.trained",
     "mmvidformer.engine.preflight.hook",
     "mmvidformer.engine.training_guard",
 )

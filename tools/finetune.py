@@ -4,17 +4,25 @@ FOLDER has the lists that mmvidformer data list writes. The work dir gets the co
 config (finetune/config.py), with which all other tools work.
 """
 
+import json
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import torch
+from mmengine.config import Config
 
 from mmvidformer.__main__ import main as run_command
 from mmvidformer.config import load_config, merge_overrides
+from mmvidformer.convert.fetch import is_address
+from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import build_meta_model, load_weights, read_checkpoint
 from mmvidformer.finetune import Recipe, apply_recipe
 from mmvidformer.finetune.arguments import add_run_arguments, config_path, read_settings
+from mmvidformer.finetune.methods import METHODS, PROBES, fitting_methods, save_start
 from mmvidformer.tasks.lists import TASKS, read_task_lists
 
 
@@ -33,19 +41,48 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     )
     balance = "let rare classes count as much as frequent ones, in the loss or by drawing more"
     parser.add_argument("--balance", choices=("weights", "sampling"), help=balance)
-    parser.add_argument("--freeze", action="store_true", help="train only the head (linear probe)")
+    parser.add_argument(
+        "--method",
+        nargs="+",
+        choices=METHODS,
+        help="what is trained: all weights (default); low-rank updates and the head (lora); the "
+        "head alone, for classes on features that are computed once: a linear one (logistic "
+        "regression) or one with attention over the tokens (attentive); or nothing: the nearest "
+        "neighbors vote, and their accuracy is printed (knn)",
+    )
+    parser.add_argument(
+        "--compare",
+        action=BooleanOptionalAction,
+        help="run several methods, or all that fit, and print what they reach and cost",
+    )
+    parser.add_argument("--lora-rank", type=int, help="rank of the updates (default: 8)")
+    parser.add_argument("--lora-alpha", type=float, help="rank times their factor (default: 16)")
+    parser.add_argument(
+        "--lora-layers", nargs="+", metavar="NAME", help="linear layers (default: qkv proj)"
+    )
+    parser.add_argument(
+        "--features", type=Path, help="folder of features (default: WORK_DIR/features)"
+    )
     parser.add_argument(
         "--layer-decay", type=float, help="factor of the learning rate per layer, such as 0.75"
     )
     parser.add_argument("--prepare", action="store_true", help="write the config, do not train")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if args.method and len(args.method) > 1 and not args.compare:
+        parser.error("several methods need --compare")
+    methods = args.method or ["full"]
+    if args.compare is None:  # which --compare passes on is another matter
+        if "lora" not in methods and (args.lora_rank or args.lora_alpha or args.lora_layers):
+            parser.error("--lora-rank, --lora-alpha and --lora-layers need --method lora")
+        if args.features and methods[0] not in PROBES:
+            parser.error(f"--features is for {', '.join(PROBES)}")
+    args.methods, args.method = args.method, methods[0]
+    return args
 
 
-def prepare(args: Namespace) -> Path:
+def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config, Path]:
     """Write the config into the work dir, and print what was changed."""
-    path = config_path(args, "finetune")
-    recipe = read_settings(Recipe, args)
-    cfg, lists = load_config(args.config), read_task_lists(args.data, recipe.task)
+    path, cfg = config_path(args, "finetune"), load_config(args.config)
     counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
     kind = "values" if recipe.task == "number" else "classes"
     print(f"{len(lists.classes)} {kind}; videos: {counts}")
@@ -57,34 +94,84 @@ def prepare(args: Namespace) -> Path:
         fit = load_weights(model, read_checkpoint(args.weights, model, "meta"))
         fit.check(args.weights, "features")
         notes.append(f"starts from {args.weights}; initial weights: {str(fit) or 'none'}")
-        cfg.merge_from_dict(dict(load_from=args.weights, resume=False))
-        if "init_from" in cfg.model.backbone:
-            cfg.model.backbone.init_from = None
     else:
         start = cfg.model.get("backbone", {}).get("init_from")
         notes.append(f"no --weights: the backbone starts from {start or 'random weights'}")
     path.parent.mkdir(parents=True, exist_ok=True)
+    weights = args.weights
+    if recipe.method != "full":  # checkpoints hold what is trained, and name the other weights
+        if not weights:
+            weights = str(path.with_name("start.pth"))
+            save_start(cfg, weights, recipe.seed)
+        weights = weights if is_address(weights) else str(Path(weights).absolute())
+        hook = dict(type="mmvidformer.SaveTrainedHook", base=weights)
+        cfg.custom_hooks = [*(cfg.get("custom_hooks") or ()), hook]
+    if weights:
+        cfg.merge_from_dict(dict(load_from=weights, resume=False))
+        if "init_from" in cfg.model.backbone:
+            cfg.model.backbone.init_from = None
     cfg.dump(path)
     print("\n".join(notes))
     print(f"config: {path}", flush=True)
-    return path
+    return cfg, path
+
+
+def compare_methods(args: Namespace, argv: Sequence[str], recipe: Recipe, lists: VideoLists) -> int:
+    """Run each method from the same weights."""
+    from mmvidformer.probing import compare
+
+    if recipe.task != "classes":
+        raise ValueError(f"--compare needs the task classes, got {recipe.task}")
+    fit = fitting_methods(load_config(args.config, args.cfg_options), recipe.task)
+    if wrong := [name for name in args.methods or () if name not in fit]:
+        raise ValueError(f"{args.config} can be trained by {', '.join(fit)}, not by {wrong[0]}")
+    cfg, path = None, config_path(args, "finetune")
+    if fit != ("full",):  # all methods start from the same weights
+        recipe = replace(recipe, method="linear")
+        cfg, path = prepare(args, recipe, lists)
+        argv = [*argv, "--weights", cfg.load_from, "--features", str(path.parents[1] / "features")]
+    compare(args.methods or fit, argv, path.parents[1], lists, cfg)
+    return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Prepare and train, print the commands that follow, and return the exit status."""
+    argv = sys.argv[1:] if argv is None else argv
     args = parse_args(argv)
-    path = prepare(args)
+    recipe = read_settings(Recipe, args)
+    lists = read_task_lists(args.data, recipe.task)
+    if args.compare:
+        return compare_methods(args, argv, recipe, lists)
+    cfg, path = prepare(args, recipe, lists)
     if args.prepare:
         return 0
-    several = ["--procs", str(args.procs)] if args.procs and args.procs > 1 else []
-    if status := run_command(["train", str(path), *several]):
-        return status
-    work_dir = path.parents[1]
-    best = sorted(work_dir.glob("best_*.pth"), key=lambda file: file.stat().st_mtime)
-    last = sorted(work_dir.glob("epoch_*.pth"), key=lambda file: file.stat().st_mtime)
-    checkpoint = (best or last)[-1]
-    print(f"done; test:    mmvidformer test {path} {checkpoint}")
-    print(f"      predict: mmvidformer demo {path} {checkpoint} VIDEO")
+    work_dir, result = path.parents[1], {}
+    if recipe.method in PROBES and recipe.task == "classes":
+        from mmvidformer.probing import probe, share
+
+        checkpoint = None if recipe.method == "knn" else work_dir / f"{recipe.method}.pth"
+        features = args.features or work_dir / "features"
+        options = "lr epochs batch procs amp workers balance layer_decay".split()
+        options = options[3:] if recipe.method == "attentive" else options
+        if unused := [f"--{name.replace('_', '-')}" for name in options if getattr(args, name)]:
+            print(f"{recipe.method} does not use {', '.join(unused)}")
+        found = probe(cfg, recipe, lists, features, checkpoint)
+        result = dict(right=found.right, count=found.count)
+        print(f"{recipe.method}, {found.chosen}: {share(**result)}")
+    else:
+        several = ["--procs", str(args.procs)] if args.procs and args.procs > 1 else []
+        if status := run_command(["train", str(path), *several]):
+            return status
+        best = sorted(work_dir.glob("best_*.pth"), key=lambda file: file.stat().st_mtime)
+        last = sorted(work_dir.glob("epoch_*.pth"), key=lambda file: file.stat().st_mtime)
+        checkpoint = (best or last)[-1]
+    if checkpoint:
+        print(f"done; test:    mmvidformer test {path} {checkpoint}")
+        print(f"      predict: mmvidformer demo {path} {checkpoint} VIDEO")
+        result["checkpoint"] = str(checkpoint)
+    if torch.cuda.is_available():
+        result["gpu_memory"] = torch.cuda.max_memory_allocated() / 2**20
+    path.with_name("result.json").write_text(json.dumps(result) + "\n", encoding="utf-8")
     return 0
 
 

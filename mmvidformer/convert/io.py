@@ -14,6 +14,7 @@ from torch import Tensor
 
 from mmvidformer.checkpoint_io import refuse_code
 from mmvidformer.convert.keymap import State
+from mmvidformer.convert.trained import complete
 
 # Keys under which training scripts store the weights.
 # Of V-JEPA's two encoders, the evaluations of the official code read the teacher.
@@ -77,7 +78,8 @@ def _read_file(path: Path, device: str | torch.device | None) -> object:
     # Pickles of protocol 2 or later start with 0x80, which msgpack uses for an empty map.
     if head[:2] == b"PK" or head[:1] == b"\x80":
         with refuse_code(path):
-            return torch.load(path, map_location=device, weights_only=True)
+            content = torch.load(path, map_location=device, weights_only=True)
+        return complete(content, path, device) if isinstance(content, dict) else content
     if 0x81 <= head[0] <= 0x8F or head[0] in (0xDE, 0xDF):
         return {"state_dict": _load_msgpack(path)}
     raise ValueError(f"{path} must be an npz, msgpack, safetensors or PyTorch file")

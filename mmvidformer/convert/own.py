@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from mmvidformer.convert.keymap import Conversion
+from mmvidformer.layers.lora import merge_lora
 
 # Part of a weight's name that every backbone has, and the neck of HORST.
 SIGNS = (
@@ -54,6 +55,7 @@ def from_own(
     """
     named = {f"backbone.{n}" if n.startswith(BACKBONE) else n: x for n, x in state.items()}
     result = Conversion({name: x for name, x in named.items() if name.startswith(RECOGNIZER)})
+    merge_lora(result.state)
     result.ignored = [name for name in named if name.startswith(IGNORED)]
     unknown = [name for name in named if not name.startswith((*RECOGNIZER, *IGNORED))]
     if unknown:

@@ -11,10 +11,10 @@ from mmengine.config import Config
 
 from mmvidformer.config import config_scope, leaf_datasets, pipelines, type_name
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
-from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.optim.precision import use_amp
 from mmvidformer.engine.pipelines import dicts_in
 from mmvidformer.engine.preflight.checks import mirrors, names_side
+from mmvidformer.finetune.methods import LORA_RATE, PROBES, set_method
 from mmvidformer.finetune.tasks import TASKS, set_balance, set_task
 from mmvidformer.registry import DATASETS
 
@@ -30,8 +30,12 @@ class Recipe:
         epochs: Number of epochs. The learning rate schedule is stretched accordingly.
         batch: Batch size per process, at most the number of videos per process.
         procs: Number of processes.
-        lr: Learning rate. Default: the config's, scaled by the total batch size.
-        freeze: Whether to train only the head (linear probe).
+        lr: Learning rate. Default: the config's, scaled by the total batch size; ten times that for
+            LoRA.
+        method: What is trained, a name of ``finetune.methods.METHODS``.
+        lora_rank: Rank of the updates of LoRA.
+        lora_alpha: They are multiplied by alpha / rank.
+        lora_layers: Last parts of the names of the linear layers that they belong to.
         layer_decay: Factor between the learning rates of a layer and the next one.
         amp: Whether to use mixed precision.
         workers: Number of dataloader workers per process. Default: the config's, but at most the
@@ -45,7 +49,10 @@ class Recipe:
     batch: int | None = None
     procs: int = 1
     lr: float | None = None
-    freeze: bool = False
+    method: str = "full"
+    lora_rank: int = 8
+    lora_alpha: float = 16.0
+    lora_layers: Sequence[str] = ("qkv", "proj")
     layer_decay: float | None = None
     amp: bool = False
     workers: int | None = None
@@ -82,17 +89,14 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
     notes += remove_flips(cfg, lists.classes)
     if type_name(cfg.model) == "Recognizer3D":  # it cannot limit the views of a batch
         cfg.model.type = "mmvidformer.MultiViewRecognizer"
-    if recipe.freeze:
-        backbone = build_meta_model(cfg).backbone
-        if not hasattr(backbone, "stages"):
-            raise ValueError(f"freeze needs a VideoTransformer, got {type(backbone).__name__}")
-        cfg.model.backbone.frozen_stages = len(backbone.stages()) - 2  # all blocks
-        notes.append("the backbone is frozen: only the head is trained")
+    lora = dict(rank=recipe.lora_rank, alpha=recipe.lora_alpha, layers=[*recipe.lora_layers])
+    notes += set_method(cfg, recipe.task, recipe.method, lora)
+    training = []
     if recipe.layer_decay is not None:
         wrapper, decay = cfg.optim_wrapper, recipe.layer_decay
         wrapper.constructor = "mmvidformer.LayerDecayOptimWrapperConstructor"
         wrapper.paramwise_cfg = {**(wrapper.get("paramwise_cfg") or {}), "layer_decay": decay}
-        notes.append(f"each layer's learning rate is {decay:g} of the next layer's")
+        training.append(f"each layer's learning rate is {decay:g} of the next layer's")
     count, loader = lists.counts["train"], cfg.train_dataloader
     if count < recipe.procs:
         raise ValueError(f"procs must be at most the {count} training videos, got {recipe.procs}")
@@ -100,11 +104,13 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
     loader.batch_size = min(batch, share)
     loader.drop_last = False  # it may be the only batch
     if batch > share:
-        notes.append(
+        training.append(
             f"batch size reduced from {batch} to {share}, the number of videos per process"
         )
-    notes.append(_set_rate(cfg, recipe))
-    notes += _set_epochs(cfg, recipe, math.ceil(share / loader.batch_size))
+    training.append(_set_rate(cfg, recipe))
+    training += _set_epochs(cfg, recipe, math.ceil(share / loader.batch_size))
+    if recipe.method not in PROBES or recipe.task != "classes":
+        notes += training
     for loader in filter(None, (cfg.get(f"{split}_dataloader") for split in SPLITS)):
         set_workers(loader, recipe.workers)
     if recipe.amp:
@@ -132,8 +138,10 @@ def _set_rate(cfg: Config, recipe: Recipe) -> str:
         return f"learning rate {recipe.lr:g} as given, total batch size {total}"
     if base is None:
         return f"learning rate {old:g} as in the config, which has no base_batch_size"
-    optimizer.lr = old * total / base
+    factor = LORA_RATE if recipe.method == "lora" else 1
+    optimizer.lr = old * total / base * factor
     sizes = f"{total} / {base} (total batch size here / in the config)"
+    sizes += f" x {factor} (LoRA)" if factor > 1 else ""
     return f"learning rate {optimizer.lr:.4g} = {old:g} x {sizes}"
 
 

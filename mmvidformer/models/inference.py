@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from mmvidformer.layers import AttentionSubLayer, DropPath, Encoder, Mlp, TransformerBlock
 from mmvidformer.layers.kernels import SoftmaxKernel
+from mmvidformer.layers.lora import LoraLinear
 from mmvidformer.layers.projection import QueryValueBias
 from mmvidformer.layers.scale import LayerScale
 from mmvidformer.models.video_transformer import VideoTransformer
@@ -27,7 +28,7 @@ def optimize_for_inference(model: nn.Module, share_weights: bool = False) -> nn.
       layer scale into the linear layer before it.
     - If only the class token is read, the last block computes no output projection and MLP of the
       grid, and ``forward_features`` of the copy returns None for it.
-    - Dropout and stochastic depth are removed.
+    - Dropout and stochastic depth are removed, and LoRA is merged into the weights.
     - On a CPU, linear layers run in oneDNN, with the activation if it comes next. For bfloat16, a
       copy of the weights is kept.
 
@@ -77,6 +78,9 @@ def _refuse_training(model: nn.Module, mode: bool = True) -> nn.Module:
 
 def _optimize(backbone: VideoTransformer) -> None:
     """Change a backbone in place."""
+    for layer in backbone.modules():
+        if isinstance(layer, LoraLinear) and not _hooks(layer) and "forward" not in vars(layer):
+            layer.merge()
     for part in list(backbone.modules()):
         if isinstance(part, Encoder):
             last = [m for m in part.blocks[-1].modules() if isinstance(m, AttentionSubLayer)]

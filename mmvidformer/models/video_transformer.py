@@ -18,6 +18,7 @@ from mmvidformer.layers import (
 )
 from mmvidformer.layers.config import Choice, check_names, read
 from mmvidformer.layers.encoder import Outputs, Tokens
+from mmvidformer.layers.lora import add_lora
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
 from mmvidformer.models.compose import check_cls, check_patterns, image_options, obstacles
@@ -51,6 +52,8 @@ class VideoConfig(EncoderConfig):
         frozen_stages: Number of blocks that are not trained and are always in evaluation mode, with
             everything before them; with all blocks, also the last norm. 0: the embedding, the
             positions and the class token. -1: nothing.
+        lora: Arguments of ``layers.lora.add_lora``; with all blocks frozen, its updates are all
+            that is trained. They are merged into the weights by ``optimize_for_inference``.
     """
 
     clip_len: int = 8
@@ -62,6 +65,7 @@ class VideoConfig(EncoderConfig):
     init: str = "timm"
     init_from: str | Mapping[str, Any] | None = None
     frozen_stages: int = -1
+    lora: Mapping[str, Any] | None = None
 
     @property
     def each(self) -> list[EncoderConfig]:
@@ -158,6 +162,8 @@ class VideoTransformer(nn.Module):
         self.apply(look_up(INITS, config.init, "init"))
         for stage in self._frozen():
             stage.requires_grad_(False)
+        if config.lora is not None:
+            add_lora(self, **config.lora)
 
     def stages(self) -> list[nn.ModuleList]:
         """Parts by depth, for freezing and for learning rates that decay with it.

@@ -85,7 +85,7 @@ def test_batch_size_above_the_number_of_videos() -> None:
 
 
 def test_freezing_and_layer_decay() -> None:
-    cfg, _ = made("timesformer_motion", freeze=True, workers=0)
+    cfg, _ = made("timesformer_motion", method="linear", workers=0)
     assert cfg.model.type == "mmvidformer.MultiViewRecognizer"
     assert cfg.model.backbone.frozen_stages == cfg.model.backbone.arch.depth
     assert cfg.train_dataloader.num_workers == 0
@@ -94,7 +94,7 @@ def test_freezing_and_layer_decay() -> None:
     assert cfg.optim_wrapper.paramwise_cfg.layer_decay == 0.75
     assert "pos_embed.t" in cfg.optim_wrapper.paramwise_cfg.custom_keys
     for name, recipe, message in (
-        ("horst_early_motion", dict(freeze=True), "needs a VideoTransformer, got ConvStem"),
+        ("horst_early_motion", dict(method="lora"), "lora needs a VideoTransformer, got ConvStem"),
         ("timesformer_motion", dict(epochs=0), "epochs must be at least 1"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -1,12 +1,14 @@
 """Fine-tuning on lists of one's own, through the tool."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
+from mmvidformer.convert.io import read_content
 from mmvidformer.engine.loading import WrongWeights
 from mmvidformer.registry import MODELS
 
@@ -34,12 +36,13 @@ def pretrained(make_config, tmp_path_factory):
     return str(config), str(path), state
 
 
-def test_linear_probe_from_weights_of_other_classes(
-    main_of, test, own, pretrained, weights, tmp_path, capsys
+def test_lora_from_weights_of_other_classes(
+    main_of, test, own, pretrained, make_config, weights, tmp_path, capsys
 ) -> None:
     config, checkpoint, start = pretrained
     work_dir = tmp_path / "run"
-    options = ["--config", config, "--data", own, "--weights", checkpoint, "--freeze"]
+    options = ["--config", config, "--data", own, "--weights", checkpoint]
+    options += ["--method", "lora", "--lora-rank", "1"]
     options += ["--work-dir", str(work_dir), "--epochs", "2", "--batch", "100", "--workers", "0"]
     main_of("finetune")(
         [*options, "--lr", "1e-3", "--cfg-options", "default_hooks.logger.interval=1"]
@@ -51,9 +54,11 @@ def test_linear_probe_from_weights_of_other_classes(
     )
     trained = weights(work_dir / "epoch_2.pth")
     assert trained["cls_head.fc_cls.weight"].shape == (3, 16)
+    assert all("lora_" in name or name.startswith("cls_head.") for name in trained)
+    whole = read_content(work_dir / "epoch_2.pth")["state_dict"]
     for name, value in start.items():
         if name.startswith("backbone."):
-            torch.testing.assert_close(trained[name], value, rtol=0, atol=0)
+            torch.testing.assert_close(whole[name], value, rtol=0, atol=0)
     resolved = Config.fromfile(work_dir / "finetune" / "config.py")
     assert resolved.default_hooks.logger.interval == 1
     logs = [
@@ -67,7 +72,15 @@ def test_linear_probe_from_weights_of_other_classes(
         [str(work_dir / "finetune" / "config.py"), str(work_dir / "epoch_2.pth"), "--views", "2x1"]
     )
     assert Config.fromfile(work_dir / "finetune" / "config.py").pretty_text == resolved.pretty_text
-    assert (work_dir / "test_1x1_score.json").is_file()
+    accuracy = json.loads((work_dir / "test_1x1_score.json").read_text())["metrics"]
+    # Merged, it has the names of the model without LoRA, whose config reads both.
+    merged, plain = tmp_path / "merged.pth", str(make_config("plain"))
+    main_of("convert_checkpoint")([str(work_dir / "epoch_2.pth"), str(merged)])
+    assert not any("lora_" in name for name in weights(merged))
+    for number, checkpoint in enumerate((merged, work_dir / "epoch_2.pth")):
+        folder = tmp_path / f"test_{number}"
+        test([plain, str(checkpoint), "--work-dir", str(folder)])
+        assert json.loads((folder / "test_1x1_score.json").read_text())["metrics"] == accuracy
     with pytest.raises(FileExistsError, match="--resume resumes that run"):
         main_of("finetune")(options)
     # A test with other views leaves it as it is; what the run has written works too, with
@@ -95,3 +108,96 @@ def test_nothing_is_written_if_something_is_wrong(main_of, own, pretrained, make
     ):
         main_of("finetune")(["--config", str(other), *options])
     assert not work_dir.exists()
+
+
+def test_lora_resumes(main_of, train, own, pretrained, weights, tmp_path) -> None:
+    """The rest of a run, from a checkpoint of two of its three epochs, equals the run."""
+    config, checkpoint, _ = pretrained
+    options = ["--config", config, "--data", own, "--weights", checkpoint, "--method", "lora"]
+    options += ["--epochs", "3", "--workers", "0", "--prepare"]
+    runs = []
+    for name in ("whole", "rest"):
+        folder = tmp_path / name
+        main_of("finetune")([*options, "--work-dir", str(folder)])
+        runs.append((str(folder / "finetune" / "config.py"), folder))
+    train([runs[0][0]])
+    train([runs[1][0], "--resume", str(runs[0][1] / "epoch_2.pth")])
+    whole, resumed = (weights(folder / "epoch_3.pth") for _, folder in runs)
+    assert whole.keys() == resumed.keys()
+    for name, value in whole.items():
+        torch.testing.assert_close(resumed[name], value, rtol=0, atol=0, msg=name)
+    assert any(value.any() for name, value in whole.items() if name.endswith("lora_b"))
+
+
+def test_other_weights_than_those_of_the_training(main_of, own, pretrained, tmp_path) -> None:
+    config, checkpoint, start = pretrained
+    base, moved = tmp_path / "base.pth", tmp_path / "moved"
+    base.write_bytes(Path(checkpoint).read_bytes())
+    options = ["--config", config, "--data", own, "--weights", str(base), "--workers", "0"]
+    main_of("finetune")([*options, "--work-dir", str(tmp_path / "run"), "--method", "linear"])
+    probe = tmp_path / "run" / "linear.pth"
+    assert probe.stat().st_size < 0.2 * base.stat().st_size
+    assert read_content(probe)["state_dict"].keys() == start.keys()
+    torch.save({"state_dict": {name: x + 1 for name, x in start.items()}}, base)
+    with pytest.raises(ValueError, match="was trained on other weights than .*base.pth holds now"):
+        read_content(probe)
+    moved.mkdir()
+    base.unlink()
+    probe = probe.rename(moved / "linear.pth")
+    with pytest.raises(FileNotFoundError, match="put it into .*moved"):
+        read_content(probe)
+    torch.save({"state_dict": start}, moved / "base.pth")
+    assert read_content(probe)["state_dict"].keys() == start.keys()
+
+
+def test_probes_from_the_same_features(main_of, test, own, pretrained, tmp_path, capsys) -> None:
+    """The printed accuracy is that of mmvidformer test, and features are computed once."""
+    config, checkpoint, _ = pretrained
+    features = tmp_path / "features"
+    options = ["--config", config, "--data", own, "--weights", checkpoint, "--workers", "0"]
+    options += ["--features", str(features)]
+    found = {}
+    for method in ("linear", "knn", "attentive"):
+        run = tmp_path / method
+        training = ["--epochs", "3", "--batch", "4"]
+        main_of("finetune")([*options, *training, "--method", method, "--work-dir", str(run)])
+        found[method] = json.loads((run / "finetune" / "result.json").read_text())
+        times = {file: file.stat().st_mtime_ns for file in features.glob("vectors/*.npy")}
+        assert len(times) == 15 and times == found.setdefault("times", times)
+        assert found[method]["count"] == 7 and found[method]["right"] >= 4  # the mean colour tells
+    assert not [*(tmp_path / "knn").glob("*.pth")]
+    said = capsys.readouterr().out
+    assert "knn, 8 neighbors: " in said and ", n = 7)" in said
+    assert "linear does not use --epochs, --batch" in said and "attentive does not" not in said
+    for method in ("linear", "attentive"):
+        run = tmp_path / method
+        test([str(run / "finetune" / "config.py"), str(run / f"{method}.pth")])
+        (metrics,) = run.glob("test_*.json")
+        top1 = json.loads(metrics.read_text())["metrics"]["acc/top1"]
+        assert top1 == pytest.approx(found[method]["right"] / 7)
+    with pytest.raises(FileExistsError, match="features with another pipeline"):
+        changed = ["--cfg-options", "val_dataloader.dataset.pipeline.1.frame_interval=1"]
+        main_of("finetune")(
+            [*options, "--method", "knn", "--work-dir", str(tmp_path / "other"), *changed]
+        )
+
+
+@pytest.mark.slow
+def test_compare(main_of, own, pretrained, tmp_path) -> None:
+    config, _, _ = pretrained  # from random weights
+    options = ["--config", config, "--data", own, "--work-dir", str(tmp_path), "--workers", "0"]
+    options += ["--epochs", "1", "--method", "lora", "attentive", "linear", "knn"]
+    with pytest.raises(SystemExit):
+        main_of("finetune")(options)
+    assert main_of("finetune")([*options, "--compare"]) == 0
+    rows = {row["method"]: row for row in json.loads((tmp_path / "compare.json").read_text())}
+    assert [*rows] == ["features", "lora", "attentive", "linear", "knn"]
+    assert all(row["memory"] > 50 and row["cpu_seconds"] > 0 for row in rows.values())
+    assert rows["linear"]["trained"] == 3 * 17 and "file" not in rows["knn"]
+    assert rows["lora"]["trained"] > rows["linear"]["trained"]
+    assert {row["count"] for name, row in rows.items() if name != "features"} == {7}
+    assert "accuracy (95% interval)" in (tmp_path / "compare.csv").read_text()
+    base = torch.load(tmp_path / "linear" / "linear.pth", weights_only=True)["base"]
+    assert base["source"] == str(tmp_path / "finetune" / "start.pth")
+    with pytest.raises(ValueError, match="--compare needs the task classes, got labels"):
+        main_of("finetune")([*options, "--compare", "--task", "labels", "--force"])

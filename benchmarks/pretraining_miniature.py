@@ -1,0 +1,127 @@
+"""Compare masked pretraining on generated clips with training from nothing.
+
+python -m benchmarks.pretraining_miniature --pretrain 600 --finetune 120
+
+A small transformer learns the direction of an object from a few labeled clips.
+One run pretrains on all clips without labels and then fine-tunes; the other trains from random
+weights for the processor time of both. Each seed draws other clips. The table shows accuracy on
+test clips in percent, mean of the seeds and half of the 95% interval (Student's t).
+"""
+
+import json
+import math
+import sys
+import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from benchmarks.attention import read_arch
+from mmvidformer.datasets.motion.directions import DirectionsSpec
+from mmvidformer.datasets.motion.render import Look
+from mmvidformer.experiments.summary import interval
+from mmvidformer.models import VideoTransformer
+from mmvidformer.models.masked import MaskedPretraining
+
+FRAMES, SIZE, BATCH = 8, 32, 16
+WARMUP = 0.1  # share of the time
+
+
+def draw(spec: DirectionsSpec, split: str) -> tuple[Tensor, Tensor]:
+    """Draw clips (N, 3, T, H, W), normalized, and their classes."""
+    clips = spec.clips(split)
+    pixels = torch.from_numpy(np.stack([spec.draw(clip) for clip in clips])).float()
+    labels = torch.tensor([clip.verb for clip in clips])
+    return (pixels.permute(0, 4, 1, 2, 3) - 127.5) / 127.5, labels
+
+
+def train(model: nn.Module, loss: Callable, count: int, seconds: float, lr: float) -> int:
+    """Train with AdamW for some processor time; warm-up and cosine follow it. Returns the steps."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr, betas=(0.9, 0.95), weight_decay=0.05)
+    start, steps = time.process_time(), 0
+    while (share := (time.process_time() - start) / seconds) < 1:
+        factor = min(share / WARMUP, (1 + math.cos(math.pi * share)) / 2)
+        optimizer.param_groups[0]["lr"] = lr * factor
+        optimizer.zero_grad()
+        loss(torch.randint(count, (BATCH,))).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        steps += 1
+    return steps
+
+
+def run(seed: int, args) -> list[dict]:
+    """Train both ways with each number of labels."""
+    look = Look(size=SIZE, frames=FRAMES, speed=3.0, texture=0.0, colors="plain")
+    spec = DirectionsSpec(train=args.clips, val=0, test=args.test, seed=seed, look=look)
+    (clips, labels), (test, truth) = draw(spec, "train"), draw(spec, "test")
+    torch.manual_seed(seed)
+    sizes = dict(clip_len=FRAMES, img_size=SIZE, stem=dict(tubelet=(2, 8, 8)), pool="mean")
+    backbone = VideoTransformer(args.arch, **sizes, block=[dict(pattern="joint")])
+    first = {name: value.clone() for name, value in backbone.state_dict().items()}
+    masked = MaskedPretraining(backbone, args.ratio)
+
+    def pixels(index: Tensor) -> Tensor:
+        return masked.loss(clips[index], *masked.draw_places(clips[index]))
+
+    steps = train(masked, pixels, len(clips), args.pretrain, args.pretrain_lr)
+    print(f"seed {seed}: {steps} steps of pretraining, loss {pixels(torch.arange(64)):.3f}")
+    pretrained = {name: value.clone() for name, value in backbone.state_dict().items()}
+    starts = {
+        "from nothing": (first, args.pretrain + args.finetune),
+        "pretrained": (pretrained, args.finetune),
+    }
+    rows = []
+    for count in args.labels:
+        for name, (state, seconds) in starts.items():
+            torch.manual_seed(seed)
+            backbone.load_state_dict(state)
+            model = nn.Sequential(backbone, nn.Linear(backbone.embed_dims, len(spec.class_names)))
+
+            def loss(index: Tensor, model: nn.Module = model) -> Tensor:
+                return F.cross_entropy(model(clips[index]), labels[index])
+
+            steps = train(model, loss, count, seconds, args.lr)
+            with torch.no_grad():
+                right = torch.cat([model(part).argmax(dim=1) for part in test.split(64)]) == truth
+            accuracy = right.float().mean().item()
+            rows.append(dict(seed=seed, labels=count, start=name, steps=steps, accuracy=accuracy))
+            print(rows[-1], flush=True)
+    return rows
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Train, and print and save a table."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("--arch", type=read_arch, default="96,4,4", help="width, depth, heads")
+    parser.add_argument("--pretrain", type=float, default=600, help="processor seconds")
+    parser.add_argument("--finetune", type=float, default=120, help="processor seconds")
+    parser.add_argument("--labels", type=int, nargs="+", default=[16, 64, 256])
+    parser.add_argument("--clips", type=int, default=1024, help="clips without labels")
+    parser.add_argument("--test", type=int, default=400, help="test clips")
+    parser.add_argument("--ratio", type=float, default=0.75, help="share that is masked")
+    parser.add_argument("--lr", type=float, default=5e-4)
+    parser.add_argument("--pretrain-lr", type=float, default=1e-3)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--out", type=Path, help="json file")
+    args = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    rows = [row for seed in range(args.seeds) for row in run(seed, args)]
+    if args.out:
+        args.out.write_text(json.dumps(rows, indent=1) + "\n")
+    print("| labels | from nothing | pretrained |\n|---|---|---|")
+    for count in args.labels:
+        cells = [
+            interval([r["accuracy"] for r in rows if (r["labels"], r["start"]) == (count, name)])
+            for name in ("from nothing", "pretrained")
+        ]
+        print(f"| {count} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""How much of a model is trained: all, low-rank updates and the head, or the head alone."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from mmengine.config import Config
+
+from mmvidformer.config import type_name
+from mmvidformer.engine.loading import build_meta_model, load_recognizer
+
+METHODS = ("full", "lora", "attentive", "linear", "knn")
+PROBES = METHODS[2:]  # on features that are computed once
+LINEAR = ("TimeSformerHead", "ZeroInitHead")
+KEPT = ("num_classes", "average_clips", "topk")  # arguments of the config's head
+LORA_RATE = 10  # times the learning rate of all weights, as Schulman 2025 (LoRA Without Regret)
+
+
+def fitting_methods(cfg: Config, task: str) -> tuple[str, ...]:
+    """Return the methods that a model and a task of ``finetune.tasks.TASKS`` allow."""
+    if not hasattr(build_meta_model(cfg).backbone, "stages"):
+        return ("full",)
+    return METHODS if task == "classes" else ("full", "lora", "linear")
+
+
+def set_method(cfg: Config, task: str, method: str, lora: Mapping[str, Any]) -> list[str]:
+    """Freeze the backbone of a config, and add what is trained; returns log lines.
+
+    Args:
+        cfg: Config for the task. Changed in place.
+        task: A name of ``finetune.tasks.TASKS``.
+        method: A name of ``METHODS``.
+        lora: Arguments of ``layers.lora.add_lora``.
+
+    Raises:
+        ValueError: If model or task do not allow the method.
+    """
+    if method == "full":
+        return []
+    backbone = build_meta_model(cfg).backbone
+    if method not in (fit := fitting_methods(cfg, task)):
+        kind = type(backbone).__name__
+        what = f"a VideoTransformer, got {kind}" if fit == ("full",) else f"classes, got {task}"
+        raise ValueError(f"{method} needs {what}")
+    cfg.model.backbone.frozen_stages = len(backbone.stages()) - 2  # all blocks
+    if method == "lora":
+        cfg.model.backbone.lora = dict(lora)
+        build_meta_model(cfg)  # checks the layers
+        return [f"the backbone is frozen, with LoRA of rank {lora['rank']}"]
+    if task == "classes":
+        heads = backbone.configs[-1].sizes["num_heads"]
+        own = dict(type="mmvidformer.AttentiveHead", num_heads=heads)
+        if method == "attentive":
+            cfg.model.backbone.pool = "none"
+        else:
+            own = dict(type="TimeSformerHead")
+            if backbone.pool == "none":
+                cfg.model.backbone.pool = "mean"
+        if type_name(cfg.model.cls_head) not in LINEAR or method == "attentive":
+            kept = {k: v for k, v in cfg.model.cls_head.items() if k in KEPT}
+            cfg.model.cls_head = {**own, "in_channels": backbone.embed_dims, **kept}
+    return ["the backbone is frozen: only the head is trained"]
+
+
+def save_start(cfg: Config, path: str, seed: int) -> None:
+    """Save the initial weights of a backbone, which those of an image model may be."""
+    torch.manual_seed(seed)
+    state = load_recognizer(cfg, None).state_dict()
+    own = {name: x for name, x in state.items() if name.startswith("backbone.")}
+    torch.save({"state_dict": {name: x for name, x in own.items() if "lora_" not in name}}, path)

@@ -1,0 +1,144 @@
+"""What the methods of fine-tuning reach and cost: a table."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from mmengine.config import Config
+from scipy.stats import binomtest
+from tqdm import tqdm
+
+from mmvidformer.analysis.tables import print_table
+from mmvidformer.apis.recognizer import Recognizer
+from mmvidformer.datasets.lists import read_list
+from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.engine.loading import load_recognizer
+from mmvidformer.probing.features import read_features
+from mmvidformer.probing.probes import PROBES
+
+COLUMNS = {
+    "method": "method",
+    "accuracy": "accuracy (95% interval)",
+    "trained": "trained parameters",
+    "file": "checkpoint, MB",
+    "memory": "peak memory, MiB",
+    "gpu_memory": "of the GPU, MiB",
+    "cpu_seconds": "processor, s",
+    "seconds": "time, s",
+}
+RESULT = "result.json"
+UNIT = 2**-20 if sys.platform == "darwin" else 2**-10  # MiB in that of ``ru_maxrss``
+
+
+def share(right: int, count: int) -> str:
+    """Describe a share with its 95% interval (Wilson 1927): ``'75.0% (30.1-95.4, n = 4)'``."""
+    if not count:
+        return "no test"
+    low, high = binomtest(right, count).proportion_ci(method="wilson")
+    return f"{100 * right / count:.1f}% ({100 * low:.1f}-{100 * high:.1f}, n = {count})"
+
+
+def count_right(config: Path, checkpoint: str, lists: VideoLists) -> tuple[int, int]:
+    """Test a checkpoint on the center view of each test video; bad videos count as wrong."""
+    name = "test" if lists.counts["test"] else "val"
+    rows = read_list(lists.root / f"{name}.txt", lists.delimiter) if lists.counts[name] else []
+    recognizer, right = Recognizer(str(config), checkpoint, clips=1), 0
+    for text, path in tqdm(rows, unit="video", disable=None):
+        try:
+            found = recognizer(lists.root / path).top(1)[0][0]
+        except (OSError, ValueError) as error:
+            tqdm.write(f"counted as wrong: {error}", file=sys.stderr)
+            continue
+        right += found == int(text.strip().rpartition(lists.delimiter)[2])
+    return right, len(rows)
+
+
+def measure(command: Sequence[str], log: Path) -> dict[str, float]:
+    """Run a command, and return its seconds, those of the processor, and its peak memory in MiB.
+
+    Raises:
+        ValueError: If it fails.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    start = time.perf_counter()
+    with log.open("w") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+        _, status, used = os.wait4(process.pid, 0)  # with its dataloader workers
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise ValueError(f"it ended with status {process.returncode}; see {log}")
+    seconds, cpu = time.perf_counter() - start, used.ru_utime + used.ru_stime
+    return dict(memory=used.ru_maxrss * UNIT, cpu_seconds=cpu, seconds=seconds)
+
+
+def features(cfg: Config, folder: Path, lists: VideoLists, kinds: Sequence[str]) -> dict:
+    """Compute features, and return what it took in this process."""
+    start, cpu = time.perf_counter(), time.process_time()
+    model = load_recognizer(cfg, cfg.load_from, None, head=False)
+    read_features(cfg, model, cfg.load_from, lists, folder, kinds)
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT
+    cpu, seconds = time.process_time() - cpu, time.perf_counter() - start
+    return dict(method="features", memory=used, cpu_seconds=cpu, seconds=seconds)
+
+
+def compare(
+    methods: Sequence[str],
+    arguments: Sequence[str],
+    folder: Path,
+    lists: VideoLists,
+    cfg: Config | None,
+) -> None:
+    """Run ``mmvidformer finetune`` with each method, and print and save a table.
+
+    Args:
+        methods: Methods to compare.
+        arguments: Arguments of the command.
+        folder: Folder of the runs, ``FOLDER/METHOD``, and of ``compare.csv`` and ``compare.json``.
+        lists: Lists of one class a video.
+        cfg: Config of a linear probe, whose features are computed first if a method needs them.
+    """
+    rows: list[dict] = []
+    if cfg is not None and (needed := sorted({PROBES[m][0] for m in methods if m in PROBES})):
+        rows.append(features(cfg, folder / "features", lists, needed))
+    for method in methods:
+        work_dir = folder / method
+        own = ["--method", method, "--no-compare", "--work-dir", str(work_dir), "--force"]
+        command = [sys.executable, "-m", "mmvidformer", "finetune", *arguments, *own]
+        print(f"{method} ...", flush=True)
+        try:
+            row = {"method": method, **measure(command, folder / f"{method}.log")}
+        except ValueError as error:
+            print(f"{method} is left out: {error}", file=sys.stderr)
+            continue
+        result = json.loads((work_dir / "finetune" / RESULT).read_text())
+        if checkpoint := result.pop("checkpoint", None):
+            row |= {"file": Path(checkpoint).stat().st_size / 1e6, "trained": _count(checkpoint)}
+            if "right" not in result:
+                config = work_dir / "finetune" / "config.py"
+                result["right"], result["count"] = count_right(config, checkpoint, lists)
+        rows.append({**row, **result})
+    (folder / "compare.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    shown = [name for name in COLUMNS if name != "gpu_memory" or any(name in row for row in rows)]
+    table = [[_cell(row, name) for name in shown] for row in rows]
+    print_table([COLUMNS[name] for name in shown], table, file=folder / "compare.csv")
+
+
+def _count(checkpoint: str) -> int:
+    """Count the parameters in a file: all for full fine-tuning, else those that were trained."""
+    state = torch.load(checkpoint, map_location="cpu", weights_only=True)["state_dict"]
+    return sum(x.numel() for name, x in state.items() if not name.endswith("lora_scale"))
+
+
+def _cell(row: Mapping, column: str) -> str:
+    if column == "accuracy":
+        return share(row["right"], row["count"]) if "count" in row else "-"
+    value = row.get(column)
+    if value is None or isinstance(value, str):
+        return value or "-"
+    return f"{value:,.0f}" if column == "trained" or value >= 10 else f"{value:.2g}"

@@ -1,0 +1,107 @@
+"""Low-rank updates of linear layers."""
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from mmvidformer.layers.lora import LoraLinear, add_lora, merge_lora
+from mmvidformer.models import TimeSformer, VideoTransformer
+from mmvidformer.models.inference import optimize_for_inference
+
+SIZES = dict(arch=dict(embed_dims=24, depth=2, num_heads=2), img_size=32, clip_len=4)
+
+
+class DoubleBias(nn.Linear):
+    """A subclass with a forward pass of its own, as that of a projection without key bias."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return nn.functional.linear(input, self.weight, 2 * self.bias)
+
+
+@pytest.fixture
+def model() -> TimeSformer:
+    """A frozen model with updates that are not zero, nor is the fc after attention over time."""
+    torch.manual_seed(0)
+    model = TimeSformer(lora=dict(rank=2, alpha=6.0), frozen_stages=2, **SIZES)
+    for value in model.parameters():
+        if not value.any():
+            nn.init.normal_(value, std=0.3)
+    return model.eval()
+
+
+@pytest.fixture
+def clip() -> Tensor:
+    return torch.randn(2, 3, 4, 32, 32, generator=torch.Generator().manual_seed(1))
+
+
+def test_updates_alone_are_trained(model, clip) -> None:
+    trained = [name for name, value in model.named_parameters() if value.requires_grad]
+    assert len(trained) == 2 * 2 * 2 * 2  # A and B of two layers of two sub-layers of two blocks
+    assert all(name.endswith(("lora_a", "lora_b")) for name in trained)
+    model.train()(clip).sum().backward()
+    assert all(model.get_parameter(name).grad.any() for name in trained)
+
+
+@pytest.mark.parametrize("kind", [nn.Linear, DoubleBias])
+def test_formula_and_merging(kind: type[nn.Linear]) -> None:
+    net = nn.Sequential(kind(5, 7))
+    x = torch.randn(3, 5)
+    plain = net(x)
+    add_lora(net, rank=2, alpha=3.0, layers=["0"])
+    layer = net[0]
+    assert torch.equal(net(x), plain)
+    nn.init.normal_(layer.lora_b)
+    updated = net(x)
+    torch.testing.assert_close(updated, plain + 1.5 * x @ layer.lora_a.T @ layer.lora_b.T)
+    assert (updated - plain).abs().max() > 0.1
+    merged = copy.deepcopy(layer)
+    merged.merge()
+    assert type(merged) is kind and list(merged.state_dict()) == ["weight", "bias"]
+    torch.testing.assert_close(merged(x), updated, rtol=0, atol=1e-6)
+
+
+def test_parts_of_recent_models(clip) -> None:
+    """Biases of queries and values alone, and LayerScale, which inference folds after merging."""
+    torch.manual_seed(0)
+    options = dict(qkv_bias="qv", layer_scale=0.5, mlp="swiglu")
+    model = VideoTransformer(lora=dict(layers=["qkv", "proj", "fc1"]), **options, **SIZES).eval()
+    for value in model.parameters():
+        if not value.any():
+            nn.init.normal_(value, std=0.3)
+    with torch.no_grad():
+        fast = optimize_for_inference(model)(clip)
+        torch.testing.assert_close(fast, model(clip), rtol=0, atol=2e-6)
+
+
+def test_merged_for_inference(model, clip) -> None:
+    fast = optimize_for_inference(model, share_weights=True)
+    with torch.no_grad():
+        wanted = model(clip)
+        torch.testing.assert_close(fast(clip), wanted, rtol=0, atol=2e-6)
+    assert not any(isinstance(part, LoraLinear) for part in fast.modules())
+    # Not where a hook acts on the layer.
+    hooked = model.encoders[0].blocks[0].sublayers["time"].attn.qkv
+    hooked.register_forward_hook(lambda *_: None)
+    kept = [p for p in optimize_for_inference(model).modules() if isinstance(p, LoraLinear)]
+    assert len(kept) == 1
+
+
+def test_weights_with_and_without_updates(model, clip) -> None:
+    plain, other = TimeSformer(**SIZES).eval(), TimeSformer(lora=dict(rank=2), **SIZES).eval()
+    state = model.state_dict()
+    other.load_state_dict(state)
+    assert torch.equal(other(clip), model(clip))  # and the factor is that of the weights
+    merge_lora(state)
+    plain.load_state_dict(state)
+    torch.testing.assert_close(plain(clip), model(clip), rtol=0, atol=2e-6)
+    other.load_state_dict(state)  # resets the updates
+    assert torch.equal(other(clip), plain(clip))
+
+
+def test_wrong_layers() -> None:
+    with pytest.raises(KeyError, match="linear layers for LoRA are .*fc1, .* got 'mlp'"):
+        TimeSformer(lora=dict(layers=["qkv", "mlp"]), **SIZES)
+    with pytest.raises(ValueError, match="rank must be at least 1, got 0"):
+        TimeSformer(lora=dict(rank=0), **SIZES)
