@@ -110,11 +110,12 @@ class OptimizeHook(Hook):
     def before_test_epoch(self, runner: Runner) -> None:
         """Replace the model, without a wrapper, which testing does not need."""
         from mmvidformer.models.inference import optimize_for_inference  # not in each worker
+        from mmvidformer.models.reuse import reuse_frames
 
         self.model = runner.model
         plain = runner.model.module if is_model_wrapper(runner.model) else runner.model
         if hasattr(getattr(plain, "backbone", None), "encoders"):  # a VideoTransformer
-            runner.model = optimize_for_inference(plain, share_weights=True)
+            runner.model = reuse_frames(optimize_for_inference(plain, share_weights=True))
             runner.logger.info("the model is optimized for inference (optimize_for_inference)")
 
     def after_test_epoch(self, runner: Runner, metrics: Mapping | None = None) -> None:

@@ -142,6 +142,13 @@ class VideoTransformer(nn.Module):
         for stage in self._frozen():
             stage.requires_grad_(False)
 
+    @property
+    def frame_stage(self) -> list[tuple[nn.Module, str]]:
+        """Parts, and their methods, that see tubelets of frames on their own (``reuse_frames``)."""
+        encoder: Any = self.encoders[0]
+        alone = self.embed.separate_frames and encoder.frames != "together"
+        return [(self.embed, "forward"), (encoder, "run_blocks")] if alone else []
+
     def stages(self) -> list[nn.ModuleList]:
         """Parts by depth, for freezing and for learning rates that decay with it.
 

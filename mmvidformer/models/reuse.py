@@ -1,0 +1,121 @@
+"""Frames that a model has seen are not computed again: ``reuse_frames``."""
+
+import copy
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from mmvidformer.layers import TubeletEmbedding
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+def reuse_frames(model: Model, limit: int = 2**27) -> Model:
+    """Make a copy of a model that computes equal frames once, whatever clips they belong to.
+
+    For models whose first stage sees frames, or tubelets, on their own (``frame_stage``): a
+    ``VideoTransformer`` with ``frames='pool'`` or ``'average'`` in its first encoder (ViViT's model
+    2, space-only), and recurrent models with a backbone of frames. They are compared by their
+    pixels, so clips may come in any order. Outputs change by rounding only.
+
+    Args:
+        model: A model in evaluation mode, such as a result of ``optimize_for_inference``. The copy
+            shares its weights, which must not change then.
+        limit: Bytes of outputs that each part of the stage remembers from call to call. The frames
+            of one call are all shared.
+
+    Returns:
+        The copy, or the model itself if it has no such stage.
+    """
+    if not any(getattr(part, "frame_stage", ()) for part in model.modules()):
+        return model
+    model = copy.deepcopy(model, {id(x): x for x in (*model.parameters(), *model.buffers())})
+    for part in list(model.modules()):
+        for owner, name in getattr(part, "frame_stage", ()):
+            reuse = ReuseRows(getattr(owner, name), limit)
+            tubelets = isinstance(owner, TubeletEmbedding)
+            setattr(owner, name, _ReuseTubelets(owner, reuse) if tubelets else reuse)
+    return model
+
+
+class ReuseRows:
+    """A function of independent rows (N, ...) that is called with rows that are new only.
+
+    Calls with gradients, in graphs, or with further arguments pass through.
+
+    Args:
+        function: Function from a tensor to a tensor, or to a tuple of tensors or None, whose first
+            axis is that of the rows.
+        limit: Bytes of outputs to remember.
+    """
+
+    def __init__(self, function: Callable[..., Any], limit: int) -> None:
+        self.function, self.limit = function, limit
+        self.known: dict[tuple, list[Tensor | None]] = {}  # the least recently used first
+        self.size, self.is_tuple = 0, False
+
+    def __call__(self, rows: Tensor, clip_rows: object = None, *rest: Any, **options: Any) -> Any:
+        """Return ``function(rows)``; ``clip_rows`` matters in training only."""
+        given = any(x is not None for x in (*rest, *options.values()))
+        if given or torch.is_grad_enabled() or torch.compiler.is_compiling():
+            more = () if clip_rows is None else (clip_rows, *rest)
+            return self.function(rows, *more, **options)
+        keys = fingerprints(rows)
+        found = {key: self.known.pop(key) for key in dict.fromkeys(keys) if key in self.known}
+        places = {key: i for i, key in enumerate(keys) if key not in found}
+        if places:
+            outputs = self.function(rows[[*places.values()]])
+            self.is_tuple = isinstance(outputs, tuple)
+            for i, key in enumerate(places):
+                parts = outputs if self.is_tuple else (outputs,)
+                # A row of a tensor would keep all of it in memory.
+                found[key] = [None if x is None else x[i].clone() for x in parts]
+                self.size += _bytes(found[key])
+        self.known |= found
+        columns = zip(*(found[key] for key in keys), strict=True)
+        outputs = tuple(None if one[0] is None else torch.stack(one) for one in columns)
+        while self.size > self.limit:
+            self.size -= _bytes(self.known.pop(next(iter(self.known))))
+        return outputs if self.is_tuple else outputs[0]
+
+
+class _ReuseTubelets:
+    """Forward pass of an embedding of clips whose tubelets are the rows of ``reuse``."""
+
+    def __init__(self, embed: TubeletEmbedding, reuse: ReuseRows) -> None:
+        self.embed, self.reuse = embed, reuse
+
+    def __call__(self, clip: Tensor) -> Tensor:
+        frames = self.embed.tubelet[0]
+        count = clip.shape[2] // frames if clip.dim() == 5 else 0
+        if not count:
+            return self.reuse.function(clip)  # raises an error
+        tubelets = clip[:, :, : count * frames].unflatten(2, (count, frames)).transpose(1, 2)
+        return self.reuse(tubelets.flatten(0, 1)).unflatten(0, (-1, count))[:, :, 0]
+
+
+def fingerprints(rows: Tensor) -> list[tuple]:
+    """Return a key for each row of a tensor (N, ...); equal rows have equal keys.
+
+    Two sums of the words of a row, modulo 2^64, with random factors. Rows that differ have the
+    same two with a probability of at most 2^-66.
+    """
+    kind = rows.device.type
+    autocast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+    words = rows.flatten(1).contiguous().view(torch.int16 if rows.itemsize == 2 else torch.int32)
+    factors = _factors(words.shape[1], rows.device)
+    sums = torch.stack([(row.long() * factors).sum(dim=1) for row in words])
+    return [(rows.dtype, rows.shape[1:], autocast, *pair) for pair in sums.tolist()]
+
+
+@lru_cache(maxsize=8)
+def _factors(words: int, device: torch.device) -> Tensor:
+    draws = torch.Generator().manual_seed(0)
+    return torch.randint(-(2**63), 2**63 - 1, (2, words), generator=draws).to(device)
+
+
+def _bytes(parts: list[Tensor | None]) -> int:
+    return sum(x.nbytes for x in parts if x is not None)
