@@ -53,7 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     pipeline = VideoPipeline(cfg, 1 if args.every else None)
     model = load_recognizer(cfg, args.checkpoint, args.device, head=False)
     if not args.tokens:  # the optimized model computes no tokens that the features do not need
-        model = reuse_frames(optimize_for_inference(model))
+        model = optimize_for_inference(model)
+    model = reuse_frames(model)
     names = ("config", "checkpoint", "tokens", *(("every", "rows") if args.every else ()))
     check_settings(args.out, {name: getattr(args, name) for name in names})
     counts, failed = Counter(), []
@@ -65,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             opened = pipeline.open(video)
             if args.every:
-                clips = read_windows(cfg, pipeline, opened, args.every)
+                clips = read_windows(cfg, pipeline, opened, args.every, model)
             else:
                 clips = [pipeline.read(opened)["inputs"]]
             found = [backbone_features(model, one, args.tokens) for one in clips]

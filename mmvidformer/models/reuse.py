@@ -41,6 +41,12 @@ def reuse_frames(model: Model, limit: int = 2**27) -> Model:
     return model
 
 
+def frames_of_stage(model: nn.Module) -> int | None:
+    """Return how many frames the first stage sees at a time; None if it sees whole clips."""
+    stages = [owner for part in model.modules() for owner, _ in getattr(part, "frame_stage", ())]
+    return getattr(stages[0], "tubelet", (1,))[0] if stages else None
+
+
 class ReuseRows:
     """A function of independent rows (N, ...) that is called with rows that are new only.
 

@@ -12,7 +12,7 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer import get_config
 from mmvidformer.apis import Prediction, Recognizer
-from mmvidformer.apis.recognizer import list_windows
+from mmvidformer.apis.windows import in_frames, list_windows
 from mmvidformer.registry import MODELS
 
 
@@ -107,7 +107,7 @@ def test_bad_files_are_named(recognizer, tmp_path) -> None:
     ],
 )
 def test_windows_cover_the_video(frames: int, expected: list) -> None:
-    assert list_windows(frames, 10, 1) == expected
+    assert list_windows(frames, *in_frames(10, 1, None)) == expected
 
 
 def test_windows_of_files_arrays_and_streams_agree(recognizer, tiny_videos) -> None:
