@@ -12,6 +12,7 @@ import csv
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -26,12 +27,13 @@ WINDOWS = [
     [dict(pattern=dict(type="window", size=(2, 7, 7), shift=s))] for s in ((0,) * 3, (1,) * 3)
 ]
 MODELS: dict[str, Callable[..., nn.Module]] = {
-    "vivit_st": lambda **sizes: ViViT(scheme="spacetime", **sizes),
-    "vivit_fe": lambda **sizes: ViViT(scheme="factorized_encoder", **sizes),
-    "vivit_fsa": lambda **sizes: ViViT(scheme="factorized_self_attention", **sizes),
-    "timesformer": lambda **sizes: TimeSformer(drop_path_rate=0.0, **sizes),
+    "vivit_st": partial(ViViT, scheme="spacetime"),
+    "vivit_fe": partial(ViViT, scheme="factorized_encoder"),
+    "vivit_fsa": partial(ViViT, scheme="factorized_self_attention"),
+    "timesformer_so": partial(TimeSformer, scheme="space_only", drop_path_rate=0.0),
+    "timesformer": partial(TimeSformer, drop_path_rate=0.0),
     "feature_fixation": FeatureFixationTransformer,
-    "windows": lambda **sizes: VideoTransformer(block=WINDOWS, **sizes),
+    "windows": partial(VideoTransformer, block=WINDOWS),
 }
 # Shares of the longest clip, for batches of any size.
 LENGTHS: dict[str, Callable[[int], list[float]]] = {

@@ -48,7 +48,7 @@ class AttentionSubLayer(nn.Module):
         self,
         grid: Tensor,
         cls: Tensor | None = None,
-        clip_rows: int = 1,
+        clip_rows: Tensor | None = None,
         cls_only: bool = False,
         state: StreamState | None = None,
     ) -> tuple[Tensor | None, Tensor | None]:
@@ -102,7 +102,7 @@ class TransformerBlock(nn.Module):
         self,
         grid: Tensor,
         cls: Tensor | None = None,
-        clip_rows: int = 1,
+        clip_rows: Tensor | None = None,
         cls_only: bool = False,
         state: StreamState | None = None,
     ) -> tuple[Tensor | None, Tensor | None]:
@@ -111,7 +111,7 @@ class TransformerBlock(nn.Module):
         Args:
             grid: Tokens (B, T, H, W, D).
             cls: Class token (B, 1, D), or None.
-            clip_rows: Number of batch rows that share a stochastic-depth draw (see ``DropPath``).
+            clip_rows: Batch rows that share a draw of stochastic depth (see ``DropPath``).
             cls_only: Whether to compute only what the class token needs.
             state: State of a stream that the grid is a part of.
 

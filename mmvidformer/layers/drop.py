@@ -26,14 +26,16 @@ class DropPath(nn.Module):
         self.rate = rate
         self.rule = look_up({"clip", "group", "unscaled"}, rule, "drop_path")
 
-    def forward(self, tokens: Tensor, groups: int = 1, clip_rows: int = 1) -> Tensor | None:
+    def forward(
+        self, tokens: Tensor, groups: int = 1, clip_rows: Tensor | None = None
+    ) -> Tensor | None:
         """Draw the factors.
 
         Args:
             tokens: Any tensor with the batch as its first axis; sets batch size, dtype and device.
             groups: Number of attention groups per row; used with ``'group'`` only.
-            clip_rows: Number of consecutive batch rows that are frames of one clip and share a
-                draw.
+            clip_rows: Number of consecutive batch rows of each clip (clips,), the frames of which
+                share a draw. Default: each row is a clip.
 
         Returns:
             Factors (B, groups) or (B, 1), or None if nothing is dropped.
@@ -41,11 +43,14 @@ class DropPath(nn.Module):
         if not self.training or self.rate == 0.0:
             return None
         columns = groups if self.rule == "group" else 1
-        keep = tokens.new_empty(tokens.shape[0] // clip_rows, columns)
+        rows = tokens.shape[0]
+        keep = tokens.new_empty(rows if clip_rows is None else clip_rows.shape[0], columns)
         keep.bernoulli_(1.0 - self.rate)
         if self.rule != "unscaled":
             keep.div_(1.0 - self.rate)
-        return keep.repeat_interleave(clip_rows, dim=0) if clip_rows > 1 else keep
+        if clip_rows is None:
+            return keep
+        return keep.repeat_interleave(clip_rows, dim=0, output_size=rows)
 
     def extra_repr(self) -> str:
         """Show the settings in the printed model."""

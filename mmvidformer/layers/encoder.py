@@ -20,6 +20,7 @@ from mmvidformer.lookup import look_up
 Tokens = tuple[Tensor | None, Tensor | None]  # grid and class token
 State = StreamState | None
 Outputs = list[Tokens] | None  # tokens after each block, if they are wanted
+Rows = Tensor | None
 
 
 class Encoder(nn.Module):
@@ -57,7 +58,7 @@ class Encoder(nn.Module):
         self.frames = look_up(tuple(FRAMES), config.frames, "value of frames")
         self.passes_grid, self.cls_only, self.causal = passes_grid, False, False
         has_cls = config.cls is not None
-        size = size if config.frames == "together" else (1, *size[1:])
+        size = (1, *size[1:]) if self.single_frames else size
         self.proj = nn.Identity() if in_dim in (None, dim) else nn.Linear(in_dim, dim)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if has_cls else None
         self.pos_embed = _positions(config, dim, size)
@@ -73,6 +74,11 @@ class Encoder(nn.Module):
             )
         self.norm = NORMS.build(config.norm, normalized_shape=dim)
         self.with_cp = config.with_cp
+
+    @property
+    def single_frames(self) -> bool:
+        """Whether each frame is encoded on its own."""
+        return self.frames != "together"
 
     @property
     def with_cp(self) -> WithCp:
@@ -98,6 +104,7 @@ class Encoder(nn.Module):
         state: StreamState | None = None,
         outputs: Outputs = None,
         places: Tensor | None = None,
+        lengths: Tensor | None = None,
     ) -> Tokens:
         """Encode and normalize.
 
@@ -108,18 +115,20 @@ class Encoder(nn.Module):
                 frames are clips of their own.
             places: Places (B, N) in the H W of all frames that are encoded, for masked pretraining;
                 the grid is then (B, T, 1, N, D'). Not every encoder can (``checks.whole_grid``).
+            lengths: Numbers of frames (B,) of clips that follow each other in one row of the grid,
+                (1, T, H, W, D'), for encoders of single frames (``single_frames``).
 
         Returns:
             Normalized grid (None with ``cls_only``) and class token (B, 1, D) or None. The grid is
-            (B, T, H, W, D); of single frames it is (B, T, 1, 1, D) if they are pooled, and
-            (B, 1, H, W, D) if they are averaged.
+            (B, T, H, W, D); of single frames it is (B, T, 1, 1, D), or (1, T, 1, 1, D) with
+            ``lengths``, if they are pooled, and (B, 1, H, W, D) if they are averaged.
         """
-        return FRAMES[self.frames][0](self, self.proj(grid), state, outputs, places)
+        return FRAMES[self.frames][0](self, self.proj(grid), state, outputs, places, lengths)
 
     def run_blocks(
         self,
         grid: Tensor,
-        clip_rows: int = 1,
+        clip_rows: Tensor | None = None,
         state: StreamState | None = None,
         outputs: Outputs = None,
         places: Tensor | None = None,
@@ -180,28 +189,35 @@ def _with_length(one: SubLayer, size: Grid, has_cls: bool) -> SubLayer:
 
 
 def _together(
-    encoder: Encoder, grid: Tensor, state: State, outputs: Outputs, places: Tensor | None
+    encoder: Encoder, grid: Tensor, state: State, outputs: Outputs, places: Rows, lengths: Rows
 ) -> Tokens:
-    return encoder.normalize(encoder.run_blocks(grid, 1, state, outputs, places))
+    return encoder.normalize(encoder.run_blocks(grid, None, state, outputs, places))
 
 
 def _pool_frames(
-    encoder: Encoder, grid: Tensor, state: State, outputs: Outputs, places: Tensor | None
+    encoder: Encoder, grid: Tensor, state: State, outputs: Outputs, places: Rows, lengths: Rows
 ) -> Tokens:
     batch, frames = grid.shape[:2]
     places = None if places is None else places.repeat_interleave(frames, 0)
-    tokens = encoder.run_blocks(grid.flatten(0, 1)[:, None], frames, None, outputs, places)
+    lengths = torch.full((batch,), frames, device=grid.device) if lengths is None else lengths
+    tokens = encoder.run_blocks(grid.flatten(0, 1)[:, None], lengths, None, outputs, places)
     pooled = pool_tokens(*encoder.normalize(tokens))
     return pooled.unflatten(0, (batch, frames))[:, :, None, None], None
 
 
 def _average_frames(
-    encoder: Encoder, grid: Tensor, state: State, outputs: Outputs, places: Tensor | None
+    encoder: Encoder, grid: Tensor, state: State, outputs: Outputs, places: Rows, lengths: Rows
 ) -> Tokens:
     frames = grid.shape[:2]
     places = None if places is None else places.repeat_interleave(frames[1], 0)
     tokens = encoder.run_blocks(grid.flatten(0, 1)[:, None], outputs=outputs, places=places)
-    out, cls = (None if x is None else x.unflatten(0, frames).mean(1) for x in tokens)
+
+    def average(x: Tensor) -> Tensor:
+        if lengths is None:
+            return x.unflatten(0, frames).mean(1)
+        return torch.stack([clip.mean(0) for clip in x.split(lengths.tolist())])
+
+    out, cls = (None if x is None else average(x) for x in tokens)
     return encoder.normalize((out, cls))
 
 

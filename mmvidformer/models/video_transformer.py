@@ -218,9 +218,29 @@ class VideoTransformer(nn.Module):
         """
         if valid is not None:
             multiple = self.embed.tubelet[0] if self.embed.separate_frames else 1
-            features = run_by_length(self.forward, valid_frames(clip, valid, multiple))
+            features = self.run_clips(valid_frames(clip, valid, multiple))
             return features if self.pool == "none" else torch.stack(features)
         return self.pool_features(*self.forward_features(clip))
+
+    def run_clips(self, clips: Sequence[Tensor]) -> list[Tensor]:
+        """Return the output for each of clips (3, T_i, H', W'); those of one length run together.
+
+        If the first encoder encodes single frames, it takes those of all clips together.
+        """
+        first: Any = self.encoders[0]
+        if not (first.single_frames and self.embed.separate_frames):
+            return run_by_length(self.forward, clips)
+        grid = self.embed(torch.cat([*clips], dim=1)[None])
+        lengths = [self.embed.grid(clip.shape[1:])[0] for clip in clips]
+        tokens = first(grid, lengths=torch.tensor(lengths, device=grid.device))
+        if first.out_grid((2, 1, 1))[0] == 1:  # clips of any length have one length now
+            return list(self._run_rest(*tokens))
+        return run_by_length(self._run_rest, tokens[0][0].split(lengths))
+
+    def _run_rest(self, grid: Tensor, cls: Tensor | None = None) -> Tensor:
+        for encoder in self.encoders[1:]:
+            grid, cls = encoder(grid)
+        return self.pool_features(grid, cls)
 
     def pool_features(self, grid: Tensor | None, cls: Tensor | None) -> Tensor | None:
         """Return the output for the result of ``forward_features``."""

@@ -18,11 +18,11 @@ def test_fraction_and_value_of_kept_updates(rule: str, columns: int, kept: float
 @pytest.mark.parametrize("frames", [2, 4])
 def test_frames_of_a_clip_share_a_draw(frames: int) -> None:
     torch.manual_seed(0)
-    keep = DropPath(0.5)(torch.zeros(64 * frames, 1), clip_rows=frames)
-    assert keep.shape == (64 * frames, 1)
-    keep = keep.view(64, frames)
-    assert (keep == keep[:, :1]).all()
-    assert 0 < (keep[:, 0] > 0).sum() < 64
+    rows = torch.tensor([frames, 3] * 32)
+    keep = DropPath(0.5)(torch.zeros(32 * (frames + 3), 1), clip_rows=rows)
+    clips = keep.split(rows.tolist())
+    assert all((clip == clip[0]).all() for clip in clips)
+    assert 0 < sum(bool(clip[0] > 0) for clip in clips) < 64
 
 
 def test_a_group_a_row_by_default() -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.layers import KERNELS
+from mmvidformer.layers import KERNELS, DropPath
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
 from mmvidformer.models.feature_fixation import SCHEMES as FIXATION_SCHEMES
 from mmvidformer.models.inference import optimize_for_inference
@@ -116,6 +116,43 @@ def test_kernels_that_draw_do_so_for_each_length() -> None:
     alone = [model(clips[:1]), model(clips[[1, 3], :, :2]), model(clips[2:3, :, :4])]
     for i, (group, row) in enumerate([(0, 0), (1, 0), (2, 0), (1, 1)]):
         torch.testing.assert_close(together[i], alone[group][row], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("frames", ["pool", "average"])
+def test_single_frames_of_all_clips_run_together(
+    frames: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the draws of stochastic depth that it gets in the batch, a clip alone gives the same."""
+    encoders = [dict(frames=frames, depth=3, drop_path_rate=0.5), dict(depth=1)]
+    model = build(VideoTransformer, dict(encoders=encoders, cls="mean", stem=TUBELETS)).train()
+    clips, valid = batch("anywhere")
+    counts = (valid.sum(1) // 2).tolist()
+    draws: list[Tensor] = []
+    draw = DropPath.forward
+
+    def record(part: DropPath, tokens: Tensor, **options: object) -> Tensor | None:
+        found = draw(part, tokens, **options)
+        if found is not None:
+            assert len(tokens) == sum(counts)
+            draws.append(found)
+        return found
+
+    monkeypatch.setattr(DropPath, "forward", record)
+    together = model(clips, valid)
+    assert len(draws) == 4  # attention and MLP of the blocks with a rate above 0
+    assert len(torch.cat(draws).unique()) > 2
+    parts = [one.split(counts) for one in draws]
+    if frames == "pool":
+        assert all((one == one[0]).all() for part in parts for one in part)
+    alone = []
+    for i, (clip, mask) in enumerate(zip(clips, valid, strict=True)):
+        left = iter([part[i] for part in parts])
+        replay = lambda part, tokens, left=left, **_: next(left) if part.rate else None  # noqa: E731
+        monkeypatch.setattr(DropPath, "forward", replay)
+        alone.append(model(clip[None, :, mask])[0])
+    torch.testing.assert_close(list(together), alone, atol=1e-5, rtol=1e-5)
+    expected, found = gradients(model, alone), gradients(model, list(together))
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
 def test_optimized_models_take_masks() -> None:
