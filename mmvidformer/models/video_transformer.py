@@ -146,7 +146,7 @@ class VideoTransformer(nn.Module):
     def frame_stage(self) -> list[tuple[nn.Module, str]]:
         """Parts, and their methods, that see tubelets of frames on their own (``reuse_frames``)."""
         encoder: Any = self.encoders[0]
-        alone = self.embed.separate_frames and encoder.frames != "together"
+        alone = self.embed.separate_frames and encoder.single_frames
         return [(self.embed, "forward"), (encoder, "run_blocks")] if alone else []
 
     def stages(self) -> list[nn.ModuleList]:
