@@ -14,6 +14,8 @@ import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +23,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
+from mmvidformer.apis.capture import is_stream
 from mmvidformer.apis.loaded import PUBLISHED
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import find_videos
@@ -44,7 +47,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Parse the command line."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     add_model_arguments(parser, checkpoint=None)
-    parser.add_argument("source", help="video, folder of videos, or index of a camera (0, ...)")
+    parser.add_argument("source", help="video, folder, index of a camera (0, ...), or address")
     add_classes_argument(parser)
     parser.add_argument("--topk", type=int, default=5, help="number of classes (default: 5)")
     parser.add_argument("--window", type=float, help="seconds of a window (default: 2 if needed)")
@@ -61,14 +64,22 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     )
     parser.add_argument("--boxes", type=Path, help="csv of boxes in AVA's format, to be classified")
     parser.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
-    parser.add_argument("--seconds", type=float, help="how long to read a camera")
+    parser.add_argument("--seconds", type=float, help="how long to read a camera or an address")
+    parser.add_argument(
+        "--skip-static",
+        type=float,
+        metavar="T",
+        help="repeat the answer for windows each of whose frames changed by less than T of 255",
+    )
     args = parser.parse_intermixed_args(argv)
     if args.topk < 1:
         parser.error(f"--topk must be at least 1, got {args.topk}")
-    args.is_camera = args.source.isdigit() and not Path(args.source).exists()
-    if args.timeline and args.is_camera:
-        parser.error("--timeline needs a file or a folder, got a camera")
-    args.parts = bool(args.window is not None or args.timeline or args.csv or args.is_camera)
+    args.is_stream = is_stream(args.source)
+    if args.timeline and args.is_stream:
+        parser.error("--timeline needs a file or a folder, got a stream")
+    args.parts = bool(args.window is not None or args.timeline or args.csv or args.is_stream)
+    if args.skip_static is not None and (args.skip_static <= 0 or not args.parts):
+        parser.error(f"--skip-static must be positive and needs --window, got {args.skip_static}")
     spans = read_spans(args.truth) if args.truth else {}
     args.spans = {(args.truth.parent / name).resolve(): one for name, one in spans.items()}
     args.title = f"{args.source}: q ends" if args.show else None
@@ -86,6 +97,7 @@ def predict_files(
                 found = [one for boxes in moments.values() for one in boxes]
             elif args.parts or recognizer.over != "clip":
                 options = dict(window=args.window, stride=args.stride, min_score=args.min_score)
+                options |= dict(skip_static=args.skip_static)
                 found = list(recognizer.timeline(video, **options))
             else:
                 found = [recognizer(video)]
@@ -116,26 +128,42 @@ def predict_files(
                 yield Failure(str(video), error)
 
 
-def predict_camera(recognizer: Recognizer, args: Namespace) -> Iterator[Prediction]:
-    """Classify windows of a camera until it ends, q is pressed, or the time is over."""
-    latest = None
+def predict_stream(recognizer: Recognizer, args: Namespace) -> Iterator[Prediction | Failure]:
+    """Classify windows of a camera or an address until it ends, q is pressed, or time is over."""
+    latest, offset, seconds, ended = None, None, 0.0, False
+    options = dict(window=args.window, stride=args.stride, skip_static=args.skip_static)
     with (
         Capture(args.source) as source,
         VideoOutput(args.out, source.fps, args.title) as output,
     ):
 
-        def frames() -> Iterator[np.ndarray]:
-            for _, seconds, pixels in source.frames():
-                if args.seconds is not None and seconds >= args.seconds:
-                    return
-                if latest is not None:
+        def shown(part: Iterator) -> Iterator[np.ndarray]:
+            nonlocal offset, seconds, ended
+            for _, (_, seconds, pixels) in part:
+                ended = args.seconds is not None and seconds >= args.seconds
+                if latest is not None and not ended:
                     bars = prediction_bars(latest, args.topk)
-                    if not output.add(annotate_frame(pixels, f"camera {args.source}", bars)):
-                        return
+                    ended = not output.add(annotate_frame(pixels, source.name, bars))
+                if ended:
+                    return
+                offset = seconds if offset is None else offset
                 yield pixels
 
-        for latest in recognizer.stream(frames(), source.fps, args.window, args.stride):
-            yield latest
+        try:
+            # A window must not have gaps: it starts anew where frames are missing.
+            for _, part in groupby(enumerate(source.frames()), lambda one: one[1][0] - one[0]):
+                offset = None
+                for latest in recognizer.stream(shown(part), source.fps, **options):
+                    if source.is_live:
+                        source.note_delay(seconds)
+                    times = tuple(offset + one for one in latest.seconds)
+                    yield replace(latest, source=source.name, seconds=times)
+                if ended:
+                    break
+        except ConnectionError as error:
+            yield Failure(source.name, error)
+        if source.is_live:
+            tqdm.write(source.report(), file=sys.stderr)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -146,8 +174,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if source.is_dir():
         videos = find_videos(source)
         print(f"{source}: {len(videos)} videos", file=sys.stderr)
-    elif not args.is_camera and not source.is_file():
-        raise FileNotFoundError(f"{source} does not exist, and is no camera index")
+    elif not args.is_stream and not source.is_file():
+        raise FileNotFoundError(f"{source} does not exist, and is no camera or address")
     if args.show:
         check_display()
     cfg = load_config(args.config, args.cfg_options)
@@ -155,12 +183,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(recognizer, file=sys.stderr)
     if recognizer.over == "boxes" and not args.boxes:
         raise ValueError("a model of boxes needs --boxes, a csv file in AVA's format")
-    if args.is_camera:
-        found = predict_camera(recognizer, args)
+    if args.is_stream:
+        found = predict_stream(recognizer, args)
     else:
         found = predict_files(recognizer, videos, args)
     records, windows, failed = [], defaultdict(list), 0
-    interrupt = [KeyboardInterrupt] if args.is_camera else []  # how to end a camera
+    interrupt = [KeyboardInterrupt] if args.is_stream else []  # how to end a stream
     with contextlib.suppress(*interrupt):
         for one in found:
             if isinstance(one, Failure):
@@ -169,9 +197,13 @@ def main(argv: Sequence[str] | None = None) -> int:
                 records.append({"source": one.source, "error": str(one.error)})
             else:
                 part = " {:.2f}-{:.2f} s".format(*one.seconds) if one.seconds else ""
-                tqdm.write(f"{one.source or 'camera'}{part}: {one.text(args.topk)}")
+                tqdm.write(f"{one.source}{part}: {one.text(args.topk)}")
                 records.append(one.record(args.topk))
                 windows[one.source].append(one)
+    if args.skip_static is not None:
+        every = [one for parts in windows.values() for one in parts]
+        count = sum(one.static for one in every)
+        print(f"{count} of {len(every)} windows repeat the last answer", file=sys.stderr)
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)
         content = {"config": args.config, "checkpoint": args.checkpoint, "videos": records}

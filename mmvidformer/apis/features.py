@@ -6,8 +6,9 @@ import torch
 from mmengine.config import Config
 from torch import Tensor, nn
 
+from mmvidformer.apis.ahead import read_ahead
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
-from mmvidformer.apis.windows import check_step, list_windows, read_ahead
+from mmvidformer.apis.windows import check_step, list_windows
 from mmvidformer.models.reuse import frames_of_stage
 
 

@@ -239,7 +239,7 @@ class FramePipeline:
             ValueError: If a file has fewer frames per second than the model has steps.
         """
         rate = self.rate(source.fps)
-        if not source.is_camera and rate > 1.01 * source.fps:  # 23.976 will do for 24
+        if not source.is_live and rate > 1.01 * source.fps:  # 23.976 will do for 24
             have = f"{source.source} has {source.fps:g} frames per second"
             raise ValueError(f"{have}, but the config takes {rate:g}")
         for number, seconds, pixels in source.frames(self.frame_interval, self.time_step):

@@ -1,10 +1,9 @@
-"""Windows of long videos and of streams: where they are, reading them, and answers for them."""
+"""Windows of long videos and of streams: where they are, and answers for them."""
 
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +13,6 @@ from mmvidformer.apis.pipeline import VideoPipeline
 logger = logging.getLogger("mmvidformer")
 
 WINDOW = 2.0  # seconds
-Item = TypeVar("Item")
 Seconds = tuple[float, float]
 
 
@@ -74,16 +72,6 @@ def check_step(size: int, step: int, period: int, fps: float) -> None:
             "coincide every %d (%.3g s) only; with a multiple of it, they are computed once",
             *(step, period, period / fps),
         )
-
-
-def read_ahead(items: Iterable[Item], count: int = 2) -> Iterator[Item]:
-    """Compute items in a thread, ``count`` of them ahead; errors are raised in their places."""
-    iterator, end = iter(items), object()
-    with ThreadPoolExecutor(1) as pool:
-        waiting = deque(pool.submit(next, iterator, end) for _ in range(count))
-        while (item := waiting.popleft().result()) is not end:
-            waiting.append(pool.submit(next, iterator, end))
-            yield item  # type: ignore[misc]
 
 
 def stream_windows(
