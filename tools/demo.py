@@ -34,6 +34,7 @@ from mmvidformer.visualization.annotate import annotate_frame, annotate_video, p
 from mmvidformer.visualization.boxes import classify_boxes, write_boxes
 from mmvidformer.visualization.timeline import draw_timeline, write_parts
 from mmvidformer.visualization.videos import VideoOutput, check_display, target_of
+from mmvidformer.visualization.window_table import WindowTable
 
 
 class Failure(NamedTuple):
@@ -57,6 +58,12 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument(
         "--csv", type=Path, help="file for segments of one class, or values: video, start, ..."
     )
+    parser.add_argument(
+        "--windows",
+        type=Path,
+        help="csv file with a row for each window, for long videos: rows are written at once, and "
+        "the same command goes on after the last one",
+    )
     parser.add_argument("--out", type=Path, help="annotated video (.mp4), or a folder of them")
     parser.add_argument("--timeline", type=Path, help="picture of the classes over time, or folder")
     parser.add_argument(
@@ -75,9 +82,13 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     if args.topk < 1:
         parser.error(f"--topk must be at least 1, got {args.topk}")
     args.is_stream = is_stream(args.source)
+    others = [n for n in ("json", "csv", "out", "timeline", "show", "boxes") if getattr(args, n)]
+    if args.windows and others:
+        parser.error(f"--windows keeps rows only, which is not enough for --{others[0]}")
     if args.timeline and args.is_stream:
         parser.error("--timeline needs a file or a folder, got a stream")
     args.parts = bool(args.window is not None or args.timeline or args.csv or args.is_stream)
+    args.parts |= args.windows is not None
     if args.skip_static is not None and (args.skip_static <= 0 or not args.parts):
         parser.error(f"--skip-static must be positive and needs --window, got {args.skip_static}")
     spans = read_spans(args.truth) if args.truth else {}
@@ -96,15 +107,16 @@ def predict_files(
                 moments = classify_boxes(recognizer, video, args.boxes)
                 found = [one for boxes in moments.values() for one in boxes]
             elif args.parts or recognizer.over != "clip":
-                options = dict(window=args.window, stride=args.stride, min_score=args.min_score)
-                options |= dict(skip_static=args.skip_static)
-                found = list(recognizer.timeline(video, **options))
+                found = classify_parts(recognizer, video, args)
+                found = found if args.windows else list(found)
             else:
                 found = [recognizer(video)]
+            yield from found
         except (OSError, ValueError) as error:
             yield Failure(str(video), error)
             continue
-        yield from found
+        if args.windows:
+            continue
         if recognizer.over == "boxes":
             if args.out:
                 write_boxes(video, moments, target_of(args.out, video, Path(args.source), ".mp4"))
@@ -126,6 +138,22 @@ def predict_files(
                     tqdm.write(f"written: {target}")
             except ValueError as error:  # decord reads some files that OpenCV does not
                 yield Failure(str(video), error)
+
+
+def classify_parts(recognizer: Recognizer, video: Path, args: Namespace) -> Iterator[Prediction]:
+    """Classify windows, steps or segments of a file, and show the progress."""
+    options = dict(window=args.window, stride=args.stride, min_score=args.min_score)
+    total, done = None, 0
+    if recognizer.over == "clip":
+        opened = recognizer.pipeline.open(video)
+        spans, fps = recognizer.windows(opened, args.window, args.stride), opened["avg_fps"]
+        total = len(spans)
+        if args.windows:
+            seconds = [(first / fps, (last + 1) / fps) for first, last in spans]
+            done = args.windows.count(str(video), seconds)
+    found = recognizer.timeline(video, **options, skip_static=args.skip_static, first=done)
+    bar = dict(desc=video.name, total=total, initial=done, unit="window", leave=False)
+    yield from tqdm(found, **bar, disable=None)
 
 
 def predict_stream(recognizer: Recognizer, args: Namespace) -> Iterator[Prediction | Failure]:
@@ -181,13 +209,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     cfg = load_config(args.config, args.cfg_options)
     recognizer = Recognizer(cfg, args.checkpoint or PUBLISHED, args.device, args.classes)
     print(recognizer, file=sys.stderr)
+    if args.windows and recognizer.over != "clip":
+        raise ValueError(f"a model of {recognizer.over} has no windows; use --json or --csv")
+    args.windows = args.windows and WindowTable(args.windows)
     if recognizer.over == "boxes" and not args.boxes:
         raise ValueError("a model of boxes needs --boxes, a csv file in AVA's format")
     if args.is_stream:
         found = predict_stream(recognizer, args)
     else:
         found = predict_files(recognizer, videos, args)
-    records, windows, failed = [], defaultdict(list), 0
+    records, windows, failed, repeated, count = [], defaultdict(list), 0, 0, 0
     interrupt = [KeyboardInterrupt] if args.is_stream else []  # how to end a stream
     with contextlib.suppress(*interrupt):
         for one in found:
@@ -198,12 +229,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             else:
                 part = " {:.2f}-{:.2f} s".format(*one.seconds) if one.seconds else ""
                 tqdm.write(f"{one.source}{part}: {one.text(args.topk)}")
+                repeated += one.static
+                count += 1
+                if args.windows:
+                    args.windows.add(one)
+                    continue
                 records.append(one.record(args.topk))
                 windows[one.source].append(one)
     if args.skip_static is not None:
-        every = [one for parts in windows.values() for one in parts]
-        count = sum(one.static for one in every)
-        print(f"{count} of {len(every)} windows repeat the last answer", file=sys.stderr)
+        print(f"{repeated} of {count} windows repeat the last answer", file=sys.stderr)
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)
         content = {"config": args.config, "checkpoint": args.checkpoint, "videos": records}

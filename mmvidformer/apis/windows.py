@@ -3,6 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,7 @@ def in_frames(
     return size, step
 
 
+@cache  # says so once
 def check_step(size: int, step: int, period: int, fps: float) -> None:
     """Say so if windows overlap, but their frames are computed anew; see ``in_frames``."""
     if step < size and step % period:

@@ -90,6 +90,33 @@ def test_demo_of_a_camera(load, model, tiny_videos, tmp_path, monkeypatch) -> No
     assert cv2.VideoCapture(str(out)).get(cv2.CAP_PROP_FRAME_COUNT) == 14
 
 
+def test_a_table_of_windows_goes_on_where_it_stopped(
+    main_of, model, folder, tmp_path, capsys, monkeypatch
+) -> None:
+    table, computed = tmp_path / "new" / "windows.csv", []
+    run = Recognizer._run
+    monkeypatch.setattr(Recognizer, "_run", lambda *a: computed.append(1) or run(*a))
+    options = ["--window", 1, "--stride", 0.5, "--windows", table]
+    assert demo(main_of, model, folder, *options) == 1  # one is bad
+    whole, rows = table.read_bytes(), table.read_text().splitlines()
+    assert rows[0] == "video,start,end,label,probability" and len(rows) == 7 == 1 + len(computed)
+    first = Recognizer(*model)
+    (expected, *_) = first.timeline(folder / "0" / "clip.mp4", 1, 0.5)
+    _, name, share = expected.top(1)[0]
+    assert rows[1] == f"{folder / '0' / 'clip.mp4'},0.00,1.00,{name},{share:.6g}"
+    for end, left in ((len(whole), 0), (whole.rindex(b"\n", 0, -1) - 9, 2), (9, 6)):
+        table.write_bytes(whole[:end])
+        computed.clear()
+        assert demo(main_of, model, folder, *options) == 1
+        assert (table.read_bytes(), len(computed)) == (whole, left)
+    options[3] = 0.25
+    assert demo(main_of, model, folder, *options) == 1
+    assert "windows.csv has other windows of" in capsys.readouterr().err
+    assert table.read_bytes() == whole
+    with pytest.raises(SystemExit):
+        demo(main_of, model, folder, *options, "--json", tmp_path / "x.json")
+
+
 def test_demo_of_an_address(load, model, tmp_path, capsys, monkeypatch) -> None:
     """Windows of 6 frames, every 6; after 16 frames the server begins anew, and then is gone."""
     monkeypatch.setattr("mmvidformer.apis.capture.WAIT", 0.02)
