@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import torch
@@ -24,8 +23,8 @@ def reuse_frames(model: Model, limit: int = 2**27) -> Model:
     Args:
         model: A model in evaluation mode, such as a result of ``optimize_for_inference``. The copy
             shares its weights, which must not change then.
-        limit: Bytes of outputs that each part of the stage remembers from call to call. The frames
-            of one call are all shared.
+        limit: Bytes of frames and outputs that each part of the stage remembers from call to call.
+            The frames of one call are all shared.
 
     Returns:
         The copy, or the model itself if it has no such stage.
@@ -55,12 +54,13 @@ class ReuseRows:
     Args:
         function: Function from a tensor to a tensor, or to a tuple of tensors or None, whose first
             axis is that of the rows.
-        limit: Bytes of outputs to remember.
+        limit: Bytes of rows and outputs to remember.
     """
 
     def __init__(self, function: Callable[..., Any], limit: int) -> None:
         self.function, self.limit = function, limit
-        self.known: dict[tuple, list[Tensor | None]] = {}  # the least recently used first
+        # Rows and their outputs, the least recently used first.
+        self.known: dict[tuple, list[Tensor | None]] = {}
         self.size, self.is_tuple = 0, False
 
     def __call__(self, rows: Tensor, clip_rows: object = None, *rest: Any, **options: Any) -> Any:
@@ -69,20 +69,33 @@ class ReuseRows:
         if given or torch.is_grad_enabled() or torch.compiler.is_compiling():
             more = () if clip_rows is None else (clip_rows, *rest)
             return self.function(rows, *more, **options)
-        keys = fingerprints(rows)
-        found = {key: self.known.pop(key) for key in dict.fromkeys(keys) if key in self.known}
-        places = {key: i for i, key in enumerate(keys) if key not in found}
-        if places:
-            outputs = self.function(rows[[*places.values()]])
+        keys, found, new = samples(rows), dict[tuple, list[Tensor | None]](), dict[tuple, int]()
+        for i, key in enumerate(keys):
+            if key in new or key in found:
+                other = rows[new[key]] if key in new else found[key][0]
+            else:
+                other = self.known[key][0] if key in self.known else None
+            if other is None or not torch.equal(rows[i], other):
+                # Rows with equal samples that are not equal are computed and not found again.
+                keys[i] = key = key if key not in new and key not in found else (*key, i)
+                new[key] = i
+            elif key not in new:
+                found[key] = self.known[key]
+        for key in keys:
+            if key in self.known:
+                self.size -= _bytes(self.known.pop(key))
+        if new:
+            fresh = rows[[*new.values()]]
+            outputs = self.function(fresh)
             self.is_tuple = isinstance(outputs, tuple)
-            for i, key in enumerate(places):
-                parts = outputs if self.is_tuple else (outputs,)
+            parts = outputs if self.is_tuple else (outputs,)
+            for i, key in enumerate(new):
                 # A row of a tensor would keep all of it in memory.
-                found[key] = [None if x is None else x[i].clone() for x in parts]
-                self.size += _bytes(found[key])
-        self.known |= found
-        columns = zip(*(found[key] for key in keys), strict=True)
+                found[key] = [None if x is None else x[i].clone() for x in (fresh, *parts)]
+        columns = list(zip(*(found[key] for key in keys), strict=True))[1:]
         outputs = tuple(None if one[0] is None else torch.stack(one) for one in columns)
+        self.known |= found
+        self.size += sum(map(_bytes, found.values()))
         while self.size > self.limit:
             self.size -= _bytes(self.known.pop(next(iter(self.known))))
         return outputs if self.is_tuple else outputs[0]
@@ -103,24 +116,13 @@ class _ReuseTubelets:
         return self.reuse(tubelets.flatten(0, 1)).unflatten(0, (-1, count))[:, :, 0]
 
 
-def fingerprints(rows: Tensor) -> list[tuple]:
-    """Return a key for each row of a tensor (N, ...); equal rows have equal keys.
-
-    Two sums of the words of a row, modulo 2^64, with random factors. Rows that differ have the
-    same two with a probability of at most 2^-66.
-    """
+def samples(rows: Tensor) -> list[tuple]:
+    """Return a key for each row of a tensor (N, ...), some of its values: equal for equal rows."""
     kind = rows.device.type
     autocast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
-    words = rows.flatten(1).contiguous().view(torch.int16 if rows.itemsize == 2 else torch.int32)
-    factors = _factors(words.shape[1], rows.device)
-    sums = torch.stack([(row.long() * factors).sum(dim=1) for row in words])
-    return [(rows.dtype, rows.shape[1:], autocast, *pair) for pair in sums.tolist()]
-
-
-@lru_cache(maxsize=8)
-def _factors(words: int, device: torch.device) -> Tensor:
-    draws = torch.Generator().manual_seed(0)
-    return torch.randint(-(2**63), 2**63 - 1, (2, words), generator=draws).to(device)
+    flat = rows.flatten(1)
+    values = flat[:, :: flat.shape[1] // 256 | 1].float().cpu()
+    return [(rows.dtype, rows.shape[1:], autocast, one.numpy().tobytes()) for one in values]
 
 
 def _bytes(parts: list[Tensor | None]) -> int:

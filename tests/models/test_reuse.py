@@ -8,7 +8,7 @@ from torch import nn
 
 from mmvidformer.models import TimeSformer, VideoTransformer, ViViT
 from mmvidformer.models.inference import optimize_for_inference
-from mmvidformer.models.reuse import ReuseRows, fingerprints, frames_of_stage, reuse_frames
+from mmvidformer.models.reuse import ReuseRows, frames_of_stage, reuse_frames, samples
 from tests.models.tiny import ARCH, perturb
 
 TUBE = dict(arch=ARCH, clip_len=8, img_size=16, stem=dict(tubelet=(2, 8, 8)))
@@ -63,7 +63,7 @@ def test_what_is_remembered_is_bounded() -> None:
     model = MODELS["vivit 2"]().eval()
     fast, rows = counted(model)
     reuse = fast.encoders[0].run_blocks
-    reuse.limit = 3 * (16 + 4 * 16) * 4  # class token and grid of three frames
+    reuse.limit = 3 * (16 + 2 * 4 * 16) * 4  # class token, and grid before and after, of 3 frames
     for clip in windows(16, 8, 4):
         torch.testing.assert_close(fast(clip), model(clip), rtol=0, atol=1e-5)
         assert reuse.size <= reuse.limit and len(reuse.known) == 3
@@ -92,15 +92,22 @@ def test_other_models_and_gradients_pass() -> None:
 
 @torch.no_grad()
 def test_rows_are_known_by_all_that_changes_their_outputs() -> None:
-    rows = torch.randn(3, 5, 2)
+    rows = torch.randn(4, 5, 200)
     rows[2] = rows[0]
-    keys = fingerprints(rows)
-    assert keys[0] == keys[2] != keys[1]
+    rows[3] = rows[0]
+    rows[3, 0, 1] += 1  # which is no sample
+    keys = samples(rows)
+    assert keys[0] == keys[2] == keys[3] != keys[1]
     with torch.autocast("cpu", torch.bfloat16):
-        assert fingerprints(rows)[0] != keys[0]
-    others = [rows.reshape(3, 2, 5), rows.bfloat16(), rows.clone().add_(1e-7), rows.flip(1)]
-    assert not {keys[0]} & {fingerprints(x)[0] for x in others}
-    function = ReuseRows(lambda x: (x + 1, None), 10**6)
-    found = function(rows)
-    torch.testing.assert_close(found[0], rows + 1)
-    assert found[1] is None and function.size == 2 * rows[0].nbytes
+        assert samples(rows)[0] != keys[0]
+    others = [rows.reshape(4, 200, 5), rows.bfloat16(), rows + 1, rows.flip(1)]
+    assert not {keys[0]} & {samples(x)[0] for x in others}
+    called: list[int] = []
+    function = ReuseRows(lambda x: called.append(len(x)) or (x + 1, None), 10**6)
+    for turn in (rows, rows[:3], rows[3:], rows):
+        found = function(turn)
+        torch.testing.assert_close(found[0], turn + 1, rtol=0, atol=0)
+        assert found[1] is None
+    assert called[:2] == [3, 1] and function.size == sum(
+        x.nbytes for kept in function.known.values() for x in kept if x is not None
+    )
