@@ -18,6 +18,7 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Timer
 
 import av
 import cv2
@@ -209,31 +210,36 @@ def repeat(segment: Path, video: Path, times: int) -> None:
 
 
 def measure_live(args: Namespace, folder: Path) -> None:
-    """Classify a stream every stride for 20 s, after 8 of which the server is gone for 3 s."""
+    """Classify a stream for 30 s, after 10 of which the server is gone for 3 s."""
     recognizer, _ = load(args.model)
-    server = LiveServer(900, size=(360, 640))
-    source, start, gone = Capture(server.address), time.perf_counter(), None
-    with source:
-        frames = source.frames()
-        parts = itertools.groupby(enumerate(frames), lambda one: one[1][0] - one[0])
-        for _, part in parts:
-            pixels = (frame[2] for _, frame in part)
-            for one in recognizer.stream(pixels, source.fps, 64 / 30, args.stride):
-                now = time.perf_counter() - start
-                # The last frame of the window is the one that was taken last.
-                print(f"{now:5.1f} s: window {one.seconds}", flush=True)
-                if now > 8 and gone is None:
-                    server.__exit__()
-                    gone = now
-                    print(source.report(), "; server goes away", flush=True)
+    servers = [LiveServer(900, size=(360, 640))]
+
+    def go_away() -> None:
+        servers[0].__exit__()
+        time.sleep(3)
+        servers.append(LiveServer(900, size=(360, 640), port=servers[0].port))
+
+    with Capture(servers[0].address) as source:
+        frames, seconds, parts = source.frames(), 0.0, 0
+        Timer(10, go_away).start()
+
+        def pixels(part: Iterator) -> Iterator[np.ndarray]:
+            nonlocal seconds
+            for _, (_, when, image) in part:
+                seconds = when
+                yield image
+
+        for _, part in itertools.groupby(enumerate(frames), lambda one: one[1][0] - one[0]):
+            parts += 1
+            for one in recognizer.stream(pixels(part), source.fps, 64 / 30, args.stride):
+                delay, where = source.note_delay(seconds), f"part {parts}, {one.seconds[1]:.2f} s"
+                print(f"{seconds:6.2f} s: {where}, {1000 * delay:.0f} ms later", flush=True)
+                if seconds > 30:
                     break
-            if gone and len(source.cuts) == 0:
-                time.sleep(3)
-                server = LiveServer(900, size=(360, 640), port=server.port)
-            if time.perf_counter() - start > 20:
+            if seconds > 30:
                 break
         frames.close()
-    server.__exit__()
+    servers[-1].__exit__()
     print(source.report())
 
 
@@ -272,7 +278,7 @@ def main() -> None:
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--model", choices=MODELS, default="small", help="default: small")
     parser.add_argument("--minutes", type=int, default=120, help="of 'long' (default: 120)")
-    parser.add_argument("--stride", type=float, default=1.0, help="seconds (default: 1)")
+    parser.add_argument("--stride", type=float, default=32 / 30, help="seconds (default: 1.07)")
     parser.add_argument("--video", help="of 'static'")
     parser.add_argument("--out", type=Path, help="csv file")
     args = parser.parse_args()
