@@ -33,6 +33,7 @@ from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.config import load_config
 from mmvidformer.engine.pipelines import align_clips
 from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.reuse import reuse_frames
 from mmvidformer.visualization.videos import VideoOutput
 
 SMALL = dict(arch=dict(embed_dims=192, depth=4, num_heads=3), img_size=112)
@@ -87,7 +88,7 @@ def cpu_time(steps: Iterator, count: int) -> tuple[float, list[np.ndarray]]:
 def measure_overlap(args: Namespace, folder: Path) -> None:
     """Print a table of windows per second."""
     recognizer, span = load(args.model)
-    shared, alone = recognizer._fast, optimize_for_inference(recognizer._model, True)
+    alone = optimize_for_inference(recognizer._model, share_weights=True)
     video = folder / "noise.mp4"
     write_video(video, 5 * span)
     rows = []
@@ -97,7 +98,9 @@ def measure_overlap(args: Namespace, folder: Path) -> None:
         count = {0: 2, 0.5: 3}.get(overlap, 4)
         times, scores = {}, {}
         for way, run in {"before": anew, "now": windows, "MMAction2's way": queue}.items():
-            recognizer._fast = shared if way == "now" else alone if way == "before" else None
+            # A new copy remembers nothing.
+            models = {"before": alone, "now": reuse_frames(alone)}
+            recognizer._fast = models.get(way)
             steps = run(recognizer, video, spans, step)
             times[way], scores[way] = cpu_time(steps, count if way == "now" else 2)
         error = max(map(abs_error, scores["before"], scores["now"]))
@@ -156,12 +159,12 @@ def queue(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterat
 def measure_views(args: Namespace, folder: Path) -> None:
     """Print CPU seconds of a video of 112 frames: clips start at 0, 16, 32 and 48."""
     recognizer, span = load(args.model, clips=None)
-    shared, alone = recognizer._fast, optimize_for_inference(recognizer._model, True)
+    alone = optimize_for_inference(recognizer._model, share_weights=True)
     times, scores = {}, {}
     for number in range(2):  # another video each time
         video = folder / f"noise_{number}.mp4"
         write_video(video, span + 48 + number)
-        for name, model in {"each view": alone, "shared frames": shared}.items():
+        for name, model in {"each view": alone, "shared frames": reuse_frames(alone)}.items():
             recognizer._fast, start = model, time.process_time()
             scores[name] = recognizer(video).scores["class"]
             times[name] = times.get(name, 0) + (time.process_time() - start) / 2
