@@ -59,9 +59,16 @@ class ReuseRows:
 
     def __init__(self, function: Callable[..., Any], limit: int) -> None:
         self.function, self.limit = function, limit
-        # Rows and their outputs, the least recently used first.
-        self.known: dict[tuple, list[Tensor | None]] = {}
-        self.size, self.is_tuple = 0, False
+        # Rows and outputs of calls by their numbers, the least recently used first. They are kept
+        # as they are: copies of single rows would leave holes in memory.
+        self.batches: dict[int, list[Tensor | None]] = {}
+        self.places: dict[tuple, tuple[int, int]] = {}  # number of a call and of its row
+        self.calls, self.is_tuple = 0, False
+
+    @property
+    def size(self) -> int:
+        """Bytes that are remembered."""
+        return sum(x.nbytes for one in self.batches.values() for x in one if x is not None)
 
     def __call__(self, rows: Tensor, clip_rows: object = None, *rest: Any, **options: Any) -> Any:
         """Return ``function(rows)``; ``clip_rows`` matters in training only."""
@@ -69,36 +76,33 @@ class ReuseRows:
         if given or torch.is_grad_enabled() or torch.compiler.is_compiling():
             more = () if clip_rows is None else (clip_rows, *rest)
             return self.function(rows, *more, **options)
-        keys, found, new = samples(rows), dict[tuple, list[Tensor | None]](), dict[tuple, int]()
-        for i, key in enumerate(keys):
-            if key in new or key in found:
-                other = rows[new[key]] if key in new else found[key][0]
-            else:
-                other = self.known[key][0] if key in self.known else None
+        found, new, self.calls = list[tuple[int, int]](), list[int](), self.calls + 1
+        for i, key in enumerate(samples(rows)):
+            call, row = self.places.get(key, (0, 0))
+            other: Any = rows[new[row]] if call == self.calls else None
+            if call in self.batches:
+                other = self.batches[call][0][row]
             if other is None or not torch.equal(rows[i], other):
-                # Rows with equal samples that are not equal are computed and not found again.
-                keys[i] = key = key if key not in new and key not in found else (*key, i)
-                new[key] = i
-            elif key not in new:
-                found[key] = self.known[key]
-        for key in keys:
-            if key in self.known:
-                self.size -= _bytes(self.known.pop(key))
+                self.places[key] = call, row = self.calls, len(new)
+                new.append(i)
+            found.append((call, row))
         if new:
-            fresh = rows[[*new.values()]]
+            fresh = rows[new]
             outputs = self.function(fresh)
             self.is_tuple = isinstance(outputs, tuple)
-            parts = outputs if self.is_tuple else (outputs,)
-            for i, key in enumerate(new):
-                # A row of a tensor would keep all of it in memory.
-                found[key] = [None if x is None else x[i].clone() for x in (fresh, *parts)]
-        columns = list(zip(*(found[key] for key in keys), strict=True))[1:]
+            self.batches[self.calls] = [fresh, *(outputs if self.is_tuple else (outputs,))]
+        for call in dict.fromkeys(call for call, _ in found):
+            self.batches[call] = self.batches.pop(call)  # the most recently used are last
+        each = [[x if x is None else x[row] for x in self.batches[call][1:]] for call, row in found]
+        columns = zip(*each, strict=True)
         outputs = tuple(None if one[0] is None else torch.stack(one) for one in columns)
-        self.known |= found
-        self.size += sum(map(_bytes, found.values()))
-        while self.size > self.limit:
-            self.size -= _bytes(self.known.pop(next(iter(self.known))))
+        self._forget()
         return outputs if self.is_tuple else outputs[0]
+
+    def _forget(self) -> None:
+        while self.size > self.limit:
+            del self.batches[next(iter(self.batches))]
+        self.places = {key: one for key, one in self.places.items() if one[0] in self.batches}
 
 
 class _ReuseTubelets:
@@ -123,7 +127,3 @@ def samples(rows: Tensor) -> list[tuple]:
     flat = rows.flatten(1)
     values = flat[:, :: flat.shape[1] // 256 | 1].float().cpu()
     return [(rows.dtype, rows.shape[1:], autocast, one.numpy().tobytes()) for one in values]
-
-
-def _bytes(parts: list[Tensor | None]) -> int:
-    return sum(x.nbytes for x in parts if x is not None)

@@ -63,11 +63,16 @@ def test_what_is_remembered_is_bounded() -> None:
     model = MODELS["vivit 2"]().eval()
     fast, rows = counted(model)
     reuse = fast.encoders[0].run_blocks
-    reuse.limit = 3 * (16 + 2 * 4 * 16) * 4  # class token, and grid before and after, of 3 frames
+    reuse.limit = 6 * (16 + 2 * 4 * 16) * 4  # class token, and grid before and after, of 6 frames
     for clip in windows(16, 8, 4):
         torch.testing.assert_close(fast(clip), model(clip), rtol=0, atol=1e-5)
-        assert reuse.size <= reuse.limit and len(reuse.known) == 3
-    assert rows == [4, 2, 2]
+        assert 0 < reuse.size <= reuse.limit and set(reuse.places.values()) <= {
+            (call, row) for call in reuse.batches for row in range(4)
+        }
+    assert rows == [4, 2, 2] and len(reuse.batches) == 2
+    reuse.limit = 0
+    torch.testing.assert_close(fast(clip), model(clip), rtol=0, atol=1e-5)
+    assert not reuse.batches and not reuse.places
 
 
 def test_other_models_and_gradients_pass() -> None:
@@ -77,14 +82,14 @@ def test_other_models_and_gradients_pass() -> None:
     fast, clip = reuse_frames(model), windows(8, 8, 1)[0]
     torch.testing.assert_close(fast(clip), model(clip))
     fast(clip).sum().backward()
-    assert not fast.encoders[0].run_blocks.known
+    assert not fast.encoders[0].run_blocks.batches
     assert model.encoders[0].blocks[0].mlp.fc1.weight.grad is not None  # the weights are shared
     with pytest.raises(ValueError, match="smaller than a tubelet"):
         fast(clip[:, :, :1])
     grid, outputs = fast.embed(clip), []
     with torch.no_grad():
         fast.encoders[0](grid, outputs=outputs)
-        assert len(outputs) == 2 and not fast.encoders[0].run_blocks.known
+        assert len(outputs) == 2 and not fast.encoders[0].run_blocks.batches
         fast(clip)
         twin = copy.deepcopy(fast)
         torch.testing.assert_close(twin(clip), model.eval()(clip), rtol=0, atol=1e-5)
@@ -108,6 +113,8 @@ def test_rows_are_known_by_all_that_changes_their_outputs() -> None:
         found = function(turn)
         torch.testing.assert_close(found[0], turn + 1, rtol=0, atol=0)
         assert found[1] is None
-    assert called[:2] == [3, 1] and function.size == sum(
-        x.nbytes for kept in function.known.values() for x in kept if x is not None
-    )
+    assert called[0] == 3 and function.size == 2 * sum(called) * rows[0].nbytes
+    broken = ReuseRows(lambda x: 1 / len(x[1:]), 10**6)
+    for turn in (rows[:1], rows[:1]):
+        with pytest.raises(ZeroDivisionError):
+            broken(turn)
