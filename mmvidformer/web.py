@@ -8,7 +8,6 @@ import av
 import numpy as np
 
 from mmvidformer.apis import Prediction, Recognizer
-from mmvidformer.apis.recognizer import list_windows
 from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.engine.errors import MISTAKES, describe
 from mmvidformer.visualization.rollout_clips import rollout_clips
@@ -84,7 +83,8 @@ def build_page(
             progress(0, "loading the model")
             recognizer = models[name]()
             window = max(WINDOW, frames / fps / MOST) if recognizer.over == "clip" else None
-            parts = list_windows(frames, fps, window)
+            opened = recognizer.pipeline.open(video)
+            parts = recognizer.windows(opened, window)
             timeline = recognizer.timeline(video, window)
             found = list(progress.tqdm(timeline, total=len(parts), desc="windows"))
             picture = draw_timeline(found, Path(video).name) if found else None
@@ -93,7 +93,7 @@ def build_page(
                 return
             progress(0, "attention rollout")
             surest = max(range(len(found)), key=lambda i: found[i].top(1)[0][2])
-            sample = recognizer.pipeline.read(recognizer.pipeline.open(video), parts[surest])
+            sample = recognizer.pipeline.read(opened, parts[surest])
             with TemporaryDirectory() as folder:
                 path = Path(folder, "rollout.mp4")
                 try:

@@ -14,6 +14,8 @@ import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +23,8 @@ import numpy as np
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
-from mmvidformer.apis.recognizer import PUBLISHED
+from mmvidformer.apis.capture import is_stream
+from mmvidformer.apis.loaded import PUBLISHED
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
@@ -31,6 +34,7 @@ from mmvidformer.visualization.annotate import annotate_frame, annotate_video, p
 from mmvidformer.visualization.boxes import classify_boxes, write_boxes
 from mmvidformer.visualization.timeline import draw_timeline, write_parts
 from mmvidformer.visualization.videos import VideoOutput, check_display, target_of
+from mmvidformer.visualization.window_table import WindowTable
 
 
 class Failure(NamedTuple):
@@ -44,7 +48,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Parse the command line."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     add_model_arguments(parser, checkpoint=None)
-    parser.add_argument("source", help="video, folder of videos, or index of a camera (0, ...)")
+    parser.add_argument("source", help="video, folder, index of a camera (0, ...), or address")
     add_classes_argument(parser)
     parser.add_argument("--topk", type=int, default=5, help="number of classes (default: 5)")
     parser.add_argument("--window", type=float, help="seconds of a window (default: 2 if needed)")
@@ -54,6 +58,12 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument(
         "--csv", type=Path, help="file for segments of one class, or values: video, start, ..."
     )
+    parser.add_argument(
+        "--windows",
+        type=Path,
+        help="csv file with a row for each window, for long videos: rows are written at once, and "
+        "the same command goes on after the last one",
+    )
     parser.add_argument("--out", type=Path, help="annotated video (.mp4), or a folder of them")
     parser.add_argument("--timeline", type=Path, help="picture of the classes over time, or folder")
     parser.add_argument(
@@ -61,14 +71,26 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     )
     parser.add_argument("--boxes", type=Path, help="csv of boxes in AVA's format, to be classified")
     parser.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
-    parser.add_argument("--seconds", type=float, help="how long to read a camera")
+    parser.add_argument("--seconds", type=float, help="how long to read a camera or an address")
+    parser.add_argument(
+        "--skip-static",
+        type=float,
+        metavar="T",
+        help="repeat the answer for windows each of whose frames changed by less than T of 255",
+    )
     args = parser.parse_intermixed_args(argv)
     if args.topk < 1:
         parser.error(f"--topk must be at least 1, got {args.topk}")
-    args.is_camera = args.source.isdigit() and not Path(args.source).exists()
-    if args.timeline and args.is_camera:
-        parser.error("--timeline needs a file or a folder, got a camera")
-    args.parts = bool(args.window is not None or args.timeline or args.csv or args.is_camera)
+    args.is_stream = is_stream(args.source)
+    others = [n for n in ("json", "csv", "out", "timeline", "show", "boxes") if getattr(args, n)]
+    if args.windows and others:
+        parser.error(f"--windows keeps rows only, which is not enough for --{others[0]}")
+    if args.timeline and args.is_stream:
+        parser.error("--timeline needs a file or a folder, got a stream")
+    args.parts = bool(args.window is not None or args.timeline or args.csv or args.is_stream)
+    args.parts |= args.windows is not None
+    if args.skip_static is not None and (args.skip_static <= 0 or not args.parts):
+        parser.error(f"--skip-static must be positive and needs --window, got {args.skip_static}")
     spans = read_spans(args.truth) if args.truth else {}
     args.spans = {(args.truth.parent / name).resolve(): one for name, one in spans.items()}
     args.title = f"{args.source}: q ends" if args.show else None
@@ -85,14 +107,16 @@ def predict_files(
                 moments = classify_boxes(recognizer, video, args.boxes)
                 found = [one for boxes in moments.values() for one in boxes]
             elif args.parts or recognizer.over != "clip":
-                options = dict(window=args.window, stride=args.stride, min_score=args.min_score)
-                found = list(recognizer.timeline(video, **options))
+                found = classify_parts(recognizer, video, args)
+                found = found if args.windows else list(found)
             else:
                 found = [recognizer(video)]
+            yield from found
         except (OSError, ValueError) as error:
             yield Failure(str(video), error)
             continue
-        yield from found
+        if args.windows:
+            continue
         if recognizer.over == "boxes":
             if args.out:
                 write_boxes(video, moments, target_of(args.out, video, Path(args.source), ".mp4"))
@@ -116,26 +140,58 @@ def predict_files(
                 yield Failure(str(video), error)
 
 
-def predict_camera(recognizer: Recognizer, args: Namespace) -> Iterator[Prediction]:
-    """Classify windows of a camera until it ends, q is pressed, or the time is over."""
-    latest = None
+def classify_parts(recognizer: Recognizer, video: Path, args: Namespace) -> Iterator[Prediction]:
+    """Classify windows, steps or segments of a file, and show the progress."""
+    options = dict(window=args.window, stride=args.stride, min_score=args.min_score)
+    total, done = None, 0
+    if recognizer.over == "clip":
+        opened = recognizer.pipeline.open(video)
+        spans, fps = recognizer.windows(opened, args.window, args.stride), opened["avg_fps"]
+        total = len(spans)
+        if args.windows:
+            seconds = [(first / fps, (last + 1) / fps) for first, last in spans]
+            done = args.windows.count(str(video), seconds)
+    found = recognizer.timeline(video, **options, skip_static=args.skip_static, first=done)
+    bar = dict(desc=video.name, total=total, initial=done, unit="window", leave=False)
+    yield from tqdm(found, **bar, disable=None)
+
+
+def predict_stream(recognizer: Recognizer, args: Namespace) -> Iterator[Prediction | Failure]:
+    """Classify windows of a camera or an address until it ends, q is pressed, or time is over."""
+    latest, offset, seconds, ended = None, None, 0.0, False
+    options = dict(window=args.window, stride=args.stride, skip_static=args.skip_static)
     with (
         Capture(args.source) as source,
         VideoOutput(args.out, source.fps, args.title) as output,
     ):
 
-        def frames() -> Iterator[np.ndarray]:
-            for _, seconds, pixels in source.frames():
-                if args.seconds is not None and seconds >= args.seconds:
-                    return
-                if latest is not None:
+        def shown(part: Iterator) -> Iterator[np.ndarray]:
+            nonlocal offset, seconds, ended
+            for _, (_, seconds, pixels) in part:
+                ended = args.seconds is not None and seconds >= args.seconds
+                if latest is not None and not ended:
                     bars = prediction_bars(latest, args.topk)
-                    if not output.add(annotate_frame(pixels, f"camera {args.source}", bars)):
-                        return
+                    ended = not output.add(annotate_frame(pixels, source.name, bars))
+                if ended:
+                    return
+                offset = seconds if offset is None else offset
                 yield pixels
 
-        for latest in recognizer.stream(frames(), source.fps, args.window, args.stride):
-            yield latest
+        try:
+            # A window must not have gaps: it starts anew where frames are missing.
+            for _, part in groupby(enumerate(source.frames()), lambda one: one[1][0] - one[0]):
+                offset = None
+                for latest in recognizer.stream(shown(part), source.fps, **options):
+                    if source.is_live:
+                        source.note_delay(seconds)
+                    times = tuple(offset + one for one in latest.seconds)
+                    yield replace(latest, source=source.name, seconds=times)
+                if ended:
+                    break
+        except ConnectionError as error:
+            yield Failure(source.name, error)
+        if source.is_live:
+            tqdm.write(source.report(), file=sys.stderr)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -146,21 +202,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     if source.is_dir():
         videos = find_videos(source)
         print(f"{source}: {len(videos)} videos", file=sys.stderr)
-    elif not args.is_camera and not source.is_file():
-        raise FileNotFoundError(f"{source} does not exist, and is no camera index")
+    elif not args.is_stream and not source.is_file():
+        raise FileNotFoundError(f"{source} does not exist, and is no camera or address")
     if args.show:
         check_display()
     cfg = load_config(args.config, args.cfg_options)
     recognizer = Recognizer(cfg, args.checkpoint or PUBLISHED, args.device, args.classes)
     print(recognizer, file=sys.stderr)
+    if args.windows and recognizer.over != "clip":
+        raise ValueError(f"a model of {recognizer.over} has no windows; use --json or --csv")
+    args.windows = args.windows and WindowTable(args.windows)
     if recognizer.over == "boxes" and not args.boxes:
         raise ValueError("a model of boxes needs --boxes, a csv file in AVA's format")
-    if args.is_camera:
-        found = predict_camera(recognizer, args)
+    if args.is_stream:
+        found = predict_stream(recognizer, args)
     else:
         found = predict_files(recognizer, videos, args)
-    records, windows, failed = [], defaultdict(list), 0
-    interrupt = [KeyboardInterrupt] if args.is_camera else []  # how to end a camera
+    records, windows, failed, repeated, count = [], defaultdict(list), 0, 0, 0
+    interrupt = [KeyboardInterrupt] if args.is_stream else []  # how to end a stream
     with contextlib.suppress(*interrupt):
         for one in found:
             if isinstance(one, Failure):
@@ -169,9 +228,16 @@ def main(argv: Sequence[str] | None = None) -> int:
                 records.append({"source": one.source, "error": str(one.error)})
             else:
                 part = " {:.2f}-{:.2f} s".format(*one.seconds) if one.seconds else ""
-                tqdm.write(f"{one.source or 'camera'}{part}: {one.text(args.topk)}")
+                tqdm.write(f"{one.source}{part}: {one.text(args.topk)}")
+                repeated += one.static
+                count += 1
+                if args.windows:
+                    args.windows.add(one)
+                    continue
                 records.append(one.record(args.topk))
                 windows[one.source].append(one)
+    if args.skip_static is not None:
+        print(f"{repeated} of {count} windows repeat the last answer", file=sys.stderr)
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)
         content = {"config": args.config, "checkpoint": args.checkpoint, "videos": records}

@@ -1,9 +1,10 @@
-"""Predict while a video or a camera runs: mmvidformer stream CONFIG CHECKPOINT SOURCE.
+"""Predict while a video, a camera or an address runs: mmvidformer stream CONFIG CHECKPOINT SOURCE.
 
 Reads frame by frame, and predicts after each step the class so far (early recognition), what comes
 next (anticipation), labels, numbers or the class of the step (docs/tasks.md): in a window (--show),
 as a video (--out), as JSON lines (--json). Without any of these, JSON lines go to the standard
-output. Memory and time per step are constant.
+output. Memory and time per step are constant. Live sources drop frames if they come faster than
+the model takes them; latency and dropped frames are printed at the end.
 """
 
 import contextlib
@@ -29,7 +30,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Parse the command line."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     add_model_arguments(parser)
-    parser.add_argument("source", help="video file, or index of a camera (0, ...)")
+    parser.add_argument("source", help="video file, index of a camera, or address (rtsp://...)")
     parser.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
     parser.add_argument("--out", type=Path, help="video of all steps (.mp4)")
     parser.add_argument("--json", help="file of JSON lines, one per step; - is the standard output")
@@ -87,6 +88,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             count += 1
             frame, parts = (found.frame, found.annotations()) if args.overlay else (found, {})
             bar.update(frame.number + 1 - bar.n)
+            if source.is_live:
+                delay = source.note_delay(frame.seconds)
+                bar.set_postfix_str(f"{1000 * delay:.0f} ms late, {source.dropped} dropped")
             if lines:
                 record = json.dumps(frame.record(args.topk), ensure_ascii=False)
                 print(record, file=lines, flush=True)
@@ -94,11 +98,13 @@ def main(argv: Sequence[str] | None = None) -> None:
                 heading = f"{frame.seconds:.2f} s, frame {frame.number}"
                 bars = stream_bars(frame, args.topk, args.ahead)
                 image = annotate_frame(frame.picture, heading, bars, **parts)
-                if not output.add(image, None if source.is_camera else frame.seconds):
+                if not output.add(image, None if source.is_live else frame.seconds):
                     break
     each = 1000 * (time.perf_counter() - start) / max(count, 1)
     written = "".join(f", {path}" for path in (args.out, args.json) if path and path != "-")
     print(f"{count} steps, {each:.1f} ms each{written}", file=sys.stderr)
+    if source.is_live:
+        print(source.report(), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.reuse import reuse_frames
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     model = load_recognizer(cfg, args.checkpoint, args.device, head=False)
     if not args.tokens:  # the optimized model computes no tokens that the features do not need
         model = optimize_for_inference(model)
+    model = reuse_frames(model)
     names = ("config", "checkpoint", "tokens", *(("every", "rows") if args.every else ()))
     check_settings(args.out, {name: getattr(args, name) for name in names})
     counts, failed = Counter(), []
@@ -64,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             opened = pipeline.open(video)
             if args.every:
-                clips = read_windows(cfg, pipeline, opened, args.every)
+                clips = read_windows(cfg, pipeline, opened, args.every, model)
             else:
                 clips = [pipeline.read(opened)["inputs"]]
             found = [backbone_features(model, one, args.tokens) for one in clips]

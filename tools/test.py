@@ -23,7 +23,8 @@ from mmvidformer.engine.arguments import (
 )
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.launch import build_runner
-from mmvidformer.engine.pipelines import get_views, parse_views, set_views
+from mmvidformer.engine.loading import build_meta_model
+from mmvidformer.engine.pipelines import align_clips, get_views, parse_views, set_views
 from mmvidformer.engine.process_group import start_processes
 
 # Metrics of MMAction2 and of this package that are shares, by the beginnings of their names.
@@ -44,6 +45,12 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         "--fuse",
         choices=["score", "prob"],
         help="average the logits of the views, or their probabilities (default: the config's)",
+    )
+    parser.add_argument(
+        "--align",
+        action="store_true",
+        help="move clips by a few frames, so that models of single frames compute those that clips "
+        "share once; the scores are not those of the published protocols",
     )
     parser.add_argument(
         "--dump", metavar="FILE", help="save scores and labels: .npz, or MMAction2's .pkl"
@@ -77,6 +84,13 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
         cfg.test_cfg.fp16 = True
     if args.views is not None:
         set_views(cfg, *args.views)
+    if args.align:
+        from mmvidformer.models.reuse import frames_of_stage  # not in each worker
+
+        tubelet = frames_of_stage(build_meta_model(cfg))
+        if tubelet is None:
+            raise ValueError("--align is for models whose first stage sees frames on their own")
+        align_clips(cfg, tubelet)
     if args.fuse is not None:
         if "cls_head" not in cfg.model:
             raise ValueError(f"--fuse needs a cls_head in the model of {args.config}")
@@ -110,11 +124,12 @@ class OptimizeHook(Hook):
     def before_test_epoch(self, runner: Runner) -> None:
         """Replace the model, without a wrapper, which testing does not need."""
         from mmvidformer.models.inference import optimize_for_inference  # not in each worker
+        from mmvidformer.models.reuse import reuse_frames
 
         self.model = runner.model
         plain = runner.model.module if is_model_wrapper(runner.model) else runner.model
         if hasattr(getattr(plain, "backbone", None), "encoders"):  # a VideoTransformer
-            runner.model = optimize_for_inference(plain, share_weights=True)
+            runner.model = reuse_frames(optimize_for_inference(plain, share_weights=True))
             runner.logger.info("the model is optimized for inference (optimize_for_inference)")
 
     def after_test_epoch(self, runner: Runner, metrics: Mapping | None = None) -> None:
@@ -142,10 +157,12 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
         elif np.ndim(value) == 0:  # not a confusion matrix
             called = name.replace("acc/top", "top-").replace("acc/mean1", "mean class accuracy")
             print(f"{called}: {in_words(name, value)}")
-    print(f"{args.checkpoint}, {views} views (clips x crops), fusion of views: {fuse}")
+    aligned = ", aligned" if args.align else ""
+    print(f"{args.checkpoint}, {views} views (clips x crops{aligned}), fusion of views: {fuse}")
     figures = dict(
         config=args.config, checkpoint=args.checkpoint, views=views, fuse=fuse, metrics=metrics
     )
+    figures |= {"align": True} if args.align else {}
     path = Path(runner.work_dir) / f"test_{views}_{fuse}.json"
     path.write_text(json.dumps(figures, indent=2, default=lambda array: array.tolist()) + "\n")
     print(f"saved in {path}")

@@ -6,7 +6,10 @@ import torch
 from mmengine.config import Config
 from torch import Tensor, nn
 
+from mmvidformer.apis.ahead import read_ahead
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
+from mmvidformer.apis.windows import check_step, list_windows
+from mmvidformer.models.reuse import frames_of_stage
 
 
 @torch.no_grad()
@@ -39,8 +42,10 @@ def backbone_features(
     return torch.cat(found)
 
 
-def read_windows(cfg: Config, pipeline: VideoPipeline, video: dict, every: int) -> Iterator[Tensor]:
-    """Read the clip that starts every N frames of an opened video.
+def read_windows(
+    cfg: Config, pipeline: VideoPipeline, video: dict, every: int, model: nn.Module
+) -> Iterator[Tensor]:
+    """Read the clip that starts every N frames of an opened video, in a thread.
 
     A clip spans what the config's sampler takes, ``clip_len`` times ``frame_interval`` frames (at
     ``target_fps``, if it has one); with a sampler that spreads frames over a video, N frames.
@@ -53,5 +58,8 @@ def read_windows(cfg: Config, pipeline: VideoPipeline, video: dict, every: int) 
     span = sampler.get("clip_len", 1) * sampler.get("frame_interval", every)
     if sampler.get("target_fps"):
         span = round(span * video["avg_fps"] / sampler["target_fps"])
-    for first in range(0, max(video["total_frames"] - span, 0) + 1, every):
-        yield pipeline.read(video, (first, first + max(span, 1) - 1))["inputs"]
+    span = max(span, 1)
+    if frames := frames_of_stage(model):
+        check_step(span, every, pipeline.period(span, video["avg_fps"], frames), video["avg_fps"])
+    spans = list_windows(video["total_frames"], span, every, to_end=False)
+    return read_ahead(pipeline.read(video, one)["inputs"] for one in spans)

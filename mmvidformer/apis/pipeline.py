@@ -74,13 +74,12 @@ class VideoPipeline:
         rest = transforms[start:]
         if "LimitToSegment" not in names:
             rest.insert(0, {"type": "mmvidformer.LimitToSegment"})
-        from_array = [
-            {"type": "ArrayDecode"} if type_name(t).endswith("Decode") else t for t in rest
-        ]
+        decode = next(i for i, t in enumerate(rest) if type_name(t).endswith("Decode"))
         with config_scope(cfg):
-            self._open = Compose(transforms[:start])
-            self._from_file, self._from_array = Compose(rest), Compose(from_array)
-        found = (t for t in self._from_file.transforms if isinstance(t, CoverFrames))
+            self._open, self._sample = Compose(transforms[:start]), Compose(rest[:decode])
+            self._from_file = Compose(rest[decode:])
+            self._from_array = Compose([{"type": "ArrayDecode"}, *rest[decode + 1 :]])
+        found = (t for t in self._sample.transforms if isinstance(t, CoverFrames))
         self.sampler = next(found, None)
 
     def open(self, source: Source, fps: float | None = None) -> dict:
@@ -117,7 +116,25 @@ class VideoPipeline:
             ValueError: If the video cannot be decoded or transformed.
         """
         transforms = self._from_array if "array" in video else self._from_file
-        return _apply(transforms, {**video, "segment": tuple(segment)})
+        sampled = _apply(self._sample, {**video, "segment": tuple(segment)})
+        return _apply(transforms, sampled)
+
+    def period(self, size: int, fps: float, frames: int) -> int:
+        """Return of how many frames the step of windows must be a multiple to share frames.
+
+        It is the interval of the frames of a clip times ``frames``, the number that a model sees at
+        a time, or 1 if there is no such interval.
+
+        Args:
+            size: Number of frames of a window.
+            fps: Frames per second.
+            frames: See above.
+        """
+        video = {"total_frames": size, "avg_fps": fps, "start_index": 0, "label": -1}
+        found = _apply(self._sample, {**video, "segment": (0, size - 1), "modality": "RGB"})
+        steps = np.diff(found["frame_inds"][: found["clip_len"]])
+        intervals = {int(step) for step in steps if step > 0}  # after the end it may begin again
+        return intervals.pop() * frames if len(intervals) == 1 else 1
 
 
 def _apply(transforms: Compose, sample: dict) -> dict:
@@ -222,7 +239,7 @@ class FramePipeline:
             ValueError: If a file has fewer frames per second than the model has steps.
         """
         rate = self.rate(source.fps)
-        if not source.is_camera and rate > 1.01 * source.fps:  # 23.976 will do for 24
+        if not source.is_live and rate > 1.01 * source.fps:  # 23.976 will do for 24
             have = f"{source.source} has {source.fps:g} frames per second"
             raise ValueError(f"{have}, but the config takes {rate:g}")
         for number, seconds, pixels in source.frames(self.frame_interval, self.time_step):

@@ -35,6 +35,7 @@ class Prediction:
         kind: ``'class'``; ``'labels'``: any number of classes, each with a probability of its own;
             ``'segment'``: a part that was found, of one class; or ``'value'``.
         box: Left, top, right and bottom, in shares of width and height, if it is about a box.
+        static: Whether it is that of an earlier window, which hardly differs (``--skip-static``).
     """
 
     scores: dict[str, np.ndarray]
@@ -45,6 +46,7 @@ class Prediction:
     ahead: float | None = None
     kind: str = "class"
     box: tuple[float, ...] | None = None
+    static: bool = False
 
     @property
     def values(self) -> dict[str, float]:
@@ -82,6 +84,7 @@ class Prediction:
         seconds = [round(x, 3) for x in self.seconds] if self.seconds else None
         where: dict[str, Any] = {"source": self.source, "seconds": seconds}
         where |= {"box": [round(x, 4) for x in self.box]} if self.box else {}
+        where |= {"static": True} if self.static else {}
         if self.kind == "value":
             return {**where, "values": self.values}
         tops = {

@@ -1,85 +1,25 @@
 """Predictions of a recognizer for files, arrays, windows of long videos, and running streams."""
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from mmaction.structures import ActionDataSample
 from mmengine.config import Config
-from torch import nn
 
+from mmvidformer.apis.ahead import read_ahead
+from mmvidformer.apis.loaded import PUBLISHED, LoadedModel, anticipates
 from mmvidformer.apis.pipeline import Source, VideoPipeline
-from mmvidformer.apis.predictions import (
-    Prediction,
-    class_names,
-    class_tasks,
-    known_names,
-    to_prediction,
-    to_segments,
-)
+from mmvidformer.apis.predictions import Prediction, to_prediction, to_segments
 from mmvidformer.apis.steps import list_segments, list_steps, stream_steps
-from mmvidformer.config import config_name, load_config
-from mmvidformer.convert.fetch import is_address
-from mmvidformer.convert.published import PREFIX
-from mmvidformer.models.inference import optimize_for_inference
-
-PUBLISHED = "published"
-WINDOW = 2.0  # seconds
-
-
-def find_model(
-    config: str | Path | Config, checkpoint: str | None = PUBLISHED
-) -> tuple[Config, str | None]:
-    """Find a config and the address of its weights; see ``Recognizer``."""
-    named = isinstance(config, str | Path)
-    if is_address(config) or (named and Path(config, "config.json").is_file()):
-        from mmvidformer.finetune.checkpoint_config import config_of_checkpoint
-
-        return config_of_checkpoint(config).cfg, str(config)
-    if checkpoint == PUBLISHED:
-        checkpoint = PREFIX + config_name(getattr(config, "filename", None) or str(config))
-    return config if isinstance(config, Config) else load_config(str(config)), checkpoint
-
-
-class LoadedModel:
-    """A config, its class names by task and its model; see ``Recognizer``."""
-
-    def __init__(
-        self,
-        config: str | Path | Config,
-        checkpoint: str | None,
-        device: str | torch.device | None,
-        names: Mapping[str, Sequence[str]] | Sequence[str] | None,
-    ) -> None:
-        from mmvidformer.engine.loading import load_recognizer  # loads MMAction2's models
-
-        self.cfg, checkpoint = find_model(config, checkpoint)
-        tasks = class_tasks(self.cfg)
-        # Checked before the model is loaded.
-        self.names = class_names(tasks, names, self.cfg.get("class_names"))
-        self._model = load_recognizer(self.cfg, checkpoint, device)
-        fast = hasattr(self._model.backbone, "encoders")  # a VideoTransformer
-        self._fast = optimize_for_inference(self._model, share_weights=True) if fast else None
-        if not names:
-            self.names = class_names(tasks, None, known_names(self.cfg, self._model))
-
-    @property
-    def model(self) -> nn.Module:
-        """The model itself, which is used as it is from now on, since you may change it."""
-        self._fast = None
-        return self._model
-
-    def __repr__(self) -> str:
-        optimized = ", optimized for inference" if self._fast else ""
-        device = next(self._model.parameters()).device
-        return f"{type(self._model.backbone).__name__} on {device}{optimized}"
-
-
-def anticipates(model: nn.Module) -> bool:
-    """Whether a model predicts what comes next, as ``AnticipationHead`` does."""
-    return hasattr(model.cls_head, "logged_time")
+from mmvidformer.apis.windows import (
+    answer_windows,
+    in_frames,
+    list_windows,
+    stream_windows,
+)
+from mmvidformer.models.reuse import frames_of_stage, reuse_frames
 
 
 class Recognizer(LoadedModel):
@@ -126,6 +66,8 @@ class Recognizer(LoadedModel):
         super().__init__(config, checkpoint, device, names)
         if anticipates(self._model):
             raise ValueError("the model predicts what comes next; use mmvidformer stream")
+        if frames_of_stage(self._model):
+            self._fast = reuse_frames(self._fast or self._model)
         self.pipeline = VideoPipeline(self.cfg, clips)
         self.over: str = getattr(self._model.cls_head, "over", "clip")
 
@@ -151,40 +93,71 @@ class Recognizer(LoadedModel):
         stride: float | None = None,
         fps: float | None = None,
         min_score: float = 0.3,
+        skip_static: float | None = None,
+        first: int = 0,
     ) -> Iterator[Prediction]:
         """Classify the windows of a long video, each as if it were a video, or its steps.
 
         The last window ends with the video; a video that is shorter than a window is one window.
-        Models of frames and segments have no windows.
+        Frames that windows share are decoded once, and computed once if the first stage of the
+        model sees frames on their own (``reuse_frames``). Models of frames and segments have no
+        windows.
 
         Args:
             video: Path or frames.
             window: Length of a window in seconds; default: 2.
-            stride: Seconds from one window to the next; default: half a window.
+            stride: Seconds from one window to the next; default: about half a window, such that
+                windows share frames.
             fps: Frames per second of an array.
             min_score: Least score of a segment.
+            skip_static: See ``answer_windows``; default: all windows are computed.
+            first: Number of windows to leave out.
 
         Raises:
             FileNotFoundError: If the file does not exist.
             ValueError: If the video cannot be read, its frame rate is unknown, the window or the
                 stride is not positive, or one is given to a model without windows.
         """
-        self._check_steps(window=window, stride=stride)
+        self._check_steps(window=window, stride=stride, skip_static=skip_static)
         opened, source = self.pipeline.open(video, fps), _name(video)
-        fps = opened.get("avg_fps")
-        if not fps:
-            raise ValueError(f"the frame rate of {source or 'the array'} is unknown, set fps")
+        if self.over == "clip":
+            spans = self.windows(opened, window, stride)[first:]
+            fps = opened["avg_fps"]
+            windows = read_ahead(
+                (self.pipeline.read(opened, one), (one[0] / fps, (one[1] + 1) / fps))
+                for one in spans
+            )
+            for sample, seconds, static in answer_windows(windows, self._run, skip_static):
+                yield self.to_prediction(sample, source=source, seconds=seconds, static=static)
+            return
+        _rate(opened)
         if self.over == "segments":
-            for found in list_segments(self.pipeline, self._run, {**opened, "avg_fps": fps}):
+            for found in list_segments(self.pipeline, self._run, opened):
                 yield from to_segments(found, self.names, min_score, source)
             return
-        if self.over == "steps":
-            for sample, seconds in list_steps(self.pipeline, self._run, {**opened, "avg_fps": fps}):
-                yield self.to_prediction(sample, source=source, seconds=seconds)
-            return
-        for first, last in list_windows(opened["total_frames"], fps, window, stride):
-            sample = self.pipeline.read(opened, (first, last))
-            yield self._predict(sample, source=source, seconds=(first / fps, (last + 1) / fps))
+        for sample, seconds in list_steps(self.pipeline, self._run, opened):
+            yield self.to_prediction(sample, source=source, seconds=seconds)
+
+    def windows(
+        self, opened: dict, window: float | None = None, stride: float | None = None
+    ) -> list[tuple[int, int]]:
+        """First and last frame of the windows that ``timeline`` classifies.
+
+        Args:
+            opened: Result of ``pipeline.open``.
+            window: As in ``timeline``.
+            stride: As in ``timeline``.
+
+        Raises:
+            ValueError: If the frame rate is unknown, or window or stride is not positive.
+        """
+        sizes = in_frames(_rate(opened), window, stride, self._period(opened["avg_fps"]))
+        return list_windows(opened["total_frames"], *sizes)
+
+    def _period(self, fps: float) -> Callable[[int], int]:
+        """Return ``find_period`` of ``in_frames``."""
+        frames = frames_of_stage(self._model)
+        return lambda size: self.pipeline.period(size, fps, frames) if frames else 1
 
     def stream(
         self,
@@ -193,6 +166,7 @@ class Recognizer(LoadedModel):
         window: float | None = None,
         stride: float | None = None,
         delay: float = 0.0,
+        skip_static: float | None = None,
     ) -> Iterator[Prediction]:
         """Classify a running stream: after each stride the last window of frames, or its steps.
 
@@ -200,15 +174,16 @@ class Recognizer(LoadedModel):
             frames: RGB frames (H, W, 3), uint8; consumed one by one. Those of a window are kept.
             fps: Frames per second.
             window: Length of a window in seconds; default: 2.
-            stride: Seconds from one prediction to the next; default: half a window.
+            stride: Seconds from one prediction to the next; default: as in ``timeline``.
             delay: With a model of frames, which has no windows: seconds from the end of a step to
                 its prediction. The more, the more it knows of what follows.
+            skip_static: As in ``timeline``.
 
         Raises:
             ValueError: If a frame cannot be read, window, stride or fps is not positive, or one is
                 given that the model has no use for.
         """
-        self._check_steps(window=window, stride=stride)
+        self._check_steps(window=window, stride=stride, skip_static=skip_static)
         if self.over == "segments":
             raise ValueError("segments are found in whole videos, not in a stream")
         if self.over == "steps":
@@ -217,13 +192,10 @@ class Recognizer(LoadedModel):
             return
         if delay:
             raise ValueError(f"delay is for models of frames, got {delay:g} s")
-        size, step = _in_frames(fps, window, stride)
-        kept: deque[np.ndarray] = deque(maxlen=size)
-        for count, frame in enumerate(frames, start=1):
-            kept.append(frame)
-            if count >= size and (count - size) % step == 0:
-                sample = self.pipeline.read(self.pipeline.open(np.stack(kept), fps))
-                yield self._predict(sample, seconds=((count - size) / fps, count / fps))
+        sizes = in_frames(fps, window, stride, self._period(fps))
+        windows = stream_windows(self.pipeline, frames, fps, *sizes)
+        for sample, seconds, static in answer_windows(windows, self._run, skip_static):
+            yield self.to_prediction(sample, seconds=seconds, static=static)
 
     def boxes(
         self, video: str | Path, second: int, boxes: Sequence[Sequence[float]]
@@ -275,25 +247,12 @@ class Recognizer(LoadedModel):
             raise ValueError(f"a model of {self.over} has no windows, got {wrong[0]}")
 
 
-def list_windows(
-    frames: int, fps: float, window: float | None = None, stride: float | None = None
-) -> list[tuple[int, int]]:
-    """First and last frame of each window of a video; the last window ends with the video."""
-    size, step = _in_frames(fps, window, stride)
-    firsts = list(range(0, max(frames - size, 0) + 1, step))
-    if firsts[-1] + size < frames:
-        firsts.append(frames - size)
-    return [(first, min(first + size, frames) - 1) for first in firsts]
-
-
-def _in_frames(fps: float, window: float | None, stride: float | None) -> tuple[int, int]:
-    window = WINDOW if window is None else window
-    stride = window / 2 if stride is None else stride
-    if min(fps, window, stride) <= 0:
-        raise ValueError(
-            f"window, stride and fps must be positive, got {window:g} s, {stride:g} s and {fps:g}"
-        )
-    return max(1, round(window * fps)), max(1, round(stride * fps))
+def _rate(opened: dict) -> float:
+    """Return the frame rate of an opened video, or raise an error."""
+    if not opened.get("avg_fps"):
+        name = opened.get("filename", "the array")
+        raise ValueError(f"the frame rate of {name} is unknown, set fps")
+    return opened["avg_fps"]
 
 
 def _name(source: Source) -> str | None:

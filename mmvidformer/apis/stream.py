@@ -8,9 +8,9 @@ from mmengine.config import Config
 from torch import Tensor
 
 from mmvidformer.apis.capture import Capture
+from mmvidformer.apis.loaded import LoadedModel, anticipates
 from mmvidformer.apis.pipeline import FramePipeline, StreamFrame, normalize
 from mmvidformer.apis.predictions import to_prediction
-from mmvidformer.apis.recognizer import LoadedModel, anticipates
 
 
 class StreamRecognizer(LoadedModel):
@@ -53,10 +53,11 @@ class StreamRecognizer(LoadedModel):
         """Predict after each frame.
 
         The model remembers its state, whose size does not grow (in a causal transformer, if its
-        past is bounded). A prediction equals that of the clip of all frames since the start.
+        past is bounded). A prediction equals that of the clip of all frames since the start. The
+        state is reset when an address comes back after it went away.
 
         Args:
-            source: A video file or camera, or frames, which are consumed one by one.
+            source: A video file, camera or address, or frames, which are consumed one by one.
             restart: Interval in seconds at which the state is reset; default: never.
 
         Yields:
@@ -67,10 +68,13 @@ class StreamRecognizer(LoadedModel):
         """
         if restart is not None and restart <= 0:
             raise ValueError(f"restart must be positive, got {restart} s")
-        states, start = None, None
-        for frame in self.pipeline.read(source) if isinstance(source, Capture) else source:
-            if start is None or restart and frame.seconds - start > restart - 1e-6:
+        states, start, last = None, None, -1
+        capture = source if isinstance(source, Capture) else None
+        for frame in self.pipeline.read(capture) if capture else source:
+            cut = capture is not None and capture.was_cut(last, frame.number)
+            if start is None or cut or restart and frame.seconds - start > restart - 1e-6:
                 states, start = None, frame.seconds
+            last = frame.number
             with torch.no_grad():
                 clip = normalize(self._model, frame.inputs)
                 clip = clip.reshape(1, -1, *clip.shape[-2:])

@@ -49,6 +49,20 @@ def set_views(cfg: Config, clips: int, crops: int) -> None:
         crop.update(type=f"mmvidformer.{name}" if crops == 3 else name, crop_size=size)
 
 
+def align_clips(cfg: Config, tubelet: int) -> None:
+    """Put ``AlignClips`` after the sampler in the test pipelines of ``cfg``, in place.
+
+    Raises:
+        ValueError: If a pipeline samples no clips.
+    """
+    for pipeline in _test_pipelines(cfg):
+        sampler, _ = _find(pipeline)
+        if sampler is None:
+            raise ValueError("the test pipeline must have a transform that samples")
+        align = {"type": "mmvidformer.AlignClips", "tubelet": tubelet}
+        pipeline.insert(next(i for i, one in enumerate(pipeline, 1) if one is sampler), align)
+
+
 def get_views(cfg: Config) -> tuple[int, int]:
     """Clips (1 if their number depends on the video) and crops in the test pipeline of ``cfg``."""
     sampler, crop = _find(next(_test_pipelines(cfg), []))

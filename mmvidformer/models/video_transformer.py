@@ -165,6 +165,13 @@ class VideoTransformer(nn.Module):
         if config.lora is not None:
             add_lora(self, **config.lora)
 
+    @property
+    def frame_stage(self) -> list[tuple[nn.Module, str]]:
+        """Parts, and their methods, that see tubelets of frames on their own (``reuse_frames``)."""
+        encoder: Any = self.encoders[0]
+        alone = self.embed.separate_frames and encoder.single_frames
+        return [(self.embed, "forward"), (encoder, "run_blocks")] if alone else []
+
     def stages(self) -> list[nn.ModuleList]:
         """Parts by depth, for freezing and for learning rates that decay with it.
 

@@ -98,7 +98,7 @@ def test_a_camera_goes_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
         camera(monkeypatch, [i / 10 for i in range(12)]) as source,
         pytest.raises(ConnectionError, match="camera 0 stopped after 12 frames"),
     ):
-        assert (source.is_camera, source.fps, source.total) == (True, 30, None)
+        assert (source.is_live, source.fps, source.total) == (True, 30, None)
         found.extend(source.frames(time_step=0.25))  # keeps what came before the error
     numbers, seconds, pictures = zip(*found, strict=True)
     assert numbers == (0, 3, 5, 8, 10)

@@ -12,7 +12,7 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer import get_config
 from mmvidformer.apis import Prediction, Recognizer
-from mmvidformer.apis.recognizer import list_windows
+from mmvidformer.apis.windows import check_step, in_frames, list_windows
 from mmvidformer.registry import MODELS
 
 
@@ -107,7 +107,7 @@ def test_bad_files_are_named(recognizer, tmp_path) -> None:
     ],
 )
 def test_windows_cover_the_video(frames: int, expected: list) -> None:
-    assert list_windows(frames, 10, 1) == expected
+    assert list_windows(frames, *in_frames(10, 1, None)) == expected
 
 
 def test_windows_of_files_arrays_and_streams_agree(recognizer, tiny_videos) -> None:
@@ -129,6 +129,64 @@ def test_windows_of_files_arrays_and_streams_agree(recognizer, tiny_videos) -> N
         next(recognizer.timeline(frames))
     with pytest.raises(ValueError, match="got 0 s"):
         next(recognizer.timeline(file, 0))
+
+
+@pytest.mark.parametrize("stride", [None, 4 / 12, 2 / 12])
+def test_windows_compute_shared_frames_once(
+    cfg, checkpoint, tiny_videos, monkeypatch, stride
+) -> None:
+    """A clip of 4 frames at interval 2; frames coincide if windows are multiples of 4 apart."""
+    cfg = Config(cfg.to_dict())
+    cfg.test_dataloader.dataset.pipeline[1].num_clips = 1
+    fast, plain = (Recognizer(cfg, checkpoint, clips=1) for _ in range(2))
+    assert plain.model is not fast._fast  # used as it is from now on
+    reuse = fast._fast.backbone.encoders[0].run_blocks
+    rows, run = [], reuse.function
+    reuse.function = lambda grid: rows.append(len(grid)) or run(grid)
+    file = str(tiny_videos.root / "val_0.mp4")
+    frames = decord.VideoReader(file).get_batch(range(24)).asnumpy()
+    found = list(fast.timeline(file, 8 / 12, stride))
+    streamed = list(fast.stream(iter(frames), 12, 8 / 12, stride))
+    step = 2 if stride == 2 / 12 else 4
+    assert [one.seconds[0] for one in found] == pytest.approx(np.arange(0, 17, step) / 12)
+    # Windows 2 frames apart share those of the last but one.
+    assert rows == ([2, 2] if step == 2 else [2]) + [1] * (len(found) - (2 if step == 2 else 1))
+    for number, (one, other) in enumerate(zip(found, streamed, strict=True)):
+        alone = plain(frames[number * step : number * step + 8]).scores["class"]
+        np.testing.assert_allclose(one.scores["class"], alone, atol=1e-5)
+        np.testing.assert_allclose(other.scores["class"], alone, atol=1e-5)
+
+
+def test_steps_that_share_no_frames_are_named(recognizer, tiny_videos, caplog) -> None:
+    file = str(tiny_videos.root / "val_1.mp4")
+    fps = recognizer.pipeline.open(file)["avg_fps"]
+    check_step.cache_clear()
+    assert in_frames(12, 1, None, lambda size: 4) == (12, 8)
+    assert in_frames(12, 1, 8 / 12, lambda size: 4) == (12, 8) and not caplog.records
+    assert in_frames(12, 1, 0.5, lambda size: 4) == (12, 6)
+    assert "windows 6 frames apart share no frames" in caplog.text
+    assert "every 4 (0.333 s)" in caplog.text
+    assert recognizer.pipeline.period(8, fps, 2) == 4
+    assert recognizer.pipeline.period(5, fps, 2) == 4  # frames 0, 2, 4 and again from 1
+    assert len(recognizer.windows(recognizer.pipeline.open(file), 1)) == 3
+
+
+def test_windows_of_a_recurrent_model_share_the_maps_of_frames(
+    small, build, tmp_path, prediction_data
+) -> None:
+    cfg, path = small("horst_early_motion"), tmp_path / "early.pth"
+    torch.save({"state_dict": build(cfg).state_dict()}, path)
+    video = next((prediction_data / "data" / "motion_phases" / "test").glob("*.mp4"))
+    fast, plain = Recognizer(cfg, str(path)), Recognizer(cfg, str(path))
+    assert plain.model is not fast._fast
+    reuse = fast._fast.backbone.forward
+    rows, run = [], reuse.function
+    reuse.function = lambda frames: rows.append(len(frames)) or run(frames)
+    found = list(fast.timeline(video, 0.8))
+    for one, other in zip(found, plain.timeline(video, 0.8, found[1].seconds[0]), strict=True):
+        assert one.seconds == other.seconds
+        np.testing.assert_allclose(one.scores["class"], other.scores["class"], atol=1e-5)
+    assert len(found) > 2 and 2 * sum(rows[1:-1]) <= rows[0] * (len(found) - 2)
 
 
 def test_recurrent_models(small, build, tmp_path, prediction_data) -> None:

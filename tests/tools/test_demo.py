@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import partial
 
 import cv2
 import numpy as np
@@ -11,6 +12,7 @@ from mmaction.datasets.transforms import LoadLocalizationFeature
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
+from benchmarks.live_server import LiveServer
 from mmvidformer.apis import Capture, Recognizer, backbone_features
 from mmvidformer.registry import MODELS
 
@@ -88,11 +90,79 @@ def test_demo_of_a_camera(load, model, tiny_videos, tmp_path, monkeypatch) -> No
     assert cv2.VideoCapture(str(out)).get(cv2.CAP_PROP_FRAME_COUNT) == 14
 
 
+def test_a_table_of_windows_goes_on_where_it_stopped(
+    main_of, model, folder, tmp_path, capsys, monkeypatch
+) -> None:
+    table, computed = tmp_path / "new" / "windows.csv", []
+    run = Recognizer._run
+    monkeypatch.setattr(Recognizer, "_run", lambda *a: computed.append(1) or run(*a))
+    options = ["--window", 1, "--stride", 0.5, "--windows", table]
+    assert demo(main_of, model, folder, *options) == 1  # one is bad
+    whole, rows = table.read_bytes(), table.read_text().splitlines()
+    assert rows[0] == "video,start,end,label,probability" and len(rows) == 7 == 1 + len(computed)
+    first = Recognizer(*model)
+    (expected, *_) = first.timeline(folder / "0" / "clip.mp4", 1, 0.5)
+    _, name, share = expected.top(1)[0]
+    assert rows[1] == f"{folder / '0' / 'clip.mp4'},0.00,1.00,{name},{share:.6g}"
+    for end, left in ((len(whole), 0), (whole.rindex(b"\n", 0, -1) - 9, 2), (9, 6)):
+        table.write_bytes(whole[:end])
+        computed.clear()
+        assert demo(main_of, model, folder, *options) == 1
+        assert (table.read_bytes(), len(computed)) == (whole, left)
+    options[3] = 0.25
+    assert demo(main_of, model, folder, *options) == 1
+    assert "windows.csv has other windows of" in capsys.readouterr().err
+    assert table.read_bytes() == whole
+    with pytest.raises(SystemExit):
+        demo(main_of, model, folder, *options, "--json", tmp_path / "x.json")
+
+
+def test_demo_of_an_address(load, model, tmp_path, capsys, monkeypatch) -> None:
+    """Windows of 6 frames, every 6; after 16 frames the server begins anew, and then is gone."""
+    monkeypatch.setattr("mmvidformer.apis.capture.WAIT", 0.02)
+    module, file = load("demo"), tmp_path / "predictions.json"
+    monkeypatch.setattr(module, "Capture", partial(Capture, queue=100, patience=0))
+    with LiveServer(16, fps=12, pace=200, connections=2) as server:
+        options = ["--window", "0.5", "--stride", "0.5", "--json", str(file)]
+        assert module.main([*model, server.address, *options]) == 1
+    *records, failure = json.loads(file.read_text())["videos"]
+    begins, ends = zip(*(one["seconds"] for one in records), strict=True)
+    assert begins[:2] == (0, 0.5) and ends[:2] == (0.5, 1)
+    assert len(records) == 4 and begins[3] == pytest.approx(begins[2] + 0.5)
+    assert {one["source"] for one in records} == {server.address}
+    assert "went away after 33 frames" in failure["error"]
+    assert "frames dropped: 0, reconnections: 1" in capsys.readouterr().err
+
+
+def test_static_windows_repeat_the_answer(main_of, model, tmp_path, capsys) -> None:
+    """Ten gray frames, ten that get lighter, ten gray ones."""
+    levels = [100] * 10 + [100 + 10 * i for i in range(10)] + [190] * 12
+    video, file = tmp_path / "gray.avi", tmp_path / "predictions.json"
+    writer = cv2.VideoWriter(str(video), cv2.VideoWriter_fourcc(*"MJPG"), 10, (64, 48))
+    for level in levels:
+        writer.write(np.full((48, 64, 3), level, np.uint8))
+    writer.release()
+    options = ["--window", 0.8, "--stride", 0.1, "--json", file]
+    static = {}
+    for threshold in (None, 4, 300):
+        more = [] if threshold is None else ["--skip-static", threshold]
+        assert demo(main_of, model, video, *options, *more) == 0
+        records = json.loads(file.read_text())["videos"]
+        static[threshold] = [i for i, one in enumerate(records) if one.get("static")]
+    assert static[None] == [] and static[300] == list(range(1, 25))
+    assert static[4][:2] == [1, 2] and static[4][-4:] == [21, 22, 23, 24]
+    assert not set(static[4]) & set(range(5, 20))
+    assert "24 of 25 windows repeat the last answer" in capsys.readouterr().err
+    for wrong in (["--window", 1, "--skip-static", -1], ["--skip-static", 1]):
+        with pytest.raises(SystemExit):
+            demo(main_of, model, video, *wrong)
+
+
 def test_demo_names_wrong_arguments_before_it_loads_the_model(
     main_of, model, tmp_path, monkeypatch
 ) -> None:
     model = (model[0], "none.pth")
-    with pytest.raises(FileNotFoundError, match="gone.mp4 does not exist, and is no camera index"):
+    with pytest.raises(FileNotFoundError, match="gone.mp4 does not exist, and is no camera"):
         demo(main_of, model, "gone.mp4")
     with pytest.raises(FileNotFoundError, match="has no videos"):
         demo(main_of, model, tmp_path)

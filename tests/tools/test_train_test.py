@@ -135,6 +135,34 @@ def test_limited_views_give_the_same_scores(trained, test, tmp_path, monkeypatch
         torch.testing.assert_close(scores[name], scores["all"], rtol=0, atol=1e-6)
 
 
+def test_aligned_clips_are_computed_once(trained, load, tmp_path, monkeypatch):
+    from mmvidformer.models.reuse import ReuseRows
+
+    tool, computed, scores = load("test"), [], {}
+    call = ReuseRows.__call__
+
+    def count(reuse: ReuseRows, rows: torch.Tensor, *rest: object) -> object:
+        found = call(reuse, rows, *rest)
+        new = reuse.batches.get(reuse.calls, [()])[0]
+        computed.append((len(rows), len(new)))
+        return found
+
+    monkeypatch.setattr(ReuseRows, "__call__", count)
+    config, work_dir = trained
+    for name, options in {"aligned": ["--align"], "apart": ["--align"], "as is": []}.items():
+        if name == "apart":
+            monkeypatch.setattr("mmvidformer.models.reuse.reuse_frames", lambda model: model)
+        dump = tmp_path / f"{name}.pkl"
+        options += ["--views", "6x3", "--dump", str(dump), "--work-dir", str(tmp_path / name)]
+        assert tool.main([str(config), str(work_dir / "epoch_3.pth"), *options]) is None
+        scores[name] = torch.stack([one["pred_score"] for one in pickle.loads(dump.read_bytes())])
+    torch.testing.assert_close(scores["aligned"], scores["apart"], rtol=0, atol=1e-5)
+    assert (scores["aligned"] - scores["as is"]).abs().max() > 1e-4
+    # 2 tubelets in 18 views; clips start at 0, 0, 4, 8, 12 and 16.
+    assert {rows for rows, _ in computed} == {36}
+    assert max(new for _, new in computed) == 3 * 6
+
+
 def test_a_limit_of_views_allows_validation_in_batches(trained, train, make_config, tmp_path):
     """MMAction2's recogniser fails in the first validation of such a config."""
     changes = dict(

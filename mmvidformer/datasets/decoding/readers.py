@@ -1,6 +1,7 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from weakref import proxy
 
 import numpy as np
 from av.video.frame import VideoFrame
@@ -66,14 +67,19 @@ class _PyAVReader(VideoReader):
     """Numbers frames by the time stamps of the packets, which are read once without decoding.
 
     Decoding starts at the last key frame before a wanted frame, or at the beginning if the times
-    of display do not number the frames. Frames to which no other refers are decoded only if they
-    are wanted, for codecs whose decoders know them.
+    of display do not number the frames; but frames of the last call are kept, and those after it
+    go on from it, so that windows that move over a video decode each frame once. Frames to which no
+    other refers are decoded only if they are wanted, for codecs whose decoders know them.
     """
 
     # Not HEVC, in which other temporal layers may refer to such frames.
     _SKIPPING = ("h264", "mpeg4", "mpeg2video")
+    _START: tuple = (None, None, -1, {})
 
     def _open(self) -> None:
+        # Of the last call, for one that goes on from there: index, decoder, number of its last
+        # frame, and the frames that were wanted.
+        self._state = self._START
         self._converter = VideoReformatter()
         self._restart()
 
@@ -83,12 +89,20 @@ class _PyAVReader(VideoReader):
 
     def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
         index = self._index if indices[-1] else Index(1)
-        images: list[np.ndarray] = []
-        frames, place = self._from(0, indices, index), -1
+        (known, frames, place, seen), self._state = self._state, self._START
+        if known is not index:
+            frames, place, seen = None, -1, {}
+        self._wanted, self._until = set(indices), indices[-1]
+        found: dict[int, VideoFrame] = {}
         for wanted in indices:
+            if wanted in seen:
+                found[wanted] = seen[wanted]
+            if wanted in found:
+                continue
             key = int(index.keys[max(np.searchsorted(index.keys, wanted, "right") - 1, 0)])
-            if key > place + 1:
-                frames, place = self._from(key, indices, index), key - 1
+            if frames is None or key > place + 1 or wanted <= place:
+                # Files are closed when the reader is deleted, so its decoder must not refer to it.
+                frames, place = type(self)._from(proxy(self), key, index), key - 1
             while place < wanted:
                 number, frame = next(frames, (None, None))
                 if index.times is not None and (number is None or number > wanted):
@@ -101,8 +115,9 @@ class _PyAVReader(VideoReader):
                     self._index = index._replace(length=place + 1)
                     return self._decode(np.minimum(indices, place))
                 place = number
-            images.append(self._image(frame))
-        return images
+            found[wanted] = frame
+        self._state = index, frames, place, found
+        return [self._image(found[wanted]) for wanted in indices]
 
     def _restart(self) -> None:
         """Open the file; not all formats can seek to the beginning."""
@@ -118,16 +133,18 @@ class _PyAVReader(VideoReader):
 
     __del__ = _close
 
-    def _from(self, key: int, wanted: np.ndarray, index: Index) -> Iterator[tuple[int, VideoFrame]]:
+    def _from(self, key: int, index: Index) -> Iterator[tuple[int, VideoFrame]]:
         if index.times is None:
             self._restart()
             yield from enumerate(self._container.decode(self._stream))
             return
         codec = self._stream.codec_context
-        times = set(index.times[wanted].tolist())
         self._container.seek(int(index.times[key]), stream=self._stream)
         for packet in self._container.demux(self._stream):
-            skip = packet.pts not in times and codec.name in self._SKIPPING
+            # Packets are read before they are due; a later call may want those after the last.
+            number = -1 if packet.pts is None else index.times.searchsorted(packet.pts)
+            skip = number < self._until and number not in self._wanted
+            skip = skip and codec.name in self._SKIPPING
             codec.skip_frame = "NONREF" if skip else "DEFAULT"
             for frame in packet.decode():
                 number = index.times.searchsorted(frame.pts or 0)

@@ -198,6 +198,37 @@ class ObserveFirst(FrameSampler):
 
 
 @TRANSFORMS.register_module()
+@dataclass
+class AlignClips(BaseTransform):
+    """Move clips towards the first one, so that the frames that they share are computed once.
+
+    After it they begin a multiple of ``interval x tubelet`` frames after the first clip, by which
+    the tubelets of one coincide with those of another (``models.reuse_frames``). Each moves by
+    fewer frames than that. Goes after a sampler. Changed keys: ``frame_inds``.
+
+    Args:
+        tubelet: Number of frames of a tubelet.
+
+    Raises:
+        ValueError: If the frames of a clip have no fixed interval.
+    """
+
+    tubelet: int = 1
+
+    def transform(self, results: dict) -> dict:
+        """Move the frames."""
+        clips = results["frame_inds"].reshape(results["num_clips"], -1)
+        starts, steps = clips[:, 0] - clips[0, 0], np.diff(clips[0])
+        if not starts.any():
+            return results
+        if len({*steps.tolist()}) > 1:
+            raise ValueError("clips can be aligned if their frames have a fixed interval")
+        period = self.tubelet * (int(steps[0]) if len(steps) else 1)
+        results["frame_inds"] = (clips - (starts % period)[:, None]).reshape(-1)
+        return results
+
+
+@TRANSFORMS.register_module()
 class LimitToSegment(BaseTransform):
     """Limit the sampler that follows to a segment of the video, cut at its end.
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from mmaction.models.recognizers import BaseRecognizer
 from mmaction.structures import ActionDataSample
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from mmvidformer.conversion import ConvertsWeights
@@ -36,6 +36,11 @@ class RecurrentRecognizer(ConvertsWeights, BaseRecognizer):
             self.backbone.check_causal()
             if (frames := self.backbone.embed.tubelet[0]) > 1:
                 raise ValueError(f"tubelets of a recurrent model must have one frame, got {frames}")
+
+    @property
+    def frame_stage(self) -> list[tuple[nn.Module, str]]:
+        """See ``VideoTransformer``."""
+        return [(self.backbone, "forward")] if self.with_neck else []
 
     def extract_feat(
         self,

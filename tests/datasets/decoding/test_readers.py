@@ -14,7 +14,7 @@ from mmaction.datasets.transforms import ArrayDecode, DecordDecode, DecordInit
 from mmengine.dataset import Compose
 
 from mmvidformer.datasets.decoding import containers
-from mmvidformer.datasets.decoding.readers import open_video
+from mmvidformer.datasets.decoding.readers import _PyAVReader, open_video
 from mmvidformer.datasets.transforms.decode import VideoDecode, VideoInit
 from tests.datasets.decoding.numbered_videos import (
     ALL,
@@ -118,11 +118,30 @@ def test_containers_are_known_by_their_content(videos, backend, name, tmp_path):
 def test_pyav_skips_frames_that_no_other_needs(videos):
     wanted = np.array([3, 17, 30])
     reader = open_video(videos["one_key"])
-    decoded = [number for number, _ in reader._from(0, wanted, reader._index)]
+    reader._wanted, reader._until = set(wanted), FRAMES
+    decoded = [number for number, _ in reader._from(0, reader._index)]
     assert set(wanted) < set(decoded) and len(decoded) < 0.75 * FRAMES
     images = open_video(videos["one_key"], num_threads=4).get_batch(wanted)
     expected = decord.VideoReader(videos["one_key"]).get_batch(wanted).asnumpy()
     np.testing.assert_array_equal(images, expected)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("kind", ["b_frames", "one_key", "uneven", "mpeg4.avi", "vp9.webm"])
+def test_pyav_goes_on_where_the_last_call_stopped(videos, monkeypatch, kind, threads):
+    """Windows of 8 frames at interval 2, which move by 4; then back to the first."""
+    starts, start = [], _PyAVReader._from
+    monkeypatch.setattr(_PyAVReader, "_from", lambda *a: starts.append(a[1]) or start(*a))
+    reader = open_video(videos[kind], num_threads=threads)
+    whole = open_video(videos[kind]).get_batch(np.arange(FRAMES))
+    starts.clear()
+    for first in [*range(0, FRAMES - 16, 4), 0]:
+        wanted = np.arange(first, first + 16, 2)
+        images = reader.get_batch(wanted)
+        np.testing.assert_array_equal(images, np.stack(whole)[wanted])
+        images[0][:] = 0  # in place, as MMAction2's transforms
+    onward = starts[: starts.index(0, 1)]  # it jumps to a key frame over frames not wanted, once
+    assert onward == sorted(set(onward)) and set(onward) <= {*reader._index.keys.tolist()}
 
 
 def test_frames_that_are_not_where_time_stamps_put_them_are_counted(videos):

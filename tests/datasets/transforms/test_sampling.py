@@ -13,6 +13,7 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.datasets.transforms.sampling import (
+    AlignClips,
     SegmentFrames,
     SpanFrames,
 )
@@ -199,3 +200,15 @@ def test_a_video_without_frames_is_named(transform) -> None:
 
 def test_settings_are_shown() -> None:
     assert repr(SegmentFrames(4)) == "SegmentFrames(clip_len=4, num_clips=1, test_mode=False)"
+
+
+@pytest.mark.parametrize("tubelet, starts", [(1, [5, 7, 11, 15]), (2, [5, 5, 9, 13])])
+def test_clips_are_aligned_with_the_first(tubelet: int, starts: list[int]) -> None:
+    steps = 2 * np.arange(3)
+    clips = np.array([5, 8, 12, 16])[:, None] + steps
+    results = dict(frame_inds=clips.reshape(-1), num_clips=4, clip_len=3)
+    found = AlignClips(tubelet)(results)["frame_inds"].reshape(4, 3)
+    np.testing.assert_array_equal(found, np.array(starts)[:, None] + steps)
+    uneven = dict(frame_inds=np.array([0, 1, 3, 2, 3, 5]), num_clips=2)
+    with pytest.raises(ValueError, match="a fixed interval"):
+        AlignClips()(uneven)

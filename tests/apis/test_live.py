@@ -1,0 +1,133 @@
+"""Live addresses, from a server on the loopback: queue, latency, reconnection."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
+from pathlib import Path
+from threading import Thread
+
+import pytest
+import torch
+
+from benchmarks.live_server import LiveServer
+from mmvidformer.apis import Capture, StreamRecognizer, capture
+from mmvidformer.apis.ahead import newest, read_ahead
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capture, "WAIT", 0.02)
+
+
+def test_frames_of_an_address_come_by_the_clock() -> None:
+    with LiveServer(200, pace=300) as server, Capture(server.address, queue=200) as source:
+        assert (source.is_live, source.fps, source.total) == (True, 30, None)
+        numbers, seconds, pictures = zip(*islice(source.frames(), 60), strict=True)
+        assert source.note_delay(seconds[-1]) >= 0
+    assert numbers == tuple(range(60))
+    assert list(seconds) == sorted(seconds) and seconds[0] == 0
+    for number, pixels in zip(numbers, pictures, strict=True):
+        assert pixels.shape == (48, 64, 3) and abs(pixels.mean() - 5 * number % 250) < 3
+    assert source.report().endswith("(most); frames dropped: 0, reconnections: 0")
+
+
+def test_a_server_that_comes_back_is_connected_again() -> None:
+    with LiveServer(60, pace=300) as server:
+        source = Capture(server.address, queue=200)
+        frames = source.frames()
+        found = [next(frames) for _ in range(30)]
+    with source, LiveServer(60, pace=300, port=server.port):
+        found += [next(frames) for _ in range(60)]
+        frames.close()
+    numbers = [number for number, _, _ in found]
+    (cut,) = {number for number in source.cuts if number <= numbers[-1]}
+    assert cut in numbers and cut - 1 not in numbers  # what is missing leaves a gap
+    first = numbers.index(cut)
+    assert source.was_cut(numbers[first - 1], cut) and not source.was_cut(cut, numbers[-1])
+    for number, _, pixels in found[first:]:  # the stream begins anew
+        assert abs(pixels.mean() - 5 * (number - cut) % 250) < 3
+
+
+def test_a_server_that_stays_away_is_an_error() -> None:
+    with LiveServer(5, pace=300) as server:
+        source = Capture(server.address, patience=0.1)
+        frames = source.frames()
+        next(frames)
+    with source, pytest.raises(ConnectionError, match=r"live.ts went away after .* not come back"):
+        list(frames)
+    with pytest.raises(ConnectionError, match=r"cannot open .*live.ts: Connection refused"):
+        Capture(server.address)
+    with pytest.raises(ConnectionError) as error:
+        Capture(server.address.replace("//", "//user:secret@"))
+    assert "secret" not in str(error.value)
+
+
+def test_the_oldest_frames_are_dropped_and_counted() -> None:
+    with LiveServer(120, pace=600) as server, Capture(server.address, queue=4) as source:
+        frames, numbers = source.frames(), []
+        while not numbers or numbers[-1] < 100:
+            number, _, pixels = next(frames)
+            assert abs(pixels.mean() - 5 * number % 250) < 3
+            numbers.append(number)
+            time.sleep(0.02)
+        frames.close()
+    assert numbers == sorted(numbers)
+    missed = numbers[-1] + 1 - len(numbers)
+    assert 0 < missed <= source.dropped
+
+
+def test_a_file_of_a_server_is_read_to_its_end(gray_video: Callable) -> None:
+    path = gray_video(20, 8)
+    handler = partial(SimpleHTTPRequestHandler, directory=path.parent)
+    handler.log_message = lambda *args: None
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        with Capture(f"http://127.0.0.1:{server.server_address[1]}/{path.name}") as source:
+            assert (source.is_live, source.fps, source.total) == (False, 8, 20)
+            found = list(source.frames(interval=3))
+        server.shutdown()
+    assert [number for number, _, _ in found] == list(range(0, 20, 3))
+    assert [seconds for _, seconds, _ in found] == [number / 8 for number in range(0, 20, 3)]
+
+
+def test_the_state_of_a_model_is_reset_when_an_address_comes_back(
+    small: Callable, build: Callable, tmp_path: Path
+) -> None:
+    """After each connection the first prediction is that of the first frame alone."""
+    cfg = small("horst_early_motion")
+    torch.save({"state_dict": build(cfg).state_dict()}, tmp_path / "random.pth")
+    recognizer = StreamRecognizer(cfg, str(tmp_path / "random.pth"))
+    recognizer.pipeline.time_step, recognizer.pipeline.frame_interval = None, 1
+    with LiveServer(8, pace=300, size=(64, 64)) as server:
+        with Capture(server.address, queue=100) as source:
+            steps = recognizer(source)
+            found = [next(steps) for _ in range(12)]
+            steps.close()
+    numbers = [one.number for one in found]
+    assert numbers[8] == source.cuts[0] == numbers[7] + 2
+    scores = [torch.from_numpy(one.predictions[0].scores["class"]) for one in found]
+    torch.testing.assert_close(scores[8], scores[0], rtol=0, atol=1e-5)
+    assert (scores[1] - scores[0]).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("make", [partial(read_ahead, count=3), lambda x: newest(x, 9, int)])
+def test_errors_come_in_their_places(make: Callable) -> None:
+    def items():
+        yield from range(3)
+        raise OSError("broken")
+
+    found = []
+    with pytest.raises(OSError, match="broken"):
+        found.extend(make(items()))
+    assert found == [0, 1, 2]
+    assert list(make(range(5))) == list(range(5))
+
+
+def test_no_more_is_read_than_needed() -> None:
+    made = []
+    ahead = read_ahead((made.append(i) or i for i in range(100)), 2)
+    assert next(ahead) == 0
+    ahead.close()
+    assert len(made) <= 4
