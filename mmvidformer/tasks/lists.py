@@ -196,7 +196,7 @@ def read_activitynet(file: Path, out: Path) -> Path:
     rows: list[tuple] = []
     for name, (split, spans) in found.items():
         if path := videos.get(name.removeprefix("v_")):
-            rows += [(path.resolve(), *span, split) for span in spans or [("", "", "")]]
+            rows += [(path.absolute(), *span, split) for span in spans or [("", "", "")]]
     if not rows:
         raise ValueError(f"{file.parent} has none of the {len(found)} videos of {file.name}")
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -175,6 +175,7 @@ class SegmentsMetric(BaseMetric):
         classes = sorted({int(label) for truth, _ in results for label in truth[:, 2]})
         if not classes:
             raise ValueError("mAP of segments needs annotated segments, but the videos have none")
+        ious = np.float32(self.ious)  # the type of the overlaps: 0.7 is 0.7 then
         precisions = []
         for label in classes:
             truth = {i: one[one[:, 2] == label, :2] for i, (one, _) in enumerate(results)}
@@ -184,7 +185,7 @@ class SegmentsMetric(BaseMetric):
                 for row in rows[rows[:, 2] == label]
             ]
             truth = {i: one for i, one in truth.items() if len(one)}
-            precisions.append(average_precision_at_temporal_iou(truth, found, self.ious))
+            precisions.append(average_precision_at_temporal_iou(truth, found, ious))
         means = np.mean(precisions, axis=0)
         each = {
             f"mAP@{round(100 * iou)}": float(x) for iou, x in zip(self.ious, means, strict=True)
