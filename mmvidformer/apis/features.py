@@ -39,19 +39,23 @@ def backbone_features(
     return torch.cat(found)
 
 
-def read_windows(cfg: Config, pipeline: VideoPipeline, video: dict, every: int) -> Iterator[Tensor]:
-    """Read the clip that starts every N frames of an opened video.
+def window_span(cfg: Config, every: int, fps: float) -> int:
+    """Return the frames that a clip of ``read_windows`` spans.
 
-    A clip spans what the config's sampler takes, ``clip_len`` times ``frame_interval`` frames (at
-    ``target_fps``, if it has one); with a sampler that spreads frames over a video, N frames.
-
-    Yields:
-        Views (crops, C, T, H, W) of each clip; the first of a video that is shorter than a clip.
+    That is what the config's sampler takes, ``clip_len`` times ``frame_interval`` frames (at
+    ``target_fps``, if it has one); with a sampler that spreads frames over a video, ``every``.
     """
     steps = inference_transforms(cfg, 1)
     sampler = next((step for step in steps if step.get("frame_interval")), {})
     span = sampler.get("clip_len", 1) * sampler.get("frame_interval", every)
-    if sampler.get("target_fps"):
-        span = round(span * video["avg_fps"] / sampler["target_fps"])
+    return max(round(span * fps / (sampler.get("target_fps") or fps)), 1)
+
+
+def read_windows(pipeline: VideoPipeline, video: dict, every: int, span: int) -> Iterator[Tensor]:
+    """Read the clip of ``span`` frames that starts every N frames of an opened video.
+
+    Yields:
+        Views (crops, C, T, H, W) of each clip; the first of a video that is shorter than a clip.
+    """
     for first in range(0, max(video["total_frames"] - span, 0) + 1, every):
-        yield pipeline.read(video, (first, first + max(span, 1) - 1))["inputs"]
+        yield pipeline.read(video, (first, first + span - 1))["inputs"]

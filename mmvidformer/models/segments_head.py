@@ -173,11 +173,12 @@ class SegmentsHead(BaseHead):
             (outputs,) = self(mean[:, :, None, None], sample.num_clips)
             step, fps = count_steps(mean, sample), sample.avg_fps
             places = self.points(len(outputs))[0].to(outputs)
-            inside = places * step < sample.total_frames
+            first = float(sample.frame_inds[0]) - sample.start_index
+            inside = places * step + first < sample.total_frames
             scores = outputs[:, :-2].sigmoid() * inside[:, None]
             which, labels = (scores > self.score_thr).nonzero(as_tuple=True)
             start, end = (places - outputs[:, -2], places + outputs[:, -1])
-            seconds = torch.stack([start, end], dim=1) * step / fps
+            seconds = (torch.stack([start, end], dim=1) * step + first) / fps
             seconds = seconds.clamp(0, sample.total_frames / fps)[which]
             kept = soft_nms(seconds, scores[which, labels], labels, self.sigma, self.max_segments)
             named = dict(zip(("segments", "scores", "labels"), kept, strict=True))
