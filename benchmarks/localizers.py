@@ -2,10 +2,10 @@
 
 python -m benchmarks.localizers --root data/localizers --seeds 3
 
-A small ViViT learns the classes of trimmed clips, with a class for pauses. Then, for each seed:
-its answers in sliding windows, whose successive ones of a class are a segment; ``SegmentsHead`` on
-features of its backbone, a row for every 2 frames; and MMAction2's BMN on the same features, whose
-proposals take their classes from the windows. BMN runs by MMAction2's own tools.
+A small ViViT learns the classes of trimmed clips, with a class for pauses. Compared are: its
+answers in sliding windows, whose successive ones of a class are a segment; and, with each seed,
+``SegmentsHead`` on features of its backbone, a row for every 2 frames, and MMAction2's BMN on the
+same features, whose proposals take their classes from the windows. BMN runs by MMAction2's tools.
 """
 
 import json
@@ -15,7 +15,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from subprocess import run
-from time import process_time
 
 import numpy as np
 import torch
@@ -63,11 +62,11 @@ def call(log: Path, *command: object) -> None:
         run([sys.executable, *map(str, command)], check=True, stdout=text, stderr=text)
 
 
-def train_clips(root: Path, work_dir: Path, seed: int) -> Recognizer:
+def train_clips(root: Path, work_dir: Path) -> Recognizer:
     """Train the classifier of clips."""
     own = ("-m", "mmvidformer")
     if not list(work_dir.glob("epoch_*.pth")):
-        options = ["--config", "vivit_fe_motion", "--data", root / "clips", "--epochs", 10]
+        options = ["--config", "vivit_fe_motion", "--data", root / "clips", "--epochs", 6]
         options += [
             "--batch",
             16,
@@ -106,7 +105,7 @@ def of_windows(found: list) -> list[Row]:
     return [(row.start, row.end, NAMES.index(row.label), row.probability) for row in rows]
 
 
-def of_bmn(work_dir: Path, features: Path, found: list[list]) -> list[list[Row]]:
+def of_bmn(work_dir: Path, features: Path, found: list[list], seed: int) -> list[list[Row]]:
     """Train BMN; its proposals with the classes of the windows inside, by the product of scores."""
     for split in ("train", "val", "test"):
         database = {}
@@ -138,7 +137,9 @@ def of_bmn(work_dir: Path, features: Path, found: list[list]) -> list[list[Row]]
     cfg.dump(work_dir / "bmn.py")
     out, last = ("--work-dir", work_dir), work_dir / f"epoch_{cfg.train_cfg.max_epochs}.pth"
     if not last.exists():
-        call(work_dir / "bmn.log", MIM / "tools/train.py", work_dir / "bmn.py", *out, "--seed", 0)
+        call(
+            work_dir / "bmn.log", MIM / "tools/train.py", work_dir / "bmn.py", *out, "--seed", seed
+        )
     call(work_dir / "bmn_test.log", MIM / "tools/test.py", work_dir / "bmn.py", last, *out)
     proposals = json.loads((work_dir / "found.json").read_text())["results"]
     rows = []
@@ -197,23 +198,15 @@ def precision(videos: Iterable[list[Row]]) -> dict[str, float]:
     return metric.evaluate(len(SPEC.clips("test")))
 
 
-def measure(root: Path, seed: int) -> dict[str, dict[str, float]]:
-    """Return mAP of each way for a seed."""
-    work_dir = root / f"seed_{seed}"
-    work_dir.mkdir(parents=True, exist_ok=True)
-    recognizer = train_clips(root, work_dir / "clips", seed)
-    features = work_dir / "features"
-    files = (work_dir / "clips" / "windows.py", best(work_dir / "clips"))
+def extract(root: Path, work_dir: Path) -> Path:
+    """Save the features of all videos, with the lists of the segments beside them."""
+    features = root / "features"
+    files = (work_dir / "windows.py", best(work_dir))
     options = (root / "scripts", "--every", EVERY, "--out", features)
-    call(work_dir / "features.log", "-m", "mmvidformer", "features", *files, *options)
+    call(root / "features.log", "-m", "mmvidformer", "features", *files, *options)
     for split in ("train", "val", "test"):
         (features / f"{split}.csv").write_text((root / "scripts" / f"{split}.csv").read_text())
-    found = windows(recognizer)
-    return {
-        "windows of a classifier": precision(map(of_windows, found)),
-        "MMAction2's BMN": precision(of_bmn(work_dir, features, found)),
-        "SegmentsHead": of_head(work_dir, features, seed),
-    }
+    return features
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -224,10 +217,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if SPEC.write(args.root / "scripts") or not (args.root / "clips").is_dir():
         write_clips(args.root / "clips")
+        options = ("data", "list", args.root / "clips", "--no-check")
+        call(args.root / "clips.log", "-m", "mmvidformer", *options)
+    recognizer = train_clips(args.root, args.root / "classifier")
+    features = extract(args.root, args.root / "classifier")
+    found = windows(recognizer)
     each = []
     for seed in range(args.seeds):
-        each.append(measure(args.root, seed))
-        print(seed, each[-1], f"{process_time():.0f} s", flush=True)
+        work_dir = args.root / f"seed_{seed}"
+        work_dir.mkdir(exist_ok=True)
+        each.append(
+            {
+                "windows of the classifier": precision(map(of_windows, found)),
+                "SegmentsHead": of_head(work_dir, features, seed),
+                "MMAction2's BMN": precision(of_bmn(work_dir, features, found, seed)),
+            }
+        )
+        print(seed, each[-1], flush=True)
     print("| segments | mAP at 0.5 | 0.7 | 0.9 |\n|---|---|---|---|")
     for name in each[0]:
         cells = [

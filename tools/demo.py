@@ -21,7 +21,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
-from mmvidformer.apis.recognizer import PUBLISHED
+from mmvidformer.apis.loaded import PUBLISHED
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
@@ -134,7 +134,8 @@ def predict_camera(recognizer: Recognizer, args: Namespace) -> Iterator[Predicti
                         return
                 yield pixels
 
-        for latest in recognizer.stream(frames(), source.fps, args.window, args.stride):
+        options = dict(window=args.window, stride=args.stride, min_score=args.min_score)
+        for latest in recognizer.stream(frames(), source.fps, **options):
             yield latest
 
 

@@ -7,8 +7,8 @@ from mmengine.config import Config
 from torch import nn
 
 from mmvidformer.apis.classifier import VideoClassifier
+from mmvidformer.apis.loaded import find_model
 from mmvidformer.apis.predictions import class_tasks, known_names
-from mmvidformer.apis.recognizer import find_model
 from mmvidformer.config import config_name, pipelines, view_shape
 from mmvidformer.convert.fetch import is_address
 from mmvidformer.convert.info import class_names, read_info

@@ -8,78 +8,13 @@ import numpy as np
 import torch
 from mmaction.structures import ActionDataSample
 from mmengine.config import Config
-from torch import nn
 
+from mmvidformer.apis.loaded import PUBLISHED, LoadedModel, anticipates
 from mmvidformer.apis.pipeline import Source, VideoPipeline
-from mmvidformer.apis.predictions import (
-    Prediction,
-    class_names,
-    class_tasks,
-    known_names,
-    to_prediction,
-    to_segments,
-)
-from mmvidformer.apis.steps import list_segments, list_steps, stream_steps
-from mmvidformer.config import config_name, load_config
-from mmvidformer.convert.fetch import is_address
-from mmvidformer.convert.published import PREFIX
-from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.apis.predictions import Prediction, to_prediction, to_segments
+from mmvidformer.apis.steps import list_segments, list_steps, stream_segments, stream_steps
 
-PUBLISHED = "published"
 WINDOW = 2.0  # seconds
-
-
-def find_model(
-    config: str | Path | Config, checkpoint: str | None = PUBLISHED
-) -> tuple[Config, str | None]:
-    """Find a config and the address of its weights; see ``Recognizer``."""
-    named = isinstance(config, str | Path)
-    if is_address(config) or (named and Path(config, "config.json").is_file()):
-        from mmvidformer.finetune.checkpoint_config import config_of_checkpoint
-
-        return config_of_checkpoint(config).cfg, str(config)
-    if checkpoint == PUBLISHED:
-        checkpoint = PREFIX + config_name(getattr(config, "filename", None) or str(config))
-    return config if isinstance(config, Config) else load_config(str(config)), checkpoint
-
-
-class LoadedModel:
-    """A config, its class names by task and its model; see ``Recognizer``."""
-
-    def __init__(
-        self,
-        config: str | Path | Config,
-        checkpoint: str | None,
-        device: str | torch.device | None,
-        names: Mapping[str, Sequence[str]] | Sequence[str] | None,
-    ) -> None:
-        from mmvidformer.engine.loading import load_recognizer  # loads MMAction2's models
-
-        self.cfg, checkpoint = find_model(config, checkpoint)
-        tasks = class_tasks(self.cfg)
-        # Checked before the model is loaded.
-        self.names = class_names(tasks, names, self.cfg.get("class_names"))
-        self._model = load_recognizer(self.cfg, checkpoint, device)
-        fast = hasattr(self._model.backbone, "encoders")  # a VideoTransformer
-        self._fast = optimize_for_inference(self._model, share_weights=True) if fast else None
-        if not names:
-            self.names = class_names(tasks, None, known_names(self.cfg, self._model))
-
-    @property
-    def model(self) -> nn.Module:
-        """The model itself, which is used as it is from now on, since you may change it."""
-        self._fast = None
-        return self._model
-
-    def __repr__(self) -> str:
-        optimized = ", optimized for inference" if self._fast else ""
-        device = next(self._model.parameters()).device
-        return f"{type(self._model.backbone).__name__} on {device}{optimized}"
-
-
-def anticipates(model: nn.Module) -> bool:
-    """Whether a model predicts what comes next, as ``AnticipationHead`` does."""
-    return hasattr(model.cls_head, "logged_time")
 
 
 class Recognizer(LoadedModel):
@@ -193,16 +128,20 @@ class Recognizer(LoadedModel):
         window: float | None = None,
         stride: float | None = None,
         delay: float = 0.0,
+        min_score: float = 0.3,
     ) -> Iterator[Prediction]:
         """Classify a running stream: after each stride the last window of frames, or its steps.
+
+        A model of segments finds each at the end of the first clip that ends ``delay`` after it.
 
         Args:
             frames: RGB frames (H, W, 3), uint8; consumed one by one. Those of a window are kept.
             fps: Frames per second.
             window: Length of a window in seconds; default: 2.
             stride: Seconds from one prediction to the next; default: half a window.
-            delay: With a model of frames, which has no windows: seconds from the end of a step to
-                its prediction. The more, the more it knows of what follows.
+            delay: Of models of frames or segments, without windows: least seconds from the end of a
+                step or segment to its prediction. The more, the more they know of what follows.
+            min_score: Least score of a segment.
 
         Raises:
             ValueError: If a frame cannot be read, window, stride or fps is not positive, or one is
@@ -210,13 +149,16 @@ class Recognizer(LoadedModel):
         """
         self._check_steps(window=window, stride=stride)
         if self.over == "segments":
-            raise ValueError("segments are found in whole videos, not in a stream")
+            model = self._fast or self._model
+            for one in stream_segments(self.pipeline, model, frames, fps, delay, min_score):
+                yield from to_segments(one, self.names, min_score, None)
+            return
         if self.over == "steps":
             for sample, seconds in stream_steps(self.pipeline, self._run, frames, fps, delay):
                 yield self.to_prediction(sample, seconds=seconds)
             return
         if delay:
-            raise ValueError(f"delay is for models of frames, got {delay:g} s")
+            raise ValueError(f"delay is for models of frames or segments, got {delay:g} s")
         size, step = _in_frames(fps, window, stride)
         kept: deque[np.ndarray] = deque(maxlen=size)
         for count, frame in enumerate(frames, start=1):
