@@ -70,8 +70,6 @@ def train_clips(root: Path, work_dir: Path) -> Recognizer:
         options += [
             "--batch",
             16,
-            "--seed",
-            seed,
             "--work-dir",
             work_dir,
             "--force",
