@@ -67,15 +67,8 @@ def train_clips(root: Path, work_dir: Path) -> Recognizer:
     own = ("-m", "mmvidformer")
     if not list(work_dir.glob("epoch_*.pth")):
         options = ["--config", "vivit_fe_motion", "--data", root / "clips", "--epochs", 6]
-        options += [
-            "--batch",
-            16,
-            "--work-dir",
-            work_dir,
-            "--force",
-            "--cfg-options",
-        ]
-        options += [f"model.backbone.clip_len={LENGTH}"]
+        options += ["--batch", 16, "--work-dir", work_dir, "--force"]
+        options += ["--cfg-options", f"model.backbone.clip_len={LENGTH}"]
         for split in ("train", "val"):
             options += [f"{split}_dataloader.dataset.pipeline.1.clip_len={LENGTH}"]
             options += [f"{split}_dataloader.dataset.pipeline.1.frame_interval=1"]
