@@ -153,7 +153,7 @@ def stream_segments(
         given = given[given[:, 1] > first / fps]
         known = found.scores >= min_score
         known &= (found.segments[:, 1] <= total / fps - delay) | ended
-        for one in (found[i] for i in known.nonzero().flatten()):
+        for one in (found[i] for i in known.nonzero().flatten().tolist()):
             row = torch.cat([one.segments, one.labels[:, None].to(one.segments)], dim=1)
             same = given[given[:, 2] == row[0, 2], :2]
             if not (segment_iou(row[0, :2], same) > 0.5).any():

@@ -1,16 +1,18 @@
-"""Metrics of numbers, of classes over time, and of segments."""
+"""Metrics of numbers, of classes over time, of segments and of boxes."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
+from mmaction.evaluation import AVAMetric
 from mmaction.evaluation.functional import average_precision_at_temporal_iou
 from mmengine.evaluator import BaseMetric
 from sklearn.metrics import mean_absolute_error, r2_score
 
 from mmvidformer.registry import METRICS
 from mmvidformer.tasks.annotations import BACKGROUND, NO_LABEL, classes_at
+from mmvidformer.tasks.boxes import read_boxes
 
 
 @METRICS.register_module()
@@ -191,3 +193,27 @@ class SegmentsMetric(BaseMetric):
             f"mAP@{round(100 * iou)}": float(x) for iou, x in zip(self.ious, means, strict=True)
         }
         return {"mAP": float(means.mean()), **each}
+
+
+@METRICS.register_module()
+class BoxesMetric(AVAMetric):
+    """MMAction2's ``AVAMetric``, which is not a number without predictions: that is an error.
+
+    Arguments are those of ``AVAMetric``.
+    """
+
+    def compute_metrics(self, results: list) -> dict[str, float]:
+        """Compute the metrics.
+
+        Raises:
+            ValueError: If no annotated moment has a predicted box.
+        """
+        found = {
+            (x["video_id"], int(x["timestamp"])) for x in results if any(map(len, x["outputs"]))
+        }
+        moments = read_boxes(self.ann_file)
+        if not found & moments.keys():
+            raise ValueError(
+                f"{self.ann_file}: none of its {len(moments)} moments has a prediction"
+            )
+        return super().compute_metrics(results)

@@ -5,7 +5,9 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from mmengine.config import Config
+from mmengine.structures import InstanceData
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.engine.errors import MISTAKES
@@ -158,28 +160,86 @@ def test_what_a_model_of_frames_has_no_use_for(frames_model) -> None:
         next(frames_model.stream(iter(noise(9)), fps=10, stride=1.0))
 
 
-def test_parts_of_a_long_video_give_its_segments(
-    annotate, main_of, make_config, tmp_path, monkeypatch
-) -> None:
-    """With parts of 12 clips, 4 of them context at each end, they are those of the whole."""
+@pytest.fixture
+def segments_model(annotate, main_of, make_config, tmp_path) -> Recognizer:
+    """A model of segments with random weights; a clip spans 8 frames."""
     root = annotate("segments")
     main_of("data/make_annotations")([str(root / "all.csv"), "--task", "segments"])
     options = ["--config", str(make_config("segments_model")), "--data", str(root), "--prepare"]
     main_of("finetune")([*options, "--task", "segments", "--work-dir", str(tmp_path)])
     cfg = Config.fromfile(tmp_path / "finetune" / "config.py")
     cfg.model.cls_head.update(score_thr=0.0, levels=2, max_segments=10_000, sigma=1e-9)
-    model = Recognizer(cfg, None)
+    return Recognizer(cfg, None)
+
+
+def test_parts_of_a_long_video_give_its_segments(segments_model, monkeypatch) -> None:
+    """With parts of 12 clips, 4 of them context at each end, they are those of the whole."""
     # Soft-NMS with a narrow Gaussian removes what overlaps, which differs at the borders.
     monkeypatch.setattr("mmvidformer.models.segments_head.soft_nms", lambda *args: args[:3])
-    video = noise(200)  # 25 clips of 8 frames
-    whole = [(one.seconds, one.top(1)[0]) for one in model.timeline(video, fps=10, min_score=0)]
+    options = dict(fps=10, min_score=0)
+    video = noise(200)  # 25 clips
+    whole = [(one.seconds, one.top(1)[0]) for one in segments_model.timeline(video, **options)]
     monkeypatch.setattr("mmvidformer.apis.steps.SEGMENTS_PART", 12)
     monkeypatch.setattr("mmvidformer.apis.steps.SEGMENTS_CONTEXT", 4)
-    parts = [(one.seconds, one.top(1)[0]) for one in model.timeline(video, fps=10, min_score=0)]
+    parts = [(one.seconds, one.top(1)[0]) for one in segments_model.timeline(video, **options)]
     assert len(parts) == len(whole) > 100
     for one, two in zip(sorted(parts), sorted(whole), strict=True):
         assert one[0] == pytest.approx(two[0], abs=1e-4)
         assert one[1][:2] == two[1][:2] and one[1][2] == pytest.approx(two[1][2], abs=1e-5)
+
+
+def test_a_stream_has_the_tokens_of_the_video(segments_model, monkeypatch) -> None:
+    read = []
+
+    def segments(head, *args):
+        read.append(args)
+        return InstanceData(
+            segments=torch.zeros(0, 2), scores=torch.zeros(0), labels=torch.zeros(0)
+        )
+
+    monkeypatch.setattr("mmvidformer.models.segments_head.SegmentsHead.segments", segments)
+    assert not list(segments_model.timeline(noise(44), fps=10))
+    assert not list(segments_model.stream(iter(noise(44)), fps=10))
+    whole, *parts = read
+    assert [len(tokens) for tokens, *_ in parts] == [1, 2, 3, 4, 5, 6]
+    torch.testing.assert_close(parts[-1][0], whole[0])
+    assert parts[-1][1:] == whole[1:] == (4, 44, 10)  # frames of a step, of all, in a second
+    monkeypatch.setattr("mmvidformer.apis.steps.SEGMENTS_PART", 3)
+    assert not list(segments_model.stream(iter(noise(44)), fps=10))
+    torch.testing.assert_close(read[-1][0], whole[0][3:])
+    assert read[-1][2] == 44 - 3 * 8
+    assert not list(segments_model.stream(iter(()), fps=10))
+
+
+@pytest.mark.parametrize("delay", [0.0, 1.0])
+def test_a_stream_gives_each_segment_once_after_the_delay(
+    segments_model, monkeypatch, delay
+) -> None:
+    """A clip takes 0.8 s; ends are seen a little later in each clip."""
+    truth = torch.tensor([[0.3, 1.5], [0.5, 1.5], [2.0, 2.4], [4.0, 5.1]])
+
+    def segments(head, tokens, step, total, fps):
+        seen = truth + torch.tensor([0.0, 0.01 * total / fps])
+        scores = torch.tensor([0.9, 0.8, 0.7, 0.6])
+        return InstanceData(segments=seen, scores=scores, labels=torch.tensor([0, 1, 0, 2]))
+
+    monkeypatch.setattr("mmvidformer.models.segments_head.SegmentsHead.segments", segments)
+    seen: list[int] = []
+
+    def frames():
+        for number, frame in enumerate(noise(52)):
+            seen.append(number)
+            yield frame
+
+    found = []
+    for one in segments_model.stream(frames(), fps=10, delay=delay, min_score=0.65):
+        found.append((one.seconds[0], one.top(1)[0][0], len(seen) / 10))
+    clips = [1.6, 1.6, 3.2] if not delay else [3.2, 3.2, 4.0]
+    starts = [0.3, 0.5, 2.0]
+    assert found == [
+        (pytest.approx(start), label, now)
+        for start, label, now in zip(starts, (0, 1, 0), clips, strict=True)
+    ]
 
 
 def test_boxes_from_annotation_to_film(
