@@ -21,6 +21,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
+from mmvidformer.apis.detector import PersonDetector
 from mmvidformer.apis.loaded import PUBLISHED
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import find_videos
@@ -59,7 +60,12 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument(
         "--truth", type=Path, help="csv of video, start, end, label: drawn above the timeline"
     )
-    parser.add_argument("--boxes", type=Path, help="csv of boxes in AVA's format, to be classified")
+    parser.add_argument(
+        "--boxes",
+        type=Path,
+        help="csv of boxes in AVA's format, to be classified; persons: those of each second, found "
+        "by torchvision's detector",
+    )
     parser.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
     parser.add_argument("--seconds", type=float, help="how long to read a camera")
     args = parser.parse_intermixed_args(argv)
@@ -155,7 +161,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     recognizer = Recognizer(cfg, args.checkpoint or PUBLISHED, args.device, args.classes)
     print(recognizer, file=sys.stderr)
     if recognizer.over == "boxes" and not args.boxes:
-        raise ValueError("a model of boxes needs --boxes, a csv file in AVA's format")
+        raise ValueError("a model of boxes needs --boxes: a csv file in AVA's format, or persons")
+    if recognizer.over == "boxes" and str(args.boxes) == "persons":
+        args.boxes = PersonDetector(args.device)
     if args.is_camera:
         found = predict_camera(recognizer, args)
     else:

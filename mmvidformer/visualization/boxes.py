@@ -8,6 +8,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
+from mmvidformer.apis.detector import PersonDetector
 from mmvidformer.tasks.boxes import read_boxes
 from mmvidformer.visualization.annotate import BLUE, DARK, MIN_HEIGHT, THRESHOLD, WHITE
 from mmvidformer.visualization.videos import VideoOutput
@@ -15,13 +16,20 @@ from mmvidformer.visualization.videos import VideoOutput
 SPAN = 0.5  # seconds before and after a moment in which its boxes are drawn
 
 
-def classify_boxes(recognizer: Recognizer, video: Path, file: Path) -> dict[int, list[Prediction]]:
-    """Classify the boxes that a csv file in AVA's format has of a video, by their moment."""
-    return {
-        second: recognizer.boxes(video, second, list(boxes))
-        for (name, second), boxes in read_boxes(file).items()
-        if name == video.stem
-    }
+def classify_boxes(
+    recognizer: Recognizer, video: Path, boxes: Path | PersonDetector
+) -> dict[int, list[Prediction]]:
+    """Classify boxes of a video, by their moment: those of a csv file in AVA's format, or persons'.
+
+    A detector finds persons at each whole second.
+    """
+    if isinstance(boxes, PersonDetector):
+        with Capture(video) as source:
+            moments = boxes.moments(source)
+    else:
+        rows = read_boxes(boxes).items()
+        moments = {second: list(each) for (name, second), each in rows if name == video.stem}
+    return {second: recognizer.boxes(video, second, each) for second, each in moments.items()}
 
 
 def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction], k: int = 3) -> np.ndarray:

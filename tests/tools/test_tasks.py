@@ -10,6 +10,7 @@ from mmengine.config import Config
 from mmengine.structures import InstanceData
 
 from mmvidformer.apis import Recognizer
+from mmvidformer.apis.detector import PersonDetector
 from mmvidformer.engine.errors import MISTAKES
 
 VIDEOS = {"train": 8, "val": 7}
@@ -243,7 +244,7 @@ def test_a_stream_gives_each_segment_once_after_the_delay(
 
 
 def test_boxes_from_annotation_to_film(
-    main_of, test, make_config, tiny_videos, tmp_path, capsys
+    main_of, test, make_config, tiny_videos, tmp_path, capsys, monkeypatch
 ) -> None:
     for name in ("val_0", "val_1", "val_2", "val_3"):
         (tmp_path / f"{name}.mp4").symlink_to(tiny_videos.root / f"{name}.mp4")
@@ -267,6 +268,11 @@ def test_boxes_from_annotation_to_film(
     boxes = ["--boxes", str(tmp_path / "all.csv")]
     assert main_of("demo")([config, best, video, *boxes, "--out", str(film)]) == 0
     assert film.stat().st_size and "1.00-1.00 s: " in capsys.readouterr().out
+    monkeypatch.setattr(PersonDetector, "__init__", lambda *_: None)  # no weights
+    monkeypatch.setattr(PersonDetector, "__call__", lambda *_: [(0.3, 0.2, 0.9, 0.8)])
+    assert main_of("demo")([config, best, video, "--boxes", "persons"]) == 0
+    shown = capsys.readouterr().out
+    assert "0.00-0.00 s: " in shown and "1.00-1.00 s: " in shown
     recognizer = Recognizer(config, best)
     (found,) = recognizer.boxes(video, 1, [(0.3, 0.2, 0.9, 0.8)])
     assert found.kind == "labels" and found.box == (0.3, 0.2, 0.9, 0.8)
