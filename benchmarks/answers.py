@@ -11,7 +11,7 @@ import json
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from subprocess import run
@@ -23,6 +23,7 @@ from mmaction.evaluation import mean_average_precision
 from mmvidformer.apis import Recognizer
 from mmvidformer.datasets.motion import PRESETS
 from mmvidformer.datasets.motion.render import DIRECTIONS
+from mmvidformer.datasets.motion.spec import MotionSpec
 from mmvidformer.experiments.summary import interval
 from mmvidformer.tasks.metrics import SegmentsMetric
 from mmvidformer.visualization.timeline import list_segments
@@ -164,6 +165,35 @@ def online(root: Path, seed: int, delay: float) -> float:
     return right / count
 
 
+def online_segments(root: Path, seed: int, delay: float) -> tuple[float, float]:
+    """Return mAP at 0.5 of the segments of a stream, and the mean seconds from end to answer."""
+    return stream_segments(load(root, "segments", seed), PRESETS["scripts"], delay)
+
+
+def stream_segments(recognizer: Recognizer, spec: MotionSpec, delay: float) -> tuple[float, float]:
+    """Return what ``online_segments`` does, of the test videos of a spec."""
+    metric, names, late = SegmentsMetric(), list(next(iter(recognizer.names.values()))), []
+    for clip in spec.clips("test"):
+        frames, seen, rows = spec.draw(clip), [0], []
+
+        def read(frames: np.ndarray = frames, seen: list[int] = seen) -> Iterator[np.ndarray]:
+            for frame in frames:
+                seen[0] += 1
+                yield frame
+
+        for one in recognizer.stream(read(), spec.fps, delay=delay):
+            label = names.index(one.top(1)[0][1])
+            rows.append((*one.seconds, label, one.top(1)[0][2]))
+            if seen[0] < len(frames):  # not what the end of the video gives
+                late.append(seen[0] / spec.fps - one.seconds[1])
+        table = torch.tensor(rows).reshape(-1, 4)
+        found = dict(segments=table[:, :2], labels=table[:, 2].long(), scores=table[:, 3])
+        truth = [(a / spec.fps, b / spec.fps, one) for one, a, b in spec.script(clip)[0]]
+        metric.process(None, [{"spans": truth, "pred_instances": found}])
+    found = metric.evaluate(len(spec.clips("test")))
+    return found["segments/mAP@50"], float(np.mean(late))
+
+
 def without_boxes(root: Path, seed: int) -> float:
     """Return mAP of boxes of a model of labels, which gives each box the classes of its clip."""
     spec, work_dir = PRESETS["boxes"], root / f"clips_of_boxes_{seed}"
@@ -227,6 +257,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         for delay in DELAYS:
             found = [online(args.root, seed, delay) for seed in range(args.seeds)]
             print(f"| {delay:g} | {interval(found)} |", flush=True)
+    if "segments" in args.tasks:
+        print("\n| delay of a stream, s | mAP at 0.5 | seconds from end to answer |\n|---|---|---|")
+        for delay in DELAYS:
+            found = [online_segments(args.root, seed, delay) for seed in range(args.seeds)]
+            scores, late = zip(*found, strict=True)
+            print(f"| {delay:g} | {interval(scores)} | {np.mean(late):.2f} |", flush=True)
     if {"frames", "segments"} <= set(args.tasks):
         print("\n| segments | mAP at 0.5 | 0.7 | 0.9 |\n|---|---|---|---|")
         for name, task in (("SegmentsHead", "segments"), ("parts of FramesHead", "frames")):
