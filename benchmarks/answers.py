@@ -11,7 +11,8 @@ import json
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from subprocess import run
 
@@ -22,6 +23,7 @@ from mmaction.evaluation import mean_average_precision
 from mmvidformer.apis import Recognizer
 from mmvidformer.datasets.motion import PRESETS
 from mmvidformer.datasets.motion.render import DIRECTIONS
+from mmvidformer.datasets.motion.spec import MotionSpec
 from mmvidformer.experiments.summary import interval
 from mmvidformer.tasks.metrics import SegmentsMetric
 from mmvidformer.visualization.timeline import list_segments
@@ -163,19 +165,87 @@ def online(root: Path, seed: int, delay: float) -> float:
     return right / count
 
 
+def online_segments(root: Path, seed: int, delay: float) -> tuple[float, float]:
+    """Return mAP at 0.5 of the segments of a stream, and the mean seconds from end to answer."""
+    return stream_segments(load(root, "segments", seed), PRESETS["scripts"], delay)
+
+
+def stream_segments(recognizer: Recognizer, spec: MotionSpec, delay: float) -> tuple[float, float]:
+    """Return what ``online_segments`` does, of the test videos of a spec."""
+    metric, names, late = SegmentsMetric(), list(next(iter(recognizer.names.values()))), []
+    for clip in spec.clips("test"):
+        frames, seen, rows = spec.draw(clip), [0], []
+
+        def read(frames: np.ndarray = frames, seen: list[int] = seen) -> Iterator[np.ndarray]:
+            for frame in frames:
+                seen[0] += 1
+                yield frame
+
+        for one in recognizer.stream(read(), spec.fps, delay=delay):
+            label = names.index(one.top(1)[0][1])
+            rows.append((*one.seconds, label, one.top(1)[0][2]))
+            if seen[0] < len(frames):  # not what the end of the video gives
+                late.append(seen[0] / spec.fps - one.seconds[1])
+        table = torch.tensor(rows).reshape(-1, 4)
+        found = dict(segments=table[:, :2], labels=table[:, 2].long(), scores=table[:, 3])
+        truth = [(a / spec.fps, b / spec.fps, one) for one, a, b in spec.script(clip)[0]]
+        metric.process(None, [{"spans": truth, "pred_instances": found}])
+    found = metric.evaluate(len(spec.clips("test")))
+    return found["segments/mAP@50"], float(np.mean(late))
+
+
+def without_boxes(root: Path, seed: int) -> float:
+    """Return mAP of boxes of a model of labels, which gives each box the classes of its clip."""
+    spec, work_dir = PRESETS["boxes"], root / f"clips_of_boxes_{seed}"
+    data = work_dir.with_name("clips_of_boxes")
+    data.mkdir(exist_ok=True)
+    for split in ("train", "val"):
+        rows = (root / "boxes" / f"{split}.csv").read_text().splitlines()
+        labels: dict[str, set[int]] = {}
+        for name, *_, label, _ in (row.split(",") for row in rows):
+            labels.setdefault(name, set()).add(int(label) - 1)
+        lines = [f"../boxes/{split}/{n}.mp4 {' '.join(map(str, one))}" for n, one in labels.items()]
+        (data / f"{split}.txt").write_text("\n".join(lines) + "\n")
+    (data / "classes.txt").write_text("\n".join(DIRECTIONS) + "\n")
+    if not any(work_dir.glob("best_*.pth")):
+        options = ["--config", "vivit_fsa_motion", "--task", "labels", "--data", data]
+        options += ["--epochs", 8, "--batch", 16, "--seed", seed, "--work-dir", work_dir, "--force"]
+        command = [sys.executable, "-m", "mmvidformer", "finetune", *map(str, options)]
+        with work_dir.with_suffix(".log").open("w") as log:
+            run(command, check=True, stdout=log, stderr=log)
+    best = next(work_dir.glob("best_*.pth"))
+    recognizer = Recognizer(work_dir / "finetune" / "config.py", str(best), clips=1)
+    scores, truth = [], []
+    for clip in spec.clips("test"):
+        found = recognizer(root / "boxes" / spec.path(clip)).probabilities["class"]
+        directions = spec.script(clip)[0]
+        scores += [found] * len(directions)
+        truth += list(np.eye(len(spec.class_names))[directions])
+    return float(mean_average_precision(scores, truth))
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Print a row for each task."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, default=Path("data/answers"), help="folder of all")
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=[*TASKS])
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--train", type=int, help="number of training videos (default: as preset)")
+    parser.add_argument("--without-boxes", action="store_true", help="only a head without boxes")
     args = parser.parse_args(argv)
     args.root.mkdir(parents=True, exist_ok=True)
+    if args.without_boxes:
+        spec = PRESETS["boxes"]
+        replace(spec, train=args.train or spec.train).write(args.root / "boxes")
+        found = [without_boxes(args.root, seed) for seed in range(args.seeds)]
+        print(f"a head without boxes: mAP {interval(found)}")
+        return
     print("| task | metric | one frame, bound | frames alone | video | best possible |")
     print("|---|---|---|---|---|---|")
     for task in args.tasks:
         preset, _, metric, bounds = TASKS[task]
-        PRESETS[preset].write(args.root / preset, 2)
+        spec = PRESETS[preset]
+        replace(spec, train=args.train or spec.train).write(args.root / preset, 2)
         cells = []
         for model in reversed(CONFIGS):
             found = [measure(args.root, task, model, seed) for seed in range(args.seeds)]
@@ -187,6 +257,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         for delay in DELAYS:
             found = [online(args.root, seed, delay) for seed in range(args.seeds)]
             print(f"| {delay:g} | {interval(found)} |", flush=True)
+    if "segments" in args.tasks:
+        print("\n| delay of a stream, s | mAP at 0.5 | seconds from end to answer |\n|---|---|---|")
+        for delay in DELAYS:
+            found = [online_segments(args.root, seed, delay) for seed in range(args.seeds)]
+            scores, late = zip(*found, strict=True)
+            print(f"| {delay:g} | {interval(scores)} | {np.mean(late):.2f} |", flush=True)
     if {"frames", "segments"} <= set(args.tasks):
         print("\n| segments | mAP at 0.5 | 0.7 | 0.9 |\n|---|---|---|---|")
         for name, task in (("SegmentsHead", "segments"), ("parts of FramesHead", "frames")):

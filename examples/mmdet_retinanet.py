@@ -7,7 +7,7 @@ model = dict(
     type="RetinaNet",
     data_preprocessor=dict(type="DetDataPreprocessor", pad_size_divisor=16),
     backbone=dict(
-        type="mmaction.mmvidformer.ImageMaps",
+        type="mmaction.mmvidformer.FeatureMaps",
         backbone=dict(
             type="mmvidformer.ViViT",
             arch=dict(embed_dims=64, depth=2, num_heads=4),

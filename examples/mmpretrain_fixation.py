@@ -6,7 +6,7 @@ custom_imports = dict(imports=["mmvidformer.registry"], allow_failed_imports=Fal
 model = dict(
     type="ImageClassifier",
     backbone=dict(
-        type="mmaction.mmvidformer.ImageMaps",
+        type="mmaction.mmvidformer.FeatureMaps",
         backbone=dict(
             type="mmvidformer.FeatureFixationTransformer",
             arch=dict(embed_dims=64, depth=2, num_heads=4),

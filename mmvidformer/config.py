@@ -38,8 +38,8 @@ def get_config(name: str) -> Config:
     """Read a shipped config, with its bases merged.
 
     Args:
-        name: Name of the config, with or without ``.py``, or of a paper's row, such as
-            ``vivit/table2/model_3``.
+        name: Name of the config, with or without ``.py``, of one for another task than one class
+            (``configs/tasks``), or of a paper's row, such as ``vivit/table2/model_3``.
 
     Raises:
         KeyError: If there is no such config. The message suggests similar names.
@@ -47,8 +47,12 @@ def get_config(name: str) -> Config:
     """
     if is_row(name):
         return load_config(*find_row(name).recipe())
-    stem = look_up(list_models(), name.removesuffix(".py"), "shipped config")
-    return Config.fromfile(config_folder() / f"{stem}.py")
+    folder = config_folder()
+    tasks = {path.stem: f"tasks/{path.stem}" for path in folder.glob("tasks/*.py")}
+    files = {**{stem: stem for stem in list_models()}, **tasks}
+    return Config.fromfile(
+        folder / f"{look_up(files, name.removesuffix('.py'), 'shipped config')}.py"
+    )
 
 
 def load_config(name: str, options: Mapping[str, object] | None = None) -> Config:

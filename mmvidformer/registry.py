@@ -67,6 +67,7 @@ TRANSFORMS = _child(
     "mmaction.datasets.transforms",
     "mmvidformer.tasks.annotations",
     "mmvidformer.tasks.boxes",
+    "mmvidformer.tasks.features",
     "mmvidformer.datasets.transforms.augment",
     "mmvidformer.datasets.transforms.auto_augment",
     "mmvidformer.datasets.transforms.decode",

@@ -24,6 +24,7 @@ from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
 from mmvidformer.apis.capture import is_stream
+from mmvidformer.apis.detector import PersonDetector
 from mmvidformer.apis.loaded import PUBLISHED
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import find_videos
@@ -69,7 +70,12 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument(
         "--truth", type=Path, help="csv of video, start, end, label: drawn above the timeline"
     )
-    parser.add_argument("--boxes", type=Path, help="csv of boxes in AVA's format, to be classified")
+    parser.add_argument(
+        "--boxes",
+        type=Path,
+        help="csv of boxes in AVA's format, to be classified; persons: those of each second, found "
+        "by torchvision's detector",
+    )
     parser.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
     parser.add_argument("--seconds", type=float, help="how long to read a camera or an address")
     parser.add_argument(
@@ -160,6 +166,7 @@ def predict_stream(recognizer: Recognizer, args: Namespace) -> Iterator[Predicti
     """Classify windows of a camera or an address until it ends, q is pressed, or time is over."""
     latest, offset, seconds, ended = None, None, 0.0, False
     options = dict(window=args.window, stride=args.stride, skip_static=args.skip_static)
+    options |= dict(min_score=args.min_score)
     with (
         Capture(args.source) as source,
         VideoOutput(args.out, source.fps, args.title) as output,
@@ -213,7 +220,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise ValueError(f"a model of {recognizer.over} has no windows; use --json or --csv")
     args.windows = args.windows and WindowTable(args.windows)
     if recognizer.over == "boxes" and not args.boxes:
-        raise ValueError("a model of boxes needs --boxes, a csv file in AVA's format")
+        raise ValueError("a model of boxes needs --boxes: a csv file in AVA's format, or persons")
+    if recognizer.over == "boxes" and str(args.boxes) == "persons":
+        args.boxes = PersonDetector(args.device)
     if args.is_stream:
         found = predict_stream(recognizer, args)
     else:

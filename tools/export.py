@@ -55,8 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ExportError as error:
         print(error, file=sys.stderr)
         return 1
-    shapes = (("batch", *value.shape[1:]) for value in graph.inputs(batch=1)[0])
-    print(f"inputs: {json.dumps(dict(zip(graph.input_names, shapes, strict=True)))}")
+    inputs = zip(graph.input_names, graph.inputs(batch=1)[0], strict=True)
+    shapes = {name: ("boxes" if name == "boxes" else "batch", *x.shape[1:]) for name, x in inputs}
+    print(f"inputs: {json.dumps(shapes)}")
     print(f"outputs: {', '.join(graph.output_names)}")
     print(f"{args.out}: largest difference from the model {difference:.1e}")
     return 0

@@ -1,7 +1,8 @@
 """Extract features of videos: mmvidformer features CONFIG CHECKPOINT VIDEOS --out DIR.
 
 VIDEOS is a video, a folder, or a list in MMAction2's format (.txt). The features of class/clip.mp4
-go to class/clip.mp4.npy: a vector (D,), or with --every a row for each window of frames. Videos
+go to class/clip.mp4.npy: a vector (D,). With --every they go to class/clip.mp4.npz: features, a row
+for each window of frames, and what LoadFeatures needs to know of the video (docs/tasks.md). Videos
 whose file exists are skipped, so that a run that was interrupted can be started again. Exit status:
 0, or 1 if a video failed (they are listed in failed.txt).
 """
@@ -17,7 +18,7 @@ from tqdm import tqdm
 
 from mmvidformer.apis import VideoPipeline, backbone_features
 from mmvidformer.apis.feature_files import check_settings, list_videos, target_of, write_features
-from mmvidformer.apis.features import read_windows
+from mmvidformer.apis.features import read_windows, window_span
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.engine.errors import run_tool
@@ -59,14 +60,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     check_settings(args.out, {name: getattr(args, name) for name in names})
     counts, failed = Counter(), []
     for video in tqdm(videos, unit="video", disable=None):
-        target = target_of(video, root, args.out, args.rows is not None)
+        suffix = ".csv" if args.rows else ".npz" if args.every else ".npy"
+        target = target_of(video, root, args.out, suffix)
         if target.exists():
             counts["skipped"] += 1
             continue
         try:
             opened = pipeline.open(video)
+            facts = {}
             if args.every:
-                clips = read_windows(cfg, pipeline, opened, args.every, model)
+                span = window_span(cfg, args.every, opened["avg_fps"])
+                facts = dict(every=args.every, span=span, fps=opened["avg_fps"])
+                facts |= dict(frames=opened["total_frames"])
+                clips = read_windows(pipeline, opened, args.every, span, model)
             else:
                 clips = [pipeline.read(opened)["inputs"]]
             found = [backbone_features(model, one, args.tokens) for one in clips]
@@ -76,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             continue
         found = found if args.tokens else [one.mean(dim=0) for one in found]
         values = torch.stack(found).numpy() if args.every else found[0].numpy()
-        write_features(target, values, args.rows)
+        write_features(target, values, args.rows, **facts)
         counts["written"] += 1
     (args.out / "failed.txt").write_text("".join(failed), encoding="utf-8")
     print(f"{counts['written']} written, {counts['skipped']} skipped, {len(failed)} failed")

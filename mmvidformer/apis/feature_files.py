@@ -22,16 +22,18 @@ def list_videos(source: Path) -> tuple[Path, list[Path]]:
     return source.parent, [source.parent / path for _, path in read_list(source)]
 
 
-def target_of(video: Path, root: Path, out: Path, csv: bool = False) -> Path:
+def target_of(video: Path, root: Path, out: Path, suffix: str = ".npy") -> Path:
     """Return the file of a video's features; a video outside the root keeps its whole path.
 
-    It is ``clip.mp4.npy`` or, as MMAction2 names csv files, ``clip.csv``.
+    It is ``clip.mp4.npy`` or ``clip.mp4.npz``, or ``clip.csv`` as MMAction2 names csv files.
     """
     if not video.is_relative_to(root):
         video = video.absolute()
         root = Path(video.anchor)
     place = video.relative_to(root)
-    return out / (place.with_suffix(".csv") if csv else place.with_name(f"{place.name}.npy"))
+    if suffix == ".csv":
+        return out / place.with_suffix(suffix)
+    return out / place.with_name(f"{place.name}{suffix}")
 
 
 def check_settings(out: Path, settings: Mapping[str, object]) -> None:
@@ -49,12 +51,15 @@ def check_settings(out: Path, settings: Mapping[str, object]) -> None:
         )
 
 
-def write_features(target: Path, values: np.ndarray, rows: int | None = None) -> None:
-    """Write features as .npy, or ``rows`` rows as csv that MMAction2's ActivityNetDataset reads.
+def write_features(target: Path, values: np.ndarray, rows: int | None, **facts: float) -> None:
+    """Write features as .npy, with ``facts`` as .npz, or as csv for MMAction2's ActivityNetDataset.
 
-    The features (n, D) are resized linearly over time.
+    For csv the features (n, D) are resized linearly to a number of rows.
     """
     with write_atomically(target) as part, part.open("wb") as file:
+        if rows is None and facts:
+            np.savez(file, features=values, **facts)
+            return
         if rows is None:
             np.save(file, values)
             return

@@ -42,23 +42,26 @@ def backbone_features(
     return torch.cat(found)
 
 
-def read_windows(
-    cfg: Config, pipeline: VideoPipeline, video: dict, every: int, model: nn.Module
-) -> Iterator[Tensor]:
-    """Read the clip that starts every N frames of an opened video, in a thread.
+def window_span(cfg: Config, every: int, fps: float) -> int:
+    """Return the frames that a clip of ``read_windows`` spans.
 
-    A clip spans what the config's sampler takes, ``clip_len`` times ``frame_interval`` frames (at
-    ``target_fps``, if it has one); with a sampler that spreads frames over a video, N frames.
-
-    Yields:
-        Views (crops, C, T, H, W) of each clip; the first of a video that is shorter than a clip.
+    That is what the config's sampler takes, ``clip_len`` times ``frame_interval`` frames (at
+    ``target_fps``, if it has one); with a sampler that spreads frames over a video, ``every``.
     """
     steps = inference_transforms(cfg, 1)
     sampler = next((step for step in steps if step.get("frame_interval")), {})
     span = sampler.get("clip_len", 1) * sampler.get("frame_interval", every)
-    if sampler.get("target_fps"):
-        span = round(span * video["avg_fps"] / sampler["target_fps"])
-    span = max(span, 1)
+    return max(round(span * fps / (sampler.get("target_fps") or fps)), 1)
+
+
+def read_windows(
+    pipeline: VideoPipeline, video: dict, every: int, span: int, model: nn.Module
+) -> Iterator[Tensor]:
+    """Read the clip of ``span`` frames that starts every N frames of an opened video, in a thread.
+
+    Yields:
+        Views (crops, C, T, H, W) of each clip; the first of a video that is shorter than a clip.
+    """
     if frames := frames_of_stage(model):
         check_step(span, every, pipeline.period(span, video["avg_fps"], frames), video["avg_fps"])
     spans = list_windows(video["total_frames"], span, every, to_end=False)

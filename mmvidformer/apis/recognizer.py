@@ -12,7 +12,7 @@ from mmvidformer.apis.ahead import read_ahead
 from mmvidformer.apis.loaded import PUBLISHED, LoadedModel, anticipates
 from mmvidformer.apis.pipeline import Source, VideoPipeline
 from mmvidformer.apis.predictions import Prediction, to_prediction, to_segments
-from mmvidformer.apis.steps import list_segments, list_steps, stream_steps
+from mmvidformer.apis.steps import list_segments, list_steps, stream_segments, stream_steps
 from mmvidformer.apis.windows import (
     answer_windows,
     in_frames,
@@ -167,17 +167,21 @@ class Recognizer(LoadedModel):
         stride: float | None = None,
         delay: float = 0.0,
         skip_static: float | None = None,
+        min_score: float = 0.3,
     ) -> Iterator[Prediction]:
         """Classify a running stream: after each stride the last window of frames, or its steps.
+
+        A model of segments finds each at the end of the first clip that ends ``delay`` after it.
 
         Args:
             frames: RGB frames (H, W, 3), uint8; consumed one by one. Those of a window are kept.
             fps: Frames per second.
             window: Length of a window in seconds; default: 2.
             stride: Seconds from one prediction to the next; default: as in ``timeline``.
-            delay: With a model of frames, which has no windows: seconds from the end of a step to
-                its prediction. The more, the more it knows of what follows.
+            delay: Of models of frames or segments, without windows: least seconds from the end of a
+                step or segment to its prediction. The more, the more they know of what follows.
             skip_static: As in ``timeline``.
+            min_score: Least score of a segment.
 
         Raises:
             ValueError: If a frame cannot be read, window, stride or fps is not positive, or one is
@@ -185,13 +189,16 @@ class Recognizer(LoadedModel):
         """
         self._check_steps(window=window, stride=stride, skip_static=skip_static)
         if self.over == "segments":
-            raise ValueError("segments are found in whole videos, not in a stream")
+            model = self._fast or self._model
+            for one in stream_segments(self.pipeline, model, frames, fps, delay, min_score):
+                yield from to_segments(one, self.names, min_score, None)
+            return
         if self.over == "steps":
             for sample, seconds in stream_steps(self.pipeline, self._run, frames, fps, delay):
                 yield self.to_prediction(sample, seconds=seconds)
             return
         if delay:
-            raise ValueError(f"delay is for models of frames, got {delay:g} s")
+            raise ValueError(f"delay is for models of frames or segments, got {delay:g} s")
         sizes = in_frames(fps, window, stride, self._period(fps))
         windows = stream_windows(self.pipeline, frames, fps, *sizes)
         for sample, seconds, static in answer_windows(windows, self._run, skip_static):

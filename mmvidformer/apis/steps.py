@@ -2,10 +2,13 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 import numpy as np
+import torch
 from mmaction.structures import ActionDataSample
 from mmengine.structures import InstanceData
+from torch import Tensor, nn
 
 from mmvidformer.apis.pipeline import VideoPipeline
 
@@ -100,6 +103,62 @@ def stream_steps(
             if start >= done - step / 2 and stop <= known:
                 done = stop
                 yield scores, (start / fps, stop / fps)
+
+
+def stream_segments(
+    pipeline: VideoPipeline,
+    model: nn.Module,
+    frames: Iterable[np.ndarray],
+    fps: float,
+    delay: float,
+    min_score: float,
+) -> Iterator[InstanceData]:
+    """Find the segments of a stream, each at the end of the first clip ``delay`` after its end.
+
+    The backbone runs once for each clip, the head on the last 64 clips. What was found is never
+    revised: a segment of the same class that overlaps it by more than half (IoU) is left out. When
+    the stream ends, the rest is found.
+
+    Args:
+        pipeline: Pipeline with ``CoverFrames``.
+        model: Recognizer with ``SegmentsHead``.
+        frames: RGB frames (H, W, 3), uint8; those of a clip are kept.
+        fps: Frames per second.
+        delay: Seconds from the end of a segment to its prediction, at least.
+        min_score: Least score.
+    """
+    from mmvidformer.models.segments_head import segment_iou  # loads MMAction2's models
+    from mmvidformer.models.task_heads import pool_space
+
+    @torch.no_grad()
+    def encode(sample: dict) -> Tensor:
+        data = model.data_preprocessor({key: [value] for key, value in sample.items()})
+        return pool_space(model.extract_feat(data["inputs"])[0]).mean(dim=0)  # of the crops
+
+    size = max(round(_span(pipeline, fps)), 1)
+    tokens: deque[Tensor] = deque(maxlen=SEGMENTS_PART)
+    given = torch.zeros(0, 3)  # start and end in seconds, and class
+    total, ended, rest = 0, False, iter(frames)
+    while not ended:
+        clip = list(islice(rest, size))
+        ended, total = len(clip) < size, total + len(clip)
+        if clip:
+            tokens.append(encode(pipeline.read(pipeline.open(np.stack(clip), fps))))
+        if not tokens:
+            return
+        stack, first = torch.stack([*tokens]), (-(-total // size) - len(tokens)) * size
+        with torch.no_grad():
+            found = model.cls_head.segments(stack, size / stack.shape[1], total - first, fps)
+        found.segments = found.segments + first / fps
+        given = given[given[:, 1] > first / fps]
+        known = found.scores >= min_score
+        known &= (found.segments[:, 1] <= total / fps - delay) | ended
+        for one in (found[i] for i in known.nonzero().flatten().tolist()):
+            row = torch.cat([one.segments, one.labels[:, None].to(one.segments)], dim=1)
+            same = given[given[:, 2] == row[0, 2], :2]
+            if not (segment_iou(row[0, :2], same) > 0.5).any():
+                given = torch.cat([given, row])
+                yield one
 
 
 def _span(pipeline: VideoPipeline, fps: float) -> float:

@@ -40,6 +40,9 @@ class StreamRecognizer(LoadedModel):
         super().__init__(config, checkpoint, device, names)
         if not hasattr(self._model, "stream"):
             raise ValueError(f"a stream needs a RecurrentRecognizer, got {self.cfg.model.type}")
+        over = getattr(self._model.cls_head, "over", "clip")
+        if over in ("segments", "boxes"):
+            raise ValueError(f"a model of {over} does not answer frame by frame; mmvidformer demo")
         self.pipeline = FramePipeline(self.cfg)
         self._ahead: list[int] = []  # steps, for the classifier that names them
         if self.cfg.model.cls_head.get("classifier") == "unrolling":

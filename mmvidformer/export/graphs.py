@@ -26,12 +26,13 @@ class ClipGraph(nn.Module):
             Default: the head's ``logged_time``.
 
     Attributes:
-        input_names: Names of the inputs.
+        input_names: Names of the inputs: ``clip``, and for ``BoxesHead`` ``boxes`` (n, 5), as it
+            reads them.
         output_names: Names of the outputs: ``logits``, ``values``, or the tasks of anticipation.
 
     Raises:
         KeyError: If ``pixels`` is unknown.
-        ValueError: If ``ahead`` is given and the head does not anticipate, or it needs boxes.
+        ValueError: If ``ahead`` is given and the head does not anticipate.
     """
 
     input_names: Sequence[str] = ("clip",)
@@ -49,16 +50,17 @@ class ClipGraph(nn.Module):
         self.dtype = look_up(PIXELS, pixels, "type of pixels") if pixels else None
         steps = ahead or getattr(model.cls_head, "logged_time", None)
         if getattr(model.cls_head, "over", "clip") == "boxes":
-            raise ValueError("a model of boxes cannot be exported: BoxesHead needs boxes")
+            self.input_names = ("clip", "boxes")
         if ahead and not hasattr(model.cls_head, "logged_time"):
             raise ValueError(f"ahead needs AnticipationHead, got {type(model.cls_head).__name__}")
         self.options = {"ahead": [steps]} if steps else {}
         single = ["values" if hasattr(model.cls_head, "std") else "logits"]
         self.output_names: Sequence[str] = list(model.cls_head.tasks) if steps else single
 
-    def forward(self, clip: Tensor) -> tuple[Tensor, ...]:
+    def forward(self, clip: Tensor, boxes: Tensor | None = None) -> tuple[Tensor, ...]:
         """Map clips (B, 3, T, H, W) to logits (B, classes), for each of ``output_names``."""
-        return self._classify(self.model.extract_feat(self.normalize(clip)[:, None])[0])
+        features = self.model.extract_feat(self.normalize(clip)[:, None])[0]
+        return self._classify(features, **({} if boxes is None else {"boxes": boxes}))
 
     def normalize(self, images: Tensor) -> Tensor:
         """Normalize pixels (B, 3, ...) as the preprocessor does, if the inputs are pixels."""
@@ -73,14 +75,21 @@ class ClipGraph(nn.Module):
 
     def inputs(self, batch: int, calls: int = 1) -> list[tuple[Tensor, ...]]:
         """Random inputs of several calls."""
-        return [(self._images(batch),) for _ in range(calls)]
+        return [(self._images(batch), *self._boxes(batch)) for _ in range(calls)]
+
+    def _boxes(self, batch: int) -> list[Tensor]:
+        if "boxes" not in self.input_names:
+            return []
+        clips, corners = torch.arange(2 * batch) % batch, torch.rand(2 * batch, 2, 2)
+        corners = torch.cat([corners.amin(dim=1), corners.amax(dim=1)], dim=1)
+        return [torch.cat([clips[:, None], corners], dim=1)]
 
     def _images(self, batch: int) -> Tensor:
         shape = (batch, *self.size)
         return torch.randint(256, shape).to(self.dtype) if self.dtype else torch.randn(shape)
 
-    def _classify(self, features: Tensor | HorstOutput) -> tuple[Tensor, ...]:
-        found = self.model.cls_head(features, **self.options)
+    def _classify(self, features: Tensor | HorstOutput, **more: Tensor) -> tuple[Tensor, ...]:
+        found = self.model.cls_head(features, **self.options, **more)
         if not isinstance(found, Mapping):
             return (found,)
         return tuple(found[task][:, -1] for task in self.output_names[: len(found)])

@@ -43,7 +43,8 @@ def export(graph: ClipGraph, out: str | Path) -> float:
             raise ImportError(f"{out.suffix} needs {package}: pip install {package}")
     inputs = graph.inputs(batch=2)[0]
     batch = Dim("batch", max=2**31 - 1)  # PyTorch 2.6 refuses sizes without a limit
-    free = tuple({0: batch} for _ in inputs)
+    sizes = {"boxes": Dim("boxes", max=2**31 - 1)}  # any number of them
+    free = tuple({0: sizes.get(name, batch)} for name in graph.input_names)
     if isinstance(graph, StreamGraph):  # *parts is one argument
         free = (*free[:2], free[2:])
     with torch.no_grad():

@@ -213,7 +213,7 @@ class Boxes(Classes):
             if cfg.get(f"{split}_evaluator"):
                 file = cfg[f"{split}_dataloader"].dataset.ann_file
                 options = dict(exclude_file=None, label_file=str(names), action_thr=0.0)
-                metric = dict(type="AVAMetric", ann_file=file, **options)
+                metric = dict(type="mmvidformer.BoxesMetric", ann_file=file, **options)
                 metric["num_classes"] = len(lists.classes) + 1
                 cfg[f"{split}_evaluator"] = metric
 

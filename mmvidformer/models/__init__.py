@@ -5,10 +5,10 @@ need MMAction2; import them from their modules.
 """
 
 from mmvidformer.models.feature_fixation import FeatureFixationTransformer
+from mmvidformer.models.feature_maps import FeatureMaps
 from mmvidformer.models.horst.backbones import ConvStem, TimmFrames
 from mmvidformer.models.horst.bn_inception import BNInception
 from mmvidformer.models.horst.necks import Horst
-from mmvidformer.models.image_maps import ImageMaps
 from mmvidformer.models.timesformer import TimeSformer
 from mmvidformer.models.video_transformer import VideoTransformer
 from mmvidformer.models.vivit import ViViT

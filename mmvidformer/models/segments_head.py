@@ -170,20 +170,36 @@ class SegmentsHead(BaseHead):
         views = pool_space(feats).unflatten(0, (len(data_samples), -1))
         for tokens, sample in zip(views, data_samples, strict=True):
             mean = tokens.unflatten(0, (-1, sample.num_clips)).mean(dim=0)  # of the crops
-            (outputs,) = self(mean[:, :, None, None], sample.num_clips)
-            step, fps = count_steps(mean, sample), sample.avg_fps
-            places = self.points(len(outputs))[0].to(outputs)
-            inside = places * step < sample.total_frames
-            scores = outputs[:, :-2].sigmoid() * inside[:, None]
-            which, labels = (scores > self.score_thr).nonzero(as_tuple=True)
-            start, end = (places - outputs[:, -2], places + outputs[:, -1])
-            seconds = torch.stack([start, end], dim=1) * step / fps
-            seconds = seconds.clamp(0, sample.total_frames / fps)[which]
-            kept = soft_nms(seconds, scores[which, labels], labels, self.sigma, self.max_segments)
-            named = dict(zip(("segments", "scores", "labels"), kept, strict=True))
-            good = named["scores"] > self.score_thr
-            sample.pred_instances = InstanceData(**{k: v[good] for k, v in named.items()})
+            first = float(sample.frame_inds[0]) - sample.start_index
+            total, step = sample.total_frames - first, count_steps(mean, sample)
+            found = self.segments(mean, step, total, sample.avg_fps)
+            found.segments = found.segments + first / sample.avg_fps
+            sample.pred_instances = found
         return data_samples
+
+    def segments(self, tokens: Tensor, step: float, total: float, fps: float) -> InstanceData:
+        """Find segments in the tokens (clips, T, D) of successive clips.
+
+        Args:
+            tokens: Averaged over space.
+            step: Number of frames that a step covers.
+            total: Number of frames of the video from the first clip on.
+            fps: Frames per second.
+
+        Returns:
+            ``segments`` (n, 2) in seconds from the begin of the first clip, ``scores`` and
+            ``labels``, best first, on the CPU.
+        """
+        (outputs,) = self(tokens[:, :, None, None], len(tokens))
+        places = self.points(len(outputs))[0].to(outputs)
+        scores = outputs[:, :-2].sigmoid() * (places * step < total)[:, None]
+        which, labels = (scores > self.score_thr).nonzero(as_tuple=True)
+        start, end = (places - outputs[:, -2], places + outputs[:, -1])
+        seconds = (torch.stack([start, end], dim=1) * step / fps).clamp(0, total / fps)[which]
+        kept = soft_nms(seconds, scores[which, labels], labels, self.sigma, self.max_segments)
+        good = kept[1] > self.score_thr
+        names = ("segments", "scores", "labels")
+        return InstanceData(**{k: v[good] for k, v in zip(names, kept, strict=True)})
 
 
 def count_steps(feats: Tensor | HorstOutput, sample: ActionDataSample) -> float:
@@ -215,17 +231,22 @@ def soft_nms(
     """
     segments, scores, labels = segments.cpu(), scores.cpu().clone(), labels.cpu()
     taken, order = [], []
-    lengths = segments[:, 1] - segments[:, 0]
     for _ in range(min(count, len(scores))):
         best = int(scores.argmax())
         order.append(best)
         taken.append(scores[best].item())
-        overlap = torch.minimum(segments[:, 1], segments[best, 1])
-        overlap = (overlap - torch.maximum(segments[:, 0], segments[best, 0])).clamp(min=0)
-        iou = overlap / (lengths + lengths[best] - overlap).clamp(min=1e-6)
+        iou = segment_iou(segments[best], segments)
         scores *= torch.where(labels == labels[best], (-iou.square() / sigma).exp(), 1.0)
         scores[best] = -1
     return segments[order], scores.new_tensor(taken), labels[order]
+
+
+def segment_iou(one: Tensor, others: Tensor) -> Tensor:
+    """Return the intersection over union (n,) of a segment (2,) and others (n, 2)."""
+    shared = torch.minimum(one[1], others[:, 1]) - torch.maximum(one[0], others[:, 0])
+    shared = shared.clamp(min=0)
+    lengths = others[:, 1] - others[:, 0]
+    return shared / (lengths + one[1] - one[0] - shared).clamp(min=1e-6)
 
 
 def _boxes(ends: Tensor) -> Tensor:

@@ -105,6 +105,13 @@ def read_float(row: Mapping[str, str], column: str, where: str) -> float:
     return value
 
 
+def need_rows(rows: list[dict], file: str) -> list[dict]:
+    """Return the rows of a file, or raise a ``ValueError`` if there is none."""
+    if not rows:
+        raise ValueError(f"{file} has no rows")
+    return rows
+
+
 @DATASETS.register_module()
 class ValueDataset(VideoDataset):
     """Videos with numbers: a csv file with the column ``video`` and a column for each value.
@@ -118,10 +125,11 @@ class ValueDataset(VideoDataset):
     def load_data_list(self) -> list[dict]:
         """Read the annotation file."""
         folder = self.data_prefix["video"] or ""
-        return [
+        rows = [
             dict(filename=join(folder, video), label=torch.tensor(values), where=where)
             for video, (values, where) in read_values(self.ann_file)[1].items()
         ]
+        return need_rows(rows, self.ann_file)
 
 
 @DATASETS.register_module()
@@ -163,7 +171,7 @@ class SpanDataset(VideoDataset):
                     background=background,
                 )
             )
-        return found
+        return need_rows(found, self.ann_file)
 
 
 @TRANSFORMS.register_module()

@@ -13,7 +13,7 @@ from mmvidformer.datasets.csv_rows import read_number, read_rows
 from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.datasets.transforms.sampling import FrameSampler
 from mmvidformer.registry import DATASETS, TRANSFORMS
-from mmvidformer.tasks.annotations import read_float
+from mmvidformer.tasks.annotations import need_rows, read_float
 
 COLUMNS = ("video", "second", "x1", "y1", "x2", "y2", "class", "person")
 CORNERS = COLUMNS[2:6]
@@ -91,7 +91,7 @@ class BoxDataset(VideoDataset):
             info = dict(filename=str(paths[video]), video_id=video, timestamp=second)
             info |= dict(gt_bboxes=np.array(list(boxes), np.float32), gt_labels=labels)
             found.append(info)
-        return found
+        return need_rows(found, self.ann_file)
 
 
 @TRANSFORMS.register_module()

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -10,7 +10,7 @@ from random import Random
 
 from av.error import FFmpegError
 
-from mmvidformer.datasets.csv_rows import read_rows, read_text
+from mmvidformer.datasets.csv_rows import read_number, read_rows, read_text
 from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.datasets.own_videos import (
     CLASSES,
@@ -30,7 +30,7 @@ from mmvidformer.tasks.annotations import (
     read_values,
     span_faults,
 )
-from mmvidformer.tasks.boxes import box_faults, read_boxes
+from mmvidformer.tasks.boxes import COLUMNS, box_faults, read_boxes
 
 TASKS = ("classes", "labels", "number", "frames", "segments", "boxes")
 SPANS = TASKS[3:5]  # tasks of spans of time
@@ -180,23 +180,12 @@ def read_activitynet(file: Path, out: Path) -> Path:
     Raises:
         ValueError: If the file has another format, or no video is there.
     """
-    try:
-        database = json.loads(read_text(file))["database"]
-        found = {
-            name: (
-                SUBSETS[one["subset"]],
-                [(*a["segment"], a["label"]) for a in one["annotations"]],
-            )
-            for name, one in database.items()
-        }
-    except (ValueError, KeyError, TypeError) as error:
-        what = f"{type(error).__name__} {error}"
-        raise ValueError(f"{file} is not in ActivityNet's format: {what}") from error
+    found = _read_database(file)
     videos = {path.stem.removeprefix("v_"): path for path in find_videos(file.parent)}
     rows: list[tuple] = []
     for name, (split, spans) in found.items():
         if path := videos.get(name.removeprefix("v_")):
-            rows += [(path.resolve(), *span, split) for span in spans or [("", "", "")]]
+            rows += [(path.absolute(), *one[:3], split) for one in spans or [("", "", "")]]
     if not rows:
         raise ValueError(f"{file.parent} has none of the {len(found)} videos of {file.name}")
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -205,38 +194,82 @@ def read_activitynet(file: Path, out: Path) -> Path:
     return out
 
 
-def list_faults(file: str | Path, folder: str | Path, overlap: bool = False) -> Iterator[str]:
-    """Describe all that is wrong in a csv file of numbers, spans or boxes, by file and line.
+def _read_database(file: Path) -> dict[str, tuple[str, list[Span]]]:
+    """Read the split and the spans of each video of a file in ActivityNet's format."""
+    try:
+        return {
+            name: (
+                SUBSETS[one["subset"]],
+                [Span(*a["segment"], a["label"], f"{file}, {name}") for a in one["annotations"]],
+            )
+            for name, one in json.loads(read_text(file))["database"].items()
+        }
+    except (ValueError, KeyError, TypeError) as error:
+        what = f"{type(error).__name__} {error}"
+        raise ValueError(f"{file} is not in ActivityNet's format: {what}") from error
+
+
+def find_annotation_faults(
+    file: str | Path, folder: str | Path, overlap: bool = False
+) -> tuple[list[str], list[Path]]:
+    """Find all that is wrong in a file of labels, numbers, spans or boxes, by file and line.
 
     Values that are no numbers, spans that end before they start, overlap or end after their video,
-    and missing videos, whose paths are relative to ``folder``.
+    boxes outside of the frame or the video, classes that are not in ``classes.txt`` beside the
+    file, and missing videos, whose paths are relative to ``folder``.
+
+    Returns:
+        The faults, and the videos that exist.
     """
-    if "video" not in read_text(file).partition("\n")[0].split(","):  # AVA's have no header
-        yield from box_faults(file)
-        return
+    file = Path(file)
+    names = file.parent / CLASSES
+    classes = read_text(names).splitlines() if names.is_file() else []
     spans: dict[str, list[Span]] = {}
-    for row, where in read_rows(file, "video"):
-        own = spans.setdefault(row["video"], [])
-        try:
-            if "start" in row:
-                own += read_span(row, where)
-            for name in row if "start" not in row else ():
-                if name not in OWN:
-                    read_float(row, name, where)
-        except ValueError as error:
-            yield str(error)
-    yield from span_faults({video: sorted(own) for video, own in spans.items()}, overlap)
+    faults: list[str] = []
+    header = read_text(file).partition("\n")[0].split(",")
+    by_name = file.suffix == ".json" or "video" not in header  # AVA's files have no header
+    paths: dict[str, str] = {}
+    with suppress(FileNotFoundError):  # each missing video is a fault
+        paths = {one.stem.removeprefix("v_"): str(one.absolute()) for one in find_videos(folder)}
+    if file.suffix == ".json":
+        for name, (_, own) in _read_database(file).items():
+            spans[paths.get(name.removeprefix("v_"), name)] = own
+    elif by_name:
+        faults += box_faults(file, len(classes))
+        for row, where in read_rows(file, header=COLUMNS):
+            with suppress(ValueError):  # a fault already
+                second = read_number(row, "second", where)
+                path = paths.get(row["video"].removeprefix("v_"), row["video"])
+                spans.setdefault(path, []).append(Span(second, second, "", where))
+    else:
+        for row, where in read_rows(file, "video"):
+            own = spans.setdefault(row["video"], [])
+            try:
+                own += (one := read_span(row, where) if "start" in row else [])
+                if one and classes and one[0].label not in ("", *classes):
+                    faults.append(f"{where}: {one[0].label!r} is no class of {names}")
+                for name in row if "start" not in row else ():
+                    if name not in OWN:
+                        read_float(row, name, where)
+            except ValueError as error:
+                faults.append(str(error))
+    if file.suffix == ".json" or "start" in header:
+        sorted_spans = {video: sorted(own) for video, own in spans.items()}
+        faults += span_faults(sorted_spans, overlap)
+    videos = []
     for video, own in spans.items():
         path = Path(folder, video)
         if not path.is_file():
-            yield f"{file}: video {path} does not exist"
+            faults.append(f"{own[0].where if own else file}: video {path} does not exist")
             continue
+        videos.append(path)
         with suppress(FFmpegError, ValueError):  # bad files are reported as such
             reader = open_video(str(path))
             seconds = len(reader) / reader.get_avg_fps()
-            for one in own:
-                if one.end > seconds + 0.5:
-                    yield f"{one.where}: ends at {one.end:g} s, but {video} at {seconds:.2f} s"
+            late = [one for one in own if one.end > seconds + 0.5]
+            after = f"is after the end of {video}, at {seconds:.2f} s"
+            faults += [f"{one.where}: {one.end:g} s {after}" for one in late]
+    return faults, videos
 
 
 def _draw(given: dict[str, str], val: float, test: float, seed: int) -> dict[str, str]:

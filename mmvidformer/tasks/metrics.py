@@ -1,16 +1,18 @@
-"""Metrics of numbers, of classes over time, and of segments."""
+"""Metrics of numbers, of classes over time, of segments and of boxes."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
+from mmaction.evaluation import AVAMetric
 from mmaction.evaluation.functional import average_precision_at_temporal_iou
 from mmengine.evaluator import BaseMetric
 from sklearn.metrics import mean_absolute_error, r2_score
 
 from mmvidformer.registry import METRICS
 from mmvidformer.tasks.annotations import BACKGROUND, NO_LABEL, classes_at
+from mmvidformer.tasks.boxes import read_boxes
 
 
 @METRICS.register_module()
@@ -175,6 +177,7 @@ class SegmentsMetric(BaseMetric):
         classes = sorted({int(label) for truth, _ in results for label in truth[:, 2]})
         if not classes:
             raise ValueError("mAP of segments needs annotated segments, but the videos have none")
+        ious = np.float32(self.ious)  # the type of the overlaps: 0.7 is 0.7 then
         precisions = []
         for label in classes:
             truth = {i: one[one[:, 2] == label, :2] for i, (one, _) in enumerate(results)}
@@ -184,9 +187,33 @@ class SegmentsMetric(BaseMetric):
                 for row in rows[rows[:, 2] == label]
             ]
             truth = {i: one for i, one in truth.items() if len(one)}
-            precisions.append(average_precision_at_temporal_iou(truth, found, self.ious))
+            precisions.append(average_precision_at_temporal_iou(truth, found, ious))
         means = np.mean(precisions, axis=0)
         each = {
             f"mAP@{round(100 * iou)}": float(x) for iou, x in zip(self.ious, means, strict=True)
         }
         return {"mAP": float(means.mean()), **each}
+
+
+@METRICS.register_module()
+class BoxesMetric(AVAMetric):
+    """MMAction2's ``AVAMetric``, which is not a number without predictions: that is an error.
+
+    Arguments are those of ``AVAMetric``.
+    """
+
+    def compute_metrics(self, results: list) -> dict[str, float]:
+        """Compute the metrics.
+
+        Raises:
+            ValueError: If no annotated moment has a predicted box.
+        """
+        found = {
+            (x["video_id"], int(x["timestamp"])) for x in results if any(map(len, x["outputs"]))
+        }
+        moments = read_boxes(self.ann_file)
+        if not found & moments.keys():
+            raise ValueError(
+                f"{self.ann_file}: none of its {len(moments)} moments has a prediction"
+            )
+        return super().compute_metrics(results)

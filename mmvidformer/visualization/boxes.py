@@ -8,20 +8,28 @@ import numpy as np
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
+from mmvidformer.apis.detector import PersonDetector
 from mmvidformer.tasks.boxes import read_boxes
-from mmvidformer.visualization.annotate import BLUE, DARK, MIN_HEIGHT, THRESHOLD, WHITE
+from mmvidformer.visualization.annotate import BLUE, MIN_HEIGHT, THRESHOLD, WHITE
 from mmvidformer.visualization.videos import VideoOutput
 
 SPAN = 0.5  # seconds before and after a moment in which its boxes are drawn
 
 
-def classify_boxes(recognizer: Recognizer, video: Path, file: Path) -> dict[int, list[Prediction]]:
-    """Classify the boxes that a csv file in AVA's format has of a video, by their moment."""
-    return {
-        second: recognizer.boxes(video, second, list(boxes))
-        for (name, second), boxes in read_boxes(file).items()
-        if name == video.stem
-    }
+def classify_boxes(
+    recognizer: Recognizer, video: Path, boxes: Path | PersonDetector
+) -> dict[int, list[Prediction]]:
+    """Classify boxes of a video, by their moment: those of a csv file in AVA's format, or persons'.
+
+    A detector finds persons at each whole second.
+    """
+    if isinstance(boxes, PersonDetector):
+        with Capture(video) as source:
+            moments = boxes.moments(source)
+    else:
+        rows = read_boxes(boxes).items()
+        moments = {second: list(each) for (name, second), each in rows if name == video.stem}
+    return {second: recognizer.boxes(video, second, each) for second, each in moments.items()}
 
 
 def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction], k: int = 3) -> np.ndarray:
@@ -44,11 +52,10 @@ def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction], k: int = 3)
         top = one.top(k)
         named = [row for row in top if row[2] >= THRESHOLD] or top[:1]
         for line, (_, name, probability) in enumerate(named):
-            place, text = (x1 + 3, y1 + 16 * (line + 1)), f"{name} {probability:.0%}"
-            for color, thick in ((DARK, 3), (WHITE, 1)):
-                cv2.putText(
-                    image, text, place, cv2.FONT_HERSHEY_SIMPLEX, 0.45, color, thick, cv2.LINE_AA
-                )
+            text, font = f"{name} {probability:.0%}", (cv2.FONT_HERSHEY_SIMPLEX, 0.45)
+            wide, top_y = cv2.getTextSize(text, *font, 1)[0][0], y1 + 16 * line
+            cv2.rectangle(image, (x1, top_y), (x1 + wide + 6, top_y + 16), BLUE, cv2.FILLED)
+            cv2.putText(image, text, (x1 + 3, top_y + 12), *font, WHITE, 1, cv2.LINE_AA)
     return image
 
 

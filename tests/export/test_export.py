@@ -115,6 +115,20 @@ MODEL_LIST = {
 }
 
 
+TASK_HEADS = {
+    "labels": dict(type="MultiLabelHead"),
+    "number": dict(type="NumberHead", mean=3.0, std=2.0),
+    "frames": dict(type="FramesHead"),
+    "segments": dict(type="SegmentsHead", hidden_dim=8, levels=2),
+    "boxes": dict(type="BoxesHead", roi_size=3),
+}
+for _task, _head in TASK_HEADS.items():
+    _cfg = clips("ViViT", scheme="factorized_self_attention", stem=dict(tubelet=(2, 8, 8)))
+    _cfg["backbone"]["pool"] = "none"
+    _head = {**_head, "type": f"mmvidformer.{_head['type']}", "num_classes": 5, "in_channels": 16}
+    MODEL_LIST[_task] = {**_cfg, "cls_head": _head}
+
+
 NOT_WITH_2_6 = ("fixation lara", "fixation orthoformer", "unrolling anticipation")
 
 
@@ -138,7 +152,8 @@ def check(name: str, cfg: dict, ending: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "ending"), [("divided_space_time", "onnx"), ("causal", "onnx"), ("stream", "pt2")]
+    ("name", "ending"),
+    [("divided_space_time", "onnx"), ("causal", "onnx"), ("stream", "pt2"), ("boxes", "onnx")],
 )
 def test_numbers(name: str, ending: str, tmp_path: Path) -> None:
     check(name, MODEL_LIST[name], ending, tmp_path)

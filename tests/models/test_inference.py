@@ -14,7 +14,7 @@ from mmvidformer.layers import Mlp
 from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.models import (
     FeatureFixationTransformer,
-    ImageMaps,
+    FeatureMaps,
     TimeSformer,
     VideoTransformer,
     ViViT,
@@ -243,7 +243,7 @@ def test_quantized_weights_are_left_alone() -> None:
 
 def test_feature_maps_keep_the_grid() -> None:
     torch.manual_seed(0)
-    maps = ImageMaps({"type": "TimeSformer", "arch": ARCH, **PATCH, "clip_len": 1})
+    maps = FeatureMaps({"type": "TimeSformer", "arch": ARCH, **PATCH, "clip_len": 1})
     images = torch.randn(1, 3, 32, 32)
     with torch.no_grad():
         expected = shaken(maps)(images)
@@ -253,7 +253,7 @@ def test_feature_maps_keep_the_grid() -> None:
 
 def test_feature_maps_start_from_the_image_model(monkeypatch) -> None:
     loaded = []
-    maps = ImageMaps({"type": "TimeSformer", "arch": ARCH, **PATCH, "clip_len": 1})
+    maps = FeatureMaps({"type": "TimeSformer", "arch": ARCH, **PATCH, "clip_len": 1})
     monkeypatch.setattr(maps.backbone, "init_weights", lambda: loaded.append("backbone"))
     maps.init_weights()
     assert loaded == ["backbone"]

@@ -1,22 +1,19 @@
 """Examples for other MM projects, built in their scope, with a training step."""
 
 import importlib
-import importlib.util
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
-import torchvision
 from mmengine.config import Config
 from mmengine.registry import MODELS as MMENGINE_MODELS
 from mmengine.registry import DefaultScope, Registry
-from torch import Tensor
 
-from mmvidformer.models.image_maps import ImageMaps
+from mmvidformer.models.feature_maps import FeatureMaps
 from mmvidformer.registry import MODELS
+from tests.mmcv_operators import provide_operators
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -47,40 +44,17 @@ def test_mmpretrain_classifier(scope: None) -> None:
     structures = need("mmpretrain.structures")
     cfg = Config.fromfile(EXAMPLES / "mmpretrain_fixation.py")
     model = registry.MODELS.build(cfg.model)
-    assert isinstance(model.backbone, ImageMaps)
+    assert isinstance(model.backbone, FeatureMaps)
     samples = [structures.DataSample().set_gt_label(i) for i in (3, 9)]
     model(torch.randn(2, 3, 64, 64), samples, mode="loss")["loss"].backward()
     check_gradients(model)
     assert model.eval()(torch.randn(1, 3, 48, 80)).shape == (1, 10)
 
 
-class NoOperators(ModuleType):
-    """Replacement for mmcv's compiled operators, not in mmcv-lite; each fails when called."""
-
-    def __getattr__(self, name: str) -> Callable:
-        if name.startswith("__"):
-            raise AttributeError(name)
-
-        def missing(*args, **kwargs) -> None:
-            raise NotImplementedError(f"mmcv's operator {name} is not compiled")
-
-        return missing
-
-    @staticmethod
-    def nms(bboxes: Tensor, scores: Tensor, iou_threshold: float, offset: int) -> Tensor:
-        assert offset == 0
-        return torchvision.ops.nms(bboxes, scores, iou_threshold)
-
-
 @pytest.fixture
 def operators(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Provide what MMDetection imports from mmcv. RetinaNet only calls nms."""
-    if importlib.util.find_spec("mmcv._ext") is None:
-        monkeypatch.setitem(sys.modules, "mmcv._ext", NoOperators("mmcv._ext"))
-        # Importing mmcv before could not add this class here.
-        layer = importlib.import_module("mmcv.ops").MultiScaleDeformableAttention
-        transformer = importlib.import_module("mmcv.cnn.bricks.transformer")
-        monkeypatch.setattr(transformer, layer.__name__, layer, raising=False)
+    """Provide mmcv's operators. RetinaNet only calls nms."""
+    provide_operators(monkeypatch)
 
 
 @pytest.mark.parametrize("scope", ["mmdet"], indirect=True)
@@ -92,7 +66,7 @@ def test_mmdet_detector(scope: None, operators: None) -> None:
 
     cfg = Config.fromfile(EXAMPLES / "mmdet_retinanet.py")
     model = registry.MODELS.build(cfg.model)
-    assert isinstance(model.backbone, ImageMaps)
+    assert isinstance(model.backbone, FeatureMaps)
     sample = structures.DetDataSample(
         metainfo=dict.fromkeys(("img_shape", "pad_shape", "batch_input_shape"), (96, 64))
         | dict(ori_shape=(192, 128), scale_factor=(0.5, 0.5)),
@@ -115,7 +89,7 @@ def test_maps_have_the_layout_of_the_image() -> None:
     arch = dict(embed_dims=8, depth=1, num_heads=2)
     vivit = dict(type="mmvidformer.ViViT", arch=arch, scheme="spacetime", img_size=32)
     maps = MODELS.build(
-        dict(type="ImageMaps", backbone=vivit | dict(clip_len=1, stem=dict(tubelet=(1, 8, 8))))
+        dict(type="FeatureMaps", backbone=vivit | dict(clip_len=1, stem=dict(tubelet=(1, 8, 8))))
     ).eval()
     images = torch.randn(2, 3, 24, 32)
     (found,) = maps(images)
@@ -138,7 +112,7 @@ def test_is_built_from_the_scope_of_a_sibling(sibling: Registry) -> None:
     vivit = dict(type="mmvidformer.ViViT", arch=arch, scheme="spacetime", img_size=16)
     maps = sibling.build(
         dict(
-            type="mmaction.mmvidformer.ImageMaps",
+            type="mmaction.mmvidformer.FeatureMaps",
             backbone=vivit | dict(clip_len=1, stem=dict(tubelet=(1, 8, 8))),
         )
     )
@@ -147,10 +121,10 @@ def test_is_built_from_the_scope_of_a_sibling(sibling: Registry) -> None:
 
 def test_a_backbone_without_feature_maps_is_refused() -> None:
     with pytest.raises(ValueError, match="must keep a feature map.* scheme='spacetime'"):
-        ImageMaps(dict(type="ViViT", scheme="factorized_encoder"))
+        FeatureMaps(dict(type="ViViT", scheme="factorized_encoder"))
     with torch.device("meta"):
         later = dict(type="VideoTransformer", encoders=[{}, dict(frames="pool")])
         with pytest.raises(ValueError, match="encoder 1 pools each frame"):
-            ImageMaps(later)
+            FeatureMaps(later)
         with pytest.raises(ValueError, match="pool of the backbone must be 'none', got 'mean'"):
-            ImageMaps(dict(type="VideoTransformer", pool="mean"))
+            FeatureMaps(dict(type="VideoTransformer", pool="mean"))

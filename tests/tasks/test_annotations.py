@@ -15,7 +15,7 @@ from mmvidformer.tasks.annotations import (
     read_spans,
 )
 from mmvidformer.tasks.lists import (
-    list_faults,
+    find_annotation_faults,
     read_task_lists,
     split_annotations,
 )
@@ -164,13 +164,18 @@ def test_wrong_splits(write, tmp_path, rows, error) -> None:
 def test_all_faults_are_listed(write, tiny_videos) -> None:
     rows = ["val_0.mp4 1 0.5 up", "val_0.mp4 0 1 ", "val_1.mp4 0 90 up", "none.mp4 0 1 up"]
     file = write("video start end label", *rows, "val_1.mp4 x 1 up")
-    found = "\n".join(list_faults(file, tiny_videos.root))
-    for text in ("line 2: start", "line 3: label is empty", "line 4: ends at 90 s", "line 6: start",
+    found = "\n".join(find_annotation_faults(file, tiny_videos.root)[0])
+    late = "line 4: 90 s is after the end of val_1.mp4"
+    for text in ("line 2: start", "line 3: label is empty", late, "line 6: start",
                  "none.mp4 does not exist"):  # fmt: skip
         assert text in found
     assert len(found.splitlines()) == 5
+    assert len(find_annotation_faults(file, tiny_videos.root)[1]) == 2
+    (file.parent / "classes.txt").write_text("left\n")
+    known = find_annotation_faults(file, tiny_videos.root)[0]
+    assert f"{file}, line 5: 'up' is no class of {file.parent / 'classes.txt'}" in known
     values = write("video speed", "val_0.mp4 x", "val_1.mp4 2")
-    assert [*list_faults(values, tiny_videos.root)] == [
+    assert find_annotation_faults(values, tiny_videos.root)[0] == [
         f"{values}, line 2: speed must be a number, got 'x'"
     ]
 
@@ -219,9 +224,26 @@ def test_activitynet(tiny_videos, tmp_path) -> None:
     assert [one[:3] for one in spans] == [(0.5, 1.25, "high jump"), (0.5, 1.25, "run")]
     (spans,) = read_spans(lists.root / "val.csv").values()
     assert spans == []
+    wrong = {**span, "segment": [9, 1]}
+    file.write_text(
+        json.dumps({"database": {**database, "one": {**video, "annotations": [wrong]}}})
+    )
+    faults, videos = find_annotation_faults(file, tmp_path, overlap=True)
+    assert faults == [
+        f"{file}, one: start must be at least 0 and below end, got 9 to 1",
+        f"{file}, gone: video {tmp_path / 'gone'} does not exist",
+    ]
+    assert sorted(path.name for path in videos) == ["two.mp4", "v_one.mp4"]
     file.write_text("{}")
     with pytest.raises(ValueError, match="is not in ActivityNet's format: KeyError 'database'"):
         split_annotations(file, "segments", tmp_path / "lists", force=True)
     file.write_text(json.dumps({"database": {"gone": video}}))
     with pytest.raises(ValueError, match="has none of the 1 videos of anet.json"):
         split_annotations(file, "segments", tmp_path / "lists", force=True)
+
+
+def test_a_file_needs_rows(write) -> None:
+    file = write("video start end label")
+    for kind, options in ((SpanDataset, dict(metainfo=dict(classes=["a"]))), (ValueDataset, {})):
+        with pytest.raises(ValueError, match="train.csv has no rows"):
+            kind(str(file), [], **options)

@@ -1,10 +1,15 @@
 """Boxes at moments, in AVA's format."""
 
+import re
+
 import numpy as np
 import pytest
+import torch
+from mmengine.structures import InstanceData
 
 from mmvidformer.tasks.boxes import BoxDataset, FramesAround, read_boxes
-from mmvidformer.tasks.lists import list_faults, read_task_lists, split_annotations
+from mmvidformer.tasks.lists import find_annotation_faults, read_task_lists, split_annotations
+from mmvidformer.tasks.metrics import BoxesMetric
 
 ROWS = "val_0,1,0.1,0.2,0.5,0.6,1,0\nval_0,1,0.1,0.2,0.5,0.6,3,0\nval_0,2,0,0,1,1,2,4\n"
 
@@ -41,8 +46,28 @@ def test_wrong_boxes(tmp_path, row: str, error: str) -> None:
     file.write_text(f"v,0,0.1,0.2,0.5,0.6,1,0\n{row}\n")
     with pytest.raises(ValueError, match=error):
         read_boxes(file, 3)
-    faults = list(list_faults(file, tmp_path))
-    assert len(faults) == (0 if "got 4" in error else 1)  # the number of classes is not known
+    (tmp_path / "classes.txt").write_text("walk\nsit\nrun\n")
+    faults = find_annotation_faults(file, tmp_path)[0]
+    (found,) = [fault for fault in faults if "does not exist" not in fault]
+    assert re.search(error, found) and len(faults) == 2  # and the video is missing
+
+
+def test_moments_are_in_their_video(tiny_videos, tmp_path) -> None:
+    (tmp_path / "all.csv").write_text("val_0,1,0.1,0.2,0.5,0.6,1\nval_0,9,0.1,0.2,0.5,0.6,1\n")
+    faults, videos = find_annotation_faults(tmp_path / "all.csv", tiny_videos.root)
+    path = tiny_videos.root / "val_0.mp4"
+    assert faults == [f"{tmp_path}/all.csv, line 2: 9 s is after the end of {path}, at 2.00 s"]
+    assert videos == [path]
+
+
+def test_a_metric_needs_predictions(tmp_path) -> None:
+    file = tmp_path / "truth.csv"
+    file.write_text(ROWS)
+    metric = BoxesMetric(str(file), None, "none.pbtxt", num_classes=4)
+    boxes = InstanceData(bboxes=torch.zeros(1, 4), scores=torch.ones(1, 4))
+    metric.process(None, [dict(video_id="other", timestamp=1, pred_instances=boxes)])
+    with pytest.raises(ValueError, match="truth.csv: none of its 2 moments has a prediction"):
+        metric.evaluate(1)
 
 
 def test_files_of_boxes_are_split_by_video(tmp_path) -> None:

@@ -5,9 +5,12 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from mmengine.config import Config
+from mmengine.structures import InstanceData
 
 from mmvidformer.apis import Recognizer
+from mmvidformer.apis.detector import PersonDetector
 from mmvidformer.engine.errors import MISTAKES
 
 VIDEOS = {"train": 8, "val": 7}
@@ -158,32 +161,90 @@ def test_what_a_model_of_frames_has_no_use_for(frames_model) -> None:
         next(frames_model.stream(iter(noise(9)), fps=10, stride=1.0))
 
 
-def test_parts_of_a_long_video_give_its_segments(
-    annotate, main_of, make_config, tmp_path, monkeypatch
-) -> None:
-    """With parts of 12 clips, 4 of them context at each end, they are those of the whole."""
+@pytest.fixture
+def segments_model(annotate, main_of, make_config, tmp_path) -> Recognizer:
+    """A model of segments with random weights; a clip spans 8 frames."""
     root = annotate("segments")
     main_of("data/make_annotations")([str(root / "all.csv"), "--task", "segments"])
     options = ["--config", str(make_config("segments_model")), "--data", str(root), "--prepare"]
     main_of("finetune")([*options, "--task", "segments", "--work-dir", str(tmp_path)])
     cfg = Config.fromfile(tmp_path / "finetune" / "config.py")
     cfg.model.cls_head.update(score_thr=0.0, levels=2, max_segments=10_000, sigma=1e-9)
-    model = Recognizer(cfg, None)
+    return Recognizer(cfg, None)
+
+
+def test_parts_of_a_long_video_give_its_segments(segments_model, monkeypatch) -> None:
+    """With parts of 12 clips, 4 of them context at each end, they are those of the whole."""
     # Soft-NMS with a narrow Gaussian removes what overlaps, which differs at the borders.
     monkeypatch.setattr("mmvidformer.models.segments_head.soft_nms", lambda *args: args[:3])
-    video = noise(200)  # 25 clips of 8 frames
-    whole = [(one.seconds, one.top(1)[0]) for one in model.timeline(video, fps=10, min_score=0)]
+    options = dict(fps=10, min_score=0)
+    video = noise(200)  # 25 clips
+    whole = [(one.seconds, one.top(1)[0]) for one in segments_model.timeline(video, **options)]
     monkeypatch.setattr("mmvidformer.apis.steps.SEGMENTS_PART", 12)
     monkeypatch.setattr("mmvidformer.apis.steps.SEGMENTS_CONTEXT", 4)
-    parts = [(one.seconds, one.top(1)[0]) for one in model.timeline(video, fps=10, min_score=0)]
+    parts = [(one.seconds, one.top(1)[0]) for one in segments_model.timeline(video, **options)]
     assert len(parts) == len(whole) > 100
     for one, two in zip(sorted(parts), sorted(whole), strict=True):
         assert one[0] == pytest.approx(two[0], abs=1e-4)
         assert one[1][:2] == two[1][:2] and one[1][2] == pytest.approx(two[1][2], abs=1e-5)
 
 
+def test_a_stream_has_the_tokens_of_the_video(segments_model, monkeypatch) -> None:
+    read = []
+
+    def segments(head, *args):
+        read.append(args)
+        return InstanceData(
+            segments=torch.zeros(0, 2), scores=torch.zeros(0), labels=torch.zeros(0)
+        )
+
+    monkeypatch.setattr("mmvidformer.models.segments_head.SegmentsHead.segments", segments)
+    assert not list(segments_model.timeline(noise(44), fps=10))
+    assert not list(segments_model.stream(iter(noise(44)), fps=10))
+    whole, *parts = read
+    assert [len(tokens) for tokens, *_ in parts] == [1, 2, 3, 4, 5, 6]
+    torch.testing.assert_close(parts[-1][0], whole[0])
+    assert parts[-1][1:] == whole[1:] == (4, 44, 10)  # frames of a step, of all, in a second
+    monkeypatch.setattr("mmvidformer.apis.steps.SEGMENTS_PART", 3)
+    assert not list(segments_model.stream(iter(noise(44)), fps=10))
+    torch.testing.assert_close(read[-1][0], whole[0][3:])
+    assert read[-1][2] == 44 - 3 * 8
+    assert not list(segments_model.stream(iter(()), fps=10))
+
+
+@pytest.mark.parametrize("delay", [0.0, 1.0])
+def test_a_stream_gives_each_segment_once_after_the_delay(
+    segments_model, monkeypatch, delay
+) -> None:
+    """A clip takes 0.8 s; ends are seen a little later in each clip."""
+    truth = torch.tensor([[0.3, 1.5], [0.5, 1.5], [2.0, 2.4], [4.0, 5.1]])
+
+    def segments(head, tokens, step, total, fps):
+        seen = truth + torch.tensor([0.0, 0.01 * total / fps])
+        scores = torch.tensor([0.9, 0.8, 0.7, 0.6])
+        return InstanceData(segments=seen, scores=scores, labels=torch.tensor([0, 1, 0, 2]))
+
+    monkeypatch.setattr("mmvidformer.models.segments_head.SegmentsHead.segments", segments)
+    seen: list[int] = []
+
+    def frames():
+        for number, frame in enumerate(noise(52)):
+            seen.append(number)
+            yield frame
+
+    found = []
+    for one in segments_model.stream(frames(), fps=10, delay=delay, min_score=0.65):
+        found.append((one.seconds[0], one.top(1)[0][0], len(seen) / 10))
+    clips = [1.6, 1.6, 3.2] if not delay else [3.2, 3.2, 4.0]
+    starts = [0.3, 0.5, 2.0]
+    assert found == [
+        (pytest.approx(start), label, now)
+        for start, label, now in zip(starts, (0, 1, 0), clips, strict=True)
+    ]
+
+
 def test_boxes_from_annotation_to_film(
-    main_of, test, make_config, tiny_videos, tmp_path, capsys
+    main_of, test, make_config, tiny_videos, tmp_path, capsys, monkeypatch
 ) -> None:
     for name in ("val_0", "val_1", "val_2", "val_3"):
         (tmp_path / f"{name}.mp4").symlink_to(tiny_videos.root / f"{name}.mp4")
@@ -207,6 +268,11 @@ def test_boxes_from_annotation_to_film(
     boxes = ["--boxes", str(tmp_path / "all.csv")]
     assert main_of("demo")([config, best, video, *boxes, "--out", str(film)]) == 0
     assert film.stat().st_size and "1.00-1.00 s: " in capsys.readouterr().out
+    monkeypatch.setattr(PersonDetector, "__init__", lambda *_: None)  # no weights
+    monkeypatch.setattr(PersonDetector, "__call__", lambda *_: [(0.3, 0.2, 0.9, 0.8)])
+    assert main_of("demo")([config, best, video, "--boxes", "persons"]) == 0
+    shown = capsys.readouterr().out
+    assert "0.00-0.00 s: " in shown and "1.00-1.00 s: " in shown
     recognizer = Recognizer(config, best)
     (found,) = recognizer.boxes(video, 1, [(0.3, 0.2, 0.9, 0.8)])
     assert found.kind == "labels" and found.box == (0.3, 0.2, 0.9, 0.8)
@@ -215,5 +281,5 @@ def test_boxes_from_annotation_to_film(
     for call in (recognizer, lambda video: next(recognizer.timeline(video))):
         with pytest.raises(ValueError, match="a model of boxes needs them"):
             call(video)
-    with pytest.raises(ValueError, match="BoxesHead needs boxes"):
-        main_of("export")([config, best, "--out", str(tmp_path / "x.onnx")])
+    main_of("export")([config, best, "--out", str(tmp_path / "x.pt2")])
+    assert '"boxes": ["boxes", 5]' in capsys.readouterr().out

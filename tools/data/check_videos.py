@@ -1,7 +1,7 @@
 """Find bad videos: mmvidformer data check ANNOTATIONS --root FOLDER --workers 8.
 
 Reads every video of a list to its end. Writes <name>_bad.csv (line, path, reason) and
-<name>_clean.<extension>, the list without the bad ones. Of a csv file (numbers, or spans of time)
+<name>_clean.<extension>, the list without the bad ones. Of annotations of other tasks (.csv, .json)
 it prints what is wrong by line. The exit code is 0 if all is good, and 1 if not.
 """
 
@@ -11,28 +11,26 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmvidformer.datasets.csv_rows import read_rows
 from mmvidformer.datasets.decoding.check_files import find_faults, read_to_end
 from mmvidformer.datasets.lists import read_list, write_report
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.tasks.lists import list_faults
+from mmvidformer.tasks.lists import TASKS, find_annotation_faults
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Check the files and return the exit code."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("ann_file", help="annotation file")
+    parser.add_argument("--task", choices=TASKS[1:], help="segments may overlap")
     parser.add_argument("--root", default="", help="folder of the videos (the data_prefix)")
     parser.add_argument("--workers", type=int, default=4, help="number of processes (default: 4)")
     parser.add_argument("--time-limit", type=float, default=60, help="seconds for one file (60)")
     parser.add_argument("--out-dir", help="folder to write to; default: that of the annotations")
     args = parser.parse_args(argv)
-    if Path(args.ann_file).suffix == ".csv":
+    if Path(args.ann_file).suffix in (".csv", ".json"):
         root = Path(args.root or Path(args.ann_file).parent)
-        wrong = list(list_faults(args.ann_file, root))
-        rows = read_rows(args.ann_file)
-        paths = dict.fromkeys(root / row.get("video", "") for row, _ in rows)
-        files = [(str(path),) for path in paths if path.is_file()]
+        wrong, videos = find_annotation_faults(args.ann_file, root, args.task == "segments")
+        files = [(str(path),) for path in videos]
         faults = find_faults(read_to_end, files, args.workers, args.time_limit)
         wrong += [f"{path}: {why}" for path, why in faults.items()]
         print("\n".join([*wrong, f"{args.ann_file}: {len(wrong)} faults"]))

@@ -3,13 +3,14 @@ from collections.abc import Mapping
 from torch import Tensor, nn
 
 
-class ImageMaps(nn.Module):
-    """Feature maps of images, each processed as a clip of one frame.
+class FeatureMaps(nn.Module):
+    """Feature maps of clips or images, with the channels first.
 
-    A backbone for MMPretrain's classifiers and MMDetection's detectors (docs/migration.md).
+    A backbone for MMPretrain's classifiers, MMDetection's detectors, and MMAction2's detectors and
+    heads in the place of a convolutional network (docs/migration.md).
 
     Args:
-        backbone: Config of a ``VideoTransformer`` or preset for clips of one frame:
+        backbone: Config of a ``VideoTransformer`` or preset. An image is a clip of one frame:
             ``clip_len=1``, and for ViViT ``stem=dict(tubelet=(1, h, w))``.
 
     Raises:
@@ -35,6 +36,12 @@ class ImageMaps(nn.Module):
         """Load the image model ``init_from`` of the backbone, if any."""
         self.backbone.init_weights()
 
-    def forward(self, images: Tensor) -> tuple[Tensor]:
-        """Map normalized images (B, 3, H', W') to one feature map (B, D, H, W)."""
-        return (self.backbone(images[:, :, None])[:, 0].permute(0, 3, 1, 2),)
+    def forward(self, x: Tensor) -> tuple[Tensor]:
+        """Map normalized clips (B, 3, T', H', W') or images (B, 3, H', W') to one feature map.
+
+        Returns:
+            (B, D, T, H, W) or, of images, (B, D, H, W).
+        """
+        if x.dim() == 4:
+            return (self.backbone(x[:, :, None])[:, 0].movedim(-1, 1),)
+        return (self.backbone(x).movedim(-1, 1),)

@@ -1,0 +1,51 @@
+"""Boxes of persons in frames, by torchvision's detector."""
+
+import numpy as np
+import torch
+
+from mmvidformer.apis.capture import Capture
+
+PERSON = 1  # class of COCO
+MIN_SCORE = 0.8
+
+
+class PersonDetector:
+    """torchvision's Faster R-CNN (ResNet-50 FPN, version 2) with its weights of COCO.
+
+    The first time the weights are downloaded (167 MB).
+
+    Args:
+        device: Where it runs; default: the GPU if there is one.
+    """
+
+    def __init__(self, device: str | torch.device | None = None) -> None:
+        from torchvision.models import detection
+
+        from mmvidformer.engine.loading import default_device
+
+        weights = detection.FasterRCNN_ResNet50_FPN_V2_Weights.COCO_V1
+        self.device = torch.device(device or default_device())
+        self.model = detection.fasterrcnn_resnet50_fpn_v2(weights=weights).eval().to(self.device)
+
+    @torch.no_grad()
+    def __call__(self, frame: np.ndarray, min_score: float = MIN_SCORE) -> list[tuple[float, ...]]:
+        """Find persons in an RGB frame (H, W, 3), uint8.
+
+        Returns:
+            Left, top, right and bottom of each, in shares of width and height, best first.
+        """
+        pixels = torch.from_numpy(frame).to(self.device).permute(2, 0, 1) / 255
+        (found,) = self.model([pixels])
+        kept = (found["labels"] == PERSON) & (found["scores"] >= min_score)
+        height, width = frame.shape[:2]
+        shares = found["boxes"][kept] / found["boxes"].new_tensor([width, height] * 2)
+        return [tuple(row) for row in shares.clamp(0, 1).tolist()]
+
+    def moments(self, source: Capture) -> dict[int, list[tuple[float, ...]]]:
+        """Find persons at each whole second of a video; seconds without any are left out."""
+        found, second = {}, 0
+        for _, seconds, frame in source.frames():
+            if seconds >= second - 1e-6:
+                found[second] = self(frame)
+                second += 1
+        return {second: boxes for second, boxes in found.items() if boxes}

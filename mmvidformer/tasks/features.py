@@ -1,0 +1,47 @@
+"""Saved features of videos, for heads without a backbone."""
+
+import numpy as np
+from mmcv.transforms import BaseTransform
+
+from mmvidformer.registry import TRANSFORMS
+
+
+@TRANSFORMS.register_module()
+class LoadFeatures(BaseTransform):
+    """Read what ``mmvidformer features --every N`` saved of a video, as the tokens of a clip.
+
+    ``filename`` is the file of the video in the folder of the features, to which ``.npz`` is added.
+    A row stands for the N frames in the middle of its window. Added keys: ``imgs`` (1, T, 1, 1, D),
+    and those of ``CoverFrames``.
+
+    Args:
+        rows: Number of successive rows in training, drawn at random; a shorter video repeats its
+            last row. None: all, for testing.
+
+    Raises:
+        FileNotFoundError: If there are no features of the video.
+    """
+
+    def __init__(self, rows: int | None = None) -> None:
+        self.rows = rows
+
+    def transform(self, results: dict) -> dict:
+        """Read the features."""
+        with np.load(f"{results['filename']}.npz") as file:
+            found = {name: file[name] for name in file}
+        values, every = found["features"], int(found["every"])
+        count = self.rows or len(values)
+        start = np.random.randint(0, max(len(values) - count, 0) + 1)
+        places = start + np.arange(count)
+        middle = (int(found["span"]) - every) / 2
+        tokens = values[np.minimum(places, len(values) - 1)]
+        facts = dict(total_frames=int(found["frames"]), avg_fps=float(found["fps"]))
+        return {
+            **results,
+            **facts,
+            "imgs": tokens[None, :, None, None].astype(np.float32),
+            "frame_inds": places * every + middle,
+            "frame_step": every,
+            "num_clips": 1,
+            "start_index": 0,
+        }

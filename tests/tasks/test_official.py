@@ -1,0 +1,78 @@
+"""Metrics on the files of ``official.py``, and what the official evaluations gave for them."""
+
+import csv
+import json
+
+import pytest
+import torch
+from mmaction.evaluation import AVAMetric
+from mmengine.structures import InstanceData
+
+from mmvidformer.tasks.annotations import SpanDataset
+from mmvidformer.tasks.lists import split_annotations
+from mmvidformer.tasks.metrics import FramesMetric, SegmentsMetric, list_parts
+from tests.tasks import official
+
+
+def test_segments_as_activitynet(tiny_videos, tmp_path) -> None:
+    truth, results = official.segments()
+    for name in truth["database"]:
+        (tmp_path / f"{name}.mp4").symlink_to(tiny_videos.root / "val_0.mp4")
+        truth["database"][name]["subset"] = "training"
+    file = tmp_path / "truth.json"
+    file.write_text(json.dumps(truth))
+    lists = split_annotations(file, "segments", tmp_path / "lists")
+    names = list(lists.classes)
+    options = dict(overlap=True, metainfo=dict(classes=names))
+    dataset = SpanDataset(str(lists.root / "train.csv"), [], **options)
+    metric = SegmentsMetric()
+    for i in range(len(dataset)):
+        info = dataset.get_data_info(i)
+        rows = results["results"][info["filename"].split("/")[-1].removesuffix(".mp4")]
+        found = dict(
+            segments=torch.tensor([one["segment"] for one in rows]).reshape(-1, 2),
+            labels=torch.tensor([names.index(one["label"]) for one in rows]),
+            scores=torch.tensor([one["score"] for one in rows]),
+        )
+        metric.process(None, [{"spans": info["spans"], "pred_instances": found}])
+    each = [0.46457251, 0.43102273, 0.41387987, 0.36671717, 0.25265152]
+    expected = {
+        f"segments/mAP@{iou}": value for iou, value in zip(range(30, 80, 10), each, strict=True)
+    }
+    expected["segments/mAP"] = 0.3857687590
+    assert metric.evaluate(len(dataset)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_boxes_as_ava(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)  # the metric writes a file
+    official.main(tmp_path)
+    options = dict(exclude_file=None, action_thr=0.0, num_classes=5)
+    metric = AVAMetric("truth.csv", label_file="labels.pbtxt", **options)
+    moments: dict = {}
+    for video, second, *box, label, score in csv.reader((tmp_path / "found.csv").open()):
+        boxes = moments.setdefault((video, int(second)), {})
+        scores = boxes.setdefault(tuple(map(float, box)), torch.zeros(5))
+        scores[int(label)] = float(score)
+    for (video, second), boxes in moments.items():
+        found = InstanceData(
+            bboxes=torch.tensor(list(boxes)), scores=torch.stack([*boxes.values()])
+        )
+        sample = dict(video_id=video, timestamp=second, pred_instances=found)
+        metric.process(None, [sample])
+    found = metric.evaluate(len(moments))["mAP/overall"]
+    assert found == pytest.approx(0.8562838581, abs=1e-6)
+
+
+def test_frames_as_ms_tcn() -> None:
+    metric = FramesMetric()
+    metric.dataset_meta = {"classes": [*official.NAMES, "background"]}
+    videos = official.frames()
+    for found, truth in videos:
+        spans = [(p.start / 10, p.end / 10, p.label) for p in list_parts(truth, [4])]
+        sample = dict(total_frames=len(truth), avg_fps=10.0, step=1.0, background=4, spans=spans)
+        scores = torch.eye(5)[torch.from_numpy(found)]
+        metric.process(None, [{**sample, "pred_score": scores}])
+    expected = {"accuracy": 0.7824803150, "edit": 0.5643939394}
+    expected |= {"f1@10": 0.6930693069, "f1@25": 0.6534653465, "f1@50": 0.5148514851}
+    expected = {f"frames/{name}": value for name, value in expected.items()}
+    assert metric.evaluate(len(videos)) == pytest.approx(expected, abs=1e-9)
