@@ -31,7 +31,7 @@ IGNORED = (
 
 # Names of the parts; a dialect's prefix is in front of those of the backbone. ``bias`` is that of
 # queries and values, where it is on its own.
-OFFICIAL = dict(
+OFFICIAL: dict[str, Any] = dict(
     prefix="",
     embed="patch_embed.proj",
     block="blocks.{i}",
@@ -42,7 +42,7 @@ OFFICIAL = dict(
     fc_norm="fc_norm",
     head="head",
 )
-HUGGINGFACE = dict(
+HUGGINGFACE: dict[str, Any] = dict(
     prefix="videomae.",
     embed="embeddings.patch_embeddings.projection",
     block="encoder.layer.{i}",
@@ -151,24 +151,20 @@ def _rules(
         rules += [weight, bias]
     if depth >= 0:
         rules.append(Rule((names["query"],), (f"{POOLER}.query",)))
-        pooler, layers = names["pooler"], names["layers"]
-        pairs = [(pooler, names["cross"], POOLER, CROSS)]
-        if depth:
-            target = f"{POOLER}.blocks.{{i}}"
-            pairs.append((layers, names["layer"], target, (*OURS[:3], QKV)))
-        for stem, parts, target, own in pairs:
-            for source, name in zip((*parts, *MLP), (*own, *MLP), strict=True):
+        pairs = [(names["pooler"], names["cross"], POOLER, CROSS)]
+        layers = (names["layers"], names["layer"], f"{POOLER}.blocks.{{i}}", (*OURS[:3], QKV))
+        for stem, parts, target, owns in pairs + [layers] * (depth > 0):
+            for source, name in zip((*parts, *MLP), (*owns, *MLP), strict=True):
                 given = _join(stem, source)
                 rules += linear(given, f"{target}.{name}", _stacked(given))
     return rules
 
 
 def is_videomae(state: Mapping[str, Tensor]) -> bool:
-    """Whether the names are those of VideoMAE, which has no class token and no bias of keys."""
+    """Whether the names are those of VideoMAE, whose queries have a bias, and keys none."""
     video = any("patch_embed" in name and value.dim() == 5 for name, value in state.items())
-    own = any(name.endswith(("attn.q_bias", "attention.q_bias")) for name in state)
-    hugging = any(name.endswith(HUGGINGFACE["embed"] + ".weight") for name in state)
-    return video and (own or (hugging and not any("cls_token" in name for name in state)))
+    own = any(name.endswith((".q_bias", ".attention.query.bias")) for name in state)
+    return video and own and not any(name.endswith("attention.key.bias") for name in state)
 
 
 def is_vjepa2(state: Mapping[str, Tensor]) -> bool:

@@ -23,10 +23,10 @@ def check(
     """
     kind = type(kernel).__name__
     if rope is not None and not kernel.rotary:
-        able = ", ".join(name for name, other in KERNELS.items() if other.rotary)
+        turned = ", ".join(name for name, other in KERNELS.items() if other.rotary)
         raise ValueError(
             f"{kind} cannot use rotary positions, since it maps queries and keys elementwise; use "
-            f"kernel {able}, or rope=False in its sub-layer"
+            f"kernel {turned}, or rope=False in its sub-layer"
         )
     reads_later = any(frames > 0 for frames in _read_frames(shifts))
     for given in patterns:

@@ -135,8 +135,8 @@ class Encoder(nn.Module):
         places: Tensor | None = None,
     ) -> Tokens:
         """Encode tokens (B, T, H, W, D) without the final norm; see ``forward``, ``DropPath``."""
-        cls = self.cls_token
-        if self.registers is not None:
+        cls: Tensor | None = self.cls_token
+        if cls is not None and self.registers is not None:
             cls = torch.cat([cls, self.registers], dim=1)
         cls = None if cls is None else cls.expand(grid.shape[0], -1, -1)
         rope = None

@@ -148,7 +148,7 @@ class VideoTransformer(nn.Module):
             grid, axes = encoder.out_grid(grid), encoder.out_grid(axes)
             dim = one.sizes["embed_dims"]
         self.embed_dims = dim
-        self.fc_norm = nn.Identity()
+        self.fc_norm: nn.Module = nn.Identity()
         if config.fc_norm is not None:
             self.fc_norm = NORMS.build(config.fc_norm, normalized_shape=dim)
         pooled = None if self.pool == "none" else "the output is pooled over time; use pool='none'"

@@ -200,6 +200,14 @@ def test_formats_are_recognized() -> None:
             "embedding/kernel": torch.zeros(8, 8, 3, 4),
             "Transformer/encoderblock_0/LayerNorm_0/scale": torch.zeros(4),
         },
+        "videomae": {
+            "patch_embed.proj.weight": torch.zeros(4, 3, 2, 8, 8),
+            "blocks.0.attn.q_bias": torch.zeros(4),
+        },
+        "vjepa2": {
+            "patch_embed.proj.weight": torch.zeros(4, 3, 2, 8, 8),
+            "blocks.0.attn.qkv.bias": torch.zeros(12),
+        },
         "huggingface": {
             "vivit.embeddings.patch_embeddings.projection.weight": torch.zeros(4, 3, 2, 8, 8)
         },
