@@ -12,7 +12,7 @@ from mmvidformer.layers import TubeletEmbedding
 Model = TypeVar("Model", bound=nn.Module)
 
 
-def reuse_frames(model: Model, limit: int = 2**27) -> Model:
+def reuse_frames(model: Model, limit: int = 96) -> Model:
     """Make a copy of a model that computes equal frames once, whatever clips they belong to.
 
     For models whose first stage sees frames, or tubelets, on their own (``frame_stage``): a
@@ -23,8 +23,9 @@ def reuse_frames(model: Model, limit: int = 2**27) -> Model:
     Args:
         model: A model in evaluation mode, such as a result of ``optimize_for_inference``. The copy
             shares its weights, which must not change then.
-        limit: Bytes of frames and outputs that each part of the stage remembers from call to call.
-            The frames of one call are all shared.
+        limit: Number of frames, or tubelets, that are remembered from call to call; the default is
+            enough for windows of 64 frames that start at each frame. Those of one call are all
+            shared.
 
     Returns:
         The copy, or the model itself if it has no such stage.
@@ -54,21 +55,17 @@ class ReuseRows:
     Args:
         function: Function from a tensor to a tensor, or to a tuple of tensors or None, whose first
             axis is that of the rows.
-        limit: Bytes of rows and outputs to remember.
+        limit: Number of rows to remember, or twice those of a call if these are more.
     """
 
     def __init__(self, function: Callable[..., Any], limit: int) -> None:
-        self.function, self.limit = function, limit
-        # Rows and outputs of calls by their numbers, the least recently used first. They are kept
-        # as they are: copies of single rows would leave holes in memory.
-        self.batches: dict[int, list[Tensor | None]] = {}
-        self.places: dict[tuple, tuple[int, int]] = {}  # number of a call and of its row
-        self.calls, self.is_tuple = 0, False
-
-    @property
-    def size(self) -> int:
-        """Bytes that are remembered."""
-        return sum(x.nbytes for one in self.batches.values() for x in one if x is not None)
+        self.function, self.limit, self.is_tuple = function, limit, False
+        # Rows and outputs have places in tensors that stay: many small ones that come and go would
+        # leave holes in the memory of the process.
+        self.kept: list[Tensor | None] = []
+        self.places: dict[bytes, int] = {}  # the least recently used first
+        self.free: list[int] = []
+        self.kind: tuple = ()  # of what is kept
 
     def __call__(self, rows: Tensor, clip_rows: object = None, *rest: Any, **options: Any) -> Any:
         """Return ``function(rows)``; ``clip_rows`` matters in training only."""
@@ -76,33 +73,47 @@ class ReuseRows:
         if given or torch.is_grad_enabled() or torch.compiler.is_compiling():
             more = () if clip_rows is None else (clip_rows, *rest)
             return self.function(rows, *more, **options)
-        found, new, self.calls = list[tuple[int, int]](), list[int](), self.calls + 1
-        for i, key in enumerate(samples(rows)):
-            call, row = self.places.get(key, (0, 0))
-            other: Any = rows[new[row]] if call == self.calls else None
-            if call in self.batches:
-                other = self.batches[call][0][row]
-            if other is None or not torch.equal(rows[i], other):
-                self.places[key] = call, row = self.calls, len(new)
+        inputs, places, new, replaced = self._inputs(rows), list[int](), list[int](), list[int]()
+        keys = samples(rows)
+        self.places |= {key: self.places.pop(key) for key in {*keys} & self.places.keys()}
+        for i, key in enumerate(keys):
+            place = self.places.pop(key, None)
+            if place is None or not torch.equal(inputs[place], rows[i]):
+                replaced += [] if place is None else [place]  # an earlier row of this call, perhaps
+                place = self.free.pop() if self.free else self.places.pop(next(iter(self.places)))
+                inputs[place] = rows[i]
                 new.append(i)
-            found.append((call, row))
+            self.places[key] = place
+            places.append(place)
         if new:
-            fresh = rows[new]
-            outputs = self.function(fresh)
+            kept, self.kept = self.kept, []  # so that nothing is known after an error
+            outputs = self.function(rows[new])
             self.is_tuple = isinstance(outputs, tuple)
-            self.batches[self.calls] = [fresh, *(outputs if self.is_tuple else (outputs,))]
-        for call in dict.fromkeys(call for call, _ in found):
-            self.batches[call] = self.batches.pop(call)  # the most recently used are last
-        each = [[x if x is None else x[row] for x in self.batches[call][1:]] for call, row in found]
-        columns = zip(*each, strict=True)
-        outputs = tuple(None if one[0] is None else torch.stack(one) for one in columns)
-        self._forget()
+            parts = outputs if self.is_tuple else (outputs,)
+            size = len(inputs)
+            kept = kept or [
+                inputs,
+                *(x if x is None else x.new_empty(size, *x.shape[1:]) for x in parts),
+            ]
+            for old, x in zip(kept[1:], parts, strict=True):
+                if old is not None:
+                    old[[places[i] for i in new]] = x
+            self.kept = kept
+        self.free += replaced
+        outputs = tuple(x if x is None else x[places] for x in self.kept[1:])
         return outputs if self.is_tuple else outputs[0]
 
-    def _forget(self) -> None:
-        while self.size > self.limit:
-            del self.batches[next(iter(self.batches))]
-        self.places = {key: one for key, one in self.places.items() if one[0] in self.batches}
+    def _inputs(self, rows: Tensor) -> Tensor:
+        """Return the rows that are kept, or a new tensor for others if these do not fit."""
+        device, inference = rows.device.type, torch.is_inference_mode_enabled()
+        autocast = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device)
+        kind = (rows.shape[1:], rows.dtype, rows.device, inference, autocast)
+        kept: Any = self.kept[0] if self.kept else rows[:0]
+        if kind != self.kind or len(kept) < 2 * len(rows):
+            count = max(self.limit, 2 * len(rows))
+            kept = rows.new_empty(count, *rows.shape[1:])
+            self.kept, self.kind, self.places, self.free = [], kind, {}, list(range(count))
+        return kept
 
 
 class _ReuseTubelets:
@@ -120,10 +131,8 @@ class _ReuseTubelets:
         return self.reuse(tubelets.flatten(0, 1)).unflatten(0, (-1, count))[:, :, 0]
 
 
-def samples(rows: Tensor) -> list[tuple]:
-    """Return a key for each row of a tensor (N, ...), some of its values: equal for equal rows."""
-    kind = rows.device.type
-    autocast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+def samples(rows: Tensor) -> list[bytes]:
+    """Return some values of each row of a tensor (N, ...); those of equal rows are equal."""
     flat = rows.flatten(1)
     values = flat[:, :: flat.shape[1] // 256 | 1].float().cpu()
-    return [(rows.dtype, rows.shape[1:], autocast, one.numpy().tobytes()) for one in values]
+    return [one.numpy().tobytes() for one in values]
