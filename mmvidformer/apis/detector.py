@@ -43,7 +43,8 @@ class PersonDetector:
 
     def moments(self, source: Capture) -> dict[int, list[tuple[float, ...]]]:
         """Find persons at each whole second of a video; seconds without any are left out."""
-        found, second = {}, 0
+        found: dict[int, list[tuple[float, ...]]] = {}
+        second = 0
         for _, seconds, frame in source.frames():
             if seconds >= second - 1e-6:
                 found[second] = self(frame)

@@ -3,12 +3,13 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import torch
 from mmaction.structures import ActionDataSample
 from mmengine.structures import InstanceData
-from torch import Tensor, nn
+from torch import Tensor
 
 from mmvidformer.apis.pipeline import VideoPipeline
 
@@ -107,7 +108,7 @@ def stream_steps(
 
 def stream_segments(
     pipeline: VideoPipeline,
-    model: nn.Module,
+    model: Any,
     frames: Iterable[np.ndarray],
     fps: float,
     delay: float,

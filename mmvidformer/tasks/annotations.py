@@ -143,14 +143,17 @@ class SpanDataset(VideoDataset):
     Args:
         *args: Arguments of MMAction2's ``VideoDataset``.
         overlap: Whether spans of a video may overlap.
+        suffix: What is added to the names of the files: ``'.npz'`` for saved features.
         **kwargs: Arguments of MMAction2's ``VideoDataset``.
 
     Raises:
         ValueError: As ``read_spans``, and if a label is no class.
     """
 
-    def __init__(self, *args: object, overlap: bool = False, **kwargs: object) -> None:
-        self.overlap = overlap
+    def __init__(
+        self, *args: object, overlap: bool = False, suffix: str = "", **kwargs: object
+    ) -> None:
+        self.overlap, self.suffix = overlap, suffix
         super().__init__(*args, **kwargs)
 
     def load_data_list(self) -> list[dict]:
@@ -166,7 +169,7 @@ class SpanDataset(VideoDataset):
             rows = [(one.start, one.end, names.index(one.label)) for one in spans]
             found.append(
                 dict(
-                    filename=join(self.data_prefix["video"] or "", video),
+                    filename=join(self.data_prefix["video"] or "", f"{video}{self.suffix}"),
                     spans=np.array(rows, dtype=float).reshape(-1, 3),
                     background=background,
                 )

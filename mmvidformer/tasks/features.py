@@ -10,9 +10,9 @@ from mmvidformer.registry import TRANSFORMS
 class LoadFeatures(BaseTransform):
     """Read what ``mmvidformer features --every N`` saved of a video, as the tokens of a clip.
 
-    ``filename`` is the file of the video in the folder of the features, to which ``.npz`` is added.
-    A row stands for the N frames in the middle of its window. Added keys: ``imgs`` (1, T, 1, 1, D),
-    and those of ``CoverFrames``.
+    ``filename`` is the file of the features (``SpanDataset`` with ``suffix='.npz'``). A row stands
+    for the N frames in the middle of its window. Added keys: ``imgs`` (1, T, 1, 1, D), and those of
+    ``CoverFrames``.
 
     Args:
         rows: Number of successive rows in training, drawn at random; a shorter video repeats its
@@ -27,7 +27,7 @@ class LoadFeatures(BaseTransform):
 
     def transform(self, results: dict) -> dict:
         """Read the features."""
-        with np.load(f"{results['filename']}.npz") as file:
+        with np.load(results["filename"]) as file:
             found = {name: file[name] for name in file}
         values, every = found["features"], int(found["every"])
         count = self.rows or len(values)

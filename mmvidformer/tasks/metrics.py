@@ -177,7 +177,7 @@ class SegmentsMetric(BaseMetric):
         classes = sorted({int(label) for truth, _ in results for label in truth[:, 2]})
         if not classes:
             raise ValueError("mAP of segments needs annotated segments, but the videos have none")
-        ious = np.float32(self.ious)  # the type of the overlaps: 0.7 is 0.7 then
+        ious = np.asarray(self.ious, np.float32)  # the type of the overlaps: 0.7 is 0.7 then
         precisions = []
         for label in classes:
             truth = {i: one[one[:, 2] == label, :2] for i, (one, _) in enumerate(results)}

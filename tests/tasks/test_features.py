@@ -18,7 +18,7 @@ def video(tmp_path) -> str:
     """Features of a video of 40 frames: windows of 16 frames, every 4."""
     rows = np.arange(7)[:, None] + np.zeros((7, 5))
     np.savez(tmp_path / "a.mp4.npz", features=rows, every=4, span=16, fps=8.0, frames=40)
-    return str(tmp_path / "a.mp4")
+    return str(tmp_path / "a.mp4.npz")
 
 
 def test_rows_are_in_the_middle_of_their_windows(video) -> None:

@@ -9,7 +9,7 @@ meta_keys = (
 pack = dict(type="PackActionInputs", meta_keys=meta_keys)
 train_pipeline = [dict(type="mmvidformer.LoadFeatures", rows=2304), pack]
 test_pipeline = [dict(type="mmvidformer.LoadFeatures"), pack]
-dataset = dict(type="mmvidformer.SpanDataset", overlap=True)
+dataset = dict(type="mmvidformer.SpanDataset", overlap=True, suffix=".npz")
 train_dataloader = dict(batch_size=2, dataset=dict(**dataset, pipeline=train_pipeline))
 val_dataloader = dict(batch_size=1, dataset=dict(**dataset, pipeline=test_pipeline, test_mode=True))
 test_dataloader = dict(dataset=dict(**dataset, pipeline=test_pipeline, test_mode=True))
