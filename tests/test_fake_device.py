@@ -41,6 +41,7 @@ def test_nothing_is_left_on_the_cpu(name: str, monkeypatch: pytest.MonkeyPatch) 
     if cfg.model.cls_head.get("classifier") == "unrolling":
         pytest.skip("PyTorch cannot compute the shapes of packed sequences without their values")
     shape = (3, 3, 64, 64) if is_recurrent(cfg) else clip_shape(cfg)
+    cfg.model.backbone.pop("frozen_stages", None)  # counts the blocks
     model = build_meta_model(cfg)
     for encoder in getattr(model.backbone, "encoders", ()):
         del encoder.blocks[2:]  # the others are alike

@@ -51,7 +51,9 @@ def check_settings(out: Path, settings: Mapping[str, object]) -> None:
         )
 
 
-def write_features(target: Path, values: np.ndarray, rows: int | None, **facts: float) -> None:
+def write_features(
+    target: Path, values: np.ndarray, rows: int | None = None, **facts: float
+) -> None:
     """Write features as .npy, with ``facts`` as .npz, or as csv for MMAction2's ActivityNetDataset.
 
     For csv the features (n, D) are resized linearly to a number of rows.

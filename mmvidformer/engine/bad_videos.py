@@ -15,14 +15,17 @@ def apply_policy(runner: "Runner") -> None:
     ``mmvidformer.BadVideoEvaluator``. Without a policy, or with an evaluator of another type, bad
     videos raise. ``runner.cfg`` is not changed, since MMAction2's tools read what a run saves.
     """
-    for split in ("train", "val", "test"):
+    for loader, name in (
+        (runner._train_dataloader, ""),
+        (runner._val_dataloader, "_val_evaluator"),
+        (runner._test_dataloader, "_test_evaluator"),
+    ):
         policy = runner.cfg.get("bad_videos") or RAISE
-        loader, name = getattr(runner, f"_{split}_dataloader"), f"_{split}_evaluator"
         if not loader:
             continue
         dataset = loader["dataset"]
         given = type_name(dataset) == "SafeDataset"
-        if split != "train" and (dataset if given else policy).get("on_bad_video") != "raise":
+        if name and (dataset if given else policy).get("on_bad_video") != "raise":
             evaluator = getattr(runner, name)
             whole = isinstance(evaluator, dict) and "metrics" in evaluator
             if whole and type_name(evaluator) not in ("", "Evaluator", "BadVideoEvaluator"):

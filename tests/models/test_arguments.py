@@ -62,6 +62,7 @@ VALUES: dict[str, Any] = dict(
     init="flax",
     init_from="timm:vit",
     frozen_stages=1,
+    lora=dict(rank=2),
 )
 # What another argument needs.
 WITH: dict[tuple[type, str], dict] = {
