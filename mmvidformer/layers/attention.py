@@ -251,7 +251,7 @@ class Attention(nn.Module):
             mask = torch.cat([seen, mask], dim=-2)
         out = self.kernel(torch.cat([q_cls, queries], dim=2), keys, values, mask)
         copies, out = out.split([count, out.shape[2] - count], dim=2)
-        return out, _by_group(copies, q.shape[0])
+        return out, _by_group(copies, q.shape[0], pattern.num_groups(grid_size(q)))
 
     def _attend_cls(self, pattern: Pattern, kv: QKV, cls_qkv: QKV) -> Tensor:
         """Attend with the class tokens alone; returns their copies (B, G, C, n*d)."""
@@ -259,7 +259,8 @@ class Attention(nn.Module):
             pattern = PATTERNS.build("joint")
         *qkv, mask = _with_cls(pattern, kv, cls_qkv)
         mask = None if mask is None else mask.any(dim=-2, keepdim=True)
-        return _by_group(self.kernel(*qkv, mask), kv[0].shape[0])
+        groups = pattern.num_groups(grid_size(kv[0]))
+        return _by_group(self.kernel(*qkv, mask), kv[0].shape[0], groups)
 
     def _merge_copies(self, copies: list[Tensor], keep: Tensor | None) -> Tensor:
         if keep is not None and keep.shape[1] > 1:  # a single pattern, and a factor for each copy
@@ -289,6 +290,6 @@ def _with_cls(
     return q_cls, keys, values, mask
 
 
-def _by_group(copies: Tensor, batch: int) -> Tensor:
+def _by_group(copies: Tensor, batch: int, groups: int) -> Tensor:
     """Order copies of the class tokens (B*G, n, C, d) by clip and group, (B, G, C, n*d)."""
-    return copies.transpose(1, 2).flatten(2).unflatten(0, (batch, -1))
+    return copies.transpose(1, 2).flatten(2).unflatten(0, (batch, groups))
