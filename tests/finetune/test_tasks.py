@@ -6,9 +6,11 @@ import pytest
 import torch
 from mmengine.dataset import pseudo_collate
 
+from mmvidformer.apis import StreamRecognizer
 from mmvidformer.config import config_scope, get_config
 from mmvidformer.datasets.motion import PRESETS
 from mmvidformer.engine.loading import load_recognizer
+from mmvidformer.engine.preflight.checks import check_classes
 from mmvidformer.finetune import Recipe, apply_recipe
 from mmvidformer.registry import DATASETS
 from mmvidformer.tasks.lists import read_task_lists
@@ -88,3 +90,23 @@ def test_what_does_not_fit_a_task_is_removed_and_said(folder) -> None:
     for name in ("augment", "blending"):
         assert name not in cfg.model.data_preprocessor
         assert f"{name} is removed: it does not know these annotations" in said
+
+
+def test_segments_are_not_found_frame_by_frame(folder) -> None:
+    cfg = get_config("horst_early_motion")
+    apply_recipe(cfg, read_task_lists(folder / "segments", "segments"), Recipe(task="segments"))
+    with pytest.raises(ValueError, match="a model of segments does not answer frame by frame"):
+        StreamRecognizer(cfg, None)
+
+
+def test_classes_of_the_head_and_of_boxes_must_agree(folder) -> None:
+    """They would be cut off in silence."""
+    cfg = get_config("vivit_fsa_motion")
+    apply_recipe(cfg, read_task_lists(folder / "boxes", "boxes"), Recipe(task="boxes"))
+    cfg.model.cls_head.num_classes = 3
+    model = load_recognizer(cfg, None, "cpu")
+    with config_scope(cfg):
+        dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    (problem,) = check_classes(dataset, model, "val")
+    what = "val_dataloader.dataset has 4 class names, but model.cls_head.num_classes is 3"
+    assert problem == (True, what)
