@@ -15,7 +15,8 @@ def sample(spans, clips: int = 2, first: int = 0, total: int = 64) -> ActionData
     """Clips of 8 frames at interval 4, of a video of 10 frames per second."""
     frames = np.minimum(first + 4 * np.arange(clips * 8), total - 1)
     meta = dict(num_clips=clips, frame_inds=frames, frame_step=4.0, total_frames=total)
-    return ActionDataSample(metainfo={**meta, "avg_fps": 10.0, "spans": np.array(spans)})
+    times = dict(start_index=0, avg_fps=10.0)
+    return ActionDataSample(metainfo={**meta, **times, "spans": np.array(spans)})
 
 
 @pytest.fixture

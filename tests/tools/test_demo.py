@@ -213,7 +213,7 @@ def test_a_row_for_each_window(main_of, model, tiny_videos, tmp_path) -> None:
     """A clip of 4 frames at interval 2 spans 8 of 24 frames; one starts every 4 frames."""
     video, main = str(tiny_videos.root / "val_0.mp4"), main_of("extract_features")
     assert main([*model, video, "--out", str(tmp_path / "rows"), "--every", "4"]) == 0
-    rows = np.load(tmp_path / "rows" / "val_0.mp4.npy")
+    rows = np.load(tmp_path / "rows" / "val_0.mp4.npz")["features"]
     assert rows.shape == (5, 16)
     recognizer = Recognizer(*model, clips=1)
     opened = recognizer.pipeline.open(video)
