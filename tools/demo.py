@@ -52,20 +52,11 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--stride", type=float, help="seconds between windows (default: half)")
     parser.add_argument("--min-score", type=float, default=0.3, help="of segments (default: 0.3)")
     parser.add_argument("--json", type=Path, help="file for all predictions")
-    parser.add_argument(
-        "--csv", type=Path, help="file for segments of one class, or values: video, start, ..."
-    )
+    parser.add_argument("--csv", type=Path, help="file for segments of one class, or values")
     parser.add_argument("--out", type=Path, help="annotated video (.mp4), or a folder of them")
     parser.add_argument("--timeline", type=Path, help="picture of the classes over time, or folder")
-    parser.add_argument(
-        "--truth", type=Path, help="csv of video, start, end, label: drawn above the timeline"
-    )
-    parser.add_argument(
-        "--boxes",
-        type=Path,
-        help="csv of boxes in AVA's format, to be classified; persons: those of each second, found "
-        "by torchvision's detector",
-    )
+    parser.add_argument("--truth", type=Path, help="csv of video, start, end, label: drawn above")
+    parser.add_argument("--boxes", type=Path, help="csv in AVA's format; persons: detect them")
     parser.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
     parser.add_argument("--seconds", type=float, help="how long to read a camera")
     args = parser.parse_intermixed_args(argv)
@@ -140,8 +131,8 @@ def predict_camera(recognizer: Recognizer, args: Namespace) -> Iterator[Predicti
                         return
                 yield pixels
 
-        options = dict(window=args.window, stride=args.stride, min_score=args.min_score)
-        for latest in recognizer.stream(frames(), source.fps, **options):
+        options = args.window, args.stride, 0.0, args.min_score  # no delay
+        for latest in recognizer.stream(frames(), source.fps, *options):
             yield latest
 
 
