@@ -56,9 +56,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--stride", type=float, help="seconds between windows (default: half)")
     parser.add_argument("--min-score", type=float, default=0.3, help="of segments (default: 0.3)")
     parser.add_argument("--json", type=Path, help="file for all predictions")
-    parser.add_argument(
-        "--csv", type=Path, help="file for segments of one class, or values: video, start, ..."
-    )
+    parser.add_argument("--csv", type=Path, help="file for segments of one class, or values")
     parser.add_argument(
         "--windows",
         type=Path,
@@ -67,15 +65,8 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     )
     parser.add_argument("--out", type=Path, help="annotated video (.mp4), or a folder of them")
     parser.add_argument("--timeline", type=Path, help="picture of the classes over time, or folder")
-    parser.add_argument(
-        "--truth", type=Path, help="csv of video, start, end, label: drawn above the timeline"
-    )
-    parser.add_argument(
-        "--boxes",
-        type=Path,
-        help="csv of boxes in AVA's format, to be classified; persons: those of each second, found "
-        "by torchvision's detector",
-    )
+    parser.add_argument("--truth", type=Path, help="csv of video, start, end, label: drawn above")
+    parser.add_argument("--boxes", type=Path, help="csv in AVA's format; persons: detect them")
     parser.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
     parser.add_argument("--seconds", type=float, help="how long to read a camera or an address")
     parser.add_argument(

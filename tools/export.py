@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     inputs = zip(graph.input_names, graph.inputs(batch=1)[0], strict=True)
-    shapes = {name: ("boxes" if name == "boxes" else "batch", *x.shape[1:]) for name, x in inputs}
+    shapes = {n: (n if n == "boxes" else "batch", *x.shape[1:]) for n, x in inputs}
     print(f"inputs: {json.dumps(shapes)}")
     print(f"outputs: {', '.join(graph.output_names)}")
     print(f"{args.out}: largest difference from the model {difference:.1e}")

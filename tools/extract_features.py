@@ -1,10 +1,8 @@
 """Extract features of videos: mmvidformer features CONFIG CHECKPOINT VIDEOS --out DIR.
 
 VIDEOS is a video, a folder, or a list in MMAction2's format (.txt). The features of class/clip.mp4
-go to class/clip.mp4.npy: a vector (D,). With --every they go to class/clip.mp4.npz: features, a row
-for each window of frames, and what LoadFeatures needs to know of the video (docs/tasks.md). Videos
-whose file exists are skipped, so that a run that was interrupted can be started again. Exit status:
-0, or 1 if a video failed (they are listed in failed.txt).
+go to class/clip.mp4.npy: a vector (D,), or with --every to .npz: a row for each window. Existing
+files are skipped. Exit status: 0, or 1 if a video failed (they are listed in failed.txt).
 """
 
 import sys
@@ -18,7 +16,7 @@ from tqdm import tqdm
 
 from mmvidformer.apis import VideoPipeline, backbone_features
 from mmvidformer.apis.feature_files import check_settings, list_videos, target_of, write_features
-from mmvidformer.apis.features import read_windows, window_span
+from mmvidformer.apis.features import read_windows, window_facts
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.engine.errors import run_tool
@@ -67,12 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             continue
         try:
             opened = pipeline.open(video)
-            facts = {}
+            facts = window_facts(cfg, opened, args.every) if args.every else {}
             if args.every:
-                span = window_span(cfg, args.every, opened["avg_fps"])
-                facts = dict(every=args.every, span=span, fps=opened["avg_fps"])
-                facts |= dict(frames=opened["total_frames"])
-                clips = read_windows(pipeline, opened, args.every, span, model)
+                clips = read_windows(pipeline, opened, args.every, facts["span"], model)
             else:
                 clips = [pipeline.read(opened)["inputs"]]
             found = [backbone_features(model, one, args.tokens) for one in clips]

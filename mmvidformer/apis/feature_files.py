@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -51,9 +52,7 @@ def check_settings(out: Path, settings: Mapping[str, object]) -> None:
         )
 
 
-def write_features(
-    target: Path, values: np.ndarray, rows: int | None = None, **facts: float
-) -> None:
+def write_features(target: Path, values: np.ndarray, rows: int | None = None, **facts: Any) -> None:
     """Write features as .npy, with ``facts`` as .npz, or as csv for MMAction2's ActivityNetDataset.
 
     For csv the features (n, D) are resized linearly to a number of rows.

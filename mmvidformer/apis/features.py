@@ -1,6 +1,7 @@
 """Features of videos: what a recognizer's backbone gives to its head."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from mmengine.config import Config
@@ -42,16 +43,18 @@ def backbone_features(
     return torch.cat(found)
 
 
-def window_span(cfg: Config, every: int, fps: float) -> int:
-    """Return the frames that a clip of ``read_windows`` spans.
+def window_facts(cfg: Config, video: dict, every: int) -> dict[str, Any]:
+    """Return what ``LoadFeatures`` needs to know: ``every``, ``span``, ``fps`` and ``frames``.
 
-    That is what the config's sampler takes, ``clip_len`` times ``frame_interval`` frames (at
-    ``target_fps``, if it has one); with a sampler that spreads frames over a video, ``every``.
+    The span of a clip is what the config's sampler takes, ``clip_len`` times ``frame_interval``
+    frames (at ``target_fps``, if it has one); with one that spreads frames over a video, ``every``.
     """
     steps = inference_transforms(cfg, 1)
     sampler = next((step for step in steps if step.get("frame_interval")), {})
     span = sampler.get("clip_len", 1) * sampler.get("frame_interval", every)
-    return max(round(span * fps / (sampler.get("target_fps") or fps)), 1)
+    fps, frames = video["avg_fps"], video["total_frames"]
+    span = max(round(span * fps / (sampler.get("target_fps") or fps)), 1)
+    return dict(every=every, span=span, fps=fps, frames=frames)
 
 
 def read_windows(
