@@ -109,12 +109,14 @@ def answer_windows(
         What ``predict`` returned for the window or the last one, its seconds, and whether it is the
         answer for the last one.
     """
-    last, found = None, None
+    last: torch.Tensor | None = None
+    found = None
     for sample, seconds in windows:
-        static = last is not None and skip_static is not None
-        static = static and change_of(sample["inputs"], last) < skip_static
+        inputs, static = sample["inputs"], False
+        if last is not None and skip_static is not None:
+            static = change_of(inputs, last) < skip_static
         if not static:
-            last, found = sample["inputs"], predict(sample)
+            last, found = inputs, predict(sample)
         yield found, seconds, static
 
 
