@@ -10,7 +10,8 @@ SHIPPED = ("configs", "tools", "model-index.yml")
 # Scripts that need a checkout of the repository.
 DEVELOPMENT = (
     *("benchmark_data.py", "memory.py", "verify_published.py"),
-    *("check_install.sh", "gpu_check.sh", "quickstart.sh", "run_tests.sh", "setup_env.sh"),
+    *("check_install.sh", "coverage.sh", "gpu_check.sh", "quickstart.sh"),
+    *("run_tests.sh", "setup_env.sh"),
 )
 
 

@@ -8,21 +8,16 @@ import json
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import torch
-from mmengine.config import Config
 
 from mmvidformer.__main__ import main as run_command
-from mmvidformer.config import load_config, merge_overrides
-from mmvidformer.convert.fetch import is_address
-from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.engine.loading import build_meta_model, load_weights, read_checkpoint
-from mmvidformer.finetune import Recipe, apply_recipe
-from mmvidformer.finetune.arguments import add_run_arguments, config_path, read_settings
-from mmvidformer.finetune.methods import METHODS, PROBES, fitting_methods, save_start
+from mmvidformer.finetune import Recipe
+from mmvidformer.finetune.arguments import add_run_arguments, read_settings
+from mmvidformer.finetune.methods import METHODS, PROBES
+from mmvidformer.finetune.prepare import prepare
 from mmvidformer.tasks.lists import TASKS, read_task_lists
 
 
@@ -80,60 +75,6 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     return args
 
 
-def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config, Path]:
-    """Write the config into the work dir, and print what was changed."""
-    path, cfg = config_path(args, "finetune"), load_config(args.config)
-    counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
-    kind = "values" if recipe.task == "number" else "classes"
-    print(f"{len(lists.classes)} {kind}; videos: {counts}")
-    notes = apply_recipe(cfg, lists, recipe)
-    merge_overrides(cfg, args.cfg_options)
-    cfg.work_dir = str(path.parents[1])
-    if args.weights:
-        model = build_meta_model(cfg)
-        fit = load_weights(model, read_checkpoint(args.weights, model, "meta"))
-        fit.check(args.weights, "features")
-        notes.append(f"starts from {args.weights}; initial weights: {str(fit) or 'none'}")
-    else:
-        start = cfg.model.get("backbone", {}).get("init_from")
-        notes.append(f"no --weights: the backbone starts from {start or 'random weights'}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    weights = args.weights
-    if recipe.method != "full":  # checkpoints hold what is trained, and name the other weights
-        if not weights:
-            weights = str(path.with_name("start.pth"))
-            save_start(cfg, weights, recipe.seed)
-        weights = weights if is_address(weights) else str(Path(weights).absolute())
-        hook = dict(type="mmvidformer.SaveTrainedHook", base=weights)
-        cfg.custom_hooks = [*(cfg.get("custom_hooks") or ()), hook]
-    if weights:
-        cfg.merge_from_dict(dict(load_from=weights, resume=False))
-        if "init_from" in cfg.model.backbone:
-            cfg.model.backbone.init_from = None
-    cfg.dump(path)
-    print("\n".join(notes))
-    print(f"config: {path}", flush=True)
-    return cfg, path
-
-
-def compare_methods(args: Namespace, argv: Sequence[str], recipe: Recipe, lists: VideoLists) -> int:
-    """Run each method from the same weights."""
-    from mmvidformer.probing import compare
-
-    if recipe.task != "classes":
-        raise ValueError(f"--compare needs the task classes, got {recipe.task}")
-    fit = fitting_methods(load_config(args.config, args.cfg_options), recipe.task)
-    if wrong := [name for name in args.methods or () if name not in fit]:
-        raise ValueError(f"{args.config} can be trained by {', '.join(fit)}, not by {wrong[0]}")
-    cfg, path = None, config_path(args, "finetune")
-    if fit != ("full",):  # all methods start from the same weights
-        recipe = replace(recipe, method="linear")
-        cfg, path = prepare(args, recipe, lists)
-        argv = [*argv, "--weights", cfg.load_from, "--features", str(path.parents[1] / "features")]
-    compare(args.methods or fit, argv, path.parents[1], lists, cfg)
-    return 0
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Prepare and train, print the commands that follow, and return the exit status."""
     argv = sys.argv[1:] if argv is None else argv
@@ -141,7 +82,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     recipe = read_settings(Recipe, args)
     lists = read_task_lists(args.data, recipe.task)
     if args.compare:
-        return compare_methods(args, argv, recipe, lists)
+        from mmvidformer.probing import compare_methods
+
+        compare_methods(args, argv, recipe, lists)
+        return 0
     cfg, path = prepare(args, recipe, lists)
     if args.prepare:
         return 0

@@ -6,7 +6,9 @@ import resource
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -16,9 +18,14 @@ from tqdm import tqdm
 
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.apis.recognizer import Recognizer
+from mmvidformer.config import load_config
 from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.loading import load_recognizer
+from mmvidformer.finetune import Recipe
+from mmvidformer.finetune.arguments import config_path
+from mmvidformer.finetune.methods import fitting_methods
+from mmvidformer.finetune.prepare import prepare
 from mmvidformer.probing.features import read_features
 from mmvidformer.probing.probes import PROBES
 
@@ -85,6 +92,23 @@ def features(cfg: Config, folder: Path, lists: VideoLists, kinds: Sequence[str])
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT
     cpu, seconds = time.process_time() - cpu, time.perf_counter() - start
     return dict(method="features", memory=used, cpu_seconds=cpu, seconds=seconds)
+
+
+def compare_methods(
+    args: Namespace, argv: Sequence[str], recipe: Recipe, lists: VideoLists
+) -> None:
+    """Run each method from the same weights."""
+    if recipe.task != "classes":
+        raise ValueError(f"--compare needs the task classes, got {recipe.task}")
+    fit = fitting_methods(load_config(args.config, args.cfg_options), recipe.task)
+    if wrong := [name for name in args.methods or () if name not in fit]:
+        raise ValueError(f"{args.config} can be trained by {', '.join(fit)}, not by {wrong[0]}")
+    cfg, path = None, config_path(args, "finetune")
+    if fit != ("full",):  # all methods start from the same weights
+        recipe = replace(recipe, method="linear")
+        cfg, path = prepare(args, recipe, lists)
+        argv = [*argv, "--weights", cfg.load_from, "--features", str(path.parents[1] / "features")]
+    compare(args.methods or fit, argv, path.parents[1], lists, cfg)
 
 
 def compare(

@@ -1,6 +1,9 @@
 """Generated videos: small datasets of real video files, without a download."""
 
-from dataclasses import replace
+import re
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from inspect import cleandoc
 
 from mmvidformer.datasets.motion.answers import BoxesSpec, LabelsSpec, ScriptsSpec, SpeedSpec
 from mmvidformer.datasets.motion.camera.spec import CameraSpec
@@ -26,3 +29,15 @@ PRESETS: dict[str, MotionSpec] = {
     "scripts": ScriptsSpec(),
     "boxes": BoxesSpec(),
 }
+
+
+def settings_of(spec: MotionSpec) -> Iterator[tuple[object, str, str]]:
+    """Owner (the spec or its look), name and description (in the docstring) of each setting."""
+    for owner in (spec, spec.look):
+        # Python 3.13 takes away the indentation of docstrings.
+        docs = "\n".join(cleandoc(cls.__doc__ or "") for cls in reversed(type(owner).__mro__))
+        described = dict(re.findall(r"^    (\w+): (.+)$", docs, re.MULTILINE))
+        for name in (field.name for field in fields(owner)):
+            # Videos of actions are as long as the actions.
+            if name != "look" and not (name == "frames" and isinstance(spec, SequencesSpec)):
+                yield owner, name, described[name].replace("``", "")

@@ -1,0 +1,50 @@
+"""The start of a run of fine-tuning: its config, and the weights that it starts from."""
+
+from argparse import Namespace
+from pathlib import Path
+
+from mmengine.config import Config
+
+from mmvidformer.config import load_config, merge_overrides
+from mmvidformer.convert.fetch import is_address
+from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.engine.loading import build_meta_model, load_weights, read_checkpoint
+from mmvidformer.finetune.arguments import config_path
+from mmvidformer.finetune.methods import save_start
+from mmvidformer.finetune.recipe import Recipe, apply_recipe
+
+
+def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config, Path]:
+    """Write the config into the work dir, and print what was changed."""
+    path, cfg = config_path(args, "finetune"), load_config(args.config)
+    counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
+    kind = "values" if recipe.task == "number" else "classes"
+    print(f"{len(lists.classes)} {kind}; videos: {counts}")
+    notes = apply_recipe(cfg, lists, recipe)
+    merge_overrides(cfg, args.cfg_options)
+    cfg.work_dir = str(path.parents[1])
+    if args.weights:
+        model = build_meta_model(cfg)
+        fit = load_weights(model, read_checkpoint(args.weights, model, "meta"))
+        fit.check(args.weights, "features")
+        notes.append(f"starts from {args.weights}; initial weights: {str(fit) or 'none'}")
+    else:
+        start = cfg.model.get("backbone", {}).get("init_from")
+        notes.append(f"no --weights: the backbone starts from {start or 'random weights'}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    weights = args.weights
+    if recipe.method != "full":  # checkpoints hold what is trained, and name the other weights
+        if not weights:
+            weights = str(path.with_name("start.pth"))
+            save_start(cfg, weights, recipe.seed)
+        weights = weights if is_address(weights) else str(Path(weights).absolute())
+        hook = dict(type="mmvidformer.SaveTrainedHook", base=weights)
+        cfg.custom_hooks = [*(cfg.get("custom_hooks") or ()), hook]
+    if weights:
+        cfg.merge_from_dict(dict(load_from=weights, resume=False))
+        if "init_from" in cfg.model.backbone:
+            cfg.model.backbone.init_from = None
+    cfg.dump(path)
+    print("\n".join(notes))
+    print(f"config: {path}", flush=True)
+    return cfg, path

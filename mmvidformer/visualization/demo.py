@@ -1,0 +1,123 @@
+"""Predictions of files and streams one after the other, drawn, written and shown on the way."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from mmvidformer.apis import Capture, Prediction, Recognizer
+from mmvidformer.visualization.annotate import annotate_frame, annotate_video, prediction_bars
+from mmvidformer.visualization.boxes import classify_boxes, write_boxes
+from mmvidformer.visualization.timeline import draw_timeline
+from mmvidformer.visualization.videos import VideoOutput, target_of
+
+
+class Failure(NamedTuple):
+    """A video that could not be read, and the error."""
+
+    source: str
+    error: Exception
+
+
+def predict_files(
+    recognizer: Recognizer, videos: Sequence[Path], args: Namespace
+) -> Iterator[Prediction | Failure]:
+    """Classify files or their parts, and write and show what is asked for."""
+    for video in tqdm(videos, unit="video", disable=None):
+        try:
+            if recognizer.over == "boxes":
+                moments = classify_boxes(recognizer, video, args.boxes)
+                found = [one for boxes in moments.values() for one in boxes]
+            elif args.parts or recognizer.over != "clip":
+                found = classify_parts(recognizer, video, args)
+                found = found if args.windows else list(found)
+            else:
+                found = [recognizer(video)]
+            yield from found
+        except (OSError, ValueError) as error:
+            yield Failure(str(video), error)
+            continue
+        if args.windows:
+            continue
+        if recognizer.over == "boxes":
+            if args.out:
+                write_boxes(video, moments, target_of(args.out, video, Path(args.source), ".mp4"))
+            continue
+        if not found:
+            tqdm.write(f"{video}: no segment with a score of at least {args.min_score:g}")
+            continue
+        if args.timeline:
+            target = target_of(args.timeline, video, Path(args.source), "_timeline.png")
+            spans = args.spans.get(video.resolve(), ())
+            draw_timeline(found, video.name, truth=[one[:3] for one in spans]).savefig(target)
+            tqdm.write(f"written: {target}")
+        if args.out or args.title:
+            target = args.out and target_of(args.out, video, Path(args.source), ".mp4")
+            try:
+                if not annotate_video(video, found, target, args.title, args.topk):
+                    return
+                if target:
+                    tqdm.write(f"written: {target}")
+            except ValueError as error:  # decord reads some files that OpenCV does not
+                yield Failure(str(video), error)
+
+
+def classify_parts(recognizer: Recognizer, video: Path, args: Namespace) -> Iterator[Prediction]:
+    """Classify windows, steps or segments of a file, and show the progress."""
+    options = dict(window=args.window, stride=args.stride, min_score=args.min_score)
+    total, done = None, 0
+    if recognizer.over == "clip":
+        opened = recognizer.pipeline.open(video)
+        spans, fps = recognizer.windows(opened, args.window, args.stride), opened["avg_fps"]
+        total = len(spans)
+        if args.windows:
+            seconds = [(first / fps, (last + 1) / fps) for first, last in spans]
+            done = args.windows.count(str(video), seconds)
+    found = recognizer.timeline(video, **options, skip_static=args.skip_static, first=done)
+    bar = dict(desc=video.name, total=total, initial=done, unit="window", leave=False)
+    yield from tqdm(found, **bar, disable=None)
+
+
+def predict_stream(recognizer: Recognizer, args: Namespace) -> Iterator[Prediction | Failure]:
+    """Classify windows of a camera or an address until it ends, q is pressed, or time is over."""
+    latest, offset, seconds, ended = None, None, 0.0, False
+    options = dict(window=args.window, stride=args.stride, skip_static=args.skip_static)
+    options |= dict(min_score=args.min_score)
+    with (
+        Capture(args.source) as source,
+        VideoOutput(args.out, source.fps, args.title) as output,
+    ):
+
+        def shown(part: Iterator) -> Iterator[np.ndarray]:
+            nonlocal offset, seconds, ended
+            for _, (_, seconds, pixels) in part:
+                ended = args.seconds is not None and seconds >= args.seconds
+                if latest is not None and not ended:
+                    bars = prediction_bars(latest, args.topk)
+                    ended = not output.add(annotate_frame(pixels, source.name, bars))
+                if ended:
+                    return
+                offset = seconds if offset is None else offset
+                yield pixels
+
+        try:
+            # A window must not have gaps: it starts anew where frames are missing.
+            for _, part in groupby(enumerate(source.frames()), lambda one: one[1][0] - one[0]):
+                offset = None
+                for latest in recognizer.stream(shown(part), source.fps, **options):
+                    if source.is_live:
+                        source.note_delay(seconds)
+                    times = tuple(offset + one for one in latest.seconds)
+                    yield replace(latest, source=source.name, seconds=times)
+                if ended:
+                    break
+        except ConnectionError as error:
+            yield Failure(source.name, error)
+        if source.is_live:
+            tqdm.write(source.report(), file=sys.stderr)
