@@ -48,6 +48,7 @@ ALLOWED = {
         "analysis",
         "apis",
         "atomic",
+        "config",
         "convert",
         "datasets",
         "engine",

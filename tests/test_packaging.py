@@ -14,7 +14,7 @@ import torch
 ROOT = Path(__file__).parents[1]
 SHIPPED = ("configs", "tools")
 SCRIPTS = (
-    *("analysis/memory.py", "benchmark_data.py", "check_install.sh", "gpu_check.sh"),
+    *("analysis/memory.py", "benchmark_data.py", "check_install.sh", "coverage.sh", "gpu_check.sh"),
     *("quickstart.sh", "run_tests.sh", "setup_env.sh", "verify_published.py"),
 )
 DEVELOPMENT = {f"mmvidformer/.mim/tools/{name}" for name in SCRIPTS}

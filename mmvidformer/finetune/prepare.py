@@ -15,7 +15,20 @@ from mmvidformer.finetune.recipe import Recipe, apply_recipe
 
 
 def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config, Path]:
-    """Write the config into the work dir, and print what was changed."""
+    """Write the config into the work dir, and print what was changed.
+
+    Args:
+        args: Parsed arguments of ``mmvidformer finetune``.
+        recipe: The same, as settings.
+        lists: Lists of the videos.
+
+    Returns:
+        The complete config, and its file.
+
+    Raises:
+        FileExistsError: If the work dir has a config, and not ``--force``.
+        WrongWeights: If ``--weights`` do not fit the model.
+    """
     path, cfg = config_path(args, "finetune"), load_config(args.config)
     counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
     kind = "values" if recipe.task == "number" else "classes"

@@ -97,7 +97,17 @@ def features(cfg: Config, folder: Path, lists: VideoLists, kinds: Sequence[str])
 def compare_methods(
     args: Namespace, argv: Sequence[str], recipe: Recipe, lists: VideoLists
 ) -> None:
-    """Run each method from the same weights."""
+    """Run ``mmvidformer finetune --compare``: each method from the same weights.
+
+    Args:
+        args: Parsed arguments of the command, of which ``methods`` are to compare (default: all).
+        argv: The arguments.
+        recipe: The same, as settings.
+        lists: Lists of one class a video.
+
+    Raises:
+        ValueError: If the model or the task do not allow a method.
+    """
     if recipe.task != "classes":
         raise ValueError(f"--compare needs the task classes, got {recipe.task}")
     fit = fitting_methods(load_config(args.config, args.cfg_options), recipe.task)

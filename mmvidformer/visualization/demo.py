@@ -28,7 +28,11 @@ class Failure(NamedTuple):
 def predict_files(
     recognizer: Recognizer, videos: Sequence[Path], args: Namespace
 ) -> Iterator[Prediction | Failure]:
-    """Classify files or their parts, and write and show what is asked for."""
+    """Classify files or their parts, and write and show what is asked for.
+
+    ``args`` are the parsed arguments of ``mmvidformer demo``; a file that cannot be read is a
+    ``Failure``, and the others follow.
+    """
     for video in tqdm(videos, unit="video", disable=None):
         try:
             if recognizer.over == "boxes":
@@ -85,7 +89,10 @@ def classify_parts(recognizer: Recognizer, video: Path, args: Namespace) -> Iter
 
 
 def predict_stream(recognizer: Recognizer, args: Namespace) -> Iterator[Prediction | Failure]:
-    """Classify windows of a camera or an address until it ends, q is pressed, or time is over."""
+    """Classify windows of a camera or an address until it ends, q is pressed, or time is over.
+
+    ``args`` are the parsed arguments of ``mmvidformer demo``. A lost connection is a ``Failure``.
+    """
     latest, offset, seconds, ended = None, None, 0.0, False
     options = dict(window=args.window, stride=args.stride, skip_static=args.skip_static)
     options |= dict(min_score=args.min_score)
