@@ -110,9 +110,9 @@ HOOKS = _child(
     _mmaction.HOOKS,
     "mmaction.engine",
     "mmvidformer.engine.checkpointing.hook",
+    "mmvidformer.engine.checkpointing.trained",
     "mmvidformer.engine.preflight.hook",
     "mmvidformer.engine.training_guard",
-    "mmvidformer.finetune.trained",
 )
 LOOPS = _child("loop", _mmaction.LOOPS, "mmaction.engine", "mmvidformer.engine.checkpointing.loop")
 DATA_SAMPLERS = _child(
