@@ -24,10 +24,7 @@ from mmvidformer.lookup import look_up
 
 # Wrappers of the official code; the keys of a teacher and a student are in ``convert.io``.
 WRAPPERS = ("module.", "_orig_mod.", "model.", "backbone.", "encoder.")
-IGNORED = (
-    r"(.*\.)?(predictor|decoder|encoder_to_decoder)\..*",
-    r"(.*\.)?(mask_tokens?|pos_embed)",
-)
+IGNORED = (r"(.*\.)?(predictor|decoder|encoder_to_decoder)\..*", r"(.*\.)?(mask_tokens?|pos_embed)")
 
 # Names of the parts; a dialect's prefix is in front of those of the backbone. ``bias`` is that of
 # queries and values, where it is on its own.

@@ -12,6 +12,8 @@ from mmaction.structures import ActionDataSample
 from mmengine.model.weight_init import trunc_normal_init
 from torch import Tensor, nn
 
+Samples = list[ActionDataSample]
+
 
 def topk_accuracies(scores: Tensor, labels: Tensor, topk: Sequence[int]) -> dict[str, Tensor]:
     """Return ``top<k>_acc`` of logits (N, classes) and labels (N,) for each k."""
@@ -177,9 +179,7 @@ class MultiTaskHead(ZeroInitHead):
         super().__init__(sum(tasks.values()), in_channels, average_clips=average_clips, **kwargs)
         self.tasks = in_order(tasks)
 
-    def loss_by_feat(
-        self, cls_scores: Tensor, data_samples: list[ActionDataSample]
-    ) -> dict[str, Tensor]:
+    def loss_by_feat(self, cls_scores: Tensor, data_samples: Samples) -> dict[str, Tensor]:
         """Compute the mean of the tasks' losses, each task's loss, and accuracies for hard labels.
 
         Returns:
@@ -204,9 +204,7 @@ class MultiTaskHead(ZeroInitHead):
     def _split(self, outputs: Tensor) -> tuple[Tensor, ...]:
         return outputs.split(list(self.tasks.values()), dim=1)
 
-    def predict_by_feat(
-        self, cls_scores: Tensor, data_samples: list[ActionDataSample]
-    ) -> list[ActionDataSample]:
+    def predict_by_feat(self, cls_scores: Tensor, data_samples: Samples) -> Samples:
         """Average the views of logits (N * views, sum of classes), and store the scores by task."""
         views = len(cls_scores) // len(data_samples)
         parts = (self.average_clip(part, num_segs=views) for part in self._split(cls_scores))
