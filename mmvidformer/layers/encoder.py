@@ -63,7 +63,15 @@ class Encoder(nn.Module):
         size = (1, *size[1:]) if self.single_frames else size
         self.proj = nn.Identity() if in_dim in (None, dim) else nn.Linear(in_dim, dim)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if has_cls else None
-        self.registers = _registers(config, dim)
+        self.registers = None
+        if config.registers and not has_cls:
+            raise ValueError(
+                f"registers={config.registers} join as the class token does: cls must be 'mean' or "
+                "'global', got None"
+            )
+        if config.registers:
+            tokens = nn.init.trunc_normal_(torch.empty(1, config.registers, dim), std=0.02)
+            self.registers = nn.Parameter(tokens)
         self.pos_embed = _positions(config, dim, size)
         self.pos_drop = nn.Dropout(config.drop_rate)
         norm = partial(NORMS.build, config.norm, normalized_shape=dim)
@@ -209,17 +217,6 @@ def _positions(config: EncoderConfig, dim: int, size: Grid) -> nn.Module:
         kind = options["type"]
         options["type"] = {"space_time": "space", "time": "none"}.get(kind, kind)
     return POSITIONS.build(options, dim=dim, size=size, cls=config.cls is not None)
-
-
-def _registers(config: EncoderConfig, dim: int) -> nn.Parameter | None:
-    if config.registers and config.cls is None:
-        raise ValueError(
-            f"registers={config.registers} join as the class token does: cls must be 'mean' or "
-            "'global', got None"
-        )
-    if not config.registers:
-        return None
-    return nn.Parameter(nn.init.trunc_normal_(torch.empty(1, config.registers, dim), std=0.02))
 
 
 def _with_length(one: SubLayer, size: Grid, cls_tokens: int) -> SubLayer:
