@@ -39,7 +39,6 @@ MODELS = _child(
     "mmvidformer.models.registration",
     "mmvidformer.models.boxes_head",
     "mmvidformer.models.camera_head",
-    "mmvidformer.models.attentive_head",
     "mmvidformer.models.heads",
     "mmvidformer.models.masked",
     "mmvidformer.models.mixup",

@@ -29,11 +29,7 @@ SUBLAYERS = {
 # Prefix of the gates within a sub-layer.
 GATES = "attn.prepare.fixation.gates."
 # Official names of the gates and this package's, by fixation scheme.
-OFFICIAL_GATES = {
-    "qkv_shared": {"pgate": "qk"},
-    "qkv": {"q_gate": "q", "k_gate": "k"},
-    None: {},
-}
+OFFICIAL_GATES = {"qkv_shared": {"pgate": "qk"}, "qkv": {"q_gate": "q", "k_gate": "k"}, None: {}}
 
 
 def key_map(attention: str, fixation: str | None) -> list[Rule]:

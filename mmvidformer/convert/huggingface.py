@@ -4,7 +4,16 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from mmvidformer.convert.keymap import STACK_QKV, Conversion, Rule, State, apply_rules, linear
+from mmvidformer.convert.keymap import (
+    Conversion,
+    Names,
+    Rule,
+    State,
+    apply_rules,
+    linear,
+    part_rules,
+)
+from mmvidformer.convert.own import VIDEO_VITS
 from mmvidformer.convert.positions import Grid, clip_grid, divide, position_rule
 from mmvidformer.lookup import look_up
 
@@ -12,46 +21,34 @@ from mmvidformer.lookup import look_up
 IGNORED = (r"pooler\.dense\.(weight|bias)",)
 
 # Names of a block's parts: in the files of the hub, and in the modules of transformers 5.
-LAYOUTS = {
-    "hub": dict(
-        block="encoder.layer.{i}",
-        qkv=("attention.attention.query", "attention.attention.key", "attention.attention.value"),
-        proj="attention.output.dense",
-        fc1="intermediate.dense",
-        fc2="output.dense",
-    ),
-    "modules": dict(
-        block="layers.{i}",
-        qkv=("attention.q_proj", "attention.k_proj", "attention.v_proj"),
-        proj="attention.o_proj",
-        fc1="mlp.fc1",
-        fc2="mlp.fc2",
-    ),
+HUB: dict[str, Names] = {
+    "norm1": "layernorm_before",
+    "attn.qkv": tuple(f"attention.attention.{part}" for part in ("query", "key", "value")),
+    "attn.proj": "attention.output.dense",
+    "norm2": "layernorm_after",
+    "mlp.fc1": "intermediate.dense",
+    "mlp.fc2": "output.dense",
 }
+MODULES: dict[str, Names] = HUB | {
+    "attn.qkv": tuple(f"attention.{part}_proj" for part in "qkv"),
+    "attn.proj": "attention.o_proj",
+    "mlp.fc1": "mlp.fc1",
+    "mlp.fc2": "mlp.fc2",
+}
+LAYOUTS = {"hub": ("encoder.layer.{i}", HUB), "modules": ("layers.{i}", MODULES)}
 
 # HuggingFace's names of the GELU that ViViT uses, flax's tanh approximation.
 TANH_GELU = ("gelu_fast", "gelu_new", "gelu_pytorch_tanh")
 
 
 def _rules(layout: str, prefix: str, grid: Grid) -> list[Rule]:
-    names, ours = look_up(LAYOUTS, layout, "layout"), "backbone.encoders.0"
-    source, target = f"{prefix}{names['block']}", f"{ours}.blocks.{{i}}"
+    (block, parts), ours = look_up(LAYOUTS, layout, "layout"), "backbone.encoders.0"
+    first = f"{prefix}embeddings"
     return [
-        *linear(f"{prefix}embeddings.patch_embeddings.projection", "backbone.embed.proj"),
-        Rule((f"{prefix}embeddings.cls_token",), (f"{ours}.cls_token",)),
-        position_rule(
-            f"{prefix}embeddings.position_embeddings", f"{ours}.pos_embed", grid, True, True
-        ),
-        *linear(f"{source}.layernorm_before", f"{target}.sublayers.joint.norm"),
-        *linear(
-            tuple(f"{source}.{part}" for part in names["qkv"]),
-            f"{target}.sublayers.joint.attn.qkv",
-            STACK_QKV,
-        ),
-        *linear(f"{source}.{names['proj']}", f"{target}.sublayers.joint.attn.proj"),
-        *linear(f"{source}.layernorm_after", f"{target}.norm"),
-        *linear(f"{source}.{names['fc1']}", f"{target}.mlp.fc1"),
-        *linear(f"{source}.{names['fc2']}", f"{target}.mlp.fc2"),
+        *linear(f"{first}.patch_embeddings.projection", "backbone.embed.proj"),
+        Rule((f"{first}.cls_token",), (f"{ours}.cls_token",)),
+        position_rule(f"{first}.position_embeddings", f"{ours}.pos_embed", grid, True, True),
+        *part_rules(f"{prefix}{block}", f"{ours}.blocks.{{i}}", parts),
         *linear(f"{prefix}layernorm", f"{ours}.norm"),
         *linear("classifier", "cls_head.fc_cls", optional=True),
     ]
@@ -148,7 +145,18 @@ def huggingface_config(
         config["id2label"] = {str(i): label for i, label in enumerate(labels)}
         config["label2id"] = {label: i for i, label in enumerate(labels)}
     tubelet, norm = settings["stem"]["tubelet"], settings.get("norm", "layer")
-    eps = 1e-6 if isinstance(norm, str) else norm["eps"]
+    if scheme == "spacetime":
+        return config | dict(
+            architectures=["VivitForVideoClassification"],
+            model_type="vivit",
+            image_size=height if height == width else [height, width],
+            tubelet_size=list(tubelet),
+            hidden_act="gelu_fast",
+        )
+    config["patch_size"] = tubelet[-1]
+    if scheme in VIDEO_VITS:
+        config["tubelet_size"] = tubelet[0]
+        config["layer_norm_eps"] = 1e-6 if isinstance(norm, str) else norm["eps"]
     if scheme == "vjepa2":
         if head and head["num_heads"] != arch["num_heads"]:
             raise ValueError(
@@ -160,37 +168,21 @@ def huggingface_config(
             model_type="vjepa2",
             crop_size=height,
             frames_per_clip=settings["clip_len"],
-            patch_size=tubelet[-1],
-            tubelet_size=tubelet[0],
             mlp_ratio=arch["mlp_ratio"],
-            layer_norm_eps=eps,
             num_pooler_layers=(head or {}).get("depth", 3),
-        )
-    if scheme == "spacetime":
-        return config | dict(
-            architectures=["VivitForVideoClassification"],
-            model_type="vivit",
-            image_size=height if height == width else [height, width],
-            tubelet_size=list(tubelet),
-            hidden_act="gelu_fast",
         )
     if height != width:
         raise ValueError(f"HuggingFace's model needs square frames, got {height} x {width}")
+    config["image_size"] = height
     if scheme == "videomae":
         return config | dict(
             architectures=["VideoMAEForVideoClassification"],
             model_type="videomae",
-            image_size=height,
-            patch_size=tubelet[-1],
-            tubelet_size=tubelet[0],
-            layer_norm_eps=eps,
             use_mean_pooling=settings.get("fc_norm") is not None,
         )
     return config | dict(
         architectures=["TimesformerForVideoClassification"],
         model_type="timesformer",
-        image_size=height,
-        patch_size=tubelet[-1],
         attention_type=settings["scheme"],
         hidden_act="gelu",
     )

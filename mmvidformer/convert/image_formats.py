@@ -10,6 +10,7 @@ from torch import Tensor
 from mmvidformer.convert.flax_layers import PREFIXES, TRAIN_STATE, block_rules, layer_rules
 from mmvidformer.convert.keymap import (
     ADD_TIME,
+    BLOCK,
     Conversion,
     Op,
     Rule,
@@ -56,20 +57,13 @@ def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Co
 # Classifiers, and the attention pool of SigLIP, which is a head.
 TIMM_IGNORED = (r"(head|head_dist|pre_logits\.fc)\.(weight|bias)", r"attn_pool\..*")
 
-TIMM_BLOCK = {
-    "norm1": "sublayers.joint.norm",
+TIMM_OPTIONS = {
     "attn.q_norm": "sublayers.joint.attn.prepare.qk_norm.q",
     "attn.k_norm": "sublayers.joint.attn.prepare.qk_norm.k",
-    "attn.qkv": "sublayers.joint.attn.qkv",
-    "attn.proj": "sublayers.joint.attn.proj",
     "ls1": "sublayers.joint.scale",
-    "norm2": "norm",
-    "mlp.fc1": "mlp.fc1",
     "mlp.norm": "mlp.act.1",
-    "mlp.fc2": "mlp.fc2",
     "ls2": "scale",
 }
-TIMM_OPTIONS = {"attn.q_norm", "attn.k_norm", "ls1", "mlp.norm", "ls2"}
 # Eva has these parts apart, and may have no bias of keys.
 TIMM_STACKED = {
     "sublayers.joint.attn.qkv.weight": [f"attn.{part}_proj.weight" for part in "qkv"],
@@ -126,7 +120,7 @@ def _as_vit(name: str) -> str:
 
 def _timm_blocks(state: Mapping[str, Tensor], target: str) -> list[Rule]:
     parts = {ours: names for ours, names in TIMM_STACKED.items() if f"blocks.0.{names[0]}" in state}
-    for name, ours in TIMM_BLOCK.items():
+    for name, ours in {**BLOCK, **TIMM_OPTIONS}.items():
         for kind in ("weight", "bias", "gamma"):
             needed = kind == "weight" and name not in TIMM_OPTIONS
             if f"blocks.0.{name}.{kind}" in state or (needed and f"{ours}.weight" not in parts):

@@ -60,22 +60,44 @@ class Rule:
         return rows
 
 
-def linear(
-    sources: str | tuple[str, ...], target: str, op: Op = KEEP, optional: bool = False
-) -> list[Rule]:
+# Parts of a block with joint attention, as timm names them, and this package's names.
+BLOCK = {
+    "norm1": "sublayers.joint.norm",
+    "attn.qkv": "sublayers.joint.attn.qkv",
+    "attn.proj": "sublayers.joint.attn.proj",
+    "norm2": "norm",
+    "mlp.fc1": "mlp.fc1",
+    "mlp.fc2": "mlp.fc2",
+}
+STACKS = {1: KEEP, 2: STACK_PAIR, 3: STACK_QKV}
+Names = str | tuple[str, ...]
+
+
+def linear(sources: Names, target: str, op: Op | None = None, optional: bool = False) -> list[Rule]:
     """Return the rows for weight and bias of a PyTorch layer; see ``Rule``.
 
     Names are without ``.weight`` and ``.bias``; those in the source may have ``{kind}`` in the
-    place of weight and bias.
+    place of weight and bias. By default, several sources are stacked.
     """
     sources = (sources,) if isinstance(sources, str) else sources
     patterns = [source if "{kind}" in source else source + ".{kind}" for source in sources]
+    op = op or STACKS[len(sources)]
     return [
         Rule(
             tuple(p.replace("{kind}", kind) for p in patterns), (f"{target}.{kind}",), op, optional
         )
         for kind in ("weight", "bias")
     ]
+
+
+def part_rules(source: str, target: str, parts: Mapping[str, Names]) -> list[Rule]:
+    """Return the rows for the layers of a block; ``parts`` are sources by target or timm's name."""
+    rules = []
+    for part, names in parts.items():
+        names = (names,) if isinstance(names, str) else names
+        given = tuple(f"{source}.{name}" for name in names)
+        rules += linear(given, f"{target}.{BLOCK.get(part, part)}")
+    return rules
 
 
 @dataclass

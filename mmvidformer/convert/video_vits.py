@@ -6,16 +6,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mmvidformer.convert.huggingface import HUB
 from mmvidformer.convert.keymap import (
-    KEEP,
+    BLOCK,
     STACK_PAIR,
-    STACK_QKV,
     Conversion,
-    Op,
     Rule,
     State,
     apply_rules,
     linear,
+    part_rules,
     strip_prefixes,
 )
 from mmvidformer.convert.own import ENCODER, count_blocks
@@ -24,103 +24,84 @@ from mmvidformer.lookup import look_up
 
 # Wrappers of the official code; the keys of a teacher and a student are in ``convert.io``.
 WRAPPERS = ("module.", "_orig_mod.", "model.", "backbone.", "encoder.")
-IGNORED = (
-    r"(.*\.)?(predictor|decoder|encoder_to_decoder)\..*",
-    r"(.*\.)?(mask_tokens?|pos_embed)",
-)
+IGNORED = (r"(.*\.)?(predictor|decoder|encoder_to_decoder)\..*", r"(.*\.)?(mask_tokens?|pos_embed)")
 
 # Names of the parts; a dialect's prefix is in front of those of the backbone. ``bias`` is that of
 # queries and values, where it is on its own.
-OFFICIAL: dict[str, Any] = dict(
+Dialect = dict[str, Any]
+OFFICIAL: Dialect = dict(
     prefix="",
     embed="patch_embed.proj",
     block="blocks.{i}",
-    qkv="attn.qkv",
+    parts={part: part for part in BLOCK},
     bias=("attn.q_bias", "attn.v_bias"),
-    parts=("norm1", "attn.proj", "norm2", "mlp.fc1", "mlp.fc2"),
     norm="norm",
     fc_norm="fc_norm",
     head="head",
 )
-HUGGINGFACE: dict[str, Any] = dict(
+MMACTION: Dialect = OFFICIAL | dict(
+    prefix="backbone.",
+    embed="patch_embed.projection",
+    parts={**OFFICIAL["parts"], "mlp.fc1": "mlp.layers.0.0", "mlp.fc2": "mlp.layers.1"},
+    head="cls_head.fc_cls",
+)
+HUGGINGFACE: Dialect = dict(
     prefix="videomae.",
     embed="embeddings.patch_embeddings.projection",
     block="encoder.layer.{i}",
-    qkv=tuple(f"attention.attention.{part}" for part in ("query", "key", "value")),
+    parts=HUB,
     bias=("attention.attention.q_bias", "attention.attention.v_bias"),
-    parts=(
-        *("layernorm_before", "attention.output.dense"),
-        *("layernorm_after", "intermediate.dense", "output.dense"),
-    ),
     norm="layernorm",
     fc_norm="/fc_norm",  # without the prefix
     head="classifier",
 )
-DIALECTS: dict[str, dict[str, dict[str, Any]]] = {
+QV_MODULES = ("attention.attention.query.bias", "attention.attention.value.bias")
+MLP = {"mlp.fc1": "mlp.fc1", "mlp.fc2": "mlp.fc2"}
+VJEPA2: Dialect = OFFICIAL | dict(
+    bias=None,
+    head="linear",
+    query="pooler.query_tokens",
+    pooler="pooler.cross_attention_block",
+    cross={"norm": "norm1", "q": "xattn.q", "mlp_norm": "norm2", "kv": "xattn.kv", **MLP},
+    layers="pooler.blocks.{i}",
+    layer=OFFICIAL["parts"],
+)
+VJEPA2_HUGGINGFACE: Dialect = VJEPA2 | dict(
+    prefix="vjepa2.",
+    embed="encoder.embeddings.patch_embeddings.proj",
+    block="encoder.layer.{i}",
+    parts={
+        **OFFICIAL["parts"],
+        "attn.qkv": tuple(f"attention.{part}" for part in ("query", "key", "value")),
+        "attn.proj": "attention.proj",
+    },
+    norm="encoder.layernorm",
+    head="classifier",
+    pooler="pooler.cross_attention_layer",
+    cross={
+        **{"norm": "layer_norm1", "q": "cross_attn.q_proj", "mlp_norm": "layer_norm2", **MLP},
+        "kv": ("cross_attn.k_proj", "cross_attn.v_proj"),
+    },
+    layers="pooler.self_attention_layers.{i}",
+    layer={
+        **{"norm1": "layer_norm1", "attn.proj": "self_attn.out_proj", "norm2": "layer_norm2"},
+        **{"attn.qkv": tuple(f"self_attn.{part}_proj" for part in "qkv"), **MLP},
+    },
+)
+DIALECTS: dict[str, dict[str, Dialect]] = {
     "videomae": {
         "official": OFFICIAL,
-        "mmaction": OFFICIAL
-        | dict(
-            prefix="backbone.",
-            embed="patch_embed.projection",
-            parts=("norm1", "attn.proj", "norm2", "mlp.layers.0.0", "mlp.layers.1"),
-            head="cls_head.fc_cls",
-        ),
+        "mmaction": MMACTION,
         "huggingface": HUGGINGFACE,
-        "modules": HUGGINGFACE  # of transformers 5
-        | dict(bias=("attention.attention.query.bias", "attention.attention.value.bias")),
+        "modules": HUGGINGFACE | dict(bias=QV_MODULES),  # of transformers 5
     },
-    "vjepa2": {
-        "official": OFFICIAL
-        | dict(
-            bias=None,
-            head="linear",
-            query="pooler.query_tokens",
-            pooler="pooler.cross_attention_block",
-            cross=("norm1", "xattn.q", "norm2", "xattn.kv"),
-            layers="pooler.blocks.{i}",
-            layer=("norm1", "attn.proj", "norm2", "attn.qkv"),
-        ),
-        "huggingface": dict(
-            prefix="vjepa2.",
-            embed="encoder.embeddings.patch_embeddings.proj",
-            block="encoder.layer.{i}",
-            qkv=tuple(f"attention.{part}" for part in ("query", "key", "value")),
-            bias=None,
-            parts=("norm1", "attention.proj", "norm2", "mlp.fc1", "mlp.fc2"),
-            norm="encoder.layernorm",
-            head="classifier",
-            query="pooler.query_tokens",
-            pooler="pooler.cross_attention_layer",
-            cross=(
-                *("layer_norm1", "cross_attn.q_proj", "layer_norm2"),
-                ("cross_attn.k_proj", "cross_attn.v_proj"),
-            ),
-            layers="pooler.self_attention_layers.{i}",
-            layer=(
-                *("layer_norm1", "self_attn.out_proj", "layer_norm2"),
-                tuple(f"self_attn.{part}_proj" for part in "qkv"),
-            ),
-        ),
-    },
+    "vjepa2": {"official": VJEPA2, "huggingface": VJEPA2_HUGGINGFACE},
 }
-OURS = ("sublayers.joint.norm", "sublayers.joint.attn.proj", "norm", "mlp.fc1", "mlp.fc2")
-QKV = "sublayers.joint.attn.qkv"
-CROSS = ("norm", "q", "mlp_norm", "kv")
+QKV = BLOCK["attn.qkv"]
 POOLER = "cls_head.pooling"
-MLP = ("mlp.fc1", "mlp.fc2")
 # Heads of the published models of a width, where it determines them.
 HEADS = {384: 6, 768: 12, 1024: 16, 1280: 16}
 LAST = {"videomae": 16, "vjepa2": 22}  # of width 1408
-
-
-def _join(stem: str, names: str | tuple[str, ...]) -> tuple[str, ...]:
-    names = (names,) if isinstance(names, str) else names
-    return tuple(f"{stem}.{name}" for name in names)
-
-
-def _stacked(names: tuple[str, ...]) -> Op:
-    return {1: KEEP, 2: STACK_PAIR, 3: STACK_QKV}[len(names)]
 
 
 def _rules(
@@ -142,21 +123,16 @@ def _rules(
         last = names["fc_norm" if pooled else "norm"]
         last = last[1:] if last.startswith("/") else prefix + last
         rules += linear(last, "backbone.fc_norm" if pooled else f"{ENCODER}.norm")
-        for source, own in zip(names["parts"], OURS, strict=True):
-            rules += linear(f"{block}.{source}", f"{target}.{own}")
-        qkv = _join(block, names["qkv"])
-        weight, bias = linear(qkv, f"{target}.{QKV}", _stacked(qkv))
+        rules += part_rules(block, target, names["parts"])
         if names["bias"]:
-            bias = Rule(_join(block, names["bias"]), (f"{target}.{QKV}.bias",), STACK_PAIR)
-        rules += [weight, bias]
+            bias, given = f"{target}.{QKV}.bias", (f"{block}.{name}" for name in names["bias"])
+            rules = [rule for rule in rules if rule.targets != (bias,)]
+            rules.append(Rule(tuple(given), (bias,), STACK_PAIR))
     if depth >= 0:
         rules.append(Rule((names["query"],), (f"{POOLER}.query",)))
-        pairs = [(names["pooler"], names["cross"], POOLER, CROSS)]
-        layers = (names["layers"], names["layer"], f"{POOLER}.blocks.{{i}}", (*OURS[:3], QKV))
-        for stem, parts, target, owns in pairs + [layers] * (depth > 0):
-            for source, name in zip((*parts, *MLP), (*owns, *MLP), strict=True):
-                given = _join(stem, source)
-                rules += linear(given, f"{target}.{name}", _stacked(given))
+        rules += part_rules(names["pooler"], POOLER, names["cross"])
+    if depth > 0:
+        rules += part_rules(names["layers"], f"{POOLER}.blocks.{{i}}", names["layer"])
     return rules
 
 

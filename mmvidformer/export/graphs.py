@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.lookup import look_up
-from mmvidformer.models.horst.layer import HorstLayer, HorstOutput, State
+from mmvidformer.models.horst.layer import Features, HorstLayer, HorstOutput, State
 from mmvidformer.models.horst.necks import Horst
 from mmvidformer.models.horst.statt import Entry
 
@@ -88,7 +88,7 @@ class ClipGraph(nn.Module):
         shape = (batch, *self.size)
         return torch.randint(256, shape).to(self.dtype) if self.dtype else torch.randn(shape)
 
-    def _classify(self, features: Tensor | HorstOutput, **more: Tensor) -> tuple[Tensor, ...]:
+    def _classify(self, features: Features, **more: Tensor) -> tuple[Tensor, ...]:
         found = self.model.cls_head(features, **self.options, **more)
         if not isinstance(found, Mapping):
             return (found,)

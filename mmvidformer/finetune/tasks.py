@@ -1,6 +1,6 @@
 """What a config answers: one class, several, numbers, frames, segments or boxes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,7 +61,7 @@ class Labels(Classes):
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
         """Let the dataset read several classes, and set the head."""
-        for dataset in _datasets(cfg):
+        for _, _, dataset in _datasets(cfg):
             dataset.multi_class, dataset.num_classes = True, len(lists.classes)
         _set_head(cfg, type="mmvidformer.MultiLabelHead", num_classes=len(lists.classes))
 
@@ -75,7 +75,7 @@ class Number(Classes):
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
         """Set the datasets, and the head with the scale of the training data."""
-        for dataset in _datasets(cfg):
+        for _, _, dataset in _datasets(cfg):
             dataset.type = "mmvidformer.ValueDataset"
             dataset.metainfo = dict(classes=list(lists.classes))
         rows = [values for values, _ in read_values(lists.root / "train.csv")[1].values()]
@@ -91,30 +91,26 @@ class Frames(Classes):
     metric: ClassVar[Mapping | None] = dict(type="mmvidformer.FramesMetric")
     best: ClassVar[str | None] = "frames/accuracy"
 
-    sampler: ClassVar[Mapping] = {}
+    sampler: ClassVar[Mapping] = {}  # what is special to the task
+    dataset: ClassVar[Mapping] = {}
     transforms: ClassVar[Sequence[Mapping]] = ({"type": "mmvidformer.LabelFrames"},)
     head = "mmvidformer.FramesHead"
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
         """Cover the videos with clips, and keep the tokens of the model."""
-        for split in SPLITS:
-            loader = cfg.get(f"{split}_dataloader")
-            for dataset in leaf_datasets((loader or {}).get("dataset") or {}):
-                dataset.type = "mmvidformer.SpanDataset"
-                dataset.metainfo = dict(classes=list(lists.classes))
-                self.set_dataset(dataset)
-                for pipeline in pipelines(dataset):
-                    self._cover(cfg, pipeline, test_mode=split != "train")
-            if loader and split != "train":
+        for split, loader, dataset in _datasets(cfg):
+            dataset.type = "mmvidformer.SpanDataset"
+            dataset.metainfo = dict(classes=list(lists.classes))
+            dataset.update(self.dataset)
+            for pipeline in pipelines(dataset):
+                self._cover(cfg, pipeline, test_mode=split != "train")
+            if split != "train":
                 loader.batch_size = 1  # videos differ in the number of their clips
         if not is_recurrent(cfg):
             cfg.model.backbone.pool = "none"
             limits = {"max_testing_views": MAX_VIEWS, **(cfg.model.get("test_cfg") or {})}
             cfg.model.test_cfg = limits
         _set_head(cfg, type=self.head, num_classes=len(lists.classes))
-
-    def set_dataset(self, dataset: Any) -> None:
-        """Set what is special to the dataset of the task."""
 
     def counts(self, lists: VideoLists) -> np.ndarray:
         """Return the seconds of each class in the training list, up to the last span of a video."""
@@ -154,9 +150,7 @@ class Segments(Frames):
     transforms: ClassVar[Sequence[Mapping]] = ()
     head = "mmvidformer.SegmentsHead"
 
-    def set_dataset(self, dataset: Any) -> None:
-        """Let segments overlap."""
-        dataset.overlap = True
+    dataset: ClassVar[Mapping] = dict(overlap=True)
 
 
 class Boxes(Classes):
@@ -179,25 +173,21 @@ class Boxes(Classes):
         cfg.model.backbone.pool = "none"
         _, frames, height, width = clip_shape(cfg)
         cfg.model.data_preprocessor.pop("augment", None)  # it knows no boxes
-        for split in SPLITS:
-            for dataset in leaf_datasets(
-                (cfg.get(f"{split}_dataloader") or {}).get("dataset") or {}
-            ):
-                dataset.type = "mmvidformer.BoxDataset"
-                dataset.metainfo = dict(classes=list(lists.classes))
-                steps = [step for step in dataset.pipeline if step.get("frame_interval")]
-                options = {k: v for step in steps[:1] for k, v in step.items() if k in RATES}
-                around = dict(type="mmvidformer.FramesAround", clip_len=frames, **options)
-                size = dict(type="Resize", scale=(width, height), keep_ratio=False)
-                flip = [dict(type="Flip", flip_ratio=0.5)] if split == "train" else []
-                dataset.pipeline = [
-                    dict(type="mmvidformer.VideoInit"),
-                    around,
-                    dict(type="mmvidformer.VideoDecode"),
-                    *(size, *flip),
-                    dict(type="FormatShape", input_format="NCTHW"),
-                    dict(type="PackActionInputs", meta_keys=BOX_META),
-                ]
+        for split, _, dataset in _datasets(cfg):
+            dataset.type = "mmvidformer.BoxDataset"
+            dataset.metainfo = dict(classes=list(lists.classes))
+            steps = [step for step in dataset.pipeline if step.get("frame_interval")]
+            options = {k: v for step in steps[:1] for k, v in step.items() if k in RATES}
+            flip = [dict(type="Flip", flip_ratio=0.5)] if split == "train" else []
+            dataset.pipeline = [
+                dict(type="mmvidformer.VideoInit"),
+                dict(type="mmvidformer.FramesAround", clip_len=frames, **options),
+                dict(type="mmvidformer.VideoDecode"),
+                dict(type="Resize", scale=(width, height), keep_ratio=False),
+                *flip,
+                dict(type="FormatShape", input_format="NCTHW"),
+                dict(type="PackActionInputs", meta_keys=BOX_META),
+            ]
         _set_head(cfg, type="mmvidformer.BoxesHead", num_classes=len(lists.classes))
         self._set_metrics(cfg, lists)
 
@@ -228,9 +218,11 @@ TASKS: Mapping[str, Classes] = {
 }
 
 
-def _datasets(cfg: Config) -> list[Any]:
-    loaders = filter(None, (cfg.get(f"{split}_dataloader") for split in SPLITS))
-    return [leaf for loader in loaders for leaf in leaf_datasets(loader.dataset)]
+def _datasets(cfg: Config) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the configs of all datasets, with their splits and dataloaders."""
+    for split in SPLITS:
+        if loader := cfg.get(f"{split}_dataloader"):
+            yield from ((split, loader, leaf) for leaf in leaf_datasets(loader.dataset))
 
 
 def _set_head(cfg: Config, **head: object) -> None:

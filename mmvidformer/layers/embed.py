@@ -247,9 +247,8 @@ def sine_positions(axes: str, size: Grid, like: Tensor, start: int = 0) -> Tenso
         if axis in axes:
             places = torch.arange(count, device=like.device) + (start if axis == "t" else 0)
             angles = places[:, None] * rates
-            shape = [count if other == axis else 1 for other in "thw"]
             waves = torch.cat([angles.sin(), angles.cos()], dim=-1)
-            parts.append(waves.reshape(*shape, -1).expand(*size, -1))
+            parts.append(repeat_along(axis, waves, size))
     table = torch.cat(parts, dim=-1)
     return F.pad(table, (0, like.shape[-1] - table.shape[-1]))[None].to(like.dtype)
 
@@ -264,6 +263,12 @@ def flat_sine_positions(size: Grid, like: Tensor, start: int = 0) -> Tensor:
     angles = numbers[:, None] * 10000.0 ** (-2 * pairs / like.shape[-1])
     waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, : like.shape[-1]]
     return waves.to(like).unflatten(0, size)[None]
+
+
+def repeat_along(axis: str, values: Tensor, size: Grid) -> Tensor:
+    """Repeat rows (n, c) for one axis of the grid along the others, to (T, H, W, c)."""
+    shape = [len(values) if other == axis else 1 for other in "thw"]
+    return values.reshape(*shape, -1).expand(*size, -1)
 
 
 def _triple(values: Sequence[int]) -> Grid:

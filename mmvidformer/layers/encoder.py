@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,9 +19,8 @@ from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
 
 Tokens = tuple[Tensor | None, Tensor | None]  # grid and class token
-State = StreamState | None
 Outputs = list[Tokens] | None  # tokens after each block, if they are wanted
-Rows = Tensor | None
+FRAMES = ("together", "pool", "average")  # see ``EncoderConfig``
 
 
 class Encoder(nn.Module):
@@ -59,13 +57,21 @@ class Encoder(nn.Module):
         super().__init__()
         dim, depth, heads, _ = config.sizes.values()
         rate = config.drop_path_rate
-        self.frames = look_up(tuple(FRAMES), config.frames, "value of frames")
+        self.frames = look_up(FRAMES, config.frames, "value of frames")
         self.passes_grid, self.cls_only, self.causal = passes_grid, False, False
         has_cls = config.cls is not None
         size = (1, *size[1:]) if self.single_frames else size
         self.proj = nn.Identity() if in_dim in (None, dim) else nn.Linear(in_dim, dim)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if has_cls else None
-        self.registers = _registers(config, dim)
+        self.registers = None
+        if config.registers and not has_cls:
+            raise ValueError(
+                f"registers={config.registers} join as the class token does: cls must be 'mean' or "
+                "'global', got None"
+            )
+        if config.registers:
+            tokens = nn.init.trunc_normal_(torch.empty(1, config.registers, dim), std=0.02)
+            self.registers = nn.Parameter(tokens)
         self.pos_embed = _positions(config, dim, size)
         self.pos_drop = nn.Dropout(config.drop_rate)
         norm = partial(NORMS.build, config.norm, normalized_shape=dim)
@@ -106,7 +112,7 @@ class Encoder(nn.Module):
 
     def out_grid(self, grid: Grid) -> Grid:
         """Return the grid (T, H, W) of the output for that of the input."""
-        return FRAMES[self.frames][1](grid)
+        return {"together": grid, "pool": (grid[0], 1, 1), "average": (1, *grid[1:])}[self.frames]
 
     def forward(
         self,
@@ -133,7 +139,24 @@ class Encoder(nn.Module):
             The grid is (B, T, H, W, D); of single frames it is (B, T, 1, 1, D), or (1, T, 1, 1, D)
             with ``lengths``, if they are pooled, and (B, 1, H, W, D) if they are averaged.
         """
-        return FRAMES[self.frames][0](self, self.proj(grid), state, outputs, places, lengths)
+        grid = self.proj(grid)
+        if not self.single_frames:
+            return self.normalize(self.run_blocks(grid, None, state, outputs, places))
+        (batch, frames), grid = grid.shape[:2], grid.flatten(0, 1)[:, None]
+        places = None if places is None else places.repeat_interleave(frames, 0)
+        if self.frames == "pool":
+            rows = torch.full((batch,), frames, device=grid.device) if lengths is None else lengths
+            tokens = self.normalize(self.run_blocks(grid, rows, None, outputs, places))
+            return pool_tokens(*tokens).unflatten(0, (batch, frames))[:, :, None, None], None
+
+        def average(x: Tensor) -> Tensor:
+            if lengths is None:
+                return x.unflatten(0, (batch, frames)).mean(1)
+            return torch.stack([clip.mean(0) for clip in x.split(lengths.tolist())])
+
+        tokens = self.run_blocks(grid, outputs=outputs, places=places)
+        out, cls = (None if x is None else average(x) for x in tokens)
+        return self.normalize((out, cls))
 
     def run_blocks(
         self,
@@ -196,17 +219,6 @@ def _positions(config: EncoderConfig, dim: int, size: Grid) -> nn.Module:
     return POSITIONS.build(options, dim=dim, size=size, cls=config.cls is not None)
 
 
-def _registers(config: EncoderConfig, dim: int) -> nn.Parameter | None:
-    if config.registers and config.cls is None:
-        raise ValueError(
-            f"registers={config.registers} join as the class token does: cls must be 'mean' or "
-            "'global', got None"
-        )
-    if not config.registers:
-        return None
-    return nn.Parameter(nn.init.trunc_normal_(torch.empty(1, config.registers, dim), std=0.02))
-
-
 def _with_length(one: SubLayer, size: Grid, cls_tokens: int) -> SubLayer:
     """Tell a kernel of a fixed length how many keys a group has."""
     options: dict[str, Any]
@@ -216,44 +228,3 @@ def _with_length(one: SubLayer, size: Grid, cls_tokens: int) -> SubLayer:
         keys = PATTERNS.build(one.patterns[0]).num_keys(size)
         options.setdefault("length", keys + (0 if one.cls == "skip" else cls_tokens))
     return replace(one, kernel=options)
-
-
-def _together(
-    encoder: Encoder, grid: Tensor, state: State, outputs: Outputs, places: Rows, lengths: Rows
-) -> Tokens:
-    return encoder.normalize(encoder.run_blocks(grid, None, state, outputs, places))
-
-
-def _pool_frames(
-    encoder: Encoder, grid: Tensor, state: State, outputs: Outputs, places: Rows, lengths: Rows
-) -> Tokens:
-    batch, frames = grid.shape[:2]
-    places = None if places is None else places.repeat_interleave(frames, 0)
-    lengths = torch.full((batch,), frames, device=grid.device) if lengths is None else lengths
-    tokens = encoder.run_blocks(grid.flatten(0, 1)[:, None], lengths, None, outputs, places)
-    pooled = pool_tokens(*encoder.normalize(tokens))
-    return pooled.unflatten(0, (batch, frames))[:, :, None, None], None
-
-
-def _average_frames(
-    encoder: Encoder, grid: Tensor, state: State, outputs: Outputs, places: Rows, lengths: Rows
-) -> Tokens:
-    frames = grid.shape[:2]
-    places = None if places is None else places.repeat_interleave(frames[1], 0)
-    tokens = encoder.run_blocks(grid.flatten(0, 1)[:, None], outputs=outputs, places=places)
-
-    def average(x: Tensor) -> Tensor:
-        if lengths is None:
-            return x.unflatten(0, frames).mean(1)
-        return torch.stack([clip.mean(0) for clip in x.split(lengths.tolist())])
-
-    out, cls = (None if x is None else average(x) for x in tokens)
-    return encoder.normalize((out, cls))
-
-
-# What an encoder does with the frames, and the grid (T, H, W) that it returns.
-FRAMES: dict[str, tuple[Callable[..., Tokens], Callable[[Grid], Grid]]] = {
-    "together": (_together, lambda grid: grid),
-    "pool": (_pool_frames, lambda grid: (grid[0], 1, 1)),
-    "average": (_average_frames, lambda grid: (1, *grid[1:])),
-}

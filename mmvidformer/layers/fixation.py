@@ -56,11 +56,7 @@ class Fixation(nn.Module):
     """
 
     def __init__(
-        self,
-        head_dim: int,
-        name: str = "qkv_shared",
-        combine: str = "concat",
-        joint_heads: int = 1,
+        self, head_dim: int, name: str = "qkv_shared", combine: str = "concat", joint_heads: int = 1
     ) -> None:
         super().__init__()
         self.name = name

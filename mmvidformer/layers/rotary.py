@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmvidformer.layers.patterns import Grid, grid_size
+from mmvidformer.layers.embed import repeat_along
+from mmvidformer.layers.patterns import grid_size
 from mmvidformer.lookup import Registry, look_up
 
 PAIRS = ("adjacent", "halves", "tiled")
@@ -85,7 +86,7 @@ class RotaryEmbedding(nn.Module):
                 places = 2 * torch.pi * ((2 * places + 1) / length - 1)
             elif self.places != "integer":
                 places = places * (float(self.places) / length)
-            parts.append(_along(axis, places[:, None] * rates, size))
+            parts.append(repeat_along(axis, places[:, None] * rates, size))
         if self.pairs == "tiled":
             angles = torch.cat([part for part in parts for _ in range(2)], dim=-1)
         else:
@@ -135,9 +136,3 @@ ROPES: Registry[RotaryEmbedding] = Registry(
         "eva02": partial(RotaryEmbedding, axes="hw", places=16),
     },
 )
-
-
-def _along(axis: str, values: Tensor, size: Grid) -> Tensor:
-    """Repeat rows (n, c) for one axis of the grid along the others, to (T, H, W, c)."""
-    shape = [len(values) if other == axis else 1 for other in "thw"]
-    return values.reshape(*shape, -1).expand(*size, -1)

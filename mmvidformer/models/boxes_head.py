@@ -4,10 +4,11 @@ from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first
 
 import torch
 from mmaction.models.heads import TimeSformerHead
-from mmaction.structures import ActionDataSample
 from mmengine.structures import InstanceData
 from torch import Tensor
 from torchvision.ops import roi_align
+
+from mmvidformer.models.heads import Samples
 
 
 @MODELS.register_module()
@@ -62,20 +63,14 @@ class BoxesHead(TimeSformerHead):
         regions = roi_align(maps, (boxes * scale).to(maps), self.roi_size, aligned=True)
         return super().forward(regions.amax(dim=(2, 3)))
 
-    def loss(
-        self, feats: Tensor, data_samples: list[ActionDataSample], **kwargs: object
-    ) -> dict[str, Tensor]:
+    def loss(self, feats: Tensor, data_samples: Samples, **kwargs: object) -> dict[str, Tensor]:
         """Compute the loss of the boxes of all clips."""
-        logits = self(feats, relative_boxes([one.gt_instances for one in data_samples],
-                                            data_samples).to(feats))  # fmt: skip
-        labels = torch.cat(
-            [one.gt_instances.labels[:, -self.num_classes :] for one in data_samples]
-        )
+        given = [one.gt_instances for one in data_samples]
+        logits = self(feats, relative_boxes(given, data_samples).to(feats))
+        labels = torch.cat([one.labels[:, -self.num_classes :] for one in given])
         return {"loss_cls": self.loss_cls(logits, labels.to(logits))}
 
-    def predict(
-        self, feats: Tensor, data_samples: list[ActionDataSample], **kwargs: object
-    ) -> list[ActionDataSample]:
+    def predict(self, feats: Tensor, data_samples: Samples, **kwargs: object) -> Samples:
         """Store ``pred_instances`` as MMAction2's ``AVAMetric`` reads them.
 
         ``bboxes`` (n, 4) are shares of width and height; ``scores`` (n, 1 + classes) are
@@ -91,7 +86,7 @@ class BoxesHead(TimeSformerHead):
         return data_samples
 
 
-def relative_boxes(given: list[InstanceData], samples: list[ActionDataSample]) -> Tensor:
+def relative_boxes(given: list[InstanceData], samples: Samples) -> Tensor:
     """Return the number of the clip and its boxes, in shares of the frame, as rows (n, 5)."""
     rows = []
     for number, (one, sample) in enumerate(zip(given, samples, strict=True)):

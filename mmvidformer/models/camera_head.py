@@ -4,8 +4,9 @@ import math
 
 import torch
 from mmaction.models.heads import BaseHead
-from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
+
+from mmvidformer.models.heads import Samples
 
 # Those of the clips (datasets.motion.camera.paths): the speed at the middle of an edge for a unit
 # of each velocity, the speed below which a camera is static, and the fastest one.
@@ -86,9 +87,7 @@ class CameraMotionHead(BaseHead):
         both = torch.stack([-speeds, speeds], dim=2).flatten(1)
         return torch.cat([static, both], dim=1) * self.log_scale.exp()
 
-    def loss(
-        self, feats: Tensor, data_samples: list[ActionDataSample], **kwargs: object
-    ) -> dict[str, Tensor]:
+    def loss(self, feats: Tensor, data_samples: Samples, **kwargs: object) -> dict[str, Tensor]:
         """Compute the losses and the accuracy of tokens (N, T, H, W, D)."""
         flow, weights, places = self.read_flow(feats)
         velocity = flow.new_tensor([list(sample.velocity) for sample in data_samples])

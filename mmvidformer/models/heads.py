@@ -12,6 +12,11 @@ from mmaction.structures import ActionDataSample
 from mmengine.model.weight_init import trunc_normal_init
 from torch import Tensor, nn
 
+from mmvidformer.layers import INITS, AttentivePooling
+from mmvidformer.layers.config import Choice
+
+Samples = list[ActionDataSample]
+
 
 def topk_accuracies(scores: Tensor, labels: Tensor, topk: Sequence[int]) -> dict[str, Tensor]:
     """Return ``top<k>_acc`` of logits (N, classes) and labels (N,) for each k."""
@@ -146,6 +151,49 @@ class TokenMlpHead(BaseHead):
 
 
 @MODELS.register_module()
+class AttentiveHead(BaseHead):
+    """Pool tokens by the attention of a learned query and classify them (V-JEPA's classifier).
+
+    It takes the tokens of a backbone with ``pool="none"``.
+
+    Args:
+        num_classes: Number of classes.
+        in_channels: Token width D.
+        num_heads: Number of attention heads.
+        depth: Number of blocks of self-attention before; see ``layers.AttentivePooling``.
+        mlp_ratio: Hidden width of the MLPs over D.
+        norm: Norm, as in ``EncoderConfig``.
+        dropout_ratio: Dropout rate of the pooled features.
+        **kwargs: Further arguments of MMAction2's ``BaseHead`` (``loss_cls``, ``label_smooth_eps``,
+            ``topk``, ``average_clips``, ...).
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        in_channels: int,
+        num_heads: int,
+        depth: int = 0,
+        mlp_ratio: float = 4.0,
+        norm: Choice = "layer",
+        dropout_ratio: float = 0.0,
+        **kwargs: object,
+    ) -> None:
+        super().__init__(num_classes, in_channels, **kwargs)
+        self.pooling = AttentivePooling(in_channels, num_heads, depth, mlp_ratio, norm)
+        self.dropout = nn.Dropout(dropout_ratio)
+        self.fc_cls = nn.Linear(in_channels, num_classes)
+
+    def init_weights(self) -> None:
+        """Draw linear weights from a truncated normal (deviation 0.02), and set biases to zero."""
+        self.apply(INITS["timm"])
+
+    def forward(self, x: Tensor, **kwargs) -> Tensor:
+        """Map tokens (N, T, H, W, D), or any (N, ..., D), to logits (N, num_classes)."""
+        return self.fc_cls(self.dropout(self.pooling(x)))
+
+
+@MODELS.register_module()
 class MultiTaskHead(ZeroInitHead):
     """A ``ZeroInitHead`` whose outputs are the classes of several tasks, one task after another.
 
@@ -177,9 +225,7 @@ class MultiTaskHead(ZeroInitHead):
         super().__init__(sum(tasks.values()), in_channels, average_clips=average_clips, **kwargs)
         self.tasks = in_order(tasks)
 
-    def loss_by_feat(
-        self, cls_scores: Tensor, data_samples: list[ActionDataSample]
-    ) -> dict[str, Tensor]:
+    def loss_by_feat(self, cls_scores: Tensor, data_samples: Samples) -> dict[str, Tensor]:
         """Compute the mean of the tasks' losses, each task's loss, and accuracies for hard labels.
 
         Returns:
@@ -204,9 +250,7 @@ class MultiTaskHead(ZeroInitHead):
     def _split(self, outputs: Tensor) -> tuple[Tensor, ...]:
         return outputs.split(list(self.tasks.values()), dim=1)
 
-    def predict_by_feat(
-        self, cls_scores: Tensor, data_samples: list[ActionDataSample]
-    ) -> list[ActionDataSample]:
+    def predict_by_feat(self, cls_scores: Tensor, data_samples: Samples) -> Samples:
         """Average the views of logits (N * views, sum of classes), and store the scores by task."""
         views = len(cls_scores) // len(data_samples)
         parts = (self.average_clip(part, num_segs=views) for part in self._split(cls_scores))

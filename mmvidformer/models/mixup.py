@@ -3,11 +3,10 @@ from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first
 from collections.abc import Mapping
 
 from mmaction.models.utils import BaseMiniBatchBlending
-from mmaction.structures import ActionDataSample
 from torch import Tensor
 from torch.distributions import Beta
 
-from mmvidformer.models.heads import in_order, one_hot_tasks, stack_labels
+from mmvidformer.models.heads import Samples, in_order, one_hot_tasks, stack_labels
 
 
 @MODELS.register_module()
@@ -34,9 +33,7 @@ class ReversedMixup(BaseMiniBatchBlending):
         super().__init__(sum(self.tasks.values()))
         self.beta = Beta(alpha, alpha)
 
-    def __call__(
-        self, imgs: Tensor, batch_data_samples: list[ActionDataSample]
-    ) -> tuple[Tensor, list[ActionDataSample]]:
+    def __call__(self, imgs: Tensor, batch_data_samples: Samples) -> tuple[Tensor, Samples]:
         """Mix a batch.
 
         Args:

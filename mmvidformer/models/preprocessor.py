@@ -11,6 +11,7 @@ from mmaction.structures import ActionDataSample
 from mmengine.dist import get_rank
 from torch import Tensor, nn
 
+from mmvidformer.models.heads import Samples
 from mmvidformer.models.lengths import ClipList
 
 
@@ -47,11 +48,8 @@ class VideoDataPreprocessor(ActionDataPreprocessor):
                 )
 
     def preprocess(
-        self,
-        inputs: list[Tensor],
-        data_samples: list[ActionDataSample] | None,
-        training: bool = False,
-    ) -> tuple[Tensor | ClipList, list[ActionDataSample] | None]:
+        self, inputs: list[Tensor], data_samples: Samples | None, training: bool = False
+    ) -> tuple[Tensor | ClipList, Samples | None]:
         """Augment clips (views, C, T, H, W) in training, then stack, normalize and blend them."""
         if training and self.augment:
             # Training steps call this under autocast, which would round pixels.

@@ -10,7 +10,8 @@ from mmengine.structures import InstanceData
 from torch import Tensor, nn
 from torchvision.ops import distance_box_iou_loss, sigmoid_focal_loss
 
-from mmvidformer.models.horst.layer import HorstOutput
+from mmvidformer.models.heads import Samples
+from mmvidformer.models.horst.layer import Features, HorstOutput
 from mmvidformer.models.task_heads import pool_space
 
 RADIUS = 1.5  # of the points around a segment's center that are trained to find it, in strides
@@ -89,7 +90,7 @@ class SegmentsHead(BaseHead):
             nn.init.zeros_(layer.bias)
         nn.init.constant_(self.fc_cls.bias, -torch.tensor(1 / PRIOR - 1).log().item())
 
-    def forward(self, x: Tensor | HorstOutput, clips: int = 1, **kwargs: object) -> Tensor:
+    def forward(self, x: Features, clips: int = 1, **kwargs: object) -> Tensor:
         """Return the outputs of all points.
 
         Args:
@@ -144,9 +145,7 @@ class SegmentsHead(BaseHead):
         labels = torch.where(shortest.isfinite(), classes[which].long(), -1)
         return labels, distances[torch.arange(count), which]
 
-    def loss(
-        self, feats: Tensor | HorstOutput, data_samples: list[ActionDataSample], **kwargs: object
-    ) -> dict[str, Tensor]:
+    def loss(self, feats: Features, data_samples: Samples, **kwargs: object) -> dict[str, Tensor]:
         """Compute the losses of the clips of videos whose metainfo has ``spans``."""
         found = self(feats, data_samples[0].num_clips)
         loss_cls, loss_ends, positive = found.new_zeros(()), found.new_zeros(()), 0
@@ -163,9 +162,7 @@ class SegmentsHead(BaseHead):
         count = max(positive, 1)
         return {"loss_cls": loss_cls / count, "loss_ends": loss_ends / count}
 
-    def predict(
-        self, feats: Tensor | HorstOutput, data_samples: list[ActionDataSample], **kwargs: object
-    ) -> list[ActionDataSample]:
+    def predict(self, feats: Features, data_samples: Samples, **kwargs: object) -> Samples:
         """Store ``pred_instances``: segments (n, 2) in seconds, scores and labels, best first."""
         views = pool_space(feats).unflatten(0, (len(data_samples), -1))
         for tokens, sample in zip(views, data_samples, strict=True):
@@ -202,7 +199,7 @@ class SegmentsHead(BaseHead):
         return InstanceData(**{k: v[good] for k, v in zip(names, kept, strict=True)})
 
 
-def count_steps(feats: Tensor | HorstOutput, sample: ActionDataSample) -> float:
+def count_steps(feats: Features, sample: ActionDataSample) -> float:
     """Return the number of frames of the file that a step of the tokens covers."""
     steps = (feats.y if isinstance(feats, HorstOutput) else feats).shape[1]
     return len(sample.frame_inds) / sample.num_clips / steps * sample.frame_step

@@ -10,8 +10,8 @@ from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
 from torchvision.ops import sigmoid_focal_loss
 
-from mmvidformer.models.heads import ZeroInitHead
-from mmvidformer.models.horst.layer import HorstOutput
+from mmvidformer.models.heads import Samples, ZeroInitHead
+from mmvidformer.models.horst.layer import Features, HorstOutput
 
 NO_LABEL = -1  # of a frame that is neither trained nor evaluated
 
@@ -34,7 +34,7 @@ class FocalLoss(nn.Module):
         return sigmoid_focal_loss(scores, labels, **self.options).sum(dim=1).mean()
 
 
-def pool_clip(x: Tensor | HorstOutput, lengths: Tensor | None = None) -> Tensor:
+def pool_clip(x: Features, lengths: Tensor | None = None) -> Tensor:
     """Average tokens (N, ..., D) to (N, D), or take the last step of a recurrent model."""
     if not isinstance(x, HorstOutput):
         return x.flatten(1, -2).mean(dim=1) if x.dim() > 2 else x
@@ -44,7 +44,7 @@ def pool_clip(x: Tensor | HorstOutput, lengths: Tensor | None = None) -> Tensor:
     return means[rows, -1 if lengths is None else lengths.to(means.device) - 1]
 
 
-def pool_space(x: Tensor | HorstOutput) -> Tensor:
+def pool_space(x: Features) -> Tensor:
     """Average tokens (N, T, H, W, D), or outputs (N, T, D, h, w), over space to (N, T, D)."""
     return x.y.mean(dim=(-2, -1)) if isinstance(x, HorstOutput) else x.mean(dim=(2, 3))
 
@@ -77,15 +77,11 @@ class MultiLabelHead(TimeSformerHead):
         options = {**kwargs, "multi_class": True, "average_clips": average_clips}
         super().__init__(num_classes, in_channels, loss_cls, **options)
 
-    def forward(
-        self, x: Tensor | HorstOutput, lengths: Tensor | None = None, **kwargs: object
-    ) -> Tensor:
+    def forward(self, x: Features, lengths: Tensor | None = None, **kwargs: object) -> Tensor:
         """Return logits (N, num_classes)."""
         return super().forward(pool_clip(x, lengths))
 
-    def loss_by_feat(
-        self, cls_scores: Tensor, data_samples: list[ActionDataSample]
-    ) -> dict[str, Tensor]:
+    def loss_by_feat(self, cls_scores: Tensor, data_samples: Samples) -> dict[str, Tensor]:
         """Compute the loss of logits (N, classes)."""
         labels = torch.stack([sample.gt_label for sample in data_samples]).to(cls_scores)
         return {"loss_cls": self.loss_cls(cls_scores, labels)}
@@ -128,25 +124,19 @@ class NumberHead(ZeroInitHead):
             each = torch.as_tensor(value, dtype=torch.float).expand(num_classes).clone()
             self.register_buffer(name, each)
 
-    def forward(
-        self, x: Tensor | HorstOutput, lengths: Tensor | None = None, **kwargs: object
-    ) -> Tensor:
+    def forward(self, x: Features, lengths: Tensor | None = None, **kwargs: object) -> Tensor:
         """Return values (N, num_classes), or features (N, D) without ``fc_cls``."""
         found = super().forward(pool_clip(x, lengths))
         return found * self.std + self.mean if isinstance(self.fc_cls, nn.Linear) else found
 
-    def loss_by_feat(
-        self, cls_scores: Tensor, data_samples: list[ActionDataSample]
-    ) -> dict[str, Tensor]:
+    def loss_by_feat(self, cls_scores: Tensor, data_samples: Samples) -> dict[str, Tensor]:
         """Compute the loss, and the mean absolute error, of values (N, num_classes)."""
         truth = torch.stack([sample.gt_label for sample in data_samples]).to(cls_scores)
         found, wanted = ((values - self.mean) / self.std for values in (cls_scores, truth))
         error = (cls_scores - truth).abs().mean().detach()
         return {"loss_cls": self.loss_cls(found, wanted), "mae": error}
 
-    def predict_by_feat(
-        self, cls_scores: Tensor, data_samples: list[ActionDataSample]
-    ) -> list[ActionDataSample]:
+    def predict_by_feat(self, cls_scores: Tensor, data_samples: Samples) -> Samples:
         """Average the views of values (N * views, num_classes)."""
         means = cls_scores.unflatten(0, (len(data_samples), -1)).mean(dim=1)
         for sample, values in zip(data_samples, means, strict=True):
@@ -173,13 +163,11 @@ class FramesHead(TimeSformerHead):
     def __init__(self, num_classes: int, in_channels: int, **kwargs: object) -> None:
         super().__init__(num_classes, in_channels, **{**kwargs, "average_clips": "prob"})
 
-    def forward(self, x: Tensor | HorstOutput, **kwargs: object) -> Tensor:
+    def forward(self, x: Features, **kwargs: object) -> Tensor:
         """Map tokens (N, T, H, W, D), or outputs (N, T, D, h, w), to logits (N, T, classes)."""
         return super().forward(pool_space(x))
 
-    def loss_by_feat(
-        self, cls_scores: Tensor, data_samples: list[ActionDataSample]
-    ) -> dict[str, Tensor]:
+    def loss_by_feat(self, cls_scores: Tensor, data_samples: Samples) -> dict[str, Tensor]:
         """Compute the loss and the accuracy of logits (N, T, classes)."""
         labels = torch.stack([sample.gt_label for sample in data_samples]).to(cls_scores.device)
         steps, frames = cls_scores.shape[1], labels.shape[1]
@@ -192,9 +180,7 @@ class FramesHead(TimeSformerHead):
         accuracy = (logits.argmax(dim=1) == labels).float().mean()
         return {"loss_cls": self.loss_cls(logits, labels), "frame_acc": accuracy}
 
-    def predict_by_feat(
-        self, cls_scores: Tensor, data_samples: list[ActionDataSample]
-    ) -> list[ActionDataSample]:
+    def predict_by_feat(self, cls_scores: Tensor, data_samples: Samples) -> Samples:
         """Store the probabilities of all steps of a video, (steps, classes), as its scores.
 
         ``step`` in the metainfo is the number of frames of a step.

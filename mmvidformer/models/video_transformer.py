@@ -8,14 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.layers import (
-    INITS,
-    NORMS,
-    Encoder,
-    EncoderConfig,
-    TubeletEmbedding,
-    pool_tokens,
-)
+from mmvidformer.layers import INITS, NORMS, Encoder, EncoderConfig, TubeletEmbedding, pool_tokens
 from mmvidformer.layers.config import Choice, check_names, read
 from mmvidformer.layers.encoder import Outputs, Tokens
 from mmvidformer.layers.lora import add_lora

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 import torch
 import torch.nn.functional as F
 from mmaction.models.heads import BaseHead
-from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
 
 from mmvidformer.lookup import look_up
-from mmvidformer.models.heads import stack_labels, topk_accuracies
+from mmvidformer.models.heads import Samples, stack_labels, topk_accuracies
 from mmvidformer.models.horst.classifiers import CLASSIFIERS, Logits
 from mmvidformer.models.horst.layer import HorstOutput
 from mmvidformer.models.task_heads import pool_clip
@@ -128,9 +127,7 @@ class AnticipationHead(BaseHead):
         means = (part[:, -len(ahead) :].mean((-2, -1)) for part in x)
         return self.classifier(*means, ahead)
 
-    def loss_by_feat(
-        self, cls_scores: Logits, data_samples: list[ActionDataSample]
-    ) -> dict[str, Tensor]:
+    def loss_by_feat(self, cls_scores: Logits, data_samples: Samples) -> dict[str, Tensor]:
         """Compute losses and accuracies of logits (B, times, classes) by task.
 
         Returns:
@@ -151,9 +148,7 @@ class AnticipationHead(BaseHead):
         logged = cls_scores["action"][:, -min(self.logged_time, cls_scores["action"].shape[1])]
         return losses | topk_accuracies(logged, targets["action"], self.topk)
 
-    def predict_by_feat(
-        self, cls_scores: Logits, data_samples: list[ActionDataSample]
-    ) -> list[ActionDataSample]:
+    def predict_by_feat(self, cls_scores: Logits, data_samples: Samples) -> Samples:
         """Average the views of logits (N * views, times, classes), and store the scores by task.
 
         They are (times, classes), or (views, times, classes) with ``average_clips=None``.

@@ -36,6 +36,9 @@ class HorstOutput(NamedTuple):
     statt: Tensor
 
 
+Features = Tensor | HorstOutput  # tokens, or outputs of a recurrent model
+
+
 class Recurrent(nn.Module):
     """Base class of modules that are called with a clip, its lengths and a state.
 

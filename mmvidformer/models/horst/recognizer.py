@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from mmvidformer.conversion import ConvertsWeights
-from mmvidformer.models.horst.layer import HorstOutput
+from mmvidformer.models.heads import Samples
+from mmvidformer.models.horst.layer import Features, HorstOutput
 from mmvidformer.models.lengths import ClipList, check_unsharded, run_by_length
 
 
@@ -47,7 +48,7 @@ class RecurrentRecognizer(ConvertsWeights, BaseRecognizer):
         inputs: Tensor | ClipList,
         stage: str = "neck",
         data_samples: Sequence[ActionDataSample] | None = None,
-    ) -> tuple[Tensor | HorstOutput, dict]:
+    ) -> tuple[Features, dict]:
         """Encode clips.
 
         Args:
@@ -88,9 +89,7 @@ class RecurrentRecognizer(ConvertsWeights, BaseRecognizer):
         """Map clips (B, T, C, H, W) to maps without a neck."""
         return self.backbone(clips.transpose(1, 2)).movedim(-1, 2)
 
-    def predict(
-        self, inputs: Tensor | ClipList, data_samples: list[ActionDataSample], **kwargs
-    ) -> list[ActionDataSample]:
+    def predict(self, inputs: Tensor | ClipList, data_samples: Samples, **kwargs) -> Samples:
         """Predict the classes of samples; unlike MMAction2's, with the lengths of their clips."""
         features, lengths = self.extract_feat(inputs)
         return self.cls_head.predict(features, data_samples, **lengths)
