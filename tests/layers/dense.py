@@ -213,7 +213,7 @@ def _by_pattern(
             visible = mask[rows].clone()
             # A copy of the class token attends to whatever the tokens of its group attend to.
             visible[: len(joins)] = visible[len(joins) :].any(0)
-            at = torch.zeros(len(mask), dtype=torch.float64)  # in the sequence
+            at = torch.arange(len(mask), dtype=torch.float64)  # in the sequence
             for place, n in enumerate(queries, start=len(joins)):
                 if n is not None:
                     at[first + n] = place
