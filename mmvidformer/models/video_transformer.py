@@ -121,9 +121,7 @@ class VideoTransformer(nn.Module):
         self.init_from, self.frozen_stages = config.init_from, config.frozen_stages
         self.configs = each = config.each
         last = each[-1].cls
-        pool = config.pool
-        if pool is None:
-            pool = "mean" if last is None else "cls"
+        pool = ("mean" if last is None else "cls") if config.pool is None else config.pool
         self.pool = look_up({"cls", "mean", "none"}, pool, "pool")
         if self.pool == "cls" and last is None:
             raise ValueError("pool='cls' needs a class token: cls must be 'mean' or 'global'")
