@@ -92,13 +92,13 @@ FIXATION_ROWS = {
     "table1/ours_text": (
         "space time",
         "LinearKernel",
-        f"{DEFAULT}, joint_heads=8",
+        f"{DEFAULT}, joint_heads=True",
         ("temporal", "spatial"),
     ),
     "section4_1/equation_4": (
         "time space",
         "LinearKernel",
-        "separate, concat, joint_heads=8",
+        "separate, concat, joint_heads=True",
         BOTH,
     ),
     "section4_1/footnote_3": ("time space", "LinearKernel", DEFAULT, BOTH),

@@ -47,8 +47,6 @@ def shrink(cfg: Config) -> Config:
         backbone.frozen_stages = 1
     if "num_heads" in cfg.model.cls_head:
         cfg.model.cls_head.num_heads = 2
-    if "joint_heads" in (backbone.get("fixation") or ()):
-        backbone.fixation.joint_heads = 2
     if backbone.get("scheme") == "factorized_encoder":
         backbone.temporal_depth = min(backbone.get("temporal_depth", 1), 1)
     cfg.model.cls_head.in_channels = 16

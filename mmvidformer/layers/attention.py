@@ -105,7 +105,8 @@ class Attention(nn.Module):
         gates = {"features": features} if isinstance(features, nn.Module) else {}
         if fixation:
             options = {"type": fixation} if isinstance(fixation, str) else dict(fixation)
-            gates["fixation"] = Fixation(head_dim, options.pop("type", "qkv_shared"), **options)
+            name = options.pop("type", "qkv_shared")
+            gates["fixation"] = Fixation(dim, num_heads, name, **options)
         stages = {**gates, **moves} if shift_last else {**moves, **gates}
         if qk_norm is not None:
             stages = {"qk_norm": QueryKeyNorm(head_dim, qk_norm), **stages}

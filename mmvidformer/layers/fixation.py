@@ -44,37 +44,39 @@ class Fixation(nn.Module):
     has D x D weights (below eq. 4), where D is the width of all heads: ``joint_heads``.
 
     Args:
-        head_dim: Width d of a head.
+        dim: Token width D.
+        num_heads: Number n of heads, of width d = D / n.
         name: A name in ``FIXATIONS``.
         combine: How a gate combines its inputs: ``'concat'``, ``'add'`` or ``'multiply'``.
-        joint_heads: Number of heads whose features a gate reads and weights together: 1, or the
-            number of heads n of the attention. W then maps up to 3 n d numbers to n d.
+        joint_heads: Whether a gate reads and weights the features of all heads together. W then
+            maps up to 3D numbers to D.
 
     Raises:
         KeyError: If the name or the combination is unknown.
-        ValueError: If ``joint_heads`` is neither 1 nor the number of heads, in the forward pass.
     """
 
     def __init__(
-        self, head_dim: int, name: str = "qkv_shared", combine: str = "concat", joint_heads: int = 1
+        self,
+        dim: int,
+        num_heads: int,
+        name: str = "qkv_shared",
+        combine: str = "concat",
+        joint_heads: bool = False,
     ) -> None:
         super().__init__()
         self.name = name
         self.joint_heads = joint_heads
-        dim = joint_heads * head_dim
+        width = dim if joint_heads else dim // num_heads
         self.combine = look_up(tuple(COMBINATIONS), combine, "combination")
         self.gates = nn.ModuleDict()
         for weighted, read in look_up(FIXATIONS, name, "fixation").items():
             parts = len(read) if combine == "concat" else 1
-            self.gates[weighted] = nn.Linear(parts * dim, dim)
+            self.gates[weighted] = nn.Linear(parts * width, width)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Gate queries and keys, (..., n, d) each; values pass unchanged."""
-        heads = q.shape[-2]
-        if self.joint_heads not in (1, heads):
-            raise ValueError(f"joint_heads must be 1 or {heads}, got {self.joint_heads}")
         tokens = {"q": q, "k": k, "v": v}
-        if self.joint_heads > 1:
+        if self.joint_heads:
             tokens = {letter: x.flatten(-2) for letter, x in tokens.items()}
         gated = dict(tokens)
         for weighted, read in FIXATIONS[self.name].items():
@@ -87,5 +89,5 @@ class Fixation(nn.Module):
 
     def extra_repr(self) -> str:
         """Show the settings in the printed model."""
-        joint = f", joint_heads={self.joint_heads}" if self.joint_heads > 1 else ""
+        joint = ", joint_heads=True" if self.joint_heads else ""
         return f"{self.name}, {self.combine}{joint}"

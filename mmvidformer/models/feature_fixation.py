@@ -68,7 +68,7 @@ class FeatureFixationTransformer(VideoTransformer):
         clip_len: Number of frames of a clip.
         kernel: A name in ``layers.kernels``, or a dictionary of ``type`` and options.
         fixation: Gates: a name in ``layers.fixation``, a dictionary of the name as ``type`` and
-            ``combine``, or None for no gates.
+            options, or None for no gates.
         shifts: Shift for ``'temporal'`` and for ``'spatial'``: a type of ``layers.shift``, a
             dictionary of ``type`` and options, or None for no shift, as for a missing entry.
         shift_last: Whether to shift after the gates instead of before; worse in the paper.

@@ -130,7 +130,7 @@ def test_shift(dim: int, grid: tuple, shift: object) -> None:
 def test_fixation(dim: int, scheme: str, combine: str) -> None:
     """Gates are between 0 and 1."""
     x = normal(2, 2, 1, 3, 2, dim)
-    out = check_rows(Fixation(dim, scheme, combine), lambda layer, x: layer(x, -x, x)[0], x)
+    out = check_rows(Fixation(2 * dim, 2, scheme, combine), lambda layer, x: layer(x, -x, x)[0], x)
     assert (out.abs() <= x.abs()).all() and (out * x >= 0).all()
 
 
