@@ -24,7 +24,7 @@ from mmvidformer.apis.detector import PersonDetector
 from mmvidformer.apis.loaded import PUBLISHED
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import find_videos
-from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
+from mmvidformer.engine.arguments import add_model_arguments, add_source_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.tasks.annotations import read_spans
 from mmvidformer.visualization.demo import Failure, predict_files, predict_stream
@@ -37,9 +37,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Parse the command line."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     add_model_arguments(parser, checkpoint=None)
-    parser.add_argument("source", help="video, folder, index of a camera (0, ...), or address")
-    add_classes_argument(parser)
-    parser.add_argument("--topk", type=int, default=5, help="number of classes (default: 5)")
+    add_source_arguments(parser)
     parser.add_argument("--window", type=float, help="seconds of a window (default: 2 if needed)")
     parser.add_argument("--stride", type=float, help="seconds between windows (default: half)")
     parser.add_argument("--min-score", type=float, default=0.3, help="of segments (default: 0.3)")
@@ -51,11 +49,9 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         help="csv file with a row for each window, for long videos: rows are written at once, and "
         "the same command goes on after the last one",
     )
-    parser.add_argument("--out", type=Path, help="annotated video (.mp4), or a folder of them")
     parser.add_argument("--timeline", type=Path, help="picture of the classes over time, or folder")
     parser.add_argument("--truth", type=Path, help="csv of video, start, end, label: drawn above")
     parser.add_argument("--boxes", type=Path, help="csv in AVA's format; persons: detect them")
-    parser.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
     parser.add_argument("--seconds", type=float, help="how long to read a camera or an address")
     parser.add_argument(
         "--skip-static",
@@ -64,16 +60,14 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         help="repeat the answer for windows each of whose frames changed by less than T of 255",
     )
     args = parser.parse_intermixed_args(argv)
-    if args.topk < 1:
-        parser.error(f"--topk must be at least 1, got {args.topk}")
     args.is_stream = is_stream(args.source)
     others = [n for n in ("json", "csv", "out", "timeline", "show", "boxes") if getattr(args, n)]
     if args.windows and others:
         parser.error(f"--windows keeps rows only, which is not enough for --{others[0]}")
     if args.timeline and args.is_stream:
         parser.error("--timeline needs a file or a folder, got a stream")
-    args.parts = bool(args.window is not None or args.timeline or args.csv or args.is_stream)
-    args.parts |= args.windows is not None
+    args.parts = bool(args.timeline or args.csv or args.windows or args.is_stream)
+    args.parts |= args.window is not None
     if args.skip_static is not None and (args.skip_static <= 0 or not args.parts):
         parser.error(f"--skip-static must be positive and needs --window, got {args.skip_static}")
     spans = read_spans(args.truth) if args.truth else {}
@@ -104,12 +98,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise ValueError("a model of boxes needs --boxes: a csv file in AVA's format, or persons")
     if recognizer.over == "boxes" and str(args.boxes) == "persons":
         args.boxes = PersonDetector(args.device)
-    if args.is_stream:
-        found = predict_stream(recognizer, args)
-    else:
-        found = predict_files(recognizer, videos, args)
+    streams = args.is_stream
+    found = predict_stream(recognizer, args) if streams else predict_files(recognizer, videos, args)
     records, windows, failed, repeated, count = [], defaultdict(list), 0, 0, 0
-    interrupt = [KeyboardInterrupt] if args.is_stream else []  # how to end a stream
+    interrupt = [KeyboardInterrupt] if streams else []  # how to end a stream
     with contextlib.suppress(*interrupt):
         for one in found:
             if isinstance(one, Failure):
@@ -128,16 +120,15 @@ def main(argv: Sequence[str] | None = None) -> int:
                 windows[one.source].append(one)
     if args.skip_static is not None:
         print(f"{repeated} of {count} windows repeat the last answer", file=sys.stderr)
-    if args.json:
-        args.json.parent.mkdir(parents=True, exist_ok=True)
-        content = {"config": args.config, "checkpoint": args.checkpoint, "videos": records}
-        text = json.dumps(content, indent=1, ensure_ascii=False)
-        args.json.write_text(text + "\n", encoding="utf-8")
-        print(f"written: {args.json}", file=sys.stderr)
-    if args.csv:
-        args.csv.parent.mkdir(parents=True, exist_ok=True)
-        write_parts(args.csv, windows.values())
-        print(f"written: {args.csv}", file=sys.stderr)
+    content = {"config": args.config, "checkpoint": args.checkpoint, "videos": records}
+    for path in filter(None, (args.json, args.csv)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path == args.csv:
+            write_parts(path, windows.values())
+        else:
+            text = json.dumps(content, indent=1, ensure_ascii=False)
+            path.write_text(text + "\n", encoding="utf-8")
+        print(f"written: {path}", file=sys.stderr)
     if failed:
         print(f"{failed} of {len(videos)} videos failed", file=sys.stderr)
     return 1 if failed else 0

@@ -13,13 +13,12 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from pathlib import Path
 
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, StreamRecognizer
 from mmvidformer.config import load_config
-from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
+from mmvidformer.engine.arguments import add_model_arguments, add_source_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.annotate import annotate_frame, stream_bars
 from mmvidformer.visualization.horst import look_back
@@ -30,9 +29,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Parse the command line."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     add_model_arguments(parser)
-    parser.add_argument("source", help="video file, index of a camera, or address (rtsp://...)")
-    parser.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
-    parser.add_argument("--out", type=Path, help="video of all steps (.mp4)")
+    add_source_arguments(parser)
     parser.add_argument("--json", help="file of JSON lines, one per step; - is the standard output")
     parser.add_argument(
         "--overlay",
@@ -40,8 +37,6 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         help="show what a HORST layer attends to: heat on the frame, past frames by weight",
     )
     parser.add_argument("--layer", type=int, default=-1, help="its index (default: the last)")
-    parser.add_argument("--topk", type=int, default=5, help="number of classes (default: 5)")
-    add_classes_argument(parser)
     parser.add_argument(
         "--ahead",
         type=float,
@@ -50,8 +45,6 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     )
     parser.add_argument("--restart", type=float, help="seconds between resets of the state")
     args = parser.parse_args(argv)
-    if args.topk < 1:
-        parser.error(f"--topk must be at least 1, got {args.topk}")
     if args.restart is not None and args.restart <= 0:
         parser.error(f"--restart must be positive, got {args.restart}")
     if not (args.show or args.out):

@@ -65,33 +65,30 @@ class Capture:
         self.dropped, self.cuts, self._start = 0, list[int](), 0.0
         self._delays: deque[float] = deque(maxlen=1000)
         self._closed, self._reads = Event(), False
-        text, self.total = str(source), None
-        stream, address = is_stream(source), "://" in text
-        self.name = text
-        if address:
-            self.name = text.replace(f"{urlsplit(text).netloc.rpartition('@')[0]}@", "", 1)
+        self.name, self.total, self.is_live = str(source), None, is_stream(source)
+        if "://" in self.name:
+            host = urlsplit(self.name).netloc
+            self.name = self.name.replace(host, host.rpartition("@")[2], 1)
             self._open_address()
-            rate = self._video.average_rate or self._video.guessed_rate
-            self.fps = float(rate) if rate else 30.0
-            self.is_live = not self._container.duration
-            if not self.is_live:
-                self.total = round(self._container.duration / av.time_base * self.fps)
+            duration = self._container.duration
+            self.fps = float(self._video.average_rate or self._video.guessed_rate or 30)
+            self.is_live = not duration
+            self.total = round(duration / av.time_base * self.fps) if duration else None
             return
-        if not stream and not Path(source).is_file():
+        if not self.is_live and not Path(source).is_file():
             raise FileNotFoundError(f"video {source} does not exist, and is no camera or address")
-        self.is_live = stream
-        self.name = f"camera {source}" if stream else text
-        self._reader = cv2.VideoCapture(int(source) if stream else text)
-        opened = self._reader.isOpened()
-        if stream and not opened:
-            raise ConnectionError(f"{self.name} does not exist or is in use")
-        fps = self._reader.get(cv2.CAP_PROP_FPS)
-        total = self._reader.get(cv2.CAP_PROP_FRAME_COUNT)
-        known = math.isfinite(fps) and fps > 0
-        if not stream and not (opened and known):
+        self._reader = cv2.VideoCapture(int(source) if self.is_live else self.name)
+        opened, fps = self._reader.isOpened(), self._reader.get(cv2.CAP_PROP_FPS)
+        known = 0 < fps < math.inf
+        if self.is_live:
+            self.name = f"camera {source}"
+            if not opened:
+                raise ConnectionError(f"{self.name} does not exist or is in use")
+        elif not (opened and known):
             raise ValueError(f"OpenCV cannot read {source} as a video with a frame rate")
+        else:
+            self.total = max(int(self._reader.get(cv2.CAP_PROP_FRAME_COUNT)), 0) or None
         self.fps = fps if known else 30.0
-        self.total = int(total) if total > 0 and not stream else None
 
     def frames(self, interval: int = 1, time_step: float | None = None) -> Iterator[Frame]:
         """Read every ``interval``-th frame, or one frame per ``time_step``, to the end.
@@ -114,27 +111,27 @@ class Capture:
         if not self.is_live:
             return frames
         self._reads = True
-        return newest(self._read_live(frames), self.queue, self._drop)
-
-    def _read_live(self, frames: Iterator[Frame]) -> Iterator[Frame]:
-        try:
-            yield from frames
-        finally:  # in the thread that reads: a device must not be closed while it is read
-            self._release()
+        return newest(frames, self.queue, self._drop)
 
     def _choose(self, interval: int, time_step: float | None) -> Iterator[Frame]:
         number, due = -1, 0.0
-        for number, retrieve in self._address() if hasattr(self, "_container") else self._grab():
-            clock = time.perf_counter()
-            self._start = self._start or clock
-            seconds = clock - self._start if self.is_live else number / self.fps
-            now = seconds + 1e-6  # 15 / 30 s may be less than 2 x 0.25 s in floating point
-            if now >= due if time_step else number % interval == 0:
-                if (pixels := retrieve()) is None:
-                    break
-                if time_step:
-                    due = (now // time_step + 1) * time_step
-                yield number, seconds, pixels
+        try:
+            for number, retrieve in (
+                self._address() if hasattr(self, "_container") else self._grab()
+            ):
+                clock = time.perf_counter()
+                self._start = self._start or clock
+                seconds = clock - self._start if self.is_live else number / self.fps
+                now = seconds + 1e-6  # 15 / 30 s may be less than 2 x 0.25 s in floating point
+                if now >= due if time_step else number % interval == 0:
+                    if (pixels := retrieve()) is None:
+                        break
+                    if time_step:
+                        due = (now // time_step + 1) * time_step
+                    yield number, seconds, pixels
+        finally:
+            if self.is_live:  # here, since a device must not be closed while a thread reads it
+                self._release()
         if self.is_live and not self._closed.is_set():
             raise ConnectionError(f"{self.name} stopped after {number + 1} frames")
         if number < 0 and not self._closed.is_set():

@@ -13,12 +13,7 @@ from mmvidformer.apis.loaded import PUBLISHED, LoadedModel, anticipates
 from mmvidformer.apis.pipeline import Source, VideoPipeline
 from mmvidformer.apis.predictions import Prediction, to_prediction, to_segments
 from mmvidformer.apis.steps import list_segments, list_steps, stream_segments, stream_steps
-from mmvidformer.apis.windows import (
-    answer_windows,
-    in_frames,
-    list_windows,
-    stream_windows,
-)
+from mmvidformer.apis.windows import answer_windows, in_frames, list_windows, stream_windows
 from mmvidformer.models.reuse import frames_of_stage, reuse_frames
 
 
@@ -141,15 +136,9 @@ class Recognizer(LoadedModel):
     def windows(
         self, opened: dict, window: float | None = None, stride: float | None = None
     ) -> list[tuple[int, int]]:
-        """First and last frame of the windows that ``timeline`` classifies.
+        """First and last frame of the windows that ``timeline`` classifies, and its errors.
 
-        Args:
-            opened: Result of ``pipeline.open``.
-            window: As in ``timeline``.
-            stride: As in ``timeline``.
-
-        Raises:
-            ValueError: If the frame rate is unknown, or window or stride is not positive.
+        ``opened`` is a result of ``pipeline.open``.
         """
         sizes = in_frames(_rate(opened), window, stride, self._period(opened["avg_fps"]))
         return list_windows(opened["total_frames"], *sizes)

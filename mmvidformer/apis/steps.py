@@ -29,7 +29,7 @@ def list_steps(pipeline: VideoPipeline, predict: Predict, video: dict) -> Iterat
 
     Args:
         pipeline: Pipeline with ``CoverFrames``.
-        predict: Function from a sample of the pipeline to a data sample of ``FramesHead``.
+        predict: Function from a sample of the pipeline to a data sample of the head.
         video: Result of ``pipeline.open``.
     """
     fps, total = video["avg_fps"], video["total_frames"]
@@ -43,7 +43,7 @@ def list_segments(pipeline: VideoPipeline, predict: Predict, video: dict) -> Ite
     """Find the segments of a video, part by part: 64 clips, of which 16 at each end are context.
 
     A part gives the segments whose middle is not in its context. Arguments are those of
-    ``list_steps``, with a function that gives a data sample of ``SegmentsHead``.
+    ``list_steps``.
     """
     options = SEGMENTS_PART, SEGMENTS_CONTEXT
     for sample, first, low, high in _parts(pipeline, predict, video, *options):
@@ -83,12 +83,7 @@ def stream_steps(
 ) -> Iterator[Step]:
     """Classify the steps of a stream, each once ``delay`` seconds after its end have been seen.
 
-    Args:
-        pipeline: Pipeline with ``CoverFrames``.
-        predict: See ``list_steps``.
-        frames: RGB frames (H, W, 3), uint8; those of a clip are kept.
-        fps: Frames per second.
-        delay: Seconds from the end of a step to its prediction, at least.
+    ``frames`` are RGB (H, W, 3), uint8; those of a clip are kept.
     """
     size = max(round(_span(pipeline, fps)), 1)
     kept: deque[np.ndarray] = deque(maxlen=size)
@@ -118,15 +113,7 @@ def stream_segments(
 
     The backbone runs once for each clip, the head on the last 64 clips. What was found is never
     revised: a segment of the same class that overlaps it by more than half (IoU) is left out. When
-    the stream ends, the rest is found.
-
-    Args:
-        pipeline: Pipeline with ``CoverFrames``.
-        model: Recognizer with ``SegmentsHead``.
-        frames: RGB frames (H, W, 3), uint8; those of a clip are kept.
-        fps: Frames per second.
-        delay: Seconds from the end of a segment to its prediction, at least.
-        min_score: Least score.
+    the stream ends, the rest is found. ``model`` is the recognizer, ``frames`` as above.
     """
     from mmvidformer.models.segments_head import segment_iou  # loads MMAction2's models
     from mmvidformer.models.task_heads import pool_space

@@ -1,6 +1,7 @@
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from math import lcm
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -10,11 +11,12 @@ from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.block import TransformerBlock
 from mmvidformer.layers.config import EncoderConfig, SubLayer, WithCp
 from mmvidformer.layers.embed import POSITIONS
-from mmvidformer.layers.kernels import KERNELS
+from mmvidformer.layers.kernels import KERNELS, SoftmaxKernel
 from mmvidformer.layers.mlp import DepthwiseConv, Mlp
 from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.patterns import PATTERNS, Grid
 from mmvidformer.layers.rotary import ROPES
+from mmvidformer.layers.shift import Shift
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
 
@@ -95,6 +97,27 @@ class Encoder(nn.Module):
     def single_frames(self) -> bool:
         """Whether each frame is encoded on its own."""
         return self.frames != "together"
+
+    @property
+    def frame_block(self) -> int | None:
+        """Number of frames of the blocks of a clip that are encoded on their own, if there are any.
+
+        Tokens of a block see no others, and depend on their place in the block alone.
+        """
+        if self.single_frames:
+            return 1
+        attentions = [part for part in self.modules() if isinstance(part, Attention)]
+        parts: list[Any] = [pattern for one in attentions for pattern in one.patterns]
+        parts += [part for part in self.modules() if isinstance(part, Shift)]
+        blocks, positions = [part.frame_block for part in parts], cast(Any, self.pos_embed)
+        axes = "".join(getattr(positions, "tables", "t"))  # of one's own positions: any
+        softmax = all(isinstance(one.kernel, SoftmaxKernel) for one in attentions)
+        if self.rope is not None and not (softmax and self.rope.pairs != "tiled"):
+            axes += self.rope.axes  # otherwise scores depend on distances alone
+        if self.cls_token is not None or "t" in axes or None in blocks:
+            return None
+        frames, block = positions.size[0], lcm(*blocks)
+        return block if block < frames and frames % block == 0 else None
 
     @property
     def with_cp(self) -> WithCp:

@@ -2,12 +2,11 @@
 
 import copy
 from collections.abc import Callable
+from math import prod
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
-
-from mmvidformer.layers import TubeletEmbedding
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -15,64 +14,73 @@ Model = TypeVar("Model", bound=nn.Module)
 def reuse_frames(model: Model, limit: int = 96) -> Model:
     """Make a copy of a model that computes equal frames once, whatever clips they belong to.
 
-    For models whose first stage sees frames, or tubelets, on their own (``frame_stage``): a
-    ``VideoTransformer`` with ``frames='pool'`` or ``'average'`` in its first encoder (ViViT's model
-    2, space-only), and recurrent models with a backbone of frames. They are compared by their
-    pixels, so clips may come in any order. Outputs change by rounding only.
+    For models whose first stage sees frames, or blocks of them, on their own (``frame_stage``): a
+    ``VideoTransformer`` whose first encoder has ``frames='pool'`` or ``'average'`` (ViViT's model
+    2, space-only) or attends within blocks of frames only (``Encoder.frame_block``), and recurrent
+    models with a backbone of frames. They are compared by their pixels, so clips may come in any
+    order. Outputs change by rounding only.
 
     Args:
         model: A model in evaluation mode, such as a result of ``optimize_for_inference``. The copy
             shares its weights, which must not change then.
-        limit: Number of frames, or tubelets, that are remembered from call to call; the default is
-            enough for windows of 64 frames that start at each frame. Those of one call are all
-            shared.
+        limit: Number of frames, tubelets or blocks that are remembered from call to call; the
+            default is enough for windows of 64 frames that start at each frame. Those of one call
+            are all shared.
 
     Returns:
         The copy, or the model itself if it has no such stage.
     """
-    if not any(getattr(part, "frame_stage", ()) for part in model.modules()):
+    if not _stages(model):
         return model
     model = copy.deepcopy(model, {id(x): x for x in (*model.parameters(), *model.buffers())})
-    for part in list(model.modules()):
-        for owner, name in getattr(part, "frame_stage", ()):
-            reuse = ReuseRows(getattr(owner, name), limit)
-            tubelets = isinstance(owner, TubeletEmbedding)
-            setattr(owner, name, _ReuseTubelets(owner, reuse) if tubelets else reuse)
+    for owner, name, axis, size in _stages(model):
+        setattr(owner, name, ReuseBlocks(getattr(owner, name), limit, axis, size))
     return model
 
 
 def frames_of_stage(model: nn.Module) -> int | None:
     """Return how many frames the first stage sees at a time; None if it sees whole clips."""
-    stages = [owner for part in model.modules() for owner, _ in getattr(part, "frame_stage", ())]
-    return getattr(stages[0], "tubelet", (1,))[0] if stages else None
+    sizes = [size for *_, size in _stages(model)]
+    return prod(sizes) if sizes else None
 
 
-class ReuseRows:
-    """A function of independent rows (N, ...) that is called with rows that are new only.
+def _stages(model: nn.Module) -> list[tuple[nn.Module, str, int, int]]:
+    return [stage for part in model.modules() for stage in getattr(part, "frame_stage", ())]
 
-    Calls with gradients, in graphs, or with further arguments pass through.
+
+class ReuseBlocks:
+    """A function of independent blocks of clips that is called with blocks that are new only.
+
+    Calls with gradients, in graphs, or with further arguments pass through, and so do clips that
+    blocks do not fill.
 
     Args:
         function: Function from a tensor to a tensor, or to a tuple of tensors or None, whose first
-            axis is that of the rows.
-        limit: Number of rows to remember, or twice those of a call if these are more.
+            axis is that of the clips; in those of the output the next one is that of time.
+        limit: Number of blocks to remember, or twice those of a call if these are more.
+        axis: Axis of time of the input. 0: the clips are the blocks.
+        size: Length of a block.
     """
 
-    def __init__(self, function: Callable[..., Any], limit: int) -> None:
-        self.function, self.limit, self.is_tuple = function, limit, False
-        # Rows and outputs have places in tensors that stay: many small ones that come and go would
-        # leave holes in the memory of the process.
+    def __init__(self, function: Callable, limit: int, axis: int = 0, size: int = 1) -> None:
+        self.function, self.limit, self.axis, self.size = function, limit, axis, size
+        # Blocks and outputs have places in tensors that stay: many small ones that come and go
+        # would leave holes in the memory of the process.
         self.kept: list[Tensor | None] = []
         self.places: dict[bytes, int] = {}  # the least recently used first
         self.free: list[int] = []
         self.kind: tuple = ()  # of what is kept
 
-    def __call__(self, rows: Tensor, clip_rows: object = None, *rest: Any, **options: Any) -> Any:
-        """Return ``function(rows)``; ``clip_rows`` matters in training only."""
+    def __call__(self, clips: Tensor, clip_rows: object = None, *rest: Any, **options: Any) -> Any:
+        """Return ``function(clips)``; ``clip_rows`` matters in training only."""
         given = any(x is not None for x in (*rest, *options.values()))
-        if given or torch.is_grad_enabled() or torch.compiler.is_compiling():
+        given |= torch.is_grad_enabled() or torch.compiler.is_compiling()
+        if given or clips.shape[self.axis] % self.size:
             more = () if clip_rows is None else (clip_rows, *rest)
-            return self.function(rows, *more, **options)
+            return self.function(clips, *more, **options)
+        rows = clips
+        if self.axis:
+            rows = clips.unflatten(self.axis, (-1, self.size)).movedim(self.axis, 1).flatten(0, 1)
         inputs, places, new, replaced = self._inputs(rows), list[int](), list[int](), list[int]()
         keys = samples(rows)
         self.places |= {key: self.places.pop(key) for key in {*keys} & self.places.keys()}
@@ -87,21 +95,20 @@ class ReuseRows:
             places.append(place)
         if new:
             kept, self.kept = self.kept, []  # so that nothing is known after an error
-            outputs = self.function(rows[new])
-            self.is_tuple = isinstance(outputs, tuple)
-            parts = outputs if self.is_tuple else (outputs,)
-            size = len(inputs)
-            kept = kept or [
-                inputs,
-                *(x if x is None else x.new_empty(size, *x.shape[1:]) for x in parts),
-            ]
-            for old, x in zip(kept[1:], parts, strict=True):
+            fresh = self.function(rows if len(new) == len(rows) else rows[new])
+            self.is_tuple, size = isinstance(fresh, tuple), len(inputs)
+            found = list(fresh) if self.is_tuple else [fresh]
+            kept = kept or [inputs, *_each(lambda x: x.new_empty(size, *x.shape[1:]), found)]
+            for old, x in zip(kept[1:], found, strict=True):
                 if old is not None:
                     old[[places[i] for i in new]] = x
             self.kept = kept
         self.free += replaced
-        outputs = tuple(x if x is None else x[places] for x in self.kept[1:])
-        return outputs if self.is_tuple else outputs[0]
+        if len(new) < len(rows):
+            found = _each(lambda x: x[places], self.kept[1:])
+        if self.axis:
+            found = _each(lambda x: x.unflatten(0, (len(clips), -1)).flatten(1, 2), found)
+        return tuple(found) if self.is_tuple else found[0]
 
     def _inputs(self, rows: Tensor) -> Tensor:
         """Return the rows that are kept, or a new tensor for others if these do not fit."""
@@ -116,19 +123,8 @@ class ReuseRows:
         return kept
 
 
-class _ReuseTubelets:
-    """Forward pass of an embedding of clips whose tubelets are the rows of ``reuse``."""
-
-    def __init__(self, embed: TubeletEmbedding, reuse: ReuseRows) -> None:
-        self.embed, self.reuse = embed, reuse
-
-    def __call__(self, clip: Tensor) -> Tensor:
-        frames = self.embed.tubelet[0]
-        count = clip.shape[2] // frames if clip.dim() == 5 else 0
-        if not count:
-            return self.reuse.function(clip)  # raises an error
-        tubelets = clip[:, :, : count * frames].unflatten(2, (count, frames)).transpose(1, 2)
-        return self.reuse(tubelets.flatten(0, 1)).unflatten(0, (-1, count))[:, :, 0]
+def _each(change: Callable[[Tensor], Tensor], parts: list[Tensor | None]) -> list[Tensor | None]:
+    return [None if x is None else change(x) for x in parts]
 
 
 def samples(rows: Tensor) -> list[bytes]:

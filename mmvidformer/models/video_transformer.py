@@ -157,11 +157,12 @@ class VideoTransformer(nn.Module):
             add_lora(self, **config.lora)
 
     @property
-    def frame_stage(self) -> list[tuple[nn.Module, str]]:
-        """Parts, and their methods, that see tubelets of frames on their own (``reuse_frames``)."""
-        encoder: Any = self.encoders[0]
-        alone = self.embed.separate_frames and encoder.single_frames
-        return [(self.embed, "forward"), (encoder, "run_blocks")] if alone else []
+    def frame_stage(self) -> list[tuple[nn.Module, str, int, int]]:
+        """Parts that see blocks of frames on their own: methods, axes, sizes (``reuse_frames``)."""
+        first: Any = self.encoders[0]
+        block: Any = first.frame_block if self.embed.separate_frames else None
+        rows = [(self.embed, "forward", 2, self.embed.tubelet[0]), (first, "run_blocks", 1, block)]
+        return rows if block else []
 
     def stages(self) -> list[nn.ModuleList]:
         """Parts by depth, for freezing and for learning rates that decay with it.
@@ -213,9 +214,8 @@ class VideoTransformer(nn.Module):
 
         Returns:
             Grid (B, T, H, W, D) and class token (B, 1 + registers, D), or None, of the last
-            encoder; normalized unless there is an ``fc_norm``.
-            After ``frames='pool'`` the grid is (B, T, 1, 1, D), after ``'average'`` it is
-            (B, 1, H, W, D).
+            encoder; normalized unless there is an ``fc_norm``. After ``frames='pool'`` the grid is
+            (B, T, 1, 1, D), after ``'average'`` it is (B, 1, H, W, D).
         """
         grid, cls = self.embed(clip), None
         for encoder in self.encoders:

@@ -1,4 +1,4 @@
-"""reuse_frames: the scores of separate clips, with frames that they share computed once."""
+"""reuse_frames: the scores of separate clips, with what they share computed once."""
 
 import copy
 
@@ -8,13 +8,49 @@ from torch import nn
 
 from mmvidformer.models import TimeSformer, VideoTransformer, ViViT
 from mmvidformer.models.inference import optimize_for_inference
-from mmvidformer.models.reuse import ReuseRows, frames_of_stage, reuse_frames, samples
+from mmvidformer.models.reuse import ReuseBlocks, frames_of_stage, reuse_frames, samples
 from tests.models.tiny import ARCH, perturb
 
 TUBE = dict(arch=ARCH, clip_len=8, img_size=16, stem=dict(tubelet=(2, 8, 8)))
 PATCH = {**TUBE, "stem": dict(tubelet=(1, 8, 8))}
 CAUSAL = dict(block=({"pattern": "causal_time"},), positions="none")
+TIME = dict(block=({"pattern": "time"},), positions="time")
+PAIRS = dict(pattern=dict(type="frames", size=2))
+
+
+def blocks(*sublayers: dict, positions: str = "space", **options: object) -> dict:
+    """An encoder of a composed model, before one that attends over time."""
+    first = dict(block=sublayers or (PAIRS,), positions=positions, **options)
+    return dict(encoders=(first, TIME), num_heads=2, **TUBE)
+
+
+BLOCKS = {
+    "pairs": blocks(),
+    "windows": blocks(
+        dict(pattern=dict(type="window", size=(2, 2, 1), shift=(0, 1, 0))),
+        dict(pattern=["space", "height"]),
+        positions="none",
+        rope="axial",
+    ),
+    "segments": blocks(dict(pattern="space", shifts=[dict(type="temporal", segment=2)])),
+}
+WHOLE = {
+    "times": blocks(positions="time"),
+    "class token": blocks(cls="mean"),
+    "shifted windows": blocks(dict(pattern=dict(type="window", size=(2, 1, 1), shift=(1, 0, 0)))),
+    "dilated": blocks(PAIRS, dict(pattern="dilated_time")),
+    "past": blocks(PAIRS, dict(pattern=dict(type="causal_time", past=2))),
+    "shift": blocks(dict(pattern="space", shifts=["temporal"])),
+    "places in time": blocks(rope="vjepa2"),
+    "kernel": blocks(dict(pattern=PAIRS["pattern"], kernel="linformer"), rope="axial"),
+    "no blocks of 3": blocks(dict(pattern=dict(type="frames", size=3))),
+    "one block": blocks(PAIRS, dict(pattern=dict(type="frames", size=4))),
+}
 MODELS = {
+    **{
+        name: lambda options=options: VideoTransformer(**options)
+        for name, options in BLOCKS.items()
+    },
     "vivit 2": lambda: ViViT(**TUBE),
     "vivit 2, means": lambda: ViViT(pool="mean", **TUBE),
     "vivit, frames averaged": lambda: ViViT(temporal_depth=0, **TUBE),
@@ -45,17 +81,39 @@ def counted(model: nn.Module) -> tuple[nn.Module, list[int]]:
 def test_windows_have_the_scores_of_separate_clips(name: str, optimized: bool) -> None:
     torch.manual_seed(0)
     model = perturb(MODELS[name]()).eval()
-    tubelet = model.embed.tubelet[0]
-    assert frames_of_stage(model) == tubelet
+    block = model.embed.tubelet[0] * (2 if name in BLOCKS else 1)
+    assert frames_of_stage(model) == block
     fast, rows = counted(optimize_for_inference(model) if optimized else model)
-    for clip in windows(20, 8, 2):
+    step = max(block, 2)
+    for clip in windows(20, 8, step):
         torch.testing.assert_close(fast(clip), model(clip), rtol=0, atol=1e-5)
-    assert rows == [8 // tubelet] + [2 // tubelet] * 6
+    assert rows == [8 // block] + [step // block] * (12 // step)
     rows.clear()
-    views = torch.cat([*windows(14, 8, 2), windows(8, 8, 1)[0].flip(-1)])
+    views = torch.cat([*windows(14, 8, step), windows(8, 8, 1)[0].flip(-1)])
     torch.testing.assert_close(counted(model)[0](views), model(views), rtol=0, atol=1e-5)
     fast(views)
-    assert sum(rows) == 8 // tubelet  # those of the last view, which is mirrored
+    assert sum(rows) == 8 // block  # those of the last view, which is mirrored
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_tokens_that_depend_on_the_clip_are_not_shared(name: str) -> None:
+    model = VideoTransformer(**WHOLE[name])
+    assert frames_of_stage(model) is None and reuse_frames(model) is model
+
+
+def test_own_positions_may_depend_on_the_clip() -> None:
+    model = VideoTransformer(**BLOCKS["pairs"])
+    model.encoders[0].pos_embed = nn.Identity()
+    assert frames_of_stage(model) is None
+
+
+@torch.no_grad()
+def test_clips_that_blocks_do_not_fill_pass() -> None:
+    model = perturb(MODELS["pairs"]()).eval()
+    fast, rows = counted(model)
+    clip = windows(6, 6, 1)[0]
+    torch.testing.assert_close(fast(clip), model(clip))
+    assert rows == [1]
 
 
 @torch.no_grad()
@@ -106,7 +164,7 @@ def test_rows_are_known_by_all_that_changes_their_outputs() -> None:
     keys = samples(rows)
     assert keys[0] == keys[2] == keys[3] != keys[1]
     called: list[int] = []
-    function = ReuseRows(lambda x: called.append(len(x)) or (x @ torch.ones(200, 1), None), 9)
+    function = ReuseBlocks(lambda x: called.append(len(x)) or (x @ torch.ones(200, 1), None), 9)
     for turn, new in ((rows, 3), (rows[:3], 1), (rows[1:3], 0), (rows[3:], 1), (rows, 2)):
         found = function(turn)
         torch.testing.assert_close(found[0], turn.sum(-1, keepdim=True), rtol=0, atol=1e-4)
@@ -123,7 +181,7 @@ def test_rows_are_known_by_all_that_changes_their_outputs() -> None:
 
 @torch.no_grad()
 def test_nothing_is_known_after_an_error() -> None:
-    function = ReuseRows(lambda x: x + 1 if len(x) < 3 else 1 / 0, 9)
+    function = ReuseBlocks(lambda x: x + 1 if len(x) < 3 else 1 / 0, 9)
     rows = torch.randn(3, 4)
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):

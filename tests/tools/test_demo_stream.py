@@ -121,7 +121,7 @@ def test_demo_names_wrong_arguments(main_of, early, unrolling, clip, capsys, mon
     main = main_of("demo_stream")
     for options, message in (
         (["--overlay"], "--overlay needs --show or --out"),
-        (["--topk", "0"], "--topk must be at least 1"),
+        (["--topk", "0"], "--topk: must be a whole number of at least 1"),
         (["--restart", "0"], "--restart must be positive"),
     ):
         with pytest.raises(SystemExit):

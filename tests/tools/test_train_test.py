@@ -136,20 +136,20 @@ def test_limited_views_give_the_same_scores(trained, test, tmp_path, monkeypatch
 
 
 def test_aligned_clips_are_computed_once(trained, load, tmp_path, monkeypatch):
-    from mmvidformer.models.reuse import ReuseRows
+    from mmvidformer.models.reuse import ReuseBlocks
 
     tool, computed, scores = load("test"), [], {}
-    call = ReuseRows.__call__
+    call = ReuseBlocks.__call__
 
-    def count(reuse: ReuseRows, rows: torch.Tensor, *rest: object) -> object:
+    def count(reuse: ReuseBlocks, clips: torch.Tensor, *rest: object) -> object:
         sizes, run = [0], reuse.function
         reuse.function = lambda new: sizes.append(len(new)) or run(new)
-        found = call(reuse, rows, *rest)
+        found = call(reuse, clips, *rest)
         reuse.function = run
-        computed.append((len(rows), sizes[-1]))
+        computed.append((len(clips), sizes[-1]))
         return found
 
-    monkeypatch.setattr(ReuseRows, "__call__", count)
+    monkeypatch.setattr(ReuseBlocks, "__call__", count)
     config, work_dir = trained
     for name, options in {"aligned": ["--align"], "apart": ["--align"], "as is": []}.items():
         if name == "apart":
@@ -161,7 +161,7 @@ def test_aligned_clips_are_computed_once(trained, load, tmp_path, monkeypatch):
     torch.testing.assert_close(scores["aligned"], scores["apart"], rtol=0, atol=1e-5)
     assert (scores["aligned"] - scores["as is"]).abs().max() > 1e-4
     # 2 tubelets in 18 views; clips start at 0, 0, 4, 8, 12 and 16.
-    assert {rows for rows, _ in computed} == {36}
+    assert {clips for clips, _ in computed} == {18, 36}  # of the embedding, and of the encoder
     assert max(new for _, new in computed) == 3 * 6
 
 

@@ -63,9 +63,17 @@ class Pattern:
     own_keys: ClassVar[bool] = True
 
     @property
+    def frame_block(self) -> int | None:
+        """Number of frames of the blocks, from the first on, between which no token sees another.
+
+        None: there are no such blocks.
+        """
+        return 1 if "t" in self.groups else None
+
+    @property
     def causal(self) -> bool:
         """Whether no token sees a later frame."""
-        return "t" in self.groups or "causal" in self.masks
+        return self.frame_block == 1 or "causal" in self.masks
 
     @property
     def any_places(self) -> bool:

@@ -32,9 +32,9 @@ class BlockPattern(Pattern):
     axes: ClassVar[str] = "(t i) (h j) (w k)"
 
     @property
-    def causal(self) -> bool:
-        """Whether no token sees a later frame: each frame is a block of its own."""
-        return super().causal and self.size[0] == 1
+    def frame_block(self) -> int | None:
+        """See ``Pattern``; shifted blocks join parts of two."""
+        return self.size[0] if "t" in self.groups and not self.shift[0] else None
 
     @property
     def any_places(self) -> bool:

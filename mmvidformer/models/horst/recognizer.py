@@ -39,9 +39,9 @@ class RecurrentRecognizer(ConvertsWeights, BaseRecognizer):
                 raise ValueError(f"tubelets of a recurrent model must have one frame, got {frames}")
 
     @property
-    def frame_stage(self) -> list[tuple[nn.Module, str]]:
+    def frame_stage(self) -> list[tuple[nn.Module, str, int, int]]:
         """See ``VideoTransformer``."""
-        return [(self.backbone, "forward")] if self.with_neck else []
+        return [(self.backbone, "forward", 0, 1)] if self.with_neck else []
 
     def extract_feat(
         self,
