@@ -38,8 +38,7 @@ def rules(attention: str, fixation: str | None) -> list[Rule]:
     sections = ("sublayer", fixation) if fixation else ("sublayer",)
     found = key_map("feature_fixation", "model", ops=OPS)
     for sublayer, (attn, norm) in SUBLAYERS[attention].items():
-        parts = dict(sublayer=sublayer, attn=attn, norm=norm)
-        found += key_map("feature_fixation", *sections, **parts)
+        found += key_map("feature_fixation", *sections, sublayer=sublayer, attn=attn, norm=norm)
     return found
 
 
