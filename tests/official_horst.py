@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from mmvidformer.convert.keymap import Conversion, Rule, apply_rules, linear, strip_prefixes
+from mmvidformer.convert.keymap import Conversion, Rule, apply_rules, read_rows, strip_prefixes
 
 PREFIXES = ("module.",)
 # Layers that the official forward pass does not use.
@@ -57,26 +57,22 @@ CLASSIFIERS = {
 
 def layer_rules(theirs: str = "layers.{i}.", ours: str = "neck.layers.{i}.") -> list[Rule]:
     """Return the key map of a layer, given the prefixes of its names."""
-    rules = []
+    convs = {f"{target}.*": f"{source}.*" for source, target in CONVS.items()}
     for source, target in CONV_NORMS.items():
-        rules.append(Rule((f"{theirs}{source}.0.weight",), (f"{ours}{target}.conv.weight",)))
-        rules += linear(f"{theirs}{source}.1", f"{ours}{target}.norm")
-    for source, target in CONVS.items():
-        rules += linear(f"{theirs}{source}", f"{ours}{target}")
-    return rules
+        convs |= {
+            f"{target}.conv.weight": f"{source}.0.weight",
+            f"{target}.norm.*": f"{source}.1.*",
+        }
+    return read_rows({ours + name: theirs + source for name, source in convs.items()})
 
 
 def classifier_rules(kind: str) -> list[Rule]:
     """Return the key map of a classifier, given its name in ``CLASSIFIERS``."""
-    ours = "cls_head.classifier"
-    rules = []
-    for source, target in CLASSIFIERS[kind].items():
-        rules += linear(source, f"{ours}.{target}")
+    rows = {f"{target}.*": f"{source}.*" for source, target in CLASSIFIERS[kind].items()}
     if kind == "unrolling":
-        names = {f"c_a.unrolling.{name}": f"unroll.{name}" for name in LSTM}
-        names |= {f"c_a.fuse_ev.1.{name}": f"start.norm.{name}" for name in NORM_STATISTICS}
-        rules += [Rule((theirs,), (f"{ours}.{name}",)) for theirs, name in names.items()]
-    return rules
+        rows |= {f"unroll.{name}": f"c_a.unrolling.{name}" for name in LSTM}
+        rows |= {f"start.norm.{name}": f"c_a.fuse_ev.1.{name}" for name in NORM_STATISTICS}
+    return read_rows({"cls_head.classifier": rows})
 
 
 def from_horst(state: Mapping[str, Tensor]) -> Conversion:

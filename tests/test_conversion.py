@@ -54,7 +54,7 @@ def test_other_models_load_what_they_load_without_the_plugin(tmp_path: Path) -> 
     assert len(without) == 72
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", DIALECTS.values())
 def test_a_recognizer_converts_what_it_loads(dialect: str, tmp_path: Path) -> None:
     """By MMEngine and PyTorch, with its head; as a copy, and in a wrapper."""
     source = recognizer()

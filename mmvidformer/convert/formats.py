@@ -19,12 +19,12 @@ from mmvidformer.convert.huggingface import (
 from mmvidformer.convert.image_formats import from_google_npz, from_timm
 from mmvidformer.convert.info import class_names, read_info
 from mmvidformer.convert.io import Checkpoint, load_checkpoint, save_checkpoint, save_huggingface
-from mmvidformer.convert.keymap import Conversion, State
+from mmvidformer.convert.keymap import Conversion, State, has
 from mmvidformer.convert.own import MODELS, VIDEO_VITS, from_own, is_own, settings_of
 from mmvidformer.convert.positions import Grid
 from mmvidformer.convert.published import row_of
 from mmvidformer.convert.scenic import from_scenic
-from mmvidformer.convert.timesformer import CLS, IMAGE, from_timesformer, to_timesformer
+from mmvidformer.convert.timesformer import DIALECTS, IMAGE, from_timesformer, to_timesformer
 from mmvidformer.convert.video_vits import (
     from_videomae,
     from_vjepa2,
@@ -51,15 +51,9 @@ class Format(NamedTuple):
     convert: Callable[..., Conversion]
 
 
-def _has(*parts: str) -> Callable[[Mapping[str, Tensor]], bool]:
-    return lambda state: all(any(part in name for name in state) for part in parts)
-
-
 def _is_scenic(state: Mapping[str, Tensor]) -> bool:
-    kernels = [v for k, v in state.items() if k.endswith("embedding/kernel")]
-    return _has("ransformer/encoder")(state) and (
-        _has("SpatialTransformer/")(state) or any(kernel.dim() == 5 for kernel in kernels)
-    )
+    tubelets = has(state, "embedding/kernel$", dim=5)
+    return has(state, "ransformer/encoder") and (tubelets or has(state, "SpatialTransformer/"))
 
 
 # The first one that matches counts.
@@ -67,38 +61,36 @@ FORMATS: dict[str, Format] = {
     "mmvidformer": Format("mmvidformer", is_own, from_own),
     "scenic": Format("scenic ViViT", _is_scenic, from_scenic),
     "google_npz": Format(
-        "Google image ViT", _has("embedding/kernel", "Transformer/encoder"), from_google_npz
+        "Google image ViT",
+        lambda state: has(state, "embedding/kernel", "Transformer/encoder"),
+        from_google_npz,
     ),
     "videomae": Format("VideoMAE (official, HuggingFace or MMAction2)", is_videomae, from_videomae),
     "vjepa2": Format("V-JEPA 2 (official or HuggingFace)", is_vjepa2, from_vjepa2),
     "huggingface": Format(
         "HuggingFace ViViT",
-        lambda state: any(
-            name.endswith("embeddings.patch_embeddings.projection.weight") and value.dim() == 5
-            for name, value in state.items()
-        ),
+        lambda state: has(state, r"embeddings\.patch_embeddings\.projection\.weight$", dim=5),
         from_huggingface,
     ),
     "timesformer": Format(
         "TimeSformer (official, HuggingFace or MMAction2)",
-        lambda state: any(name in state for name in (*CLS, IMAGE)),
+        lambda state: any(name in state for name in (*DIALECTS, IMAGE)),
         from_timesformer,
     ),
     "feature_fixation": Format(
         "linear video transformer with feature fixation (official)",
-        _has("temp_embed", "patch_embed.proj.weight"),
+        lambda state: has(state, "temp_embed", r"patch_embed\.proj\.weight"),
         from_feature_fixation,
     ),
     "bn_inception": Format(
         "BN-Inception (ImageNet, or TSN of RULSTM)",
-        _has("conv1_7x7_s2.weight", "inception_5b_pool_proj.weight"),
+        lambda state: has(state, r"conv1_7x7_s2\.weight", r"inception_5b_pool_proj\.weight"),
         from_bn_inception,
     ),
     "timm": Format(
         "timm image ViT",
-        lambda state: (
-            "patch_embed.proj.weight" in state
-            and any(f"blocks.0.attn.{name}.weight" in state for name in ("qkv", "q_proj"))
+        lambda state: has(
+            state, r"^patch_embed\.proj\.weight$", r"^blocks\.0\.attn\.(qkv|q_proj)\.weight$"
         ),
         from_timm,
     ),

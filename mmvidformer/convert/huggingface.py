@@ -1,74 +1,36 @@
 """HuggingFace's ViViT (model 1) to this package's names and back, and ``config.json`` files."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from torch import Tensor
 
-from mmvidformer.convert.keymap import (
-    Conversion,
-    Names,
-    Rule,
-    State,
-    apply_rules,
-    linear,
-    part_rules,
-)
+from mmvidformer.convert.keymap import Conversion, State, apply_rules, has, key_map, revert
 from mmvidformer.convert.own import VIDEO_VITS
-from mmvidformer.convert.positions import Grid, clip_grid, divide, position_rule
-from mmvidformer.lookup import look_up
+from mmvidformer.convert.positions import Grid, clip_grid, divide, positions
 
 # The pooler is another output of the bare model; the classifier does not read it.
-IGNORED = (r"pooler\.dense\.(weight|bias)",)
-
-# Names of a block's parts: in the files of the hub, and in the modules of transformers 5.
-HUB: dict[str, Names] = {
-    "norm1": "layernorm_before",
-    "attn.qkv": tuple(f"attention.attention.{part}" for part in ("query", "key", "value")),
-    "attn.proj": "attention.output.dense",
-    "norm2": "layernorm_after",
-    "mlp.fc1": "intermediate.dense",
-    "mlp.fc2": "output.dense",
-}
-MODULES: dict[str, Names] = HUB | {
-    "attn.qkv": tuple(f"attention.{part}_proj" for part in "qkv"),
-    "attn.proj": "attention.o_proj",
-    "mlp.fc1": "mlp.fc1",
-    "mlp.fc2": "mlp.fc2",
-}
-LAYOUTS = {"hub": ("encoder.layer.{i}", HUB), "modules": ("layers.{i}", MODULES)}
+IGNORED = r"pooler\.dense\.(weight|bias)"
+TABLE = "backbone.encoders.0.pos_embed.thw"
 
 # HuggingFace's names of the GELU that ViViT uses, flax's tanh approximation.
 TANH_GELU = ("gelu_fast", "gelu_new", "gelu_pytorch_tanh")
 
 
-def _rules(layout: str, prefix: str, grid: Grid) -> list[Rule]:
-    (block, parts), ours = look_up(LAYOUTS, layout, "layout"), "backbone.encoders.0"
-    first = f"{prefix}embeddings"
-    return [
-        *linear(f"{first}.patch_embeddings.projection", "backbone.embed.proj"),
-        Rule((f"{first}.cls_token",), (f"{ours}.cls_token",)),
-        position_rule(f"{first}.position_embeddings", f"{ours}.pos_embed", grid, True, True),
-        *part_rules(f"{prefix}{block}", f"{ours}.blocks.{{i}}", parts),
-        *linear(f"{prefix}layernorm", f"{ours}.norm"),
-        *linear("classifier", "cls_head.fc_cls", optional=True),
-    ]
-
-
 def from_huggingface(
     state: Mapping[str, Tensor], grid: Grid | None = None, meta: Mapping | None = None
 ) -> Conversion:
-    """Convert ``VivitForVideoClassification`` or ``VivitModel`` in either of ``LAYOUTS``."""
+    """Convert ``VivitForVideoClassification`` or ``VivitModel`` in either layout."""
     meta = meta or {}
-    prefix = "vivit." if any(name.startswith("vivit.") for name in state) else ""
-    hub = any(name.startswith(f"{prefix}encoder.layer.") for name in state)
+    prefix = "vivit." if has(state, r"^vivit\.") else ""
     heads = read_num_heads(meta, TANH_GELU)
     kernel = state.get(f"{prefix}embeddings.patch_embeddings.projection.weight")
-    table = state.get(f"{prefix}embeddings.position_embeddings")
-    size = (1, 1, 1)
-    if table is not None and kernel is not None:
-        size = clip_grid(table.shape[1] - 1, kernel.shape[2:], grid or _config_grid(meta))
-    layout = "hub" if hub else "modules"
-    result = apply_rules(state, _rules(layout, prefix, size), [prefix + p for p in IGNORED])
+    tubelet = () if kernel is None else kernel.shape[2:]
+    tables = partial(clip_grid, tubelet=tubelet, given=grid or _config_grid(meta))
+    layout = "hub" if has(state, r"encoder\.layer\.") else "modules"
+    ops = {TABLE: positions(tables)}
+    rules = key_map("vivit", "model", dialect=layout, ops=ops, prefix=prefix)
+    result = apply_rules(state, rules, [prefix + IGNORED])
     result.model, result.scheme, result.num_heads = "ViViT", "spacetime", heads
     return result
 
@@ -108,8 +70,8 @@ def to_huggingface(state: Mapping[str, Tensor], layout: str = "hub") -> State:
         KeyError: If the layout is unknown.
         ValueError: If names are missing or unknown, such as those of models 2 to 4.
     """
-    rules = [rule.reversed() for rule in _rules(layout, "vivit.", (1, 1, 1))]
-    return apply_rules(state, rules).state
+    ops = {TABLE: positions()}
+    return revert(state, key_map("vivit", "model", dialect=layout, ops=ops, prefix="vivit."))
 
 
 def huggingface_config(

@@ -108,13 +108,10 @@ def init_from_image(
     rule = look_up(POSITIONS, positions, "positions")
     copied = look_up(TEMPORAL, temporal, "temporal")
     found = _read(source)
-    weights = {
-        name.removeprefix("backbone."): value
-        for name, value in found.state.items()
-        if name.startswith("backbone.")
-    }
+    backbone = "backbone."
+    inner = {n.removeprefix(backbone): x for n, x in found.state.items() if n.startswith(backbone)}
     wanted = model.state_dict()
-    weights = fit(weights, wanted)
+    weights = fit(inner, wanted)
     is_timm = str(source).startswith(timm_models.PREFIX)
     hint = f"; arch={source!r} sets all that it needs" if is_timm else ""
     ours, theirs = _describe(wanted, _num_heads(model)), _describe(weights, found.num_heads)
@@ -123,9 +120,7 @@ def init_from_image(
             raise ValueError(f"{what} of the model is {size}, of {source} {theirs[what]}{hint}")
     stated = FORMULAS.get(found.model, {}) | VIDEO_VITS.get(found.scheme or "", {})
     _compare(model, source, stated | found.settings)
-    sublayers = {
-        n: part for n, part in model.named_modules() if isinstance(part, AttentionSubLayer)
-    }
+    sublayers = {n: x for n, x in model.named_modules() if isinstance(x, AttentionSubLayer)}
     # In a single frame, a token sees itself alone there.
     over_time = {
         name
@@ -163,7 +158,7 @@ def init_from_image(
             updates |= {n: torch.zeros_like(x) for n, x in wanted.items() if n.startswith(proj)}
             silent.append(name)
     model.load_state_dict(updates, strict=False)
-    others = [name for name in found.state if not name.startswith("backbone.")]
+    others = [name for name in found.state if not name.startswith(backbone)]
     ignored = [*(n for n in weights if n not in used), *found.ignored, *others]
     kept = [n for n in wanted if n not in updates]
     text = "%s from %s: %d of %d tensors\ncopied: %s\nadd zero at first: %s\nkept: %s\nnot used: %s"

@@ -1,11 +1,18 @@
-"""Key maps: rows of names with an operation, applied to a state dict."""
+"""Key maps: rows of names with an operation, applied to a state dict; ``names.yml`` has them."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from string import Template
+from typing import Any
 
 import torch
+import yaml
 from torch import Tensor
+
+from mmvidformer.lookup import look_up
 
 State = dict[str, Tensor]
 
@@ -19,9 +26,12 @@ class Op:
 
 
 KEEP = Op(lambda x: (x,), lambda x: (x,))
-STACK_QKV = Op(lambda q, k, v: (torch.cat([q, k, v]),), lambda qkv: qkv.chunk(3))
-STACK_PAIR = Op(lambda a, b: (torch.cat([a, b]),), lambda both: both.chunk(2))
 ADD_TIME = Op(lambda kernel: (kernel[:, :, None],), lambda kernel: (kernel[:, :, 0],))
+
+
+def stack(count: int) -> Op:
+    """Operation that concatenates ``count`` tensors of one shape along their first axis."""
+    return Op(lambda *parts: (torch.cat(parts),), lambda whole: whole.chunk(count))
 
 
 @dataclass(frozen=True)
@@ -60,44 +70,74 @@ class Rule:
         return rows
 
 
-# Parts of a block with joint attention, as timm names them, and this package's names.
-BLOCK = {
-    "norm1": "sublayers.joint.norm",
-    "attn.qkv": "sublayers.joint.attn.qkv",
-    "attn.proj": "sublayers.joint.attn.proj",
-    "norm2": "norm",
-    "mlp.fc1": "mlp.fc1",
-    "mlp.fc2": "mlp.fc2",
-}
-STACKS = {1: KEEP, 2: STACK_PAIR, 3: STACK_QKV}
-Names = str | tuple[str, ...]
+@cache
+def _tables() -> dict[str, Any]:
+    return yaml.safe_load(Path(__file__).with_name("names.yml").read_text(encoding="utf-8"))
 
 
-def linear(sources: Names, target: str, op: Op | None = None, optional: bool = False) -> list[Rule]:
-    """Return the rows for weight and bias of a PyTorch layer; see ``Rule``.
+def key_map(
+    table: str, *sections: str, dialect: str = "", ops: Mapping[str, Op] | None = None, **parts: str
+) -> list[Rule]:
+    """Return the rows of sections of a table in ``names.yml``.
 
-    Names are without ``.weight`` and ``.bias``; those in the source may have ``{kind}`` in the
-    place of weight and bias. By default, several sources are stacked.
+    Args:
+        table: Name of the table.
+        sections: Names of the sections.
+        dialect: Name of a column; not needed if there is one column.
+        ops: See ``read_rows``, as for ``parts``.
+        **parts: What ``$part`` stands for in the names.
+
+    Raises:
+        KeyError: If there is no such dialect.
     """
-    sources = (sources,) if isinstance(sources, str) else sources
-    patterns = [source if "{kind}" in source else source + ".{kind}" for source in sources]
-    op = op or STACKS[len(sources)]
-    return [
-        Rule(
-            tuple(p.replace("{kind}", kind) for p in patterns), (f"{target}.{kind}",), op, optional
-        )
-        for kind in ("weight", "bias")
-    ]
+    content = _tables()[table]
+    dialects = content.get("dialects", "").split()
+    column = dialects.index(look_up(dialects, dialect, "dialect")) if dialects else 0
+    found = (read_rows(content[section], column, ops, parts) for section in sections)
+    return [rule for rows in found for rule in rows]
 
 
-def part_rules(source: str, target: str, parts: Mapping[str, Names]) -> list[Rule]:
-    """Return the rows for the layers of a block; ``parts`` are sources by target or timm's name."""
-    rules = []
-    for part, names in parts.items():
-        names = (names,) if isinstance(names, str) else names
-        given = tuple(f"{source}.{name}" for name in names)
-        rules += linear(given, f"{target}.{BLOCK.get(part, part)}")
+def read_rows(
+    rows: Mapping[str, Any],
+    column: int = 0,
+    ops: Mapping[str, Op] | None = None,
+    parts: Mapping[str, str] | None = None,
+) -> list[Rule]:
+    """Return the rules of rows that are written as in ``names.yml``, which says how.
+
+    Args:
+        rows: Names in the source by names in the target.
+        column: Number of the column that is read.
+        ops: Operations by first target. By default one tensor is kept, and several are stacked.
+        parts: What ``$part`` stands for in the names.
+    """
+    parts, ops, rules = parts or {}, ops or {}, []
+    for name, source in _flatten(rows, column):
+        ours, theirs = (Template(text).substitute(parts) for text in (name.rstrip("?"), source))
+        for kind, choice in (("weight", r"\1"), ("bias", r"\2")) if "*" in ours else (("", ""),):
+            targets = _expand(ours.replace("*", kind))
+            sources = _expand(re.sub(r"(\w+)\|(\w+)", choice, theirs).replace("*", kind))
+            op = KEEP if len(sources) == 1 else stack(len(sources))
+            rules.append(Rule(sources, targets, ops.get(targets[0], op), name.endswith("?")))
     return rules
+
+
+def _flatten(rows: Mapping[str, Any], column: int) -> Iterator[tuple[str, str]]:
+    """Yield complete names of this package, and those in a column."""
+    for name, value in rows.items():
+        if isinstance(value, str):
+            dialects = value.split()
+            yield name, dialects[min(column, len(dialects) - 1)]
+            continue
+        inner = dict(_flatten(value, column))
+        start = inner.pop("of", "")
+        yield from ((f"{name}.{ours}", start + theirs) for ours, theirs in inner.items())
+
+
+def _expand(name: str) -> tuple[str, ...]:
+    """Return all names that one with a list in braces stands for."""
+    before, *found = re.split(r"\{(\w+(?:,\w+)+)\}", name)
+    return tuple(before + part + found[1] for part in found[0].split(",")) if found else (name,)
 
 
 @dataclass
@@ -140,29 +180,41 @@ def apply_rules(
             is in no row and not ignored. The message lists both.
     """
     result = Conversion({})
-    left = dict.fromkeys(state)
     missing: list[str] = []
+    rows: list[Rule] = []
     for row in (row for rule in rules for row in rule.unroll(state)):
         absent = [name for name in row.sources if name not in state]
-        if not absent:
-            tensors = row.op.forward(*(state[name] for name in row.sources))
-            for name, tensor in zip(row.targets, tensors, strict=True):
-                # A view would save the memory of the whole source.
-                result.state[name] = tensor.clone(memory_format=torch.contiguous_format)
-            for name in row.sources:
-                left.pop(name, None)
-        elif row.optional and len(absent) == len(row.sources):
+        if row.optional and len(absent) == len(row.sources):
             result.missing.extend(row.targets)
         else:
             missing.extend(absent)
+            rows.append(row)
+    used = {name for row in rows for name in row.sources}
+    left = [name for name in state if name not in used]
     result.ignored = [name for name in left if any(re.fullmatch(p, name) for p in ignored)]
-    unknown = [name for name in left if name not in set(result.ignored)]
+    unknown = [name for name in left if name not in result.ignored]
     if missing or unknown:
         raise ValueError(
             f"the checkpoint does not fit the key map: missing {_list(missing)}; "
             f"unknown {_list(unknown)}"
         )
+    for row in rows:
+        tensors = row.op.forward(*(state[name] for name in row.sources))
+        for name, tensor in zip(row.targets, tensors, strict=True):
+            # A view would save the memory of the whole source.
+            result.state[name] = tensor.clone(memory_format=torch.contiguous_format)
     return result
+
+
+def revert(state: Mapping[str, Tensor], rules: Sequence[Rule]) -> State:
+    """Convert back, from the targets of rules to their sources; raises as ``apply_rules`` does."""
+    return apply_rules(state, [rule.reversed() for rule in rules]).state
+
+
+def has(state: Mapping[str, Tensor], *patterns: str, dim: int | None = None) -> bool:
+    """Whether each expression is in a name, that of a tensor of ``dim`` axes if these are given."""
+    names = [name for name, x in state.items() if dim in (None, x.dim())]
+    return all(any(re.search(pattern, name) for name in names) for pattern in patterns)
 
 
 def strip_prefixes(state: Mapping[str, Tensor], prefixes: Sequence[str]) -> State:

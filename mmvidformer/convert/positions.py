@@ -1,12 +1,12 @@
 """Position tables: from a flat sequence to a grid over time, height and width."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import isqrt
 
 import torch
 from torch import Tensor
 
-from mmvidformer.convert.keymap import Op, Rule
+from mmvidformer.convert.keymap import Op
 
 Grid = tuple[int, int, int]
 
@@ -49,22 +49,18 @@ def clip_grid(count: int, tubelet: Sequence[int], given: Grid | None = None) -> 
     return grid
 
 
-def position_rule(
-    source: str, target: str, grid: Grid, cls: bool, slot: bool, axes: str = "thw"
-) -> Rule:
-    """Return the row that splits a flat table (1, [1 +] T*H*W, D) into a grid and a class token.
+def positions(grid: Callable[[int], Grid] = frame_grid, cls: bool = True, slot: bool = True) -> Op:
+    """Return the operation that splits a flat table (1, [1 +] T*H*W, D) into a grid and a token.
 
     Args:
-        source: Name of the table.
-        target: Name of this package's position embedding.
-        grid: Grid (T, H, W).
-        cls: Whether the model has a class token.
-        slot: Whether the first vector is its position, which is zero otherwise.
-        axes: Axes of this package's table, the end of its name.
+        grid: Function from T*H*W to (T, H, W); not needed for the way back.
+        cls: Whether the model has a class token, whose position is the second result.
+        slot: Whether the first vector is this position, which is zero otherwise.
     """
 
     def split(table: Tensor) -> tuple[Tensor, ...]:
-        tokens = table[:, int(slot) :].unflatten(1, grid)
+        tokens = table[:, int(slot) :]
+        tokens = tokens.unflatten(1, grid(tokens.shape[1]))
         if not cls:
             return (tokens,)
         return tokens, table[:, :1] if slot else torch.zeros_like(table[:, :1])
@@ -73,5 +69,4 @@ def position_rule(
         flat = tokens.flatten(1, 3)
         return (flat if token is None else torch.cat([token, flat], dim=1),)
 
-    targets = (f"{target}.{axes}", f"{target}.cls")
-    return Rule((source,), targets if cls else targets[:1], Op(split, join))
+    return Op(split, join)

@@ -106,7 +106,7 @@ def _optimize(backbone: VideoTransformer) -> None:
         elif isinstance(part, SoftmaxKernel):
             part.dropout = 0.0
         elif _is_plain(part, Mlp):
-            part.forward = CpuFeedForward(part)  # type: ignore[method-assign]
+            part.forward = partial(feed_forward, part)  # type: ignore[method-assign]
         elif _is_plain(part, nn.Linear):
             part.forward = CpuLinear(part)  # type: ignore[method-assign]
 
@@ -162,21 +162,14 @@ class CpuLinear:
         return {**self.__dict__, "_prepared": None}
 
 
-class CpuFeedForward:
-    """Forward pass of an MLP whose first layer applies the activation too, if it is a GELU."""
-
-    def __init__(self, mlp: Mlp) -> None:
-        self.mlp = mlp
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """Map (..., D) to (..., D)."""
-        mlp = self.mlp
-        if not torch.compiler.is_compiling() and _is_plain(mlp.act, nn.GELU):
-            first = vars(mlp.fc1).get("forward")
-            alone = isinstance(mlp.depthwise, nn.Identity) and not _hooks(mlp.fc1)
-            if isinstance(first, CpuLinear) and alone:
-                return mlp.fc2(first(x, mlp.act))
-        return Mlp.forward(mlp, x)
+def feed_forward(mlp: Mlp, x: Tensor) -> Tensor:
+    """Forward pass of an MLP (..., D) whose first layer applies the activation, if it is a GELU."""
+    if not torch.compiler.is_compiling() and _is_plain(mlp.act, nn.GELU):
+        first = vars(mlp.fc1).get("forward")
+        alone = isinstance(mlp.depthwise, nn.Identity) and not _hooks(mlp.fc1)
+        if isinstance(first, CpuLinear) and alone:
+            return mlp.fc2(first(x, mlp.act))
+    return Mlp.forward(mlp, x)
 
 
 def _onednn_type(input: Tensor, weight: Tensor) -> torch.dtype | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -70,3 +71,14 @@ def google_arrays() -> Callable[..., dict[str, np.ndarray]]:
         }
 
     return make
+
+
+@pytest.fixture
+def image_model(image_vit: Callable) -> nn.Module:
+    return image_vit()
+
+
+@pytest.fixture
+def image_file(image_model: nn.Module, tmp_path: Path) -> Path:
+    torch.save(image_model.state_dict(), tmp_path / "vit.pth")
+    return tmp_path / "vit.pth"

@@ -7,12 +7,8 @@ from timm.models import VisionTransformer
 from torch import nn
 
 from mmvidformer.convert import convert_file, init_from_image, recognize
-from mmvidformer.convert.feature_fixation import (
-    HEAD,
-    from_feature_fixation,
-    key_map,
-)
-from mmvidformer.convert.keymap import State, apply_rules
+from mmvidformer.convert.feature_fixation import from_feature_fixation, rules
+from mmvidformer.convert.keymap import State, revert
 from mmvidformer.models import FeatureFixationTransformer
 from mmvidformer.models.feature_fixation import STEM
 from mmvidformer.models.heads import TokenMlpHead
@@ -34,9 +30,9 @@ def official(
     state: State, attention: str = "time_space", fixation: str | None = "qkv_shared"
 ) -> State:
     """Rename weights as the official code does."""
-    rules = [rule.reversed() for rule in key_map(attention, fixation)]
-    converted = apply_rules(state, rules).state
-    return {k if k.startswith(HEAD) else f"base_model.{k}": v for k, v in converted.items()}
+    converted = revert(state, rules(attention, fixation))
+    head = "consensus.mlp_head."
+    return {k if k.startswith(head) else f"base_model.{k}": v for k, v in converted.items()}
 
 
 def test_initialized_from_a_timm_vit(

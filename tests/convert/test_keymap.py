@@ -3,13 +3,11 @@
 import pytest
 import torch
 
-from mmvidformer.convert.keymap import KEEP, STACK_QKV, Rule, apply_rules, linear
+from mmvidformer.convert.keymap import apply_rules, read_rows, revert
 
-RULES = [
-    Rule(("stem.w",), ("embed.w",)),
-    *linear(("l.{i}.q", "l.{i}.k", "l.{i}.v"), "blocks.{i}.qkv", STACK_QKV),
-    Rule(("head",), ("fc",), KEEP, optional=True),
-]
+RULES = read_rows(
+    {"embed.w": "stem.w", "blocks.{i}": {"of": "l.{i}.", "qkv.*": "{q,k,v}.*"}, "fc?": "head"}
+)
 
 
 def source(depth: int = 2) -> dict[str, torch.Tensor]:
@@ -28,16 +26,26 @@ def test_rules_run_over_all_blocks_and_back() -> None:
     assert torch.equal(result.state["blocks.11.qkv.weight"], expected)
     assert result.missing == ["fc"]
 
-    back = apply_rules(result.state, [rule.reversed() for rule in RULES]).state
+    back = revert(result.state, RULES)
     assert back.keys() == state.keys()
     assert all(torch.equal(back[name], state[name]) for name in state)
 
 
 def test_targets_have_memory_of_their_own() -> None:
     qkv = torch.randn(12, 4)
-    rule = linear(("q", "k", "v"), "qkv", STACK_QKV)[0].reversed()
-    result = apply_rules({"qkv.weight": qkv}, [rule]).state
+    result = revert({"qkv.weight": qkv}, read_rows({"qkv.weight": "{q,k,v}.weight"}))
     assert result["q.weight"].untyped_storage().nbytes() == 4 * 4 * 4
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [(0, [("a/x/kernel", "c.weight"), ("a/x/bias", "c.bias"), ("t", "tok")]),
+     (1, [("b.x_weight", "c.weight"), ("b.x_bias", "c.bias"), ("t", "tok")])],
+)  # fmt: skip
+def test_dialects_are_columns(column: int, expected: list) -> None:
+    rows = {"c.*": "$part/x/kernel|bias b.x_*", "tok": "t"}
+    rules = read_rows(rows, column, parts={"part": "a"})
+    assert [(*rule.sources, *rule.targets) for rule in rules] == expected
 
 
 def test_missing_and_unknown_names_are_both_listed() -> None:

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from mmvidformer.convert.keymap import apply_rules
-from mmvidformer.convert.positions import clip_grid, frame_grid, position_rule
+from mmvidformer.convert.positions import clip_grid, frame_grid, positions
 
 
 @pytest.mark.parametrize(
@@ -32,16 +31,15 @@ def test_clip_grid() -> None:
 
 def test_positions_are_split_frame_by_frame_and_back() -> None:
     table = torch.arange(1.0 + 2 * 3 * 4).reshape(1, -1, 1)
-    rule = position_rule("pos", "pos_embed", (2, 3, 4), cls=True, slot=True)
-    state = apply_rules({"pos": table}, [rule]).state
-    assert state["pos_embed.cls"].flatten().tolist() == [0.0]
+    op = positions(lambda count: (count // 12, 3, 4))
+    tokens, token = op.forward(table)
+    assert token.flatten().tolist() == [0.0]
     # t slowest, w fastest, after the class token's slot
-    assert state["pos_embed.thw"][0, 1, 2, 3, 0] == 1 + 1 * 12 + 2 * 4 + 3
-    assert torch.equal(apply_rules(state, [rule.reversed()]).state["pos"], table)
+    assert tokens[0, 1, 2, 3, 0] == 1 + 1 * 12 + 2 * 4 + 3
+    assert torch.equal(op.backward(tokens, token)[0], table)
 
 
 def test_class_token_without_slot_has_position_zero() -> None:
-    rule = position_rule("pos", "pos_embed", (1, 2, 2), cls=True, slot=False)
-    state = apply_rules({"pos": torch.ones(1, 4, 3)}, [rule]).state
-    assert torch.equal(state["pos_embed.cls"], torch.zeros(1, 1, 3))
-    assert torch.equal(state["pos_embed.thw"], torch.ones(1, 1, 2, 2, 3))
+    tokens, token = positions(slot=False).forward(torch.ones(1, 4, 3))
+    assert torch.equal(token, torch.zeros(1, 1, 3))
+    assert torch.equal(tokens, torch.ones(1, 1, 2, 2, 3))

@@ -43,7 +43,7 @@ def backbone_of(state: dict[str, torch.Tensor], attention: str, **kwargs) -> Tim
     return model
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", DIALECTS.values())
 @pytest.mark.parametrize("attention", TYPES)
 def test_round_trip(attention: str, dialect: str) -> None:
     state = random_state(attention)

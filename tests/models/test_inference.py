@@ -2,6 +2,7 @@
 
 import copy
 import warnings
+from functools import partial
 
 import pytest
 import torch
@@ -14,12 +15,11 @@ from mmvidformer.layers import Mlp
 from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.models import (
     FeatureFixationTransformer,
-    FeatureMaps,
     TimeSformer,
     VideoTransformer,
     ViViT,
 )
-from mmvidformer.models.inference import CpuFeedForward, CpuLinear, _onednn_types
+from mmvidformer.models.inference import CpuLinear, _onednn_types, feed_forward
 from mmvidformer.models.timesformer import SCHEMES as TIMESFORMER
 from mmvidformer.models.vivit import SCHEMES as VIVIT
 from mmvidformer.registry import MODELS
@@ -155,7 +155,7 @@ def test_linear_layers_of_onednn(act: nn.GELU | None, monkeypatch) -> None:
 def test_linear_layers_compile_without_a_warning() -> None:
     layer, x = Mlp(4, 6), torch.randn(2, 4)
     layer.fc1.forward, layer.fc2.forward = CpuLinear(layer.fc1), CpuLinear(layer.fc2)
-    layer.forward = CpuFeedForward(layer)
+    layer.forward = partial(feed_forward, layer)
     torch.compiler.reset()
     with torch.no_grad(), warnings.catch_warnings():
         warnings.filterwarnings("error", message="Dynamo detected a call")
@@ -239,24 +239,6 @@ def test_quantized_weights_are_left_alone() -> None:
         layer.weight = Weight(layer.weight.detach())
         torch.testing.assert_close(optimized(clip), expected, atol=1e-5, rtol=1e-5)
     assert nn.functional.linear in used
-
-
-def test_feature_maps_keep_the_grid() -> None:
-    torch.manual_seed(0)
-    maps = FeatureMaps({"type": "TimeSformer", "arch": ARCH, **PATCH, "clip_len": 1})
-    images = torch.randn(1, 3, 32, 32)
-    with torch.no_grad():
-        expected = shaken(maps)(images)
-        found = mmvidformer.optimize_for_inference(maps)(images)
-    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
-
-
-def test_feature_maps_start_from_the_image_model(monkeypatch) -> None:
-    loaded = []
-    maps = FeatureMaps({"type": "TimeSformer", "arch": ARCH, **PATCH, "clip_len": 1})
-    monkeypatch.setattr(maps.backbone, "init_weights", lambda: loaded.append("backbone"))
-    maps.init_weights()
-    assert loaded == ["backbone"]
 
 
 def test_grid_that_is_the_output_is_computed() -> None:
