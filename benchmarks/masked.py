@@ -90,9 +90,8 @@ def reference(arch: dict, clips: Tensor, ours: MaskedPretraining) -> Callable[[]
 
     def step() -> Tensor:
         visible, _ = ours.draw_places(clips)
-        t, h, w = ours.backbone.grid
-        mask = torch.ones(len(clips), h * w, dtype=torch.bool, device=clips.device)
-        return model(frames, bool_masked_pos=mask.scatter(1, visible, False).repeat(1, t)).loss
+        mask = ~visible.mask().flatten(1).repeat(1, ours.backbone.grid[0])
+        return model(frames, bool_masked_pos=mask).loss
 
     return step
 

@@ -15,10 +15,8 @@ def class_weights(counts: Sequence[float] | np.ndarray) -> list[float]:
     Classes without samples get weight 1.
     """
     sizes = np.asarray(counts, dtype=float)
-    known = sizes > 0
-    weights = np.ones(len(sizes))
-    weights[known] = sizes.sum() / (known.sum() * sizes[known])
-    return weights.round(6).tolist()
+    mean = sizes.sum() / (sizes > 0).sum()
+    return (mean / np.where(sizes > 0, sizes, mean)).round(6).tolist()
 
 
 @DATA_SAMPLERS.register_module()
@@ -36,14 +34,10 @@ class BalancedSampler(ResumableSampler):
 
     def weights(self) -> torch.Tensor:
         """Return how often each sample is drawn, relative to the others."""
-        infos = (self.dataset.get_data_info(i)["label"] for i in range(len(self.dataset)))
-        labels = [_classes(info) for info in infos]
-        each = np.array(class_weights(np.bincount(np.concatenate(labels))))
-        return torch.tensor([each[one].max() if len(one) else 1.0 for one in labels])
-
-
-def _classes(label: int | torch.Tensor) -> np.ndarray:
-    """Return the classes of a label: a number, or a vector of zeros and ones."""
-    if isinstance(label, torch.Tensor):
-        return label.nonzero()[:, 0].numpy()
-    return np.array([int(label)])
+        labels = [self.dataset.get_data_info(i)["label"] for i in range(len(self.dataset))]
+        rows = [  # classes of each sample, whose label is a number or a vector of zeros and ones
+            one.nonzero()[:, 0].numpy() if isinstance(one, torch.Tensor) else np.array([int(one)])
+            for one in labels
+        ]
+        each = np.array(class_weights(np.bincount(np.concatenate(rows))))
+        return torch.tensor([each[row].max() if len(row) else 1.0 for row in rows])

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from mmengine.config import Config
 
 from mmvidformer.config import type_name
-from mmvidformer.engine.loading import build_meta_model, load_recognizer
+from mmvidformer.engine.loading import build_meta_model
 
 METHODS = ("full", "lora", "attentive", "linear", "knn")
 PROBES = METHODS[2:]  # on features that are computed once
@@ -48,23 +47,13 @@ def set_method(cfg: Config, task: str, method: str, lora: Mapping[str, Any]) -> 
         build_meta_model(cfg)  # checks the layers
         return [f"the backbone is frozen, with LoRA of rank {lora['rank']}"]
     if task == "classes":
-        heads = backbone.configs[-1].sizes["num_heads"]
-        own = dict(type="mmvidformer.AttentiveHead", num_heads=heads)
-        if method == "attentive":
-            cfg.model.backbone.pool = "none"
-        else:
-            own = dict(type="TimeSformerHead")
-            if backbone.pool == "none":
-                cfg.model.backbone.pool = "mean"
-        if type_name(cfg.model.cls_head) not in LINEAR or method == "attentive":
+        head, attentive = dict(type="TimeSformerHead"), method == "attentive"
+        if attentive:
+            heads = backbone.configs[-1].sizes["num_heads"]
+            head = dict(type="mmvidformer.AttentiveHead", num_heads=heads)
+        if attentive or backbone.pool == "none":
+            cfg.model.backbone.pool = "none" if attentive else "mean"
+        if attentive or type_name(cfg.model.cls_head) not in LINEAR:
             kept = {k: v for k, v in cfg.model.cls_head.items() if k in KEPT}
-            cfg.model.cls_head = {**own, "in_channels": backbone.embed_dims, **kept}
+            cfg.model.cls_head = {**head, "in_channels": backbone.embed_dims, **kept}
     return ["the backbone is frozen: only the head is trained"]
-
-
-def save_start(cfg: Config, path: str, seed: int) -> None:
-    """Save the initial weights of a backbone, which those of an image model may be."""
-    torch.manual_seed(seed)
-    state = load_recognizer(cfg, None).state_dict()
-    own = {name: x for name, x in state.items() if name.startswith("backbone.")}
-    torch.save({"state_dict": {name: x for name, x in own.items() if "lora_" not in name}}, path)

@@ -3,19 +3,19 @@
 from argparse import Namespace
 from pathlib import Path
 
+import torch
 from mmengine.config import Config
 
 from mmvidformer.config import load_config, merge_overrides
 from mmvidformer.convert.fetch import is_address
 from mmvidformer.datasets.own_videos import VideoLists
-from mmvidformer.engine.loading import build_meta_model, load_weights, read_checkpoint
+from mmvidformer.engine import loading
 from mmvidformer.finetune.arguments import config_path
-from mmvidformer.finetune.methods import save_start
 from mmvidformer.finetune.recipe import Recipe, apply_recipe
 
 
 def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config, Path]:
-    """Write the config into the work dir, and print what was changed.
+    """Write the config of a run into its work dir, and print what was changed.
 
     Args:
         args: Parsed arguments of ``mmvidformer finetune``.
@@ -37,8 +37,8 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
     merge_overrides(cfg, args.cfg_options)
     cfg.work_dir = str(path.parents[1])
     if args.weights:
-        model = build_meta_model(cfg)
-        fit = load_weights(model, read_checkpoint(args.weights, model, "meta"))
+        model = loading.build_meta_model(cfg)
+        fit = loading.load_weights(model, loading.read_checkpoint(args.weights, model, "meta"))
         fit.check(args.weights, "features")
         notes.append(f"starts from {args.weights}; initial weights: {str(fit) or 'none'}")
     else:
@@ -49,7 +49,10 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
     if recipe.method != "full":  # checkpoints hold what is trained, and name the other weights
         if not weights:
             weights = str(path.with_name("start.pth"))
-            save_start(cfg, weights, recipe.seed)
+            torch.manual_seed(recipe.seed)
+            state = loading.load_recognizer(cfg, None).backbone.state_dict(prefix="backbone.")
+            state = {name: x for name, x in state.items() if "lora_" not in name}
+            torch.save({"state_dict": state}, weights)
         weights = weights if is_address(weights) else str(Path(weights).absolute())
         hook = dict(type="mmvidformer.SaveTrainedHook", base=weights)
         cfg.custom_hooks = [*(cfg.get("custom_hooks") or ()), hook]

@@ -9,42 +9,26 @@ from mmengine.config import Config, ConfigDict
 from mmvidformer.config import leaf_datasets
 from mmvidformer.datasets.own_videos import LabeledVideo, write_lists
 from mmvidformer.engine.loading import build_meta_model
-from mmvidformer.engine.optim.precision import use_amp
-from mmvidformer.finetune.recipe import set_workers
+from mmvidformer.finetune.arguments import RunSettings
+from mmvidformer.finetune.recipe import drop_split
 
 BASE_BATCH = 256  # of the learning rate
 WARMUP = 0.05  # share of the steps
 
 
 @dataclass(frozen=True)
-class Pretraining:
+class Pretraining(RunSettings):
     """Settings of masked pretraining; the defaults are VideoMAE's (Tong et al. 2022, table 8).
 
     Attributes:
-        epochs: Number of epochs.
-        batch: Batch size per process.
-        procs: Number of processes.
         mask_ratio: Share of the places that are masked.
         lr: Learning rate for a total batch of 256.
-        amp: Whether to use mixed precision.
-        workers: Number of dataloader workers per process. Default: the config's, but at most the
-            number of cores.
-        seed: Random seed.
     """
 
     epochs: int = 800
     batch: int = 32
-    procs: int = 1
     mask_ratio: float = 0.9
     lr: float = 1.5e-4
-    amp: bool = False
-    workers: int | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "procs"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
 
 def apply_pretraining(
@@ -71,9 +55,8 @@ def apply_pretraining(
     backbone = cfg.model.backbone
     if backbone.pop("init_from", None) or str(backbone.get("arch")).startswith("timm:"):
         cfg.model.backbone.init_from = None
-    preprocessor = {**(cfg.model.get("data_preprocessor") or {})}
-    for name in ("augment", "blending"):
-        preprocessor.pop(name, None)
+    given = (cfg.model.get("data_preprocessor") or {}).items()
+    preprocessor = {key: x for key, x in given if key not in ("augment", "blending")}
     cfg.model = ConfigDict(
         type="mmvidformer.MaskedPretraining",
         backbone=backbone,
@@ -86,11 +69,8 @@ def apply_pretraining(
     dataset.update(data_prefix={"video": str(lists.root)}, delimiter=lists.delimiter)
     share = len(videos) // settings.procs
     loader.update(batch_size=min(settings.batch, share), drop_last=True)
-    set_workers(loader, settings.workers)
     for split in ("val", "test"):
-        for part in ("cfg", "dataloader", "evaluator"):
-            cfg[f"{split}_{part}"] = None
-    cfg.default_hooks.checkpoint.save_best = None
+        drop_split(cfg, split)
     steps, epochs = share // loader.batch_size, settings.epochs
     cfg.train_cfg.update(max_epochs=epochs)
     total, batch = epochs * steps, loader.batch_size * settings.procs
@@ -103,14 +83,10 @@ def apply_pretraining(
     cfg.auto_scale_lr = dict(enable=False, base_batch_size=batch)
     warmup = int(total * WARMUP)
     warm = dict(type="LinearLR", start_factor=1e-3, by_epoch=False, begin=0, end=warmup)
-    fall = dict(type="CosineAnnealingLR", by_epoch=False, begin=warmup, end=total)
-    fall.update(T_max=total - warmup, eta_min=0.0)
+    fall = dict(type="CosineAnnealingLR", by_epoch=False, begin=warmup, T_max=total - warmup)
     cfg.param_scheduler = [ConfigDict(one) for one in ([warm] if warmup > 1 else []) + [fall]]
-    if settings.amp:
-        use_amp(cfg)
-    cfg.randomness = {**(cfg.get("randomness") or {}), "seed": settings.seed}
-    for name in ("class_names", "data_root", "augment"):
-        cfg.pop(name, None)
+    settings.apply(cfg)
+    cfg.pop("class_names", None)
     whole = ", ".join(dict.fromkeys(build_meta_model(cfg).whole))
     how = f"replaced, not dropped, because of {whole}" if whole else "dropped before the encoder"
     return [

@@ -1,7 +1,6 @@
 """How a shipped config becomes a fine-tuning config."""
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,9 +10,9 @@ from mmengine.config import Config
 
 from mmvidformer.config import config_scope, leaf_datasets, pipelines, type_name
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
-from mmvidformer.engine.optim.precision import use_amp
 from mmvidformer.engine.pipelines import dicts_in
 from mmvidformer.engine.preflight.checks import mirrors, names_side
+from mmvidformer.finetune.arguments import RunSettings
 from mmvidformer.finetune.methods import LORA_RATE, PROBES, set_method
 from mmvidformer.finetune.tasks import TASKS, set_balance, set_task
 from mmvidformer.registry import DATASETS
@@ -23,13 +22,10 @@ SPANS = ("begin", "end", "T_max", "step_size", "milestones")
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """Fine-tuning settings; None keeps the config's.
+class Recipe(RunSettings):
+    """Fine-tuning settings; None keeps the config's, whose schedule is stretched to the epochs.
 
     Attributes:
-        epochs: Number of epochs. The learning rate schedule is stretched accordingly.
-        batch: Batch size per process, at most the number of videos per process.
-        procs: Number of processes.
         lr: Learning rate. Default: the config's, scaled by the total batch size; ten times that for
             LoRA.
         method: What is trained, a name of ``finetune.methods.METHODS``.
@@ -37,33 +33,18 @@ class Recipe:
         lora_alpha: They are multiplied by alpha / rank.
         lora_layers: Last parts of the names of the linear layers that they belong to.
         layer_decay: Factor between the learning rates of a layer and the next one.
-        amp: Whether to use mixed precision.
-        workers: Number of dataloader workers per process. Default: the config's, but at most the
-            number of cores.
-        seed: Random seed.
         task: A name of ``finetune.tasks.TASKS``.
         balance: ``'weights'`` or ``'sampling'`` to balance the classes.
     """
 
-    epochs: int | None = None
-    batch: int | None = None
-    procs: int = 1
     lr: float | None = None
     method: str = "full"
     lora_rank: int = 8
     lora_alpha: float = 16.0
     lora_layers: Sequence[str] = ("qkv", "proj")
     layer_decay: float | None = None
-    amp: bool = False
-    workers: int | None = None
-    seed: int = 0
     task: str = "classes"
     balance: str | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in dict(epochs=self.epochs, batch=self.batch, procs=self.procs).items():
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
 
 
 def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
@@ -111,18 +92,16 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
     training += _set_epochs(cfg, recipe, math.ceil(share / loader.batch_size))
     if recipe.method not in PROBES or recipe.task != "classes":
         notes += training
-    for loader in filter(None, (cfg.get(f"{split}_dataloader") for split in SPLITS)):
-        set_workers(loader, recipe.workers)
-    if recipe.amp:
-        use_amp(cfg)
-    cfg.randomness = {**(cfg.get("randomness") or {}), "seed": recipe.seed}
+    recipe.apply(cfg)
     return notes
 
 
-def set_workers(loader: dict, count: int | None) -> None:
-    """Set the number of workers; None keeps the config's, but at most the number of cores."""
-    own = min(loader["num_workers"], os.cpu_count() or 1)
-    loader["num_workers"] = own if count is None else count
+def drop_split(cfg: Config, split: str) -> None:
+    """Let a config have no validation, or no test."""
+    for part in ("cfg", "dataloader", "evaluator"):
+        cfg[f"{split}_{part}"] = None
+    if split == "val":
+        cfg.default_hooks.checkpoint.save_best = None
 
 
 def _set_rate(cfg: Config, recipe: Recipe) -> str:
@@ -202,18 +181,15 @@ def use_lists(cfg: Config, lists: VideoLists, suffix: str = "txt") -> list[str]:
         dataset.delimiter = lists.delimiter
     if not lists.counts["val"]:
         notes.append(f"no validation: val.{suffix} is empty")
-        cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
-        cfg.default_hooks.checkpoint.save_best = None
+        drop_split(cfg, "val")
         if not lists.counts["test"]:
             notes.append(f"no test: test.{suffix} is empty too")
-            cfg.test_cfg = cfg.test_dataloader = cfg.test_evaluator = None
+            drop_split(cfg, "test")
     elif not lists.counts["test"]:
         notes.append(f"test.{suffix} is empty: mmvidformer test will read val.{suffix}")
     steps = (cfg.model.get("data_preprocessor") or {}).get("augment") or ()
     if any([step.pop("label_map", None) for step in steps]):
         notes.append("flips no longer swap the classes of the config's own data")
-    for name in ("data_root", "augment"):  # variables that the data no longer come from
-        cfg.pop(name, None)
     return notes
 
 

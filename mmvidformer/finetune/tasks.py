@@ -31,17 +31,20 @@ class Classes:
         suffix: Suffix of the lists.
         least: Least number of classes, or values.
         balances: Ways to balance classes: weights of the loss, or draws of the videos.
-        metric: Config of the metric; None: that of the config, or what ``change`` sets.
-        best: Result by which the best checkpoint is kept, the greatest; None: as in the config.
+        head: Class of the head; this and the next three replace those of the config.
+        dataset: Arguments of the datasets.
+        metric: Config of the metric.
+        best: Result by which the best checkpoint is kept, the greatest.
     """
 
     suffix, least = "txt", 2
     balances: tuple[str, ...] = ("weights", "sampling")
-    metric: ClassVar[Mapping | None] = None
-    best: ClassVar[str | None] = None
+    head = best = ""
+    dataset: ClassVar[Mapping[str, Any]] = {}
+    metric: ClassVar[Mapping[str, Any]] = {}
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
-        """Change the config for the lists, beside what ``apply_recipe`` changes for all tasks."""
+        """Change the config for the lists, beside what all tasks have in common."""
 
     def counts(self, lists: VideoLists) -> np.ndarray:
         """Return the size of each class in the training list."""
@@ -53,55 +56,44 @@ class Classes:
 class Labels(Classes):
     """Several classes a video."""
 
-    least = 1
-    metric: ClassVar[Mapping | None] = dict(
-        type="AccMetric", metric_list=("mean_average_precision",)
-    )
-    best: ClassVar[str | None] = "acc/mean_average_precision"
+    least, head, best = 1, "MultiLabelHead", "acc/mean_average_precision"
+    dataset: ClassVar = dict(multi_class=True)
+    metric: ClassVar = dict(type="AccMetric", metric_list=("mean_average_precision",))
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
-        """Let the dataset read several classes, and set the head."""
+        """Tell the datasets the number of classes."""
         for _, _, dataset in _datasets(cfg):
-            dataset.multi_class, dataset.num_classes = True, len(lists.classes)
-        _set_head(cfg, type="mmvidformer.MultiLabelHead", num_classes=len(lists.classes))
+            dataset.num_classes = len(lists.classes)
 
 
 class Number(Classes):
     """One number a video, or several."""
 
     suffix, least, balances = "csv", 1, ()
-    metric: ClassVar[Mapping | None] = dict(type="mmvidformer.NumberMetric")
-    best: ClassVar[str | None] = "number/r2"
+    head, best = "NumberHead", "number/r2"
+    dataset: ClassVar = dict(type="mmvidformer.ValueDataset")
+    metric: ClassVar = dict(type="mmvidformer.NumberMetric")
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
-        """Set the datasets, and the head with the scale of the training data."""
-        for _, _, dataset in _datasets(cfg):
-            dataset.type = "mmvidformer.ValueDataset"
-            dataset.metainfo = dict(classes=list(lists.classes))
+        """Set the scale of the training data."""
         rows = [values for values, _ in read_values(lists.root / "train.csv")[1].values()]
         mean, std = np.mean(rows, axis=0), np.std(rows, axis=0)
-        scale = dict(mean=mean.tolist(), std=np.where(std > 0, std, 1).tolist())
-        _set_head(cfg, type="mmvidformer.NumberHead", num_classes=len(lists.classes), **scale)
+        cfg.model.cls_head.update(mean=mean.tolist(), std=np.where(std > 0, std, 1).tolist())
 
 
 class Frames(Classes):
     """A class at each step of time."""
 
     suffix, balances = "csv", ("weights",)
-    metric: ClassVar[Mapping | None] = dict(type="mmvidformer.FramesMetric")
-    best: ClassVar[str | None] = "frames/accuracy"
-
-    sampler: ClassVar[Mapping] = {}  # what is special to the task
-    dataset: ClassVar[Mapping] = {}
+    head, best = "FramesHead", "frames/accuracy"
+    dataset: ClassVar = dict(type="mmvidformer.SpanDataset")
+    metric: ClassVar = dict(type="mmvidformer.FramesMetric")
+    sampler: ClassVar[Mapping[str, Any]] = {}  # what is special to the task
     transforms: ClassVar[Sequence[Mapping]] = ({"type": "mmvidformer.LabelFrames"},)
-    head = "mmvidformer.FramesHead"
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
         """Cover the videos with clips, and keep the tokens of the model."""
         for split, loader, dataset in _datasets(cfg):
-            dataset.type = "mmvidformer.SpanDataset"
-            dataset.metainfo = dict(classes=list(lists.classes))
-            dataset.update(self.dataset)
             for pipeline in pipelines(dataset):
                 self._cover(cfg, pipeline, test_mode=split != "train")
             if split != "train":
@@ -110,7 +102,6 @@ class Frames(Classes):
             cfg.model.backbone.pool = "none"
             limits = {"max_testing_views": MAX_VIEWS, **(cfg.model.get("test_cfg") or {})}
             cfg.model.test_cfg = limits
-        _set_head(cfg, type=self.head, num_classes=len(lists.classes))
 
     def counts(self, lists: VideoLists) -> np.ndarray:
         """Return the seconds of each class in the training list, up to the last span of a video."""
@@ -144,20 +135,20 @@ class Segments(Frames):
     """Segments: start, end, class and score of each."""
 
     least, balances = 1, ()
-    metric: ClassVar[Mapping | None] = dict(type="mmvidformer.SegmentsMetric")
-    best: ClassVar[str | None] = "segments/mAP"
-    sampler: ClassVar[Mapping] = dict(overlap=0.0, clips=SEGMENT_CLIPS)
-    transforms: ClassVar[Sequence[Mapping]] = ()
-    head = "mmvidformer.SegmentsHead"
-
-    dataset: ClassVar[Mapping] = dict(overlap=True)
+    head, best = "SegmentsHead", "segments/mAP"
+    dataset: ClassVar = dict(type="mmvidformer.SpanDataset", overlap=True)
+    metric: ClassVar = dict(type="mmvidformer.SegmentsMetric")
+    sampler: ClassVar = dict(overlap=0.0, clips=SEGMENT_CLIPS)
+    transforms: ClassVar = ()
 
 
 class Boxes(Classes):
-    """The classes of boxes at moments."""
+    """The classes of boxes at moments, by MMAction2's ``AVAMetric``."""
 
     suffix, least, balances = "csv", 1, ()
-    best: ClassVar[str | None] = "mAP/overall"
+    head, best = "BoxesHead", "mAP/overall"
+    dataset: ClassVar = dict(type="mmvidformer.BoxDataset")
+    metric: ClassVar = dict(type="mmvidformer.BoxesMetric", exclude_file=None, action_thr=0.0)
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
         """Read whole frames around the moments, flipped in training, and keep all tokens.
@@ -174,8 +165,6 @@ class Boxes(Classes):
         _, frames, height, width = clip_shape(cfg)
         cfg.model.data_preprocessor.pop("augment", None)  # it knows no boxes
         for split, _, dataset in _datasets(cfg):
-            dataset.type = "mmvidformer.BoxDataset"
-            dataset.metainfo = dict(classes=list(lists.classes))
             steps = [step for step in dataset.pipeline if step.get("frame_interval")]
             options = {k: v for step in steps[:1] for k, v in step.items() if k in RATES}
             flip = [dict(type="Flip", flip_ratio=0.5)] if split == "train" else []
@@ -188,34 +177,20 @@ class Boxes(Classes):
                 dict(type="FormatShape", input_format="NCTHW"),
                 dict(type="PackActionInputs", meta_keys=BOX_META),
             ]
-        _set_head(cfg, type="mmvidformer.BoxesHead", num_classes=len(lists.classes))
-        self._set_metrics(cfg, lists)
-
-    def _set_metrics(self, cfg: Config, lists: VideoLists) -> None:
-        """Evaluate with MMAction2's ``AVAMetric``, which needs a file of the classes."""
-        names = lists.root / "label_map.pbtxt"
+        names = lists.root / "label_map.pbtxt"  # for the metric
         items = (
             f'item {{\n  name: "{name}"\n  id: {number}\n}}\n'
             for number, name in enumerate(lists.classes, start=1)
         )
         names.write_text("".join(items), encoding="utf-8")
         for split in ("val", "test"):
-            if cfg.get(f"{split}_evaluator"):
-                file = cfg[f"{split}_dataloader"].dataset.ann_file
-                options = dict(exclude_file=None, label_file=str(names), action_thr=0.0)
-                metric = dict(type="mmvidformer.BoxesMetric", ann_file=file, **options)
-                metric["num_classes"] = len(lists.classes) + 1
-                cfg[f"{split}_evaluator"] = metric
+            if metric := cfg.get(f"{split}_evaluator"):
+                metric.ann_file = cfg[f"{split}_dataloader"].dataset.ann_file
+                metric.update(label_file=str(names), num_classes=len(lists.classes) + 1)
 
 
-TASKS: Mapping[str, Classes] = {
-    "classes": Classes(),
-    "labels": Labels(),
-    "number": Number(),
-    "frames": Frames(),
-    "segments": Segments(),
-    "boxes": Boxes(),
-}
+KINDS = (Classes, Labels, Number, Frames, Segments, Boxes)
+TASKS: Mapping[str, Classes] = {kind.__name__.lower(): kind() for kind in KINDS}
 
 
 def _datasets(cfg: Config) -> Iterator[tuple[str, Any, Any]]:
@@ -223,13 +198,6 @@ def _datasets(cfg: Config) -> Iterator[tuple[str, Any, Any]]:
     for split in SPLITS:
         if loader := cfg.get(f"{split}_dataloader"):
             yield from ((split, loader, leaf) for leaf in leaf_datasets(loader.dataset))
-
-
-def _set_head(cfg: Config, **head: object) -> None:
-    """Replace the head, and remove what blends labels."""
-    old = cfg.model.cls_head
-    cfg.model.cls_head = {**head, "in_channels": old.in_channels}
-    (cfg.model.get("data_preprocessor") or {}).pop("blending", None)
 
 
 def set_balance(cfg: Config, task: str, how: str, lists: VideoLists) -> str:
@@ -252,23 +220,27 @@ def set_balance(cfg: Config, task: str, how: str, lists: VideoLists) -> str:
         if type_name(loss) != default:
             raise ValueError(f"weights need the loss {default}, got {type_name(loss)}")
         cfg.model.cls_head.loss_cls = {**loss, "class_weight": class_weights(counts)}
-    return f"balanced by {how}: classes have {rarest} to {largest} " + (
-        "seconds" if task == "frames" else "videos"
-    )
+    unit = "seconds" if task == "frames" else "videos"
+    return f"balanced by {how}: classes have {rarest} to {largest} {unit}"
 
 
 def set_task(cfg: Config, task: str, lists: VideoLists) -> list[str]:
     """Change a config, which already reads the lists, for a task; returns log lines."""
     row, preprocessor = TASKS[task], cfg.model.get("data_preprocessor") or {}
-    before = set(preprocessor)
-    row.change(cfg, lists)
-    if row.best is None:
+    if not row.head:
         return []
+    before, head = set(preprocessor), f"mmvidformer.{row.head}"
+    for _, _, dataset in _datasets(cfg):
+        dataset.update(row.dataset, metainfo=dict(classes=list(lists.classes)))
     for split in ("val", "test"):
-        if cfg.get(f"{split}_evaluator") and row.metric:
+        if cfg.get(f"{split}_evaluator"):
             cfg[f"{split}_evaluator"] = dict(row.metric)
     if cfg.get("val_evaluator"):
         cfg.default_hooks.checkpoint.update(save_best=row.best, rule="greater")
-    notes = [f"task {task}: {cfg.model.cls_head.type}, by {row.best}"]
+    channels = cfg.model.cls_head.in_channels
+    cfg.model.cls_head = dict(type=head, num_classes=len(lists.classes), in_channels=channels)
+    preprocessor.pop("blending", None)  # of labels
+    row.change(cfg, lists)
     lost = sorted(before - set(preprocessor))
+    notes = [f"task {task}: {head}, by {row.best}"]
     return notes + [f"{name} is removed: it does not know these annotations" for name in lost]

@@ -1,7 +1,7 @@
 from dataclasses import replace
 from functools import partial
 from math import lcm
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +23,30 @@ from mmvidformer.lookup import look_up
 Tokens = tuple[Tensor | None, Tensor | None]  # grid and class token
 Outputs = list[Tokens] | None  # tokens after each block, if they are wanted
 FRAMES = ("together", "pool", "average")  # see ``EncoderConfig``
+
+
+class Places(NamedTuple):
+    """Some places of the frames of a clip, the same in all frames.
+
+    Attributes:
+        numbers: Their numbers in the H W of a frame (B, N).
+        size: Height H and width W of the whole grid.
+    """
+
+    numbers: Tensor
+    size: tuple[int, int]
+
+    def take(self, grid: Tensor) -> Tensor:
+        """Take tokens (B, T, 1, N, D) of a grid (B, T, H, W, D), or of one for all clips."""
+        batch, (t, _, _, dim) = len(self.numbers), grid.shape[1:]
+        index = self.numbers[:, None, :, None].expand(-1, t, -1, dim)
+        return grid.flatten(2, 3).expand(batch, -1, -1, -1).gather(2, index)[:, :, None]
+
+    def mask(self) -> Tensor:
+        """Return whether each place of the whole grid is one of them, (B, H, W)."""
+        batch, (h, w) = len(self.numbers), self.size
+        none = torch.zeros(batch, h * w, dtype=torch.bool, device=self.numbers.device)
+        return none.scatter(1, self.numbers, True).unflatten(1, self.size)
 
 
 class Encoder(nn.Module):
@@ -142,18 +166,18 @@ class Encoder(nn.Module):
         grid: Tensor,
         state: StreamState | None = None,
         outputs: Outputs = None,
-        places: Tensor | None = None,
+        places: Places | None = None,
         lengths: Tensor | None = None,
     ) -> Tokens:
         """Encode and normalize.
 
         Args:
-            grid: Tokens (B, T, H, W, D').
+            grid: Tokens (B, T, H, W, D'); those at ``places`` alone are (B, T, 1, N, D').
             state: State of a stream that the grid is a part of.
             outputs: List to which the tokens after each block are appended, not normalized. Single
                 frames are clips of their own.
-            places: Places (B, N) in the H W of all frames that are encoded, for masked pretraining;
-                the grid is then (B, T, 1, N, D'). Not every encoder can (``checks.whole_grid``).
+            places: Places of the tokens, if others are masked. Not every encoder can do without
+                them (``checks.whole_grid``).
             lengths: Numbers of frames (B,) of clips that follow each other in one row of the grid,
                 (1, T, H, W, D'), for encoders of single frames (``single_frames``).
 
@@ -166,7 +190,8 @@ class Encoder(nn.Module):
         if not self.single_frames:
             return self.normalize(self.run_blocks(grid, None, state, outputs, places))
         (batch, frames), grid = grid.shape[:2], grid.flatten(0, 1)[:, None]
-        places = None if places is None else places.repeat_interleave(frames, 0)
+        if places is not None:
+            places = places._replace(numbers=places.numbers.repeat_interleave(frames, 0))
         if self.frames == "pool":
             rows = torch.full((batch,), frames, device=grid.device) if lengths is None else lengths
             tokens = self.normalize(self.run_blocks(grid, rows, None, outputs, places))
@@ -187,20 +212,23 @@ class Encoder(nn.Module):
         clip_rows: Tensor | None = None,
         state: StreamState | None = None,
         outputs: Outputs = None,
-        places: Tensor | None = None,
+        places: Places | None = None,
     ) -> Tokens:
         """Encode tokens (B, T, H, W, D) without the final norm; see ``forward``, ``DropPath``."""
         cls: Tensor | None = self.cls_token
         if cls is not None and self.registers is not None:
             cls = torch.cat([cls, self.registers], dim=1)
         cls = None if cls is None else cls.expand(grid.shape[0], -1, -1)
-        rope = None
-        if self.rope is not None:
-            rope = self.rope.table(grid, 0 if state is None else state.steps)
-            if places is not None:
-                rope = take_places(rope.expand(len(grid), -1, -1, -1, -1), places)
-        grid, cls = self.pos_embed(grid, cls, self.causal, state)
-        grid = self.norm_pre(self.pos_drop(grid if places is None else take_places(grid, places)))
+        whole = grid  # whose positions are those of the places
+        if places is not None:
+            whole = grid.new_zeros(()).expand(1, grid.shape[1], *places.size, grid.shape[-1])
+        start = 0 if state is None else state.steps
+        rope = None if self.rope is None else self.rope.table(whole, start)
+        whole, cls = self.pos_embed(whole, cls, self.causal, state)
+        if places is not None:
+            whole = grid + places.take(whole)
+            rope = None if rope is None else places.take(rope)
+        grid = self.norm_pre(self.pos_drop(whole))
         cls = None if cls is None else self.norm_pre(self.pos_drop(cls))
         for i, block in enumerate(self.blocks, start=1):
             cls_only = self.cls_only and i == len(self.blocks)
@@ -225,12 +253,6 @@ def pool_tokens(grid: Tensor | None, cls: Tensor | None) -> Tensor:
         return cls[:, 0]
     assert grid is not None, "an encoder returns a grid if it has no class token"
     return grid.mean(dim=(1, 2, 3))
-
-
-def take_places(grid: Tensor, places: Tensor) -> Tensor:
-    """Keep places (B, N) in the H W of all frames: (B, T, H, W, D) to (B, T, 1, N, D)."""
-    index = places[:, None, :, None].expand(-1, grid.shape[1], -1, grid.shape[-1])
-    return grid.flatten(2, 3).gather(2, index)[:, :, None]
 
 
 def _positions(config: EncoderConfig, dim: int, size: Grid) -> nn.Module:

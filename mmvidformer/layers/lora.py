@@ -29,8 +29,7 @@ class LoraLinear(nn.Linear):
 
     def merge(self) -> None:
         """Become the plain layer with the same output."""
-        state = {name: getattr(self, name).detach() for name in ("weight", *OWN)}
-        merge_lora(state)
+        merge_lora(state := self.state_dict())
         self.weight = nn.Parameter(state["weight"])
         for name in OWN:
             delattr(self, name)
@@ -64,21 +63,18 @@ def add_lora(
     known = {name.rpartition(".")[2] for name in found}
     if unknown := [name for name in layers if name not in known]:
         raise KeyError(f"linear layers for LoRA are {', '.join(sorted(known))}; got {unknown[0]!r}")
-    for name, part in found.items():
-        if name.rpartition(".")[2] in layers:
-            _add(part, rank, alpha)
-
-
-def _add(layer: Any, rank: int, alpha: float) -> None:
-    """Make a linear layer a ``LoraLinear``, and one of a subclass an heir of both."""
-    kind, weight = type(layer), layer.weight
-    layer.requires_grad_(False)
-    bases = (LoraLinear, kind)
-    layer.__class__ = LoraLinear if kind is nn.Linear else type(f"Lora{kind.__name__}", bases, {})
-    layer.lora_a = nn.Parameter(weight.new_empty(rank, layer.in_features))
-    layer.lora_b = nn.Parameter(weight.new_zeros(layer.out_features, rank))
-    layer.register_buffer("lora_scale", weight.new_tensor(alpha / rank))
-    nn.init.kaiming_uniform_(layer.lora_a, a=math.sqrt(5))  # as in the authors' code
+    layer: Any
+    for layer in (part for name, part in found.items() if name.rpartition(".")[2] in layers):
+        kind, weight = type(layer), layer.weight
+        layer.requires_grad_(False)
+        if kind is nn.Linear:
+            layer.__class__ = LoraLinear
+        else:  # an heir of both
+            layer.__class__ = type(f"Lora{kind.__name__}", (LoraLinear, kind), {})
+        layer.lora_a = nn.Parameter(weight.new_empty(rank, layer.in_features))
+        layer.lora_b = nn.Parameter(weight.new_zeros(layer.out_features, rank))
+        layer.register_buffer("lora_scale", weight.new_tensor(alpha / rank))
+        nn.init.kaiming_uniform_(layer.lora_a, a=math.sqrt(5))  # as in the authors' code
 
 
 def merge_lora(state: dict[str, Tensor]) -> None:

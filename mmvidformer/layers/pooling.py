@@ -33,10 +33,8 @@ class AttentivePooling(nn.Module):
         norm: Choice = "layer",
     ) -> None:
         super().__init__()
-        arch: dict[str, Any] = dict(
-            embed_dims=dim, depth=1, num_heads=num_heads, mlp_ratio=mlp_ratio
-        )
-        config = EncoderConfig(arch, norm=norm)
+        sizes: dict[str, Any] = dict(embed_dims=dim, num_heads=num_heads, mlp_ratio=mlp_ratio)
+        config = EncoderConfig(**sizes, norm=norm)
         self.blocks = nn.ModuleList(TransformerBlock(config) for _ in range(depth))
         self.num_heads = num_heads
         self.query = nn.Parameter(nn.init.trunc_normal_(torch.empty(1, 1, dim), std=0.02))

@@ -50,7 +50,7 @@ class RotaryEmbedding(nn.Module):
         places: str | float = "integer",
     ) -> None:
         super().__init__()
-        if not axes or axes not in ("".join(a for a in "thw" if a in axes),):
+        if not axes or axes != "".join(axis for axis in "thw" if axis in axes):
             raise ValueError(f"axes of rotary positions must be some of 'thw', got {axes!r}")
         if isinstance(places, str) and places not in ("integer", "centered"):
             raise ValueError(
@@ -66,11 +66,9 @@ class RotaryEmbedding(nn.Module):
         self.pairs = look_up(PAIRS, pairs, "kind of pairs")
 
     def table(self, grid: Tensor, start: int = 0) -> Tensor:
-        """Return cosines and sines (1, T, H, W, 2 d) for a grid (B, T, H, W, ...).
+        """Return cosines and sines (1, T, H, W, 2 d) for a grid (B, T, H, W, ...) from a frame on.
 
-        Args:
-            grid: Tokens; set the size, device and precision (at least float32).
-            start: Place of the first frame.
+        The grid sets the size, device and precision (at least float32).
         """
         size = grid_size(grid)
         dtype = torch.promote_types(grid.dtype, torch.float32)
@@ -88,11 +86,10 @@ class RotaryEmbedding(nn.Module):
                 places = places * (float(self.places) / length)
             parts.append(repeat_along(axis, places[:, None] * rates, size))
         if self.pairs == "tiled":
-            angles = torch.cat([part for part in parts for _ in range(2)], dim=-1)
-        else:
-            angles = torch.cat(parts, dim=-1)
-            halves = self.pairs == "halves"
-            angles = angles.repeat(1, 1, 1, 2) if halves else angles.repeat_interleave(2, dim=-1)
+            parts = [part for part in parts for _ in range(2)]
+        angles = torch.cat(parts * 2 if self.pairs == "halves" else parts, dim=-1)
+        if self.pairs == "adjacent":
+            angles = angles.repeat_interleave(2, dim=-1)
         angles = F.pad(angles, (0, self.head_dim - angles.shape[-1]))
         return torch.cat([angles.cos(), angles.sin()], dim=-1)[None]
 
@@ -101,11 +98,7 @@ class RotaryEmbedding(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Turn queries and keys (B, T, H, W, n, d); values pass unchanged.
 
-        Args:
-            q: Queries.
-            k: Keys.
-            v: Values.
-            table: See ``table``, (1 or B, T, H, W, 2 d). Default: that of a whole clip.
+        ``table`` is that of the places, (1 or B, T, H, W, 2 d). Default: that of a whole clip.
         """
         table = (self.table(q) if table is None else table).to(q.dtype)
         cos, sin = table[..., None, :].chunk(2, dim=-1)

@@ -1,6 +1,7 @@
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -8,12 +9,12 @@ import torch
 from einops import rearrange
 from mmengine.model import BaseModel
 from torch import Tensor, nn
+from torch.nn.functional import mse_loss
 
 from mmvidformer.layers import INITS, Encoder, EncoderConfig, SubLayer
 from mmvidformer.layers.checks import whole_grid
 from mmvidformer.layers.config import read
-from mmvidformer.layers.encoder import take_places
-from mmvidformer.layers.patterns import grid_size
+from mmvidformer.layers.encoder import Places
 from mmvidformer.models.video_transformer import VideoTransformer
 
 
@@ -38,7 +39,6 @@ class MaskedPretraining(BaseModel):
             blocks of half the width and half the heads, with fixed positions and the sub-layers of
             the first encoder; space and time, if that encodes single frames.
         data_preprocessor: Config of the preprocessor.
-        init_cfg: As for ``BaseModel``.
 
     Attributes:
         whole: Why masked tokens are replaced instead of dropped; empty if they are dropped.
@@ -53,11 +53,9 @@ class MaskedPretraining(BaseModel):
         mask_ratio: float = 0.9,
         decoder: Mapping[str, Any] | None = None,
         data_preprocessor: Mapping[str, Any] | None = None,
-        init_cfg: Mapping[str, Any] | Sequence | None = None,
     ) -> None:
-        super().__init__(data_preprocessor, init_cfg)
-        if isinstance(backbone, Mapping):
-            backbone = MODELS.build(backbone)
+        super().__init__(data_preprocessor)
+        backbone = MODELS.build(backbone) if isinstance(backbone, Mapping) else backbone
         if not isinstance(backbone, VideoTransformer):
             kind = type(backbone).__name__
             raise ValueError(f"backbone must be a VideoTransformer or a preset of it, got {kind}")
@@ -91,45 +89,51 @@ class MaskedPretraining(BaseModel):
             part.apply(INITS["timm"])
         nn.init.trunc_normal_(self.mask_token, std=0.02)
 
-    def draw_places(self, clips: Tensor) -> tuple[Tensor, Tensor]:
-        """Draw visible and masked places, (B, N) each, of clips (B, 3, T', H', W')."""
-        _, height, width = self.backbone.embed.grid(clips.shape[2:])
-        count = height * width
+    def draw_places(self, clips: Tensor) -> tuple[Places, Places]:
+        """Draw visible and masked places of clips (B, 3, T', H', W')."""
+        size = self.backbone.embed.grid(clips.shape[2:])[1:]
+        count = math.prod(size)
         visible = count - int(self.mask_ratio * count)
         if visible == count:
             raise ValueError(f"mask_ratio {self.mask_ratio} masks none of the {count} places")
         order = torch.rand(clips.shape[0], count, device=clips.device).argsort(dim=1)
-        return order[:, :visible].sort().values, order[:, visible:].sort().values
+        shown, hidden = order.tensor_split([visible], dim=1)
+        return Places(shown.sort().values, size), Places(hidden.sort().values, size)
 
-    def encode(self, clips: Tensor, visible: Tensor) -> Tensor:
+    def encode(self, clips: Tensor, visible: Places) -> Tensor:
         """Encode the visible places of clips (B, 3, T', H', W').
 
         Returns:
             Tokens (B, T, 1, N, D); where the tokens of all places are needed, (B, T, H, W, D).
         """
-        tokens = self.backbone.embed(clips)
-        batch, t, h, w, _ = tokens.shape
+        tokens = self.backbone.embed(clips if self.whole else self.row(clips, visible))
+        size, places = tokens.shape[:-1], None if self.whole else visible
         if self.whole:
-            shown = torch.zeros(batch, h * w, dtype=torch.bool, device=clips.device)
-            shown = shown.scatter(1, visible, True).view(batch, 1, h, w, 1)
+            shown = visible.mask()[:, None, ..., None]
             tokens = torch.where(shown, tokens, self.mask_token.to(tokens))
-        places = None if self.whole else visible
         for encoder in self.backbone.encoders:
             tokens, _ = encoder(tokens, places=places)
-            places = None
-        tokens = self.backbone.fc_norm(tokens)
-        size = (t, h, w) if self.whole else (t, 1, visible.shape[1])
-        return tokens.expand(batch, *size, -1)  # of frames that are pooled or averaged
+            places = None  # the next encoder gets frames that are pooled
+        return self.backbone.fc_norm(tokens).expand(*size, -1)  # of pooled or averaged frames
 
-    def decode(self, tokens: Tensor, visible: Tensor, grid: tuple[int, int, int]) -> Tensor:
+    def decode(self, tokens: Tensor, visible: Places) -> Tensor:
         """Map the result of ``encode`` to tokens (B, T, H, W, D') of the decoder."""
         tokens = self.to_decoder(tokens)
         if not self.whole:
-            batch, (t, h, w), dim = tokens.shape[0], grid, tokens.shape[-1]
-            index = visible[:, None, :, None].expand(-1, t, -1, dim)
-            masked = self.mask_token.to(tokens).expand(batch, t, 1, h * w, dim)[:, :, 0]
-            tokens = masked.scatter(2, index, tokens[:, :, 0]).unflatten(2, (h, w))
+            batch, t, _, _, dim = tokens.shape
+            index = visible.numbers[:, None, :, None].expand(-1, t, -1, dim)
+            masked = self.mask_token[0].to(tokens).repeat(batch, t, math.prod(visible.size), 1)
+            tokens = masked.scatter_(2, index, tokens[:, :, 0]).unflatten(2, visible.size)
         return self.decoder(tokens)[0]
+
+    def row(self, clips: Tensor, places: Places) -> Tensor:
+        """Lay tubelets of clips (B, 3, T', H', W') in a row, (B, 3, T', j, N k)."""
+        (_, j, k), (h, w) = self.backbone.embed.tubelet, places.size
+        clips = clips[..., : h * j, : w * k]
+        boxes = rearrange(clips, "b c t (h j) (w k) -> b h w c t j k", j=j, k=k)
+        clip = torch.arange(len(clips), device=clips.device)[:, None]
+        boxes = boxes[clip, places.numbers // w, places.numbers % w]
+        return rearrange(boxes, "b n c t j k -> b c t j (n k)")
 
     def pixels(self, clips: Tensor) -> Tensor:
         """Cut clips (B, 3, T', H', W') into tubelets (B, T, H, W, i j k, 3)."""
@@ -138,31 +142,28 @@ class MaskedPretraining(BaseModel):
         clips = clips[:, :, : t * i, : h * j, : w * k]
         return rearrange(clips, "b c (t i) (h j) (w k) -> b t h w (i j k) c", i=i, j=j, k=k)
 
-    def reconstruct(self, clips: Tensor, visible: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def reconstruct(self, clips: Tensor, visible: Places | None = None) -> tuple[Tensor, Places]:
         """Predict the pixels of all places of clips (B, 3, T', H', W').
 
         Args:
             clips: Normalized pixels.
-            visible: Visible places (B, N) in H W. Default: drawn.
+            visible: Visible places. Default: drawn.
 
         Returns:
             Pixels (B, T, H, W, i j k, 3), normalized to the mean and the deviation of each tubelet
             and color, and the visible places. Those of visible places were not trained.
         """
         visible = self.draw_places(clips)[0] if visible is None else visible
-        grid = self.backbone.embed.grid(clips.shape[2:])
-        tokens = self.decode(self.encode(clips, visible), visible, grid)
+        tokens = self.decode(self.encode(clips, visible), visible)
         return self.to_pixels(tokens).unflatten(-1, (-1, clips.shape[1])), visible
 
-    def loss(self, clips: Tensor, visible: Tensor, masked: Tensor) -> Tensor:
-        """Mean squared error of the normalized pixels of masked places (B, M)."""
-        target = self.pixels(clips).float()
-        grid = grid_size(target)
-        target = take_places(target.flatten(-2), masked).unflatten(-1, target.shape[-2:])
-        mean, std = target.mean(-2, keepdim=True), target.std(-2, keepdim=True)
-        tokens = self.decode(self.encode(clips, visible), visible, grid)
-        found = self.to_pixels(take_places(tokens, masked)).float()
-        return (found - ((target - mean) / (std + 1e-6)).flatten(-2)).square().mean()
+    def loss(self, clips: Tensor, visible: Places, masked: Places) -> Tensor:
+        """Return the mean squared error of the normalized pixels of masked places."""
+        target = self.pixels(self.row(clips, masked)).float()
+        std, mean = torch.std_mean(target, -2, keepdim=True)
+        tokens = self.decode(self.encode(clips, visible), visible)
+        found = self.to_pixels(masked.take(tokens)).float()
+        return mse_loss(found, ((target - mean) / (std + 1e-6)).flatten(-2))
 
     def forward(self, inputs: Tensor, data_samples: Any = None, mode: str = "tensor") -> Any:
         """Return the loss, or a reconstruction; see the class."""

@@ -1,7 +1,6 @@
 """Classifiers on features of a frozen backbone, and what the methods of fine-tuning cost."""
 
 from mmvidformer.probing.compare import compare_methods, share
-from mmvidformer.probing.features import Split, read_features
-from mmvidformer.probing.probes import Result, probe
+from mmvidformer.probing.probes import probe
 
-__all__ = ["Result", "Split", "compare_methods", "probe", "read_features", "share"]
+__all__ = ["compare_methods", "probe", "share"]

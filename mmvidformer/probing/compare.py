@@ -19,14 +19,13 @@ from tqdm import tqdm
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.config import load_config
-from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.finetune import Recipe
 from mmvidformer.finetune.arguments import config_path
 from mmvidformer.finetune.methods import fitting_methods
 from mmvidformer.finetune.prepare import prepare
-from mmvidformer.probing.features import read_features
+from mmvidformer.probing.features import read_features, videos_of
 from mmvidformer.probing.probes import PROBES
 
 COLUMNS = {
@@ -39,7 +38,6 @@ COLUMNS = {
     "cpu_seconds": "processor, s",
     "seconds": "time, s",
 }
-RESULT = "result.json"
 UNIT = 2**-20 if sys.platform == "darwin" else 2**-10  # MiB in that of ``ru_maxrss``
 
 
@@ -53,16 +51,13 @@ def share(right: int, count: int) -> str:
 
 def count_right(config: Path, checkpoint: str, lists: VideoLists) -> tuple[int, int]:
     """Test a checkpoint on the center view of each test video; bad videos count as wrong."""
-    name = "test" if lists.counts["test"] else "val"
-    rows = read_list(lists.root / f"{name}.txt", lists.delimiter) if lists.counts[name] else []
+    rows = videos_of(lists, "test") or videos_of(lists, "val")
     recognizer, right = Recognizer(str(config), checkpoint, clips=1), 0
-    for text, path in tqdm(rows, unit="video", disable=None):
+    for video, label in tqdm(rows, unit="video", disable=None):
         try:
-            found = recognizer(lists.root / path).top(1)[0][0]
+            right += recognizer(video).top(1)[0][0] == label
         except (OSError, ValueError) as error:
             tqdm.write(f"counted as wrong: {error}", file=sys.stderr)
-            continue
-        right += found == int(text.strip().rpartition(lists.delimiter)[2])
     return right, len(rows)
 
 
@@ -88,7 +83,7 @@ def features(cfg: Config, folder: Path, lists: VideoLists, kinds: Sequence[str])
     """Compute features, and return what it took in this process."""
     start, cpu = time.perf_counter(), time.process_time()
     model = load_recognizer(cfg, cfg.load_from, None, head=False)
-    read_features(cfg, model, cfg.load_from, lists, folder, kinds)
+    read_features(cfg, model, lists, folder, kinds)
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT
     cpu, seconds = time.process_time() - cpu, time.perf_counter() - start
     return dict(method="features", memory=used, cpu_seconds=cpu, seconds=seconds)
@@ -97,11 +92,11 @@ def features(cfg: Config, folder: Path, lists: VideoLists, kinds: Sequence[str])
 def compare_methods(
     args: Namespace, argv: Sequence[str], recipe: Recipe, lists: VideoLists
 ) -> None:
-    """Run ``mmvidformer finetune --compare``: each method from the same weights.
+    """Fine-tune with each method, from the same weights; print and save a table.
 
     Args:
-        args: Parsed arguments of the command, of which ``methods`` are to compare (default: all).
-        argv: The arguments.
+        args: Parsed arguments of ``mmvidformer finetune``; ``methods`` are compared (default: all).
+        argv: The arguments, with which each run starts.
         recipe: The same, as settings.
         lists: Lists of one class a video.
 
@@ -113,44 +108,24 @@ def compare_methods(
     fit = fitting_methods(load_config(args.config, args.cfg_options), recipe.task)
     if wrong := [name for name in args.methods or () if name not in fit]:
         raise ValueError(f"{args.config} can be trained by {', '.join(fit)}, not by {wrong[0]}")
-    cfg, path = None, config_path(args, "finetune")
-    if fit != ("full",):  # all methods start from the same weights
-        recipe = replace(recipe, method="linear")
-        cfg, path = prepare(args, recipe, lists)
-        argv = [*argv, "--weights", cfg.load_from, "--features", str(path.parents[1] / "features")]
-    compare(args.methods or fit, argv, path.parents[1], lists, cfg)
-
-
-def compare(
-    methods: Sequence[str],
-    arguments: Sequence[str],
-    folder: Path,
-    lists: VideoLists,
-    cfg: Config | None,
-) -> None:
-    """Run ``mmvidformer finetune`` with each method, and print and save a table.
-
-    Args:
-        methods: Methods to compare.
-        arguments: Arguments of the command.
-        folder: Folder of the runs, ``FOLDER/METHOD``, and of ``compare.csv`` and ``compare.json``.
-        lists: Lists of one class a video.
-        cfg: Config of a linear probe, whose features are computed first if a method needs them.
-    """
+    methods, folder = args.methods or fit, config_path(args, "finetune").parents[1]
     rows: list[dict] = []
-    if cfg is not None and (needed := sorted({PROBES[m][0] for m in methods if m in PROBES})):
-        rows.append(features(cfg, folder / "features", lists, needed))
+    if fit != ("full",):  # all start from the same weights
+        cfg, _ = prepare(args, replace(recipe, method="linear"), lists)
+        argv = [*argv, "--weights", cfg.load_from, "--features", str(folder / "features")]
+        if needed := sorted({PROBES[m][0] for m in methods if m in PROBES}):
+            rows.append(features(cfg, folder / "features", lists, needed))
     for method in methods:
         work_dir = folder / method
         own = ["--method", method, "--no-compare", "--work-dir", str(work_dir), "--force"]
-        command = [sys.executable, "-m", "mmvidformer", "finetune", *arguments, *own]
+        command = [sys.executable, "-m", "mmvidformer", "finetune", *argv, *own]
         print(f"{method} ...", flush=True)
         try:
             row = {"method": method, **measure(command, folder / f"{method}.log")}
         except ValueError as error:
             print(f"{method} is left out: {error}", file=sys.stderr)
             continue
-        result = json.loads((work_dir / "finetune" / RESULT).read_text())
+        result = json.loads((work_dir / "finetune" / "result.json").read_text())
         if checkpoint := result.pop("checkpoint", None):
             row |= {"file": Path(checkpoint).stat().st_size / 1e6, "trained": _count(checkpoint)}
             if "right" not in result:

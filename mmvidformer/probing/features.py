@@ -1,7 +1,7 @@
 """Features of the videos of lists, computed once."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,11 +21,11 @@ KINDS = ("vectors", "tokens")
 
 
 class Split(NamedTuple):
-    """Videos of a split: files of their features, classes, and how many could not be read."""
+    """A split: the videos that can be read, as files of features and classes; number of all."""
 
     files: list[Path]
     labels: np.ndarray
-    missing: int
+    count: int
 
     def load(self, numbers: Sequence[int] | None = None) -> np.ndarray:
         """Read the features of all videos, or of some."""
@@ -34,14 +34,13 @@ class Split(NamedTuple):
 
 
 def read_features(
-    cfg: Config, model: nn.Module, base: str, lists: VideoLists, folder: Path, kinds: Sequence[str]
+    cfg: Config, model: nn.Module, lists: VideoLists, folder: Path, kinds: Sequence[str]
 ) -> dict[str, dict[str, Split]]:
     """Compute the features that are not in a folder yet, of the center view of each video.
 
     Args:
-        cfg: Config of the model.
+        cfg: Config of the model, with the weights ``load_from``.
         model: Recognizer with a ``VideoTransformer`` or preset, in evaluation mode.
-        base: File or address of its weights.
         lists: Lists of one class a video. If one is empty, testing uses ``val``.
         folder: Folder of the features, ``KIND/PATH_OF_VIDEO.npy``.
         kinds: ``'vectors'`` (D,), averaged over the tokens if the backbone leaves that to its head;
@@ -54,13 +53,14 @@ def read_features(
         FileExistsError: If the folder has features of other weights or settings.
         ValueError: If no training video can be read.
     """
+    base = cfg.load_from
     settings = {"base": hash_of(Path(base)) if Path(base).is_file() else base}
     own = {k: v for k, v in cfg.model.backbone.items() if k not in ("pool", "frozen_stages")}
     settings |= {"pipeline": repr(inference_transforms(cfg, 1)), "backbone": repr(own)}
     for kind in kinds:
         pool = {"pool": model.backbone.pool} if kind == "vectors" else {}
         check_settings(folder / kind, settings | pool)
-    rows = {split: list(_rows(lists, split)) for split in SPLITS}
+    rows = {split: videos_of(lists, split) for split in SPLITS}
     rows["test"] = rows["test"] or rows["val"]
     videos = dict.fromkeys(video for one in rows.values() for video, _ in one)
     pipeline = VideoPipeline(cfg, 1)
@@ -90,15 +90,15 @@ def _features(model: nn.Module, clips: torch.Tensor) -> dict[str, np.ndarray]:
     return {kind: value[0].float().cpu().numpy() for kind, value in found.items()}
 
 
-def _rows(lists: VideoLists, split: str) -> Iterator[tuple[Path, int]]:
-    """Yield path and class of each video of a list."""
-    if lists.counts[split]:
-        for text, path in read_list(lists.root / f"{split}.txt", lists.delimiter):
-            yield lists.root / path, int(text.strip().rpartition(lists.delimiter)[2])
+def videos_of(lists: VideoLists, split: str) -> list[tuple[Path, int]]:
+    """Return path and class of each video of a list."""
+    file, tab = lists.root / f"{split}.txt", lists.delimiter
+    rows = read_list(file, tab) if lists.counts[split] else []
+    return [(lists.root / path, int(text.strip().rpartition(tab)[2])) for text, path in rows]
 
 
 def _split(rows: Sequence[tuple[Path, int]], root: Path, folder: Path) -> Split:
-    files = [(target_of(video, root, folder), label) for video, label in rows]
-    there = [(file, label) for file, label in files if file.exists()]
-    labels = np.array([label for _, label in there], dtype=int)
-    return Split([file for file, _ in there], labels, len(files) - len(there))
+    found = [(target_of(video, root, folder), label) for video, label in rows]
+    found = [(file, label) for file, label in found if file.exists()]
+    labels = np.array([label for _, label in found], dtype=int)
+    return Split([file for file, _ in found], labels, len(rows))

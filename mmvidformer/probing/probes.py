@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from mmengine.config import Config
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 from tqdm import tqdm
@@ -36,7 +37,10 @@ Splits = Mapping[str, Split]
 
 
 class Result(NamedTuple):
-    """Right predictions, number of videos, and what was chosen on the validation videos."""
+    """Right predictions, of how many videos, and what was chosen on the validation videos.
+
+    Videos that could not be read count as wrong.
+    """
 
     right: int
     count: int
@@ -55,32 +59,29 @@ def probe(
         features: Folder of features (``read_features``).
         target: Checkpoint to write: the head, and where the backbone is. None for none.
     """
-    base = cfg.load_from
-    model = load_recognizer(cfg, base, None, head=False)
+    model = load_recognizer(cfg, cfg.load_from, None, head=False)
     kind, train = PROBES[recipe.method]
-    found = read_features(cfg, model, base, lists, features, [kind])[kind]
-    result = train(model, found, recipe)
+    found = read_features(cfg, model, lists, features, [kind])[kind]
+    right, chosen = train(model, found, recipe)
     if target is not None:
-        state = {name: value.cpu() for name, value in model.state_dict().items()}
-        meta = {"dataset_meta": {"classes": list(lists.classes)}}
-        content = {"state_dict": state, "meta": meta}
+        content = {
+            "state_dict": {name: value.cpu() for name, value in model.state_dict().items()},
+            "meta": {"dataset_meta": {"classes": list(lists.classes)}},
+        }
         frozen = [f"backbone.{name}" for name, _ in model.backbone.named_parameters()]
-        keep_trained(content, frozen, base)
+        keep_trained(content, frozen, cfg.load_from)
         with write_atomically(target) as part:
             torch.save(content, part)
-    return result
+    return Result(right, found["test"].count, chosen)
 
 
-def _linear(model: nn.Module, splits: Splits, recipe: Recipe) -> Result:
+def _linear(model: nn.Module, splits: Splits, recipe: Recipe) -> tuple[int, str]:
     """Logistic regression on standardized features, which become weights of the linear head."""
-    train, test = splits["train"], splits["test"]
-    scaler = StandardScaler().fit(train.load())
-    inputs = {name: scaler.transform(one.load()) for name, one in splits.items() if one.files}
 
-    def fit(penalty: float) -> LogisticRegression:
-        return LogisticRegression(C=penalty, max_iter=2000).fit(inputs["train"], train.labels)
+    def make(penalty: float) -> Pipeline:
+        return make_pipeline(StandardScaler(), LogisticRegression(C=penalty, max_iter=2000))
 
-    penalty, found = _choose(fit, PENALTIES, 1.0, inputs, splits)
+    penalty, (scaler, found), right = _search(make, PENALTIES, 1.0, splits)
     two = len(found.classes_) == 2  # one row, for the second class
     weight = np.concatenate([0 * found.coef_, found.coef_]) if two else found.coef_
     bias = np.append(0.0, found.intercept_) if two else found.intercept_
@@ -91,27 +92,44 @@ def _linear(model: nn.Module, splits: Splits, recipe: Recipe) -> Result:
         layer.bias.fill_(NEVER)
         layer.weight[rows] = torch.from_numpy(weight).to(layer.weight)
         layer.bias[rows] = torch.from_numpy(bias - weight @ scaler.mean_).to(layer.bias)
-    return _score(found, inputs, test, f"inverse L2 penalty {penalty:g}")
+    return right, f"inverse L2 penalty {penalty:g}"
 
 
-def _knn(model: nn.Module, splits: Splits, recipe: Recipe) -> Result:
+def _knn(model: nn.Module, splits: Splits, recipe: Recipe) -> tuple[int, str]:
     """Votes of the nearest neighbors by cosine, weighted by exp(similarity / temperature)."""
-    train, test = splits["train"], splits["test"]
+
+    def votes(distances: np.ndarray) -> np.ndarray:
+        return np.exp((1 - distances) / TEMPERATURE)
+
+    def make(count: int) -> KNeighborsClassifier:
+        return KNeighborsClassifier(count, metric="cosine", weights=votes)
+
+    most = len(splits["train"].files)
+    counts = [count for count in NEIGHBORS if count <= most] or [most]
+    count, _, right = _search(make, counts, counts[0], splits)
+    return right, f"{count} neighbors"
+
+
+def _search(make: Callable, values: Sequence, default: float, splits: Splits) -> tuple:
+    """Fit models of scikit-learn with each of some values, on the training videos.
+
+    Returns the value that is best on the validation videos, the first of equals (without any, the
+    default), its model, and how many test videos that predicts right.
+    """
     inputs = {name: one.load() for name, one in splits.items() if one.files}
 
-    def fit(count: int) -> KNeighborsClassifier:
-        def votes(distances: np.ndarray) -> np.ndarray:
-            return np.exp((1 - distances) / TEMPERATURE)
+    def right(model: Any, name: str) -> int:
+        if name not in inputs:
+            return 0
+        return int((model.predict(inputs[name]) == splits[name].labels).sum())
 
-        found = KNeighborsClassifier(count, metric="cosine", weights=votes)
-        return found.fit(inputs["train"], train.labels)
-
-    counts = [count for count in NEIGHBORS if count <= len(train.files)] or [len(train.files)]
-    count, found = _choose(fit, counts, counts[0], inputs, splits)
-    return _score(found, inputs, test, f"{count} neighbors")
+    values = values if "val" in inputs else [default]
+    models = [make(value).fit(inputs["train"], splits["train"].labels) for value in values]
+    value, best = max(zip(values, models, strict=True), key=lambda one: right(one[1], "val"))
+    return value, best, right(best, "test")
 
 
-def _attentive(model: nn.Module, splits: Splits, recipe: Recipe) -> Result:
+def _attentive(model: nn.Module, splits: Splits, recipe: Recipe) -> tuple[int, str]:
     """Attention over the tokens: heads with several learning rates, trained side by side."""
     train, head, rates = splits["train"], model.cls_head, [recipe.lr] if recipe.lr else RATES
     torch.manual_seed(recipe.seed)
@@ -133,18 +151,16 @@ def _attentive(model: nn.Module, splits: Splits, recipe: Recipe) -> Result:
     right = {name: _right(heads, one, size) for name, one in splits.items() if name != "train"}
     best = int(right["val" if splits["val"].files else "test"].argmax())
     head.load_state_dict(heads[best].state_dict())
-    count = len(splits["test"].files) + splits["test"].missing
-    return Result(int(right["test"][best]), count, f"learning rate {rates[best]:g}")
+    return int(right["test"][best]), f"learning rate {rates[best]:g}"
 
 
 @torch.no_grad()
 def _right(heads: nn.ModuleList, split: Split, size: int) -> np.ndarray:
     """Count the right predictions of each head."""
-    right = np.zeros(len(heads), dtype=int)
-    for numbers in np.array_split(range(len(split.files)), math.ceil(len(split.files) / size) or 1):
-        if len(numbers):
-            tokens, labels = _batch(split, numbers, heads[0].fc_cls.weight)
-            right += [int((one(tokens).argmax(dim=1) == labels).sum()) for one in heads]
+    right, every = np.zeros(len(heads), dtype=int), range(len(split.files))
+    for start in every[::size]:
+        tokens, labels = _batch(split, every[start : start + size], heads[0].fc_cls.weight)
+        right += [int((one(tokens).argmax(dim=1) == labels).sum()) for one in heads]
     return right
 
 
@@ -153,24 +169,8 @@ def _batch(split: Split, numbers: Sequence[int], like: Tensor) -> tuple[Tensor, 
     return torch.from_numpy(split.load(numbers)).to(like), labels.to(like.device)
 
 
-PROBES: Mapping[str, tuple[str, Callable[[nn.Module, Splits, Recipe], Result]]] = {
+PROBES: Mapping[str, tuple[str, Callable[[nn.Module, Splits, Recipe], tuple[int, str]]]] = {
     "attentive": ("tokens", _attentive),
     "linear": ("vectors", _linear),
     "knn": ("vectors", _knn),
 }
-
-
-def _choose(
-    fit: Callable, values: Sequence, default: float, inputs: Mapping, splits: Splits
-) -> tuple[Any, Any]:
-    """Return the value that is best on the validation videos, the first of equals, and its fit."""
-    if "val" not in inputs:
-        return default, fit(default)
-    fits = [(value, fit(value)) for value in values]
-    return max(fits, key=lambda one: (one[1].predict(inputs["val"]) == splits["val"].labels).sum())
-
-
-def _score(found: Any, inputs: Mapping, test: Split, chosen: str) -> Result:
-    """Test; videos that could not be read count as wrong."""
-    right = int((found.predict(inputs["test"]) == test.labels).sum()) if test.files else 0
-    return Result(right, len(test.labels) + test.missing, chosen)

@@ -28,9 +28,7 @@ def masked_frames(model: nn.Module, clip: Tensor) -> dict[str, np.ndarray]:
     pixels = model.pixels(clip[None])
     found, visible = model.reconstruct(clip[None])
     mean, std = pixels.mean(-2, keepdim=True), pixels.std(-2, keepdim=True)
-    t, h, w = found.shape[1:4]
-    shown = torch.zeros(h * w, dtype=torch.bool).scatter(0, visible[0].cpu(), True)
-    shown = shown.view(1, 1, h, w, 1, 1).to(pixels.device)
+    shown = visible.mask()[:, None, :, :, None, None]
     i, j, k = model.backbone.embed.tubelet
 
     def to_images(tubelets: Tensor) -> np.ndarray:

@@ -21,7 +21,7 @@ STEPS, BATCH = 3, 4
 fsdp = pytest.mark.skipif(torch.__version__ < "2.7", reason="FSDP of PyTorch 2.6 needs a GPU")
 
 
-def recognizer(with_cp: bool = False) -> nn.Module:
+def recognizer(**options: object) -> nn.Module:
     init_default_scope("mmaction")
     torch.manual_seed(0)
     arch = dict(embed_dims=16, depth=2, num_heads=2)
@@ -33,7 +33,7 @@ def recognizer(with_cp: bool = False) -> nn.Module:
             img_size=16,
             clip_len=2,
             drop_path_rate=0.0,
-            with_cp=with_cp,
+            **options,
         ),
         cls_head=dict(type="TimeSformerHead", num_classes=3, in_channels=16, dropout_ratio=0.0),
         data_preprocessor=dict(type="ActionDataPreprocessor", format_shape="NCTHW"),
@@ -85,7 +85,8 @@ def step_through(model, wrapper, steps=range(STEPS), accumulate: int = 1) -> lis
 
 def train(kind: str, accumulate: int = 1) -> dict:
     """Train on this process's share, and return losses and full weights."""
-    model = recognizer(with_cp=kind == "fsdp_with_cp")
+    lora = dict(lora=dict(rank=2), frozen_stages=2) if "lora" in kind else {}
+    model = recognizer(with_cp="with_cp" in kind, **lora)
     if kind == "ddp_compiled":
         model.backbone.compile(fullgraph=True, backend="aot_eager")
     if kind.startswith("ddp"):
@@ -143,6 +144,14 @@ def test_losses_and_weights_are_those_of_one_process(
         reached = in_processes(processes, train, kind, accumulate)[0]
     assert reached["losses"] == pytest.approx(alone["losses"], abs=1e-5)
     assert max(alone["losses"]) - min(alone["losses"]) > 1e-2
+    torch.testing.assert_close(reached["weights"], alone["weights"], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["ddp_lora", pytest.param("fsdp_lora", marks=fsdp)])
+def test_low_rank_updates_are_those_of_one_process(in_processes, kind) -> None:
+    alone = train("single_lora")
+    reached = in_processes(2, train, kind)[0]
+    assert reached["losses"] == pytest.approx(alone["losses"], abs=1e-5)
     torch.testing.assert_close(reached["weights"], alone["weights"], rtol=0, atol=1e-5)
 
 

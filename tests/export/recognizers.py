@@ -6,13 +6,15 @@ import torch
 from mmengine.registry import DefaultScope
 from torch import nn
 
-from mmvidformer.layers import KERNELS
+from mmvidformer.layers import KERNELS, ROPES
 from mmvidformer.models import feature_fixation, timesformer, vivit
 from mmvidformer.registry import MODELS
+from tests.models.tiny import PARTS
 
 ARCH = dict(embed_dims=16, depth=1, num_heads=2)
 SIZE = (3, 4, 16, 16)
 CLIP = dict(arch=ARCH, img_size=16, clip_len=4)
+TUBES = dict(tubelet=(2, 8, 8))
 TASKS = dict(verb=3, noun=4, action=6)
 PREPROCESSOR = dict(
     type="ActionDataPreprocessor",
@@ -76,7 +78,7 @@ MODEL_LIST = {
     **{
         s: clips("TimeSformer", scheme=s, stem=dict(tubelet=(1, 8, 8))) for s in timesformer.SCHEMES
     },
-    **{s: clips("ViViT", scheme=s, stem=dict(tubelet=(2, 8, 8))) for s in vivit.SCHEMES},
+    **{s: clips("ViViT", scheme=s, stem=TUBES) for s in vivit.SCHEMES},
     **{
         f"fixation {s}": clips("FeatureFixationTransformer", scheme=s)
         for s in feature_fixation.SCHEMES
@@ -86,6 +88,7 @@ MODEL_LIST = {
         for k in KERNELS
         if k != "linear"
     },
+    **{f"rope {name}": clips("VideoTransformer", stem=TUBES, rope=name, **PARTS) for name in ROPES},
     "camera motion": {
         **clips("VideoTransformer", pool="none", stem=dict(tubelet=(4, 8, 8))),
         "cls_head": dict(type="mmvidformer.CameraMotionHead", in_channels=16),
@@ -111,9 +114,10 @@ TASK_HEADS = {
     "frames": dict(type="FramesHead"),
     "segments": dict(type="SegmentsHead", hidden_dim=8, levels=2),
     "boxes": dict(type="BoxesHead", roi_size=3),
+    "attentive pooling": dict(type="AttentiveHead", num_heads=2, depth=1),
 }
 for _task, _head in TASK_HEADS.items():
-    _cfg = clips("ViViT", scheme="factorized_self_attention", stem=dict(tubelet=(2, 8, 8)))
+    _cfg = clips("ViViT", scheme="factorized_self_attention", stem=TUBES)
     _cfg["backbone"]["pool"] = "none"
     _head = {**_head, "type": f"mmvidformer.{_head['type']}", "num_classes": 5, "in_channels": 16}
     MODEL_LIST[_task] = {**_cfg, "cls_head": _head}

@@ -11,7 +11,16 @@ from mmengine.config import Config
 
 from mmvidformer.config import view_shape
 from mmvidformer.export import ExportError, export, make_graph, write
-from tests.export.recognizers import EARLY, MODEL_LIST, SIZE, build, causal, clips, stream
+from tests.export.recognizers import (
+    EARLY,
+    MODEL_LIST,
+    SIZE,
+    TUBES,
+    build,
+    causal,
+    clips,
+    stream,
+)
 
 NOT_WITH_2_6 = ("fixation lara", "fixation orthoformer", "unrolling anticipation")
 
@@ -37,7 +46,10 @@ def check(name: str, cfg: dict, ending: str, folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "ending"),
-    [("divided_space_time", "onnx"), ("causal", "onnx"), ("stream", "pt2"), ("boxes", "onnx")],
+    [
+        *(("divided_space_time", "onnx"), ("causal", "onnx"), ("stream", "pt2"), ("boxes", "onnx")),
+        *(("rope vjepa2", "onnx"), ("attentive pooling", "onnx")),
+    ],
 )
 def test_numbers(name: str, ending: str, tmp_path: Path) -> None:
     check(name, MODEL_LIST[name], ending, tmp_path)
@@ -58,7 +70,7 @@ def test_wrong_sizes_and_times_are_refused() -> None:
 
 
 def test_pixels_are_normalized_as_the_preprocessor_does() -> None:
-    model = build(clips("ViViT", stem=dict(tubelet=(2, 8, 8)), temporal_depth=1))
+    model = build(clips("ViViT", stem=TUBES, temporal_depth=1))
     pixels = torch.randint(0, 256, (2, *SIZE), dtype=torch.uint8)
     data = model.data_preprocessor({"inputs": list(pixels), "data_samples": None})
     with torch.no_grad():

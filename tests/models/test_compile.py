@@ -7,12 +7,14 @@ import torch
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
-from mmvidformer.layers import KERNELS
+from mmvidformer.layers import KERNELS, ROPES
 from mmvidformer.models import feature_fixation, timesformer, vivit
 from mmvidformer.registry import MODELS
+from tests.models.tiny import PARTS
 
 ARCH = dict(embed_dims=16, depth=1, num_heads=2)
 CLIP = dict(arch=ARCH, img_size=16, clip_len=4)
+TUBES = dict(tubelet=(2, 8, 8))
 
 
 def of(name: str, **options: object) -> dict:
@@ -26,7 +28,7 @@ MODEL_LIST = {
         )
         for s in timesformer.SCHEMES
     },
-    **{f"vivit {s}": of("ViViT", scheme=s, stem=dict(tubelet=(2, 8, 8))) for s in vivit.SCHEMES},
+    **{f"vivit {s}": of("ViViT", scheme=s, stem=TUBES) for s in vivit.SCHEMES},
     **{
         f"fixation {s}": of("FeatureFixationTransformer", scheme=s)
         for s in feature_fixation.SCHEMES
@@ -36,6 +38,10 @@ MODEL_LIST = {
         for k in KERNELS
         if k != "linear"
     },
+    **{f"rope {name}": of("VideoTransformer", stem=TUBES, rope=name, **PARTS) for name in ROPES},
+    "attentive pooling": dict(
+        type="mmvidformer.AttentiveHead", num_classes=3, in_channels=16, num_heads=2, depth=1
+    ),
     "recomputed": of("FeatureFixationTransformer", with_cp="activations"),
     "causal": of(
         "VideoTransformer", block=[dict(pattern="causal_time", kernel="linear")], pool="none"
@@ -72,6 +78,8 @@ def run(model: nn.Module, clip: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
 def clips(cfg: dict) -> list[Tensor]:
     """Clips of two sizes."""
     torch.manual_seed(2)
+    if cfg["type"].endswith("Head"):
+        return [torch.randn(2, 2, 2, 2, 16), torch.randn(2, 3, 2, 3, 16)]
     if "neck" in cfg or cfg["type"].endswith("Horst"):
         return [torch.randn(2, 3, 4, 4, 4), torch.randn(2, 3, 4, 6, 4)]
     return [torch.randn(2, 3, 4, 16, 16), torch.randn(2, 3, 6, 16, 24)]
@@ -93,8 +101,11 @@ def compare(cfg: dict, backend: str, training: bool) -> None:
                 )
 
 
-def test_one_graph() -> None:
-    compare(MODEL_LIST["timesformer divided_space_time"], "eager", training=True)
+@pytest.mark.parametrize(
+    "name", ["timesformer divided_space_time", "rope vjepa2", "attentive pooling"]
+)
+def test_one_graph(name: str) -> None:
+    compare(MODEL_LIST[name], "eager", training=True)
 
 
 @pytest.mark.slow

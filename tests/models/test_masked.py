@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import VideoMAEConfig, VideoMAEForPreTraining
 
-from mmvidformer.layers.encoder import take_places
+from mmvidformer.layers.encoder import Places
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
 from mmvidformer.models.masked import MaskedPretraining
 from mmvidformer.models.timesformer import SCHEMES as TIMESFORMER
@@ -68,10 +68,11 @@ def test_masked_pixels_do_not_reach_the_encoder(name: str) -> None:
     assert model.whole == []
     clips = torch.randn(2, 3, 8, 64, 48)
     visible, masked = model.draw_places(clips)
-    assert visible.shape == (2, 5) and masked.shape == (2, 7)
-    assert torch.cat([visible, masked], 1).sort().values.tolist() == [[*range(12)]] * 2
+    assert visible.numbers.shape == (2, 5) and masked.numbers.shape == (2, 7)
+    both = torch.cat([visible.numbers, masked.numbers], 1)
+    assert both.sort().values.tolist() == [[*range(12)]] * 2
     other = clips.clone()
-    for clip, places in zip(other, masked.tolist(), strict=True):
+    for clip, places in zip(other, masked.numbers.tolist(), strict=True):
         for place in places:
             row, column = divmod(place, 3)
             clip[:, :, 16 * row : 16 * row + 16, 16 * column : 16 * column + 16] = 9.0
@@ -80,7 +81,7 @@ def test_masked_pixels_do_not_reach_the_encoder(name: str) -> None:
     assert tokens.shape == (2, t, 1, 5, 32)
     torch.testing.assert_close(model.encode(other, visible), tokens)
     # All places together are the model itself.
-    every = torch.arange(12).expand(2, -1)
+    every = Places(torch.arange(12).expand(2, -1), (4, 3))
     grid = model.backbone.fc_norm(model.backbone.forward_features(clips)[0])
     grid = grid.expand(-1, t, -1, -1, -1)
     expected = grid.flatten(2, 3).expand(-1, -1, 12, -1)
@@ -97,7 +98,7 @@ def test_the_whole_grid_gets_mask_tokens(name: str) -> None:
     visible, _ = model.draw_places(clips)
     assert model.encode(clips, visible).shape == (1, *model.backbone.grid, 32)
     hidden = clips.clone()
-    row, column = divmod(next(iter({*range(12)} - {*visible[0].tolist()})), 3)
+    row, column = divmod(next(iter({*range(12)} - {*visible.numbers[0].tolist()})), 3)
     hidden[..., 16 * row : 16 * row + 16, 16 * column : 16 * column + 16] = 9.0
     torch.testing.assert_close(model.encode(hidden, visible), model.encode(clips, visible))
 
@@ -183,13 +184,13 @@ def test_the_loss_is_that_of_transformers() -> None:
     )
     clips = (torch.rand(2, 3, 4, 48, 48) - mean) / std
     visible, masked = ours.draw_places(clips)
-    mask = torch.ones(2, 9, dtype=torch.bool).scatter(1, visible, False).repeat(1, 2)
+    mask = ~visible.mask().flatten(1).repeat(1, 2)
     with torch.no_grad():
         expected = theirs(clips.transpose(1, 2), bool_masked_pos=mask)
         found = ours.loss(clips, visible, masked)
         pixels, _ = ours.reconstruct(clips, visible)
     torch.testing.assert_close(found, expected.loss, rtol=1e-5, atol=1e-5)
-    logits = take_places(pixels.flatten(-2), masked).flatten(1, 3)
+    logits = masked.take(pixels.flatten(-2)).flatten(1, 3)
     torch.testing.assert_close(logits, expected.logits, rtol=1e-5, atol=1e-5)
 
 

@@ -12,24 +12,15 @@ from torch import Tensor, nn
 from transformers.models.videomae.modeling_videomae import get_sinusoid_encoding_table
 
 from mmvidformer.layers import MLPS, Mlp, PositionEmbedding
+from mmvidformer.layers.encoder import Places
 from mmvidformer.layers.mlp import ACTIVATIONS
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.masked import MaskedPretraining
-from tests.models.tiny import perturb
+from tests.models.tiny import PARTS, perturb
 
 ARCH = dict(embed_dims=32, depth=2, num_heads=2)
 STEM = dict(tubelet=(1, 8, 8))
-ALL = dict(
-    cls="mean",
-    registers=3,
-    rope="axial",
-    qk_norm="layer",
-    qkv_bias="qv",
-    layer_scale=0.1,
-    norm_pre=True,
-    mlp=dict(type="swiglu", norm=True),
-    fc_norm="layer",
-)
+ALL = dict(PARTS, rope="axial")
 
 
 @torch.no_grad()
@@ -206,7 +197,8 @@ def test_masked_pretraining_turns_by_the_places_that_are_left(block: list[str]) 
     backbone = build(block=rows, pool="none", **options)
     model = MaskedPretraining(backbone, mask_ratio=0.5).eval()
     assert model.whole == []
-    places = torch.tensor([[6, 7, 11, 12]] * 2)  # rows 1 and 2, columns 1 and 2 of 4 x 5
+    # Rows 1 and 2, columns 1 and 2.
+    places = Places(torch.tensor([[6, 7, 11, 12]] * 2), (4, 5))
     found = model.encode(clip(), places)
     expected = backbone(clip()[..., 8:24, 8:24])
     torch.testing.assert_close(found[:, :, 0], expected.flatten(2, 3), atol=1e-5, rtol=1e-5)

@@ -7,6 +7,17 @@ from torch import nn
 ARCH = dict(embed_dims=16, depth=2, num_heads=4, mlp_ratio=2)
 SIZE = dict(arch=ARCH, clip_len=4, img_size=16)
 STEM = dict(tubelet=(1, 8, 8))
+# Of recent image and video models, but rotary positions.
+PARTS = dict(
+    cls="mean",
+    registers=3,
+    qk_norm="layer",
+    qkv_bias="qv",
+    layer_scale=0.1,
+    norm_pre=True,
+    mlp=dict(type="swiglu", norm=True),
+    fc_norm="layer",
+)
 
 
 def perturb(model: nn.Module) -> nn.Module:

@@ -148,6 +148,25 @@ def test_sharded_training_resumes_and_equals_one_process(
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(torch.__version__ < "2.7", reason="FSDP of PyTorch 2.6 needs a GPU")
+def test_lora_by_two_processes_resumes_sharded(
+    start, tiny_videos, make_config, run, tools, weights, tmp_path
+):
+    (tiny_videos.root / "classes.txt").write_text("red\ngreen\nblue\n")
+    options = ["--config", make_config("lora"), "--data", tiny_videos.root, "--weights", start]
+    options += ["--method", "lora", "--epochs", 2, "--workers", 0, "--work-dir", tmp_path / "whole"]
+    finish(run(sys.executable, tools / "finetune.py", *options, "--procs", 2))
+    config = tmp_path / "whole" / "finetune" / "config.py"
+    command = [sys.executable, tools / "train.py", config, "--procs", 2, "--strategy", "fsdp"]
+    resumed = ["--resume", tmp_path / "whole" / "epoch_1.pth", "--work-dir", tmp_path / "rest"]
+    finish(run(*command, *resumed))
+    reached, expected = (weights(tmp_path / name / "epoch_2.pth") for name in ("rest", "whole"))
+    torch.testing.assert_close(reached, expected, rtol=0, atol=1e-5)
+    assert all("lora_" in name or name.startswith("cls_head.") for name in expected)
+    assert any(value.any() for name, value in expected.items() if name.endswith("lora_b"))
+
+
+@pytest.mark.slow
 def test_two_processes_test_as_one(start, make_config, test, run, tools, tmp_path):
     config = make_config("tested")
     finish(run(tools / "dist_test.sh", config, start, 2, "--work-dir", tmp_path / "pair"))
