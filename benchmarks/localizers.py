@@ -34,7 +34,7 @@ from mmvidformer.visualization.timeline import list_segments
 SPEC = replace(PRESETS["scripts"], train=100, val=20, test=40)
 NAMES = list(DIRECTIONS)
 LENGTH, STRIDE, EVERY, ROWS = 8, 2, 2, 48  # frames of clips, and from window to window; rows of BMN
-CLIP_EPOCHS, EPOCHS = 6, 30  # of the classifier; of SegmentsHead and BMN
+CLIP_EPOCHS, EPOCHS = 12, 30  # of the classifier; of SegmentsHead and BMN
 IOUS = (0.5, 0.7, 0.9)
 MIM = Path(get_installed_path("mmaction"), ".mim")
 BMN = MIM / "configs/localization/bmn/bmn_2xb8-400x100-9e_activitynet-feature.py"
