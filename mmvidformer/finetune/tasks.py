@@ -1,7 +1,7 @@
 """What a config answers: one class, several, numbers, frames, segments or boxes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from mmengine.config import Config
@@ -31,17 +31,21 @@ class Classes:
         suffix: Suffix of the lists.
         least: Least number of classes, or values.
         balances: Ways to balance classes: weights of the loss, or draws of the videos.
+        dataset: What datasets get; of those that read csv files the type.
+        head: Type of the head; None: that of the config.
         metric: Config of the metric; None: that of the config, or what ``change`` sets.
         best: Result by which the best checkpoint is kept, the greatest; None: as in the config.
     """
 
     suffix, least = "txt", 2
     balances: tuple[str, ...] = ("weights", "sampling")
-    metric: ClassVar[Mapping | None] = None
-    best: ClassVar[str | None] = None
+    dataset: Mapping = {}
+    head: str | None = None
+    metric: Mapping | None = None
+    best: str | None = None
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
-        """Change the config for the lists, beside what ``apply_recipe`` changes for all tasks."""
+        """Change what is special to the task, after ``set_task`` set datasets and head."""
 
     def counts(self, lists: VideoLists) -> np.ndarray:
         """Return the size of each class in the training list."""
@@ -53,64 +57,50 @@ class Classes:
 class Labels(Classes):
     """Several classes a video."""
 
-    least = 1
-    metric: ClassVar[Mapping | None] = dict(
-        type="AccMetric", metric_list=("mean_average_precision",)
-    )
-    best: ClassVar[str | None] = "acc/mean_average_precision"
+    least, dataset, head = 1, dict(multi_class=True), "mmvidformer.MultiLabelHead"
+    metric = dict(type="AccMetric", metric_list=("mean_average_precision",))
+    best = "acc/mean_average_precision"
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
-        """Let the dataset read several classes, and set the head."""
+        """Set the number of classes of the datasets."""
         for _, _, dataset in _datasets(cfg):
-            dataset.multi_class, dataset.num_classes = True, len(lists.classes)
-        _set_head(cfg, type="mmvidformer.MultiLabelHead", num_classes=len(lists.classes))
+            dataset.num_classes = len(lists.classes)
 
 
 class Number(Classes):
     """One number a video, or several."""
 
     suffix, least, balances = "csv", 1, ()
-    metric: ClassVar[Mapping | None] = dict(type="mmvidformer.NumberMetric")
-    best: ClassVar[str | None] = "number/r2"
+    dataset, head = dict(type="mmvidformer.ValueDataset"), "mmvidformer.NumberHead"
+    metric, best = dict(type="mmvidformer.NumberMetric"), "number/r2"
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
-        """Set the datasets, and the head with the scale of the training data."""
-        for _, _, dataset in _datasets(cfg):
-            dataset.type = "mmvidformer.ValueDataset"
-            dataset.metainfo = dict(classes=list(lists.classes))
+        """Give the head the scale of the training data."""
         rows = [values for values, _ in read_values(lists.root / "train.csv")[1].values()]
         mean, std = np.mean(rows, axis=0), np.std(rows, axis=0)
-        scale = dict(mean=mean.tolist(), std=np.where(std > 0, std, 1).tolist())
-        _set_head(cfg, type="mmvidformer.NumberHead", num_classes=len(lists.classes), **scale)
+        cfg.model.cls_head.update(mean=mean.tolist(), std=np.where(std > 0, std, 1).tolist())
 
 
 class Frames(Classes):
     """A class at each step of time."""
 
     suffix, balances = "csv", ("weights",)
-    metric: ClassVar[Mapping | None] = dict(type="mmvidformer.FramesMetric")
-    best: ClassVar[str | None] = "frames/accuracy"
-
-    sampler: ClassVar[Mapping] = {}  # what is special to the task
-    dataset: ClassVar[Mapping] = {}
-    transforms: ClassVar[Sequence[Mapping]] = ({"type": "mmvidformer.LabelFrames"},)
-    head = "mmvidformer.FramesHead"
+    dataset, head = dict(type="mmvidformer.SpanDataset"), "mmvidformer.FramesHead"
+    metric, best = dict(type="mmvidformer.FramesMetric"), "frames/accuracy"
+    sampler: Mapping = {}  # what is special to the task
+    transforms: Sequence[Mapping] = ({"type": "mmvidformer.LabelFrames"},)
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
         """Cover the videos with clips, and keep the tokens of the model."""
         for split, loader, dataset in _datasets(cfg):
-            dataset.type = "mmvidformer.SpanDataset"
-            dataset.metainfo = dict(classes=list(lists.classes))
-            dataset.update(self.dataset)
             for pipeline in pipelines(dataset):
                 self._cover(cfg, pipeline, test_mode=split != "train")
             if split != "train":
                 loader.batch_size = 1  # videos differ in the number of their clips
         if not is_recurrent(cfg):
             cfg.model.backbone.pool = "none"
-            limits = {"max_testing_views": MAX_VIEWS, **(cfg.model.get("test_cfg") or {})}
-            cfg.model.test_cfg = limits
-        _set_head(cfg, type=self.head, num_classes=len(lists.classes))
+            limits = cfg.model.get("test_cfg") or {}
+            cfg.model.test_cfg = {"max_testing_views": MAX_VIEWS, **limits}
 
     def counts(self, lists: VideoLists) -> np.ndarray:
         """Return the seconds of each class in the training list, up to the last span of a video."""
@@ -127,14 +117,11 @@ class Frames(Classes):
         """Replace the sampler of a pipeline by one that knows the time of each frame."""
         sampler = next((step for step in pipeline if step.get("frame_interval")), None)
         if sampler is None:
-            names = ", ".join(map(type_name, pipeline))
-            raise ValueError(
-                f"frames need a sampler with a frame_interval, such as SampleFrames, got {names}"
-            )
-        kept = {key: sampler[key] for key in RATES if key in sampler}
-        length = cfg.model.backbone.get("clip_len") or sampler.get("clip_len") or CLIP_LEN
-        kept |= {**self.sampler, "clip_len": length, "test_mode": test_mode}
-        own = dict(type="mmvidformer.CoverFrames", **kept)
+            wanted = "a sampler with a frame_interval, such as SampleFrames"
+            raise ValueError(f"frames need {wanted}, got {', '.join(map(type_name, pipeline))}")
+        own = {"type": "mmvidformer.CoverFrames", "test_mode": test_mode, **self.sampler}
+        own |= {key: sampler[key] for key in RATES if key in sampler}
+        own["clip_len"] = cfg.model.backbone.get("clip_len") or sampler.get("clip_len") or CLIP_LEN
         place = pipeline.index(sampler)
         pipeline[place : place + 1] = [own, *([] if test_mode else map(dict, self.transforms))]
         pipeline[-1]["meta_keys"] = (*pipeline[-1].get("meta_keys", ()), *META)
@@ -144,20 +131,16 @@ class Segments(Frames):
     """Segments: start, end, class and score of each."""
 
     least, balances = 1, ()
-    metric: ClassVar[Mapping | None] = dict(type="mmvidformer.SegmentsMetric")
-    best: ClassVar[str | None] = "segments/mAP"
-    sampler: ClassVar[Mapping] = dict(overlap=0.0, clips=SEGMENT_CLIPS)
-    transforms: ClassVar[Sequence[Mapping]] = ()
-    head = "mmvidformer.SegmentsHead"
-
-    dataset: ClassVar[Mapping] = dict(overlap=True)
+    dataset = dict(type="mmvidformer.SpanDataset", overlap=True)
+    head, metric = "mmvidformer.SegmentsHead", dict(type="mmvidformer.SegmentsMetric")
+    best, sampler, transforms = "segments/mAP", dict(overlap=0.0, clips=SEGMENT_CLIPS), ()
 
 
 class Boxes(Classes):
     """The classes of boxes at moments."""
 
-    suffix, least, balances = "csv", 1, ()
-    best: ClassVar[str | None] = "mAP/overall"
+    suffix, least, balances, best = "csv", 1, (), "mAP/overall"
+    dataset, head = dict(type="mmvidformer.BoxDataset"), "mmvidformer.BoxesHead"
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
         """Read whole frames around the moments, flipped in training, and keep all tokens.
@@ -174,8 +157,6 @@ class Boxes(Classes):
         _, frames, height, width = clip_shape(cfg)
         cfg.model.data_preprocessor.pop("augment", None)  # it knows no boxes
         for split, _, dataset in _datasets(cfg):
-            dataset.type = "mmvidformer.BoxDataset"
-            dataset.metainfo = dict(classes=list(lists.classes))
             steps = [step for step in dataset.pipeline if step.get("frame_interval")]
             options = {k: v for step in steps[:1] for k, v in step.items() if k in RATES}
             flip = [dict(type="Flip", flip_ratio=0.5)] if split == "train" else []
@@ -188,34 +169,19 @@ class Boxes(Classes):
                 dict(type="FormatShape", input_format="NCTHW"),
                 dict(type="PackActionInputs", meta_keys=BOX_META),
             ]
-        _set_head(cfg, type="mmvidformer.BoxesHead", num_classes=len(lists.classes))
-        self._set_metrics(cfg, lists)
-
-    def _set_metrics(self, cfg: Config, lists: VideoLists) -> None:
-        """Evaluate with MMAction2's ``AVAMetric``, which needs a file of the classes."""
-        names = lists.root / "label_map.pbtxt"
-        items = (
-            f'item {{\n  name: "{name}"\n  id: {number}\n}}\n'
-            for number, name in enumerate(lists.classes, start=1)
-        )
+        names = lists.root / "label_map.pbtxt"  # which MMAction2's ``AVAMetric`` reads
+        items = (f'item {{\n  name: "{x}"\n  id: {i}\n}}\n' for i, x in enumerate(lists.classes, 1))
         names.write_text("".join(items), encoding="utf-8")
+        metric = dict(type="mmvidformer.BoxesMetric", exclude_file=None, label_file=str(names))
+        metric |= dict(action_thr=0.0, num_classes=len(lists.classes) + 1)
         for split in ("val", "test"):
             if cfg.get(f"{split}_evaluator"):
                 file = cfg[f"{split}_dataloader"].dataset.ann_file
-                options = dict(exclude_file=None, label_file=str(names), action_thr=0.0)
-                metric = dict(type="mmvidformer.BoxesMetric", ann_file=file, **options)
-                metric["num_classes"] = len(lists.classes) + 1
-                cfg[f"{split}_evaluator"] = metric
+                cfg[f"{split}_evaluator"] = dict(metric, ann_file=file)
 
 
-TASKS: Mapping[str, Classes] = {
-    "classes": Classes(),
-    "labels": Labels(),
-    "number": Number(),
-    "frames": Frames(),
-    "segments": Segments(),
-    "boxes": Boxes(),
-}
+KINDS = (Classes, Labels, Number, Frames, Segments, Boxes)
+TASKS: Mapping[str, Classes] = {one.__name__.lower(): one() for one in KINDS}
 
 
 def _datasets(cfg: Config) -> Iterator[tuple[str, Any, Any]]:
@@ -223,13 +189,6 @@ def _datasets(cfg: Config) -> Iterator[tuple[str, Any, Any]]:
     for split in SPLITS:
         if loader := cfg.get(f"{split}_dataloader"):
             yield from ((split, loader, leaf) for leaf in leaf_datasets(loader.dataset))
-
-
-def _set_head(cfg: Config, **head: object) -> None:
-    """Replace the head, and remove what blends labels."""
-    old = cfg.model.cls_head
-    cfg.model.cls_head = {**head, "in_channels": old.in_channels}
-    (cfg.model.get("data_preprocessor") or {}).pop("blending", None)
 
 
 def set_balance(cfg: Config, task: str, how: str, lists: VideoLists) -> str:
@@ -243,7 +202,6 @@ def set_balance(cfg: Config, task: str, how: str, lists: VideoLists) -> str:
         known = ", ".join(row.balances) or "not available"
         raise ValueError(f"balance of the task {task} is {known}, got {how!r}")
     counts = row.counts(lists)
-    rarest, largest = (f"{counts[counts > 0].min():g}", f"{counts.max():g}")
     if how == "sampling":
         cfg.train_dataloader.sampler = dict(type="mmvidformer.BalancedSampler")
     else:
@@ -252,18 +210,24 @@ def set_balance(cfg: Config, task: str, how: str, lists: VideoLists) -> str:
         if type_name(loss) != default:
             raise ValueError(f"weights need the loss {default}, got {type_name(loss)}")
         cfg.model.cls_head.loss_cls = {**loss, "class_weight": class_weights(counts)}
-    return f"balanced by {how}: classes have {rarest} to {largest} " + (
-        "seconds" if task == "frames" else "videos"
-    )
+    sizes = f"{counts[counts > 0].min():g} to {counts.max():g}"
+    return f"balanced by {how}: classes have {sizes} {'seconds' if task == 'frames' else 'videos'}"
 
 
 def set_task(cfg: Config, task: str, lists: VideoLists) -> list[str]:
     """Change a config, which already reads the lists, for a task; returns log lines."""
-    row, preprocessor = TASKS[task], cfg.model.get("data_preprocessor") or {}
-    before = set(preprocessor)
-    row.change(cfg, lists)
-    if row.best is None:
+    row, names, preprocessor = TASKS[task], lists.classes, cfg.model.get("data_preprocessor") or {}
+    if row.head is None:
         return []
+    before = set(preprocessor)
+    preprocessor.pop("blending", None)
+    head = dict(type=row.head, num_classes=len(names), in_channels=cfg.model.cls_head.in_channels)
+    cfg.model.cls_head = head
+    for _, _, dataset in _datasets(cfg):
+        dataset.update(row.dataset)
+        if row.suffix == "csv":
+            dataset.metainfo = dict(classes=list(names))
+    row.change(cfg, lists)
     for split in ("val", "test"):
         if cfg.get(f"{split}_evaluator") and row.metric:
             cfg[f"{split}_evaluator"] = dict(row.metric)

@@ -3,16 +3,16 @@
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
 import torch
-from mmaction.models.heads import TimeSformerHead
 from mmengine.structures import InstanceData
 from torch import Tensor
 from torchvision.ops import roi_align
 
 from mmvidformer.models.heads import Samples
+from mmvidformer.models.task_heads import MultiLabelHead
 
 
 @MODELS.register_module()
-class BoxesHead(TimeSformerHead):
+class BoxesHead(MultiLabelHead):
     """Classify boxes by the tokens inside, averaged over time, each with any number of classes.
 
     Regions are cut out by torchvision's ``roi_align`` and their largest values taken, as in
@@ -25,22 +25,15 @@ class BoxesHead(TimeSformerHead):
         num_classes: Number of classes.
         in_channels: Token width D.
         roi_size: Height and width of a region.
-        loss_cls: Loss of logits and labels (n, classes).
-        **kwargs: Further arguments of MMAction2's ``TimeSformerHead`` (``dropout_ratio``, ...).
+        **kwargs: Further arguments of ``MultiLabelHead`` (``loss_cls``, ``dropout_ratio``, ...).
     """
 
     over = "boxes"  # what an answer is about
 
     def __init__(
-        self,
-        num_classes: int,
-        in_channels: int,
-        roi_size: int = 7,
-        loss_cls: dict = {"type": "BCELossWithLogits"},  # noqa: B006 (only read)
-        **kwargs: object,
+        self, num_classes: int, in_channels: int, roi_size: int = 7, **kwargs: object
     ) -> None:
-        options = {**kwargs, "multi_class": True, "average_clips": "prob"}
-        super().__init__(num_classes, in_channels, loss_cls, **options)
+        super().__init__(num_classes, in_channels, **{**kwargs, "average_clips": "prob"})
         self.roi_size = roi_size
 
     def forward(self, x: Tensor, boxes: Tensor, **kwargs: object) -> Tensor:
