@@ -3,16 +3,16 @@
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
 import torch
+from mmaction.models.heads import TimeSformerHead
 from mmengine.structures import InstanceData
 from torch import Tensor
 from torchvision.ops import roi_align
 
 from mmvidformer.models.heads import Samples
-from mmvidformer.models.task_heads import MultiLabelHead
 
 
 @MODELS.register_module()
-class BoxesHead(MultiLabelHead):
+class BoxesHead(TimeSformerHead):
     """Classify boxes by the tokens inside, averaged over time, each with any number of classes.
 
     Regions are cut out by torchvision's ``roi_align`` and their largest values taken, as in
@@ -25,7 +25,8 @@ class BoxesHead(MultiLabelHead):
         num_classes: Number of classes.
         in_channels: Token width D.
         roi_size: Height and width of a region.
-        **kwargs: Further arguments of ``MultiLabelHead`` (``loss_cls``, ``dropout_ratio``, ...).
+        **kwargs: Further arguments of ``TimeSformerHead``; ``loss_cls``, of logits and labels
+            (n, classes), is ``BCELossWithLogits`` by default.
     """
 
     over = "boxes"  # what an answer is about
@@ -33,7 +34,9 @@ class BoxesHead(MultiLabelHead):
     def __init__(
         self, num_classes: int, in_channels: int, roi_size: int = 7, **kwargs: object
     ) -> None:
-        super().__init__(num_classes, in_channels, **{**kwargs, "average_clips": "prob"})
+        options = {"loss_cls": dict(type="BCELossWithLogits"), **kwargs}
+        options |= {"multi_class": True, "average_clips": "prob"}
+        super().__init__(num_classes, in_channels, **options)
         self.roi_size = roi_size
 
     def forward(self, x: Tensor, boxes: Tensor, **kwargs: object) -> Tensor:
