@@ -1,10 +1,13 @@
 """Train and test the answers other than one class on generated videos.
 
 python -m benchmarks.answers --root data/answers --seeds 3
+python -m benchmarks.answers --stream work_dirs/segments
 
 For each task the videos are generated, and a model is fine-tuned from random weights and tested as
 a user would, with each seed. Beside it: a model that sees single frames, whose features it averages
-("frames alone"), and bounds that are computed from the annotations of the test videos.
+("frames alone"), and bounds that are computed from the annotations of the test videos. The second
+command prints only mAP of segments by the delay of a stream, for models that ``mmvidformer finetune
+--task segments`` trained on the preset ``scripts``.
 """
 
 import json
@@ -87,7 +90,6 @@ TASKS: dict[str, tuple[str, int, str, Callable[[], tuple[float, float]]]] = {
 }
 
 
-DELAYS = (0.0, 0.5)
 CONFIGS = {"video": "vivit_fe_motion", "frames alone": "vivit_avgpool_motion"}
 # For boxes the tokens of a frame must keep their places: overrides of vivit_fsa_motion's backbone.
 PLACES = {
@@ -120,7 +122,11 @@ def measure(root: Path, task: str, model: str, seed: int) -> float:
 
 def load(root: Path, task: str, seed: int) -> Recognizer:
     """Load the trained model of videos for a task."""
-    work_dir = root / f"{task}_{CONFIGS['video']}_{seed}"
+    return load_run(root / f"{task}_{CONFIGS['video']}_{seed}")
+
+
+def load_run(work_dir: Path) -> Recognizer:
+    """Load the best checkpoint of a run of fine-tuning."""
     best = next(work_dir.glob("best_*.pth"))
     return Recognizer(work_dir / "finetune" / "config.py", str(best))
 
@@ -165,13 +171,23 @@ def online(root: Path, seed: int, delay: float) -> float:
     return right / count
 
 
-def online_segments(root: Path, seed: int, delay: float) -> tuple[float, float]:
-    """Return mAP at 0.5 of the segments of a stream, and the mean seconds from end to answer."""
-    return stream_segments(load(root, "segments", seed), PRESETS["scripts"], delay)
+def print_delays(models: Sequence[Recognizer]) -> None:
+    """Print mAP of the segments of streams by delay, and of whole videos, of the same models."""
+    print("\n| delay of a stream, s | mAP at 0.5 | seconds from end to answer |\n|---|---|---|")
+    for delay in (0.0, 0.25, 0.5, 1.0, 2.0, None):
+        found = [stream_segments(model, PRESETS["scripts"], delay) for model in models]
+        scores, late = zip(*found, strict=True)
+        name, seconds = (f"{delay:g}", f"{np.mean(late):.2f}") if late[0] else ("whole video", "-")
+        print(f"| {name} | {interval(scores)} | {seconds} |", flush=True)
 
 
-def stream_segments(recognizer: Recognizer, spec: MotionSpec, delay: float) -> tuple[float, float]:
-    """Return what ``online_segments`` does, of the test videos of a spec."""
+def stream_segments(
+    recognizer: Recognizer, spec: MotionSpec, delay: float | None
+) -> tuple[float, float | None]:
+    """Return mAP at 0.5 of the segments of a stream, and the mean seconds from end to answer.
+
+    Streams are the test videos of a spec. Without a delay the whole videos are seen.
+    """
     metric, names, late = SegmentsMetric(), list(next(iter(recognizer.names.values()))), []
     for clip in spec.clips("test"):
         frames, seen, rows = spec.draw(clip), [0], []
@@ -181,17 +197,21 @@ def stream_segments(recognizer: Recognizer, spec: MotionSpec, delay: float) -> t
                 seen[0] += 1
                 yield frame
 
-        for one in recognizer.stream(read(), spec.fps, delay=delay):
+        if delay is None:
+            answers = recognizer.timeline(frames, fps=spec.fps)
+        else:
+            answers = recognizer.stream(read(), spec.fps, delay=delay)
+        for one in answers:
             label = names.index(one.top(1)[0][1])
             rows.append((*one.seconds, label, one.top(1)[0][2]))
-            if seen[0] < len(frames):  # not what the end of the video gives
+            if 0 < seen[0] < len(frames):  # not what the end of the video gives
                 late.append(seen[0] / spec.fps - one.seconds[1])
         table = torch.tensor(rows).reshape(-1, 4)
         found = dict(segments=table[:, :2], labels=table[:, 2].long(), scores=table[:, 3])
         truth = [(a / spec.fps, b / spec.fps, one) for one, a, b in spec.script(clip)[0]]
         metric.process(None, [{"spans": truth, "pred_instances": found}])
     found = metric.evaluate(len(spec.clips("test")))
-    return found["segments/mAP@50"], float(np.mean(late))
+    return found["segments/mAP@50"], float(np.mean(late)) if late else None
 
 
 def without_boxes(root: Path, seed: int) -> float:
@@ -231,8 +251,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=[*TASKS])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--train", type=int, help="number of training videos (default: as preset)")
+    parser.add_argument("--stream", type=Path, nargs="+", metavar="WORK_DIR", help="see above")
     parser.add_argument("--without-boxes", action="store_true", help="only a head without boxes")
     args = parser.parse_args(argv)
+    if args.stream:
+        print_delays([load_run(work_dir) for work_dir in args.stream])
+        return
     args.root.mkdir(parents=True, exist_ok=True)
     if args.without_boxes:
         spec = PRESETS["boxes"]
@@ -254,15 +278,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"| {task} | {metric} | {low} | {cells[0]} | {cells[1]} | {high} |", flush=True)
     if "frames" in args.tasks:
         print("\n| delay of a stream, s | accuracy of frames |\n|---|---|")
-        for delay in DELAYS:
+        for delay in (0.0, 0.5):
             found = [online(args.root, seed, delay) for seed in range(args.seeds)]
             print(f"| {delay:g} | {interval(found)} |", flush=True)
     if "segments" in args.tasks:
-        print("\n| delay of a stream, s | mAP at 0.5 | seconds from end to answer |\n|---|---|---|")
-        for delay in DELAYS:
-            found = [online_segments(args.root, seed, delay) for seed in range(args.seeds)]
-            scores, late = zip(*found, strict=True)
-            print(f"| {delay:g} | {interval(scores)} | {np.mean(late):.2f} |", flush=True)
+        print_delays([load(args.root, "segments", seed) for seed in range(args.seeds)])
     if {"frames", "segments"} <= set(args.tasks):
         print("\n| segments | mAP at 0.5 | 0.7 | 0.9 |\n|---|---|---|---|")
         for name, task in (("SegmentsHead", "segments"), ("parts of FramesHead", "frames")):

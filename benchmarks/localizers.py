@@ -34,6 +34,7 @@ from mmvidformer.visualization.timeline import list_segments
 SPEC = replace(PRESETS["scripts"], train=100, val=20, test=40)
 NAMES = list(DIRECTIONS)
 LENGTH, STRIDE, EVERY, ROWS = 8, 2, 2, 48  # frames of clips, and from window to window; rows of BMN
+CLIP_EPOCHS, EPOCHS = 12, 30  # of the classifier; of SegmentsHead and BMN
 IOUS = (0.5, 0.7, 0.9)
 MIM = Path(get_installed_path("mmaction"), ".mim")
 BMN = MIM / "configs/localization/bmn/bmn_2xb8-400x100-9e_activitynet-feature.py"
@@ -67,7 +68,7 @@ def train_clips(root: Path, work_dir: Path) -> Recognizer:
     """Train the classifier of clips."""
     own = ("-m", "mmvidformer")
     if not list(work_dir.glob("epoch_*.pth")):
-        options = ["--config", "vivit_fe_motion", "--data", root / "clips", "--epochs", 6]
+        options = ["--config", "vivit_fe_motion", "--data", root / "clips", "--epochs", CLIP_EPOCHS]
         options += ["--batch", 16, "--work-dir", work_dir, "--force"]
         options += ["--cfg-options", f"model.backbone.clip_len={LENGTH}"]
         for split in ("train", "val"):
@@ -111,23 +112,28 @@ def of_bmn(work_dir: Path, features: Path, found: list[list], seed: int) -> list
                 annotations=parts, fps=SPEC.fps, rfps=SPEC.fps,
             )  # fmt: skip
             with np.load(features / f"{SPEC.path(clip)}.npz") as file:
-                target = work_dir / "csv" / f"v_{SPEC.name(clip)}.csv"
-                target.parent.mkdir(parents=True, exist_ok=True)
-                write_features(target, file["features"], ROWS)
+                values = file["features"]
+            # The middles of the rows, counted in windows, of which each stands for its middle.
+            places = ((np.arange(ROWS) + 0.5) * frames / ROWS - LENGTH / 2) / EVERY
+            rows = [np.interp(places, np.arange(len(values)), column) for column in values.T]
+            write_features(work_dir / "csv" / f"v_{SPEC.name(clip)}.csv", np.stack(rows, 1), ROWS)
         (work_dir / f"{split}.json").write_text(json.dumps(database))
     cfg = Config.fromfile(BMN)
     cfg.custom_imports = dict(imports=["mmvidformer.registry"], allow_failed_imports=False)
     cfg.model.update(feat_dim=96, temporal_dim=ROWS, num_samples=8)
     cfg.model.update(hidden_dim_1d=96, hidden_dim_2d=64, hidden_dim_3d=128)
+    cfg.model.feature_extraction_interval = 1  # times are cut to a multiple of it
     for split in ("train", "val", "test"):
         loader = cfg[f"{split}_dataloader"]
         loader.update(num_workers=0, persistent_workers=False)
         loader.dataset.update(ann_file=str(work_dir / f"{split}.json"))
         loader.dataset.data_prefix = dict(video=str(work_dir / "csv"))
-    cfg.train_cfg.val_interval = cfg.train_cfg.max_epochs
+    cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
+    cfg.train_cfg.max_epochs = cfg.param_scheduler[0].end = EPOCHS
+    cfg.param_scheduler[0].milestones = [EPOCHS * 7 // 9]
     cfg.test_evaluator.dump_config = dict(out=str(work_dir / "found.json"), output_format="json")
     cfg.dump(work_dir / "bmn.py")
-    out, last = ("--work-dir", work_dir), work_dir / f"epoch_{cfg.train_cfg.max_epochs}.pth"
+    out, last = ("--work-dir", work_dir), work_dir / f"epoch_{EPOCHS}.pth"
     if not last.exists():
         call(
             work_dir / "bmn.log", MIM / "tools/train.py", work_dir / "bmn.py", *out, "--seed", seed
@@ -163,16 +169,16 @@ def of_head(work_dir: Path, features: Path, seed: int) -> dict[str, float]:
     cfg.train_dataloader.dataset.pipeline[0].rows = 128
     cfg.model.cls_head.update(num_classes=len(NAMES), in_channels=96, hidden_dim=128, levels=4)
     cfg.optim_wrapper.optimizer.lr = 1e-3
-    cfg.train_cfg.update(max_epochs=30, val_interval=30)
-    cfg.param_scheduler[1].update(end=30, T_max=25)
+    cfg.train_cfg.update(max_epochs=EPOCHS, val_interval=EPOCHS)
+    cfg.param_scheduler[1].update(end=EPOCHS, T_max=EPOCHS - cfg.param_scheduler[1].begin)
     cfg.test_evaluator = cfg.val_evaluator = dict(type="mmvidformer.SegmentsMetric", ious=IOUS)
     cfg.randomness = dict(seed=seed)
     cfg.dump(work_dir / "head.py")
-    out = ("--work-dir", work_dir / "head")
+    out, last = ("--work-dir", work_dir / "head"), work_dir / "head" / f"epoch_{EPOCHS}.pth"
     own = ("-m", "mmvidformer")
-    if not (work_dir / "head" / "epoch_30.pth").exists():
+    if not last.exists():
         call(work_dir / "head.log", *own, "train", work_dir / "head.py", *out)
-    files = (work_dir / "head.py", work_dir / "head" / "epoch_30.pth")
+    files = (work_dir / "head.py", last)
     call(work_dir / "head_test.log", *own, "test", *files, *out)
     return json.loads(next((work_dir / "head").glob("test_*.json")).read_text())["metrics"]
 

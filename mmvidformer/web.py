@@ -1,5 +1,6 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import numpy as np
 from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.engine.errors import MISTAKES, describe
+from mmvidformer.visualization.boxes import classify_boxes, write_boxes
 from mmvidformer.visualization.rollout_clips import rollout_clips
 from mmvidformer.visualization.timeline import draw_timeline
 from mmvidformer.visualization.videos import VideoOutput
@@ -45,15 +47,15 @@ def check_video(path: str, max_mb: float, max_seconds: float) -> tuple[int, floa
 def classes_of(predictions: list[Prediction], k: int = 5) -> dict[str, float] | str:
     """Mean probabilities of the k most likely classes of each task, by name; or mean values.
 
-    Of segments it is the highest score of each class.
+    Of segments and boxes it is the highest score of each class.
     """
     if not predictions:
-        return "no segment found"
+        return "nothing found"
     if predictions[0].kind == "value":
         means = {n: np.mean([one.values[n] for one in predictions]) for n in predictions[0].values}
         return ", ".join(f"{name} {value:.4g}" for name, value in means.items())
     found: dict[str, float] = {}
-    average = np.max if predictions[0].kind == "segment" else np.mean
+    average = np.max if predictions[0].kind == "segment" or predictions[0].box else np.mean
     for task, names in predictions[0].names.items():
         mean = average([one.probabilities[task] for one in predictions], axis=0)
         prefix = "" if len(predictions[0].names) == 1 else f"{task}: "
@@ -65,6 +67,8 @@ def build_page(
     models: Mapping[str, Callable[[], Recognizer]], example: str, max_mb: float, max_seconds: float
 ) -> "Blocks":
     """Build the page: the classes of a video, a timeline of them, and attention rollout.
+
+    A model of boxes shows a film of persons, which torchvision's detector finds.
 
     Args:
         models: Functions that load the models, by name; the first is the default.
@@ -82,6 +86,14 @@ def build_page(
             frames, fps = check_video(video, max_mb, max_seconds)
             progress(0, "loading the model")
             recognizer = models[name]()
+            if recognizer.over == "boxes":
+                progress(0, "boxes of persons")
+                moments = classify_boxes(recognizer, Path(video), "persons")
+                with TemporaryDirectory() as folder:
+                    film = Path(folder, "boxes.mp4")
+                    write_boxes(recognizer, Path(video), moments, film)
+                    yield classes_of([*chain(*moments.values())]), None, str(film)
+                return
             window = max(WINDOW, frames / fps / MOST) if recognizer.over == "clip" else None
             opened = recognizer.pipeline.open(video)
             parts = recognizer.windows(opened, window)

@@ -5,7 +5,9 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.request import urlopen
 
 import numpy as np
@@ -17,9 +19,12 @@ from mmengine.registry import DefaultScope
 from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.convert import published
 from mmvidformer.datasets.decoding.readers import READERS, open_video
+from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.engine.pipelines import set_video_backend
+from mmvidformer.finetune.tasks import set_task
 from mmvidformer.registry import MODELS
 from mmvidformer.visualization.videos import VideoOutput
-from mmvidformer.web import check_video, classes_of
+from mmvidformer.web import MAX_PIXELS, build_page, check_video, classes_of
 from tests.datasets.decoding.numbered_videos import write as encode
 
 OWN = "tiny (3 classes: red, green, blue)"
@@ -39,7 +44,9 @@ def test_what_the_page_shows_of_values_and_segments() -> None:
     assert classes_of(values) == "a 0.375, b 0.5"
     segments = [Prediction(row, row, names, kind="segment") for row in rows]
     assert classes_of(segments) == {"b": 1.0, "a": 0.5}
-    assert classes_of([]) == "no segment found"
+    boxes = [replace(one, kind="labels", box=(0, 0, 1, 1)) for one in segments]
+    assert classes_of(boxes) == {"b": 1.0, "a": 0.5}
+    assert classes_of([]) == "nothing found"
 
 
 def test_only_videos_within_the_limits_are_accepted(tmp_path: Path, monkeypatch) -> None:
@@ -208,6 +215,48 @@ def test_neither_paths_nor_addresses_of_the_browser_are_opened(client, served, w
         with pytest.raises(AppError, match=message):
             submit(client, served, {"path": path, "meta": {"_type": "gradio.FileData"}})
     assert not web.fetched
+
+
+def answers(task: str, folder: Path, video: Path) -> tuple[Recognizer, list]:
+    """A model of a task with random weights as the page has it, and what the page answers."""
+    pytest.importorskip("gradio")
+    cfg = Config.fromfile(Path(__file__).parent / "tools" / "tiny_vivit.py")
+    cfg.model.backbone.update(scheme="spacetime", temporal_depth=4, stem=dict(tubelet=(2, 8, 8)))
+    set_task(cfg, task, VideoLists(folder, ("walk", "sit"), {}, ","))
+    set_video_backend(cfg, "pyav", max_pixels=MAX_PIXELS)
+    torch.manual_seed(0)
+    recognizer = Recognizer(cfg, None, clips=1)
+    page = build_page({"own": lambda: recognizer}, str(video), max_mb=1, max_seconds=9)
+    (predict,) = (event.fn for event in page.fns.values() if event.api_name == "predict")
+    found = predict("own", str(video))  # files are there until the next answer
+    return recognizer, [(*one[:2], one[2] and list(frames_of(one[2]))) for one in found]
+
+
+def frames_of(film: str) -> np.ndarray:
+    reader = open_video(film)
+    return np.stack(reader.get_batch(range(len(reader))))
+
+
+def test_a_model_of_boxes_shows_persons(tiny_videos, tmp_path, monkeypatch) -> None:
+    where = (0.5, 0.25, 1.0, 1.0)
+    detector = SimpleNamespace(moments=lambda video: {1: [where]})
+    monkeypatch.setattr("mmvidformer.visualization.boxes.load_detector", lambda _: detector)
+    video = tiny_videos.root / "val_1.mp4"  # 24 green frames of 64 x 32 pixels, 2 s
+    recognizer, ((classes, timeline, film),) = answers("boxes", tmp_path, video)
+    (box,) = recognizer.boxes(video, 1, [where])
+    assert classes == {name: pytest.approx(p) for _, name, p in box.top()} and timeline is None
+    assert len(film) == 24 and film[0].shape == (360, 720, 3)
+    corners = [image[93:103, 359:364].mean(axis=(0, 1)) for image in film]
+    blue = [bool(corner[2] > corner[1]) for corner in corners]
+    assert blue == [6 <= number <= 18 for number in range(24)]  # half a second around it
+
+
+def test_a_model_of_frames_shows_its_steps(tiny_videos, tmp_path) -> None:
+    video = tiny_videos.root / "val_0.mp4"
+    recognizer, ((classes, timeline, film),) = answers("frames", tmp_path, video)
+    steps = [one.probabilities["class"] for one in recognizer.timeline(video)]
+    assert classes == pytest.approx(dict(zip(("walk", "sit"), np.mean(steps, axis=0), strict=True)))
+    assert timeline.axes and film is None
 
 
 def test_only_this_machine_is_served(served) -> None:

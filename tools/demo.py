@@ -20,7 +20,6 @@ from tqdm import tqdm
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.capture import is_stream
-from mmvidformer.apis.detector import PersonDetector
 from mmvidformer.apis.loaded import PUBLISHED
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import find_videos
@@ -96,8 +95,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     args.windows = args.windows and WindowTable(args.windows)
     if recognizer.over == "boxes" and not args.boxes:
         raise ValueError("a model of boxes needs --boxes: a csv file in AVA's format, or persons")
-    if recognizer.over == "boxes" and str(args.boxes) == "persons":
-        args.boxes = PersonDetector(args.device)
     streams = args.is_stream
     found = predict_stream(recognizer, args) if streams else predict_files(recognizer, videos, args)
     records, windows, failed, repeated, count = [], defaultdict(list), 0, 0, 0

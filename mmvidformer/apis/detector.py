@@ -1,9 +1,11 @@
 """Boxes of persons in frames, by torchvision's detector."""
 
+import math
+
 import numpy as np
 import torch
 
-from mmvidformer.apis.capture import Capture
+from mmvidformer.datasets.decoding.readers import VideoReader
 
 PERSON = 1  # class of COCO
 MIN_SCORE = 0.8
@@ -15,16 +17,14 @@ class PersonDetector:
     The first time the weights are downloaded (167 MB).
 
     Args:
-        device: Where it runs; default: the GPU if there is one.
+        device: Where it runs.
     """
 
-    def __init__(self, device: str | torch.device | None = None) -> None:
+    def __init__(self, device: str | torch.device) -> None:
         from torchvision.models import detection
 
-        from mmvidformer.engine.loading import default_device
-
         weights = detection.FasterRCNN_ResNet50_FPN_V2_Weights.COCO_V1
-        self.device = torch.device(device or default_device())
+        self.device = torch.device(device)
         self.model = detection.fasterrcnn_resnet50_fpn_v2(weights=weights).eval().to(self.device)
 
     @torch.no_grad()
@@ -41,12 +41,12 @@ class PersonDetector:
         shares = found["boxes"][kept] / found["boxes"].new_tensor([width, height] * 2)
         return [tuple(row) for row in shares.clamp(0, 1).tolist()]
 
-    def moments(self, source: Capture) -> dict[int, list[tuple[float, ...]]]:
+    def moments(self, video: VideoReader) -> dict[int, list[tuple[float, ...]]]:
         """Find persons at each whole second of a video; seconds without any are left out."""
         found: dict[int, list[tuple[float, ...]]] = {}
-        second = 0
-        for _, seconds, frame in source.frames():
-            if seconds >= second - 1e-6:
-                found[second] = self(frame)
-                second += 1
-        return {second: boxes for second, boxes in found.items() if boxes}
+        fps = video.get_avg_fps()
+        for second in range(math.ceil(len(video) / fps)):
+            (frame,) = video.get_batch([int(second * fps + 1e-6)]).asnumpy()
+            if boxes := self(frame):
+                found[second] = boxes
+        return found

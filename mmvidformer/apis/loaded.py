@@ -58,10 +58,14 @@ class LoadedModel:
         self._fast = None
         return self._model
 
+    @property
+    def device(self) -> torch.device:
+        """Where the model runs."""
+        return next(self._model.parameters()).device
+
     def __repr__(self) -> str:
         optimized = ", optimized for inference" if self._fast else ""
-        device = next(self._model.parameters()).device
-        return f"{type(self._model.backbone).__name__} on {device}{optimized}"
+        return f"{type(self._model.backbone).__name__} on {self.device}{optimized}"
 
 
 def anticipates(model: nn.Module) -> bool:

@@ -10,6 +10,7 @@ from mmengine.config import Config
 from mmengine.fileio import list_from_file
 from mmengine.structures import InstanceData
 from torch import Tensor, nn
+from torch.nn.functional import one_hot
 
 from mmvidformer.config import leaf_datasets
 from mmvidformer.datasets.csv_rows import read_rows, read_text
@@ -51,9 +52,9 @@ class Prediction:
     @property
     def values(self) -> dict[str, float]:
         """The values by name; empty for classes."""
-        pairs = ((self.names[task], scores) for task, scores in self.scores.items())
-        found = {n: float(x) for names, one in pairs for n, x in zip(names, one, strict=True)}
-        return found if self.kind == "value" else {}
+        tasks = self.scores if self.kind == "value" else ()
+        pairs = (zip(self.names[task], self.scores[task], strict=True) for task in tasks)
+        return {name: float(value) for one in pairs for name, value in one}
 
     def top(self, k: int = 5, task: str | None = None) -> list[tuple[int, str, float]]:
         """The k most likely classes of a task (default: the first): (number, name, probability).
@@ -88,10 +89,7 @@ class Prediction:
         if self.kind == "value":
             return {**where, "values": self.values}
         tops = {
-            task: [
-                {"class": number, "name": name, "score": round(probability, 6)}
-                for number, name, probability in self.top(k, task)
-            ]
+            task: [{"class": i, "name": n, "score": round(p, 6)} for i, n, p in self.top(k, task)]
             for task in self.scores
         }
         return {**where, "predictions": tops}
@@ -125,14 +123,13 @@ def to_segments(
     found: InstanceData, names: Mapping[str, Sequence[str]], min_score: float, source: str | None
 ) -> list[Prediction]:
     """Convert the segments of ``SegmentsHead`` with at least a score, in their order in time."""
+    found = found[found.scores >= min_score]
     task, classes = next(iter(names.items()))
-    rows = []
-    for segment, label, score in zip(found.segments, found.labels, found.scores, strict=True):
-        if score >= min_score:
-            scores = np.zeros(len(classes), np.float32)
-            scores[int(label)] = float(score)
-            where = dict(source=source, seconds=tuple(segment.tolist()))
-            rows.append(Prediction({task: scores}, {task: scores}, names, kind="segment", **where))
+    scores = (one_hot(found.labels.long(), len(classes)) * found.scores[:, None]).numpy()
+    rows = [
+        Prediction({task: row}, {task: row}, names, source, (start, end), kind="segment")
+        for (start, end), row in zip(found.segments.tolist(), scores, strict=True)
+    ]
     return sorted(rows, key=lambda one: one.seconds or (0, 0))
 
 
@@ -164,11 +161,9 @@ def class_names(
         FileNotFoundError: If a file does not exist.
         ValueError: If a file belongs to no task, or there are not as many names as classes.
     """
-    names: dict[str, Sequence[str]] = {t: [str(i) for i in range(n)] for t, n in tasks.items()}
-    if isinstance(given, Mapping):
-        names.update(given)
-    elif given:
-        names.update(_read_file(file, tasks) for file in given)
+    names: dict[str, Sequence[str]] = {t: [*map(str, range(n))] for t, n in tasks.items()}
+    if given:
+        names.update(given if isinstance(given, Mapping) else (_read_file(f, tasks) for f in given))
     elif default and len(tasks) == 1:
         names = dict.fromkeys(tasks, default)
     for task, count in tasks.items():

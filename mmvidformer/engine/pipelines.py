@@ -31,14 +31,15 @@ def set_views(cfg: Config, clips: int, crops: int) -> None:
         crops: 1 (center), 3 (along the longer side) or 10 (corners and center, and flipped).
 
     Raises:
-        ValueError: If a pipeline samples no clips, or has no crop although several are needed.
+        ValueError: If a pipeline has no clips, or no crop, of which several are needed.
     """
     for pipeline in _test_pipelines(cfg):
         sampler, crop = _find(pipeline)
         names = ", ".join(map(type_name, pipeline))
-        if sampler is None:
+        if sampler is not None:
+            sampler["num_clips"] = clips
+        elif clips > 1:  # other samplers cover a video, or show a moment
             raise ValueError(f"the test pipeline must have a transform that samples; got {names}")
-        sampler["num_clips"] = clips
         if crop is None and crops > 1:
             raise ValueError(f"the test pipeline must have one of {', '.join(CROPS)}; got {names}")
         if crop is None or CROPS[type_name(crop)] == crops:

@@ -1,7 +1,7 @@
 """What a config answers: one class, several, numbers, frames, segments or boxes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from mmengine.config import Config
@@ -31,20 +31,21 @@ class Classes:
         suffix: Suffix of the lists.
         least: Least number of classes, or values.
         balances: Ways to balance classes: weights of the loss, or draws of the videos.
-        head: Class of the head; this and the next three replace those of the config.
-        dataset: Arguments of the datasets.
-        metric: Config of the metric.
-        best: Result by which the best checkpoint is kept, the greatest.
+        dataset: What datasets get; of those that read csv files the type.
+        head: Type of the head; None: that of the config.
+        metric: Config of the metric; None: that of the config, or what ``change`` sets.
+        best: Result by which the best checkpoint is kept, the greatest; None: as in the config.
     """
 
     suffix, least = "txt", 2
     balances: tuple[str, ...] = ("weights", "sampling")
-    head = best = ""
-    dataset: ClassVar[Mapping[str, Any]] = {}
-    metric: ClassVar[Mapping[str, Any]] = {}
+    dataset: Mapping = {}
+    head: str | None = None
+    metric: Mapping | None = None
+    best: str | None = None
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
-        """Change the config for the lists, beside what all tasks have in common."""
+        """Change what is special to the task, after ``set_task`` set datasets and head."""
 
     def counts(self, lists: VideoLists) -> np.ndarray:
         """Return the size of each class in the training list."""
@@ -56,12 +57,12 @@ class Classes:
 class Labels(Classes):
     """Several classes a video."""
 
-    least, head, best = 1, "MultiLabelHead", "acc/mean_average_precision"
-    dataset: ClassVar = dict(multi_class=True)
-    metric: ClassVar = dict(type="AccMetric", metric_list=("mean_average_precision",))
+    least, dataset, head = 1, dict(multi_class=True), "mmvidformer.MultiLabelHead"
+    metric = dict(type="AccMetric", metric_list=("mean_average_precision",))
+    best = "acc/mean_average_precision"
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
-        """Tell the datasets the number of classes."""
+        """Set the number of classes of the datasets."""
         for _, _, dataset in _datasets(cfg):
             dataset.num_classes = len(lists.classes)
 
@@ -70,12 +71,11 @@ class Number(Classes):
     """One number a video, or several."""
 
     suffix, least, balances = "csv", 1, ()
-    head, best = "NumberHead", "number/r2"
-    dataset: ClassVar = dict(type="mmvidformer.ValueDataset")
-    metric: ClassVar = dict(type="mmvidformer.NumberMetric")
+    dataset, head = dict(type="mmvidformer.ValueDataset"), "mmvidformer.NumberHead"
+    metric, best = dict(type="mmvidformer.NumberMetric"), "number/r2"
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
-        """Set the scale of the training data."""
+        """Give the head the scale of the training data."""
         rows = [values for values, _ in read_values(lists.root / "train.csv")[1].values()]
         mean, std = np.mean(rows, axis=0), np.std(rows, axis=0)
         cfg.model.cls_head.update(mean=mean.tolist(), std=np.where(std > 0, std, 1).tolist())
@@ -85,11 +85,10 @@ class Frames(Classes):
     """A class at each step of time."""
 
     suffix, balances = "csv", ("weights",)
-    head, best = "FramesHead", "frames/accuracy"
-    dataset: ClassVar = dict(type="mmvidformer.SpanDataset")
-    metric: ClassVar = dict(type="mmvidformer.FramesMetric")
-    sampler: ClassVar[Mapping[str, Any]] = {}  # what is special to the task
-    transforms: ClassVar[Sequence[Mapping]] = ({"type": "mmvidformer.LabelFrames"},)
+    dataset, head = dict(type="mmvidformer.SpanDataset"), "mmvidformer.FramesHead"
+    metric, best = dict(type="mmvidformer.FramesMetric"), "frames/accuracy"
+    sampler: Mapping = {}  # what is special to the task
+    transforms: Sequence[Mapping] = ({"type": "mmvidformer.LabelFrames"},)
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
         """Cover the videos with clips, and keep the tokens of the model."""
@@ -100,8 +99,8 @@ class Frames(Classes):
                 loader.batch_size = 1  # videos differ in the number of their clips
         if not is_recurrent(cfg):
             cfg.model.backbone.pool = "none"
-            limits = {"max_testing_views": MAX_VIEWS, **(cfg.model.get("test_cfg") or {})}
-            cfg.model.test_cfg = limits
+            limits = cfg.model.get("test_cfg") or {}
+            cfg.model.test_cfg = {"max_testing_views": MAX_VIEWS, **limits}
 
     def counts(self, lists: VideoLists) -> np.ndarray:
         """Return the seconds of each class in the training list, up to the last span of a video."""
@@ -118,14 +117,11 @@ class Frames(Classes):
         """Replace the sampler of a pipeline by one that knows the time of each frame."""
         sampler = next((step for step in pipeline if step.get("frame_interval")), None)
         if sampler is None:
-            names = ", ".join(map(type_name, pipeline))
-            raise ValueError(
-                f"frames need a sampler with a frame_interval, such as SampleFrames, got {names}"
-            )
-        kept = {key: sampler[key] for key in RATES if key in sampler}
-        length = cfg.model.backbone.get("clip_len") or sampler.get("clip_len") or CLIP_LEN
-        kept |= {**self.sampler, "clip_len": length, "test_mode": test_mode}
-        own = dict(type="mmvidformer.CoverFrames", **kept)
+            wanted = "a sampler with a frame_interval, such as SampleFrames"
+            raise ValueError(f"frames need {wanted}, got {', '.join(map(type_name, pipeline))}")
+        own = {"type": "mmvidformer.CoverFrames", "test_mode": test_mode, **self.sampler}
+        own |= {key: sampler[key] for key in RATES if key in sampler}
+        own["clip_len"] = cfg.model.backbone.get("clip_len") or sampler.get("clip_len") or CLIP_LEN
         place = pipeline.index(sampler)
         pipeline[place : place + 1] = [own, *([] if test_mode else map(dict, self.transforms))]
         pipeline[-1]["meta_keys"] = (*pipeline[-1].get("meta_keys", ()), *META)
@@ -135,20 +131,16 @@ class Segments(Frames):
     """Segments: start, end, class and score of each."""
 
     least, balances = 1, ()
-    head, best = "SegmentsHead", "segments/mAP"
-    dataset: ClassVar = dict(type="mmvidformer.SpanDataset", overlap=True)
-    metric: ClassVar = dict(type="mmvidformer.SegmentsMetric")
-    sampler: ClassVar = dict(overlap=0.0, clips=SEGMENT_CLIPS)
-    transforms: ClassVar = ()
+    dataset = dict(type="mmvidformer.SpanDataset", overlap=True)
+    head, metric = "mmvidformer.SegmentsHead", dict(type="mmvidformer.SegmentsMetric")
+    best, sampler, transforms = "segments/mAP", dict(overlap=0.0, clips=SEGMENT_CLIPS), ()
 
 
 class Boxes(Classes):
-    """The classes of boxes at moments, by MMAction2's ``AVAMetric``."""
+    """The classes of boxes at moments."""
 
-    suffix, least, balances = "csv", 1, ()
-    head, best = "BoxesHead", "mAP/overall"
-    dataset: ClassVar = dict(type="mmvidformer.BoxDataset")
-    metric: ClassVar = dict(type="mmvidformer.BoxesMetric", exclude_file=None, action_thr=0.0)
+    suffix, least, balances, best = "csv", 1, (), "mAP/overall"
+    dataset, head = dict(type="mmvidformer.BoxDataset"), "mmvidformer.BoxesHead"
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
         """Read whole frames around the moments, flipped in training, and keep all tokens.
@@ -177,20 +169,19 @@ class Boxes(Classes):
                 dict(type="FormatShape", input_format="NCTHW"),
                 dict(type="PackActionInputs", meta_keys=BOX_META),
             ]
-        names = lists.root / "label_map.pbtxt"  # for the metric
-        items = (
-            f'item {{\n  name: "{name}"\n  id: {number}\n}}\n'
-            for number, name in enumerate(lists.classes, start=1)
-        )
+        names = lists.root / "label_map.pbtxt"  # which MMAction2's ``AVAMetric`` reads
+        items = (f'item {{\n  name: "{x}"\n  id: {i}\n}}\n' for i, x in enumerate(lists.classes, 1))
         names.write_text("".join(items), encoding="utf-8")
+        metric = dict(type="mmvidformer.BoxesMetric", exclude_file=None, label_file=str(names))
+        metric |= dict(action_thr=0.0, num_classes=len(lists.classes) + 1)
         for split in ("val", "test"):
-            if metric := cfg.get(f"{split}_evaluator"):
-                metric.ann_file = cfg[f"{split}_dataloader"].dataset.ann_file
-                metric.update(label_file=str(names), num_classes=len(lists.classes) + 1)
+            if cfg.get(f"{split}_evaluator"):
+                file = cfg[f"{split}_dataloader"].dataset.ann_file
+                cfg[f"{split}_evaluator"] = dict(metric, ann_file=file)
 
 
 KINDS = (Classes, Labels, Number, Frames, Segments, Boxes)
-TASKS: Mapping[str, Classes] = {kind.__name__.lower(): kind() for kind in KINDS}
+TASKS: Mapping[str, Classes] = {one.__name__.lower(): one() for one in KINDS}
 
 
 def _datasets(cfg: Config) -> Iterator[tuple[str, Any, Any]]:
@@ -211,7 +202,6 @@ def set_balance(cfg: Config, task: str, how: str, lists: VideoLists) -> str:
         known = ", ".join(row.balances) or "not available"
         raise ValueError(f"balance of the task {task} is {known}, got {how!r}")
     counts = row.counts(lists)
-    rarest, largest = (f"{counts[counts > 0].min():g}", f"{counts.max():g}")
     if how == "sampling":
         cfg.train_dataloader.sampler = dict(type="mmvidformer.BalancedSampler")
     else:
@@ -220,27 +210,29 @@ def set_balance(cfg: Config, task: str, how: str, lists: VideoLists) -> str:
         if type_name(loss) != default:
             raise ValueError(f"weights need the loss {default}, got {type_name(loss)}")
         cfg.model.cls_head.loss_cls = {**loss, "class_weight": class_weights(counts)}
-    unit = "seconds" if task == "frames" else "videos"
-    return f"balanced by {how}: classes have {rarest} to {largest} {unit}"
+    sizes = f"{counts[counts > 0].min():g} to {counts.max():g}"
+    return f"balanced by {how}: classes have {sizes} {'seconds' if task == 'frames' else 'videos'}"
 
 
 def set_task(cfg: Config, task: str, lists: VideoLists) -> list[str]:
     """Change a config, which already reads the lists, for a task; returns log lines."""
-    row, preprocessor = TASKS[task], cfg.model.get("data_preprocessor") or {}
-    if not row.head:
+    row, names, preprocessor = TASKS[task], lists.classes, cfg.model.get("data_preprocessor") or {}
+    if row.head is None:
         return []
-    before, head = set(preprocessor), f"mmvidformer.{row.head}"
+    before = set(preprocessor)
+    preprocessor.pop("blending", None)
+    head = dict(type=row.head, num_classes=len(names), in_channels=cfg.model.cls_head.in_channels)
+    cfg.model.cls_head = head
     for _, _, dataset in _datasets(cfg):
-        dataset.update(row.dataset, metainfo=dict(classes=list(lists.classes)))
+        dataset.update(row.dataset)
+        if row.suffix == "csv":
+            dataset.metainfo = dict(classes=list(names))
+    row.change(cfg, lists)
     for split in ("val", "test"):
-        if cfg.get(f"{split}_evaluator"):
+        if cfg.get(f"{split}_evaluator") and row.metric:
             cfg[f"{split}_evaluator"] = dict(row.metric)
     if cfg.get("val_evaluator"):
         cfg.default_hooks.checkpoint.update(save_best=row.best, rule="greater")
-    channels = cfg.model.cls_head.in_channels
-    cfg.model.cls_head = dict(type=head, num_classes=len(lists.classes), in_channels=channels)
-    preprocessor.pop("blending", None)  # of labels
-    row.change(cfg, lists)
+    notes = [f"task {task}: {cfg.model.cls_head.type}, by {row.best}"]
     lost = sorted(before - set(preprocessor))
-    notes = [f"task {task}: {head}, by {row.best}"]
     return notes + [f"{name} is removed: it does not know these annotations" for name in lost]

@@ -25,22 +25,18 @@ class BoxesHead(TimeSformerHead):
         num_classes: Number of classes.
         in_channels: Token width D.
         roi_size: Height and width of a region.
-        loss_cls: Loss of logits and labels (n, classes).
-        **kwargs: Further arguments of MMAction2's ``TimeSformerHead`` (``dropout_ratio``, ...).
+        **kwargs: Further arguments of ``TimeSformerHead``; ``loss_cls``, of logits and labels
+            (n, classes), is ``BCELossWithLogits`` by default.
     """
 
     over = "boxes"  # what an answer is about
 
     def __init__(
-        self,
-        num_classes: int,
-        in_channels: int,
-        roi_size: int = 7,
-        loss_cls: dict = {"type": "BCELossWithLogits"},  # noqa: B006 (only read)
-        **kwargs: object,
+        self, num_classes: int, in_channels: int, roi_size: int = 7, **kwargs: object
     ) -> None:
-        options = {**kwargs, "multi_class": True, "average_clips": "prob"}
-        super().__init__(num_classes, in_channels, loss_cls, **options)
+        options = {"loss_cls": dict(type="BCELossWithLogits"), **kwargs}
+        options |= {"multi_class": True, "average_clips": "prob"}
+        super().__init__(num_classes, in_channels, **options)
         self.roi_size = roi_size
 
     def forward(self, x: Tensor, boxes: Tensor, **kwargs: object) -> Tensor:

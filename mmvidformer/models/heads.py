@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from mmaction.evaluation import top_k_accuracy
 from mmaction.models.heads import BaseHead, TimeSformerHead
 from mmaction.structures import ActionDataSample
-from mmengine.model.weight_init import trunc_normal_init
+from mmengine.model.weight_init import constant_init, trunc_normal_init
 from torch import Tensor, nn
 
 from mmvidformer.layers import INITS, AttentivePooling
@@ -70,8 +70,7 @@ class ZeroInitHead(TimeSformerHead):
 
     def init_weights(self) -> None:
         """Set weights and biases to zero."""
-        nn.init.zeros_(self.fc_cls.weight)
-        nn.init.zeros_(self.fc_cls.bias)
+        constant_init(self.fc_cls, 0)
 
 
 @MODELS.register_module()
@@ -119,8 +118,7 @@ class TokenMlpHead(BaseHead):
         in_channels: Token width D.
         hidden_dim: Width of the hidden layer.
         dropout_ratio: Rate of both dropouts.
-        **kwargs: Further arguments of MMAction2's ``BaseHead`` (``loss_cls``, ``label_smooth_eps``,
-            ``topk``, ``average_clips``, ...).
+        **kwargs: Further arguments of MMAction2's ``BaseHead``, such as ``loss_cls`` and ``topk``.
     """
 
     def __init__(
@@ -135,19 +133,16 @@ class TokenMlpHead(BaseHead):
         self.dropout = nn.Dropout(dropout_ratio)
         self.norm = nn.LayerNorm(in_channels)
         self.fc_hidden = nn.Linear(in_channels, hidden_dim)
-        self.act = nn.GELU()
         self.fc_cls = nn.Linear(hidden_dim, num_classes)
 
     def init_weights(self) -> None:
         """Draw the linear weights and set the biases to zero."""
-        for layer in (self.fc_hidden, self.fc_cls):
-            nn.init.trunc_normal_(layer.weight, std=0.02)
-            nn.init.zeros_(layer.bias)
+        self.apply(INITS["timm"])
 
     def forward(self, x: Tensor, **kwargs) -> Tensor:
         """Map tokens (N, T, H, W, D), or any (N, ..., D), to logits (N, num_classes)."""
         x = self.norm(self.dropout(x).flatten(1, -2).mean(dim=1))
-        return self.fc_cls(self.dropout(self.act(self.fc_hidden(x))))
+        return self.fc_cls(self.dropout(F.gelu(self.fc_hidden(x))))
 
 
 @MODELS.register_module()
@@ -164,8 +159,7 @@ class AttentiveHead(BaseHead):
         mlp_ratio: Hidden width of the MLPs over D.
         norm: Norm, as in ``EncoderConfig``.
         dropout_ratio: Dropout rate of the pooled features.
-        **kwargs: Further arguments of MMAction2's ``BaseHead`` (``loss_cls``, ``label_smooth_eps``,
-            ``topk``, ``average_clips``, ...).
+        **kwargs: Further arguments of MMAction2's ``BaseHead``, such as ``loss_cls`` and ``topk``.
     """
 
     def __init__(
@@ -236,15 +230,13 @@ class MultiTaskHead(ZeroInitHead):
         hard = labels.shape[1] == len(self.tasks)
         targets = one_hot_tasks(labels, self.tasks) if hard else labels
         eps, logged, losses = self.label_smooth_eps, {}, []
-        for name, scores, target in zip(
-            self.tasks, self._split(cls_scores), self._split(targets.to(cls_scores)), strict=True
-        ):
+        parts = map(self._split, (cls_scores, targets.to(cls_scores)))
+        for name, scores, target in zip(self.tasks, *parts, strict=True):
             if hard:
                 accuracies = topk_accuracies(scores, target.argmax(dim=1), self.topk)
                 logged |= {f"{name}_{key}": value for key, value in accuracies.items()}
-            loss = self.loss_cls(scores, (1 - eps) * target + eps / target.shape[1])
-            logged[f"{name}_ce"] = loss.detach()
-            losses.append(loss)
+            losses.append(self.loss_cls(scores, (1 - eps) * target + eps / target.shape[1]))
+            logged[f"{name}_ce"] = losses[-1].detach()
         return {"loss_cls": torch.stack(losses).mean(), **logged}
 
     def _split(self, outputs: Tensor) -> tuple[Tensor, ...]:

@@ -6,9 +6,10 @@ import torch
 import torch.nn.functional as F
 from mmaction.models.heads import BaseHead
 from mmaction.structures import ActionDataSample
+from mmengine.model import bias_init_with_prob, normal_init
 from mmengine.structures import InstanceData
 from torch import Tensor, nn
-from torchvision.ops import distance_box_iou_loss, sigmoid_focal_loss
+from torchvision.ops import box_iou, distance_box_iou_loss, sigmoid_focal_loss
 
 from mmvidformer.models.heads import Samples
 from mmvidformer.models.horst.layer import Features, HorstOutput
@@ -77,18 +78,16 @@ class SegmentsHead(BaseHead):
         self.score_thr, self.max_segments, self.sigma = score_thr, max_segments, sigma
         self.proj = nn.Linear(in_channels, hidden_dim)
         self.pyramid = nn.ModuleList(ConvBlock(hidden_dim, 1 + (i > 0)) for i in range(levels))
-        blocks = [nn.Sequential(ConvBlock(hidden_dim), ConvBlock(hidden_dim)) for _ in range(2)]
-        self.class_tower, self.end_tower = blocks
+        towers = (nn.Sequential(*(ConvBlock(hidden_dim) for _ in range(2))) for _ in range(2))
+        self.class_tower, self.end_tower = towers
         self.fc_cls = nn.Linear(hidden_dim, num_classes)
         self.fc_ends = nn.Linear(hidden_dim, 2)
         self.scales = nn.Parameter(torch.ones(levels))
 
     def init_weights(self) -> None:
         """Draw the weights of the last layers; classes start with the probability 0.01."""
-        for layer in (self.fc_cls, self.fc_ends):
-            nn.init.normal_(layer.weight, std=0.02)
-            nn.init.zeros_(layer.bias)
-        nn.init.constant_(self.fc_cls.bias, -torch.tensor(1 / PRIOR - 1).log().item())
+        normal_init(self.fc_cls, std=0.02, bias=bias_init_with_prob(PRIOR))
+        normal_init(self.fc_ends, std=0.02)
 
     def forward(self, x: Features, clips: int = 1, **kwargs: object) -> Tensor:
         """Return the outputs of all points.
@@ -114,13 +113,10 @@ class SegmentsHead(BaseHead):
 
     def points(self, count: int) -> tuple[Tensor, Tensor]:
         """Return places and strides (P,) in steps, for the number of points P."""
-        levels = len(self.pyramid)
-        last = count // (2**levels - 1)
-        strides = [2.0**i for i in range(levels) for _ in range(last * 2 ** (levels - 1 - i))]
-        places = [
-            (j + 0.5) * 2**i for i in range(levels) for j in range(last * 2 ** (levels - 1 - i))
-        ]
-        return torch.tensor(places), torch.tensor(strides)
+        levels = torch.arange(len(self.pyramid))
+        sizes = (count // (2 ** len(levels) - 1)) * 2 ** levels.flip(0)
+        strides = (2.0**levels).repeat_interleave(sizes)
+        return strides * (torch.cat([torch.arange(size) for size in sizes]) + 0.5), strides
 
     def targets(self, segments: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """Return the class (P,), -1 for none, and the distances (P, 2) of all points.
@@ -156,7 +152,8 @@ class SegmentsHead(BaseHead):
             wanted = F.one_hot(labels.clamp(min=0), self.num_classes) * hit[:, None]
             logits, ends = outputs[:, :-2], outputs[:, -2:]
             loss_cls = loss_cls + sigmoid_focal_loss(logits, wanted.to(logits), reduction="sum")
-            boxes = (_boxes(ends[hit]), _boxes(distances[hit]))
+            sign = ends.new_tensor([-1, 1])  # of the distances to the start and the end
+            boxes = as_boxes(ends[hit] * sign), as_boxes(distances[hit] * sign)
             loss_ends = loss_ends + distance_box_iou_loss(*boxes, reduction="sum")
             positive += int(hit.sum())
         count = max(positive, 1)
@@ -240,13 +237,9 @@ def soft_nms(
 
 def segment_iou(one: Tensor, others: Tensor) -> Tensor:
     """Return the intersection over union (n,) of a segment (2,) and others (n, 2)."""
-    shared = torch.minimum(one[1], others[:, 1]) - torch.maximum(one[0], others[:, 0])
-    shared = shared.clamp(min=0)
-    lengths = others[:, 1] - others[:, 0]
-    return shared / (lengths + one[1] - one[0] - shared).clamp(min=1e-6)
+    return box_iou(as_boxes(one[None]), as_boxes(others))[0].nan_to_num()  # of length 0
 
 
-def _boxes(ends: Tensor) -> Tensor:
-    """Distances (n, 2) to both ends of a point as boxes of height 1 around it."""
-    zero, one = torch.zeros_like(ends[:, 0]), torch.ones_like(ends[:, 0])
-    return torch.stack([-ends[:, 0], zero, ends[:, 1], one], dim=1)
+def as_boxes(segments: Tensor) -> Tensor:
+    """Return segments (n, 2) as boxes (n, 4) of height 1."""
+    return F.pad(segments, (0, 1))[:, [0, 2, 1, 2]] + segments.new_tensor([0, 0, 0, 1])

@@ -59,23 +59,16 @@ class MultiLabelHead(TimeSformerHead):
     Args:
         num_classes: Number of classes.
         in_channels: Feature width D.
-        loss_cls: Loss of logits and labels (N, classes), such as
-            ``dict(type='mmvidformer.FocalLoss')`` or, for many rare classes,
-            ``dict(type='timm.loss.AsymmetricLossMultiLabel')``.
-        average_clips: ``'prob'`` averages the probabilities of the views, ``'score'`` their logits.
-        **kwargs: Further arguments of ``TimeSformerHead``.
+        **kwargs: Further arguments of ``TimeSformerHead``. ``loss_cls``, of logits and labels
+            (N, classes), is ``BCELossWithLogits`` by default; others are
+            ``dict(type='mmvidformer.FocalLoss')`` and, for many rare classes,
+            ``dict(type='timm.loss.AsymmetricLossMultiLabel')``. ``average_clips='prob'``, the
+            default, averages the probabilities of the views, ``'score'`` their logits.
     """
 
-    def __init__(
-        self,
-        num_classes: int,
-        in_channels: int,
-        loss_cls: dict = {"type": "BCELossWithLogits"},  # noqa: B006 (only read)
-        average_clips: str | None = "prob",
-        **kwargs: object,
-    ) -> None:
-        options = {**kwargs, "multi_class": True, "average_clips": average_clips}
-        super().__init__(num_classes, in_channels, loss_cls, **options)
+    def __init__(self, num_classes: int, in_channels: int, **kwargs: object) -> None:
+        options = {"loss_cls": dict(type="BCELossWithLogits"), "average_clips": "prob", **kwargs}
+        super().__init__(num_classes, in_channels, **{**options, "multi_class": True})
 
     def forward(self, x: Features, lengths: Tensor | None = None, **kwargs: object) -> Tensor:
         """Return logits (N, num_classes)."""
@@ -106,8 +99,8 @@ class NumberHead(ZeroInitHead):
         in_channels: Feature width D.
         mean: Mean of each value in the training data.
         std: Standard deviation of each.
-        loss_cls: Loss of standardized values. Default: PyTorch's ``SmoothL1Loss``.
-        **kwargs: Further arguments of ``TimeSformerHead``.
+        **kwargs: Further arguments of ``TimeSformerHead``; ``loss_cls``, of standardized values, is
+            PyTorch's ``SmoothL1Loss`` by default.
     """
 
     def __init__(
@@ -116,10 +109,10 @@ class NumberHead(ZeroInitHead):
         in_channels: int,
         mean: float | Sequence[float] = 0.0,
         std: float | Sequence[float] = 1.0,
-        loss_cls: dict = {"type": "torch.nn.SmoothL1Loss"},  # noqa: B006 (only read)
         **kwargs: object,
     ) -> None:
-        super().__init__(num_classes, in_channels, loss_cls, **kwargs)
+        options = {"loss_cls": dict(type="torch.nn.SmoothL1Loss"), **kwargs}
+        super().__init__(num_classes, in_channels, **options)
         for name, value in dict(mean=mean, std=std).items():
             each = torch.as_tensor(value, dtype=torch.float).expand(num_classes).clone()
             self.register_buffer(name, each)
@@ -136,12 +129,9 @@ class NumberHead(ZeroInitHead):
         error = (cls_scores - truth).abs().mean().detach()
         return {"loss_cls": self.loss_cls(found, wanted), "mae": error}
 
-    def predict_by_feat(self, cls_scores: Tensor, data_samples: Samples) -> Samples:
+    def average_clip(self, cls_scores: Tensor, num_segs: int = 1) -> Tensor:
         """Average the views of values (N * views, num_classes)."""
-        means = cls_scores.unflatten(0, (len(data_samples), -1)).mean(dim=1)
-        for sample, values in zip(data_samples, means, strict=True):
-            sample.set_pred_score(values)
-        return data_samples
+        return cls_scores.unflatten(0, (-1, num_segs)).mean(dim=1)
 
 
 @MODELS.register_module()
@@ -171,12 +161,11 @@ class FramesHead(TimeSformerHead):
         """Compute the loss and the accuracy of logits (N, T, classes)."""
         labels = torch.stack([sample.gt_label for sample in data_samples]).to(cls_scores.device)
         steps, frames = cls_scores.shape[1], labels.shape[1]
-        middle = ((torch.arange(steps) + 0.5) * frames / steps).long()
-        labels = labels[:, middle].flatten()
+        labels = labels[:, ((torch.arange(steps) + 0.5) * frames / steps).long()]
         known = labels != NO_LABEL
-        logits, labels = cls_scores.flatten(0, 1)[known], labels[known]
         if not known.any():
             return {"loss_cls": cls_scores.sum() * 0}
+        logits, labels = cls_scores[known], labels[known]
         accuracy = (logits.argmax(dim=1) == labels).float().mean()
         return {"loss_cls": self.loss_cls(logits, labels), "frame_acc": accuracy}
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from os.path import join
 from pathlib import Path
@@ -158,22 +159,17 @@ class SpanDataset(VideoDataset):
 
     def load_data_list(self) -> list[dict]:
         """Read the annotation file."""
-        names = list(self.metainfo["classes"])
-        background = names.index(BACKGROUND) if BACKGROUND in names else NO_LABEL
-        found = []
+        folder, found = self.data_prefix["video"] or "", []
+        numbers = {name: number for number, name in enumerate(self.metainfo["classes"])}
         for video, spans in read_spans(self.ann_file, self.overlap).items():
-            for span in spans:
-                if span.label not in names:
-                    known = ", ".join(names[:20])
-                    raise ValueError(f"{span.where}: {span.label!r} is no class; they are {known}")
-            rows = [(one.start, one.end, names.index(one.label)) for one in spans]
-            found.append(
-                dict(
-                    filename=join(self.data_prefix["video"] or "", f"{video}{self.suffix}"),
-                    spans=np.array(rows, dtype=float).reshape(-1, 3),
-                    background=background,
-                )
-            )
+            for one in spans:
+                if one.label not in numbers:
+                    known = ", ".join([*numbers][:20])
+                    raise ValueError(f"{one.where}: {one.label!r} is no class; they are {known}")
+            rows = [(one.start, one.end, numbers[one.label]) for one in spans]
+            info = dict(filename=join(folder, f"{video}{self.suffix}"))
+            info["spans"] = np.array(rows, dtype=float).reshape(-1, 3)
+            found.append(info | {"background": numbers.get(BACKGROUND, NO_LABEL)})
         return need_rows(found, self.ann_file)
 
 
@@ -200,6 +196,7 @@ def classes_at(frames: np.ndarray, sample: Mapping) -> np.ndarray:
 
 
 @TRANSFORMS.register_module()
+@dataclass
 class CoverFrames(FrameSampler):
     """Take clips of regular frames: in training some at random, in testing all of a video.
 
@@ -218,19 +215,16 @@ class CoverFrames(FrameSampler):
         ValueError: If ``overlap`` is not in [0, 1).
     """
 
-    def __init__(
-        self,
-        clip_len: int,
-        frame_interval: int = 1,
-        target_fps: float | None = None,
-        overlap: float = 0.5,
-        clips: int = 1,
-        test_mode: bool = False,
-    ) -> None:
-        if not 0 <= overlap < 1:
-            raise ValueError(f"overlap must be at least 0 and below 1, got {overlap}")
-        self.clip_len, self.frame_interval, self.target_fps = clip_len, frame_interval, target_fps
-        self.overlap, self.clips, self.test_mode = overlap, clips, test_mode
+    clip_len: int
+    frame_interval: int = 1
+    target_fps: float | None = None
+    overlap: float = 0.5
+    clips: int = 1
+    test_mode: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.overlap < 1:
+            raise ValueError(f"overlap must be at least 0 and below 1, got {self.overlap}")
 
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (clips, T)."""

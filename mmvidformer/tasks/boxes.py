@@ -1,7 +1,7 @@
 """Boxes of persons or objects at moments of videos, with their classes: AVA's annotations."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +18,10 @@ from mmvidformer.tasks.annotations import need_rows, read_float
 COLUMNS = ("video", "second", "x1", "y1", "x2", "y2", "class", "person")
 CORNERS = COLUMNS[2:6]
 Moment = tuple[str, int]  # video and second
+Box = tuple[float, ...]
 
 
-def read_boxes(
-    file: str | Path, classes: int | None = None
-) -> dict[Moment, dict[tuple[float, ...], set[int]]]:
+def read_boxes(file: str | Path, classes: int | None = None) -> dict[Moment, dict[Box, set[int]]]:
     """Read annotations in AVA's format: the classes, from 1, of each box of each moment.
 
     Rows have no header: name of the video, whole second, left, top, right and bottom as shares of
@@ -30,38 +29,32 @@ def read_boxes(
     several rows.
 
     Raises:
-        ValueError: As ``box_faults`` describes; names file and line.
+        ValueError: As ``read_box``.
     """
-    found: dict[Moment, dict[tuple[float, ...], set[int]]] = {}
-    for fault, moment, box, label in _rows(file, classes):
-        if fault:
-            raise ValueError(fault)
+    found: dict[Moment, dict[Box, set[int]]] = {}
+    for row, where in read_rows(file, header=COLUMNS):
+        moment, box, label = read_box(row, where, classes)
         found.setdefault(moment, {}).setdefault(box, set()).add(label)
     return found
 
 
-def box_faults(file: str | Path, classes: int | None = None) -> Iterator[str]:
-    """Describe rows that are no numbers, boxes outside of the frame, and unknown classes."""
-    return (fault for fault, *_ in _rows(file, classes) if fault)
+def read_box(
+    row: Mapping[str, str], where: str, classes: int | None = None
+) -> tuple[Moment, Box, int]:
+    """Read a row: its moment, its box and its class.
 
-
-def _rows(
-    file: str | Path, classes: int | None
-) -> Iterator[tuple[str | None, Moment, tuple[float, ...], int]]:
-    for row, where in read_rows(file, header=COLUMNS):
-        fault, moment, box, label = None, ("", 0), (), 0
-        try:
-            moment = row["video"], read_number(row, "second", where)
-            box = tuple(read_float(row, name, where) for name in CORNERS)
-            label = read_number(row, "class", where)
-            x1, y1, x2, y2 = box
-            if not (0 <= x1 < x2 <= 1 and 0 <= y1 < y2 <= 1):
-                fault = f"{where}: box must be x1 < x2 and y1 < y2 in 0 to 1, got {box}"
-            elif label < 1 or classes and label > classes:
-                fault = f"{where}: class must be in 1 to {classes or '...'}, got {label}"
-        except ValueError as error:
-            fault = str(error)
-        yield fault, moment, box, label
+    Raises:
+        ValueError: If it has no numbers, the box is not inside the frame, or the class is none of
+            ``classes``; begins with ``where``.
+    """
+    moment = row["video"], read_number(row, "second", where)
+    x1, y1, x2, y2 = box = tuple(read_float(row, name, where) for name in CORNERS)
+    label = read_number(row, "class", where)
+    if not (0 <= x1 < x2 <= 1 and 0 <= y1 < y2 <= 1):
+        raise ValueError(f"{where}: box must be x1 < x2 and y1 < y2 in 0 to 1, got {box}")
+    if label < 1 or classes and label > classes:
+        raise ValueError(f"{where}: class must be in 1 to {classes or '...'}, got {label}")
+    return moment, box, label
 
 
 @DATASETS.register_module()
@@ -85,12 +78,10 @@ class BoxDataset(VideoDataset):
         for (video, second), boxes in read_boxes(self.ann_file, count).items():
             if video not in paths:
                 raise FileNotFoundError(f"{self.ann_file}: there is no file of video {video!r}")
-            labels = torch.zeros(len(boxes), count)
-            for number, classes in enumerate(boxes.values()):
-                labels[number, [label - 1 for label in classes]] = 1
+            labels = [[float(i in own) for i in range(1, count + 1)] for own in boxes.values()]
             info = dict(filename=str(paths[video]), video_id=video, timestamp=second)
-            info |= dict(gt_bboxes=np.array(list(boxes), np.float32), gt_labels=labels)
-            found.append(info)
+            info |= dict(gt_bboxes=np.array(list(boxes), np.float32))
+            found.append(info | {"gt_labels": torch.tensor(labels)})
         return need_rows(found, self.ann_file)
 
 

@@ -1,5 +1,7 @@
 """Saved features of videos, for heads without a backbone."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from mmcv.transforms import BaseTransform
 
@@ -7,6 +9,7 @@ from mmvidformer.registry import TRANSFORMS
 
 
 @TRANSFORMS.register_module()
+@dataclass
 class LoadFeatures(BaseTransform):
     """Read what ``mmvidformer features --every N`` saved of a video, as the tokens of a clip.
 
@@ -22,8 +25,7 @@ class LoadFeatures(BaseTransform):
         FileNotFoundError: If there are no features of the video.
     """
 
-    def __init__(self, rows: int | None = None) -> None:
-        self.rows = rows
+    rows: int | None = None
 
     def transform(self, results: dict) -> dict:
         """Read the features."""
@@ -33,15 +35,8 @@ class LoadFeatures(BaseTransform):
         count = self.rows or len(values)
         start = np.random.randint(0, max(len(values) - count, 0) + 1)
         places = start + np.arange(count)
-        middle = (int(found["span"]) - every) / 2
         tokens = values[np.minimum(places, len(values) - 1)]
-        facts = dict(total_frames=int(found["frames"]), avg_fps=float(found["fps"]))
-        return {
-            **results,
-            **facts,
-            "imgs": tokens[None, :, None, None].astype(np.float32),
-            "frame_inds": places * every + middle,
-            "frame_step": every,
-            "num_clips": 1,
-            "start_index": 0,
-        }
+        results |= dict(imgs=tokens[None, :, None, None].astype(np.float32), frame_step=every)
+        results |= dict(frame_inds=places * every + (int(found["span"]) - every) / 2)
+        results |= dict(total_frames=int(found["frames"]), avg_fps=float(found["fps"]))
+        return results | dict(num_clips=1, start_index=0)

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -10,7 +10,7 @@ from random import Random
 
 from av.error import FFmpegError
 
-from mmvidformer.datasets.csv_rows import read_number, read_rows, read_text
+from mmvidformer.datasets.csv_rows import read_rows, read_text
 from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.datasets.own_videos import (
     CLASSES,
@@ -30,10 +30,9 @@ from mmvidformer.tasks.annotations import (
     read_values,
     span_faults,
 )
-from mmvidformer.tasks.boxes import COLUMNS, box_faults, read_boxes
+from mmvidformer.tasks.boxes import COLUMNS, read_box, read_boxes
 
 TASKS = ("classes", "labels", "number", "frames", "segments", "boxes")
-SPANS = TASKS[3:5]  # tasks of spans of time
 SUBSETS = {"training": "train", "validation": "val", "testing": "test"}  # of ActivityNet
 
 
@@ -49,28 +48,27 @@ def read_task_lists(folder: str | Path, task: str) -> VideoLists:
     if task in ("classes", "labels"):
         return read_lists(folder, multi_class=task == "labels")
     root = Path(folder).resolve()
-    needed = ["train.csv", *([CLASSES] if task != "number" else [])]
-    for name in needed:
+    for name in ("train.csv", CLASSES)[: 1 if task == "number" else 2]:
         if not (root / name).is_file():
             raise FileNotFoundError(f"{root / name} does not exist; mmvidformer data list FILE.csv")
-    files = {split: root / f"{split}.csv" for split in SPLITS}
-    files = {split: file for split, file in files.items() if file.is_file()}
-    if task == "boxes":
-        names = tuple(read_text(root / CLASSES).splitlines())
-        found = {split: len(read_boxes(file, len(names))) for split, file in files.items()}
-    elif task in SPANS:
-        names = tuple(read_text(root / CLASSES).splitlines())
-        overlap = task == "segments"
-        found = {split: len(read_spans(file, overlap)) for split, file in files.items()}
-        names = tuple(name for name in names if not overlap or name != BACKGROUND)
-    else:
-        read = {split: read_values(file) for split, file in files.items()}
-        names = read["train"][0]
-        for split, (own, values) in read.items():
-            if values and own != names:
-                raise ValueError(f"{files[split]} must have the columns of train.csv, got {own}")
-        found = {split: len(values) for split, (_, values) in read.items()}
-    return VideoLists(root, names, {split: found.get(split, 0) for split in SPLITS}, ",")
+    names = () if task == "number" else tuple(read_text(root / CLASSES).splitlines())
+    found: Mapping
+    counts = dict.fromkeys(SPLITS, 0)
+    for split in (one for one in SPLITS if (root / f"{one}.csv").is_file()):
+        file = root / f"{split}.csv"
+        if task == "boxes":
+            found = read_boxes(file, len(names))
+        elif task != "number":
+            found = read_spans(file, overlap=task == "segments")
+        else:
+            own, found = read_values(file)
+            names = names or own
+            if found and own != names:
+                raise ValueError(f"{file} must have the columns of train.csv, got {own}")
+        counts[split] = len(found)
+    if task == "segments":
+        names = tuple(name for name in names if name != BACKGROUND)
+    return VideoLists(root, names, counts, ",")
 
 
 def split_annotations(
@@ -119,15 +117,13 @@ def split_annotations(
         if given.setdefault(row["video"], split) != split:
             raise ValueError(f"{where}: {row['video']} is in two splits")
     splits = _draw(given, val, test, seed)
-    own = file.parent.resolve()
-    paths = {video: own / video for video in splits}
+    paths = {video: file.parent.resolve() / video for video in splits}
     paths = {v: p.relative_to(root) if p.is_relative_to(root) else p for v, p in paths.items()}
     root.mkdir(parents=True, exist_ok=True)
     if task == "labels":
         labels: dict[str, set[str]] = {video: set() for video in splits}
         for row, _ in rows:
-            parts = (name.strip() for name in (row["label"] or "").split(";"))
-            labels[row["video"]].update(name for name in parts if name)
+            labels[row["video"]] |= {one.strip() for one in (row["label"] or "").split(";")} - {""}
         classes = sorted(set(chain(*labels.values())))
         delimiter = "\t" if any(" " in str(path) for path in paths.values()) else " "
         for split in SPLITS:
@@ -147,13 +143,12 @@ def split_annotations(
         classes = sorted({one.label for one in spans} - {BACKGROUND})
         _write_lines(root / CLASSES, [*classes, *([BACKGROUND] if task == "frames" else [])])
     for split in SPLITS:
-        with (root / f"{split}.csv").open("w", newline="", encoding="utf-8") as out:
-            writer = csv.writer(out)
-            writer.writerow(columns)
-            for row, _ in rows:
-                if splits[row["video"]] == split:
-                    values = [row[name] for name in columns[1:]]
-                    writer.writerow([paths[row["video"]].as_posix(), *values])
+        kept = (
+            [paths[row["video"]].as_posix(), *(row[name] for name in columns[1:])]
+            for row, _ in rows
+            if splits[row["video"]] == split
+        )
+        _write_rows(root / f"{split}.csv", [columns, *kept])
     return read_task_lists(root, task)
 
 
@@ -162,11 +157,10 @@ def _split_boxes(file: Path, root: Path, val: float, test: float, seed: int) -> 
     rows = list(csv.reader(read_text(file).splitlines()))
     splits = _draw(dict.fromkeys((row[0] for row in rows if row), ""), val, test, seed)
     names = read_text(file.parent / CLASSES)
-    root.mkdir(parents=True, exist_ok=True)
-    (root / CLASSES).write_text(names, encoding="utf-8")
     for split in SPLITS:
-        with (root / f"{split}.csv").open("w", newline="", encoding="utf-8") as out:
-            csv.writer(out).writerows(row for row in rows if row and splits[row[0]] == split)
+        kept = (row for row in rows if row and splits[row[0]] == split)
+        _write_rows(root / f"{split}.csv", kept)
+    (root / CLASSES).write_text(names, encoding="utf-8")
     return read_task_lists(root, "boxes")
 
 
@@ -188,9 +182,7 @@ def read_activitynet(file: Path, out: Path) -> Path:
             rows += [(path.absolute(), *one[:3], split) for one in spans or [("", "", "")]]
     if not rows:
         raise ValueError(f"{file.parent} has none of the {len(found)} videos of {file.name}")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with out.open("w", newline="", encoding="utf-8") as text:
-        csv.writer(text).writerows([("video", "start", "end", "label", "split"), *rows])
+    _write_rows(out, [("video", "start", "end", "label", "split"), *rows])
     return out
 
 
@@ -224,38 +216,37 @@ def find_annotation_faults(
     file = Path(file)
     names = file.parent / CLASSES
     classes = read_text(names).splitlines() if names.is_file() else []
+    header = read_text(file).partition("\n")[0].split(",")
+    boxes = "video" not in header  # AVA's files have no header
     spans: dict[str, list[Span]] = {}
     faults: list[str] = []
-    header = read_text(file).partition("\n")[0].split(",")
-    by_name = file.suffix == ".json" or "video" not in header  # AVA's files have no header
     paths: dict[str, str] = {}
     with suppress(FileNotFoundError):  # each missing video is a fault
         paths = {one.stem.removeprefix("v_"): str(one.absolute()) for one in find_videos(folder)}
     if file.suffix == ".json":
         for name, (_, own) in _read_database(file).items():
             spans[paths.get(name.removeprefix("v_"), name)] = own
-    elif by_name:
-        faults += box_faults(file, len(classes))
-        for row, where in read_rows(file, header=COLUMNS):
-            with suppress(ValueError):  # a fault already
-                second = read_number(row, "second", where)
-                path = paths.get(row["video"].removeprefix("v_"), row["video"])
-                spans.setdefault(path, []).append(Span(second, second, "", where))
+        rows = iter(())
     else:
-        for row, where in read_rows(file, "video"):
-            own = spans.setdefault(row["video"], [])
-            try:
-                own += (one := read_span(row, where) if "start" in row else [])
+        rows = read_rows(file, header=COLUMNS) if boxes else read_rows(file, "video")
+    for row, where in rows:
+        name = row["video"]
+        own = spans.setdefault(paths.get(name.removeprefix("v_"), name) if boxes else name, [])
+        try:
+            if boxes:
+                (_, second), *_ = read_box(row, where, len(classes))
+                own.append(Span(second, second, "", where))
+            elif "start" in row:
+                own += (one := read_span(row, where))
                 if one and classes and one[0].label not in ("", *classes):
-                    faults.append(f"{where}: {one[0].label!r} is no class of {names}")
-                for name in row if "start" not in row else ():
-                    if name not in OWN:
-                        read_float(row, name, where)
-            except ValueError as error:
-                faults.append(str(error))
+                    raise ValueError(f"{where}: {one[0].label!r} is no class of {names}")
+            else:
+                for column in (one for one in row if one not in OWN):
+                    read_float(row, column, where)
+        except ValueError as error:
+            faults.append(str(error))
     if file.suffix == ".json" or "start" in header:
-        sorted_spans = {video: sorted(own) for video, own in spans.items()}
-        faults += span_faults(sorted_spans, overlap)
+        faults += span_faults({video: sorted(own) for video, own in spans.items()}, overlap)
     videos = []
     for video, own in spans.items():
         path = Path(folder, video)
@@ -281,8 +272,7 @@ def _draw(given: dict[str, str], val: float, test: float, seed: int) -> dict[str
     videos = sorted(given)
     drawn = [video for video in videos if not given[video]]
     Random(seed).shuffle(drawn)
-    counts = [round(len(drawn) * share) for share in (val, test)]
-    names = ["val"] * counts[0] + ["test"] * counts[1]
+    names = ["val"] * round(len(drawn) * val) + ["test"] * round(len(drawn) * test)
     names += ["train"] * (len(drawn) - len(names))
     found = {**given, **dict(zip(drawn, names, strict=True))}
     if "train" not in found.values():
@@ -290,5 +280,11 @@ def _draw(given: dict[str, str], val: float, test: float, seed: int) -> dict[str
     return {video: found[video] for video in videos}
 
 
-def _write_lines(file: Path, lines: Iterable[str] | Sequence[str]) -> None:
+def _write_lines(file: Path, lines: Iterable[str]) -> None:
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _write_rows(file: Path, rows: Iterable[Sequence]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w", newline="", encoding="utf-8") as out:
+        csv.writer(out).writerows(rows)

@@ -1,7 +1,7 @@
 """Metrics of numbers, of classes over time, of segments and of boxes."""
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -36,9 +36,9 @@ class NumberMetric(BaseMetric):
         found, truth = (np.stack(rows) for rows in zip(*results, strict=True))
         errors = mean_absolute_error(truth, found, multioutput="raw_values")
         names = (self.dataset_meta or {}).get("classes") or range(len(errors))
+        means = {"r2": float(r2_score(truth, found)), "mae": float(errors.mean())}
         each = {f"mae_{name}": float(error) for name, error in zip(names, errors, strict=True)}
-        each = each if len(errors) > 1 else {}
-        return {"r2": float(r2_score(truth, found)), "mae": float(errors.mean()), **each}
+        return means | (each if len(each) > 1 else {})
 
 
 class Part(NamedTuple):
@@ -51,26 +51,19 @@ class Part(NamedTuple):
 
 def list_parts(labels: Sequence[int], left_out: Sequence[int] = ()) -> list[Part]:
     """List the parts of frames of one class, but those of the classes that are left out."""
-    parts, start = [], 0
-    for label, group in groupby(labels):
-        end = start + len(list(group))
-        if label not in left_out:
-            parts.append(Part(int(label), start, end))
-        start = end
-    return parts
+    starts = [0, *(np.flatnonzero(np.diff(labels)) + 1).tolist(), len(labels)]
+    parts = (Part(int(labels[one]), one, end) for one, end in pairwise(starts) if one < end)
+    return [part for part in parts if part.label not in left_out]
 
 
 def edit_score(found: Sequence[Part], truth: Sequence[Part]) -> float:
     """Return 1 - Levenshtein distance of the classes / number of parts of the longer."""
-    left, right = ([part.label for part in parts] for parts in (found, truth))
-    row = list(range(len(right) + 1))
-    for i, one in enumerate(left, start=1):
-        diagonal, row[0] = row[0], i
-        for j, two in enumerate(right, start=1):
-            best = min(row[j] + 1, row[j - 1] + 1, diagonal + (one != two))
-            diagonal, row[j] = row[j], best
-    longest = max(len(left), len(right))
-    return 1 - row[-1] / longest if longest else 1.0
+    labels = np.array([part.label for part in truth])
+    row = places = np.arange(len(truth) + 1)
+    for part in found:
+        changed = np.minimum(row[1:] + 1, row[:-1] + (labels != part.label))
+        row = np.minimum.accumulate(np.append(row[0] + 1, changed) - places) + places
+    return 1 - float(row[-1]) / max(len(found), len(truth), 1)
 
 
 def match_parts(found: Sequence[Part], truth: Sequence[Part], iou: float) -> np.ndarray:
@@ -79,20 +72,18 @@ def match_parts(found: Sequence[Part], truth: Sequence[Part], iou: float) -> np.
     Each found part is compared with the true part of its class that it overlaps most, which counts
     once, as in the evaluation of MS-TCN (Farha and Gall 2019).
     """
-    taken, hits = set(), 0
+    taken = set()
     for part in found:
-        shares = [
-            0.0
-            if one.label != part.label
-            else (min(one.end, part.end) - max(one.start, part.start))
+        shares = {
+            number: (min(one.end, part.end) - max(one.start, part.start))
             / (max(one.end, part.end) - min(one.start, part.start))
-            for one in truth
-        ]
-        best = int(np.argmax(shares)) if shares else -1
-        if best >= 0 and shares[best] >= iou and best not in taken:
+            for number, one in enumerate(truth)
+            if one.label == part.label
+        }
+        best = max(shares, key=shares.__getitem__, default=None)
+        if best is not None and shares[best] >= iou:
             taken.add(best)
-            hits += 1
-    return np.array([hits, len(found) - hits, len(truth) - hits])
+    return np.array([len(taken), len(found) - len(taken), len(truth) - len(taken)])
 
 
 @METRICS.register_module()
@@ -180,19 +171,17 @@ class SegmentsMetric(BaseMetric):
         ious = np.asarray(self.ious, np.float32)  # the type of the overlaps: 0.7 is 0.7 then
         precisions = []
         for label in classes:
-            truth = {i: one[one[:, 2] == label, :2] for i, (one, _) in enumerate(results)}
+            every = {i: one[one[:, 2] == label, :2] for i, (one, _) in enumerate(results)}
+            truth = {i: one for i, one in every.items() if len(one)}
             found = [
                 (i, label, *row[[0, 1, 3]])
                 for i, (_, rows) in enumerate(results)
                 for row in rows[rows[:, 2] == label]
             ]
-            truth = {i: one for i, one in truth.items() if len(one)}
             precisions.append(average_precision_at_temporal_iou(truth, found, ious))
         means = np.mean(precisions, axis=0)
-        each = {
-            f"mAP@{round(100 * iou)}": float(x) for iou, x in zip(self.ious, means, strict=True)
-        }
-        return {"mAP": float(means.mean()), **each}
+        names = (f"mAP@{round(100 * iou)}" for iou in self.ious)
+        return {"mAP": float(means.mean()), **dict(zip(names, means.tolist(), strict=True))}
 
 
 @METRICS.register_module()

@@ -1,31 +1,33 @@
 """Boxes with their classes, drawn into a video."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import cv2
 import numpy as np
 from tqdm import tqdm
 
-from mmvidformer.apis import Capture, Prediction, Recognizer
+from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.apis.detector import PersonDetector
 from mmvidformer.tasks.boxes import read_boxes
 from mmvidformer.visualization.annotate import BLUE, MIN_HEIGHT, THRESHOLD, WHITE
 from mmvidformer.visualization.videos import VideoOutput
 
 SPAN = 0.5  # seconds before and after a moment in which its boxes are drawn
+load_detector = cache(PersonDetector)
 
 
 def classify_boxes(
-    recognizer: Recognizer, video: Path, boxes: Path | PersonDetector
+    recognizer: Recognizer, video: Path, boxes: Path | str
 ) -> dict[int, list[Prediction]]:
     """Classify boxes of a video, by their moment: those of a csv file in AVA's format, or persons'.
 
-    A detector finds persons at each whole second.
+    If ``boxes`` is ``'persons'``, a detector finds them at each whole second.
     """
-    if isinstance(boxes, PersonDetector):
-        with Capture(video) as source:
-            moments = boxes.moments(source)
+    if str(boxes) == "persons":
+        reader = recognizer.pipeline.open(video)["video_reader"]
+        moments = load_detector(recognizer.device).moments(reader)
     else:
         rows = read_boxes(boxes).items()
         moments = {second: list(each) for (name, second), each in rows if name == video.stem}
@@ -59,9 +61,14 @@ def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction], k: int = 3)
     return image
 
 
-def write_boxes(video: Path, moments: Mapping[int, Sequence[Prediction]], target: Path) -> None:
+def write_boxes(
+    recognizer: Recognizer, video: Path, moments: Mapping[int, Sequence[Prediction]], target: Path
+) -> None:
     """Write a video with the predicted boxes of each moment, half a second before and after it."""
-    with Capture(video) as source, VideoOutput(target, source.fps) as output:
-        for _, seconds, pixels in tqdm(source.frames(), total=source.total, leave=False):
-            near = [one for t, one in moments.items() if abs(t - seconds) <= SPAN]
-            output.add(draw_boxes(pixels, near[0] if near else ()), seconds)
+    reader = recognizer.pipeline.open(video)["video_reader"]
+    fps = reader.get_avg_fps()
+    with VideoOutput(target, fps) as output:
+        for number in tqdm(range(len(reader)), leave=False):
+            (pixels,) = reader.get_batch([number]).asnumpy()
+            near = [one for t, one in moments.items() if abs(t - number / fps) <= SPAN]
+            output.add(draw_boxes(pixels, near[0] if near else ()))

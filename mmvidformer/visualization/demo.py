@@ -51,7 +51,8 @@ def predict_files(
             continue
         if recognizer.over == "boxes":
             if args.out:
-                write_boxes(video, moments, target_of(args.out, video, Path(args.source), ".mp4"))
+                target = target_of(args.out, video, Path(args.source), ".mp4")
+                write_boxes(recognizer, video, moments, target)
             continue
         if not found:
             tqdm.write(f"{video}: no segment with a score of at least {args.min_score:g}")

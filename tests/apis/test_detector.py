@@ -5,8 +5,8 @@ import pytest
 import torch
 from torchvision.models import detection
 
-from mmvidformer.apis import Capture
 from mmvidformer.apis.detector import PersonDetector
+from mmvidformer.datasets.decoding.readers import open_video
 
 BUILD = detection.fasterrcnn_resnet50_fpn_v2
 
@@ -46,10 +46,9 @@ def test_persons_of_each_second(detector, tiny_videos, monkeypatch) -> None:
         return [dict(boxes=boxes, scores=scores, labels=labels)]
 
     monkeypatch.setattr(detector, "model", found)
-    with Capture(tiny_videos.root / "val_0.mp4") as source:  # 2 s of 64 x 32 pixels
-        moments = detector.moments(source)
+    video = open_video(str(tiny_videos.root / "val_0.mp4"))  # 2 s of 64 x 32 pixels
+    moments = detector.moments(video)
     assert len(calls) == 2 and calls[0][0].shape == (3, 32, 64)
     assert moments == dict.fromkeys((0, 1), [(0.25, 0.25, 0.5, 0.75), (0, 0, 1, 1)])
     monkeypatch.setattr(detector, "model", lambda _: [{k: v[:0] for k, v in found(_)[0].items()}])
-    with Capture(tiny_videos.root / "val_0.mp4") as source:
-        assert detector.moments(source) == {}
+    assert detector.moments(video) == {}

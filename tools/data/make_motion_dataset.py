@@ -1,7 +1,8 @@
 """Write a motion dataset: mmvidformer data generate FOLDER [--preset NAME].
 
 Presets: easy, plain and cues (recognition), images (single frames), phases (early recognition),
-recall (memory), sequences (anticipation), camera (motion of the camera).
+recall (memory), sequences (anticipation), camera (motion of the camera), and for other answers than
+a class labels, speed (number), scripts (frames, segments) and boxes.
 --preset NAME --help lists the settings of a preset.
 """
 
