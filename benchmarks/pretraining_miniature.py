@@ -1,8 +1,9 @@
-"""Compare masked pretraining on generated clips with training from nothing.
+"""Compare masked pretraining on small clips with training from nothing.
 
-python -m benchmarks.pretraining_miniature --pretrain 600 --finetune 120
+python -m benchmarks.pretraining_miniature --pretrain 240 --finetune 40 [--videos DEMO.mp4 TEST.mp4]
 
-A small transformer learns the direction of an object from a few labeled clips.
+A small transformer learns from a few labeled clips: the direction of a generated object, or, with
+--videos, the motion of the camera in windows of real videos; the last video is for the test.
 One run pretrains on all clips without labels and then fine-tunes; the other trains from random
 weights for the processor time of both. Each seed draws other clips. The table shows accuracy on
 test clips in percent, mean of the seeds and half of the 95% interval (Student's t).
@@ -12,7 +13,7 @@ import json
 import math
 import sys
 import time
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -22,6 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from benchmarks.attention import read_arch
+from benchmarks.camera_windows import cut_windows
 from mmvidformer.datasets.motion.directions import DirectionsSpec
 from mmvidformer.datasets.motion.render import Look
 from mmvidformer.experiments.summary import interval
@@ -32,12 +34,21 @@ FRAMES, SIZE, BATCH = 8, 32, 16
 WARMUP = 0.1  # share of the time
 
 
-def draw(spec: DirectionsSpec, split: str) -> tuple[Tensor, Tensor]:
+def draw(args: Namespace, seed: int, split: str) -> tuple[Tensor, Tensor]:
     """Draw clips (N, 3, T, H, W), normalized, and their classes."""
-    clips = spec.clips(split)
-    pixels = torch.from_numpy(np.stack([spec.draw(clip) for clip in clips])).float()
-    labels = torch.tensor([clip.verb for clip in clips])
-    return (pixels.permute(0, 4, 1, 2, 3) - 127.5) / 127.5, labels
+    count = getattr(args, split)
+    if args.videos:
+        paths = args.videos[:-1] if split == "train" else args.videos[-1:]
+        found = [cut_windows(path, -(-count // len(paths)), seed, SIZE) for path in paths]
+        windows = [one for group in zip(*found, strict=True) for one in group][:count]
+        frames, labels = [one.frames for one in windows], [one.label for one in windows]
+    else:
+        look = Look(size=SIZE, frames=FRAMES, speed=3.0, texture=0.0, colors="plain")
+        spec = DirectionsSpec(train=args.train, val=0, test=args.test, seed=seed, look=look)
+        clips = spec.clips(split)
+        frames, labels = [spec.draw(clip) for clip in clips], [clip.verb for clip in clips]
+    pixels = torch.from_numpy(np.stack(frames)).float()
+    return (pixels.permute(0, 4, 1, 2, 3) - 127.5) / 127.5, torch.tensor(labels)
 
 
 def train(model: nn.Module, loss: Callable, count: int, seconds: float, lr: float) -> int:
@@ -55,16 +66,15 @@ def train(model: nn.Module, loss: Callable, count: int, seconds: float, lr: floa
     return steps
 
 
-def run(seed: int, args) -> list[dict]:
+def run(seed: int, args: Namespace) -> list[dict]:
     """Train both ways with each number of labels."""
-    look = Look(size=SIZE, frames=FRAMES, speed=3.0, texture=0.0, colors="plain")
-    spec = DirectionsSpec(train=args.clips, val=0, test=args.test, seed=seed, look=look)
-    (clips, labels), (test, truth) = draw(spec, "train"), draw(spec, "test")
+    (clips, labels), (test, truth) = (draw(args, seed, split) for split in ("train", "test"))
     torch.manual_seed(seed)
     sizes = dict(clip_len=FRAMES, img_size=SIZE, stem=dict(tubelet=(2, 8, 8)), pool="mean")
     backbone = VideoTransformer(args.arch, **sizes, block=[dict(pattern="joint")])
     first = {name: value.clone() for name, value in backbone.state_dict().items()}
-    masked = MaskedPretraining(backbone, args.ratio)
+    # VideoMAE's decoder has a third of the encoder's blocks.
+    masked = MaskedPretraining(backbone, args.ratio, dict(depth=max(1, args.arch["depth"] // 3)))
 
     def pixels(index: Tensor) -> Tensor:
         return masked.loss(clips[index], *masked.draw_places(clips[index]))
@@ -81,7 +91,7 @@ def run(seed: int, args) -> list[dict]:
         for name, (state, seconds) in starts.items():
             torch.manual_seed(seed)
             backbone.load_state_dict(state)
-            model = nn.Sequential(backbone, nn.Linear(backbone.embed_dims, len(spec.class_names)))
+            model = nn.Sequential(backbone, nn.Linear(backbone.embed_dims, int(truth.max()) + 1))
 
             def loss(index: Tensor, model: nn.Module = model) -> Tensor:
                 return F.cross_entropy(model(clips[index]), labels[index])
@@ -99,10 +109,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Train, and print and save a table."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--arch", type=read_arch, default="96,4,4", help="width, depth, heads")
-    parser.add_argument("--pretrain", type=float, default=600, help="processor seconds")
-    parser.add_argument("--finetune", type=float, default=120, help="processor seconds")
+    parser.add_argument("--pretrain", type=float, default=240, help="processor seconds")
+    parser.add_argument("--finetune", type=float, default=40, help="processor seconds")
     parser.add_argument("--labels", type=int, nargs="+", default=[16, 64, 256])
-    parser.add_argument("--clips", type=int, default=1024, help="clips without labels")
+    parser.add_argument("--videos", type=Path, nargs="+", help="at least two, of still cameras")
+    parser.add_argument("--train", type=int, default=1024, help="clips without labels")
     parser.add_argument("--test", type=int, default=400, help="test clips")
     parser.add_argument("--ratio", type=float, default=0.75, help="share that is masked")
     parser.add_argument("--lr", type=float, default=5e-4)

@@ -6,6 +6,7 @@ import av
 import numpy as np
 import pytest
 
+from benchmarks import pretraining_miniature
 from benchmarks.camera_baselines import by_features, by_flow
 from benchmarks.camera_motion import main, share, wilson
 from benchmarks.camera_windows import Unusable, cut_windows, read_frames, still_clips
@@ -104,3 +105,10 @@ def test_tables(still, write, tmp_path, capsys) -> None:
     assert CLASSES[0] in lines[1]
     with pytest.raises(SystemExit, match="no video whose camera stands still"):
         main([str(still.parent / "brief.avi")])
+
+
+def test_pretraining_on_windows(still, capsys) -> None:
+    """Labels of windows are the classes in turn; the last video is for the test."""
+    options = "--arch 16,1,2 --pretrain 0.1 --finetune 0.1 --seeds 2 --labels 8 --train 20 --test 9"
+    pretraining_miniature.main([*options.split(), "--videos", str(still), str(still)])
+    assert capsys.readouterr().out.count("'labels': 8, 'start': 'pretrained'") == 2

@@ -8,7 +8,7 @@ from benchmarks import pretraining_miniature
 
 def test_rows(tmp_path: Path, capsys) -> None:
     out = tmp_path / "rows.json"
-    options = "--arch 16,1,2 --pretrain 0.1 --finetune 0.1 --seeds 2 --labels 8 --clips 64 --test 8"
+    options = "--arch 16,1,2 --pretrain 0.1 --finetune 0.1 --seeds 2 --labels 8 --train 64 --test 8"
     pretraining_miniature.main([*options.split(), "--out", str(out)])
     rows = json.loads(out.read_text())
     assert [(row["seed"], row["start"]) for row in rows] == [
