@@ -58,7 +58,7 @@ def add_classes_argument(parser: ArgumentParser) -> None:
 
 def add_source_arguments(parser: ArgumentParser) -> None:
     """Add what to read, ``--classes``, and how to show predictions: for ``demo`` and ``stream``."""
-    parser.add_argument("source", help="video, index of a camera (0, ...), or address")
+    parser.add_argument("source", help="video (demo: or folder), camera (0, ...), or address")
     add_classes_argument(parser)
     parser.add_argument("--topk", type=_positive, default=5, help="number of classes (default: 5)")
     parser.add_argument("--out", type=Path, help="annotated video (.mp4), or folder")
