@@ -80,7 +80,8 @@ def run(seed: int, args: Namespace) -> list[dict]:
         return masked.loss(clips[index], *masked.draw_places(clips[index]))
 
     steps = train(masked, pixels, len(clips), args.pretrain, args.pretrain_lr)
-    print(f"seed {seed}: {steps} steps of pretraining, loss {pixels(torch.arange(64)):.3f}")
+    some = torch.arange(min(64, len(clips)))
+    print(f"seed {seed}: {steps} steps of pretraining, loss {pixels(some):.3f}")
     pretrained = {name: value.clone() for name, value in backbone.state_dict().items()}
     starts = {
         "from nothing": (first, args.pretrain + args.finetune),
