@@ -15,9 +15,10 @@ _LAZY = {
     "get_config": "mmvidformer.config",
     "list_models": "mmvidformer.config",
     "optimize_for_inference": "mmvidformer.models.inference",
+    "optimize_for_training": "mmvidformer.layers.cpu_linear",
 }
 
-__all__ = ["__version__", "create_model", "get_config", "list_models", "optimize_for_inference"]
+__all__ = ["__version__", *_LAZY]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,13 +2,14 @@
 
 import copy
 import logging
-from functools import cache, partial
+from functools import partial
 from typing import TypeGuard, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers import AttentionSubLayer, DropPath, Encoder, Mlp, TransformerBlock
+from mmvidformer.layers.cpu_linear import CpuLinear
 from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.layers.lora import LoraLinear
 from mmvidformer.layers.projection import QueryValueBias
@@ -17,7 +18,6 @@ from mmvidformer.models.video_transformer import VideoTransformer
 
 logger = logging.getLogger("mmvidformer")
 
-ONEDNN = torch.ops.mkldnn
 Kind = TypeVar("Kind", bound=nn.Module)
 
 
@@ -114,52 +114,13 @@ def _optimize(backbone: VideoTransformer) -> None:
 def _is_plain(part: nn.Module, kind: type[Kind]) -> TypeGuard[Kind]:
     """Return whether a module is what its class says: no wrapper, hook or quantized weight."""
     weights = (type(weight) is nn.Parameter for weight in part.parameters(recurse=False))
-    return type(part) is kind and "forward" not in vars(part) and not _hooks(part) and all(weights)
+    own = isinstance(vars(part).get("forward"), CpuLinear | None)
+    return type(part) is kind and own and not _hooks(part) and all(weights)
 
 
 def _hooks(part: nn.Module) -> bool:
     hooks = (part._forward_pre_hooks, part._forward_hooks)
     return any((*hooks, part._backward_pre_hooks, part._backward_hooks))
-
-
-class CpuLinear:
-    """Forward pass of a linear layer in oneDNN on a CPU without gradients.
-
-    PyTorch multiplies float32 matrices in MKL, which is slower on processors of AMD, and for
-    bfloat16 it casts and reorders the weights in each call. It replaces the method of a layer, not
-    the layer, which others may wrap, hook or quantize as before.
-    """
-
-    def __init__(self, linear: nn.Linear) -> None:
-        self.linear = linear
-        self._prepared: tuple | None = None  # version and type of the weights, and their copies
-
-    def __call__(self, input: Tensor, act: nn.GELU | None = None) -> Tensor:
-        """Map (..., in_features) to (..., out_features), and apply a GELU."""
-        # Compilers choose their own matmuls.
-        compiling = torch.compiler.is_compiling()
-        dtype = None if compiling else _onednn_type(input, self.linear.weight)
-        if dtype is None:
-            out = nn.Linear.forward(self.linear, input)
-            return out if act is None else act(out)
-        name, kind = ("none", "") if act is None else ("gelu", act.approximate)
-        weight, bias = self._weights(dtype)
-        return ONEDNN._linear_pointwise(input.to(dtype), weight, bias, name, [], kind)
-
-    def _weights(self, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:
-        weight, bias = self.linear.weight, self.linear.bias
-        if dtype == torch.float32:  # a copy would be as large as the weights and save little
-            return weight, bias
-        versions = (0 if x is None or x.is_inference() else x._version for x in (weight, bias))
-        key = (dtype, weight.data_ptr(), *versions)
-        if self._prepared is None or self._prepared[0] != key:
-            copied = ONEDNN._reorder_linear_weight(weight.to(dtype), None)
-            self._prepared = key, copied, None if bias is None else bias.to(dtype)
-        return self._prepared[1:]
-
-    def __getstate__(self) -> dict:
-        # Tensors in oneDNN's layout cannot be copied or saved.
-        return {**self.__dict__, "_prepared": None}
 
 
 def feed_forward(mlp: Mlp, x: Tensor) -> Tensor:
@@ -170,25 +131,6 @@ def feed_forward(mlp: Mlp, x: Tensor) -> Tensor:
         if isinstance(first, CpuLinear) and alone:
             return mlp.fc2(first(x, mlp.act))
     return Mlp.forward(mlp, x)
-
-
-def _onednn_type(input: Tensor, weight: Tensor) -> torch.dtype | None:
-    """Return the type in which oneDNN multiplies the two, None if it does not."""
-    if input.device.type != "cpu" or torch.is_grad_enabled() or type(weight) is not nn.Parameter:
-        return None
-    autocast = torch.is_autocast_enabled("cpu")
-    dtype = torch.get_autocast_dtype("cpu") if autocast else input.dtype
-    known = {dtype, input.dtype, weight.dtype} <= _onednn_types()
-    return dtype if known and (autocast or input.dtype == weight.dtype) else None
-
-
-@cache
-def _onednn_types() -> frozenset[torch.dtype]:
-    """Return the types that oneDNN multiplies on this processor."""
-    if not (torch.backends.mkldnn.is_available() and hasattr(ONEDNN, "_linear_pointwise")):
-        return frozenset()
-    fast = ONEDNN._is_mkldnn_bf16_supported()
-    return frozenset({torch.float32, torch.bfloat16} if fast else {torch.float32})
 
 
 @torch.no_grad()

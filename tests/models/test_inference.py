@@ -1,8 +1,6 @@
 """optimize_for_inference: the same outputs, fewer MACs, and no training."""
 
 import copy
-import warnings
-from functools import partial
 
 import pytest
 import torch
@@ -11,7 +9,6 @@ from torch import nn
 
 import mmvidformer
 from mmvidformer.analysis.complexity import count_macs
-from mmvidformer.layers import Mlp
 from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.models import (
     FeatureFixationTransformer,
@@ -19,7 +16,6 @@ from mmvidformer.models import (
     VideoTransformer,
     ViViT,
 )
-from mmvidformer.models.inference import CpuLinear, _onednn_types, feed_forward
 from mmvidformer.models.timesformer import SCHEMES as TIMESFORMER
 from mmvidformer.models.vivit import SCHEMES as VIVIT
 from mmvidformer.registry import MODELS
@@ -126,41 +122,6 @@ def test_bfloat16_is_attended_to_with_matmuls_without_gradients_only(monkeypatch
             found, kernel(q, k, v), rtol=ROUNDING[dtype], atol=ROUNDING[dtype]
         )
     assert types == [(torch.float32, False), (torch.float32, True), (torch.bfloat16, True)]
-
-
-@pytest.mark.skipif(not _onednn_types(), reason="PyTorch was built without oneDNN")
-@pytest.mark.parametrize("act", [None, nn.GELU(), nn.GELU("tanh")])
-def test_linear_layers_of_onednn(act: nn.GELU | None, monkeypatch) -> None:
-    linear, x = nn.Linear(8, 12), torch.randn(2, 3, 5, 8).transpose(1, 2)
-    fast = CpuLinear(linear)
-    for dtype in _onednn_types():
-        for _ in range(2):
-            mixed = torch.autocast("cpu", dtype, enabled=dtype != torch.float32)
-            with torch.no_grad(), mixed, monkeypatch.context() as patch:
-                expected = nn.functional.linear(x, linear.weight, linear.bias)
-                expected = expected if act is None else act(expected)
-                patch.delattr(nn.Linear, "forward")
-                torch.testing.assert_close(
-                    fast(x, act), expected, rtol=ROUNDING[dtype], atol=ROUNDING[dtype]
-                )
-                linear.weight += 1  # the second time with other weights
-    assert copy.deepcopy(fast)(x).requires_grad
-    linear.double()
-    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-        assert fast(x.double()).dtype == torch.float64
-    with torch.no_grad(), pytest.raises(RuntimeError, match="dtype"):
-        fast(x)
-
-
-def test_linear_layers_compile_without_a_warning() -> None:
-    layer, x = Mlp(4, 6), torch.randn(2, 4)
-    layer.fc1.forward, layer.fc2.forward = CpuLinear(layer.fc1), CpuLinear(layer.fc2)
-    layer.forward = partial(feed_forward, layer)
-    torch.compiler.reset()
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.filterwarnings("error", message="Dynamo detected a call")
-        out = torch.compile(layer, backend="eager", fullgraph=True)(x)
-        torch.testing.assert_close(out, layer(x))
 
 
 class Wrapped(nn.Module):
