@@ -4,7 +4,8 @@
 name                   model                                                 available for
 =====================  ====================================================  =================
 mmvidformer            the config's backbone and head                        every config
-mmvidformer optimized  the same after ``optimize_for_inference``             every config
+mmvidformer optimized  the same after ``optimize_for_inference``, or for     every config
+                       training steps after ``optimize_for_training``
 MMAction2              its TimeSformer and head                              TimeSformer
 HuggingFace            the TimeSformer and ViViT of transformers, with       divided and joint;
                        their default attention                               ViViT model 1
@@ -30,6 +31,7 @@ from mmvidformer.analysis.complexity import count_macs
 from mmvidformer.config import clip_shape, type_name
 from mmvidformer.convert.huggingface import to_huggingface
 from mmvidformer.convert.timesformer import to_timesformer
+from mmvidformer.layers.cpu_linear import optimize_for_training
 from mmvidformer.models import TimeSformer, ViViT
 from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.registry import MODELS
@@ -50,14 +52,14 @@ class Entry:
         module: Maps the result of ``layout`` to logits (B, classes).
         layout: Converts a clip (B, 3, T, H, W) to the input of the module.
         comparable: Whether the outputs must equal those of the first model.
-        trains: Whether it can be trained.
+        trained: The module for training steps; default: the same.
     """
 
     name: str
     module: nn.Module
     layout: Callable[[Tensor], Tensor]
     comparable: bool = True
-    trains: bool = True
+    trained: nn.Module | None = None
 
     def macs(self, shape: tuple[int, ...]) -> int:
         """Count the multiply-accumulates of one clip (3, T, H, W), as far as they are visible."""
@@ -100,7 +102,9 @@ def build_entries(model: Mapping, optimize: bool = True) -> Iterator[Entry]:
     fill_zeros(remove_noise(ours))
     yield Entry(OURS, ours, _unchanged)
     if optimize:
-        yield Entry(OPTIMIZED, optimize_for_inference(ours), _unchanged, trains=False)
+        trained = copy.deepcopy(ours)
+        optimize_for_training(trained)
+        yield Entry(OPTIMIZED, optimize_for_inference(ours), _unchanged, trained=trained)
     shape = clip_shape(Config({"model": parts}))
     yield from _baselines(ours, parts["backbone"].get("scheme", "divided_space_time"), shape)
 

@@ -103,15 +103,16 @@ def compare(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
     rates = matmul_rate(settings.device, settings.dtype), copy_rate(settings.device)
     results = []
     for kind in passes:
-        active = [entry for entry in entries if entry.trains or kind == "inference"]
-        calls = {entry.name: _call(entry, clip, kind, settings) for entry in active}
+        calls = {entry.name: _call(entry, clip, kind, settings) for entry in entries}
         rounds = _rounds(calls, settings)
         ours = rounds.get(OPTIMIZED, rounds[OURS])
         for name, times in rounds.items():
             entry = next(e for e in entries if e.name == name)
             weights = sum(p.numel() for p in entry.module.parameters())
             size = (weights + clip.numel()) * settings.dtype.itemsize
-            work = (1 if kind == "inference" else 3) * settings.batch * macs[name]
+            # Training computes all that optimize_for_inference leaves out.
+            count = macs[OURS if kind == "training" and name == OPTIMIZED else name]
+            work = (1 if kind == "inference" else 3) * settings.batch * count
             traffic = (1 if kind == "inference" else 3) * size
             seconds, cpu_seconds = (median(column) for column in zip(*times, strict=True))
             peak = None
@@ -132,7 +133,7 @@ def compare(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
                     *(median(column) for column in zip(*ratios, strict=True)),
                     settings.batch / seconds,
                     peak,
-                    macs[name],
+                    count,
                     work / rates[0],
                     traffic / rates[1],
                 )
@@ -177,7 +178,8 @@ def _rounds(
 def _call(entry: Entry, clip: Tensor, kind: str, settings: Settings) -> Callable[[], object]:
     """Return a function that runs one pass of a model on the device."""
     inputs = entry.layout(clip).to(settings.device)
-    module = entry.module.to(settings.device)
+    module = (kind == "training" and entry.trained) or entry.module
+    module = module.to(settings.device)
     forward = torch.compile(module) if settings.compiled else module
     mixed = settings.dtype != torch.float32
 

@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="CPU threads")
     parser.add_argument("--batch", type=int, default=1, help="clips per step")
     parser.add_argument(
-        "--optimize", action="store_true", help="include the model after optimize_for_inference"
+        "--optimize", action="store_true", help="include the model as inference and training run it"
     )
     parser.add_argument("--passes", nargs="+", choices=PASSES, default=list(PASSES))
     parser.add_argument("--repeats", type=int, default=5, help="timed rounds (default 5)")

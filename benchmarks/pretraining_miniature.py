@@ -27,6 +27,7 @@ from benchmarks.camera_windows import cut_windows
 from mmvidformer.datasets.motion.directions import DirectionsSpec
 from mmvidformer.datasets.motion.render import Look
 from mmvidformer.experiments.summary import interval
+from mmvidformer.layers.cpu_linear import optimize_for_training
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.masked import MaskedPretraining
 
@@ -53,6 +54,7 @@ def draw(args: Namespace, seed: int, split: str) -> tuple[Tensor, Tensor]:
 
 def train(model: nn.Module, loss: Callable, count: int, seconds: float, lr: float) -> int:
     """Train with AdamW for some processor time; warm-up and cosine follow it. Returns the steps."""
+    optimize_for_training(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr, betas=(0.9, 0.95), weight_decay=0.05)
     start, steps = time.process_time(), 0
     while (share := (time.process_time() - start) / seconds) < 1:
