@@ -1,12 +1,13 @@
 """Compare masked pretraining on small clips with training from nothing.
 
-python -m benchmarks.pretraining_miniature --pretrain 240 --finetune 40 [--videos DEMO.mp4 TEST.mp4]
+python -m benchmarks.pretraining_miniature --pretrain 240 --finetune 40 [--videos A.mp4 B.mp4]
 
 A small transformer learns from a few labeled clips: the direction of a generated object, or, with
---videos, the motion of the camera in windows of real videos; the last video is for the test.
-One run pretrains on all clips without labels and then fine-tunes; the other trains from random
-weights for the processor time of both. Each seed draws other clips. The table shows accuracy on
-test clips in percent, mean of the seeds and half of the 95% interval (Student's t).
+--videos, the motion of the camera in windows of real videos. Their test windows are others of the
+same videos, and those of --test-video, if it is given. One run pretrains on all clips without
+labels and then fine-tunes; the other trains from random weights for the processor time of both.
+Each seed draws other clips. The table shows accuracy on test clips in percent, mean of the seeds
+and half of the 95% interval (Student's t).
 """
 
 import json
@@ -35,19 +36,29 @@ FRAMES, SIZE, BATCH = 8, 32, 16
 WARMUP = 0.1  # share of the time
 
 
-def draw(args: Namespace, seed: int, split: str) -> tuple[Tensor, Tensor]:
-    """Draw clips (N, 3, T, H, W), normalized, and their classes."""
-    count = getattr(args, split)
-    if args.videos:
-        paths = args.videos[:-1] if split == "train" else args.videos[-1:]
-        found = [cut_windows(path, -(-count // len(paths)), seed, SIZE) for path in paths]
-        windows = [one for group in zip(*found, strict=True) for one in group][:count]
-        frames, labels = [one.frames for one in windows], [one.label for one in windows]
-    else:
+def draw(args: Namespace, seed: int) -> dict[str, tuple[Tensor, Tensor]]:
+    """Draw clips (N, 3, T, H, W), normalized, and their classes: to train, and of each test."""
+    if not args.videos:
         look = Look(size=SIZE, frames=FRAMES, speed=3.0, texture=0.0, colors="plain")
         spec = DirectionsSpec(train=args.train, val=0, test=args.test, seed=seed, look=look)
-        clips = spec.clips(split)
-        frames, labels = [spec.draw(clip) for clip in clips], [clip.verb for clip in clips]
+        found = {split: spec.clips(split) for split in ("train", "test")}
+        return {
+            split: stack([spec.draw(clip) for clip in clips], [clip.verb for clip in clips])
+            for split, clips in found.items()
+        }
+    sets = {"train": (args.videos, args.train, seed), "test": (args.videos, args.test, seed + 1000)}
+    if args.test_video:
+        sets["another video"] = ([args.test_video], args.test, seed)
+    windows = {}
+    for name, (paths, count, number) in sets.items():
+        found = [cut_windows(path, -(-count // len(paths)), number, SIZE) for path in paths]
+        mixed = [one for group in zip(*found, strict=True) for one in group][:count]
+        windows[name] = stack([one.frames for one in mixed], [one.label for one in mixed])
+    return windows
+
+
+def stack(frames: list[np.ndarray], labels: list[int]) -> tuple[Tensor, Tensor]:
+    """Normalize clips of frames (T, H, W, 3) with values of 0 to 255."""
     pixels = torch.from_numpy(np.stack(frames)).float()
     return (pixels.permute(0, 4, 1, 2, 3) - 127.5) / 127.5, torch.tensor(labels)
 
@@ -70,7 +81,8 @@ def train(model: nn.Module, loss: Callable, count: int, seconds: float, lr: floa
 
 def run(seed: int, args: Namespace) -> list[dict]:
     """Train both ways with each number of labels."""
-    (clips, labels), (test, truth) = (draw(args, seed, split) for split in ("train", "test"))
+    sets = draw(args, seed)
+    clips, labels = sets.pop("train")
     torch.manual_seed(seed)
     sizes = dict(clip_len=FRAMES, img_size=SIZE, stem=dict(tubelet=(2, 8, 8)), pool="mean")
     backbone = VideoTransformer(args.arch, **sizes, block=[dict(pattern="joint")])
@@ -94,16 +106,18 @@ def run(seed: int, args: Namespace) -> list[dict]:
         for name, (state, seconds) in starts.items():
             torch.manual_seed(seed)
             backbone.load_state_dict(state)
-            model = nn.Sequential(backbone, nn.Linear(backbone.embed_dims, int(truth.max()) + 1))
+            model = nn.Sequential(backbone, nn.Linear(backbone.embed_dims, int(labels.max()) + 1))
 
             def loss(index: Tensor, model: nn.Module = model) -> Tensor:
                 return F.cross_entropy(model(clips[index]), labels[index])
 
             steps = train(model, loss, count, seconds, args.lr)
+            row = dict(seed=seed, labels=count, start=name, steps=steps)
             with torch.no_grad():
-                right = torch.cat([model(part).argmax(dim=1) for part in test.split(64)]) == truth
-            accuracy = right.float().mean().item()
-            rows.append(dict(seed=seed, labels=count, start=name, steps=steps, accuracy=accuracy))
+                for which, (test, truth) in sets.items():
+                    found = torch.cat([model(part).argmax(dim=1) for part in test.split(64)])
+                    row[which] = (found == truth).float().mean().item()
+            rows.append(row)
             print(rows[-1], flush=True)
     return rows
 
@@ -115,7 +129,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--pretrain", type=float, default=240, help="processor seconds")
     parser.add_argument("--finetune", type=float, default=40, help="processor seconds")
     parser.add_argument("--labels", type=int, nargs="+", default=[16, 64, 256])
-    parser.add_argument("--videos", type=Path, nargs="+", help="at least two, of still cameras")
+    parser.add_argument("--videos", type=Path, nargs="+", help="of still cameras")
+    parser.add_argument("--test-video", type=Path, help="another one, for a second test")
     parser.add_argument("--train", type=int, default=1024, help="clips without labels")
     parser.add_argument("--test", type=int, default=400, help="test clips")
     parser.add_argument("--ratio", type=float, default=0.75, help="share that is masked")
@@ -128,13 +143,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     rows = [row for seed in range(args.seeds) for row in run(seed, args)]
     if args.out:
         args.out.write_text(json.dumps(rows, indent=1) + "\n")
-    print("| labels | from nothing | pretrained |\n|---|---|---|")
-    for count in args.labels:
-        cells = [
-            interval([r["accuracy"] for r in rows if (r["labels"], r["start"]) == (count, name)])
-            for name in ("from nothing", "pretrained")
-        ]
-        print(f"| {count} | {' | '.join(cells)} |", flush=True)
+    starts = ("from nothing", "pretrained")
+    print("| test | labels | from nothing | pretrained |\n|---|---|---|---|")
+    for which in [name for name in rows[0] if name in ("test", "another video")]:
+        for count in args.labels:
+            mine = [
+                [r[which] for r in rows if (r["labels"], r["start"]) == (count, s)] for s in starts
+            ]
+            print(f"| {which} | {count} | {' | '.join(map(interval, mine))} |", flush=True)
 
 
 if __name__ == "__main__":

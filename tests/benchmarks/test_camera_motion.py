@@ -1,10 +1,12 @@
 """The benchmark of camera motion on clips that are cut from videos."""
 
+from argparse import Namespace
 from pathlib import Path
 
 import av
 import numpy as np
 import pytest
+import torch
 
 from benchmarks import pretraining_miniature
 from benchmarks.camera_baselines import by_features, by_flow
@@ -108,7 +110,15 @@ def test_tables(still, write, tmp_path, capsys) -> None:
 
 
 def test_pretraining_on_windows(still, capsys) -> None:
-    """Labels of windows are the classes in turn; the last video is for the test."""
+    """Labels of windows are the classes in turn; the test windows are others."""
     options = "--arch 16,1,2 --pretrain 0.1 --finetune 0.1 --seeds 2 --labels 8 --train 20 --test 9"
-    pretraining_miniature.main([*options.split(), "--videos", str(still), str(still)])
+    pretraining_miniature.main(
+        [*options.split(), "--videos", str(still), "--test-video", str(still)]
+    )
+    sets = pretraining_miniature.draw(
+        Namespace(videos=[still], test_video=still, train=9, test=9), 0
+    )
+    assert [len(clips) for clips, _ in sets.values()] == [9, 9, 9]
+    assert not torch.equal(sets["train"][0], sets["test"][0])
+    assert torch.equal(sets["train"][1], sets["test"][1])
     assert capsys.readouterr().out.count("'labels': 8, 'start': 'pretrained'") == 2

@@ -14,5 +14,5 @@ def test_rows(tmp_path: Path, capsys) -> None:
     assert [(row["seed"], row["start"]) for row in rows] == [
         (seed, start) for seed in (0, 1) for start in ("from nothing", "pretrained")
     ]
-    assert all(row["steps"] > 0 and 0 <= row["accuracy"] <= 1 for row in rows)
-    assert "| labels | from nothing | pretrained |" in capsys.readouterr().out
+    assert all(row["steps"] > 0 and 0 <= row["test"] <= 1 for row in rows)
+    assert "| test | labels | from nothing | pretrained |" in capsys.readouterr().out
