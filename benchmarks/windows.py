@@ -42,6 +42,7 @@ MODELS = {
     "vivit": ("vivit_fe_k400", {}, 768, 32, 2, 256),
     "space_only": ("timesformer_b_k400", dict(scheme="space_only"), 768, 8, 8, 256),
     "small": ("vivit_fe_k400", SMALL, 192, 32, 2, 128),
+    "horst": ("horst_early25_sthv2", {}, 512, 16, 4, 224),
 }
 OVERLAPS = (0, 0.5, 0.75, 0.875)
 
@@ -57,11 +58,12 @@ def load(name: str, clips: int | None = 1) -> tuple[Recognizer, int]:
         steps = loader.dataset.pipeline
         steps[1] = {**sample, "num_clips": clips or 4}
         for step in steps:
-            step.update({"scale": (-1, side)} if "scale" in step else {})
+            wide = -1 if step.get("keep_ratio", True) else side
+            step.update({"scale": (wide, side)} if "scale" in step else {})
             step.update({"crop_size": side * 7 // 8} if "crop_size" in step else {})
     if clips is None:
         align_clips(cfg, 2)
-    cfg.model.backbone.init_from = None
+    cfg.model.backbone.pop("init_from", None)
     torch.manual_seed(0)
     recognizer = Recognizer(cfg, None, "cpu", clips=clips)
     torch.nn.init.normal_(recognizer._model.cls_head.fc_cls.weight, std=0.02)
@@ -131,7 +133,7 @@ def anew(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterato
 
 def queue(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterator:
     """Windows of a queue of decoded frames, each transformed and computed, as by MMAction2."""
-    length = recognizer.cfg.model.backbone.clip_len
+    length = recognizer.cfg.test_dataloader.dataset.pipeline[1]["clip_len"]
     interval = (spans[0][1] + 1) // length
     transforms = recognizer.pipeline._from_file.transforms[1:]  # after decoding
     frames: deque[np.ndarray] = deque(maxlen=length)
