@@ -1,6 +1,6 @@
 from dataclasses import replace
 from functools import partial
-from math import lcm
+from math import lcm, prod
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -38,15 +38,21 @@ class Places(NamedTuple):
 
     def take(self, grid: Tensor) -> Tensor:
         """Take tokens (B, T, 1, N, D) of a grid (B, T, H, W, D), or of one for all clips."""
-        batch, (t, _, _, dim) = len(self.numbers), grid.shape[1:]
-        index = self.numbers[:, None, :, None].expand(-1, t, -1, dim)
-        return grid.flatten(2, 3).expand(batch, -1, -1, -1).gather(2, index)[:, :, None]
+        grid = grid.flatten(2, 3).expand(len(self.numbers), -1, -1, -1)
+        return grid.gather(2, self._index(grid))[:, :, None]
+
+    def put(self, tokens: Tensor, others: Tensor) -> Tensor:
+        """Put tokens (B, T, 1, N, D) into a grid (B, T, H, W, D) of another token."""
+        rest = others.to(tokens).flatten().repeat(*tokens.shape[:2], prod(self.size), 1)
+        return rest.scatter(2, self._index(tokens), tokens[:, :, 0]).unflatten(2, self.size)
 
     def mask(self) -> Tensor:
         """Return whether each place of the whole grid is one of them, (B, H, W)."""
-        batch, (h, w) = len(self.numbers), self.size
-        none = torch.zeros(batch, h * w, dtype=torch.bool, device=self.numbers.device)
+        none = self.numbers.new_zeros(len(self.numbers), prod(self.size), dtype=torch.bool)
         return none.scatter(1, self.numbers, True).unflatten(1, self.size)
+
+    def _index(self, like: Tensor) -> Tensor:
+        return self.numbers[:, None, :, None].expand(-1, like.shape[1], -1, like.shape[-1])
 
 
 class Encoder(nn.Module):
