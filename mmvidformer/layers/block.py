@@ -114,18 +114,9 @@ class TransformerBlock(nn.Module):
         state: StreamState | None = None,
         rope: Tensor | None = None,
     ) -> tuple[Tensor | None, Tensor | None]:
-        """Apply the block.
+        """Return grid (None with ``cls_only``) and class tokens after the block.
 
-        Args:
-            grid: Tokens (B, T, H, W, D).
-            cls: Class tokens (B, C, D), or None.
-            clip_rows: Batch rows that share a draw of stochastic depth (see ``DropPath``).
-            cls_only: Whether to compute only what the class token needs.
-            state: State of a stream that the grid is a part of.
-            rope: Table of rotary positions; see ``Attention.forward``.
-
-        Returns:
-            Grid (None with ``cls_only``) and class tokens, in their shapes.
+        Arguments are those of ``Attention.forward``, and ``clip_rows`` of ``DropPath``.
         """
         source = (grid, cls)
         for number, sublayer in enumerate(self.sublayers.values(), start=1):

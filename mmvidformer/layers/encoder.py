@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.block import TransformerBlock
-from mmvidformer.layers.config import EncoderConfig, SubLayer, WithCp
+from mmvidformer.layers.config import EncoderConfig, SubLayer
 from mmvidformer.layers.embed import POSITIONS
 from mmvidformer.layers.kernels import KERNELS, SoftmaxKernel
 from mmvidformer.layers.mlp import DepthwiseConv, Mlp
@@ -44,7 +44,7 @@ class Places(NamedTuple):
     def put(self, tokens: Tensor, others: Tensor) -> Tensor:
         """Put tokens (B, T, 1, N, D) into a grid (B, T, H, W, D) of another token."""
         rest = others.to(tokens).flatten().repeat(*tokens.shape[:2], prod(self.size), 1)
-        return rest.scatter(2, self._index(tokens), tokens[:, :, 0]).unflatten(2, self.size)
+        return rest.scatter_(2, self._index(tokens), tokens[:, :, 0]).unflatten(2, self.size)
 
     def mask(self) -> Tensor:
         """Return whether each place of the whole grid is one of them, (B, H, W)."""
@@ -122,6 +122,11 @@ class Encoder(nn.Module):
             )
         self.norm = norm() if final_norm else nn.Identity()
         self.with_cp = config.with_cp
+        if self.with_cp not in (False, "activations", True):
+            raise ValueError(f"with_cp must be False, 'activations' or True, got {self.with_cp!r}")
+        for part in self.modules():
+            if isinstance(part, Attention | Mlp):
+                part.recompute = self.with_cp == "activations"
 
     @property
     def single_frames(self) -> bool:
@@ -148,20 +153,6 @@ class Encoder(nn.Module):
             return None
         frames, block = positions.size[0], lcm(*blocks)
         return block if block < frames and frames % block == 0 else None
-
-    @property
-    def with_cp(self) -> WithCp:
-        """What is recomputed in the backward pass; see ``EncoderConfig``."""
-        return self._with_cp
-
-    @with_cp.setter
-    def with_cp(self, value: WithCp) -> None:
-        if value not in (False, "activations", True):
-            raise ValueError(f"with_cp must be False, 'activations' or True, got {value!r}")
-        self._with_cp = value
-        for part in self.modules():
-            if isinstance(part, Attention | Mlp):
-                part.recompute = value == "activations"
 
     def out_grid(self, grid: Grid) -> Grid:
         """Return the grid (T, H, W) of the output for that of the input."""
@@ -236,13 +227,11 @@ class Encoder(nn.Module):
             rope = None if rope is None else places.take(rope)
         grid = self.norm_pre(self.pos_drop(whole))
         cls = None if cls is None else self.norm_pre(self.pos_drop(cls))
+        again = self.with_cp is True and torch.is_grad_enabled() and state is None
         for i, block in enumerate(self.blocks, start=1):
             cls_only = self.cls_only and i == len(self.blocks)
-            if self.with_cp is True and torch.is_grad_enabled() and state is None:
-                inputs = (grid, cls, clip_rows, cls_only, None, rope)
-                grid, cls = checkpoint(block, *inputs, use_reentrant=False)
-            else:
-                grid, cls = block(grid, cls, clip_rows, cls_only, state, rope)
+            run = partial(checkpoint, block, use_reentrant=False) if again else block
+            grid, cls = run(grid, cls, clip_rows, cls_only, state, rope)
             if outputs is not None:
                 outputs.append((grid, cls))
         return grid, cls
