@@ -42,12 +42,9 @@ class AttentionSubLayer(nn.Module):
 
     def zero_parameters(self) -> None:
         """Zero what is to start at zero; for use after an initialization."""
-        if isinstance(self.fc, nn.Linear):
-            nn.init.zeros_(self.fc.weight)
-            nn.init.zeros_(self.fc.bias)
-        if self.zero_init:
-            nn.init.zeros_(self.attn.proj.weight)
-            nn.init.zeros_(self.attn.proj.bias)
+        zero = [self.fc, self.attn.proj] if self.zero_init else [self.fc]
+        for parameter in nn.ModuleList(zero).parameters():
+            nn.init.zeros_(parameter)
 
     def forward(
         self,

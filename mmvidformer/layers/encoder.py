@@ -95,15 +95,13 @@ class Encoder(nn.Module):
         size = (1, *size[1:]) if self.single_frames else size
         self.proj = nn.Identity() if in_dim in (None, dim) else nn.Linear(in_dim, dim)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if has_cls else None
-        self.registers = None
         if config.registers and not has_cls:
             raise ValueError(
                 f"registers={config.registers} join as the class token does: cls must be 'mean' or "
                 "'global', got None"
             )
-        if config.registers:
-            tokens = nn.init.trunc_normal_(torch.empty(1, config.registers, dim), std=0.02)
-            self.registers = nn.Parameter(tokens)
+        registers = nn.init.trunc_normal_(torch.empty(1, config.registers, dim), std=0.02)
+        self.registers = nn.Parameter(registers) if config.registers else None
         self.pos_embed = _positions(config, dim, size)
         self.pos_drop = nn.Dropout(config.drop_rate)
         norm = partial(NORMS.build, config.norm, normalized_shape=dim)
