@@ -106,10 +106,9 @@ class MaskedPretraining(BaseModel):
         Returns:
             Tokens (B, T, 1, N, D); where the tokens of all places are needed, (B, T, H, W, D).
         """
-        tokens, places = self.backbone.embed(self.row(clips, visible)), visible
-        if self.whole:
-            tokens, places = visible.put(tokens, self.mask_token), None
-        size = tokens.shape[:-1]
+        tokens = self.backbone.embed(self.row(clips, visible))
+        tokens = visible.put(tokens, self.mask_token) if self.whole else tokens
+        size, places = tokens.shape[:-1], None if self.whole else visible
         for encoder in self.backbone.encoders:
             tokens, _ = encoder(tokens, places=places)
             places = None  # the next encoder gets frames that are pooled
