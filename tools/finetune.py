@@ -99,9 +99,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = options[3:] if recipe.method == "attentive" else options
         if unused := [f"--{name.replace('_', '-')}" for name in options if getattr(args, name)]:
             print(f"{recipe.method} does not use {', '.join(unused)}")
-        found = probe(cfg, recipe, lists, features, checkpoint)
-        result = dict(right=found.right, count=found.count)
-        print(f"{recipe.method}, {found.chosen}: {share(**result)}")
+        right, count, chosen = probe(cfg, recipe, lists, features, checkpoint)
+        result = dict(right=right, count=count)
+        print(f"{recipe.method}, {chosen}: {share(**result)}")
     else:
         several = ["--procs", str(args.procs)] if args.procs and args.procs > 1 else []
         if status := run_command(["train", str(path), *several]):

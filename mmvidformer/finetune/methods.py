@@ -5,12 +5,10 @@ from typing import Any
 
 from mmengine.config import Config
 
-from mmvidformer.config import type_name
 from mmvidformer.engine.loading import build_meta_model
 
 METHODS = ("full", "lora", "attentive", "linear", "knn")
 PROBES = METHODS[2:]  # on features that are computed once
-LINEAR = ("TimeSformerHead", "ZeroInitHead")
 KEPT = ("num_classes", "average_clips", "topk")  # arguments of the config's head
 LORA_RATE = 10  # times the learning rate of all weights, as Schulman 2025 (LoRA Without Regret)
 
@@ -47,13 +45,12 @@ def set_method(cfg: Config, task: str, method: str, lora: Mapping[str, Any]) -> 
         build_meta_model(cfg)  # checks the layers
         return [f"the backbone is frozen, with LoRA of rank {lora['rank']}"]
     if task == "classes":
-        head, attentive = dict(type="TimeSformerHead"), method == "attentive"
-        if attentive:
+        head, pool = dict(type="TimeSformerHead"), "mean" if backbone.pool == "none" else None
+        if method == "attentive":
             heads = backbone.configs[-1].sizes["num_heads"]
-            head = dict(type="mmvidformer.AttentiveHead", num_heads=heads)
-        if attentive or backbone.pool == "none":
-            cfg.model.backbone.pool = "none" if attentive else "mean"
-        if attentive or type_name(cfg.model.cls_head) not in LINEAR:
-            kept = {k: v for k, v in cfg.model.cls_head.items() if k in KEPT}
-            cfg.model.cls_head = {**head, "in_channels": backbone.embed_dims, **kept}
+            head, pool = dict(type="mmvidformer.AttentiveHead", num_heads=heads), "none"
+        if pool:
+            cfg.model.backbone.pool = pool
+        kept = {k: v for k, v in cfg.model.cls_head.items() if k in KEPT}
+        cfg.model.cls_head = {**head, "in_channels": backbone.embed_dims, **kept}
     return ["the backbone is frozen: only the head is trained"]

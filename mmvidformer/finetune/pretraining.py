@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmengine.config import Config, ConfigDict
+from mmengine.config import Config
 
 from mmvidformer.config import leaf_datasets
 from mmvidformer.datasets.own_videos import LabeledVideo, write_lists
@@ -54,15 +54,11 @@ def apply_pretraining(
     lists = write_lists([LabeledVideo(v, "none", "train") for v in videos], folder, force=True)
     backbone = cfg.model.backbone
     if backbone.pop("init_from", None) or str(backbone.get("arch")).startswith("timm:"):
-        cfg.model.backbone.init_from = None
+        backbone.init_from = None
     given = (cfg.model.get("data_preprocessor") or {}).items()
     preprocessor = {key: x for key, x in given if key not in ("augment", "blending")}
-    cfg.model = ConfigDict(
-        type="mmvidformer.MaskedPretraining",
-        backbone=backbone,
-        mask_ratio=settings.mask_ratio,
-        data_preprocessor=preprocessor,
-    )
+    cfg.model = dict(type="mmvidformer.MaskedPretraining", backbone=backbone)
+    cfg.model.update(mask_ratio=settings.mask_ratio, data_preprocessor=preprocessor)
     loader = cfg.train_dataloader
     loader.dataset = dataset = next(leaf_datasets(loader.dataset))
     dataset.update(type="VideoDataset", ann_file=str(lists.root / "train.txt"), metainfo=None)
@@ -75,7 +71,7 @@ def apply_pretraining(
     cfg.train_cfg.update(max_epochs=epochs)
     total, batch = epochs * steps, loader.batch_size * settings.procs
     rate = settings.lr * batch / BASE_BATCH
-    cfg.optim_wrapper = ConfigDict(
+    cfg.optim_wrapper = dict(
         type="OptimWrapper",
         optimizer=dict(type="AdamW", lr=rate, betas=(0.9, 0.95), weight_decay=0.05),
         paramwise_cfg=dict(norm_decay_mult=0.0, bias_decay_mult=0.0),
@@ -84,7 +80,7 @@ def apply_pretraining(
     warmup = int(total * WARMUP)
     warm = dict(type="LinearLR", start_factor=1e-3, by_epoch=False, begin=0, end=warmup)
     fall = dict(type="CosineAnnealingLR", by_epoch=False, begin=warmup, T_max=total - warmup)
-    cfg.param_scheduler = [ConfigDict(one) for one in ([warm] if warmup > 1 else []) + [fall]]
+    cfg.param_scheduler = [warm, fall] if warmup > 1 else [fall]
     settings.apply(cfg)
     cfg.pop("class_names", None)
     whole = ", ".join(dict.fromkeys(build_meta_model(cfg).whole))

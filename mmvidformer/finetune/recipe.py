@@ -163,9 +163,8 @@ def use_lists(cfg: Config, lists: VideoLists, suffix: str = "txt") -> list[str]:
     Raises:
         ValueError: If the config does not read lists of videos with one label each.
     """
-    notes = []
-    sources = {"train": "train", "val": "val", "test": "test" if lists.counts["test"] else "val"}
-    for split, source in sources.items():
+    notes, counts = [], lists.counts
+    for split, word in zip(SPLITS, ("training", "validation", "test"), strict=True):
         loader = cfg[f"{split}_dataloader"]
         loader.dataset = dataset = next(leaf_datasets(loader.dataset))
         with config_scope(cfg):
@@ -174,19 +173,15 @@ def use_lists(cfg: Config, lists: VideoLists, suffix: str = "txt") -> list[str]:
             raise ValueError(
                 f"the config must read a VideoDataset, with one class per video, got {dataset.type}"
             )
-        if not lists.counts[source]:
-            continue
+        source = "val" if split == "test" and not counts["test"] else split
         dataset.ann_file = str(lists.root / f"{source}.{suffix}")
         dataset.data_prefix = {"video": str(lists.root)}
         dataset.delimiter = lists.delimiter
-    if not lists.counts["val"]:
-        notes.append(f"no validation: val.{suffix} is empty")
-        drop_split(cfg, "val")
-        if not lists.counts["test"]:
-            notes.append(f"no test: test.{suffix} is empty too")
-            drop_split(cfg, "test")
-    elif not lists.counts["test"]:
-        notes.append(f"test.{suffix} is empty: mmvidformer test will read val.{suffix}")
+        if not counts[source]:
+            notes.append(f"no {word}: {split}.{suffix} is empty")
+            drop_split(cfg, split)
+        elif source != split:
+            notes.append(f"test.{suffix} is empty: mmvidformer test will read val.{suffix}")
     steps = (cfg.model.get("data_preprocessor") or {}).get("augment") or ()
     if any([step.pop("label_map", None) for step in steps]):
         notes.append("flips no longer swap the classes of the config's own data")

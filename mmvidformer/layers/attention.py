@@ -43,17 +43,15 @@ class Attention(nn.Module):
             is visible in each group, and it attends to all tokens itself. ``'skip'``: it joins no
             group and is not updated. Causal patterns need ``'skip'``, which is also right for a
             model without a class token.
-        kernel: Attention kernel (``layers.kernels``), a name or a dictionary with options.
-        fixation: Gates on queries and keys (``layers.fixation``), likewise. Default: none.
-        shifts: Shifts of keys and values (``layers.shift``). The class token is not shifted.
-        shift_last: Whether to shift after the feature map and the gates instead of before.
+        kernel: Attention kernel; as in ``SubLayer``, like the next three.
+        fixation: Gates on queries and keys.
+        shifts: Shifts of keys and values. The class token is not shifted.
+        shift_last: Whether shifts come after the feature map and the gates.
         attn_drop: Dropout rate of the attention weights.
         proj_drop: Dropout rate of the output.
-        qkv_bias: Bias of queries, keys and values (``layers.projection``): True, False, or
-            ``'qv'`` for none of the keys.
-        qk_norm: Norm (``layers.norm``) of the queries and the keys of each head, before all else.
-            Default: none.
-        rope: Rotary positions (``layers.rotary``), after all else. Default: none.
+        qkv_bias: As in ``EncoderConfig``, like the next two.
+        qk_norm: Norm of queries and keys, before all else.
+        rope: Rotary positions, after all else.
 
     Attributes:
         recompute: Whether to recompute attention of linear cost in the backward pass. ``with_cp``
@@ -167,14 +165,8 @@ class Attention(nn.Module):
     ) -> tuple[QKV, QKV | None]:
         """Project to queries, keys and values of all heads, and shift, map, gate and turn them.
 
-        Args:
-            grid: Tokens (B, T, H, W, D).
-            cls: Class tokens (B, C, D), or None.
-            rope: See ``forward``.
-
-        Returns:
-            Queries, keys and values of the grid, (B, T, H, W, n, d) each, and of the class tokens,
-            (B, C, n, d) each, or None if there is no class token or it is skipped.
+        Args are those of ``forward``. Returns those of the grid, (B, T, H, W, n, d) each, and of
+        the class tokens, (B, C, n, d) each, or None if there is no class token or it is skipped.
         """
         if cls is None or self.cls == "skip":
             return self._prepare(self.qkv(grid), rope), None

@@ -42,12 +42,9 @@ class AttentionSubLayer(nn.Module):
 
     def zero_parameters(self) -> None:
         """Zero what is to start at zero; for use after an initialization."""
-        if isinstance(self.fc, nn.Linear):
-            nn.init.zeros_(self.fc.weight)
-            nn.init.zeros_(self.fc.bias)
-        if self.zero_init:
-            nn.init.zeros_(self.attn.proj.weight)
-            nn.init.zeros_(self.attn.proj.bias)
+        zero = [self.fc, self.attn.proj] if self.zero_init else [self.fc]
+        for parameter in nn.ModuleList(zero).parameters():
+            nn.init.zeros_(parameter)
 
     def forward(
         self,
@@ -114,18 +111,9 @@ class TransformerBlock(nn.Module):
         state: StreamState | None = None,
         rope: Tensor | None = None,
     ) -> tuple[Tensor | None, Tensor | None]:
-        """Apply the block.
+        """Return grid (None with ``cls_only``) and class tokens after the block.
 
-        Args:
-            grid: Tokens (B, T, H, W, D).
-            cls: Class tokens (B, C, D), or None.
-            clip_rows: Batch rows that share a draw of stochastic depth (see ``DropPath``).
-            cls_only: Whether to compute only what the class token needs.
-            state: State of a stream that the grid is a part of.
-            rope: Table of rotary positions; see ``Attention.forward``.
-
-        Returns:
-            Grid (None with ``cls_only``) and class tokens, in their shapes.
+        Arguments are those of ``Attention.forward``, and ``clip_rows`` of ``DropPath``.
         """
         source = (grid, cls)
         for number, sublayer in enumerate(self.sublayers.values(), start=1):

@@ -215,15 +215,9 @@ class PositionEmbedding(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
+TABLES = dict(none=(), space=("hw",), time=("t",), space_time=("hw", "t"), joint=("thw",))
 POSITIONS: Registry[nn.Module] = Registry(
-    "positions",
-    {
-        "none": partial(PositionEmbedding, tables=()),
-        "space": partial(PositionEmbedding, tables=("hw",)),
-        "time": partial(PositionEmbedding, tables=("t",)),
-        "space_time": partial(PositionEmbedding, tables=("hw", "t")),
-        "joint": partial(PositionEmbedding, tables=("thw",)),
-    },
+    "positions", {name: partial(PositionEmbedding, tables=row) for name, row in TABLES.items()}
 )
 
 

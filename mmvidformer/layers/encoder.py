@@ -1,6 +1,6 @@
 from dataclasses import replace
 from functools import partial
-from math import lcm
+from math import lcm, prod
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.block import TransformerBlock
-from mmvidformer.layers.config import EncoderConfig, SubLayer, WithCp
+from mmvidformer.layers.config import EncoderConfig, SubLayer
 from mmvidformer.layers.embed import POSITIONS
 from mmvidformer.layers.kernels import KERNELS, SoftmaxKernel
 from mmvidformer.layers.mlp import DepthwiseConv, Mlp
@@ -38,15 +38,21 @@ class Places(NamedTuple):
 
     def take(self, grid: Tensor) -> Tensor:
         """Take tokens (B, T, 1, N, D) of a grid (B, T, H, W, D), or of one for all clips."""
-        batch, (t, _, _, dim) = len(self.numbers), grid.shape[1:]
-        index = self.numbers[:, None, :, None].expand(-1, t, -1, dim)
-        return grid.flatten(2, 3).expand(batch, -1, -1, -1).gather(2, index)[:, :, None]
+        grid = grid.flatten(2, 3).expand(len(self.numbers), -1, -1, -1)
+        return grid.gather(2, self._index(grid))[:, :, None]
+
+    def put(self, tokens: Tensor, others: Tensor) -> Tensor:
+        """Put tokens (B, T, 1, N, D) into a grid (B, T, H, W, D) of another token."""
+        rest = others.to(tokens).flatten().repeat(*tokens.shape[:2], prod(self.size), 1)
+        return rest.scatter_(2, self._index(tokens), tokens[:, :, 0]).unflatten(2, self.size)
 
     def mask(self) -> Tensor:
         """Return whether each place of the whole grid is one of them, (B, H, W)."""
-        batch, (h, w) = len(self.numbers), self.size
-        none = torch.zeros(batch, h * w, dtype=torch.bool, device=self.numbers.device)
+        none = self.numbers.new_zeros(len(self.numbers), prod(self.size), dtype=torch.bool)
         return none.scatter(1, self.numbers, True).unflatten(1, self.size)
+
+    def _index(self, like: Tensor) -> Tensor:
+        return self.numbers[:, None, :, None].expand(-1, like.shape[1], -1, like.shape[-1])
 
 
 class Encoder(nn.Module):
@@ -89,15 +95,13 @@ class Encoder(nn.Module):
         size = (1, *size[1:]) if self.single_frames else size
         self.proj = nn.Identity() if in_dim in (None, dim) else nn.Linear(in_dim, dim)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if has_cls else None
-        self.registers = None
         if config.registers and not has_cls:
             raise ValueError(
                 f"registers={config.registers} join as the class token does: cls must be 'mean' or "
                 "'global', got None"
             )
-        if config.registers:
-            tokens = nn.init.trunc_normal_(torch.empty(1, config.registers, dim), std=0.02)
-            self.registers = nn.Parameter(tokens)
+        registers = nn.init.trunc_normal_(torch.empty(1, config.registers, dim), std=0.02)
+        self.registers = nn.Parameter(registers) if config.registers else None
         self.pos_embed = _positions(config, dim, size)
         self.pos_drop = nn.Dropout(config.drop_rate)
         norm = partial(NORMS.build, config.norm, normalized_shape=dim)
@@ -116,6 +120,11 @@ class Encoder(nn.Module):
             )
         self.norm = norm() if final_norm else nn.Identity()
         self.with_cp = config.with_cp
+        if self.with_cp not in (False, "activations", True):
+            raise ValueError(f"with_cp must be False, 'activations' or True, got {self.with_cp!r}")
+        for part in self.modules():
+            if isinstance(part, Attention | Mlp):
+                part.recompute = self.with_cp == "activations"
 
     @property
     def single_frames(self) -> bool:
@@ -142,20 +151,6 @@ class Encoder(nn.Module):
             return None
         frames, block = positions.size[0], lcm(*blocks)
         return block if block < frames and frames % block == 0 else None
-
-    @property
-    def with_cp(self) -> WithCp:
-        """What is recomputed in the backward pass; see ``EncoderConfig``."""
-        return self._with_cp
-
-    @with_cp.setter
-    def with_cp(self, value: WithCp) -> None:
-        if value not in (False, "activations", True):
-            raise ValueError(f"with_cp must be False, 'activations' or True, got {value!r}")
-        self._with_cp = value
-        for part in self.modules():
-            if isinstance(part, Attention | Mlp):
-                part.recompute = value == "activations"
 
     def out_grid(self, grid: Grid) -> Grid:
         """Return the grid (T, H, W) of the output for that of the input."""
@@ -230,13 +225,11 @@ class Encoder(nn.Module):
             rope = None if rope is None else places.take(rope)
         grid = self.norm_pre(self.pos_drop(whole))
         cls = None if cls is None else self.norm_pre(self.pos_drop(cls))
+        again = self.with_cp is True and torch.is_grad_enabled() and state is None
         for i, block in enumerate(self.blocks, start=1):
             cls_only = self.cls_only and i == len(self.blocks)
-            if self.with_cp is True and torch.is_grad_enabled() and state is None:
-                inputs = (grid, cls, clip_rows, cls_only, None, rope)
-                grid, cls = checkpoint(block, *inputs, use_reentrant=False)
-            else:
-                grid, cls = block(grid, cls, clip_rows, cls_only, state, rope)
+            run = partial(checkpoint, block, use_reentrant=False) if again else block
+            grid, cls = run(grid, cls, clip_rows, cls_only, state, rope)
             if outputs is not None:
                 outputs.append((grid, cls))
         return grid, cls

@@ -106,11 +106,9 @@ class MaskedPretraining(BaseModel):
         Returns:
             Tokens (B, T, 1, N, D); where the tokens of all places are needed, (B, T, H, W, D).
         """
-        tokens = self.backbone.embed(clips if self.whole else self.row(clips, visible))
+        tokens = self.backbone.embed(self.row(clips, visible))
+        tokens = visible.put(tokens, self.mask_token) if self.whole else tokens
         size, places = tokens.shape[:-1], None if self.whole else visible
-        if self.whole:
-            shown = visible.mask()[:, None, ..., None]
-            tokens = torch.where(shown, tokens, self.mask_token.to(tokens))
         for encoder in self.backbone.encoders:
             tokens, _ = encoder(tokens, places=places)
             places = None  # the next encoder gets frames that are pooled
@@ -119,12 +117,7 @@ class MaskedPretraining(BaseModel):
     def decode(self, tokens: Tensor, visible: Places) -> Tensor:
         """Map the result of ``encode`` to tokens (B, T, H, W, D') of the decoder."""
         tokens = self.to_decoder(tokens)
-        if not self.whole:
-            batch, t, _, _, dim = tokens.shape
-            index = visible.numbers[:, None, :, None].expand(-1, t, -1, dim)
-            masked = self.mask_token[0].to(tokens).repeat(batch, t, math.prod(visible.size), 1)
-            tokens = masked.scatter_(2, index, tokens[:, :, 0]).unflatten(2, visible.size)
-        return self.decoder(tokens)[0]
+        return self.decoder(tokens if self.whole else visible.put(tokens, self.mask_token))[0]
 
     def row(self, clips: Tensor, places: Places) -> Tensor:
         """Lay tubelets of clips (B, 3, T', H', W') in a row, (B, 3, T', j, N k)."""

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from mmvidformer.finetune import Recipe
 from mmvidformer.finetune.arguments import config_path
 from mmvidformer.finetune.methods import fitting_methods
 from mmvidformer.finetune.prepare import prepare
-from mmvidformer.probing.features import read_features, videos_of
+from mmvidformer.probing.features import compute_features, videos_of
 from mmvidformer.probing.probes import PROBES
 
 COLUMNS = {
@@ -51,8 +51,8 @@ def share(right: int, count: int) -> str:
 
 def count_right(config: Path, checkpoint: str, lists: VideoLists) -> tuple[int, int]:
     """Test a checkpoint on the center view of each test video; bad videos count as wrong."""
-    rows = videos_of(lists, "test") or videos_of(lists, "val")
-    recognizer, right = Recognizer(str(config), checkpoint, clips=1), 0
+    rows, right = videos_of(lists, "test"), 0
+    recognizer = Recognizer(str(config), checkpoint, clips=1)
     for video, label in tqdm(rows, unit="video", disable=None):
         try:
             right += recognizer(video).top(1)[0][0] == label
@@ -83,7 +83,7 @@ def features(cfg: Config, folder: Path, lists: VideoLists, kinds: Sequence[str])
     """Compute features, and return what it took in this process."""
     start, cpu = time.perf_counter(), time.process_time()
     model = load_recognizer(cfg, cfg.load_from, None, head=False)
-    read_features(cfg, model, lists, folder, kinds)
+    compute_features(cfg, model, lists, folder, kinds)
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT
     cpu, seconds = time.process_time() - cpu, time.perf_counter() - start
     return dict(method="features", memory=used, cpu_seconds=cpu, seconds=seconds)
@@ -131,10 +131,11 @@ def compare_methods(
             if "right" not in result:
                 config = work_dir / "finetune" / "config.py"
                 result["right"], result["count"] = count_right(config, checkpoint, lists)
+        row["accuracy"] = share(result["right"], result["count"])
         rows.append({**row, **result})
     (folder / "compare.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     shown = [name for name in COLUMNS if name != "gpu_memory" or any(name in row for row in rows)]
-    table = [[_cell(row, name) for name in shown] for row in rows]
+    table = [[_cell(row.get(name, "-")) for name in shown] for row in rows]
     print_table([COLUMNS[name] for name in shown], table, file=folder / "compare.csv")
 
 
@@ -144,10 +145,7 @@ def _count(checkpoint: str) -> int:
     return sum(x.numel() for name, x in state.items() if not name.endswith("lora_scale"))
 
 
-def _cell(row: Mapping, column: str) -> str:
-    if column == "accuracy":
-        return share(row["right"], row["count"]) if "count" in row else "-"
-    value = row.get(column)
-    if value is None or isinstance(value, str):
-        return value or "-"
-    return f"{value:,.0f}" if column == "trained" or value >= 10 else f"{value:.2g}"
+def _cell(value: float | str) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
