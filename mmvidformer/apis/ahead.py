@@ -3,7 +3,9 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from threading import Condition, Thread
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -27,40 +29,29 @@ def newest(items: Iterable[Item], size: int, drop: Callable[[], None]) -> Iterat
         size: Number of items that wait to be taken; if there are more, the oldest is dropped.
         drop: Called when one is dropped.
     """
-    waiting: deque[Item] = deque()
-    changed, ended, errors = Condition(), False, list[Exception]()
+    waiting, end, ended, errors = SimpleQueue(), object(), Event(), list[Exception]()
 
     def fill() -> None:
-        nonlocal ended
         try:
             for item in items:
-                with changed:
-                    if ended:
-                        return
-                    if len(waiting) == size:
-                        waiting.popleft()
+                if ended.is_set():
+                    return
+                if waiting.qsize() == size:
+                    with suppress(Empty):  # it was taken meanwhile
+                        waiting.get_nowait()
                         drop()
-                    waiting.append(item)
-                    changed.notify()
+                waiting.put(item)
         except Exception as error:  # raised where items are taken
             errors.append(error)
-        with changed:
-            ended = True
-            changed.notify()
+        finally:
+            waiting.put(end)
 
     thread = Thread(target=fill, daemon=True)
     thread.start()
     try:
-        while True:
-            with changed:
-                changed.wait_for(lambda: waiting or ended)
-                if not waiting:
-                    break
-                item = waiting.popleft()
-            yield item
+        yield from iter(waiting.get, end)
     finally:
-        with changed:
-            ended = True
+        ended.set()
         thread.join(timeout=1)
     if errors:
         raise errors[0]

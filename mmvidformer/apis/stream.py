@@ -74,7 +74,7 @@ class StreamRecognizer(LoadedModel):
         states, start, last = None, None, -1
         capture = source if isinstance(source, Capture) else None
         for frame in self.pipeline.read(capture) if capture else source:
-            cut = capture is not None and capture.was_cut(last, frame.number)
+            cut = capture and any(last < number <= frame.number for number in capture.cuts)
             if start is None or cut or restart and frame.seconds - start > restart - 1e-6:
                 states, start = None, frame.seconds
             last = frame.number
