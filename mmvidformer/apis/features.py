@@ -65,7 +65,7 @@ def read_windows(
     Yields:
         Views (crops, C, T, H, W) of each clip; the first of a video that is shorter than a clip.
     """
-    if frames := frames_of_stage(model):
-        check_step(span, every, pipeline.period(span, video["avg_fps"], frames), video["avg_fps"])
+    fps = video["avg_fps"]
+    check_step(span, every, pipeline.period(span, fps, frames_of_stage(model)), fps)
     spans = list_windows(video["total_frames"], span, every, to_end=False)
     return read_ahead(pipeline.read(video, one)["inputs"] for one in spans)

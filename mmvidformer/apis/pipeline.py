@@ -119,17 +119,18 @@ class VideoPipeline:
         sampled = _apply(self._sample, {**video, "segment": tuple(segment)})
         return _apply(transforms, sampled)
 
-    def period(self, size: int, fps: float, frames: int) -> int:
+    def read_frames(self, frames: Sequence[np.ndarray], fps: float) -> dict:
+        """``read`` RGB frames (H, W, 3), uint8, of a stream."""
+        return self.read(self.open(np.stack(frames), fps))
+
+    def period(self, size: int, fps: float, frames: int | None) -> int:
         """Return of how many frames the step of windows must be a multiple to share frames.
 
-        It is the interval of the frames of a clip times ``frames``, the number that a model sees at
-        a time, or 1 if there is no such interval.
-
-        Args:
-            size: Number of frames of a window.
-            fps: Frames per second.
-            frames: See above.
+        It is the interval of the frames of a clip, which ``size`` frames at ``fps`` give, times
+        ``frames``, the number that a model sees at a time (``frames_of_stage``); 1 without one.
         """
+        if frames is None:
+            return 1
         video = {"total_frames": size, "avg_fps": fps, "start_index": 0, "label": -1}
         found = _apply(self._sample, {**video, "segment": (0, size - 1), "modality": "RGB"})
         steps = np.diff(found["frame_inds"][: found["clip_len"]])
