@@ -5,17 +5,18 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from statistics import median
-from threading import Event
+from threading import Event, Thread
 from urllib.parse import urlsplit
 
 import av
 import cv2
 import numpy as np
 
-from mmvidformer.apis.ahead import newest
 from mmvidformer.datasets.decoding.containers import open_container
 
 # What addresses may use; not files of this machine, which a playlist could name.
@@ -104,7 +105,36 @@ class Capture:
             ConnectionError: If the camera or the address ends before its time.
         """
         frames = self._choose(interval, time_step)
-        return newest(frames, self.queue, self._drop) if self.is_live else frames
+        return self._newest(frames) if self.is_live else frames
+
+    def _newest(self, frames: Iterator[Frame]) -> Iterator[Frame]:
+        """Yield frames, which a thread reads as fast as they come, and its error after them."""
+        waiting, end, ended, errors = SimpleQueue(), object(), Event(), list[Exception]()
+
+        def fill() -> None:
+            try:
+                for frame in frames:
+                    if ended.is_set():
+                        return
+                    if waiting.qsize() == self.queue:
+                        with suppress(Empty):  # it was taken meanwhile
+                            waiting.get_nowait()
+                            self.dropped += 1
+                    waiting.put(frame)
+            except Exception as error:
+                errors.append(error)
+            finally:
+                waiting.put(end)
+
+        thread = Thread(target=fill, daemon=True)
+        thread.start()
+        try:
+            yield from iter(waiting.get, end)
+        finally:
+            ended.set()
+            thread.join(timeout=1)
+        if errors:
+            raise errors[0]
 
     def _choose(self, interval: int, time_step: float | None) -> Iterator[Frame]:
         number, due = -1, 0.0
@@ -181,9 +211,6 @@ class Capture:
         if not self._container.streams.video:
             raise ConnectionError(f"{self.name} has no video")
         self._video = self._container.streams.video[0]
-
-    def _drop(self) -> None:
-        self.dropped += 1
 
     def note_delay(self, seconds: float) -> float:
         """Return the time since the frame of ``seconds`` of a live source came in, for ``report``.

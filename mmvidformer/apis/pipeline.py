@@ -194,16 +194,12 @@ class FramePipeline:
         with config_scope(cfg):
             transforms = Compose(inference_transforms(cfg)).transforms
         names = [type(transform).__name__ for transform in transforms]
-        start = next((i for i, name in enumerate(names, 1) if name.endswith("Decode")), None)
-        if start is None:
-            raise ValueError(f"the test pipeline does not decode images: {', '.join(names)}")
+        start = next((i for i, name in enumerate(names, 1) if name.endswith("Decode")), 0)
         options = [vars(transform) for transform in transforms[:start]]
         sampler = next((o for o in options if o.get("time_step") or o.get("frame_interval")), None)
         if sampler is None:
-            raise ValueError(
-                "the test pipeline must have ObserveFirst, ObserveBefore or SampleFrames, got "
-                f"{', '.join(names)}"
-            )
+            steps = "ObserveFirst, ObserveBefore or SampleFrames, and decode images"
+            raise ValueError(f"the test pipeline must have {steps}, got {', '.join(names)}")
         self.frame_interval = sampler.get("frame_interval") or 1
         self.time_step = sampler.get("time_step")
         if sampler.get("target_fps"):

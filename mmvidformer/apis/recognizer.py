@@ -79,8 +79,9 @@ class Recognizer(LoadedModel):
             return [self(video) for video in videos]
         if self.over != "clip":
             return list(self.timeline(videos))  # or an error, if it needs boxes
-        found = self._run(self.pipeline.read(self.pipeline.open(videos)))
-        return self.to_prediction(found, source=_name(videos))
+        opened = self.pipeline.open(videos)
+        found = self._run(self.pipeline.read(opened))
+        return self.to_prediction(found, source=opened.get("filename"))
 
     def timeline(
         self,
@@ -115,8 +116,8 @@ class Recognizer(LoadedModel):
                 stride is not positive, or one is given to a model without windows.
         """
         self._check_steps(window=window, stride=stride, skip_static=skip_static)
-        opened, source = self.pipeline.open(video, fps), _name(video)
-        fps = _rate(opened)
+        opened = self.pipeline.open(video, fps)
+        fps, source = _rate(opened), opened.get("filename")
         if self.over == "segments":
             for found in list_segments(self.pipeline, self._run, opened):
                 yield from to_segments(found, self.names, min_score, source)
@@ -241,7 +242,3 @@ def _rate(opened: dict) -> float:
         name = opened.get("filename", "the array")
         raise ValueError(f"the frame rate of {name} is unknown, set fps")
     return opened["avg_fps"]
-
-
-def _name(source: Source) -> str | None:
-    return None if isinstance(source, np.ndarray) else str(source)
