@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             continue
         try:
             opened = pipeline.open(video)
-            facts = window_facts(cfg, opened, args.every) if args.every else {}
+            facts = window_facts(pipeline, opened, args.every) if args.every else {}
             if args.every:
                 clips = read_windows(pipeline, opened, args.every, facts["span"], model)
             else:

@@ -16,7 +16,6 @@ from mmvidformer.apis.capture import Capture
 from mmvidformer.apis.predictions import Prediction
 from mmvidformer.config import config_scope, pipelines, type_name
 from mmvidformer.engine.pipelines import set_views
-from mmvidformer.tasks.annotations import CoverFrames
 
 Source = str | Path | np.ndarray
 
@@ -57,9 +56,6 @@ class VideoPipeline:
         cfg: A recognition config that reads video files.
         clips: See ``inference_transforms``.
 
-    Attributes:
-        sampler: The ``CoverFrames`` of a model that classifies frames; None for one of clips.
-
     Raises:
         ValueError: If the config has no pipeline, or the pipeline does not read video files.
     """
@@ -79,8 +75,6 @@ class VideoPipeline:
             self._open, self._sample = Compose(transforms[:start]), Compose(rest[:decode])
             self._from_file = Compose(rest[decode:])
             self._from_array = Compose([{"type": "ArrayDecode"}, *rest[decode + 1 :]])
-        found = (t for t in self._sample.transforms if isinstance(t, CoverFrames))
-        self.sampler = next(found, None)
 
     def open(self, source: Source, fps: float | None = None) -> dict:
         """Open a video file, or RGB frames (T, H, W, 3), uint8, at ``fps`` frames per second.
@@ -122,6 +116,13 @@ class VideoPipeline:
     def read_frames(self, frames: Sequence[np.ndarray], fps: float) -> dict:
         """``read`` RGB frames (H, W, 3), uint8, of a stream."""
         return self.read(self.open(np.stack(frames), fps))
+
+    def span(self, fps: float) -> float:
+        """Return how many frames at ``fps`` a clip spans; 0 if its frames spread over a video."""
+        for one in self._sample.transforms:
+            if interval := getattr(one, "frame_interval", 0):
+                return one.clip_len * interval * fps / (getattr(one, "target_fps", None) or fps)
+        return 0.0
 
     def period(self, size: int, fps: float, frames: int | None) -> int:
         """Return of how many frames the step of windows must be a multiple to share frames.

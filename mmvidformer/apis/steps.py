@@ -57,7 +57,7 @@ def _parts(
         What ``predict`` returns, the first frame of the part, and the frames from which and up to
         which its answers count.
     """
-    span = _span(pipeline, video["avg_fps"])
+    span = pipeline.span(video["avg_fps"])
     total, first, edge = video["total_frames"], 0, round(context * span)
     while True:
         end = min(first + round(size * span), total)
@@ -80,7 +80,7 @@ def stream_steps(
 
     ``frames`` are RGB (H, W, 3), uint8; those of a clip are kept.
     """
-    size = max(round(_span(pipeline, fps)), 1)
+    size = max(round(pipeline.span(fps)), 1)
     done, step = 0.0, 0.0  # end of the last step, and the length of all, in frames
     for count, kept in last_frames(frames, size):
         known = count - delay * fps + 1e-6
@@ -116,7 +116,7 @@ def stream_segments(
         data = model.data_preprocessor({key: [value] for key, value in sample.items()})
         return pool_space(model.extract_feat(data["inputs"])[0]).mean(dim=0)  # of the crops
 
-    size = max(round(_span(pipeline, fps)), 1)
+    size = max(round(pipeline.span(fps)), 1)
     tokens: deque[Tensor] = deque(maxlen=SEGMENTS_PART)
     given = torch.zeros(0, 3)  # start and end in seconds, and class
     total, ended, rest = 0, False, iter(frames)
@@ -140,12 +140,6 @@ def stream_segments(
             if not (segment_iou(row[0, :2], same) > 0.5).any():
                 given = torch.cat([given, row])
                 yield one
-
-
-def _span(pipeline: VideoPipeline, fps: float) -> float:
-    """Return the number of frames that a clip spans."""
-    sampler = pipeline.sampler
-    return sampler.clip_len * sampler.frame_interval * fps / (sampler.target_fps or fps)
 
 
 def _steps(sample: ActionDataSample, first: int) -> Iterator[tuple[ActionDataSample, float, float]]:

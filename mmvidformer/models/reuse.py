@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
+LIMIT = 96  # blocks that are remembered from call to call, or as many as the call has
 Model = TypeVar("Model", bound=nn.Module)
 
 
-def reuse_frames(model: Model, limit: int = 96) -> Model:
+def reuse_frames(model: Model) -> Model:
     """Make a copy of a model that computes equal frames once, whatever clips they belong to.
 
     For models whose first stage sees frames, or blocks of them, on their own (``frame_stage``): a
@@ -23,9 +24,6 @@ def reuse_frames(model: Model, limit: int = 96) -> Model:
     Args:
         model: A model in evaluation mode, such as a result of ``optimize_for_inference``. The copy
             shares its weights, which must not change then.
-        limit: Number of frames, tubelets or blocks that are remembered from call to call; the
-            default is enough for windows of 64 frames that start at each frame. Those of one call
-            are all shared.
 
     Returns:
         The copy, or the model itself if it has no such stage.
@@ -34,7 +32,7 @@ def reuse_frames(model: Model, limit: int = 96) -> Model:
         return model
     model = copy.deepcopy(model, {id(x): x for x in (*model.parameters(), *model.buffers())})
     for owner, name, axis, size in _stages(model):
-        setattr(owner, name, ReuseBlocks(getattr(owner, name), limit, axis, size))
+        setattr(owner, name, ReuseBlocks(getattr(owner, name), LIMIT, axis, size))
     return model
 
 
