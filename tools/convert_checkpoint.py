@@ -9,7 +9,7 @@ that they belong to. The exit status is 1 if the weights do not fit.
 """
 
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,8 +26,8 @@ def _grid(text: str) -> tuple[int, int, int]:
     return sizes
 
 
-def parse_args(argv: Sequence[str] | None = None) -> Namespace:
-    """Parse the command line."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Convert the checkpoint and return the exit status."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("source", metavar="SRC", help="checkpoint file, folder or address")
     parser.add_argument("target", metavar="DST", help=".pth, .safetensors, or HuggingFace folder")
@@ -37,12 +37,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--num-heads", type=int, help="attention heads, if SRC does not tell")
     parser.add_argument("--half", action="store_true", help="store weights in half precision")
     parser.add_argument("--config-out", type=Path, help="write the config of the model (.py)")
-    return parser.parse_args(argv)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Convert the checkpoint and return the exit status."""
-    args = vars(parse_args(argv))
+    args = vars(parser.parse_args(argv))
     config = args.pop("config_out")
     try:
         print(convert_file(**args))

@@ -9,7 +9,7 @@ way. FILE.json is in ActivityNet's format.
 
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -23,8 +23,8 @@ from mmvidformer.tasks.lists import TASKS, split_annotations
 MOST_PRINTED = 20
 
 
-def parse_args(argv: Sequence[str] | None = None) -> Namespace:
-    """Read the command line."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Read, check, split, write and count."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("source", type=Path, help="folder of the classes, or a csv file")
     parser.add_argument("--task", choices=TASKS[1:], help="what a csv file annotates")
@@ -40,12 +40,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--seed", type=int, default=0, help="random seed of the split (default: 0)")
     parser.add_argument("--force", action="store_true", help="overwrite existing lists")
     parser.add_argument("--no-check", action="store_true", help="do not check that videos open")
-    return parser.parse_args(argv)
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """Read, check, split, write and count."""
-    args = parse_args(argv)
+    args = parser.parse_args(argv)
     if args.source.is_file():
         if not args.task:
             raise ValueError(f"{args.source}: --task must be {', '.join(TASKS[1:])}")
