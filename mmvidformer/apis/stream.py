@@ -19,15 +19,10 @@ class StreamRecognizer(LoadedModel):
     A model of early recognition predicts the class of the video so far, a model of anticipation
     the action, verb and noun that come next.
 
-    Args:
-        config: See ``Recognizer``, as for the next three.
-        checkpoint: Weights.
-        device: Device of the model.
-        names: Class names.
+    Arguments and errors are those of ``Recognizer``.
 
     Raises:
-        FileNotFoundError: If the checkpoint does not exist.
-        ValueError: As ``Recognizer``, and if the model is not recurrent or does not read frames.
+        ValueError: If the model is not recurrent, or does not read frames.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-LIMIT = 96  # blocks that are remembered from call to call, or as many as the call has
+LIMIT = 96  # blocks to keep, if a call has less than half as many
 Model = TypeVar("Model", bound=nn.Module)
 
 
@@ -65,7 +65,7 @@ class ReuseBlocks:
         self.function, self.limit, self.axis, self.size = function, limit, axis, size
         # Inputs and outputs have places in tensors that stay: many small ones that come and go
         # would leave holes in the memory of the process. Each place is used in its turn.
-        self.kept: list[Tensor | None] = []
+        self.kept: list[Any] = []  # tensors, or None
         self.keys: list[bytes | None] = []  # of the inputs, by place
         self.next = 0  # place
         self.kind: tuple = ()  # of what is kept
