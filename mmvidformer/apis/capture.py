@@ -16,8 +16,10 @@ from urllib.parse import urlsplit
 import av
 import cv2
 import numpy as np
+from av.video.reformatter import VideoReformatter
 
 from mmvidformer.datasets.decoding.containers import open_container
+from mmvidformer.datasets.decoding.readers import upright
 
 # What addresses may use; not files of this machine, which a playlist could name.
 PROTOCOLS = "http,https,httpproxy,tls,tcp,udp,rtp,rtsp,rtmp,srt,crypto"
@@ -166,12 +168,12 @@ class Capture:
             yield number, partial(cv2.cvtColor, pixels, cv2.COLOR_BGR2RGB)
 
     def _decode(self) -> Iterator[tuple[int, Callable[[], np.ndarray]]]:
-        number = 0
+        number, converter = 0, VideoReformatter()
         while not self._closed.is_set():
             reason = "the stream ended"
             try:
                 for frame in self._container.decode(self._video):
-                    yield number, partial(_upright, frame)
+                    yield number, partial(upright, converter, frame)
                     number += 1
                     if self._closed.is_set():
                         return
@@ -231,8 +233,3 @@ class Capture:
 
     def __exit__(self, *error: object) -> None:
         self._closed.set()
-
-
-def _upright(frame: av.VideoFrame) -> np.ndarray:
-    image = frame.to_ndarray(format="rgb24")
-    return np.ascontiguousarray(np.rot90(image, round(frame.rotation / 90)))
