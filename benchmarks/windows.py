@@ -128,7 +128,8 @@ def windows(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iter
 def anew(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterator:
     """Windows that are decoded and computed one by one."""
     for span in spans:
-        yield recognizer._predict(recognizer.pipeline.read(recognizer.pipeline.open(video), span))
+        sample = recognizer.pipeline.read(recognizer.pipeline.open(video), span)
+        yield recognizer.to_prediction(recognizer._run(sample))
 
 
 def queue(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterator:

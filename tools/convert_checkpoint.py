@@ -8,8 +8,8 @@ mmvidformer. Prints which weights were ignored and missing, and the shipped conf
 that they belong to. The exit status is 1 if the weights do not fit.
 """
 
-import argparse
 import sys
+from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,34 +22,22 @@ from mmvidformer.finetune import config_of_checkpoint
 def _grid(text: str) -> tuple[int, int, int]:
     sizes = tuple(int(part) for part in text.split(","))
     if len(sizes) != 3 or min(sizes) < 1:
-        raise argparse.ArgumentTypeError(f"must be three positive numbers T,H,W, got {text!r}")
+        raise ArgumentTypeError(f"must be three positive numbers T,H,W, got {text!r}")
     return sizes
-
-
-def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Parse the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("source", metavar="SRC", help="checkpoint file, folder or address")
-    help_of_target = ".pth or .safetensors file, or HuggingFace folder"
-    parser.add_argument("target", metavar="DST", help=help_of_target)
-    parser.add_argument("--to", choices=OUTPUTS, default="mmvidformer", help="format of DST")
-    parser.add_argument(
-        "--grid", type=_grid, help="tokens T,H,W of the position table, if ambiguous"
-    )
-    parser.add_argument("--scheme", help="attention scheme, if the names are ambiguous")
-    parser.add_argument(
-        "--num-heads", type=int, help="number of attention heads, if SRC does not contain it"
-    )
-    parser.add_argument("--half", action="store_true", help="store weights in half precision")
-    parser.add_argument("--config-out", type=Path, help="write the config of the model (.py)")
-    return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Convert the checkpoint and return the exit status."""
-    args = vars(parse_args(argv))
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("source", metavar="SRC", help="checkpoint file, folder or address")
+    parser.add_argument("target", metavar="DST", help=".pth, .safetensors, or HuggingFace folder")
+    parser.add_argument("--to", choices=OUTPUTS, default="mmvidformer", help="format of DST")
+    parser.add_argument("--grid", type=_grid, help="tokens T,H,W of the positions, if ambiguous")
+    parser.add_argument("--scheme", help="attention scheme, if the names are ambiguous")
+    parser.add_argument("--num-heads", type=int, help="attention heads, if SRC does not tell")
+    parser.add_argument("--half", action="store_true", help="store weights in half precision")
+    parser.add_argument("--config-out", type=Path, help="write the config of the model (.py)")
+    args = vars(parser.parse_args(argv))
     config = args.pop("config_out")
     try:
         print(convert_file(**args))

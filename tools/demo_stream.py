@@ -45,8 +45,6 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     )
     parser.add_argument("--restart", type=float, help="seconds between resets of the state")
     args = parser.parse_args(argv)
-    if args.restart is not None and args.restart <= 0:
-        parser.error(f"--restart must be positive, got {args.restart}")
     if not (args.show or args.out):
         if args.overlay:
             parser.error("--overlay needs --show or --out")

@@ -18,7 +18,7 @@ from mmvidformer.apis import VideoPipeline, backbone_features
 from mmvidformer.apis.feature_files import check_settings, list_videos, target_of, write_features
 from mmvidformer.apis.features import read_windows, window_facts
 from mmvidformer.config import load_config
-from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.engine.arguments import add_model_arguments, positive
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.models.inference import optimize_for_inference
@@ -37,16 +37,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="the tokens of each view (views, T, H, W, D) instead of one vector (D,)",
     )
     parser.add_argument(
-        "--every", type=int, metavar="N", help="a row for the clip that starts every N frames"
+        "--every", type=positive, metavar="N", help="a row for the clip that starts every N frames"
     )
     parser.add_argument(
-        "--rows", type=int, metavar="N", help="resize the rows to N, for MMAction2 (100 for BMN)"
+        "--rows",
+        type=positive,
+        metavar="N",
+        help="resize the rows to N, for MMAction2 (100 for BMN)",
     )
     args = parser.parse_args(argv)
     if (args.tokens and args.every) or (args.rows and not args.every):
         parser.error("--rows needs --every, and --every is not for --tokens")
-    if min(args.every or 1, args.rows or 1) < 1:
-        parser.error(f"--every and --rows must be at least 1, got {args.every} and {args.rows}")
     root, videos = list_videos(args.videos)
     cfg = load_config(args.config, args.cfg_options)
     pipeline = VideoPipeline(cfg, 1 if args.every else None)
@@ -65,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             continue
         try:
             opened = pipeline.open(video)
-            facts = window_facts(cfg, opened, args.every) if args.every else {}
+            facts = window_facts(pipeline, opened, args.every) if args.every else {}
             if args.every:
                 clips = read_windows(pipeline, opened, args.every, facts["span"], model)
             else:

@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("filter", nargs="?", default="", help="part of the name; may have * and ?")
     parser.add_argument(
-        "--pretrained", action="store_true", help="only configs with published weights"
+        "--pretrained", action="store_true", help="only those with published weights"
     )
     args = parser.parse_args(argv)
     names, weights = list_models(f"*{args.filter}*", args.pretrained), by_name()
@@ -35,9 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in names:
         size, row = sizes[name], weights.get(name)
         counts = f"{size['Parameters'] / 1e6:.1f}", f"{size['MACs'] / 1e9:.1f}"
-        rows.append(
-            (name, size["View"], *counts, *((row.accuracy or "yes", row.license) if row else "  "))
-        )
+        known = (row.accuracy or "yes", row.license) if row else "  "
+        rows.append((name, size["View"], *counts, *known))
     columns = ("config", "T x H x W", "M params", "G MACs", "published weights", "license")
     print_table(columns, rows)
     return 0

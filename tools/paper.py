@@ -36,9 +36,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         one.add_argument("paper", help="name of a paper, or a file of rows")
         one.add_argument("table", help="name of a table or figure")
         one.add_argument("--row", nargs="+", metavar="ROW", help="names of rows (default: all)")
-        one.add_argument(
-            "--miniature", action="store_true", help="a small model on generated videos"
-        )
+        one.add_argument("--miniature", action="store_true", help="small models, generated videos")
         one.add_argument(
             "--work-dir",
             type=Path,

@@ -43,18 +43,9 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         help="scale the learning rate by the real batch over auto_scale_lr.base_batch_size",
     )
     parser.add_argument("--seed", type=int, help="random seed")
-    parser.add_argument(
-        "--diff-rank-seed",
-        action="store_true",
-        default=None,
-        help="use another seed in each process",
-    )
-    parser.add_argument(
-        "--deterministic",
-        action="store_true",
-        default=None,
-        help="use deterministic algorithms of cuDNN",
-    )
+    flag = dict(action="store_true", default=None)  # None: the config's
+    parser.add_argument("--diff-rank-seed", **flag, help="use another seed in each process")
+    parser.add_argument("--deterministic", **flag, help="use deterministic algorithms of cuDNN")
     parser.add_argument(
         "--strategy",
         choices=["ddp", "fsdp"],
@@ -83,9 +74,7 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
         use_amp(cfg, args.amp)
     if args.tensorboard:
         if not cfg.get("visualizer"):
-            raise ValueError(
-                f"--tensorboard needs a visualizer in {args.config}, such as MMAction2's"
-            )
+            raise ValueError(f"--tensorboard needs a visualizer in {args.config}")
         backends = cfg.visualizer.get("vis_backends") or []
         cfg.visualizer.vis_backends = [*backends, dict(type="TensorboardVisBackend")]
     if args.strategy == "fsdp":
@@ -94,9 +83,7 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
         cfg.runner_type = "mmvidformer.ShardedRunner"
     if args.auto_scale_lr:
         if "base_batch_size" not in (cfg.get("auto_scale_lr") or {}):
-            raise ValueError(
-                f"--auto-scale-lr needs auto_scale_lr.base_batch_size in {args.config}"
-            )
+            raise ValueError(f"{args.config} has no auto_scale_lr.base_batch_size")
         cfg.auto_scale_lr.enable = True
     names = ("seed", "diff_rank_seed", "deterministic")
     given = {name: value for name in names if (value := getattr(args, name)) is not None}

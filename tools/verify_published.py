@@ -54,21 +54,13 @@ CHECKS = {
 
 @dataclass
 class Verified:
-    """Result for a checkpoint.
+    """Result for a checkpoint."""
 
-    Attributes:
-        name: Its name in the table.
-        sha256: Hash of the file; empty if it could not be fetched.
-        size: Side of the frames of the check.
-        difference: Largest difference from the published logits; None if there are none.
-        error: Why it could not be fetched or loaded; empty if it could.
-    """
-
-    name: str
-    sha256: str = ""
-    size: int | None = None
-    difference: float | None = None
-    error: str = ""
+    name: str  # in the table
+    sha256: str = ""  # of the file; empty if it could not be fetched
+    size: int | None = None  # side of the frames of the check
+    difference: float | None = None  # largest, from published logits; None if there are none
+    error: str = ""  # why it could not be fetched or loaded
 
     @property
     def passed(self) -> bool:

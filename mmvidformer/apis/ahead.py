@@ -1,9 +1,8 @@
-"""Items that are made in a thread: some ahead of time, or the newest ones."""
+"""Items that are made in a thread, ahead of time."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from threading import Condition, Thread
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -17,50 +16,3 @@ def read_ahead(items: Iterable[Item], count: int = 2) -> Iterator[Item]:
         while (item := waiting.popleft().result()) is not end:
             waiting.append(pool.submit(next, iterator, end))
             yield item  # type: ignore[misc]
-
-
-def newest(items: Iterable[Item], size: int, drop: Callable[[], None]) -> Iterator[Item]:
-    """Yield items, which a thread makes as fast as it can, in their order.
-
-    Args:
-        items: The items. An error among them is raised after those before it.
-        size: Number of items that wait to be taken; if there are more, the oldest is dropped.
-        drop: Called when one is dropped.
-    """
-    waiting: deque[Item] = deque()
-    changed, ended, errors = Condition(), False, list[Exception]()
-
-    def fill() -> None:
-        nonlocal ended
-        try:
-            for item in items:
-                with changed:
-                    if ended:
-                        return
-                    if len(waiting) == size:
-                        waiting.popleft()
-                        drop()
-                    waiting.append(item)
-                    changed.notify()
-        except Exception as error:  # raised where items are taken
-            errors.append(error)
-        with changed:
-            ended = True
-            changed.notify()
-
-    thread = Thread(target=fill, daemon=True)
-    thread.start()
-    try:
-        while True:
-            with changed:
-                changed.wait_for(lambda: waiting or ended)
-                if not waiting:
-                    break
-                item = waiting.popleft()
-            yield item
-    finally:
-        with changed:
-            ended = True
-        thread.join(timeout=1)
-    if errors:
-        raise errors[0]

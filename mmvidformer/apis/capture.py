@@ -1,20 +1,25 @@
 """Frames of a video file, a camera or an address, one after the other."""
 
+import itertools
 import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from statistics import median
-from threading import Event
+from threading import Event, Thread
 from urllib.parse import urlsplit
 
 import av
 import cv2
 import numpy as np
+from av.video.reformatter import VideoReformatter
 
-from mmvidformer.apis.ahead import newest
+from mmvidformer.datasets.decoding.containers import open_container
+from mmvidformer.datasets.decoding.readers import upright
 
 # What addresses may use; not files of this machine, which a playlist could name.
 PROTOCOLS = "http,https,httpproxy,tls,tcp,udp,rtp,rtsp,rtmp,srt,crypto"
@@ -31,9 +36,9 @@ def is_stream(source: str | int | Path) -> bool:
 
 
 class Capture:
-    """A video file, a camera or an address, read frame by frame; a context manager.
+    """A video file, a camera or an address, read frame by frame once; a context manager.
 
-    Files and cameras are read with OpenCV, addresses with PyAV. Cameras and addresses that have no
+    Files and addresses are read with PyAV, cameras with OpenCV. Cameras and addresses that have no
     duration are live: they are read in a thread, and if frames come faster than they are taken, the
     oldest are dropped. If the server of a live address goes away, it is connected again.
 
@@ -45,9 +50,8 @@ class Capture:
 
     Attributes:
         is_live: Whether frames come by the clock.
-        fps: Frames per second that the source states. If a camera or an address states none, 30.
-        total: Number of frames that the file or address states; None if it states none, and for a
-            live source.
+        fps: Frames per second that the source states; 30 if it states none.
+        total: Number of frames that the source states; None if it states none or is live.
         name: The source, without a user and a password.
         dropped: Number of frames that were dropped.
         cuts: Numbers of the first frames after live addresses came back. The number before is left
@@ -55,7 +59,7 @@ class Capture:
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If OpenCV cannot read the file as a video, or it states no frame rate.
+        ValueError: If the file cannot be read as a video.
         ConnectionError: If the camera does not exist or cannot be opened, or the address cannot be
             reached or has no video.
     """
@@ -64,31 +68,26 @@ class Capture:
         self.source, self.queue, self.patience = source, queue, patience
         self.dropped, self.cuts, self._start = 0, list[int](), 0.0
         self._delays: deque[float] = deque(maxlen=1000)
-        self._closed, self._reads = Event(), False
+        self._closed, self._camera = Event(), None
         self.name, self.total, self.is_live = str(source), None, is_stream(source)
-        if "://" in self.name:
+        self._is_address = "://" in self.name
+        if self.is_live and not self._is_address:
+            self.name, self._camera = f"camera {source}", cv2.VideoCapture(int(source))
+            if not self._camera.isOpened():
+                raise ConnectionError(f"{self.name} does not exist or is in use")
+            fps = self._camera.get(cv2.CAP_PROP_FPS)
+            self.fps = fps if 0 < fps < math.inf else 30.0
+            return
+        if self._is_address:
             host = urlsplit(self.name).netloc
             self.name = self.name.replace(host, host.rpartition("@")[2], 1)
-            self._open_address()
-            duration = self._container.duration
-            self.fps = float(self._video.average_rate or self._video.guessed_rate or 30)
-            self.is_live = not duration
-            self.total = round(duration / av.time_base * self.fps) if duration else None
-            return
-        if not self.is_live and not Path(source).is_file():
+        elif not Path(source).is_file():
             raise FileNotFoundError(f"video {source} does not exist, and is no camera or address")
-        self._reader = cv2.VideoCapture(int(source) if self.is_live else self.name)
-        opened, fps = self._reader.isOpened(), self._reader.get(cv2.CAP_PROP_FPS)
-        known = 0 < fps < math.inf
-        if self.is_live:
-            self.name = f"camera {source}"
-            if not opened:
-                raise ConnectionError(f"{self.name} does not exist or is in use")
-        elif not (opened and known):
-            raise ValueError(f"OpenCV cannot read {source} as a video with a frame rate")
-        else:
-            self.total = max(int(self._reader.get(cv2.CAP_PROP_FRAME_COUNT)), 0) or None
-        self.fps = fps if known else 30.0
+        self._open()
+        seconds = (self._container.duration or 0) / av.time_base
+        self.fps = float(self._video.average_rate or self._video.guessed_rate or 30)
+        self.is_live = self._is_address and not seconds
+        self.total = self._video.frames or round(seconds * self.fps) or None
 
     def frames(self, interval: int = 1, time_step: float | None = None) -> Iterator[Frame]:
         """Read every ``interval``-th frame, or one frame per ``time_step``, to the end.
@@ -104,64 +103,84 @@ class Capture:
             uint8.
 
         Raises:
-            ValueError: If the file has no frame that OpenCV can read.
+            ValueError: If the file has no frame that can be decoded.
             ConnectionError: If the camera or the address ends before its time.
         """
         frames = self._choose(interval, time_step)
-        if not self.is_live:
-            return frames
-        self._reads = True
-        return newest(frames, self.queue, self._drop)
+        return self._newest(frames) if self.is_live else frames
+
+    def _newest(self, frames: Iterator[Frame]) -> Iterator[Frame]:
+        """Yield frames, which a thread reads as fast as they come, and its error after them."""
+        waiting, end, ended, errors = SimpleQueue(), object(), Event(), list[Exception]()
+
+        def fill() -> None:
+            try:
+                for frame in frames:
+                    if ended.is_set():
+                        return
+                    if waiting.qsize() == self.queue:
+                        with suppress(Empty):  # it was taken meanwhile
+                            waiting.get_nowait()
+                            self.dropped += 1
+                    waiting.put(frame)
+            except Exception as error:
+                errors.append(error)
+            finally:
+                waiting.put(end)
+
+        thread = Thread(target=fill, daemon=True)
+        thread.start()
+        try:
+            yield from iter(waiting.get, end)
+        finally:
+            ended.set()
+            thread.join(timeout=1)
+        if errors:
+            raise errors[0]
 
     def _choose(self, interval: int, time_step: float | None) -> Iterator[Frame]:
         number, due = -1, 0.0
         try:
-            for number, retrieve in (
-                self._address() if hasattr(self, "_container") else self._grab()
-            ):
+            for number, retrieve in self._decode() if self._camera is None else self._shoot():
                 clock = time.perf_counter()
                 self._start = self._start or clock
                 seconds = clock - self._start if self.is_live else number / self.fps
                 now = seconds + 1e-6  # 15 / 30 s may be less than 2 x 0.25 s in floating point
                 if now >= due if time_step else number % interval == 0:
-                    if (pixels := retrieve()) is None:
-                        break
                     if time_step:
                         due = (now // time_step + 1) * time_step
-                    yield number, seconds, pixels
-        finally:
-            if self.is_live:  # here, since a device must not be closed while a thread reads it
-                self._release()
+                    yield number, seconds, retrieve()
+        finally:  # here, since a device must not be closed while a thread reads it
+            if self._camera is None:
+                self._container.close()
+            else:
+                self._camera.release()
         if self.is_live and not self._closed.is_set():
             raise ConnectionError(f"{self.name} stopped after {number + 1} frames")
         if number < 0 and not self._closed.is_set():
-            raise ValueError(f"{self.name} has no frame that OpenCV can read")
+            raise ValueError(f"{self.name} has no frame that can be decoded")
 
-    def _grab(self) -> Iterator[tuple[int, Callable[[], np.ndarray | None]]]:
-        number = 0
+    def _shoot(self) -> Iterator[tuple[int, Callable[[], np.ndarray]]]:
+        for number in itertools.count():
+            read, pixels = self._camera.read()
+            if not read or self._closed.is_set():
+                return
+            yield number, partial(cv2.cvtColor, pixels, cv2.COLOR_BGR2RGB)
 
-        def retrieve() -> np.ndarray | None:
-            read, pixels = self._reader.retrieve()
-            return cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB) if read else None
-
-        while not self._closed.is_set() and self._reader.grab():
-            yield number, retrieve
-            number += 1
-
-    def _address(self) -> Iterator[tuple[int, Callable[[], np.ndarray | None]]]:
-        number = 0
+    def _decode(self) -> Iterator[tuple[int, Callable[[], np.ndarray]]]:
+        number, converter = 0, VideoReformatter()
         while not self._closed.is_set():
             reason = "the stream ended"
             try:
                 for frame in self._container.decode(self._video):
-                    yield number, partial(_upright, frame)
+                    yield number, partial(upright, converter, frame)
                     number += 1
                     if self._closed.is_set():
                         return
             except av.FFmpegError as error:
                 reason = error.strerror
             if not self.is_live:
-                if number < self.total - 1 - self.fps:
+                if self._is_address and number < self.total - 1 - self.fps:
                     raise ConnectionError(f"{self.name} stopped after {number} frames: {reason}")
                 return
             self._connect_again(number, reason)
@@ -172,31 +191,28 @@ class Capture:
         end = time.perf_counter() + self.patience
         while not self._closed.wait(WAIT):
             try:
-                return self._open_address()
+                return self._open()
             except ConnectionError as error:
                 if time.perf_counter() > end:
                     text = f"{self.name} went away after {number} frames ({reason})"
                     raise ConnectionError(f"{text} and did not come back: {error}") from error
 
-    def _open_address(self) -> None:
-        options = {"protocol_whitelist": PROTOCOLS, "rtsp_transport": "tcp"}
+    def _open(self) -> None:
         try:
-            self._container = av.open(
-                str(self.source), container_options=options, timeout=(SILENCE, SILENCE)
-            )
+            if self._is_address:
+                options = {"protocol_whitelist": PROTOCOLS, "rtsp_transport": "tcp"}
+                limits = dict(container_options=options, timeout=(SILENCE, SILENCE))
+                self._container = av.open(str(self.source), **limits)
+            else:
+                self._container = open_container(str(self.source))
         except (av.FFmpegError, OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
+            if not self._is_address:
+                raise ValueError(f"cannot read {self.name} as a video: {reason}") from error
             raise ConnectionError(f"cannot open {self.name}: {reason}") from error
         if not self._container.streams.video:
             raise ConnectionError(f"{self.name} has no video")
         self._video = self._container.streams.video[0]
-
-    def _drop(self) -> None:
-        self.dropped += 1
-
-    def was_cut(self, last: int, number: int) -> bool:
-        """Whether a live address went away between two frames."""
-        return any(last < cut <= number for cut in self.cuts)
 
     def note_delay(self, seconds: float) -> float:
         """Return the time since the frame of ``seconds`` of a live source came in, for ``report``.
@@ -217,16 +233,3 @@ class Capture:
 
     def __exit__(self, *error: object) -> None:
         self._closed.set()
-        if not self._reads:
-            self._release()
-
-    def _release(self) -> None:
-        if hasattr(self, "_container"):
-            self._container.close()
-        else:
-            self._reader.release()
-
-
-def _upright(frame: av.VideoFrame) -> np.ndarray:
-    image = frame.to_ndarray(format="rgb24")
-    return np.ascontiguousarray(np.rot90(image, round(frame.rotation / 90)))

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from mmengine.config import Config
 from torch import Tensor, nn
 
 from mmvidformer.apis.ahead import read_ahead
-from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
+from mmvidformer.apis.pipeline import VideoPipeline, normalize
 from mmvidformer.apis.windows import check_step, list_windows
 from mmvidformer.models.reuse import frames_of_stage
 
@@ -43,17 +42,13 @@ def backbone_features(
     return torch.cat(found)
 
 
-def window_facts(cfg: Config, video: dict, every: int) -> dict[str, Any]:
+def window_facts(pipeline: VideoPipeline, video: dict, every: int) -> dict[str, Any]:
     """Return what ``LoadFeatures`` needs to know: ``every``, ``span``, ``fps`` and ``frames``.
 
-    The span of a clip is what the config's sampler takes, ``clip_len`` times ``frame_interval``
-    frames (at ``target_fps``, if it has one); with one that spreads frames over a video, ``every``.
+    The span of a clip whose frames are spread over a video is ``every``.
     """
-    steps = inference_transforms(cfg, 1)
-    sampler = next((step for step in steps if step.get("frame_interval")), {})
-    span = sampler.get("clip_len", 1) * sampler.get("frame_interval", every)
     fps, frames = video["avg_fps"], video["total_frames"]
-    span = max(round(span * fps / (sampler.get("target_fps") or fps)), 1)
+    span = max(round(pipeline.span(fps) or every), 1)
     return dict(every=every, span=span, fps=fps, frames=frames)
 
 
@@ -65,7 +60,7 @@ def read_windows(
     Yields:
         Views (crops, C, T, H, W) of each clip; the first of a video that is shorter than a clip.
     """
-    if frames := frames_of_stage(model):
-        check_step(span, every, pipeline.period(span, video["avg_fps"], frames), video["avg_fps"])
+    fps = video["avg_fps"]
+    check_step(span, every, pipeline.period(span, fps, frames_of_stage(model)), fps)
     spans = list_windows(video["total_frames"], span, every, to_end=False)
     return read_ahead(pipeline.read(video, one)["inputs"] for one in spans)

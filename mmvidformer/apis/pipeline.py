@@ -16,7 +16,6 @@ from mmvidformer.apis.capture import Capture
 from mmvidformer.apis.predictions import Prediction
 from mmvidformer.config import config_scope, pipelines, type_name
 from mmvidformer.engine.pipelines import set_views
-from mmvidformer.tasks.annotations import CoverFrames
 
 Source = str | Path | np.ndarray
 
@@ -57,9 +56,6 @@ class VideoPipeline:
         cfg: A recognition config that reads video files.
         clips: See ``inference_transforms``.
 
-    Attributes:
-        sampler: The ``CoverFrames`` of a model that classifies frames; None for one of clips.
-
     Raises:
         ValueError: If the config has no pipeline, or the pipeline does not read video files.
     """
@@ -79,8 +75,6 @@ class VideoPipeline:
             self._open, self._sample = Compose(transforms[:start]), Compose(rest[:decode])
             self._from_file = Compose(rest[decode:])
             self._from_array = Compose([{"type": "ArrayDecode"}, *rest[decode + 1 :]])
-        found = (t for t in self._sample.transforms if isinstance(t, CoverFrames))
-        self.sampler = next(found, None)
 
     def open(self, source: Source, fps: float | None = None) -> dict:
         """Open a video file, or RGB frames (T, H, W, 3), uint8, at ``fps`` frames per second.
@@ -119,17 +113,25 @@ class VideoPipeline:
         sampled = _apply(self._sample, {**video, "segment": tuple(segment)})
         return _apply(transforms, sampled)
 
-    def period(self, size: int, fps: float, frames: int) -> int:
+    def read_frames(self, frames: Sequence[np.ndarray], fps: float) -> dict:
+        """``read`` RGB frames (H, W, 3), uint8, of a stream."""
+        return self.read(self.open(np.stack(frames), fps))
+
+    def span(self, fps: float) -> float:
+        """Return how many frames at ``fps`` a clip spans; 0 if its frames spread over a video."""
+        for one in self._sample.transforms:
+            if interval := getattr(one, "frame_interval", 0):
+                return one.clip_len * interval * fps / (getattr(one, "target_fps", None) or fps)
+        return 0.0
+
+    def period(self, size: int, fps: float, frames: int | None) -> int:
         """Return of how many frames the step of windows must be a multiple to share frames.
 
-        It is the interval of the frames of a clip times ``frames``, the number that a model sees at
-        a time, or 1 if there is no such interval.
-
-        Args:
-            size: Number of frames of a window.
-            fps: Frames per second.
-            frames: See above.
+        It is the interval of the frames of a clip, which ``size`` frames at ``fps`` give, times
+        ``frames``, the number that a model sees at a time (``frames_of_stage``); 1 without one.
         """
+        if frames is None:
+            return 1
         video = {"total_frames": size, "avg_fps": fps, "start_index": 0, "label": -1}
         found = _apply(self._sample, {**video, "segment": (0, size - 1), "modality": "RGB"})
         steps = np.diff(found["frame_inds"][: found["clip_len"]])
@@ -193,16 +195,12 @@ class FramePipeline:
         with config_scope(cfg):
             transforms = Compose(inference_transforms(cfg)).transforms
         names = [type(transform).__name__ for transform in transforms]
-        start = next((i for i, name in enumerate(names, 1) if name.endswith("Decode")), None)
-        if start is None:
-            raise ValueError(f"the test pipeline does not decode images: {', '.join(names)}")
+        start = next((i for i, name in enumerate(names, 1) if name.endswith("Decode")), 0)
         options = [vars(transform) for transform in transforms[:start]]
         sampler = next((o for o in options if o.get("time_step") or o.get("frame_interval")), None)
         if sampler is None:
-            raise ValueError(
-                "the test pipeline must have ObserveFirst, ObserveBefore or SampleFrames, got "
-                f"{', '.join(names)}"
-            )
+            steps = "ObserveFirst, ObserveBefore or SampleFrames, and decode images"
+            raise ValueError(f"the test pipeline must have {steps}, got {', '.join(names)}")
         self.frame_interval = sampler.get("frame_interval") or 1
         self.time_step = sampler.get("time_step")
         if sampler.get("target_fps"):

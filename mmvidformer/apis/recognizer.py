@@ -1,6 +1,6 @@
 """Predictions of a recognizer for files, arrays, windows of long videos, and running streams."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +79,9 @@ class Recognizer(LoadedModel):
             return [self(video) for video in videos]
         if self.over != "clip":
             return list(self.timeline(videos))  # or an error, if it needs boxes
-        return self._predict(self.pipeline.read(self.pipeline.open(videos)), source=_name(videos))
+        opened = self.pipeline.open(videos)
+        found = self._run(self.pipeline.read(opened))
+        return self.to_prediction(found, source=opened.get("filename"))
 
     def timeline(
         self,
@@ -114,24 +116,21 @@ class Recognizer(LoadedModel):
                 stride is not positive, or one is given to a model without windows.
         """
         self._check_steps(window=window, stride=stride, skip_static=skip_static)
-        opened, source = self.pipeline.open(video, fps), _name(video)
-        if self.over == "clip":
-            spans = self.windows(opened, window, stride)[first:]
-            fps = opened["avg_fps"]
-            windows = read_ahead(
-                (self.pipeline.read(opened, one), (one[0] / fps, (one[1] + 1) / fps))
-                for one in spans
-            )
-            for sample, seconds, static in answer_windows(windows, self._run, skip_static):
-                yield self.to_prediction(sample, source=source, seconds=seconds, static=static)
-            return
-        _rate(opened)
+        opened = self.pipeline.open(video, fps)
+        fps, source = _rate(opened), opened.get("filename")
         if self.over == "segments":
             for found in list_segments(self.pipeline, self._run, opened):
                 yield from to_segments(found, self.names, min_score, source)
             return
-        for sample, seconds in list_steps(self.pipeline, self._run, opened):
-            yield self.to_prediction(sample, source=source, seconds=seconds)
+        answers = list_steps(self.pipeline, self._run, opened)
+        if self.over == "clip":
+            windows = read_ahead(
+                (self.pipeline.read(opened, one), (one[0] / fps, (one[1] + 1) / fps))
+                for one in self.windows(opened, window, stride)[first:]
+            )
+            answers = answer_windows(windows, self._run, skip_static)
+        for sample, where in answers:
+            yield self.to_prediction(sample, source=source, **where)
 
     def windows(
         self, opened: dict, window: float | None = None, stride: float | None = None
@@ -140,13 +139,11 @@ class Recognizer(LoadedModel):
 
         ``opened`` is a result of ``pipeline.open``.
         """
-        sizes = in_frames(_rate(opened), window, stride, self._period(opened["avg_fps"]))
-        return list_windows(opened["total_frames"], *sizes)
+        return list_windows(opened["total_frames"], *self._sizes(_rate(opened), window, stride))
 
-    def _period(self, fps: float) -> Callable[[int], int]:
-        """Return ``find_period`` of ``in_frames``."""
+    def _sizes(self, fps: float, window: float | None, stride: float | None) -> tuple[int, int]:
         frames = frames_of_stage(self._model)
-        return lambda size: self.pipeline.period(size, fps, frames) if frames else 1
+        return in_frames(fps, window, stride, lambda size: self.pipeline.period(size, fps, frames))
 
     def stream(
         self,
@@ -182,16 +179,15 @@ class Recognizer(LoadedModel):
             for one in stream_segments(self.pipeline, model, frames, fps, delay, min_score):
                 yield from to_segments(one, self.names, min_score, None)
             return
-        if self.over == "steps":
-            for sample, seconds in stream_steps(self.pipeline, self._run, frames, fps, delay):
-                yield self.to_prediction(sample, seconds=seconds)
-            return
-        if delay:
-            raise ValueError(f"delay is for models of frames or segments, got {delay:g} s")
-        sizes = in_frames(fps, window, stride, self._period(fps))
-        windows = stream_windows(self.pipeline, frames, fps, *sizes)
-        for sample, seconds, static in answer_windows(windows, self._run, skip_static):
-            yield self.to_prediction(sample, seconds=seconds, static=static)
+        answers = stream_steps(self.pipeline, self._run, frames, fps, delay)
+        if self.over == "clip":
+            if delay:
+                raise ValueError(f"delay is for models of frames or segments, got {delay:g} s")
+            sizes = self._sizes(fps, window, stride)
+            windows = stream_windows(self.pipeline, frames, fps, *sizes)
+            answers = answer_windows(windows, self._run, skip_static)
+        for sample, where in answers:
+            yield self.to_prediction(sample, **where)
 
     def boxes(
         self, video: str | Path, second: int, boxes: Sequence[Sequence[float]]
@@ -226,9 +222,6 @@ class Recognizer(LoadedModel):
             scores = {next(iter(self.names)): scores}
         return to_prediction(scores, self.names, self._model.cls_head, **where)
 
-    def _predict(self, sample: dict, **where: object) -> Prediction:
-        return self.to_prediction(self._run(sample), **where)
-
     @torch.no_grad()
     def _run(self, sample: dict) -> ActionDataSample:
         data = {key: [value] for key, value in sample.items()}
@@ -249,7 +242,3 @@ def _rate(opened: dict) -> float:
         name = opened.get("filename", "the array")
         raise ValueError(f"the frame rate of {name} is unknown, set fps")
     return opened["avg_fps"]
-
-
-def _name(source: Source) -> str | None:
-    return None if isinstance(source, np.ndarray) else str(source)

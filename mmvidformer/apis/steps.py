@@ -12,38 +12,33 @@ from mmengine.structures import InstanceData
 from torch import Tensor
 
 from mmvidformer.apis.pipeline import VideoPipeline
+from mmvidformer.apis.windows import last_frames
 
 # Clips of a part of a long video, and those at its ends that are context.
 PART, CONTEXT = 8, 1
 SEGMENTS_PART, SEGMENTS_CONTEXT = 64, 16
 
 Predict = Callable[[dict], ActionDataSample]
-Step = tuple[ActionDataSample, tuple[float, float]]  # scores of a step, and its seconds
+Step = tuple[ActionDataSample, dict]  # scores of a step, and where: its seconds
 
 
 def list_steps(pipeline: VideoPipeline, predict: Predict, video: dict) -> Iterator[Step]:
-    """Classify the steps of a video, part by part, so that memory does not grow with its length.
+    """Classify the steps of an opened video in parts: memory does not grow with its length.
 
     Parts overlap by two clips, and each gives the steps that are at least one clip from its inner
     ends. Steps of a video of at most 8 clips are those of ``mmvidformer test``.
-
-    Args:
-        pipeline: Pipeline with ``CoverFrames``.
-        predict: Function from a sample of the pipeline to a data sample of the head.
-        video: Result of ``pipeline.open``.
     """
     fps, total = video["avg_fps"], video["total_frames"]
     for sample, first, low, high in _parts(pipeline, predict, video, PART, CONTEXT):
         for scores, start, stop in _steps(sample, first):
             if low <= (start + stop) / 2 < high:
-                yield scores, (start / fps, min(stop, total) / fps)
+                yield scores, dict(seconds=(start / fps, min(stop, total) / fps))
 
 
 def list_segments(pipeline: VideoPipeline, predict: Predict, video: dict) -> Iterator[InstanceData]:
     """Find the segments of a video, part by part: 64 clips, of which 16 at each end are context.
 
-    A part gives the segments whose middle is not in its context. Arguments are those of
-    ``list_steps``.
+    A part gives the segments whose middle is not in its context.
     """
     options = SEGMENTS_PART, SEGMENTS_CONTEXT
     for sample, first, low, high in _parts(pipeline, predict, video, *options):
@@ -62,7 +57,7 @@ def _parts(
         What ``predict`` returns, the first frame of the part, and the frames from which and up to
         which its answers count.
     """
-    span = _span(pipeline, video["avg_fps"])
+    span = pipeline.span(video["avg_fps"])
     total, first, edge = video["total_frames"], 0, round(context * span)
     while True:
         end = min(first + round(size * span), total)
@@ -85,20 +80,18 @@ def stream_steps(
 
     ``frames`` are RGB (H, W, 3), uint8; those of a clip are kept.
     """
-    size = max(round(_span(pipeline, fps)), 1)
-    kept: deque[np.ndarray] = deque(maxlen=size)
-    done, step = 0.0, None  # end of the last step, and the length of all, in frames
-    for count, frame in enumerate(frames, start=1):
-        kept.append(frame)
+    size = max(round(pipeline.span(fps)), 1)
+    done, step = 0.0, 0.0  # end of the last step, and the length of all, in frames
+    for count, kept in last_frames(frames, size):
         known = count - delay * fps + 1e-6
-        if count < size or (step and known < done + step):
+        if step and known < done + step:
             continue
-        sample = predict(pipeline.read(pipeline.open(np.stack(kept), fps)))
+        sample = predict(pipeline.read_frames(kept, fps))
         step = sample.step
         for scores, start, stop in _steps(sample, count - size):
             if start >= done - step / 2 and stop <= known:
                 done = stop
-                yield scores, (start / fps, stop / fps)
+                yield scores, dict(seconds=(start / fps, stop / fps))
 
 
 def stream_segments(
@@ -123,7 +116,7 @@ def stream_segments(
         data = model.data_preprocessor({key: [value] for key, value in sample.items()})
         return pool_space(model.extract_feat(data["inputs"])[0]).mean(dim=0)  # of the crops
 
-    size = max(round(_span(pipeline, fps)), 1)
+    size = max(round(pipeline.span(fps)), 1)
     tokens: deque[Tensor] = deque(maxlen=SEGMENTS_PART)
     given = torch.zeros(0, 3)  # start and end in seconds, and class
     total, ended, rest = 0, False, iter(frames)
@@ -131,7 +124,7 @@ def stream_segments(
         clip = list(islice(rest, size))
         ended, total = len(clip) < size, total + len(clip)
         if clip:
-            tokens.append(encode(pipeline.read(pipeline.open(np.stack(clip), fps))))
+            tokens.append(encode(pipeline.read_frames(clip, fps)))
         if not tokens:
             return
         stack, first = torch.stack([*tokens]), (-(-total // size) - len(tokens)) * size
@@ -147,12 +140,6 @@ def stream_segments(
             if not (segment_iou(row[0, :2], same) > 0.5).any():
                 given = torch.cat([given, row])
                 yield one
-
-
-def _span(pipeline: VideoPipeline, fps: float) -> float:
-    """Return the number of frames that a clip spans."""
-    sampler = pipeline.sampler
-    return sampler.clip_len * sampler.frame_interval * fps / (sampler.target_fps or fps)
 
 
 def _steps(sample: ActionDataSample, first: int) -> Iterator[tuple[ActionDataSample, float, float]]:

@@ -19,15 +19,10 @@ class StreamRecognizer(LoadedModel):
     A model of early recognition predicts the class of the video so far, a model of anticipation
     the action, verb and noun that come next.
 
-    Args:
-        config: See ``Recognizer``, as for the next three.
-        checkpoint: Weights.
-        device: Device of the model.
-        names: Class names.
+    Arguments and errors are those of ``Recognizer``.
 
     Raises:
-        FileNotFoundError: If the checkpoint does not exist.
-        ValueError: As ``Recognizer``, and if the model is not recurrent or does not read frames.
+        ValueError: If the model is not recurrent, or does not read frames.
     """
 
     def __init__(
@@ -74,7 +69,7 @@ class StreamRecognizer(LoadedModel):
         states, start, last = None, None, -1
         capture = source if isinstance(source, Capture) else None
         for frame in self.pipeline.read(capture) if capture else source:
-            cut = capture is not None and capture.was_cut(last, frame.number)
+            cut = capture and any(last < number <= frame.number for number in capture.cuts)
             if start is None or cut or restart and frame.seconds - start > restart - 1e-6:
                 states, start = None, frame.seconds
             last = frame.number

@@ -18,13 +18,9 @@ Seconds = tuple[float, float]
 
 
 def list_windows(frames: int, size: int, step: int, to_end: bool = True) -> list[tuple[int, int]]:
-    """First and last frame of each window of a video; one that is shorter than a window is one.
+    """First and last frame of each window of ``size`` frames of a video, ``step`` frames apart.
 
-    Args:
-        frames: Number of frames of the video.
-        size: Number of frames of a window.
-        step: Frames from one window to the next.
-        to_end: Whether the last window ends with the video.
+    A video that is shorter is one window. With ``to_end`` the last window ends with the video.
     """
     firsts = list(range(0, max(frames - size, 0) + 1, step))
     if to_end and firsts[-1] + size < frames:
@@ -38,15 +34,10 @@ def in_frames(
     stride: float | None,
     find_period: Callable[[int], int] = lambda size: 1,
 ) -> tuple[int, int]:
-    """Size and step of windows in frames.
+    """Size and step in frames of windows of ``window`` seconds (default: 2), ``stride`` s apart.
 
-    Args:
-        fps: Frames per second.
-        window: Length in seconds; default: 2.
-        stride: Seconds from one window to the next. Default: half a window, or what is nearest to
-            it among the steps with which windows share frames.
-        find_period: Function from the size to the number of frames of which a step must be a
-            multiple so that windows share frames; see ``check_step``.
+    The default stride is half a window, or what is nearest to it among the steps with which windows
+    share frames: multiples of ``find_period(size)`` frames (``VideoPipeline.period``).
 
     Raises:
         ValueError: If a number is not positive.
@@ -76,56 +67,45 @@ def check_step(size: int, step: int, period: int, fps: float) -> None:
         )
 
 
-def stream_windows(
-    pipeline: VideoPipeline, frames: Iterable[np.ndarray], fps: float, size: int, step: int
-) -> Iterator[tuple[dict, Seconds]]:
-    """Read windows of a stream, whose frames (H, W, 3), uint8, are kept as long as they are needed.
-
-    Yields:
-        A sample of the pipeline, and its seconds.
-    """
+def last_frames(frames: Iterable[np.ndarray], size: int) -> Iterator[tuple[int, deque[np.ndarray]]]:
+    """Yield the number of frames (H, W, 3), uint8, of a stream so far, and the last ``size``."""
     kept: deque[np.ndarray] = deque(maxlen=size)
     for count, frame in enumerate(frames, start=1):
         kept.append(frame)
-        if count >= size and (count - size) % step == 0:
-            sample = pipeline.read(pipeline.open(np.stack(kept), fps))
-            yield sample, ((count - size) / fps, count / fps)
+        if count >= size:
+            yield count, kept
+
+
+def stream_windows(
+    pipeline: VideoPipeline, frames: Iterable[np.ndarray], fps: float, size: int, step: int
+) -> Iterator[tuple[dict, Seconds]]:
+    """Yield samples of windows of a stream, and their seconds."""
+    for count, kept in last_frames(frames, size):
+        if (count - size) % step == 0:
+            yield pipeline.read_frames(kept, fps), ((count - size) / fps, count / fps)
 
 
 def answer_windows(
     windows: Iterable[tuple[dict, Seconds]],
     predict: Callable[[dict], Any],
     skip_static: float | None = None,
-) -> Iterator[tuple[Any, Seconds, bool]]:
-    """Predict windows, except those that hardly differ from the last one that was predicted.
+) -> Iterator[tuple[Any, dict]]:
+    """Predict windows (samples and seconds), but those that hardly differ from the last predicted.
 
-    Args:
-        windows: Samples of a pipeline, and their seconds.
-        predict: Function of a sample.
-        skip_static: A window is not predicted if each of its frames differs from that of the last
-            window by less than this, in the mean of pixels of 0 to 255. None: all are.
+    With ``skip_static`` these are windows each of whose frames differs from that of the last one by
+    less than this, in the mean of pixels of 0 to 255. The last answer stands for them, and is
+    ``static``.
 
     Yields:
-        What ``predict`` returned for the window or the last one, its seconds, and whether it is the
-        answer for the last one.
+        The answer, and where: its ``seconds``, and whether it is ``static``.
     """
-    last: torch.Tensor | None = None
-    found = None
+    last, found = torch.empty(0), None
     for sample, seconds in windows:
-        inputs, static = sample["inputs"], False
-        if last is not None and skip_static is not None:
-            static = change_of(inputs, last) < skip_static
+        inputs, static = sample["inputs"], False  # (views, C, T, H, W) or (T, C, H, W)
+        if skip_static is not None and inputs.shape == last.shape:
+            change = (inputs.int() - last.int()).abs().float()
+            of_frame = change.mean(dim=(-4, -2, -1) if inputs.dim() == 5 else (-3, -2, -1))
+            static = of_frame.max().item() < skip_static
         if not static:
             last, found = inputs, predict(sample)
-        yield found, seconds, static
-
-
-def change_of(inputs: torch.Tensor, last: torch.Tensor) -> float:
-    """Largest mean difference of two frames at the same place of clips; infinite for other sizes.
-
-    Clips are (views, C, T, H, W) or (T, C, H, W), uint8.
-    """
-    if inputs.shape != last.shape:
-        return float("inf")
-    pixels = (inputs.int() - last.int()).abs().float()
-    return pixels.mean(dim=(-4, -2, -1) if inputs.dim() == 5 else (-3, -2, -1)).max().item()
+        yield found, dict(seconds=seconds, static=static)

@@ -60,7 +60,7 @@ def add_source_arguments(parser: ArgumentParser) -> None:
     """Add what to read, ``--classes``, and how to show predictions: for ``demo`` and ``stream``."""
     parser.add_argument("source", help="video (demo: or folder), camera (0, ...), or address")
     add_classes_argument(parser)
-    parser.add_argument("--topk", type=_positive, default=5, help="number of classes (default: 5)")
+    parser.add_argument("--topk", type=positive, default=5, help="number of classes (default: 5)")
     parser.add_argument("--out", type=Path, help="annotated video (.mp4), or folder")
     parser.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
 
@@ -79,7 +79,7 @@ def add_shared_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--procs",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="start N processes, one per GPU, or on the CPU without one; for several nodes run the "
         "command on each, with NNODES, NODE_RANK, MASTER_ADDR and PORT set",
@@ -93,7 +93,8 @@ def add_shared_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--local_rank", "--local-rank", type=int, default=0)
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """Read a whole number of at least 1."""
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
     return int(text)

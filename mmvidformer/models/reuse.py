@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
+LIMIT = 96  # blocks to keep, if a call has less than half as many
 Model = TypeVar("Model", bound=nn.Module)
 
 
-def reuse_frames(model: Model, limit: int = 96) -> Model:
+def reuse_frames(model: Model) -> Model:
     """Make a copy of a model that computes equal frames once, whatever clips they belong to.
 
     For models whose first stage sees frames, or blocks of them, on their own (``frame_stage``): a
@@ -23,9 +24,6 @@ def reuse_frames(model: Model, limit: int = 96) -> Model:
     Args:
         model: A model in evaluation mode, such as a result of ``optimize_for_inference``. The copy
             shares its weights, which must not change then.
-        limit: Number of frames, tubelets or blocks that are remembered from call to call; the
-            default is enough for windows of 64 frames that start at each frame. Those of one call
-            are all shared.
 
     Returns:
         The copy, or the model itself if it has no such stage.
@@ -34,7 +32,7 @@ def reuse_frames(model: Model, limit: int = 96) -> Model:
         return model
     model = copy.deepcopy(model, {id(x): x for x in (*model.parameters(), *model.buffers())})
     for owner, name, axis, size in _stages(model):
-        setattr(owner, name, ReuseBlocks(getattr(owner, name), limit, axis, size))
+        setattr(owner, name, ReuseBlocks(getattr(owner, name), LIMIT, axis, size))
     return model
 
 
@@ -57,18 +55,19 @@ class ReuseBlocks:
     Args:
         function: Function from a tensor to a tensor, or to a tuple of tensors or None, whose first
             axis is that of the clips; in those of the output the next one is that of time.
-        limit: Number of blocks to remember, or twice those of a call if these are more.
+        limit: Number of blocks to keep, or twice those of a call if these are more. A call finds
+            those that it cannot replace.
         axis: Axis of time of the input. 0: the clips are the blocks.
         size: Length of a block.
     """
 
     def __init__(self, function: Callable, limit: int, axis: int = 0, size: int = 1) -> None:
         self.function, self.limit, self.axis, self.size = function, limit, axis, size
-        # Blocks and outputs have places in tensors that stay: many small ones that come and go
-        # would leave holes in the memory of the process.
-        self.kept: list[Tensor | None] = []
-        self.places: dict[bytes, int] = {}  # the least recently used first
-        self.free: list[int] = []
+        # Inputs and outputs have places in tensors that stay: many small ones that come and go
+        # would leave holes in the memory of the process. Each place is used in its turn.
+        self.kept: list[Any] = []  # tensors, or None
+        self.keys: list[bytes | None] = []  # of the inputs, by place
+        self.next = 0  # place
         self.kind: tuple = ()  # of what is kept
 
     def __call__(self, clips: Tensor, clip_rows: object = None, *rest: Any, **options: Any) -> Any:
@@ -81,29 +80,29 @@ class ReuseBlocks:
         rows = clips
         if self.axis:
             rows = clips.unflatten(self.axis, (-1, self.size)).movedim(self.axis, 1).flatten(0, 1)
-        inputs, places, new, replaced = self._inputs(rows), list[int](), list[int](), list[int]()
-        keys = samples(rows)
-        self.places |= {key: self.places.pop(key) for key in {*keys} & self.places.keys()}
-        for i, key in enumerate(keys):
-            place = self.places.pop(key, None)
+        inputs, places, new = self._inputs(rows), list[int](), list[int]()
+        size = len(inputs)
+        # Oldest first, without those whose turn may come in this call.
+        safe = [(self.next + i) % size for i in range(len(rows), size)]
+        known = {self.keys[place]: place for place in safe}
+        for i, key in enumerate(samples(rows)):
+            place = known.get(key)
             if place is None or not torch.equal(inputs[place], rows[i]):
-                replaced += [] if place is None else [place]  # an earlier row of this call, perhaps
-                place = self.free.pop() if self.free else self.places.pop(next(iter(self.places)))
-                inputs[place] = rows[i]
+                place = known[key] = self.next
+                inputs[place], self.keys[place] = rows[i], key
+                self.next = (place + 1) % size
                 new.append(i)
-            self.places[key] = place
             places.append(place)
         if new:
             kept, self.kept = self.kept, []  # so that nothing is known after an error
             fresh = self.function(rows if len(new) == len(rows) else rows[new])
-            self.is_tuple, size = isinstance(fresh, tuple), len(inputs)
+            self.is_tuple = isinstance(fresh, tuple)
             found = list(fresh) if self.is_tuple else [fresh]
             kept = kept or [inputs, *_each(lambda x: x.new_empty(size, *x.shape[1:]), found)]
             for old, x in zip(kept[1:], found, strict=True):
                 if old is not None:
                     old[[places[i] for i in new]] = x
             self.kept = kept
-        self.free += replaced
         if len(new) < len(rows):
             found = _each(lambda x: x[places], self.kept[1:])
         if self.axis:
@@ -115,12 +114,11 @@ class ReuseBlocks:
         device, inference = rows.device.type, torch.is_inference_mode_enabled()
         autocast = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device)
         kind = (rows.shape[1:], rows.dtype, rows.device, inference, autocast)
-        kept: Any = self.kept[0] if self.kept else rows[:0]
-        if kind != self.kind or len(kept) < 2 * len(rows):
-            count = max(self.limit, 2 * len(rows))
-            kept = rows.new_empty(count, *rows.shape[1:])
-            self.kept, self.kind, self.places, self.free = [], kind, {}, list(range(count))
-        return kept
+        if self.kept and kind == self.kind and len(self.keys) >= 2 * len(rows):
+            return self.kept[0]
+        count = max(self.limit, 2 * len(rows))
+        self.kept, self.kind, self.keys, self.next = [], kind, [None] * count, 0
+        return rows.new_empty(count, *rows.shape[1:])
 
 
 def _each(change: Callable[[Tensor], Tensor], parts: list[Tensor | None]) -> list[Tensor | None]:

@@ -69,7 +69,7 @@ def predict_files(
                     return
                 if target:
                     tqdm.write(f"written: {target}")
-            except ValueError as error:  # decord reads some files that OpenCV does not
+            except ValueError as error:  # decord reads some files that PyAV does not
                 yield Failure(str(video), error)
 
 

@@ -1,7 +1,9 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 
+import av
 import numpy as np
 import pytest
 
@@ -36,7 +38,7 @@ def test_sources_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         Capture("gone.mp4")
     text = tmp_path / "text.mp4"
     text.write_text("no video")
-    with pytest.raises(ValueError, match="OpenCV cannot read .*text.mp4 as a video"):
+    with pytest.raises(ValueError, match="cannot read .*text.mp4 as a video"):
         Capture(text)
     with pytest.raises(ConnectionError, match="camera 97 does not exist"):
         Capture("97")
@@ -53,13 +55,14 @@ def test_a_file_without_frames_is_reported(gray_video: Callable) -> None:
 
 def test_reading_ends_where_a_frame_cannot_be_decoded(gray_video: Callable, monkeypatch) -> None:
     with Capture(gray_video(20, 8)) as video:
-        retrieve, count = video._reader.retrieve, iter(range(20))
-        broken = SimpleNamespace(
-            grab=video._reader.grab,
-            retrieve=lambda: retrieve() if next(count) < 3 else (False, None),
-            release=video._reader.release,
-        )
-        monkeypatch.setattr(video, "_reader", broken)
+        container = video._container
+
+        def decode(stream: object) -> Iterator:
+            yield from islice(container.decode(stream), 5)
+            raise av.InvalidDataError(1, "broken")
+
+        broken = SimpleNamespace(decode=decode, close=container.close)
+        monkeypatch.setattr(video, "_container", broken)
         assert [number for number, _, _ in video.frames(interval=2)] == [0, 2, 4]
 
 
@@ -77,12 +80,9 @@ def camera(monkeypatch: pytest.MonkeyPatch, times: list[float]) -> Capture:
         def get(self, what: int) -> float:
             return -1.0
 
-        def grab(self) -> bool:
+        def read(self) -> tuple[bool, np.ndarray]:
             now[0] = 100 + left[0] if left else now[0]
-            return bool(left and (left.pop(0), True))
-
-        def retrieve(self) -> tuple[bool, np.ndarray]:
-            return True, np.full((4, 6, 3), [1, 2, 3], np.uint8)
+            return bool(left and (left.pop(0), True)), np.full((4, 6, 3), [1, 2, 3], np.uint8)
 
         def release(self) -> None:
             left.clear()

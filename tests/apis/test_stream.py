@@ -190,7 +190,7 @@ def test_pipelines_that_do_not_fit_are_reported(small: Callable, gray_video: Cal
     with pytest.raises(ValueError, match="must have ObserveFirst, .* got VideoInit, UniformSample"):
         FramePipeline(cfg)
     del steps[2]
-    with pytest.raises(ValueError, match="does not decode images"):
+    with pytest.raises(ValueError, match="and decode images, got"):
         FramePipeline(cfg)
 
 

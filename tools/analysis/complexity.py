@@ -1,7 +1,7 @@
 """Count parameters and multiply-accumulates: mmvidformer count [CONFIG ...]."""
 
-import argparse
 import sys
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,11 +16,10 @@ from mmvidformer.engine.errors import run_tool
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = ArgumentParser(description=__doc__)
     parser.add_argument("configs", nargs="*", help="config files, or names of shipped configs")
-    parser.add_argument(
-        "--shape", type=int, nargs=3, metavar=("T", "H", "W"), help="another size of the view"
-    )
+    size = dict(type=int, nargs=3, metavar=("T", "H", "W"))
+    parser.add_argument("--shape", **size, help="another size of the view")
     parser.add_argument("--csv", type=Path, help="csv file to write the table to")
     args = parser.parse_args(argv)
     names = args.configs or [

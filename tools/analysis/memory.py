@@ -6,9 +6,9 @@ gradients, but not the optimizer states (once the weights for SGD with momentum,
 Needs a clone of the repository.
 """
 
-import argparse
 import itertools
 import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,15 +27,11 @@ WITH_CP = {"off": False, "activations": "activations", "on": True}
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("configs", nargs="+", help="config files, or names of shipped configs")
     parser.add_argument("--batch", type=int, default=1, help="clips per step (default 1)")
     parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
-    parser.add_argument(
-        "--cp", choices=WITH_CP, nargs="+", default=list(WITH_CP), help="default: all"
-    )
+    parser.add_argument("--cp", choices=WITH_CP, nargs="+", default=[*WITH_CP], help="default: all")
     parser.add_argument("--csv", type=Path, help="csv file to write the table to")
     args = parser.parse_args(argv)
     cases = list(itertools.product(args.configs, args.cp))

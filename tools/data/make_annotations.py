@@ -9,48 +9,38 @@ way. FILE.json is in ActivityNet's format.
 
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from mmvidformer.datasets.decoding.check_files import find_faults, read_to_end
-from mmvidformer.datasets.own_videos import (
-    SPLITS,
-    read_class_folders,
-    split_videos,
-    write_lists,
-)
+from mmvidformer.datasets.own_videos import SPLITS, read_class_folders, split_videos, write_lists
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.tasks.lists import TASKS, split_annotations
 
 MOST_PRINTED = 20
 
 
-def parse_args(argv: Sequence[str] | None = None) -> Namespace:
-    """Read the command line."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Read, check, split, write and count."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("source", type=Path, help="folder of the classes, or a csv file")
     parser.add_argument("--task", choices=TASKS[1:], help="what a csv file annotates")
     parser.add_argument(
-        "--out", type=Path, help="folder of the lists (default: the folder of the videos)"
+        "--out", type=Path, help="folder of the lists (default: that of the videos)"
     )
     parser.add_argument(
-        "--val", type=float, default=0.15, help="share for validation (default: %(default)s)"
+        "--val", type=float, default=0.15, help="share for validation (default: 0.15)"
     )
     parser.add_argument(
-        "--test", type=float, default=0.15, help="share for testing (default: %(default)s)"
+        "--test", type=float, default=0.15, help="share for testing (default: 0.15)"
     )
     parser.add_argument("--seed", type=int, default=0, help="random seed of the split (default: 0)")
     parser.add_argument("--force", action="store_true", help="overwrite existing lists")
     parser.add_argument("--no-check", action="store_true", help="do not check that videos open")
-    return parser.parse_args(argv)
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """Read, check, split, write and count."""
-    args = parse_args(argv)
+    args = parser.parse_args(argv)
     if args.source.is_file():
         if not args.task:
             raise ValueError(f"{args.source}: --task must be {', '.join(TASKS[1:])}")
@@ -82,9 +72,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"{name:{width}} " + "".join(f"{count:6} " for count in row).rstrip())
     for name, (train, val, test) in counts.items():
         if not train or train + val + test < 3:
-            print(
-                f"class {name!r} is small: {train} training, {val} validation, {test} test videos"
-            )
+            counted = f"{train} training, {val} validation, {test} test videos"
+            print(f"class {name!r} is small: {counted}")
     print(f"written to {lists.root}")
     if lists.delimiter == "\t":
         print('some paths have spaces: set delimiter="\\t" of the datasets in a config of your own')

@@ -27,9 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.add_argument(f"--{name}", type=int, default=default, help=f"{text} ({default})")
     parser.add_argument("--root", default="", help="folder of the videos (the data_prefix)")
     parser.add_argument("--workers", type=int, default=4, help="number of processes (default: 4)")
-    parser.add_argument(
-        "--time-limit", type=float, default=3600, help="seconds for one file (3600)"
-    )
+    parser.add_argument("--time-limit", type=float, default=3600, help="seconds for a file (3600)")
     args = vars(parser.parse_args(argv))
     files = args.pop("ann_files")
     if len({Path(file).stem for file in files}) < len(files):

@@ -17,11 +17,7 @@ from sklearn.metrics import confusion_matrix
 from mmvidformer.apis import class_names
 from mmvidformer.engine.arguments import add_classes_argument
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.visualization.plots import (
-    draw_class_accuracy,
-    draw_confusion,
-    read_scores,
-)
+from mmvidformer.visualization.plots import draw_class_accuracy, draw_confusion, read_scores
 
 
 def main(argv: Sequence[str] | None = None) -> None:

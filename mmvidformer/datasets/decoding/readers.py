@@ -63,6 +63,12 @@ class VideoReader:
         )
 
 
+def upright(converter: VideoReformatter, frame: VideoFrame) -> np.ndarray:
+    """Convert a frame to RGB pixels (H, W, 3), uint8; a rotation tag is applied."""
+    image = converter.reformat(frame, format="rgb24", threads=1).to_ndarray()
+    return np.ascontiguousarray(np.rot90(image, round(frame.rotation / 90)))
+
+
 class _PyAVReader(VideoReader):
     """Numbers frames by the time stamps of the packets, which are read once without decoding.
 
@@ -117,7 +123,7 @@ class _PyAVReader(VideoReader):
                 place = number
             found[wanted] = frame
         self._state = index, frames, place, found
-        return [self._image(found[wanted]) for wanted in indices]
+        return [upright(self._converter, found[wanted]) for wanted in indices]
 
     def _restart(self) -> None:
         """Open the file; not all formats can seek to the beginning."""
@@ -150,10 +156,6 @@ class _PyAVReader(VideoReader):
                 number = index.times.searchsorted(frame.pts or 0)
                 if number < index.length and index.times[number] == frame.pts:
                     yield int(number), frame
-
-    def _image(self, frame: VideoFrame) -> np.ndarray:
-        image = self._converter.reformat(frame, format="rgb24", threads=1).to_ndarray()
-        return np.ascontiguousarray(np.rot90(image, round(frame.rotation / 90)))
 
 
 class _TorchCodecReader(VideoReader):
