@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from mmvidformer.convert.bn_inception import from_bn_inception
 from mmvidformer.convert.feature_fixation import from_feature_fixation
 from mmvidformer.convert.fetch import fetch
 from mmvidformer.convert.huggingface import (
@@ -19,7 +18,7 @@ from mmvidformer.convert.huggingface import (
 from mmvidformer.convert.image_formats import from_google_npz, from_timm
 from mmvidformer.convert.info import class_names, read_info
 from mmvidformer.convert.io import Checkpoint, load_checkpoint, save_checkpoint, save_huggingface
-from mmvidformer.convert.keymap import Conversion, State, has
+from mmvidformer.convert.keymap import Conversion, State, has, strip_prefixes
 from mmvidformer.convert.own import MODELS, VIDEO_VITS, from_own, is_own, settings_of
 from mmvidformer.convert.positions import Grid
 from mmvidformer.convert.published import row_of
@@ -54,6 +53,17 @@ class Format(NamedTuple):
 def _is_scenic(state: Mapping[str, Tensor]) -> bool:
     tubelets = has(state, "embedding/kernel$", dim=5)
     return has(state, "ransformer/encoder") and (tubelets or has(state, "SpatialTransformer/"))
+
+
+def from_bn_inception(state: Mapping[str, Tensor]) -> Conversion:
+    """Convert BN-Inception without its classifier, in the two wrappers of a TSN or in none.
+
+    Missing and unknown names are errors when the backbone loads them.
+    """
+    state = strip_prefixes(state, ("module.", "base_model."))
+    ignored = [name for name in state if name.startswith(("last_linear.", "fc.", "new_fc."))]
+    kept = {f"backbone.{name}": state[name] for name in state if name not in ignored}
+    return Conversion(kept, ignored=ignored)
 
 
 # The first one that matches counts.

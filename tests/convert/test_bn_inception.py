@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from mmvidformer.convert import convert_file
-from mmvidformer.convert.bn_inception import from_bn_inception
+from mmvidformer.convert.formats import from_bn_inception
 from mmvidformer.models import BNInception
 
 
