@@ -1,5 +1,6 @@
 """How a config of a recognizer becomes one for masked pretraining on videos without labels."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,7 @@ def apply_pretraining(
     loader.dataset = dataset = next(leaf_datasets(loader.dataset))
     dataset.update(type="VideoDataset", ann_file=str(lists.root / "train.txt"), metainfo=None)
     dataset.update(data_prefix={"video": str(lists.root)}, delimiter=lists.delimiter)
-    share = len(videos) // settings.procs
+    share = math.ceil(len(videos) / settings.procs)
     loader.update(batch_size=min(settings.batch, share), drop_last=True)
     for split in ("val", "test"):
         drop_split(cfg, split)

@@ -5,7 +5,10 @@ import re
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.dataset import DefaultSampler
 from PIL import Image
+
+from mmvidformer.finetune.pretraining import Pretraining, apply_pretraining
 
 
 def test_pretrain_look_and_finetune(
@@ -62,3 +65,18 @@ def test_fewer_videos_than_processes(main_of, tiny_videos, make_config, tmp_path
         main_of("pretrain")([*options, "--work-dir", str(tmp_path / "run"), "--procs", "99"])
     with pytest.raises(ValueError, match="epochs must be at least 1, got 0"):
         main_of("pretrain")([*options, "--epochs", "0"])
+
+
+def test_the_schedule_has_the_steps_of_each_process(
+    tiny_videos, make_config, tmp_path, monkeypatch
+) -> None:
+    """A process gets 4 of 7 videos, since MMEngine rounds up."""
+    cfg = Config.fromfile(make_config("counted"))
+    videos = sorted(tiny_videos.root.glob("*.mp4"))[:7]
+    settings = Pretraining(epochs=3, batch=2, procs=2)
+    notes = apply_pretraining(cfg, videos, tmp_path / "lists", settings)
+    monkeypatch.setattr("mmengine.dataset.sampler.get_dist_info", lambda: (0, 2))
+    steps = len(DefaultSampler(videos)) // cfg.train_dataloader.batch_size
+    assert f"7 videos; 3 epochs of {steps} steps; total batch size 4" in notes
+    last = cfg.param_scheduler[-1]
+    assert last.begin + last.T_max == 3 * steps == 6
