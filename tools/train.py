@@ -16,6 +16,7 @@ from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.launch import build_runner
 from mmvidformer.engine.optim.precision import use_amp
 from mmvidformer.engine.process_group import start_processes
+from mmvidformer.layers.cpu_linear import optimize_for_training
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -98,7 +99,9 @@ def main(argv: Sequence[str] | None = None) -> int | None:
     cfg = load_config(args.config, args.cfg_options)
     merge_shared_arguments(cfg, args)
     merge_arguments(cfg, args)
-    build_runner(cfg, args.resume).train()
+    runner = build_runner(cfg, args.resume)
+    optimize_for_training(runner.model)
+    runner.train()
 
 
 if __name__ == "__main__":

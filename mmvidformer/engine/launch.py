@@ -34,7 +34,6 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
         resume: Checkpoint to resume from; ``'auto'`` for the newest intact one of the run, if any.
     """
     from mmvidformer.engine.checkpointing.resume import latest_checkpoint
-    from mmvidformer.layers.cpu_linear import optimize_for_training
     from mmvidformer.schemes import read_all_kinds  # registers the runner; takes a second
 
     read_all_kinds()
@@ -63,7 +62,6 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
         cfg.model_wrapper_cfg = dict(wrapper, device_ids=None)
     join_processes(cfg)
     runner = RUNNERS.build(cfg)
-    optimize_for_training(runner.model)
     apply_policy(runner)
     if resume == "auto":
         found = [latest_checkpoint(runner.work_dir) if is_main_process() else None]

@@ -13,7 +13,6 @@ from torch import distributed
 
 from mmvidformer.engine import launch, process_group
 from mmvidformer.engine.process_group import join_processes
-from mmvidformer.layers import cpu_linear
 
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
@@ -155,7 +154,6 @@ def test_default_hooks_that_are_none_are_left_out(monkeypatch) -> None:
     """MMEngine needs the None of its own hooks, and refuses the None of others."""
     monkeypatch.setattr(launch.RUNNERS, "build", lambda cfg: cfg)
     monkeypatch.setattr(launch, "apply_policy", lambda runner: None)
-    monkeypatch.setattr(cpu_linear, "optimize_for_training", lambda model: None)
     hooks = dict(checkpoint=None, timer=dict(type="IterTimerHook"), preflight=None)
-    built = launch.build_runner(Config(dict(launcher="none", model={}, default_hooks=hooks)))
+    built = launch.build_runner(Config(dict(launcher="none", default_hooks=hooks)))
     assert built.default_hooks == dict(checkpoint=None, timer=dict(type="IterTimerHook"))

@@ -8,6 +8,7 @@ import torch
 from mmengine.config import Config
 
 from mmvidformer.apis import Capture, StreamRecognizer
+from mmvidformer.layers import cpu_linear
 from mmvidformer.lookup import config_folder
 
 
@@ -21,7 +22,14 @@ def test_a_compiled_run_ends_where_a_plain_one_does(train, make_config, weights,
     torch.testing.assert_close(compiled, plain, rtol=0, atol=1e-5)
 
 
-def test_options_reach_the_config(train, make_config, tmp_path):
+def test_options_reach_the_config(train, make_config, tmp_path, monkeypatch):
+    product, shapes = cpu_linear._product, []
+
+    def spy(*tensors):
+        shapes.append(tensors[0].shape)
+        return product(*tensors)
+
+    monkeypatch.setattr(cpu_linear, "_product", spy)
     config = make_config("options", train_cfg=dict(max_epochs=1))
     options = ["--no-validate", "--auto-scale-lr", "--seed", "0", "--deterministic"]
     options += [
@@ -36,6 +44,7 @@ def test_options_reach_the_config(train, make_config, tmp_path):
     cfg = Config.fromfile(tmp_path / config.name)
     assert cfg.randomness == dict(seed=0, deterministic=True)
     assert not list(tmp_path.glob("best_*"))
+    assert shapes or not cpu_linear.onednn_types()  # linear layers train in oneDNN
 
 
 def test_tensorboard_gets_what_the_log_has(train, make_config, tmp_path):
