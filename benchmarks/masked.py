@@ -2,7 +2,7 @@
 
 python -m benchmarks.masked --threads 1
 
-A step is a forward and a backward pass of the model as runs train it (``optimize_for_training``).
+A step is a forward and a backward pass of the model after ``optimize_for_training``.
 "time / unmasked" is the time of a pretraining step, with its decoder, relative to a step of the
 backbone alone on the whole clip. "joint" is also compared with transformers' VideoMAEForPreTraining
 of the same size. The steps take turns; the times are the least of all rounds.

@@ -112,6 +112,7 @@ HOOKS = _child(
     "mmvidformer.engine.checkpointing.trained",
     "mmvidformer.engine.preflight.hook",
     "mmvidformer.engine.training_guard",
+    "mmvidformer.models.cpu_training",
 )
 LOOPS = _child("loop", _mmaction.LOOPS, "mmaction.engine", "mmvidformer.engine.checkpointing.loop")
 DATA_SAMPLERS = _child(

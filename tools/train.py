@@ -16,7 +16,6 @@ from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.launch import build_runner
 from mmvidformer.engine.optim.precision import use_amp
 from mmvidformer.engine.process_group import start_processes
-from mmvidformer.layers.cpu_linear import optimize_for_training
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -99,9 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int | None:
     cfg = load_config(args.config, args.cfg_options)
     merge_shared_arguments(cfg, args)
     merge_arguments(cfg, args)
-    runner = build_runner(cfg, args.resume)
-    optimize_for_training(runner.model)
-    runner.train()
+    build_runner(cfg, args.resume).train()
 
 
 if __name__ == "__main__":

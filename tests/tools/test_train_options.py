@@ -30,7 +30,8 @@ def test_options_reach_the_config(train, make_config, tmp_path, monkeypatch):
         return product(*tensors)
 
     monkeypatch.setattr(cpu_linear, "_product", spy)
-    config = make_config("options", train_cfg=dict(max_epochs=1))
+    hooks = dict(cpu_training=dict(type="mmvidformer.CpuTrainingHook"))
+    config = make_config("options", train_cfg=dict(max_epochs=1), default_hooks=hooks)
     options = ["--no-validate", "--auto-scale-lr", "--seed", "0", "--deterministic"]
     options += [
         "--cfg-options",

@@ -1,0 +1,18 @@
+from mmvidformer.registry import HOOKS  # isort: skip  (repairs MMAction2 first)
+
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+
+from mmvidformer.layers.cpu_linear import optimize_for_training
+
+
+@HOOKS.register_module()
+class CpuTrainingHook(Hook):
+    """Train linear layers in oneDNN on a CPU, which changes nothing on a GPU.
+
+    See ``optimize_for_training``. ``default_hooks.cpu_training=None`` turns it off.
+    """
+
+    def before_train(self, runner: Runner) -> None:
+        """Change the model."""
+        optimize_for_training(runner.model)
