@@ -29,8 +29,7 @@ from torch import Tensor, nn
 
 from mmvidformer.analysis.complexity import count_macs
 from mmvidformer.config import clip_shape, type_name
-from mmvidformer.convert.huggingface import to_huggingface
-from mmvidformer.convert.timesformer import to_timesformer
+from mmvidformer.convert.video_models import to_other
 from mmvidformer.layers.cpu_linear import optimize_for_training
 from mmvidformer.models import TimeSformer, ViViT
 from mmvidformer.models.inference import optimize_for_inference
@@ -157,7 +156,7 @@ def _baselines(ours: nn.Module, attention: str, shape: tuple[int, ...]) -> Itera
             num_transformer_layers=len(blocks),
             attention_type=attention,
         )
-        theirs.load_state_dict(to_timesformer(state, attention, "mmaction"))
+        theirs.load_state_dict(to_other(state, attention, "mmaction"))
         yield Entry("MMAction2", remove_noise(theirs), _unchanged)
     settings = dict(
         hidden_size=dim,
@@ -181,15 +180,15 @@ def _baselines(ours: nn.Module, attention: str, shape: tuple[int, ...]) -> Itera
                 **settings, patch_size=tubelet[1], attention_type=attention, drop_path_rate=0
             )
             theirs = TimesformerForVideoClassification(config)
-            theirs.load_state_dict(to_timesformer(state, attention, "huggingface"))
+            theirs.load_state_dict(to_other(state, attention, "huggingface"))
         elif _vivit_model_1(backbone):
             from transformers import VivitConfig, VivitForVideoClassification, __version__
 
             theirs = VivitForVideoClassification(
                 VivitConfig(**settings, tubelet_size=list(tubelet))
             )
-            names = "hub" if __version__ < "5" else "modules"
-            theirs.load_state_dict(to_huggingface(state, names))
+            names = "huggingface" if __version__ < "5" else "modules"
+            theirs.load_state_dict(to_other(state, "spacetime", names))
         if theirs is not None:
             yield Entry("HuggingFace", remove_noise(_Logits(theirs)), _frames_first)
     if find_spec("timm"):

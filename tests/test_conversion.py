@@ -14,7 +14,7 @@ from mmengine.registry import DefaultScope
 from mmengine.runner import load_checkpoint
 from torch import nn
 
-from mmvidformer.convert.timesformer import DIALECTS, to_timesformer
+from mmvidformer.convert.video_models import DIALECTS, to_other
 from mmvidformer.registry import MODELS
 
 ROOT = Path(__file__).parents[1]
@@ -58,7 +58,7 @@ def test_other_models_load_what_they_load_without_the_plugin(tmp_path: Path) -> 
 def test_a_recognizer_converts_what_it_loads(dialect: str, tmp_path: Path) -> None:
     """By MMEngine and PyTorch, with its head; as a copy, and in a wrapper."""
     source = recognizer()
-    state = to_timesformer(source.state_dict(), "divided_space_time", dialect)
+    state = to_other(source.state_dict(), "divided_space_time", dialect)
     torch.save({"model_state": state, "epoch": 3}, tmp_path / "official.pyth")
     model = recognizer()
     load_checkpoint(model, str(tmp_path / "official.pyth"), logger="silent")
@@ -89,7 +89,7 @@ def test_an_image_model_gives_its_weights_to_the_backbone(tmp_path: Path) -> Non
 
 def test_what_lacks_weights_is_refused() -> None:
     model = recognizer()
-    state = to_timesformer(model.state_dict(), "divided_space_time", "official")
+    state = to_other(model.state_dict(), "divided_space_time", "official")
     del state["model.norm.weight"]
     with pytest.raises(
         ValueError, match="MultiViewRecognizer .*missing 1 names .model.norm.weight"

@@ -9,27 +9,25 @@ from torch import Tensor
 
 from mmvidformer.convert.feature_fixation import from_feature_fixation
 from mmvidformer.convert.fetch import fetch
-from mmvidformer.convert.huggingface import (
-    from_huggingface,
-    huggingface_config,
-    processor_config,
-    to_huggingface,
-)
+from mmvidformer.convert.huggingface import huggingface_config, processor_config
 from mmvidformer.convert.image_formats import from_google_npz, from_timm
 from mmvidformer.convert.info import class_names, read_info
 from mmvidformer.convert.io import Checkpoint, load_checkpoint, save_checkpoint, save_huggingface
-from mmvidformer.convert.keymap import Conversion, State, has, strip_prefixes
+from mmvidformer.convert.keymap import Conversion, has, strip_prefixes
 from mmvidformer.convert.own import MODELS, VIDEO_VITS, from_own, is_own, settings_of
 from mmvidformer.convert.positions import Grid
 from mmvidformer.convert.published import row_of
 from mmvidformer.convert.scenic import from_scenic
-from mmvidformer.convert.timesformer import DIALECTS, IMAGE, from_timesformer, to_timesformer
-from mmvidformer.convert.video_vits import (
+from mmvidformer.convert.video_models import (
+    DIALECTS,
+    IMAGE,
+    from_timesformer,
     from_videomae,
+    from_vivit,
     from_vjepa2,
     is_videomae,
     is_vjepa2,
-    to_video_vit,
+    to_other,
 )
 
 OUTPUTS = ("mmvidformer", "huggingface")
@@ -80,7 +78,7 @@ FORMATS: dict[str, Format] = {
     "huggingface": Format(
         "HuggingFace ViViT",
         lambda state: has(state, r"embeddings\.patch_embeddings\.projection\.weight$", dim=5),
-        from_huggingface,
+        from_vivit,
     ),
     "timesformer": Format(
         "TimeSformer (official, HuggingFace or MMAction2)",
@@ -203,9 +201,15 @@ def convert_file(
     settings = settings_of(result)
     names = class_names(result.info)
     if to == "huggingface":
-        state = _for_huggingface(result, f"{source} ({FORMATS[name].title})")
+        scheme = result.scheme or ""
+        if MODELS.get(scheme) != result.model:
+            raise ValueError(
+                f"HuggingFace has no model like {source} ({FORMATS[name].title}) with scheme "
+                f"{scheme!r}; give the scheme if it is one of {', '.join(MODELS)}"
+            )
+        state = to_other(result.state, scheme)
         classes = len(result.state[CLASSIFIER]) if CLASSIFIER in result.state else None
-        config = huggingface_config(settings, classes, names, result.scheme, result.head)
+        config = huggingface_config(settings, classes, names, scheme, result.head)
         save_huggingface(target, state, config, processor_config(settings, result.info))
     else:
         save_checkpoint(target, result.state, meta_of(name, result))
@@ -221,17 +225,3 @@ def convert_file(
             f"wrote {len(result.state)} tensors to {target} ({to})",
         ]
     )
-
-
-def _for_huggingface(result: Conversion, source: str) -> State:
-    scheme = result.scheme or ""
-    if MODELS.get(scheme) != result.model:
-        raise ValueError(
-            f"HuggingFace has no model like {source} with scheme {scheme!r}; give the scheme if it "
-            f"is one of {', '.join(MODELS)}"
-        )
-    if result.model == "ViViT":
-        return to_huggingface(result.state)
-    if scheme in VIDEO_VITS:
-        return to_video_vit(result.state, scheme)
-    return to_timesformer(result.state, scheme, "huggingface")

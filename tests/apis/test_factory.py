@@ -17,7 +17,7 @@ from mmvidformer import create_model, get_config, list_models
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.classifier import VideoClassifier
 from mmvidformer.convert import published
-from mmvidformer.convert.timesformer import from_timesformer, to_timesformer
+from mmvidformer.convert.video_models import from_timesformer, to_other
 from mmvidformer.labels import read_labels
 from mmvidformer.lookup import config_folder
 from mmvidformer.registry import MODELS
@@ -55,7 +55,7 @@ def shipped(
 
     buffer = io.BytesIO()
     state = from_timesformer(reference.state_dict()).state
-    torch.save({"model_state": to_timesformer(state, "divided_space_time", "official")}, buffer)
+    torch.save({"model_state": to_other(state, "divided_space_time", "official")}, buffer)
     address = web.add("/s/a.pyth", buffer.getvalue())
     rows = yaml.safe_load(published.TABLE.read_text())
     rows = [row for row in rows if row["name"] == NAME or row["address"] == HUB]

@@ -14,9 +14,9 @@ from transformers import (
 )
 
 from mmvidformer.convert import convert_file, read_model
-from mmvidformer.convert.huggingface import from_huggingface, to_huggingface
 from mmvidformer.convert.keymap import Conversion
 from mmvidformer.convert.own import settings_of
+from mmvidformer.convert.video_models import from_vivit, to_other
 from mmvidformer.models import ViViT
 
 GRID = (4, 3, 3)
@@ -69,7 +69,7 @@ def our_logits(result: Conversion, clip: torch.Tensor) -> torch.Tensor:
 
 def test_logits_from_module_names(theirs: VivitForVideoClassification, clip: torch.Tensor) -> None:
     meta = {"num_attention_heads": 3}
-    result = from_huggingface(theirs.state_dict(), grid=GRID, meta=meta)
+    result = from_vivit(theirs.state_dict(), grid=GRID, meta=meta)
     assert result.scheme == "spacetime" and not result.ignored and not result.missing
     expected = hf_logits(theirs, clip)
     assert expected.std() > 0.1
@@ -87,13 +87,13 @@ def test_logits_from_a_folder_with_hub_names(
     )
 
 
-@pytest.mark.parametrize("layout", ["hub", "modules"])
+@pytest.mark.parametrize("layout", ["huggingface", "modules"])
 def test_names_and_weights_survive_the_round_trip(
     theirs: VivitForVideoClassification, layout: str
 ) -> None:
-    ours = from_huggingface(theirs.state_dict(), grid=GRID).state
-    there = to_huggingface(ours, layout)
-    back = from_huggingface(there, grid=GRID).state
+    ours = from_vivit(theirs.state_dict(), grid=GRID).state
+    there = to_other(ours, "spacetime", layout)
+    back = from_vivit(there, grid=GRID).state
     assert back.keys() == ours.keys()
     assert all(torch.equal(back[name], ours[name]) for name in ours)
 
@@ -102,9 +102,9 @@ def test_names_and_weights_survive_the_round_trip(
 def test_back_to_modules_loads_strictly(
     theirs: VivitForVideoClassification, clip: torch.Tensor
 ) -> None:
-    ours = from_huggingface(theirs.state_dict(), grid=GRID).state
+    ours = from_vivit(theirs.state_dict(), grid=GRID).state
     other = VivitForVideoClassification(theirs.config).eval()
-    other.load_state_dict(to_huggingface(ours, "modules"), strict=True)
+    other.load_state_dict(to_other(ours, "spacetime", "modules"), strict=True)
     assert torch.equal(hf_logits(other, clip), hf_logits(theirs, clip))
 
 
@@ -148,14 +148,14 @@ def test_written_folder_normalizes_as_the_source(
 def test_bare_model_has_no_classifier(theirs: VivitForVideoClassification) -> None:
     state = theirs.vivit.state_dict()
     state["pooler.dense.weight"] = torch.zeros(24, 24)
-    result = from_huggingface(state, grid=GRID)
+    result = from_vivit(state, grid=GRID)
     assert result.missing == ["cls_head.fc_cls.weight", "cls_head.fc_cls.bias"]
     assert result.ignored == ["pooler.dense.weight"]
 
 
 def test_ambiguous_position_tables_need_a_grid(theirs: VivitForVideoClassification) -> None:
     with pytest.raises(ValueError, match="table of 36 vectors does not fit the grid .*; give"):
-        from_huggingface(theirs.state_dict())
+        from_vivit(theirs.state_dict())
 
 
 @pytest.mark.parametrize(
@@ -163,11 +163,11 @@ def test_ambiguous_position_tables_need_a_grid(theirs: VivitForVideoClassificati
 )
 def test_other_arithmetic_is_refused(theirs: VivitForVideoClassification, meta: dict) -> None:
     with pytest.raises(ValueError, match=next(iter(meta))):
-        from_huggingface(theirs.state_dict(), grid=GRID, meta=meta)
+        from_vivit(theirs.state_dict(), grid=GRID, meta=meta)
 
 
 def test_model_2_does_not_fit(theirs: VivitForVideoClassification) -> None:
-    state = from_huggingface(theirs.state_dict(), grid=GRID).state
+    state = from_vivit(theirs.state_dict(), grid=GRID).state
     state["backbone.encoders.1.norm.weight"] = torch.ones(24)
     with pytest.raises(ValueError, match=r"unknown 1 names \[backbone.encoders.1.norm"):
-        to_huggingface(state)
+        to_other(state, "spacetime")

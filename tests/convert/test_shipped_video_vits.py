@@ -12,7 +12,7 @@ from transformers import (
 from mmvidformer import get_config
 from mmvidformer.convert.huggingface import huggingface_config
 from mmvidformer.convert.published import row_of
-from mmvidformer.convert.video_vits import to_video_vit
+from mmvidformer.convert.video_models import to_other
 from mmvidformer.engine.loading import build_meta_model
 
 
@@ -60,7 +60,7 @@ def test_shipped_configs_have_the_weights_of_transformers(name: str) -> None:
     family = "vjepa2" if name.startswith("vjepa2") else "videomae"
     own = {key: x.to("meta") for key, x in model.state_dict().items()}
     dialect = "huggingface" if family == "vjepa2" else "modules"
-    found = to_video_vit(own, family, dialect)
+    found = to_other(own, family, dialect)
     with torch.device("meta"):
         if family == "vjepa2":
             other = VJEPA2ForVideoClassification(VJEPA2Config(**SHIPPED[name]))

@@ -8,7 +8,7 @@ from torch import nn
 
 from mmvidformer.convert import convert_file
 from mmvidformer.convert.info import read_info
-from mmvidformer.convert.timesformer import DIALECTS, from_timesformer, to_timesformer
+from mmvidformer.convert.video_models import DIALECTS, from_timesformer, to_other
 from mmvidformer.models import TimeSformer
 
 TYPES = ["space_only", "joint_space_time", "divided_space_time"]
@@ -47,7 +47,7 @@ def backbone_of(state: dict[str, torch.Tensor], attention: str, **kwargs) -> Tim
 @pytest.mark.parametrize("attention", TYPES)
 def test_round_trip(attention: str, dialect: str) -> None:
     state = random_state(attention)
-    theirs = to_timesformer(state, attention, dialect)
+    theirs = to_other(state, attention, dialect)
     back = from_timesformer(theirs, grid=(1, 2, 3))
     assert back.scheme == attention
     assert back.state.keys() == state.keys()
@@ -81,7 +81,7 @@ def test_mmaction_gives_the_same_features_and_loads_the_way_back(attention: str)
     clip = torch.randn(2, 3, 3, 16, 16)
     with torch.no_grad():
         torch.testing.assert_close(model(clip), theirs(clip), atol=1e-4, rtol=1e-4)
-    back = to_timesformer(result.state, attention, "mmaction")
+    back = to_other(result.state, attention, "mmaction")
     assert back.keys() == state.keys()
 
 
@@ -112,16 +112,16 @@ def test_huggingface_gives_the_same_logits_and_loads_the_way_back(attention: str
         logits = nn.functional.linear(model(clip), weight, bias)
         expected = theirs(clip.transpose(1, 2)).logits
     torch.testing.assert_close(logits, expected, atol=1e-4, rtol=1e-4)
-    theirs.load_state_dict(to_timesformer(result.state, attention, "huggingface"), strict=True)
+    theirs.load_state_dict(to_other(result.state, attention, "huggingface"), strict=True)
 
 
 def test_missing_and_unknown_names_are_listed() -> None:
-    theirs = to_timesformer(random_state("divided_space_time"), "divided_space_time")
+    theirs = to_other(random_state("divided_space_time"), "divided_space_time", "official")
     theirs["model.extra.weight"] = theirs.pop("model.blocks.1.temporal_fc.bias")
     with pytest.raises(ValueError, match=r"temporal_fc\.bias.*unknown.*extra\.weight"):
         from_timesformer(theirs, grid=(1, 2, 3))
     with pytest.raises(ValueError, match="no square frame"):
-        from_timesformer(to_timesformer(random_state("space_only"), "space_only"))
+        from_timesformer(to_other(random_state("space_only"), "space_only", "official"))
     with pytest.raises(ValueError, match=r"missing.*model\.cls_token.*mystery"):
         from_timesformer({"mystery": torch.zeros(1)})
 
@@ -196,7 +196,7 @@ def test_official_file_becomes_a_huggingface_folder(tmp_path: Path) -> None:
     theirs = shake(ours("divided_space_time", img_size=16))
     state = {f"backbone.{name}": value for name, value in theirs.state_dict().items()}
     state |= {"cls_head.fc_cls.weight": torch.randn(5, 16), "cls_head.fc_cls.bias": torch.zeros(5)}
-    official = to_timesformer(state, "divided_space_time")
+    official = to_other(state, "divided_space_time", "official")
     pixels = "DATA: {MEAN: [0.4, 0.45, 0.5], STD: [0.2, 0.25, 0.3], SAMPLING_RATE: 8}"
     torch.save({"model_state": official, "epoch": 3, "cfg": pixels}, tmp_path / "a.pyth")
 

@@ -20,7 +20,7 @@ from mmvidformer.convert.formats import convert_checkpoint, recognize
 from mmvidformer.convert.io import Checkpoint, load_checkpoint
 from mmvidformer.convert.keymap import Conversion
 from mmvidformer.convert.own import settings_of
-from mmvidformer.convert.video_vits import from_videomae, from_vjepa2, to_video_vit
+from mmvidformer.convert.video_models import from_videomae, from_vjepa2, to_other
 from mmvidformer.layers import AttentivePooling
 from mmvidformer.models import VideoTransformer
 
@@ -129,7 +129,7 @@ def test_folders_in_both_directions(
 @pytest.mark.parametrize("dialect", ["official", "mmaction", "huggingface", "modules"])
 def test_names_of_videomae(videomae: VideoMAEForVideoClassification, dialect: str) -> None:
     state = from_videomae(videomae.state_dict()).state
-    there = to_video_vit(state, "videomae", dialect)
+    there = to_other(state, "videomae", dialect)
     assert recognize(there) == "videomae"
     back = from_videomae(there).state
     assert back.keys() == state.keys()
@@ -139,7 +139,7 @@ def test_names_of_videomae(videomae: VideoMAEForVideoClassification, dialect: st
 @pytest.mark.parametrize("dialect", ["official", "huggingface"])
 def test_names_of_vjepa2(vjepa2: VJEPA2ForVideoClassification, dialect: str) -> None:
     state = from_vjepa2(vjepa2.state_dict()).state
-    there = to_video_vit(state, "vjepa2", dialect)
+    there = to_other(state, "vjepa2", dialect)
     assert recognize(there) == "vjepa2"
     back = from_vjepa2(there).state
     assert back.keys() == state.keys()
@@ -178,12 +178,12 @@ def test_wrappers_of_the_official_code(
 ) -> None:
     """Prefixes, the two encoders of a V-JEPA file, and its attentive probe in a file of its own."""
     state = from_videomae(videomae.state_dict()).state
-    names = to_video_vit(state, "videomae", "official")
+    names = to_other(state, "videomae", "official")
     torch.save({"module": official(names, "_orig_mod.")}, tmp_path / "a.pth")
     assert read_model(tmp_path / "a.pth")[1].state.keys() == state.keys()
 
     state = from_vjepa2(vjepa2.state_dict()).state
-    names = to_video_vit(state, "vjepa2", "official")
+    names = to_other(state, "vjepa2", "official")
     head = {k: x for k, x in names.items() if k.startswith(("pooler.", "linear."))}
     body = official({k: x for k, x in names.items() if k not in head}, "module.backbone.")
     body["module.backbone.pos_embed"] = torch.zeros(1, 8, 40)

@@ -11,7 +11,7 @@ from mmengine.config import Config
 from mmvidformer import get_config
 from mmvidformer.apis import known_names
 from mmvidformer.config import clip_shape, config_scope
-from mmvidformer.convert.timesformer import to_timesformer
+from mmvidformer.convert.video_models import to_other
 from mmvidformer.engine.loading import build_meta_model, load_weights, read_checkpoint
 from mmvidformer.finetune import checkpoint_config, config_of_checkpoint
 from mmvidformer.registry import MODELS
@@ -23,7 +23,7 @@ def save(path: Path, name: str, meta: dict | None = None, **changes: object) -> 
     cfg.merge_from_dict(copy.deepcopy(changes))  # it consumes _delete_
     state = build_meta_model(cfg).state_dict()
     state = {k: torch.empty_like(v, device="cpu") for k, v in state.items() if "." in k}
-    official = to_timesformer(state, cfg.model.backbone.scheme)
+    official = to_other(state, cfg.model.backbone.scheme, "official")
     torch.save({"model_state": official, **(meta or {})}, path)
     return cfg
 

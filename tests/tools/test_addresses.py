@@ -28,7 +28,7 @@ from transformers import (
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.convert import published
-from mmvidformer.convert.timesformer import from_timesformer, to_timesformer
+from mmvidformer.convert.video_models import from_timesformer, to_other
 from mmvidformer.registry import MODELS
 from tests.tools.flax_checkpoints import flax, packed
 
@@ -69,7 +69,7 @@ def vivit(tmp_path: Path, frames: int = 4, side: int = 32) -> nn.Module:
 
 def in_dialect(model: nn.Module, dialect: str) -> dict[str, Tensor]:
     state = from_timesformer(model.state_dict()).state
-    return to_timesformer(state, "divided_space_time", dialect)
+    return to_other(state, "divided_space_time", dialect)
 
 
 @dataclass

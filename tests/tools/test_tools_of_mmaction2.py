@@ -8,7 +8,7 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmengine.utils import get_installed_path
 
-from mmvidformer.convert.timesformer import to_timesformer
+from mmvidformer.convert.video_models import to_other
 from mmvidformer.lookup import config_folder
 from mmvidformer.registry import MODELS
 
@@ -23,7 +23,7 @@ def test_they_train_and_test_with_converted_weights(make_config, run, weights, t
     config = make_config("theirs", **{"model.backbone": backbone}, **parts)
     with DefaultScope.overwrite_default_scope("mmaction"):
         model = MODELS.build(Config.fromfile(config).model)
-    state = to_timesformer(model.state_dict(), "divided_space_time", "official")
+    state = to_other(model.state_dict(), "divided_space_time", "official")
     torch.save({"model_state": state, "epoch": 14}, tmp_path / "official.pyth")
 
     options = ["--work-dir", tmp_path, "--cfg-options", "optim_wrapper.optimizer.lr=0"]

@@ -1,0 +1,227 @@
+"""Video classifiers of others (ViViT, TimeSformer, VideoMAE, V-JEPA 2) to our names, and back."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from mmvidformer.convert.keymap import (
+    ADD_TIME,
+    Conversion,
+    Op,
+    Rule,
+    State,
+    apply_rules,
+    has,
+    key_map,
+    revert,
+    strip_prefixes,
+)
+from mmvidformer.convert.own import ENCODER, MODELS, VIDEO_VITS, count_blocks
+from mmvidformer.convert.positions import Grid, clip_grid, divide, frame_grid, positions
+from mmvidformer.layers.embed import flat_sine_positions
+
+# Wrappers of the official code; the keys of a teacher and a student are in ``convert.io``.
+WRAPPERS = ("module.", "_orig_mod.", "model.", "backbone.", "encoder.")
+# Other networks, fixed positions, and the pooler of ViViT, which the classifier does not read.
+IGNORED = (
+    r"(.*\.)?(predictor|decoder|encoder_to_decoder|pooler\.dense)\..*",
+    r"(.*\.)?(mask_tokens?|pos_embed)",
+)
+# Table of names, and its sections, by scheme; others are found by the names.
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "spacetime": ("vivit", "model"),
+    "space_only": ("timesformer", "model", "joint"),
+    "joint_space_time": ("timesformer", "model", "time", "joint"),
+    "divided_space_time": ("timesformer", "model", "time", "divided"),
+    "videomae": ("videomae", "head"),
+    "vjepa2": ("vjepa2", "head"),
+}
+# Prefixes of the backbone by dialect, where the table has none.
+PREFIXES = {
+    "spacetime": {"huggingface": "vivit.", "modules": "vivit."},
+    "videomae": {"mmaction": "backbone.", "huggingface": "videomae.", "modules": "videomae."},
+    "vjepa2": {"huggingface": "vjepa2."},
+}
+# Dialects of TimeSformer by the name of the class token.
+DIALECTS = {
+    "model.cls_token": "official",
+    "timesformer.embeddings.cls_token": "huggingface",
+    "backbone.cls_token": "mmaction",
+}
+IMAGE = "patch_embed.projection.weight"  # of MMAction2's image model, without "backbone."
+TIME_TABLE = Op(lambda x: (x[:, :, None, None],), lambda x: (x[:, :, 0, 0],))
+POOLER = "cls_head.pooling"
+# HuggingFace's names of the GELU that ViViT uses, flax's tanh approximation.
+TANH_GELU = ("gelu_fast", "gelu_new", "gelu_pytorch_tanh")
+# Heads of the published models of a width, where it determines them.
+HEADS = {384: 6, 768: 12, 1024: 16, 1280: 16}
+LAST = {"videomae": 16, "vjepa2": 22}  # of width 1408
+
+
+def is_videomae(state: Mapping[str, Tensor]) -> bool:
+    """Whether the names are those of VideoMAE, whose queries have a bias, and keys none."""
+    queries = has(state, r"\.(q_bias|attention\.query\.bias)$")
+    return has(state, "patch_embed", dim=5) and queries and not has(state, r"attention\.key\.bias$")
+
+
+def is_vjepa2(state: Mapping[str, Tensor]) -> bool:
+    """Whether the names are those of V-JEPA 2's encoder, its classifier, or both."""
+    video = has(state, r"(\.patch_embeddings|patch_embed)\.proj\.weight$", dim=5)
+    plain = has(state, r"(blocks\.0\.attn\.qkv|layer\.0\.attention\.query)\.bias$")
+    alone = has(state, r"pooler\.cross_attention_block\.xattn\.kv\.weight$")
+    return (video and plain and not has(state, "cls_token")) or alone
+
+
+def from_vivit(
+    state: Mapping[str, Tensor], grid: Grid | None = None, meta: Mapping | None = None
+) -> Conversion:
+    """Convert HuggingFace's ``VivitForVideoClassification`` or ``VivitModel`` in either layout."""
+    meta, name = meta or {}, "embeddings.patch_embeddings.projection.weight"
+    if grid is None and {"num_frames", "image_size", "tubelet_size"} <= set(meta):
+        side = meta["image_size"]
+        sides = (side, side) if isinstance(side, int) else side
+        grid = divide((meta["num_frames"], *sides), meta["tubelet_size"])
+    tubelet = next((x.shape[2:] for key, x in state.items() if key.endswith(name)), ())
+    dialect = "huggingface" if has(state, r"encoder\.layer\.") else "modules"
+    tables = partial(clip_grid, tubelet=tubelet, given=grid)
+    return _convert(state, "spacetime", dialect, meta, tables)
+
+
+def from_timesformer(
+    state: Mapping[str, Tensor], grid: Grid | None = None, meta: Mapping | None = None
+) -> Conversion:
+    """Convert the weights of a TimeSformer in any of ``DIALECTS``."""
+    if IMAGE in state:
+        state = {f"backbone.{name}": value for name, value in state.items()}
+    dialect = next((DIALECTS[name] for name in state if name in DIALECTS), "official")
+    scheme = "joint_space_time" if has(state, r"\.time_embed") else "space_only"
+    if has(state, "temporal_fc|temporal_dense"):
+        scheme = "divided_space_time"
+    return _convert(state, scheme, dialect, meta or {}, partial(frame_grid, given=grid))
+
+
+def from_videomae(state: Mapping[str, Tensor], meta: Mapping | None = None) -> Conversion:
+    """Convert VideoMAE or VideoMAE v2, fine-tuned or pretrained; decoders are ignored.
+
+    Raises:
+        ValueError: If names or settings do not fit, or positions are not the fixed ones.
+    """
+    dialect = "official"
+    if has(state, r"patch_embed\.projection\."):
+        dialect = "mmaction"
+    elif has(state, r"patch_embeddings\.projection\."):
+        dialect = "modules" if has(state, r"attention\.query\.bias$") else "huggingface"
+    for name, table in state.items():
+        if name.endswith("pos_embed") and not name.startswith("decoder"):
+            fixed = flat_sine_positions((1, 1, table.shape[1]), table.float())[:, 0, 0]
+            if not torch.allclose(fixed, table.float(), atol=1e-2):
+                raise ValueError(f"{name} must be VideoMAE's fixed table; learned ones do not fit")
+    result = _convert(state, "videomae", dialect, meta or {})
+    biases = [x for name, x in result.state.items() if name.endswith("attn.qkv.bias")]
+    if biases and not any(bias.any() for bias in biases):
+        result.notes.append(
+            "all biases of queries and values are 0: transformers 5 before September 2026 loses "
+            "them; use the original weights"
+        )
+    if dialect in ("modules", "huggingface"):
+        result.settings["fc_norm"] = dict(type="layer", eps=1e-5)  # whatever the config says
+    if "backbone.fc_norm.weight" not in result.state:
+        result.settings["fc_norm"] = None
+    return result
+
+
+def from_vjepa2(state: Mapping[str, Tensor], meta: Mapping | None = None) -> Conversion:
+    """Convert V-JEPA 2's encoder, its attentive classifier, or both; the predictor is ignored."""
+    hugging = has(state, r"\.patch_embeddings\.proj\.")
+    result = _convert(state, "vjepa2", "huggingface" if hugging else "official", meta or {})
+    if f"{POOLER}.query" in result.state:
+        heads = result.num_heads if hugging else 16  # of the classifiers of all sizes
+        norm = result.settings.get("norm", "layer") if hugging else dict(type="layer", eps=1e-5)
+        depth = count_blocks(result.state, POOLER)
+        result.head = dict(num_heads=heads, depth=depth, norm=norm)
+    return result
+
+
+def to_other(state: Mapping[str, Tensor], scheme: str, dialect: str = "huggingface") -> State:
+    """Convert back.
+
+    Args:
+        state: Weights of a recognizer.
+        scheme: Scheme of the model, a key of ``SECTIONS``.
+        dialect: ``'huggingface'``, the names of files, which every version of transformers reads;
+            ``'modules'``, those of ViViT's and VideoMAE's modules in transformers 5; ``'official'``
+            (not of ViViT) or ``'mmaction'`` (of TimeSformer and VideoMAE).
+
+    Raises:
+        KeyError: If there is no such dialect.
+        ValueError: If names are missing or unknown, such as those of another scheme.
+    """
+    prefix = PREFIXES.get(scheme, {}).get(dialect, "")
+    return revert(state, _rules(state, scheme, dialect, prefix))
+
+
+def _rules(
+    state: Mapping[str, Tensor],
+    scheme: str,
+    dialect: str,
+    prefix: str,
+    grid: Callable[[int], Grid] = frame_grid,
+) -> list[Rule]:
+    """Return the rows for the parts that a state has; its names may be theirs or ours."""
+    table, *sections = SECTIONS[scheme]
+    tables = positions(grid)
+    ops = {f"{ENCODER}.pos_embed.{axes}": tables for axes in ("thw", "hw")}
+    if table == "timesformer":
+        ops |= {f"{ENCODER}.pos_embed.t": TIME_TABLE, "backbone.embed.proj.weight": ADD_TIME}
+    if table in VIDEO_VITS and has(state, "embed", dim=5):
+        sections += ["encoder", "fc_norm" if has(state, r"fc_norm\.weight$") else "norm"]
+    if has(state, r"(pooler\.query_tokens|pooling\.query)$"):
+        sections.append("pooler")
+    if has(state, r"(pooler\.blocks|pooler\.self_attention_layers|pooling\.blocks)\.0\."):
+        sections.append("pooler_blocks")
+    return key_map(table, *sections, dialect=dialect, ops=ops, prefix=prefix)
+
+
+def _convert(
+    state: Mapping[str, Tensor],
+    scheme: str,
+    dialect: str,
+    meta: Mapping,
+    grid: Callable[[int], Grid] = frame_grid,
+) -> Conversion:
+    prefix = PREFIXES.get(scheme, {}).get(dialect, "")
+    if scheme in VIDEO_VITS and dialect == "official":
+        state = strip_prefixes(state, WRAPPERS)
+    elif not any(name.startswith(prefix) for name in state):
+        prefix = ""
+    result = apply_rules(state, _rules(state, scheme, dialect, prefix, grid), IGNORED)
+    result.model, result.scheme = MODELS[scheme], scheme
+    acts = TANH_GELU if scheme == "spacetime" else ("gelu",)
+    if meta.get("hidden_act", acts[0]) not in acts:
+        raise ValueError(f"hidden_act must be {' or '.join(acts)}, got {meta['hidden_act']!r}")
+    result.num_heads = meta.get("num_attention_heads")
+    if scheme in VIDEO_VITS:
+        _read_config(result, scheme, meta)
+    elif meta.get("layer_norm_eps", 1e-6) != 1e-6:
+        raise ValueError(f"layer_norm_eps must be 1e-6, got {meta['layer_norm_eps']}")
+    return result
+
+
+def _read_config(result: Conversion, family: str, meta: Mapping) -> None:
+    """Take what ``config.json`` tells of norms and clips, and the number of heads."""
+    width = len(result.state.get("backbone.embed.proj.bias", ()))
+    known = HEADS.get(width, LAST[family] if width == 1408 else None)
+    result.num_heads = result.num_heads or known
+    if (family, width, result.num_heads) == ("videomae", 384, 16):
+        result.num_heads = 6
+        result.notes.append("num_heads is 6, of the published model; config.json says 16")
+    if (eps := meta.get("layer_norm_eps", 1e-6)) != 1e-6:
+        result.settings["norm"] = dict(type="layer", eps=eps)
+    side = meta.get("image_size", meta.get("crop_size"))
+    frames = meta.get("num_frames", meta.get("frames_per_clip"))
+    if isinstance(side, int | list | tuple):
+        result.settings["img_size"] = (side, side) if isinstance(side, int) else tuple(side)
+    if frames:
+        result.settings["clip_len"] = frames
