@@ -16,11 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.convert import read_model
-from mmvidformer.convert.feature_fixation import from_feature_fixation
+from mmvidformer.convert.flax import from_scenic
 from mmvidformer.convert.keymap import apply_rules
 from mmvidformer.convert.own import count_blocks, settings_of
-from mmvidformer.convert.scenic import from_scenic
-from mmvidformer.convert.video_models import from_timesformer
+from mmvidformer.convert.video_models import from_feature_fixation, from_timesformer
 from mmvidformer.datasets.transforms.sampling import ObserveBefore
 from mmvidformer.evaluation.multi_task import AnticipationMetric
 from mmvidformer.models import FeatureFixationTransformer, Horst, TimeSformer, ViViT

@@ -7,20 +7,20 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from mmvidformer.convert.feature_fixation import from_feature_fixation
 from mmvidformer.convert.fetch import fetch
+from mmvidformer.convert.flax import from_google_npz, from_scenic
 from mmvidformer.convert.huggingface import huggingface_config, processor_config
-from mmvidformer.convert.image_formats import from_google_npz, from_timm
 from mmvidformer.convert.info import class_names, read_info
 from mmvidformer.convert.io import Checkpoint, load_checkpoint, save_checkpoint, save_huggingface
 from mmvidformer.convert.keymap import Conversion, has, strip_prefixes
 from mmvidformer.convert.own import MODELS, VIDEO_VITS, from_own, is_own, settings_of
 from mmvidformer.convert.positions import Grid
 from mmvidformer.convert.published import row_of
-from mmvidformer.convert.scenic import from_scenic
+from mmvidformer.convert.timm_models import from_timm
 from mmvidformer.convert.video_models import (
     DIALECTS,
     IMAGE,
+    from_feature_fixation,
     from_timesformer,
     from_videomae,
     from_vivit,
@@ -178,7 +178,7 @@ def convert_file(
         to: ``'mmvidformer'`` or ``'huggingface'`` (ViViT's model 1 with class token, TimeSformer
             with one of the three published schemes, VideoMAE, or V-JEPA 2).
         grid: Tokens (T, H, W) of the source's position table, if its length is ambiguous.
-        scheme: Attention scheme, if the names are ambiguous (see ``convert.scenic``).
+        scheme: Attention scheme, if the names are ambiguous (see ``convert.flax``).
         num_heads: Number of attention heads, if the source does not contain it.
         half: Whether to store the weights in half precision.
 

@@ -15,7 +15,6 @@ from torch.nn.functional import pad
 
 from mmvidformer.convert import timm_models
 from mmvidformer.convert.formats import read_model
-from mmvidformer.convert.image_formats import from_timm
 from mmvidformer.convert.image_parts import fit, neutral
 from mmvidformer.convert.keymap import Conversion, State
 from mmvidformer.convert.own import VIDEO_VITS, count_blocks
@@ -176,7 +175,7 @@ def _read(source: str | Path) -> Conversion:
     if kind != "timm":
         return read_model(source)[1]
     model = timm_models.create(name)
-    result = from_timm(model.state_dict(), (1, *model.patch_embed.grid_size))
+    result = timm_models.from_timm(model.state_dict(), (1, *model.patch_embed.grid_size))
     result.settings = timm_models.describe(model)
     result.num_heads = result.settings["arch"]["num_heads"]
     pixels = getattr(model, "pretrained_cfg", {})

@@ -1,14 +1,18 @@
-"""Image models of timm by name, and the arguments of ``VideoTransformer`` that make them."""
+"""Image models of timm: the arguments of ``VideoTransformer`` that make them, and their weights."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from functools import reduce
+from functools import partial, reduce
+from math import isqrt
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from mmvidformer.convert.own import mlp_ratio
+from mmvidformer.convert.keymap import ADD_TIME, Conversion, apply_rules, key_map
+from mmvidformer.convert.own import ENCODER, mlp_ratio
+from mmvidformer.convert.positions import Grid, frame_grid, positions
 from mmvidformer.layers import EncoderConfig
 
 PREFIX = "timm:"
@@ -25,6 +29,8 @@ PARTS = {
     "blocks.0.mlp": ("Mlp", "GluMlp", "SwiGLU"),
     "blocks.0.mlp.act": ("GELU", "GELUTanh", "QuickGELU", "SiLU"),
 }
+# Classifiers, and the attention pool of SigLIP, which is a head.
+IGNORED = (r"(head|head_dist|pre_logits\.fc)\.(weight|bias)", r"attn_pool\..*")
 ACTS = {"GELU": "gelu", "GELUTanh": "gelu_tanh", "QuickGELU": "quick_gelu"}
 
 
@@ -136,3 +142,44 @@ def _rope(rope: Any) -> dict[str, Any] | None:
         return dict(type="dinov3", base=rope.temperature)
     places = rope.ref_feat_shape[0] if rope.ref_feat_shape else "integer"
     return dict(type="eva02", base=rope.temperature, places=places)
+
+
+def from_timm(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
+    """Convert a ``VisionTransformer`` or ``Eva`` of timm without its head.
+
+    Without a ``grid``, the position table of a model with LayerScale (DeiT III, DINOv2 with
+    registers) has no vectors for class token and registers if it is square.
+    """
+    state = {_as_vit(name): value for name, value in state.items()}
+    # Without a class token, the first register takes its role in attention.
+    prefix = [state.pop(name) for name in ("cls_token", "reg_token") if name in state]
+    tokens = torch.cat(prefix, dim=1) if prefix else torch.empty(1, 0, 0)
+    cls, slots = bool(prefix), 0
+    if "pos_embed" in state:
+        table = state["pos_embed"]
+        count = table.shape[1]
+        square = isqrt(count) ** 2 == count and "blocks.0.ls1.gamma" in state
+        slots = 0 if (grid[1] * grid[2] == count if grid else square) else tokens.shape[1]
+        if slots > 1:  # registers have no positions in this package
+            tokens = torch.cat([tokens[:, :1], tokens[:, 1:] + table[:, 1:slots]], dim=1)
+            state["pos_embed"] = torch.cat([table[:, :1], table[:, slots:]], dim=1)
+    parts = {"cls_token": tokens[:, :1], "reg_token": tokens[:, 1:]}
+    state |= {name: part for name, part in parts.items() if part.shape[1]}
+    options = key_map("timm", "options", "apart")
+    rules = [rule for rule in options if rule.sources[0].replace("{i}", "0") in state]
+    known = {rule.targets for rule in rules}
+    needed = key_map("timm", "needed", ops={"backbone.embed.proj.weight": ADD_TIME})
+    rules += [rule for rule in needed if rule.targets not in known]
+    if "pos_embed" in state:
+        op = positions(partial(frame_grid, given=grid), cls, bool(slots))
+        section = "positions_with_cls" if cls else "positions"
+        rules += key_map("timm", section, ops={f"{ENCODER}.pos_embed.thw": op})
+    norm = key_map("timm", "fc_norm" if "fc_norm.weight" in state else "norm")
+    rules += norm if "blocks.0.norm1.bias" in state else norm[:1]  # RMS norms have none
+    return apply_rules(state, rules, IGNORED)
+
+
+def _as_vit(name: str) -> str:
+    """Return the name of ``VisionTransformer`` for one of ``Eva``."""
+    name = re.sub(r"gamma_([12])$", r"ls\1.gamma", name)
+    return re.sub(r"\.([qv])_bias$", r".\1_proj.bias", name)

@@ -1,4 +1,7 @@
-"""Video classifiers of others (ViViT, TimeSformer, VideoMAE, V-JEPA 2) to our names, and back."""
+"""Video models of PyTorch projects to this package's names, and back.
+
+HuggingFace's ViViT, TimeSformer, VideoMAE, V-JEPA 2, and feature fixation (not back).
+"""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -52,6 +55,13 @@ DIALECTS = {
 }
 IMAGE = "patch_embed.projection.weight"  # of MMAction2's image model, without "backbone."
 TIME_TABLE = Op(lambda x: (x[:, :, None, None],), lambda x: (x[:, :, 0, 0],))
+# Of feature fixation: official names of the attention and its norm, and of the gates.
+SUBLAYERS = {
+    "time_space": {"time": ("temporal_attn", "temporal_norm1"), "space": ("attn", "norm1")},
+    "joint": {"joint": ("attn", "norm1")},
+}
+GATES = {"qkv_shared": "pgate", "qkv": "q_gate"}
+TIME_FRAMES = Op(lambda x: (x[..., None, :],), lambda x: (x[..., 0, :],))
 POOLER = "cls_head.pooling"
 # HuggingFace's names of the GELU that ViViT uses, flax's tanh approximation.
 TANH_GELU = ("gelu_fast", "gelu_new", "gelu_pytorch_tanh")
@@ -141,6 +151,36 @@ def from_vjepa2(state: Mapping[str, Tensor], meta: Mapping | None = None) -> Con
         norm = result.settings.get("norm", "layer") if hugging else dict(type="layer", eps=1e-5)
         depth = count_blocks(result.state, POOLER)
         result.head = dict(num_heads=heads, depth=depth, norm=norm)
+    return result
+
+
+def fixation_rules(attention: str, fixation: str | None) -> list[Rule]:
+    """Return the rows of a model, given keys of ``SUBLAYERS`` and ``GATES``, or None."""
+    ops = {"backbone.embed.proj.weight": ADD_TIME, f"{ENCODER}.pos_embed.t": TIME_FRAMES}
+    sections = ("sublayer", fixation) if fixation else ("sublayer",)
+    found = key_map("feature_fixation", "model", ops=ops)
+    for sublayer, (attn, norm) in SUBLAYERS[attention].items():
+        found += key_map("feature_fixation", *sections, sublayer=sublayer, attn=attn, norm=norm)
+    return found
+
+
+def from_feature_fixation(state: Mapping[str, Tensor]) -> Conversion:
+    """Convert the official linear video transformer with feature fixation, with or without head."""
+    state = strip_prefixes(state, ("module.", "base_model."))
+    attention = "time_space" if has(state, "temporal_attn") else "joint"
+    fixation = next((name for name, gate in GATES.items() if has(state, rf"\.{gate}\.")), None)
+    unused = (r"(new_fc|head)\..*",)  # by the official forward pass
+    result = apply_rules(state, fixation_rules(attention, fixation), unused)
+    result.model, result.scheme = "FeatureFixationTransformer", attention
+    result.settings = {"fixation": fixation}
+    head_dims = [len(x) for name, x in result.state.items() if ".gates." in name]
+    if head_dims:
+        result.num_heads = len(result.state[f"{ENCODER}.norm.weight"]) // head_dims[0]
+    result.notes.append(
+        "shifts and kernel have no weights; those of the released settings for Something-Something "
+        "are assumed. The settings for Kinetics have the temporal shift "
+        "dict(type='temporal', divisor=8, segment=8)"
+    )
     return result
 
 

@@ -7,8 +7,8 @@ from timm.models import VisionTransformer
 from torch import nn
 
 from mmvidformer.convert import convert_file, init_from_image, recognize
-from mmvidformer.convert.feature_fixation import from_feature_fixation, rules
 from mmvidformer.convert.keymap import State, revert
+from mmvidformer.convert.video_models import fixation_rules, from_feature_fixation
 from mmvidformer.models import FeatureFixationTransformer
 from mmvidformer.models.feature_fixation import STEM
 from mmvidformer.models.heads import TokenMlpHead
@@ -30,7 +30,7 @@ def official(
     state: State, attention: str = "time_space", fixation: str | None = "qkv_shared"
 ) -> State:
     """Rename weights as the official code does."""
-    converted = revert(state, rules(attention, fixation))
+    converted = revert(state, fixation_rules(attention, fixation))
     head = "consensus.mlp_head."
     return {k if k.startswith(head) else f"base_model.{k}": v for k, v in converted.items()}
 

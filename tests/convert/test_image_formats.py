@@ -11,7 +11,8 @@ from mmengine.registry import DefaultScope
 from mmengine.runner import load_checkpoint
 
 from mmvidformer.convert import read_model
-from mmvidformer.convert.image_formats import from_google_npz, from_timm
+from mmvidformer.convert.flax import from_google_npz
+from mmvidformer.convert.timm_models import from_timm
 from mmvidformer.registry import MODELS
 from mmvidformer.schemes import read_all_kinds
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from mmvidformer.convert.flax import from_scenic
 from mmvidformer.convert.keymap import State
-from mmvidformer.convert.scenic import from_scenic
 
 D, HEADS, HIDDEN = 8, 2, 12
 GRID = (2, 2, 3)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from mmvidformer.convert import arguments_of
-from mmvidformer.convert.image_formats import from_timm
+from mmvidformer.convert.timm_models import from_timm
 from mmvidformer.models import TimeSformer, VideoTransformer, ViViT
 
 SIZES = dict(embed_dim=48, depth=2, num_heads=3)

@@ -1,14 +1,33 @@
-"""Scenic's ViViT checkpoints (Flax), models 1 to 4, to this package's names."""
+"""Flax checkpoints (ViViT of scenic, image ViT of Google) to this package's names."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
 
 from torch import Tensor
 
-from mmvidformer.convert.flax_layers import LINEN, TRAIN_STATE, read_flax
-from mmvidformer.convert.keymap import Conversion, apply_rules, has, key_map
+from mmvidformer.convert.keymap import (
+    Conversion,
+    State,
+    apply_rules,
+    has,
+    key_map,
+    strip_prefixes,
+)
+from mmvidformer.convert.own import ENCODER
 from mmvidformer.convert.positions import Grid, clip_grid, frame_grid, positions
 
+PREFIXES = ("optimizer/target/", "opt/target/", "params/")
+# Other parts of a train state.
+TRAIN_STATE = (
+    r"(opt|optimizer|opt_state|model_state)(/.*)?",
+    r"global_step|rng|accum_train_time|step",
+)
+# Numbers of a block's parts by flax.linen, which counts each kind separately, and by flax.nn, which
+# counted all together.
+LINEN = {"attention": "0", "norm": "1", "mlp": "0"}
+FLAX_NN = {"attention": "1", "norm": "2", "mlp": "3"}
+# Classifiers, the hidden layer before them, and optimizer states.
+HEADS = (r"(head|pre_logits|output_projection|MAPHead_0)/.*", *TRAIN_STATE)
 # Encoder in the source, its class token, encoder in this package.
 ENCODERS = (
     ("Transformer", "cls", "backbone.encoders.0"),
@@ -82,3 +101,49 @@ def _grid(encoder: str, tubelet: Sequence[int], given: Grid | None, count: int) 
             raise ValueError(f"the temporal position table has {count} frames, not {given[0]}")
         return count, 1, 1
     return clip_grid(count, tubelet, given)
+
+
+def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
+    """Convert an image ViT without its classifier."""
+    state, num_heads = read_flax(state)
+    original = has(state, "MultiHeadDotProductAttention_1/")
+    table, cls = "pos_embedding", "cls" in state
+    slot = cls and original  # big_vision has no position for the class token
+    rules = key_map(
+        "flax",
+        *("stem", "joint", "norm", "cls_token", "positions_with_cls" if cls else "positions"),
+        ops={f"{ENCODER}.pos_embed.thw": positions(partial(frame_grid, given=grid), cls, slot)},
+        ours=ENCODER,
+        encoder="Transformer",
+        positions=table if table in state else f"Transformer/posembed_input/{table}",
+        cls="cls",
+        sublayer="joint",
+        **(FLAX_NN if original else LINEN),
+    )
+    result = apply_rules(state, rules, HEADS)
+    result.num_heads = num_heads
+    result.settings = dict(norm=dict(type="layer", eps=1e-6), mlp=dict(type="mlp", act="gelu_tanh"))
+    return result
+
+
+def read_flax(state: Mapping[str, Tensor]) -> tuple[State, int | None]:
+    """Return weights with PyTorch's axes, under names without prefixes, and the number of heads.
+
+    The latter is None if there is no attention.
+    """
+    state = strip_prefixes(state, PREFIXES)
+    queries = (x for name, x in state.items() if name.endswith("/query/kernel") and x.dim() == 3)
+    heads = next((query.shape[1] for query in queries), None)
+    return {name: _with_axes(name, x) for name, x in state.items()}, heads
+
+
+def _with_axes(name: str, x: Tensor) -> Tensor:
+    if name.endswith("/bias"):
+        return x.flatten()  # (n, d) of the heads
+    if not name.endswith("/kernel"):
+        return x
+    if x.dim() in (4, 5):  # (h, w, C, D) of an image model, or (t, h, w, C, D)
+        return (x if x.dim() == 5 else x[None]).permute(4, 3, 0, 1, 2)
+    if x.dim() == 3:  # (n, d, D) of the output of attention, otherwise (D, n, d)
+        x = x.flatten(0, 1) if name.endswith("/out/kernel") else x.flatten(1)
+    return x.T if x.dim() == 2 else x
