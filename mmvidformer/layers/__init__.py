@@ -5,7 +5,7 @@ kernel (how).
 """
 
 from mmvidformer.layers.attention import Attention
-from mmvidformer.layers.block import AttentionSubLayer, TransformerBlock
+from mmvidformer.layers.block import AttentionSubLayer, LayerScale, TransformerBlock
 from mmvidformer.layers.config import EncoderConfig, SubLayer
 from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.embed import POSITIONS, PositionEmbedding, TubeletEmbedding

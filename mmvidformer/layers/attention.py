@@ -21,7 +21,7 @@ from mmvidformer.layers.kernels.base import LinearCostKernel
 from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.norm import QueryKeyNorm
 from mmvidformer.layers.patterns import PATTERNS, Grid, Pattern, grid_size
-from mmvidformer.layers.projection import qkv_projection
+from mmvidformer.layers.projection import QueryValueBias
 from mmvidformer.layers.rotary import ROPES, RotaryEmbedding
 from mmvidformer.layers.shift import Shift, build_shift
 from mmvidformer.layers.stream import StreamState
@@ -92,7 +92,10 @@ class Attention(nn.Module):
         self.num_heads = num_heads
         self.patterns: tuple[Pattern, ...] = tuple(PATTERNS.build(row) for row in patterns)
         self.cls = cls
-        self.qkv = qkv_projection(dim, qkv_bias)
+        if qkv_bias not in (True, False, "qv"):
+            raise ValueError(f"qkv_bias must be True, False or 'qv', got {qkv_bias!r}")
+        own = qkv_bias == "qv"
+        self.qkv = QueryValueBias(dim) if own else nn.Linear(dim, 3 * dim, bias=bool(qkv_bias))
         head_dim = dim // num_heads
         self.kernel = KERNELS.build(kernel, head_dim=head_dim, dropout=attn_drop)
         self.recompute = False

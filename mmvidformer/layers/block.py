@@ -1,5 +1,6 @@
 from collections.abc import Mapping, Sequence
 
+import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers.attention import Attention
@@ -8,8 +9,24 @@ from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.mlp import MLPS
 from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.patterns import grid_size
-from mmvidformer.layers.scale import layer_scale
 from mmvidformer.layers.stream import StreamState
+
+
+class LayerScale(nn.Module):
+    """Multiply the channels of an update by learned numbers (Touvron et al. 2021, CaiT).
+
+    Args:
+        dim: Token width D.
+        value: Initial value of the numbers.
+    """
+
+    def __init__(self, dim: int, value: float) -> None:
+        super().__init__()
+        self.gamma = nn.Parameter(torch.full((dim,), float(value)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scale (..., D)."""
+        return x * self.gamma
 
 
 class AttentionSubLayer(nn.Module):
@@ -36,7 +53,7 @@ class AttentionSubLayer(nn.Module):
         )
         self.drop_path = drop_path
         self.fc = nn.Linear(dim, dim) if sublayer.fc else nn.Identity()
-        self.scale = layer_scale(dim, config.layer_scale)
+        self.scale = _scale(dim, config.layer_scale)
         self.zero_init = sublayer.zero_init
         self.zero_parameters()
 
@@ -99,7 +116,7 @@ class TransformerBlock(nn.Module):
         self.norm = NORMS.build(config.norm, normalized_shape=dim)
         options = dict(dim=dim, hidden_dim=int(dim * ratio), drop=config.drop_rate)
         self.mlp = MLPS.build(config.mlp, **options)
-        self.scale = layer_scale(dim, config.layer_scale)
+        self.scale = _scale(dim, config.layer_scale)
         self.drop_path = DropPath(drop_path_rate, config.drop_path_rule)
 
     def forward(
@@ -129,3 +146,7 @@ class TransformerBlock(nn.Module):
     def _add_mlp(self, x: Tensor, keep: Tensor | None) -> Tensor:
         update = self.scale(self.mlp(self.norm(x)))
         return x + (update if keep is None else update * keep.view(-1, *[1] * (x.dim() - 1)))
+
+
+def _scale(dim: int, value: float | None) -> nn.Module:
+    return nn.Identity() if value is None else LayerScale(dim, value)

@@ -28,14 +28,3 @@ class QueryValueBias(nn.Linear):
     def forward(self, input: Tensor) -> Tensor:
         """Map (..., D) to (..., 3 D)."""
         return F.linear(input, self.weight, self.full_bias())
-
-
-def qkv_projection(dim: int, bias: bool | str = True) -> nn.Linear:
-    """Build the projection of an attention; see ``qkv_bias`` of ``EncoderConfig``.
-
-    Raises:
-        ValueError: If ``bias`` is not True, False or ``'qv'``.
-    """
-    if bias not in (True, False, "qv"):
-        raise ValueError(f"qkv_bias must be True, False or 'qv', got {bias!r}")
-    return QueryValueBias(dim) if bias == "qv" else nn.Linear(dim, 3 * dim, bias=bool(bias))

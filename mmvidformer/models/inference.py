@@ -8,12 +8,12 @@ from typing import TypeGuard, TypeVar
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.layers import AttentionSubLayer, DropPath, Encoder, Mlp, TransformerBlock
+from mmvidformer.layers import DropPath, Encoder, Mlp
+from mmvidformer.layers.block import AttentionSubLayer, LayerScale, TransformerBlock
 from mmvidformer.layers.cpu_linear import CpuLinear
 from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.layers.lora import LoraLinear
 from mmvidformer.layers.projection import QueryValueBias
-from mmvidformer.layers.scale import LayerScale
 from mmvidformer.models.video_transformer import VideoTransformer
 
 logger = logging.getLogger("mmvidformer")

@@ -24,12 +24,12 @@ from torch.utils.checkpoint import checkpoint
 from mmvidformer.layers import (
     Attention,
     Encoder,
+    LayerScale,
     Mlp,
     PositionEmbedding,
     TransformerBlock,
     TubeletEmbedding,
 )
-from mmvidformer.layers.scale import LayerScale
 
 
 @dataclass(frozen=True)
