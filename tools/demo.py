@@ -27,9 +27,8 @@ from mmvidformer.engine.arguments import add_model_arguments, add_source_argumen
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.tasks.annotations import read_spans
 from mmvidformer.visualization.demo import Failure, predict_files, predict_stream
-from mmvidformer.visualization.timeline import write_parts
+from mmvidformer.visualization.timeline import WindowTable, write_parts
 from mmvidformer.visualization.videos import check_display
-from mmvidformer.visualization.window_table import WindowTable
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from mmvidformer.apis import VideoPipeline, backbone_features
 from mmvidformer.apis.feature_files import check_settings, list_videos, target_of, write_features
-from mmvidformer.apis.features import read_windows, window_facts
+from mmvidformer.apis.features import read_windows
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_model_arguments, positive
 from mmvidformer.engine.errors import run_tool
@@ -66,11 +66,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             continue
         try:
             opened = pipeline.open(video)
-            facts = window_facts(pipeline, opened, args.every) if args.every else {}
             if args.every:
-                clips = read_windows(pipeline, opened, args.every, facts["span"], model)
+                facts, clips = read_windows(pipeline, opened, args.every, model)
             else:
-                clips = [pipeline.read(opened)["inputs"]]
+                facts, clips = {}, [pipeline.read(opened)["inputs"]]
             found = [backbone_features(model, one, args.tokens) for one in clips]
         except (OSError, ValueError) as error:
             failed.append(f"{video}\t{error}\n")

@@ -6,9 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.apis.ahead import read_ahead
 from mmvidformer.apis.pipeline import VideoPipeline, normalize
-from mmvidformer.apis.windows import check_step, list_windows
+from mmvidformer.apis.windows import check_step, list_windows, read_ahead
 from mmvidformer.models.reuse import frames_of_stage
 
 
@@ -42,25 +41,19 @@ def backbone_features(
     return torch.cat(found)
 
 
-def window_facts(pipeline: VideoPipeline, video: dict, every: int) -> dict[str, Any]:
-    """Return what ``LoadFeatures`` needs to know: ``every``, ``span``, ``fps`` and ``frames``.
+def read_windows(
+    pipeline: VideoPipeline, video: dict, every: int, model: nn.Module
+) -> tuple[dict[str, Any], Iterator[Tensor]]:
+    """Read the clip that starts every N frames of an opened video, in a thread.
 
-    The span of a clip whose frames are spread over a video is ``every``.
+    Returns:
+        What ``LoadFeatures`` needs to know, ``every``, ``span``, ``fps`` and ``frames``; the span
+        of a clip whose frames are spread over a video is ``every``. And views (crops, C, T, H, W)
+        of each clip; the first of a video that is shorter than a clip.
     """
     fps, frames = video["avg_fps"], video["total_frames"]
     span = max(round(pipeline.span(fps) or every), 1)
-    return dict(every=every, span=span, fps=fps, frames=frames)
-
-
-def read_windows(
-    pipeline: VideoPipeline, video: dict, every: int, span: int, model: nn.Module
-) -> Iterator[Tensor]:
-    """Read the clip of ``span`` frames that starts every N frames of an opened video, in a thread.
-
-    Yields:
-        Views (crops, C, T, H, W) of each clip; the first of a video that is shorter than a clip.
-    """
-    fps = video["avg_fps"]
     check_step(span, every, pipeline.period(span, fps, frames_of_stage(model)), fps)
-    spans = list_windows(video["total_frames"], span, every, to_end=False)
-    return read_ahead(pipeline.read(video, one)["inputs"] for one in spans)
+    spans = list_windows(frames, span, every, to_end=False)
+    clips = read_ahead(pipeline.read(video, one)["inputs"] for one in spans)
+    return dict(every=every, span=span, fps=fps, frames=frames), clips

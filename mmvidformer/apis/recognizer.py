@@ -8,12 +8,17 @@ import torch
 from mmaction.structures import ActionDataSample
 from mmengine.config import Config
 
-from mmvidformer.apis.ahead import read_ahead
 from mmvidformer.apis.loaded import PUBLISHED, LoadedModel, anticipates
 from mmvidformer.apis.pipeline import Source, VideoPipeline
 from mmvidformer.apis.predictions import Prediction, to_prediction, to_segments
 from mmvidformer.apis.steps import list_segments, list_steps, stream_segments, stream_steps
-from mmvidformer.apis.windows import answer_windows, in_frames, list_windows, stream_windows
+from mmvidformer.apis.windows import (
+    answer_windows,
+    in_frames,
+    list_windows,
+    read_ahead,
+    stream_windows,
+)
 from mmvidformer.models.reuse import frames_of_stage, reuse_frames
 
 

@@ -3,8 +3,9 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ logger = logging.getLogger("mmvidformer")
 
 WINDOW = 2.0  # seconds
 Seconds = tuple[float, float]
+Item = TypeVar("Item")
 
 
 def list_windows(frames: int, size: int, step: int, to_end: bool = True) -> list[tuple[int, int]]:
@@ -83,6 +85,16 @@ def stream_windows(
     for count, kept in last_frames(frames, size):
         if (count - size) % step == 0:
             yield pipeline.read_frames(kept, fps), ((count - size) / fps, count / fps)
+
+
+def read_ahead(items: Iterable[Item], count: int = 2) -> Iterator[Item]:
+    """Compute items in a thread, ``count`` of them ahead; errors are raised in their places."""
+    iterator, end = iter(items), object()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = deque(pool.submit(next, iterator, end) for _ in range(count))
+        while (item := waiting.popleft().result()) is not end:
+            waiting.append(pool.submit(next, iterator, end))
+            yield item  # type: ignore[misc]
 
 
 def answer_windows(

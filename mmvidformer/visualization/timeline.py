@@ -1,10 +1,12 @@
 """The classes of a video over time: segments of one class, as a table and as a picture."""
 
 import csv
+import io
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from matplotlib import colormaps
@@ -53,24 +55,74 @@ def list_segments(predictions: Sequence["Prediction"]) -> list[Segment]:
     return found
 
 
-def write_parts(path: Path, videos: Iterable[Sequence["Prediction"]]) -> None:
-    """Write the segments of videos as a csv file, or the values of their windows.
+class WindowTable:
+    """A csv file with a row for each window or segment, which is written at once.
 
-    Columns are the attributes of ``Segment``, or video, start, end and the names of the values.
+    Columns are video, start and end in seconds, and the most likely class and its probability, by
+    task if there are several; or the values. A row that was not written completely is removed.
+
+    Args:
+        path: The file. If it exists, rows are added to it.
+
+    Attributes:
+        rows: Rows that the file had, by video.
     """
-    rows: list[Sequence] = []
-    header: Sequence[str] = Segment._fields
-    for predictions in videos:
-        if not predictions or predictions[0].kind != "value":
-            for video, start, end, label, probability in list_segments(predictions):
-                rows.append((video, f"{start:.2f}", f"{end:.2f}", label, f"{probability:.4f}"))
-            continue
-        header = (*Segment._fields[:3], *predictions[0].values)
-        for one in predictions:
-            times = (f"{second:.2f}" for second in one.seconds or ())
-            rows.append((one.source, *times, *(f"{x:.6g}" for x in one.values.values())))
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([header, *rows])
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows: dict[str, list[list[str]]] = defaultdict(list)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = path.read_bytes() if path.is_file() else b""
+        kept = text[: text.rfind(b"\n") + 1]
+        for row in list(csv.reader(io.StringIO(kept.decode())))[1:]:
+            self.rows[row[0]].append(row)
+        self.is_new = not kept
+        self._file = path.open("a", 1, encoding="utf-8", newline="")  # row by row
+        self._file.truncate(len(kept))
+        self._writer = csv.writer(self._file, lineterminator="\n")
+
+    def count(self, video: str, seconds: list[tuple[float, float]]) -> int:
+        """Return how many of the windows of a video the file has.
+
+        Raises:
+            ValueError: If it has others.
+        """
+        found = [tuple(row[1:3]) for row in self.rows[video]]
+        if found != [_times(one) for one in seconds[: len(found)]]:
+            raise ValueError(f"{self.path} has other windows of {video}; use another file")
+        return len(found)
+
+    def add(self, one: "Prediction | Segment") -> None:
+        """Write a row."""
+        if isinstance(one, Segment):
+            cells: dict[str, Any] = dict(label=one.label, probability=f"{one.probability:.4f}")
+            video, seconds = one.video, (one.start, one.end)
+        else:
+            cells, video, seconds = dict(one.values), one.source, one.seconds or (0.0, 0.0)
+            for task in one.scores if not cells else ():
+                single, (_, name, share) = len(one.scores) == 1, one.top(1, task)[0]
+                cells["label" if single else task] = name
+                cells["probability" if single else f"{task}_probability"] = share
+        if self.is_new:
+            self._writer.writerow(["video", "start", "end", *cells])
+            self.is_new = False
+        values = (f"{x:.6g}" if isinstance(x, float) else x for x in cells.values())
+        self._writer.writerow([video, *_times(seconds), *values])
+
+
+def _times(seconds: tuple[float, float]) -> tuple[str, str]:
+    return f"{seconds[0]:.2f}", f"{seconds[1]:.2f}"
+
+
+def write_parts(path: Path, videos: Iterable[Sequence["Prediction"]]) -> None:
+    """Write the segments of videos as a csv file, or the values of their windows."""
+    path.unlink(missing_ok=True)
+    table = WindowTable(path)
+    for found in videos:
+        for one in found if found and found[0].kind == "value" else list_segments(found):
+            table.add(one)
+    if table.is_new:  # nothing was found
+        path.write_text(",".join(Segment._fields) + "\n")
 
 
 def draw_timeline(

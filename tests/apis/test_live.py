@@ -13,7 +13,7 @@ import torch
 
 from benchmarks.live_server import LiveServer
 from mmvidformer.apis import Capture, StreamRecognizer, capture
-from mmvidformer.apis.ahead import read_ahead
+from mmvidformer.apis.windows import read_ahead
 
 
 @pytest.fixture(autouse=True)

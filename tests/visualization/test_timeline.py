@@ -40,6 +40,8 @@ def test_segments_are_a_table(tmp_path) -> None:
     assert rows[0] == ["video", "start", "end", "label", "probability"]
     assert rows[1:] == [["x.mp4", "0.00", "1.50", "left", "0.7500"],
                         ["x.mp4", "1.50", "3.00", "right", "1.0000"]]  # fmt: skip
+    write_parts(tmp_path / "a.csv", [])  # of no segments there is a header
+    assert (tmp_path / "a.csv").read_text() == "video,start,end,label,probability\n"
 
 
 def values(*speeds: float) -> list[Prediction]:
