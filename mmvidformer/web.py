@@ -11,7 +11,8 @@ import numpy as np
 from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.engine.errors import MISTAKES, describe
-from mmvidformer.visualization.boxes import classify_boxes, write_boxes
+from mmvidformer.visualization.annotate import annotate_video
+from mmvidformer.visualization.boxes import boxes_at, classify_boxes, draw_boxes
 from mmvidformer.visualization.rollout_clips import rollout_clips
 from mmvidformer.visualization.timeline import draw_timeline
 from mmvidformer.visualization.videos import VideoOutput
@@ -91,7 +92,9 @@ def build_page(
                 moments = classify_boxes(recognizer, Path(video), "persons")
                 with TemporaryDirectory() as folder:
                     film = Path(folder, "boxes.mp4")
-                    write_boxes(recognizer, Path(video), moments, film)
+                    annotate_video(
+                        Path(video), lambda x, _, t: draw_boxes(x, boxes_at(moments, t)), film
+                    )
                     yield classes_of([*chain(*moments.values())]), None, str(film)
                 return
             window = max(WINDOW, frames / fps / MOST) if recognizer.over == "clip" else None

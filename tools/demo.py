@@ -26,7 +26,7 @@ from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.engine.arguments import add_model_arguments, add_source_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.tasks.annotations import read_spans
-from mmvidformer.visualization.demo import Failure, predict_files, predict_stream
+from mmvidformer.visualization.demo import predict_files, predict_stream
 from mmvidformer.visualization.timeline import WindowTable, write_parts
 from mmvidformer.visualization.videos import check_display
 
@@ -96,14 +96,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise ValueError("a model of boxes needs --boxes: a csv file in AVA's format, or persons")
     streams = args.is_stream
     found = predict_stream(recognizer, args) if streams else predict_files(recognizer, videos, args)
-    records, windows, failed, repeated, count = [], defaultdict(list), 0, 0, 0
+    records, windows, repeated, count = [], defaultdict(list), 0, 0
     interrupt = [KeyboardInterrupt] if streams else []  # how to end a stream
     with contextlib.suppress(*interrupt):
         for one in found:
-            if isinstance(one, Failure):
-                failed += 1
-                tqdm.write(f"failed: {one.error}", file=sys.stderr)
-                records.append({"source": one.source, "error": str(one.error)})
+            if isinstance(one, dict):
+                tqdm.write(f"failed: {one['error']}", file=sys.stderr)
+                records.append(one)
             else:
                 part = " {:.2f}-{:.2f} s".format(*one.seconds) if one.seconds else ""
                 tqdm.write(f"{one.source}{part}: {one.text(args.topk)}")
@@ -125,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             text = json.dumps(content, indent=1, ensure_ascii=False)
             path.write_text(text + "\n", encoding="utf-8")
         print(f"written: {path}", file=sys.stderr)
-    if failed:
+    if failed := sum("error" in one for one in records):
         print(f"{failed} of {len(videos)} videos failed", file=sys.stderr)
     return 1 if failed else 0
 

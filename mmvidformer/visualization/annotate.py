@@ -1,6 +1,6 @@
 """Annotated frames of a video: a frame, the most likely classes, and what the model attends to."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -135,28 +135,21 @@ def annotate_frame(
 
 def annotate_video(
     video: Path,
-    predictions: Sequence[Prediction],
-    target: Path | None = None,
+    draw: Callable[[np.ndarray, int, float], np.ndarray],
+    target: str | Path | None = None,
     title: str | None = None,
-    k: int = 5,
 ) -> bool:
-    """Write and show a video with its predictions; False if the window was closed.
+    """Write and show a video with what is drawn into it; False if the window was closed.
 
     Args:
         video: The file.
-        predictions: Predictions of its windows, steps or segments, or of the whole.
+        draw: Function from a frame, its number and its seconds to an image.
         target: File to write (.mp4).
         title: Title of a window to show.
-        k: Number of classes.
     """
     with Capture(video) as source, VideoOutput(target, source.fps, title) as output:
         frames = tqdm(source.frames(), total=source.total, unit="frame", leave=False, disable=None)
-        for number, seconds, pixels in frames:
-            bars = bars_at(predictions, seconds, k)
-            image = annotate_frame(pixels, f"{seconds:.2f} s, frame {number}", bars)
-            if not output.add(image, seconds):
-                return False
-    return True
+        return all(output.add(draw(pixels, n, seconds), seconds) for n, seconds, pixels in frames)
 
 
 def bars_at(predictions: Sequence[Prediction], seconds: float, k: int = 5) -> list[Bars]:

@@ -6,13 +6,11 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from tqdm import tqdm
 
 from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.apis.detector import PersonDetector
 from mmvidformer.tasks.boxes import read_boxes
 from mmvidformer.visualization.annotate import BLUE, MIN_HEIGHT, THRESHOLD, WHITE
-from mmvidformer.visualization.videos import VideoOutput
 
 SPAN = 0.5  # seconds before and after a moment in which its boxes are drawn
 load_detector = cache(PersonDetector)
@@ -61,14 +59,6 @@ def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction], k: int = 3)
     return image
 
 
-def write_boxes(
-    recognizer: Recognizer, video: Path, moments: Mapping[int, Sequence[Prediction]], target: Path
-) -> None:
-    """Write a video with the predicted boxes of each moment, half a second before and after it."""
-    reader = recognizer.pipeline.open(video)["video_reader"]
-    fps = reader.get_avg_fps()
-    with VideoOutput(target, fps) as output:
-        for number in tqdm(range(len(reader)), leave=False):
-            (pixels,) = reader.get_batch([number]).asnumpy()
-            near = [one for t, one in moments.items() if abs(t - number / fps) <= SPAN]
-            output.add(draw_boxes(pixels, near[0] if near else ()))
+def boxes_at(moments: Mapping[int, Sequence[Prediction]], seconds: float) -> Sequence[Prediction]:
+    """Return the predictions of the moment that is at most half a second away from a time."""
+    return next((one for moment, one in moments.items() if abs(moment - seconds) <= SPAN), ())

@@ -2,37 +2,43 @@
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
-from mmvidformer.visualization.annotate import annotate_frame, annotate_video, prediction_bars
-from mmvidformer.visualization.boxes import classify_boxes, write_boxes
+from mmvidformer.visualization.annotate import (
+    annotate_frame,
+    annotate_video,
+    bars_at,
+    prediction_bars,
+)
+from mmvidformer.visualization.boxes import boxes_at, classify_boxes, draw_boxes
 from mmvidformer.visualization.timeline import draw_timeline
 from mmvidformer.visualization.videos import VideoOutput, target_of
 
 
-class Failure(NamedTuple):
-    """A video that could not be read, and the error."""
-
-    source: str
-    error: Exception
-
-
 def predict_files(
     recognizer: Recognizer, videos: Sequence[Path], args: Namespace
-) -> Iterator[Prediction | Failure]:
+) -> Iterator[Prediction | dict]:
     """Classify files or their parts, and write and show what is asked for.
 
-    ``args`` are the parsed arguments of ``mmvidformer demo``; a file that cannot be read is a
-    ``Failure``, and the others follow.
+    ``args`` are the parsed arguments of ``mmvidformer demo``. For a file that cannot be read there
+    is a dictionary of ``source`` and ``error``, and the others follow.
     """
+    moments: dict[int, list[Prediction]] = {}
+    found: Iterable[Prediction]
+
+    def draw(pixels: np.ndarray, number: int, seconds: float) -> np.ndarray:
+        if recognizer.over == "boxes":
+            return draw_boxes(pixels, boxes_at(moments, seconds))
+        bars = bars_at(found, seconds, args.topk)
+        return annotate_frame(pixels, f"{seconds:.2f} s, frame {number}", bars)
+
     for video in tqdm(videos, unit="video", disable=None):
         try:
             if recognizer.over == "boxes":
@@ -44,33 +50,24 @@ def predict_files(
             else:
                 found = [recognizer(video)]
             yield from found
-        except (OSError, ValueError) as error:
-            yield Failure(str(video), error)
-            continue
-        if args.windows:
-            continue
-        if recognizer.over == "boxes":
-            if args.out:
-                target = target_of(args.out, video, Path(args.source), ".mp4")
-                write_boxes(recognizer, video, moments, target)
-            continue
-        if not found:
-            tqdm.write(f"{video}: no segment with a score of at least {args.min_score:g}")
-            continue
-        if args.timeline:
-            target = target_of(args.timeline, video, Path(args.source), "_timeline.png")
-            spans = args.spans.get(video.resolve(), ())
-            draw_timeline(found, video.name, truth=[one[:3] for one in spans]).savefig(target)
-            tqdm.write(f"written: {target}")
-        if args.out or args.title:
-            target = args.out and target_of(args.out, video, Path(args.source), ".mp4")
-            try:
-                if not annotate_video(video, found, target, args.title, args.topk):
+            if args.windows:
+                continue
+            if not found and recognizer.over != "boxes":
+                tqdm.write(f"{video}: no segment with a score of at least {args.min_score:g}")
+                continue
+            if args.timeline and recognizer.over != "boxes":
+                target = target_of(args.timeline, video, Path(args.source), "_timeline.png")
+                spans = args.spans.get(video.resolve(), ())
+                draw_timeline(found, video.name, truth=[s[:3] for s in spans]).savefig(target)
+                tqdm.write(f"written: {target}")
+            if args.out or args.title:
+                target = args.out and target_of(args.out, video, Path(args.source), ".mp4")
+                if not annotate_video(video, draw, target, args.title):
                     return
                 if target:
                     tqdm.write(f"written: {target}")
-            except ValueError as error:  # decord reads some files that PyAV does not
-                yield Failure(str(video), error)
+        except (OSError, ValueError) as error:  # decord reads some files that PyAV does not
+            yield {"source": str(video), "error": str(error)}
 
 
 def classify_parts(recognizer: Recognizer, video: Path, args: Namespace) -> Iterator[Prediction]:
@@ -89,10 +86,11 @@ def classify_parts(recognizer: Recognizer, video: Path, args: Namespace) -> Iter
     yield from tqdm(found, **bar, disable=None)
 
 
-def predict_stream(recognizer: Recognizer, args: Namespace) -> Iterator[Prediction | Failure]:
+def predict_stream(recognizer: Recognizer, args: Namespace) -> Iterator[Prediction | dict]:
     """Classify windows of a camera or an address until it ends, q is pressed, or time is over.
 
-    ``args`` are the parsed arguments of ``mmvidformer demo``. A lost connection is a ``Failure``.
+    ``args`` are the parsed arguments of ``mmvidformer demo``. A lost connection is a
+    dictionary, as for ``predict_files``.
     """
     latest, offset, seconds, ended = None, None, 0.0, False
     options = dict(window=args.window, stride=args.stride, skip_static=args.skip_static)
@@ -126,6 +124,6 @@ def predict_stream(recognizer: Recognizer, args: Namespace) -> Iterator[Predicti
                 if ended:
                     break
         except ConnectionError as error:
-            yield Failure(source.name, error)
+            yield {"source": source.name, "error": str(error)}
         if source.is_live:
             tqdm.write(source.report(), file=sys.stderr)
