@@ -1,5 +1,3 @@
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
@@ -14,27 +12,18 @@ class AttentivePooling(nn.Module):
     """Pool tokens by the attention of a learned query (Bardes et al. 2024, V-JEPA).
 
     Blocks of self-attention, if any, and then ``q = q + attention(q, norm(tokens))`` without output
-    projection and ``q = q + mlp(norm(q))``.
+    projection and ``q = q + mlp(norm(q))``. Hidden layers of the MLPs are 4 D wide.
 
     Args:
         dim: Token width D.
         num_heads: Number of attention heads.
         depth: Number of blocks of self-attention before. V-JEPA 2's classifiers have 3.
-        mlp_ratio: Hidden width of the MLPs over D.
         norm: Norm, as in ``EncoderConfig``.
     """
 
-    def __init__(
-        self,
-        dim: int,
-        num_heads: int,
-        depth: int = 0,
-        mlp_ratio: float = 4.0,
-        norm: Choice = "layer",
-    ) -> None:
+    def __init__(self, dim: int, num_heads: int, depth: int = 0, norm: Choice = "layer") -> None:
         super().__init__()
-        sizes: dict[str, Any] = dict(embed_dims=dim, num_heads=num_heads, mlp_ratio=mlp_ratio)
-        config = EncoderConfig(**sizes, norm=norm)
+        config = EncoderConfig(embed_dims=dim, num_heads=num_heads, norm=norm)
         self.blocks = nn.ModuleList(TransformerBlock(config) for _ in range(depth))
         self.num_heads = num_heads
         self.query = nn.Parameter(nn.init.trunc_normal_(torch.empty(1, 1, dim), std=0.02))
@@ -42,7 +31,7 @@ class AttentivePooling(nn.Module):
         self.q, self.kv = nn.Linear(dim, dim), nn.Linear(dim, 2 * dim)
         self.kernel = SoftmaxKernel(dim // num_heads)
         self.mlp_norm = NORMS.build(norm, normalized_shape=dim)
-        self.mlp = Mlp(dim, int(dim * mlp_ratio))
+        self.mlp = Mlp(dim, 4 * dim)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Map tokens (B, ..., D) to features (B, D)."""

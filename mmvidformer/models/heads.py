@@ -156,7 +156,6 @@ class AttentiveHead(BaseHead):
         in_channels: Token width D.
         num_heads: Number of attention heads.
         depth: Number of blocks of self-attention before; see ``layers.AttentivePooling``.
-        mlp_ratio: Hidden width of the MLPs over D.
         norm: Norm, as in ``EncoderConfig``.
         dropout_ratio: Dropout rate of the pooled features.
         **kwargs: Further arguments of MMAction2's ``BaseHead``, such as ``loss_cls`` and ``topk``.
@@ -168,13 +167,12 @@ class AttentiveHead(BaseHead):
         in_channels: int,
         num_heads: int,
         depth: int = 0,
-        mlp_ratio: float = 4.0,
         norm: Choice = "layer",
         dropout_ratio: float = 0.0,
         **kwargs: object,
     ) -> None:
         super().__init__(num_classes, in_channels, **kwargs)
-        self.pooling = AttentivePooling(in_channels, num_heads, depth, mlp_ratio, norm)
+        self.pooling = AttentivePooling(in_channels, num_heads, depth, norm)
         self.dropout = nn.Dropout(dropout_ratio)
         self.fc_cls = nn.Linear(in_channels, num_classes)
 
