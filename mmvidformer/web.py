@@ -1,6 +1,5 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -11,8 +10,7 @@ import numpy as np
 from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.engine.errors import MISTAKES, describe
-from mmvidformer.visualization.annotate import annotate_video
-from mmvidformer.visualization.boxes import boxes_at, classify_boxes, draw_boxes
+from mmvidformer.visualization.annotate import annotate_video, classify_boxes
 from mmvidformer.visualization.rollout_clips import rollout_clips
 from mmvidformer.visualization.timeline import draw_timeline
 from mmvidformer.visualization.videos import VideoOutput
@@ -89,13 +87,11 @@ def build_page(
             recognizer = models[name]()
             if recognizer.over == "boxes":
                 progress(0, "boxes of persons")
-                moments = classify_boxes(recognizer, Path(video), "persons")
+                boxes = classify_boxes(recognizer, Path(video), "persons")
                 with TemporaryDirectory() as folder:
                     film = Path(folder, "boxes.mp4")
-                    annotate_video(
-                        Path(video), lambda x, _, t: draw_boxes(x, boxes_at(moments, t)), film
-                    )
-                    yield classes_of([*chain(*moments.values())]), None, str(film)
+                    annotate_video(Path(video), boxes, film)
+                    yield classes_of(boxes), None, str(film)
                 return
             window = max(WINDOW, frames / fps / MOST) if recognizer.over == "clip" else None
             opened = recognizer.pipeline.open(video)

@@ -1,6 +1,7 @@
-"""Annotated frames of a video: a frame, the most likely classes, and what the model attends to."""
+"""Annotated frames of a video: the most likely classes, what the model attends to, and boxes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,14 +9,19 @@ import cv2
 import numpy as np
 from tqdm import tqdm
 
-from mmvidformer.apis import Capture, Prediction, StreamFrame
+from mmvidformer.apis import Capture, Prediction, Recognizer, StreamFrame
+from mmvidformer.apis.detector import PersonDetector
+from mmvidformer.tasks.boxes import read_boxes
 from mmvidformer.visualization.videos import VideoOutput
 
 PANEL = 300  # width of the panel with the classes
 LINE, MARGIN = 24, 28
 MIN_HEIGHT, MAX_HEIGHT = 360, 720  # of the frame; letters keep their size
 THRESHOLD = 0.5  # from which a class of several counts as found
+SPAN = 0.5  # seconds before and after a moment in which its boxes are drawn
 DARK, BLUE, GRAY, WHITE = (24, 24, 24), (60, 110, 190), (170, 170, 170), (255, 255, 255)
+
+load_detector = cache(PersonDetector)
 
 
 class Bars(NamedTuple):
@@ -135,21 +141,31 @@ def annotate_frame(
 
 def annotate_video(
     video: Path,
-    draw: Callable[[np.ndarray, int, float], np.ndarray],
+    predictions: Sequence[Prediction],
     target: str | Path | None = None,
     title: str | None = None,
+    k: int = 5,
 ) -> bool:
-    """Write and show a video with what is drawn into it; False if the window was closed.
+    """Write and show a video with its predictions; False if the window was closed.
 
     Args:
         video: The file.
-        draw: Function from a frame, its number and its seconds to an image.
+        predictions: Predictions of its windows, steps, segments or boxes, or of the whole.
         target: File to write (.mp4).
         title: Title of a window to show.
+        k: Number of classes, except of boxes.
     """
     with Capture(video) as source, VideoOutput(target, source.fps, title) as output:
         frames = tqdm(source.frames(), total=source.total, unit="frame", leave=False, disable=None)
-        return all(output.add(draw(pixels, n, seconds), seconds) for n, seconds, pixels in frames)
+        for number, seconds, pixels in frames:
+            if not predictions or predictions[0].box:
+                image = draw_boxes(pixels, boxes_at(predictions, seconds))
+            else:
+                bars = bars_at(predictions, seconds, k)
+                image = annotate_frame(pixels, f"{seconds:.2f} s, frame {number}", bars)
+            if not output.add(image, seconds):
+                return False
+    return True
 
 
 def bars_at(predictions: Sequence[Prediction], seconds: float, k: int = 5) -> list[Bars]:
@@ -164,6 +180,54 @@ def bars_at(predictions: Sequence[Prediction], seconds: float, k: int = 5) -> li
         return abs(sum(one.seconds) / 2 - seconds) if one.seconds else 0.0
 
     return prediction_bars(min(predictions, key=distance), k)
+
+
+def classify_boxes(recognizer: Recognizer, video: Path, boxes: Path | str) -> list[Prediction]:
+    """Classify boxes of a video, in their order: those of a csv file in AVA's format, or persons'.
+
+    If ``boxes`` is ``'persons'``, a detector finds them at each whole second.
+    """
+    if str(boxes) == "persons":
+        reader = recognizer.pipeline.open(video)["video_reader"]
+        moments = load_detector(recognizer.device).moments(reader)
+    else:
+        rows = read_boxes(boxes).items()
+        moments = {second: list(each) for (name, second), each in rows if name == video.stem}
+    pairs = moments.items()
+    return [one for second, each in pairs for one in recognizer.boxes(video, second, each)]
+
+
+def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction], k: int = 3) -> np.ndarray:
+    """Draw boxes and their classes with a probability of at least 0.5, or the most likely one.
+
+    Args:
+        frame: RGB (H, W, 3), uint8; enlarged to a height of 360 pixels.
+        predictions: Predictions of boxes.
+        k: Largest number of classes of a box.
+
+    Returns:
+        RGB (height, width, 3), uint8; both even.
+    """
+    scale = max(1.0, MIN_HEIGHT / len(frame))
+    height, width = (2 * round(n * scale / 2) for n in frame.shape[:2])
+    image = cv2.resize(frame, (width, height))
+    for one in predictions:
+        x1, y1, x2, y2 = (round(n * m) for n, m in zip(one.box, (width, height) * 2, strict=True))
+        cv2.rectangle(image, (x1, y1), (x2, y2), BLUE, 2)
+        top = one.top(k)
+        named = [row for row in top if row[2] >= THRESHOLD] or top[:1]
+        for line, (_, name, probability) in enumerate(named):
+            text, font = f"{name} {probability:.0%}", (cv2.FONT_HERSHEY_SIMPLEX, 0.45)
+            wide, top_y = cv2.getTextSize(text, *font, 1)[0][0], y1 + 16 * line
+            cv2.rectangle(image, (x1, top_y), (x1 + wide + 6, top_y + 16), BLUE, cv2.FILLED)
+            cv2.putText(image, text, (x1 + 3, top_y + 12), *font, WHITE, 1, cv2.LINE_AA)
+    return image
+
+
+def boxes_at(predictions: Sequence[Prediction], seconds: float) -> list[Prediction]:
+    """Boxes of the first moment that is at most half a second away from a time."""
+    near = [one for one in predictions if one.seconds and abs(one.seconds[0] - seconds) <= SPAN]
+    return [one for one in near if one.seconds == near[0].seconds]
 
 
 def _write(

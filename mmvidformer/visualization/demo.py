@@ -2,7 +2,7 @@
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -14,10 +14,9 @@ from mmvidformer.apis import Capture, Prediction, Recognizer
 from mmvidformer.visualization.annotate import (
     annotate_frame,
     annotate_video,
-    bars_at,
+    classify_boxes,
     prediction_bars,
 )
-from mmvidformer.visualization.boxes import boxes_at, classify_boxes, draw_boxes
 from mmvidformer.visualization.timeline import draw_timeline
 from mmvidformer.visualization.videos import VideoOutput, target_of
 
@@ -30,20 +29,10 @@ def predict_files(
     ``args`` are the parsed arguments of ``mmvidformer demo``. For a file that cannot be read there
     is a dictionary of ``source`` and ``error``, and the others follow.
     """
-    moments: dict[int, list[Prediction]] = {}
-    found: Iterable[Prediction]
-
-    def draw(pixels: np.ndarray, number: int, seconds: float) -> np.ndarray:
-        if recognizer.over == "boxes":
-            return draw_boxes(pixels, boxes_at(moments, seconds))
-        bars = bars_at(found, seconds, args.topk)
-        return annotate_frame(pixels, f"{seconds:.2f} s, frame {number}", bars)
-
     for video in tqdm(videos, unit="video", disable=None):
         try:
             if recognizer.over == "boxes":
-                moments = classify_boxes(recognizer, video, args.boxes)
-                found = [one for boxes in moments.values() for one in boxes]
+                found = classify_boxes(recognizer, video, args.boxes)
             elif args.parts or recognizer.over != "clip":
                 found = classify_parts(recognizer, video, args)
                 found = found if args.windows else list(found)
@@ -62,7 +51,7 @@ def predict_files(
                 tqdm.write(f"written: {target}")
             if args.out or args.title:
                 target = args.out and target_of(args.out, video, Path(args.source), ".mp4")
-                if not annotate_video(video, draw, target, args.title):
+                if not annotate_video(video, found, target, args.title, args.topk):
                     return
                 if target:
                     tqdm.write(f"written: {target}")

@@ -3,8 +3,7 @@
 import numpy as np
 
 from mmvidformer.apis import Prediction
-from mmvidformer.visualization.annotate import BLUE
-from mmvidformer.visualization.boxes import draw_boxes
+from mmvidformer.visualization.annotate import BLUE, draw_boxes
 
 
 def test_boxes_are_where_they_should_be() -> None:
