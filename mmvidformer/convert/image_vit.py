@@ -6,7 +6,7 @@ This works on names only, for any ``VideoTransformer``.
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 import torch
@@ -15,7 +15,6 @@ from torch.nn.functional import pad
 
 from mmvidformer.convert import timm_models
 from mmvidformer.convert.formats import read_model
-from mmvidformer.convert.image_parts import fit, neutral
 from mmvidformer.convert.keymap import Conversion, State
 from mmvidformer.convert.own import VIDEO_VITS, count_blocks
 from mmvidformer.convert.published import row_of
@@ -28,7 +27,6 @@ from mmvidformer.layers.rotary import ROPES
 from mmvidformer.lookup import Registry, look_up
 
 logger = logging.getLogger("mmvidformer")
-
 
 # ViViT section 3.4, eqs. 8 and 9: from a kernel (D, C, 1, h, w) to one for n frames.
 EMBEDS: dict[str, Callable[[Tensor, int], Tensor] | None] = {
@@ -61,6 +59,8 @@ FORMULAS = {
 }
 # Sub-layers of the source that are its image attention; the first one that exists is used.
 IMAGE_SUBLAYERS = ("joint", "space", "time_space")
+LAST_NORMS = ("fc_norm.", "encoders.0.norm.")  # of pooled features, or of tokens
+SCALE = "scale.gamma"
 
 
 def init_from_image(
@@ -110,10 +110,11 @@ def init_from_image(
     backbone = "backbone."
     inner = {n.removeprefix(backbone): x for n, x in found.state.items() if n.startswith(backbone)}
     wanted = model.state_dict()
-    weights = fit(inner, wanted)
+    weights = fit_parts(inner, wanted)
     is_timm = str(source).startswith(timm_models.PREFIX)
     hint = f"; arch={source!r} sets all that it needs" if is_timm else ""
-    ours, theirs = _describe(wanted, _num_heads(model)), _describe(weights, found.num_heads)
+    heads = next(vars(part)["num_heads"] for part in model.modules() if "num_heads" in vars(part))
+    ours, theirs = _describe(wanted, heads), _describe(weights, found.num_heads)
     for what, size in ours.items():
         if size != theirs[what] and None not in (size, theirs[what]):
             raise ValueError(f"{what} of the model is {size}, of {source} {theirs[what]}{hint}")
@@ -178,10 +179,8 @@ def _read(source: str | Path) -> Conversion:
     result = timm_models.from_timm(model.state_dict(), (1, *model.patch_embed.grid_size))
     result.settings = timm_models.describe(model)
     result.num_heads = result.settings["arch"]["num_heads"]
-    pixels = getattr(model, "pretrained_cfg", {})
-    result.info = {
-        k: [round(255 * x, 3) for x in pixels[k]] for k in ("mean", "std") if k in pixels
-    }
+    known = getattr(model, "pretrained_cfg", {})
+    result.info = {k: [round(255 * x, 3) for x in known[k]] for k in ("mean", "std") if k in known}
     return result
 
 
@@ -219,10 +218,6 @@ def _compare(model: nn.Module, source: str | Path, settings: Mapping) -> None:
             logger.log(level, "%s computes other features than %s, which needs %s", *what)
 
 
-def _num_heads(model: nn.Module) -> int:
-    return next(vars(part)["num_heads"] for part in model.modules() if "num_heads" in vars(part))
-
-
 def _source_name(
     name: str, weights: Mapping[str, Tensor], over_time: set[str], copied: tuple[str, ...]
 ) -> str | None:
@@ -248,3 +243,58 @@ def _groups(names: Iterable[str]) -> str:
         re.sub(r"(blocks\.)\d+(\.\w+)((?<=sublayers)\.\w+)?.*", r"\1*\2\3", m) for m in modules
     )
     return ", ".join(f"{part} ({n})" for part, n in Counter(parts).items()) or "nothing"
+
+
+def fit_parts(weights: State, wanted: Mapping[str, Tensor]) -> State:
+    """Rewrite weights for a model with other parts, so that it computes the same.
+
+    LayerScale goes into the layers before it, a bias without that of the keys gets zeros, and the
+    last norm gets the name that the model has.
+
+    Args:
+        weights: Weights of an image model.
+        wanted: Weights of the model.
+    """
+    out = dict(weights)
+    for one, other in (LAST_NORMS, LAST_NORMS[::-1]):
+        if f"{one}weight" in out and f"{one}weight" not in wanted:
+            out = {re.sub(f"^{one}", other, name): value for name, value in out.items()}
+    bias = max((len(x) for n, x in wanted.items() if n.endswith("attn.qkv.bias")), default=0)
+    for name, value in weights.items():
+        if name.endswith(SCALE) and not any(own.endswith(SCALE) for own in wanted):
+            layer = _before(name)
+            out[f"{layer}.weight"] = out[f"{layer}.weight"] * value[:, None]
+            out[f"{layer}.bias"] = out[f"{layer}.bias"] * out.pop(name)
+        if name.endswith("attn.qkv.bias") and 2 * bias == 3 * len(value):
+            queries, values = value.chunk(2)
+            out[name] = torch.cat([queries, torch.zeros_like(queries), values])
+    return out
+
+
+def neutral(copies: Collection[str], wanted: Mapping[str, Tensor]) -> State:
+    """Return values that change nothing for parts that an image model does not have.
+
+    Biases and position tables are zero, LayerScale is one.
+
+    Args:
+        copies: Names that have the weights of the image model.
+        wanted: Weights of the model.
+    """
+    out = {}
+    for name, own in wanted.items():
+        encoder, table, _ = name.partition(".pos_embed.")
+        if name in copies:
+            continue
+        if name.endswith(SCALE) and f"{_before(name)}.weight" in copies:
+            out[name] = torch.ones_like(own)
+        elif (name.endswith(".bias") and f"{name.removesuffix('bias')}weight" in copies) or (
+            table and f"{encoder}.blocks.0.norm.weight" in copies
+        ):
+            out[name] = torch.zeros_like(own)
+    return out
+
+
+def _before(scale: str) -> str:
+    """Return the name of the layer whose output a LayerScale multiplies."""
+    stem = scale.removesuffix(SCALE)
+    return stem + ("attn.proj" if ".sublayers." in stem else "mlp.fc2")
