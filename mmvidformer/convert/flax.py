@@ -35,13 +35,13 @@ ENCODERS = (
     ("TemporalTransformer", "cls_TemporalTransformer", "backbone.encoders.1"),
 )
 
-# Schemes with the same names. The first one is assumed: the official default of model 3, otherwise
-# the published one.
-SCHEMES = {
-    "per_frame": ("factorized_encoder",),
-    "divided": ("factorized_self_attention_ts", "factorized_self_attention"),
-    "cls": ("spacetime",),
-    "no_cls": ("spacetime", "factorized_dot_product"),
+# Schemes with the same names, by an expression of a name. The first one is assumed: the official
+# default of model 3, otherwise the published one.
+SCHEMES: dict[str, tuple[str, ...]] = {
+    "^SpatialTransformer/": ("factorized_encoder",),
+    "Attention_time/": ("factorized_self_attention_ts", "factorized_self_attention"),
+    "^cls$": ("spacetime",),
+    "": ("spacetime", "factorized_dot_product"),
 }
 
 
@@ -54,7 +54,7 @@ def from_scenic(
     names of model 1 without class token, and for model 3 in the paper's order, space before time.
     """
     state, num_heads = read_flax(state)
-    possible = SCHEMES[_kind(state)]
+    possible = next(schemes for pattern, schemes in SCHEMES.items() if has(state, pattern))
     if scheme is not None and scheme not in possible:
         wanted = " or ".join(map(repr, possible))
         raise ValueError(f"scheme {scheme!r} does not fit; the checkpoint needs {wanted}")
@@ -83,14 +83,6 @@ def from_scenic(
         result.notes.append(f"scheme {possible[0]!r} assumed; {possible[1]!r} has the same names")
     result.model, result.scheme, result.num_heads = "ViViT", scheme, num_heads
     return result
-
-
-def _kind(state: Mapping[str, Tensor]) -> str:
-    if has(state, "^SpatialTransformer/"):
-        return "per_frame"
-    if has(state, "MultiHeadDotProductAttention_time"):
-        return "divided"
-    return "cls" if "cls" in state else "no_cls"
 
 
 def _grid(encoder: str, tubelet: Sequence[int], given: Grid | None, count: int) -> Grid:
