@@ -202,7 +202,7 @@ def convert_file(
     names = class_names(result.info)
     if to == "huggingface":
         scheme = result.scheme or ""
-        if MODELS.get(scheme) != result.model:
+        if scheme not in MODELS or MODELS[scheme][0] != result.model:
             raise ValueError(
                 f"HuggingFace has no model like {source} ({FORMATS[name].title}) with scheme "
                 f"{scheme!r}; give the scheme if it is one of {', '.join(MODELS)}"

@@ -18,14 +18,15 @@ BACKBONE = ("embed.", "encoders.")
 ENCODER = "backbone.encoders.0"
 RECOGNIZER = ("backbone.", "neck.", "cls_head.")
 IGNORED = ("data_preprocessor.",)
-# Models that HuggingFace has too, by their schemes.
-MODELS = {
-    "spacetime": "ViViT",
-    "space_only": "TimeSformer",
-    "joint_space_time": "TimeSformer",
-    "divided_space_time": "TimeSformer",
-    "videomae": "VideoTransformer",
-    "vjepa2": "VideoTransformer",
+# Models that HuggingFace has too, by their schemes: the class, and its table of names with the
+# sections that any weights have (``names.yml``).
+MODELS: dict[str, tuple[str, ...]] = {
+    "spacetime": ("ViViT", "vivit", "model"),
+    "space_only": ("TimeSformer", "timesformer", "model", "joint"),
+    "joint_space_time": ("TimeSformer", "timesformer", "model", "time", "joint"),
+    "divided_space_time": ("TimeSformer", "timesformer", "model", "time", "divided"),
+    "videomae": ("VideoTransformer", "videomae", "head"),
+    "vjepa2": ("VideoTransformer", "vjepa2", "head"),
 }
 # Arguments of the two last ones.
 VIDEO_VITS: dict[str, dict] = {
@@ -65,7 +66,8 @@ def from_own(
     known = result.settings.get("scheme", meta.get("scheme", scheme))
     if scheme not in (None, known):
         raise ValueError(f"the scheme is {known!r}, not {scheme!r}")
-    result.scheme, result.model = known, result.settings.pop("type", MODELS.get(known or "", ""))
+    kind, *_ = MODELS.get(known or "", ("",))
+    result.scheme, result.model = known, result.settings.pop("type", kind)
     result.num_heads = result.settings.get("arch", {}).get("num_heads")
     return result
 

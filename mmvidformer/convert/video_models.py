@@ -32,15 +32,6 @@ IGNORED = (
     r"(.*\.)?(predictor|decoder|encoder_to_decoder|pooler\.dense)\..*",
     r"(.*\.)?(mask_tokens?|pos_embed)",
 )
-# Table of names, and its sections, by scheme; others are found by the names.
-SECTIONS: dict[str, tuple[str, ...]] = {
-    "spacetime": ("vivit", "model"),
-    "space_only": ("timesformer", "model", "joint"),
-    "joint_space_time": ("timesformer", "model", "time", "joint"),
-    "divided_space_time": ("timesformer", "model", "time", "divided"),
-    "videomae": ("videomae", "head"),
-    "vjepa2": ("vjepa2", "head"),
-}
 # Prefixes of the backbone by dialect, where the table has none.
 PREFIXES = {
     "spacetime": {"huggingface": "vivit.", "modules": "vivit."},
@@ -189,7 +180,7 @@ def to_other(state: Mapping[str, Tensor], scheme: str, dialect: str = "huggingfa
 
     Args:
         state: Weights of a recognizer.
-        scheme: Scheme of the model, a key of ``SECTIONS``.
+        scheme: Scheme of the model, a key of ``own.MODELS``.
         dialect: ``'huggingface'``, the names of files, which every version of transformers reads;
             ``'modules'``, those of ViViT's and VideoMAE's modules in transformers 5; ``'official'``
             (not of ViViT) or ``'mmaction'`` (of TimeSformer and VideoMAE).
@@ -210,7 +201,7 @@ def _rules(
     grid: Callable[[int], Grid] = frame_grid,
 ) -> list[Rule]:
     """Return the rows for the parts that a state has; its names may be theirs or ours."""
-    table, *sections = SECTIONS[scheme]
+    _, table, *sections = MODELS[scheme]
     tables = positions(grid)
     ops = {f"{ENCODER}.pos_embed.{axes}": tables for axes in ("thw", "hw")}
     if table == "timesformer":
@@ -237,7 +228,7 @@ def _convert(
     elif not any(name.startswith(prefix) for name in state):
         prefix = ""
     result = apply_rules(state, _rules(state, scheme, dialect, prefix, grid), IGNORED)
-    result.model, result.scheme = MODELS[scheme], scheme
+    result.model, result.scheme = MODELS[scheme][0], scheme
     acts = TANH_GELU if scheme == "spacetime" else ("gelu",)
     if meta.get("hidden_act", acts[0]) not in acts:
         raise ValueError(f"hidden_act must be {' or '.join(acts)}, got {meta['hidden_act']!r}")
