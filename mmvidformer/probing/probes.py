@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from mmvidformer.atomic import write_atomically
-from mmvidformer.convert.trained import keep_trained
+from mmvidformer.convert.io import keep_trained
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.finetune.recipe import Recipe

@@ -3,7 +3,7 @@ from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 
-from mmvidformer.convert.trained import keep_trained
+from mmvidformer.convert.io import keep_trained
 from mmvidformer.registry import HOOKS
 
 
@@ -11,7 +11,7 @@ from mmvidformer.registry import HOOKS
 class SaveTrainedHook(Hook):
     """Saves no frozen weights, but where they are, so that checkpoints of LoRA are small.
 
-    The tools read them as if they held all weights (``convert.trained``).
+    The tools read them as if they held all weights (``convert.io``).
 
     Args:
         base: File or address of the frozen weights.
