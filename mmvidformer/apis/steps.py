@@ -145,6 +145,5 @@ def stream_segments(
 def _steps(sample: ActionDataSample, first: int) -> Iterator[tuple[ActionDataSample, float, float]]:
     """Yield scores, start and end of the steps of a part that begins at frame ``first``."""
     for number, scores in enumerate(sample.pred_score):
-        one = ActionDataSample()
-        one.set_pred_score(scores)
-        yield one, first + number * sample.step, first + (number + 1) * sample.step
+        start = first + number * sample.step
+        yield ActionDataSample(pred_score=scores), start, start + sample.step

@@ -30,19 +30,13 @@ def masked_frames(model: nn.Module, clip: Tensor) -> dict[str, np.ndarray]:
     mean, std = pixels.mean(-2, keepdim=True), pixels.std(-2, keepdim=True)
     shown = visible.mask()[:, None, :, :, None, None]
     i, j, k = model.backbone.embed.tubelet
-
-    def to_images(tubelets: Tensor) -> np.ndarray:
-        clips = rearrange(tubelets, "b t h w (i j k) c -> b c (t i) (h j) (w k)", i=i, j=j, k=k)
-        return to_frames(model.data_preprocessor, clips[0])
-
-    images = {
-        "original": to_images(pixels),
-        "masked": to_images(pixels),
-        "reconstructed": to_images(torch.where(shown, pixels, found * (std + 1e-6) + mean)),
-    }
+    guess = torch.where(shown, pixels, found * (std + 1e-6) + mean)
+    layout = "b t h w (i j k) c -> b c (t i) (h j) (w k)"
+    clips = [rearrange(x, layout, i=i, j=j, k=k)[0] for x in (pixels, pixels, guess)]
+    frames = [to_frames(model.data_preprocessor, x) for x in clips]
     hidden = (~shown[0, 0, :, :, 0, 0]).cpu().numpy().repeat(j, 0).repeat(k, 1)
-    images["masked"][:, hidden] = 128
-    return images
+    frames[1][:, hidden] = 128
+    return dict(zip(ROWS, frames, strict=True))
 
 
 def draw_masked(images: dict[str, np.ndarray], title: str, columns: int = 8) -> Figure:
