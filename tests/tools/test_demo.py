@@ -111,10 +111,17 @@ def test_a_table_of_windows_goes_on_where_it_stopped(
         computed.clear()
         assert demo(main_of, model, folder, *options) == 1
         assert (table.read_bytes(), len(computed)) == (whole, left)
+    computed.clear()
+    table.write_bytes(whole + b"\n")  # as editors do
+    assert demo(main_of, model, folder, *options) == 1 and not computed
     options[3] = 0.25
     assert demo(main_of, model, folder, *options) == 1
     assert "windows.csv has other windows of" in capsys.readouterr().err
-    assert table.read_bytes() == whole
+    assert table.read_bytes() == whole + b"\n"
+    table.write_text("video,label\na.mp4,left\n")
+    with pytest.raises(ValueError, match="windows.csv is no table of windows; use another file"):
+        demo(main_of, model, folder, *options)
+    assert table.read_text() == "video,label\na.mp4,left\n"
     with pytest.raises(SystemExit):
         demo(main_of, model, folder, *options, "--json", tmp_path / "x.json")
 
