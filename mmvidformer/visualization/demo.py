@@ -99,7 +99,7 @@ def predict_stream(recognizer: Recognizer, args: Namespace) -> Iterator[Predicti
     options |= dict(min_score=args.min_score)
     with (
         Capture(args.source) as source,
-        VideoOutput(args.out, source.fps, args.title) as output,
+        VideoOutput(args.out, source.fps, args.title and f"{source.name}: q ends") as output,
     ):
 
         def shown(part: Iterator) -> Iterator[np.ndarray]:
