@@ -127,5 +127,8 @@ def predict_stream(recognizer: Recognizer, args: Namespace) -> Iterator[Predicti
                     break
         except ConnectionError as error:
             yield Failure(source.name, error)
-        if source.is_live:
-            tqdm.write(source.report(), file=sys.stderr)
+        finally:  # ctrl-C too
+            if latest is None:
+                tqdm.write(f"{source.name}: no answer in {seconds:.2f} s", file=sys.stderr)
+            if source.is_live:
+                tqdm.write(source.report(), file=sys.stderr)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from functools import partial
 
 import cv2
@@ -143,6 +144,25 @@ def test_demo_of_an_address(load, model, tmp_path, capsys, monkeypatch) -> None:
     assert {one["source"] for one in records} == {server.address}
     assert "went away after 33 frames" in failure["error"]
     assert "frames dropped: 0, reconnections: 1" in capsys.readouterr().err
+
+
+def test_what_an_interrupted_stream_has_told(load, model, capsys, monkeypatch) -> None:
+    """Frames by the clock that ctrl-C ends: after the 7th window, or before the first is full."""
+    module = load("demo")
+
+    def interrupted(self: Capture) -> Iterator:
+        yield from ((i, i / 30, np.zeros((48, 64, 3), np.uint8)) for i in range(12))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Capture, "frames", interrupted)
+    with LiveServer(30, pace=200) as server:
+        for window, answers in (("0.2", 7), ("2", 0)):
+            options = ["--window", window, "--stride", "0.03"]
+            assert module.main([*model, server.address, *options]) == 0
+            found = capsys.readouterr()
+            assert found.out.count(" s: ") == answers
+            assert ("live.ts: no answer in 0.37 s" in found.err) == (not answers)
+            assert "frames dropped: 0, reconnections: 0" in found.err
 
 
 def test_static_windows_repeat_the_answer(main_of, model, tmp_path, capsys) -> None:
