@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         lines = sys.stdout if args.json == "-" else None
         if args.json and lines is None:
             lines = stack.enter_context(open(args.json, "w", encoding="utf-8"))
-        title = f"{args.source}: q ends" if args.show else None
+        title = f"{source.name}: q ends" if args.show else None
         rate = recognizer.pipeline.rate(source.fps)
         output = stack.enter_context(VideoOutput(args.out, rate, title))
         bar = stack.enter_context(tqdm(total=source.total, unit="frame", disable=None))

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -11,7 +12,6 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from statistics import median
 from threading import Event, Thread
-from urllib.parse import urlsplit
 
 import av
 import cv2
@@ -52,7 +52,7 @@ class Capture:
         is_live: Whether frames come by the clock.
         fps: Frames per second that the source states; 30 if it states none.
         total: Number of frames that the source states; None if it states none or is live.
-        name: The source, without a user and a password.
+        name: The source, without a user, a password and a query, which may hold them too.
         dropped: Number of frames that were dropped.
         cuts: Numbers of the first frames after live addresses came back. The number before is left
             out.
@@ -79,8 +79,8 @@ class Capture:
             self.fps = fps if 0 < fps < math.inf else 30.0
             return
         if self._is_address:
-            host = urlsplit(self.name).netloc
-            self.name = self.name.replace(host, host.rpartition("@")[2], 1)
+            # To the last @: a password that should have been quoted must not be printed either.
+            self.name = re.sub("//.*@", "//", self.name).partition("?")[0]
         elif not Path(source).is_file():
             raise FileNotFoundError(f"video {source} does not exist, and is no camera or address")
         self._open()
@@ -88,6 +88,7 @@ class Capture:
         self.fps = float(self._video.average_rate or self._video.guessed_rate or 30)
         self.is_live = self._is_address and not seconds
         self.total = self._video.frames or round(seconds * self.fps) or None
+        self._end = seconds + (self._container.start_time or 0) / av.time_base
 
     def frames(self, interval: int = 1, time_step: float | None = None) -> Iterator[Frame]:
         """Read every ``interval``-th frame, or one frame per ``time_step``, to the end.
@@ -168,19 +169,21 @@ class Capture:
             yield number, partial(cv2.cvtColor, pixels, cv2.COLOR_BGR2RGB)
 
     def _decode(self) -> Iterator[tuple[int, Callable[[], np.ndarray]]]:
-        number, converter = 0, VideoReformatter()
+        number, last, converter = 0, 0.0, VideoReformatter()
         while not self._closed.is_set():
             reason = "the stream ended"
             try:
                 for frame in self._container.decode(self._video):
                     yield number, partial(upright, converter, frame)
-                    number += 1
+                    number, last = number + 1, frame.time or 0.0
                     if self._closed.is_set():
                         return
             except av.FFmpegError as error:
-                reason = error.strerror
+                reason = _reason(error)
             if not self.is_live:
-                if self._is_address and number < self.total - 1 - self.fps:
+                # At a variable rate there may be fewer frames than the rate tells.
+                early = self._is_address and last < self._end - 1
+                if early and number < self.total - 1 - self.fps:
                     raise ConnectionError(f"{self.name} stopped after {number} frames: {reason}")
                 return
             self._connect_again(number, reason)
@@ -206,10 +209,10 @@ class Capture:
             else:
                 self._container = open_container(str(self.source))
         except (av.FFmpegError, OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
             if not self._is_address:
-                raise ValueError(f"cannot read {self.name} as a video: {reason}") from error
-            raise ConnectionError(f"cannot open {self.name}: {reason}") from error
+                raise ValueError(f"cannot read {self.name} as a video: {_reason(error)}") from error
+            # Without the error itself, whose text has the whole address.
+            raise ConnectionError(f"cannot open {self.name}: {_reason(error)}") from None
         if not self._container.streams.video:
             raise ConnectionError(f"{self.name} has no video")
         self._video = self._container.streams.video[0]
@@ -233,3 +236,9 @@ class Capture:
 
     def __exit__(self, *error: object) -> None:
         self._closed.set()
+
+
+def _reason(error: Exception) -> object:
+    if isinstance(error, av.ExitError):
+        return f"no data for {SILENCE:g} s"
+    return getattr(error, "strerror", None) or error

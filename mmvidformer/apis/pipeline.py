@@ -238,7 +238,7 @@ class FramePipeline:
         """
         rate = self.rate(source.fps)
         if not source.is_live and rate > 1.01 * source.fps:  # 23.976 will do for 24
-            have = f"{source.source} has {source.fps:g} frames per second"
+            have = f"{source.name} has {source.fps:g} frames per second"
             raise ValueError(f"{have}, but the config takes {rate:g}")
         for number, seconds, pixels in source.frames(self.frame_interval, self.time_step):
             yield StreamFrame(number, seconds, self(pixels))

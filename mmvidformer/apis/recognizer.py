@@ -175,8 +175,8 @@ class Recognizer(LoadedModel):
             min_score: Least score of a segment.
 
         Raises:
-            ValueError: If a frame cannot be read, window, stride or fps is not positive, or one is
-                given that the model has no use for.
+            ValueError: If a frame cannot be read, window, stride or fps is not positive, the delay
+                of steps is longer than a clip, or one is given that the model has no use for.
         """
         self._check_steps(window=window, stride=stride, skip_static=skip_static)
         if self.over == "segments":

@@ -1,5 +1,6 @@
 """Predictions of models that classify each step of time, or find segments."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -76,20 +77,24 @@ def stream_steps(
     fps: float,
     delay: float,
 ) -> Iterator[Step]:
-    """Classify the steps of a stream, each once ``delay`` seconds after its end have been seen.
+    """Classify the steps of a stream, each once at least ``delay`` s after its end have been seen.
 
     ``frames`` are RGB (H, W, 3), uint8; those of a clip are kept.
     """
     size = max(round(pipeline.span(fps)), 1)
-    done, step = 0.0, 0.0  # end of the last step, and the length of all, in frames
+    done, step, late = 0.0, 0.0, 0.0  # end of the last step, length and delay of all, in frames
     for count, kept in last_frames(frames, size):
-        known = count - delay * fps + 1e-6
-        if step and known < done + step:
+        if step and count - late + 1e-6 < done + step:
             continue
         sample = predict(pipeline.read_frames(kept, fps))
         step = sample.step
+        # Whole steps, or those of a clip would lie between those of the last one.
+        late = math.ceil(delay * fps / step - 1e-6) * step
+        if late + step > size + 0.5:
+            most = f"{(size - step) / fps:.3g} s (a clip less a step)"
+            raise ValueError(f"delay must be at most {most}, got {delay:g} s")
         for scores, start, stop in _steps(sample, count - size):
-            if start >= done - step / 2 and stop <= known:
+            if start >= done - step / 2 and stop <= count - late + 1e-6:
                 done = stop
                 yield scores, dict(seconds=(start / fps, stop / fps))
 

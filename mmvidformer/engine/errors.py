@@ -102,6 +102,7 @@ def _lost_part(error: Exception) -> str:
         return GONE
     # While it sent a batch; what its own code raises has the text of a traceback.
     ended = isinstance(error, EOFError | ConnectionError) and "Traceback" not in str(error)
+    ended &= type(error) is not ConnectionError  # that of cameras and addresses
     if ended or (isinstance(error, RuntimeError) and str(error).startswith("DataLoader ")):
         return "a dataloader worker hangs or was killed (its decoder, storage or memory)"
     return ""

@@ -86,7 +86,7 @@ def predict_stream(recognizer: Recognizer, args: Namespace) -> Iterator[Predicti
     options |= dict(min_score=args.min_score)
     with (
         Capture(args.source) as source,
-        VideoOutput(args.out, source.fps, args.title) as output,
+        VideoOutput(args.out, source.fps, args.title and f"{source.name}: q ends") as output,
     ):
 
         def shown(part: Iterator) -> Iterator[np.ndarray]:
@@ -114,5 +114,8 @@ def predict_stream(recognizer: Recognizer, args: Namespace) -> Iterator[Predicti
                     break
         except ConnectionError as error:
             yield {"source": source.name, "error": str(error)}
-        if source.is_live:
-            tqdm.write(source.report(), file=sys.stderr)
+        finally:  # ctrl-C too
+            if latest is None:
+                tqdm.write(f"{source.name}: no answer in {seconds:.2f} s", file=sys.stderr)
+            if source.is_live:
+                tqdm.write(source.report(), file=sys.stderr)

@@ -64,6 +64,9 @@ class WindowTable:
     Args:
         path: The file. If it exists, rows are added to it.
 
+    Raises:
+        ValueError: If it is another table.
+
     Attributes:
         rows: Rows that the file had, by video.
     """
@@ -74,7 +77,10 @@ class WindowTable:
         path.parent.mkdir(parents=True, exist_ok=True)
         text = path.read_bytes() if path.is_file() else b""
         kept = text[: text.rfind(b"\n") + 1]
-        for row in list(csv.reader(io.StringIO(kept.decode())))[1:]:
+        rows = [row for row in csv.reader(io.StringIO(kept.decode(errors="replace"))) if row]
+        if rows and rows[0][:3] != ["video", "start", "end"]:
+            raise ValueError(f"{path} is no table of windows; use another file")
+        for row in rows[1:]:
             self.rows[row[0]].append(row)
         self.is_new = not kept
         self._file = path.open("a", 1, encoding="utf-8", newline="")  # row by row

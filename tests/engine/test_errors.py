@@ -45,6 +45,7 @@ class ForUser(RuntimeError):
         (ValueError("x must be 1, got 2"), "x must be 1, got 2"),
         (ImportError("No module named 'onnx'"), "No module named 'onnx'"),
         (pickle.UnpicklingError("a.pth is refused"), "a.pth is refused"),
+        (ConnectionError("camera 7 does not exist"), "camera 7 does not exist"),
     ],
 )
 def test_mistakes_of_a_user_end_in_one_line(error, printed, capsys, monkeypatch):

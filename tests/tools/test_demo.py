@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from functools import partial
 
 import cv2
@@ -111,10 +112,17 @@ def test_a_table_of_windows_goes_on_where_it_stopped(
         computed.clear()
         assert demo(main_of, model, folder, *options) == 1
         assert (table.read_bytes(), len(computed)) == (whole, left)
+    computed.clear()
+    table.write_bytes(whole + b"\n")  # as editors do
+    assert demo(main_of, model, folder, *options) == 1 and not computed
     options[3] = 0.25
     assert demo(main_of, model, folder, *options) == 1
     assert "windows.csv has other windows of" in capsys.readouterr().err
-    assert table.read_bytes() == whole
+    assert table.read_bytes() == whole + b"\n"
+    table.write_text("video,label\na.mp4,left\n")
+    with pytest.raises(ValueError, match="windows.csv is no table of windows; use another file"):
+        demo(main_of, model, folder, *options)
+    assert table.read_text() == "video,label\na.mp4,left\n"
     with pytest.raises(SystemExit):
         demo(main_of, model, folder, *options, "--json", tmp_path / "x.json")
 
@@ -136,6 +144,25 @@ def test_demo_of_an_address(load, model, tmp_path, capsys, monkeypatch) -> None:
     assert {one["source"] for one in records} == {server.address}
     assert "went away after 33 frames" in failure["error"]
     assert "frames dropped: 0, reconnections: 1" in capsys.readouterr().err
+
+
+def test_what_an_interrupted_stream_has_told(load, model, capsys, monkeypatch) -> None:
+    """Frames by the clock that ctrl-C ends: after the 7th window, or before the first is full."""
+    module = load("demo")
+
+    def interrupted(self: Capture) -> Iterator:
+        yield from ((i, i / 30, np.zeros((48, 64, 3), np.uint8)) for i in range(12))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Capture, "frames", interrupted)
+    with LiveServer(30, pace=200) as server:
+        for window, answers in (("0.2", 7), ("2", 0)):
+            options = ["--window", window, "--stride", "0.03"]
+            assert module.main([*model, server.address, *options]) == 0
+            found = capsys.readouterr()
+            assert found.out.count(" s: ") == answers
+            assert ("live.ts: no answer in 0.37 s" in found.err) == (not answers)
+            assert "frames dropped: 0, reconnections: 0" in found.err
 
 
 def test_static_windows_repeat_the_answer(main_of, model, tmp_path, capsys) -> None:

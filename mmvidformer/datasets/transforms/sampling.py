@@ -197,6 +197,12 @@ class ObserveFirst(FrameSampler):
         return frames[None]
 
 
+class UnevenFrames(ValueError):
+    """Frames of a clip have no fixed interval."""
+
+    for_user = True  # see engine.errors.run_tool
+
+
 @TRANSFORMS.register_module()
 @dataclass
 class AlignClips(BaseTransform):
@@ -210,7 +216,7 @@ class AlignClips(BaseTransform):
         tubelet: Number of frames of a tubelet.
 
     Raises:
-        ValueError: If the frames of a clip have no fixed interval.
+        UnevenFrames: If the frames of a clip have no fixed interval.
     """
 
     tubelet: int = 1
@@ -219,11 +225,12 @@ class AlignClips(BaseTransform):
         """Move the frames."""
         clips = results["frame_inds"].reshape(results["num_clips"], -1)
         starts, steps = clips[:, 0] - clips[0, 0], np.diff(clips[0])
-        if not starts.any():
+        if not (starts.any() and steps.any()):  # or a clip is one frame, repeated
             return results
         if len({*steps.tolist()}) > 1:
-            raise ValueError("clips can be aligned if their frames have a fixed interval")
-        period = self.tubelet * (int(steps[0]) if len(steps) else 1)
+            found = f"got steps of {sorted({*steps.tolist()})} from {path_of(results)}"
+            raise UnevenFrames(f"--align needs frames at a fixed interval, {found}")
+        period = self.tubelet * int(steps[0])
         results["frame_inds"] = (clips - (starts % period)[:, None]).reshape(-1)
         return results
 

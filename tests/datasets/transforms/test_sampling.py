@@ -209,6 +209,10 @@ def test_clips_are_aligned_with_the_first(tubelet: int, starts: list[int]) -> No
     results = dict(frame_inds=clips.reshape(-1), num_clips=4, clip_len=3)
     found = AlignClips(tubelet)(results)["frame_inds"].reshape(4, 3)
     np.testing.assert_array_equal(found, np.array(starts)[:, None] + steps)
-    uneven = dict(frame_inds=np.array([0, 1, 3, 2, 3, 5]), num_clips=2)
-    with pytest.raises(ValueError, match="a fixed interval"):
+    uneven = dict(frame_inds=np.array([0, 1, 3, 2, 3, 5]), num_clips=2, filename="a.mp4")
+    with pytest.raises(ValueError, match=r"interval, got steps of \[1, 2\] from a.mp4") as one:
         AlignClips()(uneven)
+    assert one.value.for_user  # while the test runs
+    frozen = dict(frame_inds=np.array([0, 0, 3, 3]), num_clips=2)  # at a low rate
+    with np.errstate(divide="raise"):
+        assert AlignClips(2)(frozen)["frame_inds"].tolist() == [0, 0, 3, 3]
