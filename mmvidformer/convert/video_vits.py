@@ -1,5 +1,6 @@
 """VideoMAE and V-JEPA 2 (official, MMAction2, HuggingFace) to this package's names, and back."""
 
+import re
 from collections.abc import Mapping
 
 import torch
@@ -27,6 +28,7 @@ PREFIXES = {
     "videomae": {"mmaction": "backbone.", "huggingface": "videomae.", "modules": "videomae."},
     "vjepa2": {"huggingface": "vjepa2."},
 }
+CLASSIFIER = r"(module\.|model\.)?(classifier|head|cls_head\.fc_cls)\.(weight|bias)"
 POOLER = "cls_head.pooling"
 # Heads of the published models of a width, where it determines them.
 HEADS = {384: 6, 768: 12, 1024: 16, 1280: 16}
@@ -62,6 +64,8 @@ def is_vjepa2(state: Mapping[str, Tensor]) -> bool:
 def from_videomae(state: Mapping[str, Tensor], meta: Mapping | None = None) -> Conversion:
     """Convert VideoMAE or VideoMAE v2, fine-tuned or pretrained; decoders are ignored.
 
+    So are classifiers of the first token instead of the mean, of models without ``fc_norm``.
+
     Raises:
         ValueError: If names or settings do not fit, or positions are not the fixed ones.
     """
@@ -76,7 +80,14 @@ def from_videomae(state: Mapping[str, Tensor], meta: Mapping | None = None) -> C
             fixed = flat_sine_positions((1, 1, table.shape[1]), table.float())[:, 0, 0]
             if not torch.allclose(fixed, table.float(), atol=1e-2):
                 raise ValueError(f"{name} must be VideoMAE's fixed table; learned ones do not fit")
+    heads = (
+        [] if has(state, r"fc_norm\.weight$") else [k for k in state if re.fullmatch(CLASSIFIER, k)]
+    )
+    state = {name: x for name, x in state.items() if name not in heads}
     result = _convert(state, "videomae", dialect, meta)
+    if heads:
+        result.ignored += heads
+        result.notes.append("the classifier is left out: it reads the first token, not the mean")
     biases = [x for name, x in result.state.items() if name.endswith("attn.qkv.bias")]
     if biases and not any(bias.any() for bias in biases):
         result.notes.append(
@@ -142,6 +153,11 @@ def to_video_vit(state: Mapping[str, Tensor], family: str, dialect: str = "huggi
         family: ``'videomae'`` or ``'vjepa2'``.
         dialect: ``'official'`` or ``'huggingface'``, for VideoMAE also ``'mmaction'``, and
             ``'modules'``, the names in transformers 5.
+
+    Raises:
+        ValueError: If names do not fit, or theirs would read another token than the mean.
     """
+    if family == "videomae" and has(state, "^cls_head") and not has(state, r"fc_norm\.weight$"):
+        raise ValueError("VideoMAE's classifier reads the first token if there is no fc_norm")
     prefix = PREFIXES[family].get(dialect, "")
     return revert(state, _rules(state, family, dialect, prefix))
