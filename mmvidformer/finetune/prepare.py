@@ -6,11 +6,11 @@ from pathlib import Path
 import torch
 from mmengine.config import Config
 
-from mmvidformer.config import load_config, merge_overrides
+from mmvidformer.config import merge_overrides
 from mmvidformer.convert.fetch import is_address
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine import loading
-from mmvidformer.finetune.arguments import config_path
+from mmvidformer.finetune.arguments import config_path, read_config
 from mmvidformer.finetune.recipe import Recipe, apply_recipe
 
 
@@ -29,7 +29,7 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
         FileExistsError: If the work dir has a config, and not ``--force``.
         WrongWeights: If ``--weights`` do not fit the model.
     """
-    path, cfg = config_path(args, "finetune"), load_config(args.config)
+    path, cfg = config_path(args, "finetune"), read_config(args)
     counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
     kind = "values" if recipe.task == "number" else "classes"
     print(f"{len(lists.classes)} {kind}; videos: {counts}")

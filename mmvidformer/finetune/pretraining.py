@@ -15,6 +15,7 @@ from mmvidformer.finetune.recipe import drop_split
 
 BASE_BATCH = 256  # of the learning rate
 WARMUP = 0.05  # share of the steps
+MAX_BAD_SHARE = 0.5  # of videos that cannot be read; others take their places
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ def apply_pretraining(
     fall = dict(type="CosineAnnealingLR", by_epoch=False, begin=warmup, T_max=total - warmup)
     cfg.param_scheduler = [warm, fall] if warmup > 1 else [fall]
     settings.apply(cfg)
+    cfg.bad_videos = dict(on_bad_video="resample", max_bad_share=MAX_BAD_SHARE)
     cfg.pop("class_names", None)
     whole = ", ".join(dict.fromkeys(build_meta_model(cfg).whole))
     how = f"replaced, not dropped, because of {whole}" if whole else "dropped before the encoder"

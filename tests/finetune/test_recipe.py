@@ -54,6 +54,13 @@ def test_configs_of_other_tasks_are_rejected(name: str, message: str) -> None:
         made(name)
 
 
+def test_configs_without_validation_are_rejected() -> None:
+    cfg = get_config("vivit_fe_motion")
+    cfg.model.type, cfg.val_dataloader = "mmvidformer.MaskedPretraining", None
+    with pytest.raises(ValueError, match="of a MaskedPretraining, must have a val_dataloader"):
+        apply_recipe(cfg, LISTS, Recipe())
+
+
 def test_rate_batch_and_schedule() -> None:
     cfg, said = made("vivit_fe_k400", batch=4, procs=2, epochs=10)
     assert cfg.optim_wrapper.optimizer.lr == pytest.approx(0.05 * 8 / 64)

@@ -110,6 +110,15 @@ def test_nothing_is_written_if_something_is_wrong(main_of, own, pretrained, make
     assert not work_dir.exists()
 
 
+def test_methods_freeze_the_blocks_of_the_overrides(main_of, own, pretrained, tmp_path) -> None:
+    options = ["--config", pretrained[0], "--data", own, "--prepare", "--method", "attentive"]
+    sizes = [f"model.backbone.arch.{x}" for x in ("depth=3", "embed_dims=24", "num_heads=3")]
+    main_of("finetune")([*options, "--work-dir", str(tmp_path), "--cfg-options", *sizes])
+    model = Config.fromfile(tmp_path / "finetune" / "config.py").model
+    assert model.backbone.frozen_stages == 4 and model.cls_head.num_heads == 3
+    assert model.cls_head.in_channels == 24
+
+
 def test_lora_resumes(main_of, train, own, pretrained, weights, tmp_path) -> None:
     """The rest of a run, from a checkpoint of two of its three epochs, equals the run."""
     config, checkpoint, _ = pretrained
