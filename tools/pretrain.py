@@ -13,26 +13,21 @@ from mmvidformer.__main__ import main as run_command
 from mmvidformer.config import merge_overrides
 from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.finetune import Pretraining, apply_pretraining
-from mmvidformer.finetune.arguments import (
-    add_run_arguments,
-    config_path,
-    read_config,
-    read_settings,
-)
+from mmvidformer.finetune import Pretraining, apply_pretraining, arguments
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the config, train, print the commands that follow, and return the exit status."""
     parser = ArgumentParser(description=__doc__)
-    add_run_arguments(parser, "folder of videos, also in its subfolders")
+    arguments.add_run_arguments(parser, "folder of videos, also in its subfolders")
     parser.add_argument("--mask-ratio", type=float, help="share that is masked (default: 0.9)")
     parser.add_argument(
         "--lr", type=float, help="learning rate for a total batch of 256 (default: 1.5e-4)"
     )
     args = parser.parse_args(argv)
-    path, settings = config_path(args, "pretrain"), read_settings(Pretraining, args)
-    cfg, videos = read_config(args), find_videos(args.data)
+    path = arguments.config_path(args, "pretrain")
+    settings = arguments.read_settings(Pretraining, args)
+    cfg, videos = arguments.read_config(args), find_videos(args.data)
     notes = apply_pretraining(cfg, videos, path.parent, settings)
     merge_overrides(cfg, args.cfg_options)
     cfg.work_dir = str(path.parents[1])

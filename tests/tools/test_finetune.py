@@ -184,11 +184,12 @@ def test_probes_from_the_same_features(main_of, test, own, pretrained, tmp_path,
         (metrics,) = run.glob("test_*.json")
         top1 = json.loads(metrics.read_text())["metrics"]["acc/top1"]
         assert top1 == pytest.approx(found[method]["right"] / 7)
-    with pytest.raises(FileExistsError, match="features with another pipeline"):
-        changed = ["--cfg-options", "val_dataloader.dataset.pipeline.1.frame_interval=1"]
-        main_of("finetune")(
-            [*options, "--method", "knn", "--work-dir", str(tmp_path / "other"), *changed]
-        )
+    pixels = "model.data_preprocessor.std=[1,1,1]"
+    interval = "val_dataloader.dataset.pipeline.1.frame_interval=1"
+    for changed, what in ((interval, "pipeline"), (pixels, "pixels")):
+        run = ["--method", "knn", "--work-dir", str(tmp_path / what), "--cfg-options", changed]
+        with pytest.raises(FileExistsError, match=f"features with another {what}"):
+            main_of("finetune")([*options, *run])
 
 
 @pytest.mark.slow
