@@ -11,6 +11,7 @@ from mmvidformer.config import leaf_datasets
 from mmvidformer.datasets.own_videos import LabeledVideo, write_lists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.finetune.arguments import RunSettings
+from mmvidformer.finetune.methods import FREEZING
 from mmvidformer.finetune.recipe import drop_split
 
 BASE_BATCH = 256  # of the learning rate
@@ -57,6 +58,8 @@ def apply_pretraining(
     backbone = cfg.model.backbone
     if backbone.pop("init_from", None) or str(backbone.get("arch")).startswith("timm:"):
         backbone.init_from = None
+    for key in FREEZING:
+        backbone.pop(key, None)
     given = (cfg.model.get("data_preprocessor") or {}).items()
     preprocessor = {key: x for key, x in given if key not in ("augment", "blending")}
     cfg.model = dict(type="mmvidformer.MaskedPretraining", backbone=backbone)

@@ -92,11 +92,13 @@ def test_lora_from_weights_of_other_classes(
     said = capsys.readouterr().out
     assert f"{video}: " in said and "blue" in said
     again = [*arguments, "--data", own, "--work-dir", str(tmp_path / "again"), "--prepare"]
-    main_of("finetune")(again)
-    dataset = Config.fromfile(
-        tmp_path / "again" / "finetune" / "config.py"
-    ).train_dataloader.dataset
-    assert dataset.type == "VideoDataset"
+    for method, hooks in ((["full"], 0), (["lora", "--lora-rank", "1"], 1)):
+        main_of("finetune")([*again, "--method", *method, "--force"])
+        found = Config.fromfile(tmp_path / "again" / "finetune" / "config.py")
+        assert found.train_dataloader.dataset.type == "VideoDataset"
+        assert found.load_from == str(work_dir / "epoch_2.pth")  # which was tested
+        assert ("lora" in found.model.backbone) == hooks == str(found).count("SaveTrainedHook")
+        assert f"starts from {found.load_from}" in capsys.readouterr().out
 
 
 def test_nothing_is_written_if_something_is_wrong(main_of, own, pretrained, make_config, tmp_path):
