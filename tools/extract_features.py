@@ -56,7 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         model = optimize_for_inference(model)
     model = reuse_frames(model)
     names = ("config", "checkpoint", "tokens", *(("every", "rows") if args.every else ()))
-    check_settings(args.out, {name: getattr(args, name) for name in names})
+    settings = {name: getattr(args, name) for name in names} | {"overrides": str(args.cfg_options)}
+    check_settings(args.out, settings)
     counts, failed = Counter(), []
     for video in tqdm(videos, unit="video", disable=None):
         suffix = ".csv" if args.rows else ".npz" if args.every else ".npy"

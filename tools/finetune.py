@@ -9,6 +9,7 @@ import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import join
 
 import torch
 
@@ -110,8 +111,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         last = sorted(work_dir.glob("epoch_*.pth"), key=lambda file: file.stat().st_mtime)
         checkpoint = (best or last)[-1]
     if checkpoint:
-        print(f"done; test:    mmvidformer test {path} {checkpoint}")
-        print(f"      predict: mmvidformer demo {path} {checkpoint} VIDEO")
+        model = join([str(path), str(checkpoint)])
+        print(f"done; test:    mmvidformer test {model}")
+        print(f"      predict: mmvidformer demo {model} VIDEO")
         result["checkpoint"] = str(checkpoint)
     if torch.cuda.is_available():
         result["gpu_memory"] = torch.cuda.max_memory_allocated() / 2**20

@@ -7,26 +7,27 @@ mmvidformer finetune --weights CHECKPOINT.
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from shlex import join
 
 from mmvidformer.__main__ import main as run_command
-from mmvidformer.config import load_config, merge_overrides
+from mmvidformer.config import merge_overrides
 from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.finetune import Pretraining, apply_pretraining
-from mmvidformer.finetune.arguments import add_run_arguments, config_path, read_settings
+from mmvidformer.finetune import Pretraining, apply_pretraining, arguments
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the config, train, print the commands that follow, and return the exit status."""
     parser = ArgumentParser(description=__doc__)
-    add_run_arguments(parser, "folder of videos, also in its subfolders")
+    arguments.add_run_arguments(parser, "folder of videos, also in its subfolders")
     parser.add_argument("--mask-ratio", type=float, help="share that is masked (default: 0.9)")
     parser.add_argument(
         "--lr", type=float, help="learning rate for a total batch of 256 (default: 1.5e-4)"
     )
     args = parser.parse_args(argv)
-    path, settings = config_path(args, "pretrain"), read_settings(Pretraining, args)
-    cfg, videos = load_config(args.config), find_videos(args.data)
+    path = arguments.config_path(args, "pretrain")
+    settings = arguments.read_settings(Pretraining, args)
+    cfg, videos = arguments.read_config(args), find_videos(args.data)
     notes = apply_pretraining(cfg, videos, path.parent, settings)
     merge_overrides(cfg, args.cfg_options)
     cfg.work_dir = str(path.parents[1])
@@ -36,8 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if status := run_command(["train", str(path), *several]):
         return status
     checkpoint = path.parents[1] / f"epoch_{settings.epochs}.pth"
-    print(f"done; look:      mmvidformer plot masked {path} {checkpoint} {videos[0]}")
-    print(f"      fine-tune: mmvidformer finetune --config {args.config} --weights {checkpoint}")
+    look = join(map(str, (path, checkpoint, videos[0])))
+    tune = join(["--config", args.config, "--weights", str(checkpoint)])
+    print(f"done; look:      mmvidformer plot masked {look}")
+    print(f"      fine-tune: mmvidformer finetune {tune} --data LABELED")
     return 0
 
 

@@ -77,7 +77,10 @@ FORMATS: dict[str, Format] = {
     "vjepa2": Format("V-JEPA 2 (official or HuggingFace)", is_vjepa2, from_vjepa2),
     "huggingface": Format(
         "HuggingFace ViViT",
-        lambda state: has(state, r"embeddings\.patch_embeddings\.projection\.weight$", dim=5),
+        lambda state: (
+            has(state, r"embeddings\.cls_token$")
+            and has(state, r"embeddings\.patch_embeddings\.projection\.weight$", dim=5)
+        ),
         from_vivit,
     ),
     "timesformer": Format(

@@ -17,7 +17,7 @@ SIGNS = (
 BACKBONE = ("embed.", "encoders.")
 ENCODER = "backbone.encoders.0"
 RECOGNIZER = ("backbone.", "neck.", "cls_head.")
-IGNORED = ("data_preprocessor.",)
+IGNORED = ("data_preprocessor.", "decoder.", "to_decoder.", "to_pixels.", "mask_token")
 # Models that HuggingFace has too, by their schemes: the class, and its table of names with the
 # sections that any weights have (``names.yml``).
 MODELS: dict[str, tuple[str, ...]] = {

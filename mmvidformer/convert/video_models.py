@@ -106,6 +106,8 @@ def from_timesformer(
 def from_videomae(state: Mapping[str, Tensor], meta: Mapping | None = None) -> Conversion:
     """Convert VideoMAE or VideoMAE v2, fine-tuned or pretrained; decoders are ignored.
 
+    So are classifiers of the first token instead of the mean, of models without ``fc_norm``.
+
     Raises:
         ValueError: If names or settings do not fit, or positions are not the fixed ones.
     """
@@ -130,6 +132,14 @@ def from_videomae(state: Mapping[str, Tensor], meta: Mapping | None = None) -> C
         result.settings["fc_norm"] = dict(type="layer", eps=1e-5)  # whatever the config says
     if "backbone.fc_norm.weight" not in result.state:
         result.settings["fc_norm"] = None
+        heads = [name for name in result.state if name.startswith("cls_head.")]
+        if heads:
+            text = "the classifier is left out: it reads the first token, not the mean"
+            result.notes.append(text)
+        for name in heads:
+            del result.state[name]
+            result.ignored.append(name)
+            result.missing.append(name)
     return result
 
 
@@ -187,8 +197,11 @@ def to_other(state: Mapping[str, Tensor], scheme: str, dialect: str = "huggingfa
 
     Raises:
         KeyError: If there is no such dialect.
-        ValueError: If names are missing or unknown, such as those of another scheme.
+        ValueError: If names are missing or unknown, such as those of another scheme, or theirs
+            would read another token than the mean.
     """
+    if scheme == "videomae" and has(state, "^cls_head") and not has(state, r"fc_norm\.weight$"):
+        raise ValueError("VideoMAE's classifier reads the first token if there is no fc_norm")
     prefix = PREFIXES.get(scheme, {}).get(dialect, "")
     return revert(state, _rules(state, scheme, dialect, prefix))
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from mmengine.config import Config
 
-from mmvidformer.config import config_name
+from mmvidformer.config import config_name, load_config
 from mmvidformer.datasets.own_videos import SPLITS
 from mmvidformer.engine.arguments import add_overrides
 from mmvidformer.engine.optim.precision import use_amp
@@ -79,6 +79,12 @@ def read_settings(kind: type[Kind], args: Namespace) -> Kind:
     """Make settings of the arguments that were given."""
     given = {one.name: getattr(args, one.name) for one in fields(kind)}
     return kind(**{name: value for name, value in given.items() if value is not None})
+
+
+def read_config(args: Namespace) -> Config:
+    """Read the config with the overrides of its backbone, on which much of a recipe depends."""
+    options = (args.cfg_options or {}).items()
+    return load_config(args.config, {k: x for k, x in options if k.startswith("model.backbone.")})
 
 
 def config_path(args: Namespace, command: str) -> Path:

@@ -10,6 +10,7 @@ from mmvidformer.engine.loading import build_meta_model
 METHODS = ("full", "lora", "attentive", "linear", "knn")
 PROBES = METHODS[2:]  # on features that are computed once
 KEPT = ("num_classes", "average_clips", "topk")  # arguments of the config's head
+FREEZING = ("frozen_stages", "lora")  # arguments of backbones
 LORA_RATE = 10  # times the learning rate of all weights, as Schulman 2025 (LoRA Without Regret)
 
 
@@ -21,7 +22,7 @@ def fitting_methods(cfg: Config, task: str) -> tuple[str, ...]:
 
 
 def set_method(cfg: Config, task: str, method: str, lora: Mapping[str, Any]) -> list[str]:
-    """Freeze the backbone of a config, and add what is trained; returns log lines.
+    """Freeze the backbone of a config, or nothing, and add what is trained; returns log lines.
 
     Args:
         cfg: Config for the task. Changed in place.
@@ -32,8 +33,9 @@ def set_method(cfg: Config, task: str, method: str, lora: Mapping[str, Any]) -> 
     Raises:
         ValueError: If model or task do not allow the method.
     """
+    given = [key for key in FREEZING if cfg.model.backbone.pop(key, None) not in (None, -1)]
     if method == "full":
-        return []
+        return [f"all weights are trained, without {key} of the config" for key in given]
     backbone = build_meta_model(cfg).backbone
     if method not in (fit := fitting_methods(cfg, task)):
         kind = type(backbone).__name__

@@ -6,11 +6,11 @@ from pathlib import Path
 import torch
 from mmengine.config import Config
 
-from mmvidformer.config import load_config, merge_overrides
+from mmvidformer.config import merge_overrides, type_name
 from mmvidformer.convert.fetch import is_address
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine import loading
-from mmvidformer.finetune.arguments import config_path
+from mmvidformer.finetune.arguments import config_path, read_config
 from mmvidformer.finetune.recipe import Recipe, apply_recipe
 
 
@@ -29,23 +29,23 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
         FileExistsError: If the work dir has a config, and not ``--force``.
         WrongWeights: If ``--weights`` do not fit the model.
     """
-    path, cfg = config_path(args, "finetune"), load_config(args.config)
+    path, cfg = config_path(args, "finetune"), read_config(args)
     counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
     kind = "values" if recipe.task == "number" else "classes"
     print(f"{len(lists.classes)} {kind}; videos: {counts}")
     notes = apply_recipe(cfg, lists, recipe)
     merge_overrides(cfg, args.cfg_options)
     cfg.work_dir = str(path.parents[1])
-    if args.weights:
+    if weights := args.weights or cfg.get("load_from"):
         model = loading.build_meta_model(cfg)
-        fit = loading.load_weights(model, loading.read_checkpoint(args.weights, model, "meta"))
-        fit.check(args.weights, "features")
-        notes.append(f"starts from {args.weights}; initial weights: {str(fit) or 'none'}")
+        fit = loading.load_weights(model, loading.read_checkpoint(weights, model, "meta"))
+        fit.check(weights, "features")
+        notes.append(f"starts from {weights}; initial weights: {str(fit) or 'none'}")
     else:
         start = cfg.model.get("backbone", {}).get("init_from")
         notes.append(f"no --weights: the backbone starts from {start or 'random weights'}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    weights = args.weights
+    hooks = [x for x in cfg.get("custom_hooks") or () if type_name(x) != "SaveTrainedHook"]
     if recipe.method != "full":  # checkpoints hold what is trained, and name the other weights
         if not weights:
             weights = str(path.with_name("start.pth"))
@@ -54,8 +54,8 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
             state = {name: x for name, x in state.items() if "lora_" not in name}
             torch.save({"state_dict": state}, weights)
         weights = weights if is_address(weights) else str(Path(weights).absolute())
-        hook = dict(type="mmvidformer.SaveTrainedHook", base=weights)
-        cfg.custom_hooks = [*(cfg.get("custom_hooks") or ()), hook]
+        hooks.append(dict(type="mmvidformer.SaveTrainedHook", base=weights))
+    cfg.custom_hooks = hooks
     if weights:
         cfg.merge_from_dict(dict(load_from=weights, resume=False))
         if "init_from" in cfg.model.backbone:

@@ -11,10 +11,12 @@ from mmvidformer.config import leaf_datasets
 from mmvidformer.datasets.own_videos import LabeledVideo, write_lists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.finetune.arguments import RunSettings
+from mmvidformer.finetune.methods import FREEZING
 from mmvidformer.finetune.recipe import drop_split
 
 BASE_BATCH = 256  # of the learning rate
 WARMUP = 0.05  # share of the steps
+MAX_BAD_SHARE = 0.5  # of videos that cannot be read; others take their places
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ def apply_pretraining(
     backbone = cfg.model.backbone
     if backbone.pop("init_from", None) or str(backbone.get("arch")).startswith("timm:"):
         backbone.init_from = None
+    for key in FREEZING:
+        backbone.pop(key, None)
     given = (cfg.model.get("data_preprocessor") or {}).items()
     preprocessor = {key: x for key, x in given if key not in ("augment", "blending")}
     cfg.model = dict(type="mmvidformer.MaskedPretraining", backbone=backbone)
@@ -83,6 +87,7 @@ def apply_pretraining(
     fall = dict(type="CosineAnnealingLR", by_epoch=False, begin=warmup, T_max=total - warmup)
     cfg.param_scheduler = [warm, fall] if warmup > 1 else [fall]
     settings.apply(cfg)
+    cfg.bad_videos = dict(on_bad_video="resample", max_bad_share=MAX_BAD_SHARE)
     cfg.pop("class_names", None)
     whole = ", ".join(dict.fromkeys(build_meta_model(cfg).whole))
     how = f"replaced, not dropped, because of {whole}" if whole else "dropped before the encoder"

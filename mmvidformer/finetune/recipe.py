@@ -165,7 +165,9 @@ def use_lists(cfg: Config, lists: VideoLists, suffix: str = "txt") -> list[str]:
     """
     notes, counts = [], lists.counts
     for split, word in zip(SPLITS, ("training", "validation", "test"), strict=True):
-        loader = cfg[f"{split}_dataloader"]
+        if not (loader := cfg.get(f"{split}_dataloader")):
+            kind = type_name(cfg.model)
+            raise ValueError(f"the config, of a {kind}, must have a {split}_dataloader")
         loader.dataset = dataset = next(leaf_datasets(loader.dataset))
         with config_scope(cfg):
             kind = DATASETS.get(dataset.type)

@@ -102,6 +102,8 @@ def _onednn_type(input: Tensor, weight: Tensor) -> torch.dtype | None:
     """Return the type in which oneDNN multiplies the two, None if it does not."""
     if input.device.type != "cpu" or type(weight) is not nn.Parameter or not input.numel():
         return None
+    if input.shape[-1] != weight.shape[-1]:  # PyTorch's error tells the shapes
+        return None
     autocast = torch.is_autocast_enabled("cpu")
     dtype = torch.get_autocast_dtype("cpu") if autocast else input.dtype
     types, known = {dtype, input.dtype, weight.dtype}, onednn_types()

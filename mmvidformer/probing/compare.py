@@ -18,11 +18,10 @@ from tqdm import tqdm
 
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.apis.recognizer import Recognizer
-from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.finetune import Recipe
-from mmvidformer.finetune.arguments import config_path
+from mmvidformer.finetune.arguments import config_path, read_config
 from mmvidformer.finetune.methods import fitting_methods
 from mmvidformer.finetune.prepare import prepare
 from mmvidformer.probing.features import compute_features, videos_of
@@ -105,7 +104,7 @@ def compare_methods(
     """
     if recipe.task != "classes":
         raise ValueError(f"--compare needs the task classes, got {recipe.task}")
-    fit = fitting_methods(load_config(args.config, args.cfg_options), recipe.task)
+    fit = fitting_methods(read_config(args), recipe.task)
     if wrong := [name for name in args.methods or () if name not in fit]:
         raise ValueError(f"{args.config} can be trained by {', '.join(fit)}, not by {wrong[0]}")
     methods, folder = args.methods or fit, config_path(args, "finetune").parents[1]

@@ -41,6 +41,8 @@ def compute_features(
     settings = {"base": hash_of(Path(base)) if Path(base).is_file() else base}
     own = {k: v for k, v in cfg.model.backbone.items() if k not in ("pool", "frozen_stages")}
     settings |= {"pipeline": repr(inference_transforms(cfg, 1)), "backbone": repr(own)}
+    pixels = cfg.model.get("data_preprocessor") or {}
+    settings["pixels"] = repr([pixels.get(key) for key in ("mean", "std")])
     for kind in kinds:
         pool = {"pool": backbone.pool} if kind == "vectors" else {}
         check_settings(folder / kind, settings | pool)

@@ -209,7 +209,8 @@ def test_formats_are_recognized() -> None:
             "blocks.0.attn.qkv.bias": torch.zeros(12),
         },
         "huggingface": {
-            "vivit.embeddings.patch_embeddings.projection.weight": torch.zeros(4, 3, 2, 8, 8)
+            "vivit.embeddings.cls_token": torch.zeros(1, 1, 4),
+            "vivit.embeddings.patch_embeddings.projection.weight": torch.zeros(4, 3, 2, 8, 8),
         },
         "timesformer": {
             "model.cls_token": torch.zeros(1, 1, 4),

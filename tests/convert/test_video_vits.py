@@ -216,6 +216,38 @@ def test_pretrained_encoders_keep_their_norm(tmp_path: Path) -> None:
     torch.testing.assert_close(backbone(clip()).flatten(1, 3), expected, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("prefix", ["", "module."])
+def test_classifiers_of_the_first_token_are_left_out(tmp_path: Path, prefix: str) -> None:
+    """transformers' and the official models without ``fc_norm`` average no tokens."""
+    model = random(
+        VideoMAEForVideoClassification(VideoMAEConfig(**VIDEOMAE, use_mean_pooling=False))
+    )
+    found = [read(model)]
+    names = to_other(found[0].state, "videomae", "official")
+    names |= {"head.weight": model.classifier.weight, "head.bias": model.classifier.bias}
+    found.append(from_videomae(official(names, prefix)))
+    for result in found:
+        assert len(result.ignored) == 2 and "reads the first token" in result.notes[0]
+        assert result.missing == ["cls_head.fc_cls.weight", "cls_head.fc_cls.bias"]
+    with torch.no_grad():
+        expected = model.videomae(clip().transpose(1, 2)).last_hidden_state
+    backbone = VideoTransformer(**settings_of(found[0]), pool="none").eval()
+    backbone.load_state_dict({k[9:]: x for k, x in found[0].state.items()})
+    torch.testing.assert_close(backbone(clip()).flatten(1, 3), expected, atol=1e-5, rtol=1e-5)
+    head = {"cls_head.fc_cls.weight": torch.zeros(5, 24), "cls_head.fc_cls.bias": torch.zeros(5)}
+    torch.save({"state_dict": found[0].state | head}, tmp_path / "own.pth")
+    with pytest.raises(ValueError, match="classifier reads the first token if"):
+        convert_file(
+            tmp_path / "own.pth", tmp_path / "out", "huggingface", scheme="videomae", num_heads=2
+        )
+
+
+def test_videomae_without_biases_is_not_taken_for_vivit() -> None:
+    config = VideoMAEConfig(**VIDEOMAE, qkv_bias=False)
+    with pytest.raises(ValueError, match="match none of the formats"):
+        read(VideoMAEForVideoClassification(config))
+
+
 def test_what_is_wrong_with_published_files_is_told(
     videomae: VideoMAEForVideoClassification,
 ) -> None:

@@ -143,6 +143,16 @@ def test_wrong_overrides_are_named(wrong, capsys):
     assert f"must be DOTTED.KEY=VALUE with closed brackets, got {wrong!r}" in said
 
 
+def test_spaces_in_overrides_are_not_lost(capsys):
+    parser = ArgumentParser()
+    add_model_arguments(parser, checkpoint=False, device=False)
+    assert parser.parse_args(["a.py", "--cfg-options", "x=[1, 2]"]).cfg_options == {"x": [1, 2]}
+    with pytest.raises(SystemExit):
+        parser.parse_args(["a.py", "--cfg-options", "model.init_from=my runs/a.pth"])
+    said = " ".join(capsys.readouterr().err.split())
+    assert "MMEngine removes spaces from values, got 'model.init_from=my runs/a.pth'" in said
+
+
 def test_a_failed_run_kills_its_workers_and_leaks_no_semaphores():
     """Python would warn of them after the message."""
     code = """

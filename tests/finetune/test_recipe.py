@@ -7,7 +7,7 @@ from mmengine.config import Config
 
 from mmvidformer import get_config
 from mmvidformer.datasets.own_videos import VideoLists
-from mmvidformer.finetune import Recipe, apply_recipe
+from mmvidformer.finetune import Pretraining, Recipe, apply_pretraining, apply_recipe
 
 LISTS = VideoLists(Path("/own"), ("clap", "run", "wave"), dict(train=40, val=9, test=8), "\t")
 
@@ -52,6 +52,24 @@ def test_classes_of_mixup_and_flips() -> None:
 def test_configs_of_other_tasks_are_rejected(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         made(name)
+
+
+def test_only_methods_freeze(tmp_path: Path) -> None:
+    """Neither does a config for another method, such as that of a LoRA run, nor pretraining."""
+    cfg, said = made("vjepa2_l_sthv2")
+    assert "frozen_stages" not in cfg.model.backbone
+    assert "all weights are trained, without frozen_stages of the config" in said
+    cfg = get_config("vivit_fsa_motion")
+    cfg.model.backbone.update(frozen_stages=2, lora=dict(rank=1))
+    apply_pretraining(cfg, [tmp_path / "a.mp4"], tmp_path, Pretraining())
+    assert not {"frozen_stages", "lora"} & {*cfg.model.backbone}
+
+
+def test_configs_without_validation_are_rejected() -> None:
+    cfg = get_config("vivit_fe_motion")
+    cfg.model.type, cfg.val_dataloader = "mmvidformer.MaskedPretraining", None
+    with pytest.raises(ValueError, match="of a MaskedPretraining, must have a val_dataloader"):
+        apply_recipe(cfg, LISTS, Recipe())
 
 
 def test_rate_batch_and_schedule() -> None:

@@ -44,6 +44,12 @@ def test_linear_layers_of_onednn(act: nn.GELU | None, monkeypatch) -> None:
         fast(x)
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_wrong_widths_are_told_by_pytorch(training: bool) -> None:
+    with torch.set_grad_enabled(training), pytest.raises(RuntimeError, match="2x7 and 8x12"):
+        CpuLinear(nn.Linear(8, 12))(torch.randn(2, 7))
+
+
 def test_linear_layers_compile_without_a_warning() -> None:
     layer, x = Mlp(4, 6), torch.randn(2, 4)
     layer.fc1.forward, layer.fc2.forward = CpuLinear(layer.fc1), CpuLinear(layer.fc2)

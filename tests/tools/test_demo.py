@@ -227,6 +227,8 @@ def test_features_are_written_once_and_completely(main_of, model, folder, tmp_pa
     assert not list(out.rglob(".*"))
     with pytest.raises(FileExistsError, match="another tokens .*features.json.; use another"):
         main([*model, str(folder), "--out", str(out), "--tokens"])
+    with pytest.raises(FileExistsError, match="another overrides .*features.json"):
+        main([*model, str(folder), "--out", str(out), "--cfg-options", "model.backbone.pool=cls"])
 
 
 def test_tokens_of_a_list(main_of, model, tiny_videos, tmp_path) -> None:

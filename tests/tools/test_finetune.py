@@ -92,11 +92,13 @@ def test_lora_from_weights_of_other_classes(
     said = capsys.readouterr().out
     assert f"{video}: " in said and "blue" in said
     again = [*arguments, "--data", own, "--work-dir", str(tmp_path / "again"), "--prepare"]
-    main_of("finetune")(again)
-    dataset = Config.fromfile(
-        tmp_path / "again" / "finetune" / "config.py"
-    ).train_dataloader.dataset
-    assert dataset.type == "VideoDataset"
+    for method, hooks in ((["full"], 0), (["lora", "--lora-rank", "1"], 1)):
+        main_of("finetune")([*again, "--method", *method, "--force"])
+        found = Config.fromfile(tmp_path / "again" / "finetune" / "config.py")
+        assert found.train_dataloader.dataset.type == "VideoDataset"
+        assert found.load_from == str(work_dir / "epoch_2.pth")  # which was tested
+        assert ("lora" in found.model.backbone) == hooks == str(found).count("SaveTrainedHook")
+        assert f"starts from {found.load_from}" in capsys.readouterr().out
 
 
 def test_nothing_is_written_if_something_is_wrong(main_of, own, pretrained, make_config, tmp_path):
@@ -108,6 +110,15 @@ def test_nothing_is_written_if_something_is_wrong(main_of, own, pretrained, make
     ):
         main_of("finetune")(["--config", str(other), *options])
     assert not work_dir.exists()
+
+
+def test_methods_freeze_the_blocks_of_the_overrides(main_of, own, pretrained, tmp_path) -> None:
+    options = ["--config", pretrained[0], "--data", own, "--prepare", "--method", "attentive"]
+    sizes = [f"model.backbone.arch.{x}" for x in ("depth=3", "embed_dims=24", "num_heads=3")]
+    main_of("finetune")([*options, "--work-dir", str(tmp_path), "--cfg-options", *sizes])
+    model = Config.fromfile(tmp_path / "finetune" / "config.py").model
+    assert model.backbone.frozen_stages == 4 and model.cls_head.num_heads == 3
+    assert model.cls_head.in_channels == 24
 
 
 def test_lora_resumes(main_of, train, own, pretrained, weights, tmp_path) -> None:
@@ -175,11 +186,12 @@ def test_probes_from_the_same_features(main_of, test, own, pretrained, tmp_path,
         (metrics,) = run.glob("test_*.json")
         top1 = json.loads(metrics.read_text())["metrics"]["acc/top1"]
         assert top1 == pytest.approx(found[method]["right"] / 7)
-    with pytest.raises(FileExistsError, match="features with another pipeline"):
-        changed = ["--cfg-options", "val_dataloader.dataset.pipeline.1.frame_interval=1"]
-        main_of("finetune")(
-            [*options, "--method", "knn", "--work-dir", str(tmp_path / "other"), *changed]
-        )
+    pixels = "model.data_preprocessor.std=[1,1,1]"
+    interval = "val_dataloader.dataset.pipeline.1.frame_interval=1"
+    for changed, what in ((interval, "pipeline"), (pixels, "pixels")):
+        run = ["--method", "knn", "--work-dir", str(tmp_path / what), "--cfg-options", changed]
+        with pytest.raises(FileExistsError, match=f"features with another {what}"):
+            main_of("finetune")([*options, *run])
 
 
 @pytest.mark.slow

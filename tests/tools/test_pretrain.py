@@ -1,6 +1,7 @@
 """From videos without labels to a start for fine-tuning, through the tools."""
 
 import re
+import shutil
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from mmengine.config import Config
 from mmengine.dataset import DefaultSampler
 from PIL import Image
 
+from mmvidformer.convert import read_model
 from mmvidformer.finetune.pretraining import Pretraining, apply_pretraining
 
 
@@ -31,6 +33,8 @@ def test_pretrain_look_and_finetune(
     assert all(0 < one < 3 for one in losses)
     trained = weights(checkpoint)
     assert trained["to_pixels.weight"].shape == (2 * 16 * 16 * 3, 8)
+    _, found = read_model(checkpoint)
+    assert found.state.keys() == {name for name in trained if name.startswith("backbone.")}
     with pytest.raises(FileExistsError, match="--force starts again"):
         main_of("pretrain")(options)
 
@@ -57,6 +61,29 @@ def test_pretrain_look_and_finetune(
         if name.startswith("backbone."):
             torch.testing.assert_close(start[name], value, rtol=0, atol=0)
     assert Config.fromfile(tuned / "finetune" / "config.py").load_from == str(checkpoint)
+
+
+def test_overrides_decide_whether_a_model_can_be_pretrained(
+    main_of, tiny_videos, make_config, tmp_path, capsys
+) -> None:
+    """And videos that cannot be read are replaced, not the end of a run."""
+    data = tmp_path / "my videos"
+    data.mkdir()
+    (data / "a.mp4").write_bytes(b"no video")
+    for number in range(3):
+        shutil.copy(tiny_videos.root / f"val_{number}.mp4", data / f"b {number}.mp4")
+    stem = dict(tubelet=(2, 16, 16), stride=(2, 8, 8))
+    config = make_config("overlap", model=dict(backbone=dict(stem=stem)))
+    options = ["--config", str(config), "--data", str(data), "--work-dir", str(tmp_path / "run")]
+    options += ["--epochs", "1", "--batch", "4", "--workers", "0", "--mask-ratio", "0.5"]
+    with pytest.raises(ValueError, match="tubelets that do not overlap"):
+        main_of("pretrain")(options)
+    own = ["model.backbone.stem.stride=(2,16,16)", "model.decoder.depth=1"]
+    assert main_of("pretrain")([*options, "--cfg-options", *own]) == 0
+    said = capsys.readouterr().out
+    assert f"'{data}/a.mp4'" in said and "loss_pixels" in said  # quoted for a shell
+    cfg = Config.fromfile(tmp_path / "run" / "pretrain" / "config.py")
+    assert cfg.model.backbone.stem.stride == (2, 16, 16) and cfg.model.decoder.depth == 1
 
 
 def test_fewer_videos_than_processes(main_of, tiny_videos, make_config, tmp_path) -> None:
