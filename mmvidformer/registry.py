@@ -109,7 +109,6 @@ HOOKS = _child(
     _mmaction.HOOKS,
     "mmaction.engine",
     "mmvidformer.engine.checkpointing.hook",
-    "mmvidformer.engine.checkpointing.trained",
     "mmvidformer.engine.preflight.hook",
     "mmvidformer.engine.training_guard",
     "mmvidformer.models.cpu_training",
