@@ -145,7 +145,7 @@ def in_words(name: str, value: float) -> str:
 
 @master_only
 def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> None:
-    """Print the metrics and save them as test_<views>_<fusion>.json in the work dir."""
+    """Print the metrics and save them as test_<views>_<fusion>[_aligned].json in the work dir."""
     model = runner.model.module if is_model_wrapper(runner.model) else runner.model
     views = "x".join(map(str, get_views(runner.cfg)))
     fuse = getattr(getattr(model, "cls_head", None), "average_clips", None)
@@ -161,7 +161,7 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
         config=args.config, checkpoint=args.checkpoint, views=views, fuse=fuse, metrics=metrics
     )
     figures |= {"align": True} if args.align else {}
-    path = Path(runner.work_dir) / f"test_{views}_{fuse}.json"
+    path = Path(runner.work_dir) / f"test_{views}_{fuse}{'_aligned' * args.align}.json"
     path.write_text(json.dumps(figures, indent=2, default=lambda array: array.tolist()) + "\n")
     print(f"saved in {path}")
 

@@ -246,6 +246,8 @@ def _convert(
     if meta.get("hidden_act", acts[0]) not in acts:
         raise ValueError(f"hidden_act must be {' or '.join(acts)}, got {meta['hidden_act']!r}")
     result.num_heads = meta.get("num_attention_heads")
+    if frames := meta.get("num_frames", meta.get("frames_per_clip")):
+        result.settings["clip_len"] = frames
     if scheme in VIDEO_VITS:
         _read_config(result, scheme, meta)
     elif meta.get("layer_norm_eps", 1e-6) != 1e-6:
@@ -264,8 +266,5 @@ def _read_config(result: Conversion, family: str, meta: Mapping) -> None:
     if (eps := meta.get("layer_norm_eps", 1e-6)) != 1e-6:
         result.settings["norm"] = dict(type="layer", eps=eps)
     side = meta.get("image_size", meta.get("crop_size"))
-    frames = meta.get("num_frames", meta.get("frames_per_clip"))
     if isinstance(side, int | list | tuple):
         result.settings["img_size"] = (side, side) if isinstance(side, int) else tuple(side)
-    if frames:
-        result.settings["clip_len"] = frames

@@ -44,7 +44,7 @@ class MaskedPretraining(BaseModel):
         whole: Why masked tokens are replaced instead of dropped; empty if they are dropped.
 
     Raises:
-        ValueError: If ``mask_ratio`` is not between 0 and 1, or tubelets overlap.
+        ValueError: If ``mask_ratio`` is not between 0 and 1 or masks no place, or tubelets overlap.
     """
 
     def __init__(
@@ -67,6 +67,8 @@ class MaskedPretraining(BaseModel):
             )
         if not 0 < mask_ratio < 1:
             raise ValueError(f"mask_ratio must be between 0 and 1, got {mask_ratio}")
+        if int(mask_ratio * (count := math.prod(backbone.grid[1:]))) == 0:
+            raise ValueError(f"mask_ratio {mask_ratio} masks none of the {count} places")
         self.backbone, self.mask_ratio = backbone, mask_ratio
         first, *rest = backbone.configs
         self.whole = [*whole_grid(first)]
@@ -94,8 +96,6 @@ class MaskedPretraining(BaseModel):
         size = self.backbone.embed.grid(clips.shape[2:])[1:]
         count = math.prod(size)
         visible = count - int(self.mask_ratio * count)
-        if visible == count:
-            raise ValueError(f"mask_ratio {self.mask_ratio} masks none of the {count} places")
         order = torch.rand(clips.shape[0], count, device=clips.device).argsort(dim=1)
         shown, hidden = order.tensor_split([visible], dim=1)
         return Places(shown.sort().values, size), Places(hidden.sort().values, size)

@@ -8,6 +8,7 @@ from torch import nn
 
 from mmvidformer.convert import convert_file
 from mmvidformer.convert.info import read_info
+from mmvidformer.convert.own import settings_of
 from mmvidformer.convert.video_models import DIALECTS, from_timesformer, to_other
 from mmvidformer.models import TimeSformer
 
@@ -103,8 +104,9 @@ def test_huggingface_gives_the_same_logits_and_loads_the_way_back(attention: str
         attention_type=attention,
     )
     theirs = shake(TimesformerForVideoClassification(config))
-    result = from_timesformer(theirs.state_dict())
+    result = from_timesformer(theirs.state_dict(), meta=config.to_dict())
     assert result.scheme == attention
+    assert settings_of(result)["clip_len"] == frames  # also where no table tells
     model = backbone_of(result.state, attention, img_size=16, clip_len=frames)
     clip = torch.randn(2, 3, frames, 16, 16)
     with torch.no_grad():

@@ -203,15 +203,10 @@ def test_the_loss_is_that_of_transformers() -> None:
             dict(backbone=FeatureFixationTransformer(**SIZES)),
             r"tubelets that do not overlap, without padding; got tubelet \(1, 16, 16\)",
         ),
+        (dict(mask_ratio=0.05), "mask_ratio 0.05 masks none of the 12 places"),
         (dict(decoder=dict(deep=4)), "no option of the decoder named 'deep'"),
     ],
 )
 def test_mistakes(options: dict, message: str) -> None:
     with pytest.raises((ValueError, KeyError), match=message):
         MaskedPretraining(**{"backbone": compose(), **options})
-
-
-def test_a_ratio_that_masks_nothing() -> None:
-    model = MaskedPretraining(compose(), mask_ratio=0.05)
-    with pytest.raises(ValueError, match="mask_ratio 0.05 masks none of the 12 places"):
-        model.draw_places(torch.zeros(1, 3, 8, 64, 48))

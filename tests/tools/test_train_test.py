@@ -156,6 +156,8 @@ def test_aligned_clips_are_computed_once(trained, load, tmp_path, monkeypatch):
         options += ["--views", "6x3", "--dump", str(dump), "--work-dir", str(tmp_path / name)]
         assert tool.main([str(config), str(work_dir / "epoch_3.pth"), *options]) is None
         scores[name] = torch.stack([one["pred_score"] for one in pickle.loads(dump.read_bytes())])
+        aligned = "_aligned" * (name != "as is")
+        assert (tmp_path / name / f"test_6x3_score{aligned}.json").is_file()
     torch.testing.assert_close(scores["aligned"], scores["apart"], rtol=0, atol=1e-5)
     assert (scores["aligned"] - scores["as is"]).abs().max() > 1e-4
     # 2 tubelets in 18 views; clips start at 0, 0, 4, 8, 12 and 16.

@@ -230,8 +230,7 @@ class AlignClips(BaseTransform):
         if len({*steps.tolist()}) > 1:
             found = f"got steps of {sorted({*steps.tolist()})} from {path_of(results)}"
             raise UnevenFrames(f"--align needs frames at a fixed interval, {found}")
-        period = self.tubelet * int(steps[0])
-        results["frame_inds"] = (clips - (starts % period)[:, None]).reshape(-1)
+        results["frame_inds"] = (clips - (starts % (self.tubelet * steps[0]))[:, None]).reshape(-1)
         return results
 
 
