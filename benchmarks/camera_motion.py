@@ -23,7 +23,7 @@ import torch
 from benchmarks.camera_baselines import by_features, by_flow
 from benchmarks.camera_windows import FRAMES, Unusable, Window, cut_windows
 from mmvidformer.apis import Recognizer
-from mmvidformer.apis.loaded import PUBLISHED
+from mmvidformer.apis.factory import PUBLISHED
 from mmvidformer.datasets.motion.camera.clips import film
 from mmvidformer.datasets.motion.camera.paths import (
     CLASSES,

@@ -23,7 +23,7 @@ from mmengine.config import Config
 from mmengine.utils import get_installed_path
 
 from mmvidformer.apis import Recognizer
-from mmvidformer.apis.feature_files import write_features
+from mmvidformer.apis.features import write_features
 from mmvidformer.config import get_config
 from mmvidformer.datasets.motion import PRESETS
 from mmvidformer.datasets.motion.render import DIRECTIONS, write_video

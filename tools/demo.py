@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.capture import is_stream
-from mmvidformer.apis.loaded import PUBLISHED
+from mmvidformer.apis.factory import PUBLISHED
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.engine.arguments import add_model_arguments, add_source_arguments

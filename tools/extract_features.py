@@ -14,9 +14,7 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from mmvidformer.apis import VideoPipeline, backbone_features
-from mmvidformer.apis.feature_files import check_settings, list_videos, target_of, write_features
-from mmvidformer.apis.features import read_windows
+from mmvidformer.apis import VideoPipeline, features
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_model_arguments, positive
 from mmvidformer.engine.errors import run_tool
@@ -48,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if (args.tokens and args.every) or (args.rows and not args.every):
         parser.error("--rows needs --every, and --every is not for --tokens")
-    root, videos = list_videos(args.videos)
+    root, videos = features.list_videos(args.videos)
     cfg = load_config(args.config, args.cfg_options)
     pipeline = VideoPipeline(cfg, 1 if args.every else None)
     model = load_recognizer(cfg, args.checkpoint, args.device, head=False)
@@ -57,28 +55,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     model = reuse_frames(model)
     names = ("config", "checkpoint", "tokens", *(("every", "rows") if args.every else ()))
     settings = {name: getattr(args, name) for name in names} | {"overrides": str(args.cfg_options)}
-    check_settings(args.out, settings)
+    features.check_settings(args.out, settings)
     counts, failed = Counter(), []
     for video in tqdm(videos, unit="video", disable=None):
         suffix = ".csv" if args.rows else ".npz" if args.every else ".npy"
-        target = target_of(video, root, args.out, suffix)
+        target = features.target_of(video, root, args.out, suffix)
         if target.exists():
             counts["skipped"] += 1
             continue
         try:
             opened = pipeline.open(video)
             if args.every:
-                facts, clips = read_windows(pipeline, opened, args.every, model)
+                facts, clips = features.read_windows(pipeline, opened, args.every, model)
             else:
                 facts, clips = {}, [pipeline.read(opened)["inputs"]]
-            found = [backbone_features(model, one, args.tokens) for one in clips]
+            found = [features.backbone_features(model, one, args.tokens) for one in clips]
         except (OSError, ValueError) as error:
             failed.append(f"{video}\t{error}\n")
             tqdm.write(f"failed: {error}", file=sys.stderr)
             continue
         found = found if args.tokens else [one.mean(dim=0) for one in found]
         values = torch.stack(found).numpy() if args.every else found[0].numpy()
-        write_features(target, values, args.rows, **facts)
+        features.write_features(target, values, args.rows, **facts)
         counts["written"] += 1
     (args.out / "failed.txt").write_text("".join(failed), encoding="utf-8")
     print(f"{counts['written']} written, {counts['skipped']} skipped, {len(failed)} failed")

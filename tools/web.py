@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from mmengine.config import Config
 
 from mmvidformer.apis import Recognizer
-from mmvidformer.apis.loaded import find_model
+from mmvidformer.apis.factory import find_model
 from mmvidformer.config import config_name, load_config
 from mmvidformer.convert import published
 from mmvidformer.datasets.motion.camera.spec import CameraSpec

@@ -8,16 +8,19 @@ import torch
 from mmaction.structures import ActionDataSample
 from mmengine.config import Config
 
-from mmvidformer.apis.loaded import PUBLISHED, LoadedModel, anticipates
+from mmvidformer.apis.factory import PUBLISHED, LoadedModel, anticipates
 from mmvidformer.apis.pipeline import Source, VideoPipeline
 from mmvidformer.apis.predictions import Prediction, to_prediction, to_segments
-from mmvidformer.apis.steps import list_segments, list_steps, stream_segments, stream_steps
 from mmvidformer.apis.windows import (
     answer_windows,
     in_frames,
+    last_frames,
+    list_segments,
+    list_steps,
     list_windows,
     read_ahead,
-    stream_windows,
+    stream_segments,
+    stream_steps,
 )
 from mmvidformer.models.reuse import frames_of_stage, reuse_frames
 
@@ -188,8 +191,12 @@ class Recognizer(LoadedModel):
         if self.over == "clip":
             if delay:
                 raise ValueError(f"delay is for models of frames or segments, got {delay:g} s")
-            sizes = self._sizes(fps, window, stride)
-            windows = stream_windows(self.pipeline, frames, fps, *sizes)
+            size, step = self._sizes(fps, window, stride)
+            windows = (
+                (self.pipeline.read_frames(kept, fps), ((count - size) / fps, count / fps))
+                for count, kept in last_frames(frames, size)
+                if (count - size) % step == 0
+            )
             answers = answer_windows(windows, self._run, skip_static)
         for sample, where in answers:
             yield self.to_prediction(sample, **where)

@@ -8,7 +8,7 @@ from mmengine.config import Config
 from torch import Tensor
 
 from mmvidformer.apis.capture import Capture
-from mmvidformer.apis.loaded import LoadedModel, anticipates
+from mmvidformer.apis.factory import LoadedModel, anticipates
 from mmvidformer.apis.pipeline import FramePipeline, StreamFrame, normalize
 from mmvidformer.apis.predictions import to_prediction
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.data import default_collate
 from tqdm import tqdm
 
-from mmvidformer.apis.feature_files import check_settings, target_of, write_features
+from mmvidformer.apis.features import check_settings, target_of, write_features
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
 from mmvidformer.convert.fetch import hash_of
 from mmvidformer.datasets.lists import read_list

@@ -193,8 +193,8 @@ def test_parts_of_a_long_video_give_its_segments(segments_model, monkeypatch) ->
     options = dict(fps=10, min_score=0)
     video = noise(200)  # 25 clips
     whole = [(one.seconds, one.top(1)[0]) for one in segments_model.timeline(video, **options)]
-    monkeypatch.setattr("mmvidformer.apis.steps.SEGMENTS_PART", 12)
-    monkeypatch.setattr("mmvidformer.apis.steps.SEGMENTS_CONTEXT", 4)
+    monkeypatch.setattr("mmvidformer.apis.windows.SEGMENTS_PART", 12)
+    monkeypatch.setattr("mmvidformer.apis.windows.SEGMENTS_CONTEXT", 4)
     parts = [(one.seconds, one.top(1)[0]) for one in segments_model.timeline(video, **options)]
     assert len(parts) == len(whole) > 100
     for one, two in zip(sorted(parts), sorted(whole), strict=True):
@@ -218,7 +218,7 @@ def test_a_stream_has_the_tokens_of_the_video(segments_model, monkeypatch) -> No
     assert [len(tokens) for tokens, *_ in parts] == [1, 2, 3, 4, 5, 6]
     torch.testing.assert_close(parts[-1][0], whole[0])
     assert parts[-1][1:] == whole[1:] == (4, 44, 10)  # frames of a step, of all, in a second
-    monkeypatch.setattr("mmvidformer.apis.steps.SEGMENTS_PART", 3)
+    monkeypatch.setattr("mmvidformer.apis.windows.SEGMENTS_PART", 3)
     assert not list(segments_model.stream(iter(noise(44)), fps=10))
     torch.testing.assert_close(read[-1][0], whole[0][3:])
     assert read[-1][2] == 44 - 3 * 8

@@ -16,7 +16,7 @@ from mmvidformer.config import config_scope, load_config, type_name
 from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
-from mmvidformer.visualization.masked import draw_masked, masked_frames
+from mmvidformer.visualization.heatmaps import draw_masked, masked_frames
 from mmvidformer.visualization.videos import picture_paths
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.visualization.training import draw_training, read_log
+from mmvidformer.visualization.plots import draw_training, read_log
 
 
 def main(argv: Sequence[str] | None = None) -> None:
