@@ -112,13 +112,11 @@ class Capture:
 
     def _newest(self, frames: Iterator[Frame]) -> Iterator[Frame]:
         """Yield frames, which a thread reads as fast as they come, and its error after them."""
-        waiting, end, ended, errors = SimpleQueue(), object(), Event(), list[Exception]()
+        waiting, errors = SimpleQueue(), list[Exception]()
 
         def fill() -> None:
             try:
                 for frame in frames:
-                    if ended.is_set():
-                        return
                     if waiting.qsize() == self.queue:
                         with suppress(Empty):  # it was taken meanwhile
                             waiting.get_nowait()
@@ -127,14 +125,14 @@ class Capture:
             except Exception as error:
                 errors.append(error)
             finally:
-                waiting.put(end)
+                waiting.put(None)
 
         thread = Thread(target=fill, daemon=True)
         thread.start()
         try:
-            yield from iter(waiting.get, end)
+            yield from iter(waiting.get, None)
         finally:
-            ended.set()
+            self._closed.set()
             thread.join(timeout=1)
         if errors:
             raise errors[0]

@@ -4,7 +4,7 @@ import csv
 import io
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,18 +40,17 @@ def list_segments(predictions: Sequence["Prediction"]) -> list[Segment]:
     Two segments meet in the middle between the centers of their nearest windows. Segments that a
     model found are as they are.
     """
-    if predictions and predictions[0].kind == "segment":
-        return [Segment(p.source, *p.seconds, *p.top(1)[0][1:]) for p in predictions]
-    seconds = np.array([one.seconds for one in predictions])
-    centers = seconds.mean(axis=1)
-    borders = [seconds[0, 0], *(centers[1:] + centers[:-1]) / 2, seconds[-1, 1]]
+    segments = [Segment(p.source, *p.seconds, *p.top(1)[0][1:]) for p in predictions]
+    if not segments or predictions[0].kind == "segment":
+        return segments
+    centers = np.mean([one.seconds for one in predictions], axis=1)
+    borders = [segments[0].start, *((centers[1:] + centers[:-1]) / 2).tolist(), segments[-1].end]
     found = []
-    tops = [one.top(1)[0] for one in predictions]
-    for label, group in groupby(range(len(tops)), key=lambda i: tops[i][1]):
-        members = list(group)
-        start, end = float(borders[members[0]]), float(borders[members[-1] + 1])
-        mean = float(np.mean([tops[i][2] for i in members]))
-        found.append(Segment(predictions[0].source, start, end, label, mean))
+    rows = zip(segments, pairwise(borders), strict=True)
+    for _, group in groupby(rows, key=lambda row: row[0].label):
+        parts, spans = zip(*group, strict=True)
+        mean = float(np.mean([one.probability for one in parts]))
+        found.append(parts[0]._replace(start=spans[0][0], end=spans[-1][1], probability=mean))
     return found
 
 
@@ -93,8 +92,8 @@ class WindowTable:
         Raises:
             ValueError: If it has others.
         """
-        found = [tuple(row[1:3]) for row in self.rows[video]]
-        if found != [_times(one) for one in seconds[: len(found)]]:
+        found = [row[1:3] for row in self.rows[video]]
+        if found != [[f"{x:.2f}" for x in one] for one in seconds[: len(found)]]:
             raise ValueError(f"{self.path} has other windows of {video}; use another file")
         return len(found)
 
@@ -113,11 +112,7 @@ class WindowTable:
             self._writer.writerow(["video", "start", "end", *cells])
             self.is_new = False
         values = (f"{x:.6g}" if isinstance(x, float) else x for x in cells.values())
-        self._writer.writerow([video, *_times(seconds), *values])
-
-
-def _times(seconds: tuple[float, float]) -> tuple[str, str]:
-    return f"{seconds[0]:.2f}", f"{seconds[1]:.2f}"
+        self._writer.writerow([video, *(f"{x:.2f}" for x in seconds), *values])
 
 
 def write_parts(path: Path, videos: Iterable[Sequence["Prediction"]]) -> None:
@@ -150,33 +145,29 @@ def draw_timeline(
         truth: Start and end in seconds, and class, of the annotated parts, drawn as bars above.
     """
     first = predictions[0]
-    bars = first.kind != "value"
     task = next(iter(first.scores))
     lines = np.stack([(one.probabilities or one.scores)[task] for one in predictions])
     times = np.array([prediction.seconds for prediction in predictions])
     drawn = np.sort(np.argsort(-lines.max(axis=0), kind="stable")[:most])
     figure = Figure(figsize=(10, 3.8), dpi=120, layout="constrained")
-    label = "probability" if bars else ""
-    axes = figure.add_subplot(title=title, xlabel="seconds", ylabel=label)
+    axes = figure.add_subplot(title=title, xlabel="seconds")
     names = [first.names[task][label] for label in drawn]
     colors = dict(zip(names, colormaps["tab10"].colors * (1 + most // 10), strict=False))
     found = list_segments(predictions) if first.kind in ("class", "segment") else []
     for name, label in zip(names, drawn, strict=True):
-        if first.kind == "segment":
-            own = [one for one in found if one.label == name]
-            widths, heights = [one.end - one.start for one in own], [one.probability for one in own]
-            starts = [one.start for one in own]
-            if own:
-                axes.bar(starts, heights, widths, align="edge", label=name, color=colors[name])
-        else:
-            points = times.mean(axis=1), lines[:, label]
-            axes.plot(*points, ".-", markersize=8, label=name, color=colors[name])
+        style = dict(label=name, color=colors[name])
+        own = [one for one in found if one.label == name]
+        if first.kind != "segment":
+            axes.plot(times.mean(axis=1), lines[:, label], ".-", markersize=8, **style)
+        elif own:
+            _, starts, ends, _, scores = zip(*own, strict=True)
+            axes.bar(starts, scores, np.subtract(ends, starts), align="edge", **style)
     for one in found if first.kind == "class" else ():
         axes.axvspan(one.start, one.end, color=colors.get(one.label, "none"), alpha=0.12, lw=0)
     ends = [one[i] for one in truth for i in (0, 1)] + [0.0] * (first.kind == "segment")
     axes.set(xlim=(min([times.min(), *ends]), max([times.max(), *ends])))
-    if bars:
-        axes.set_ylim(-0.02, 1.12 if truth else 1.02)
+    if first.kind != "value":
+        axes.set(ylabel="probability", ylim=(-0.02, 1.12 if truth else 1.02))
     for start, end, name in truth:
         axes.barh(1.07, end - start, 0.07, start, color=colors.get(name, "gray"))
     axes.grid(alpha=0.3)
