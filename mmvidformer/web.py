@@ -11,7 +11,7 @@ from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.engine.errors import MISTAKES, describe
 from mmvidformer.visualization.annotate import annotate_video, classify_boxes
-from mmvidformer.visualization.rollout_clips import rollout_clips
+from mmvidformer.visualization.heatmaps import rollout_clips
 from mmvidformer.visualization.timeline import draw_timeline
 from mmvidformer.visualization.videos import VideoOutput
 

@@ -1,7 +1,7 @@
-"""Heat maps on the frames of a clip, and what masked pretraining sees and predicts."""
+"""Heat maps on the frames of clips, such as attention rollout, and what masked models predict."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import cv2
@@ -12,7 +12,12 @@ from einops import rearrange
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
+
+from mmvidformer.apis import Recognizer, normalize
+from mmvidformer.visualization.annotate import annotate_frame, prediction_bars
+from mmvidformer.visualization.attention_rollout import rollout
 
 COLORS = "turbo"
 ROWS = ("original", "masked", "reconstructed")
@@ -135,6 +140,48 @@ def draw_strips(strips: Sequence[HeatStrip], columns: int | None = None) -> Figu
         bar.set_label(strip.label, fontsize=8)
         bar.ax.tick_params(labelsize=8)
     return figure
+
+
+def rollout_clips(
+    recognizer: Recognizer, sample: dict, name: str
+) -> Iterator[tuple[HeatStrip, list[np.ndarray]]]:
+    """Compute what a model attends to in each clip of a video.
+
+    Args:
+        recognizer: Recognizer with a backbone that ``rollout`` accepts.
+        sample: Clips and their frame numbers, from ``recognizer.pipeline.read``.
+        name: Name of the video, for the titles.
+
+    Yields:
+        A strip, and an image per frame: the frame, its heat map and the predicted classes.
+
+    Raises:
+        ValueError: If rollout is not defined for the model.
+    """
+    model, clips = recognizer._model, sample["inputs"]  # predictions stay optimized
+    if hasattr(model, "stream"):  # its backbone gives features of each frame
+        raise ValueError(f"rollout is not defined for a {type(model).__name__}")
+    numbers = sample["data_samples"].frame_inds.reshape(len(clips), -1)
+    # One clip at a time: a single long clip can fill the memory of a device.
+    for i, clip in enumerate(clips):
+        clip = normalize(model, clip[None])
+        found = rollout(model.backbone, clip)
+        heat = to_heat(found.tokens[0], model.backbone.embed.tubelet)
+        seen = tuple(slice(n) for n in heat.shape)  # a remainder fills no tubelet
+        frames = to_frames(model.data_preprocessor, clip[0])[seen]
+        with torch.no_grad():
+            (scored,) = model.cls_head.predict(found.features, [ActionDataSample()])
+        prediction = recognizer.to_prediction(scored)
+        captions = [f"frame {number}" for number in numbers[i][seen[0]]]
+        title = f"{name}, clip {i + 1} of {len(clips)}"
+        bars = prediction_bars(prediction, heading=f"clip {i + 1}")
+        label = "share / mean share"
+        legend = f"{label}: {heat.min():.2f} (blue) to {heat.max():.2f} (red)"
+        images = [
+            annotate_frame(frame, f"{title}, {caption}", bars, hot, legend)
+            for frame, hot, caption in zip(frames, overlay(frames, heat), captions, strict=True)
+        ]
+        yield HeatStrip(f"{title}: {prediction.text(1)}", frames, heat, captions, label), images
 
 
 @torch.no_grad()

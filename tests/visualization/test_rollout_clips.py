@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mmvidformer.visualization.rollout_clips import rollout_clips
+from mmvidformer.visualization.heatmaps import rollout_clips
 
 
 def test_recurrent_recognizers_are_refused() -> None:

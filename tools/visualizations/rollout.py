@@ -16,8 +16,7 @@ from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.attention_matrices import attention_matrices, draw_matrices
-from mmvidformer.visualization.heatmaps import draw_strips
-from mmvidformer.visualization.rollout_clips import rollout_clips
+from mmvidformer.visualization.heatmaps import draw_strips, rollout_clips
 from mmvidformer.visualization.videos import VideoOutput, picture_paths
 
 
