@@ -50,6 +50,8 @@ class LoadedModel:
         # Checked before the model is loaded.
         self.names = class_names(tasks, names, self.cfg.get("class_names"))
         self._model = load_recognizer(self.cfg, checkpoint, device)
+        self.over: str = getattr(self._model.cls_head, "over", "clip")
+        self._anticipates = hasattr(self._model.cls_head, "logged_time")  # AnticipationHead
         fast = hasattr(self._model.backbone, "encoders")  # a VideoTransformer
         self._fast = optimize_for_inference(self._model, share_weights=True) if fast else None
         if not names:
@@ -69,11 +71,6 @@ class LoadedModel:
     def __repr__(self) -> str:
         optimized = ", optimized for inference" if self._fast else ""
         return f"{type(self._model.backbone).__name__} on {self.device}{optimized}"
-
-
-def anticipates(model: nn.Module) -> bool:
-    """Whether a model predicts what comes next, as ``AnticipationHead`` does."""
-    return hasattr(model.cls_head, "logged_time")
 
 
 def create_model(

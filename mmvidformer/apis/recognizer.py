@@ -8,7 +8,7 @@ import torch
 from mmaction.structures import ActionDataSample
 from mmengine.config import Config
 
-from mmvidformer.apis.factory import PUBLISHED, LoadedModel, anticipates
+from mmvidformer.apis.factory import PUBLISHED, LoadedModel
 from mmvidformer.apis.pipeline import Source, VideoPipeline
 from mmvidformer.apis.predictions import Prediction, to_prediction, to_segments
 from mmvidformer.apis.windows import (
@@ -67,12 +67,11 @@ class Recognizer(LoadedModel):
         clips: int | None = None,
     ) -> None:
         super().__init__(config, checkpoint, device, names)
-        if anticipates(self._model):
+        if self._anticipates:
             raise ValueError("the model predicts what comes next; use mmvidformer stream")
         if frames_of_stage(self._model):
             self._fast = reuse_frames(self._fast or self._model)
         self.pipeline = VideoPipeline(self.cfg, clips)
-        self.over: str = getattr(self._model.cls_head, "over", "clip")
 
     def __call__(self, videos: Source | Iterable[Source]) -> Prediction | list[Prediction]:
         """Classify a path or RGB frames (T, H, W, 3) of type uint8, or each of an iterable.

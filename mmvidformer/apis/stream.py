@@ -8,7 +8,7 @@ from mmengine.config import Config
 from torch import Tensor
 
 from mmvidformer.apis.capture import Capture
-from mmvidformer.apis.factory import LoadedModel, anticipates
+from mmvidformer.apis.factory import LoadedModel
 from mmvidformer.apis.pipeline import FramePipeline, StreamFrame, normalize
 from mmvidformer.apis.predictions import to_prediction
 
@@ -35,9 +35,9 @@ class StreamRecognizer(LoadedModel):
         super().__init__(config, checkpoint, device, names)
         if not hasattr(self._model, "stream"):
             raise ValueError(f"a stream needs a RecurrentRecognizer, got {self.cfg.model.type}")
-        over = getattr(self._model.cls_head, "over", "clip")
-        if over in ("segments", "boxes"):
-            raise ValueError(f"a model of {over} does not answer frame by frame; mmvidformer demo")
+        if self.over in ("segments", "boxes"):
+            what = f"a model of {self.over} does not answer"
+            raise ValueError(f"{what} frame by frame; mmvidformer demo")
         self.pipeline = FramePipeline(self.cfg)
         self._ahead: list[int] = []  # steps, for the classifier that names them
         if self.cfg.model.cls_head.get("classifier") == "unrolling":
@@ -67,9 +67,9 @@ class StreamRecognizer(LoadedModel):
         if restart is not None and restart <= 0:
             raise ValueError(f"restart must be positive, got {restart} s")
         states, start, last = None, None, -1
-        capture = source if isinstance(source, Capture) else None
-        for frame in self.pipeline.read(capture) if capture else source:
-            cut = capture and any(last < number <= frame.number for number in capture.cuts)
+        for frame in self.pipeline.read(source) if isinstance(source, Capture) else source:
+            cuts = getattr(source, "cuts", ())
+            cut = any(last < number <= frame.number for number in cuts)
             if start is None or cut or restart and frame.seconds - start > restart - 1e-6:
                 states, start = None, frame.seconds
             last = frame.number
@@ -93,7 +93,7 @@ class StreamRecognizer(LoadedModel):
 
     def _classify(self, output: tuple) -> dict[str, Tensor]:
         """Logits (times ahead, classes) of each task."""
-        if not anticipates(self._model):
+        if not self._anticipates:
             return {"class": self._model.cls_head(output).flatten(0, -2)}
         if self._ahead:
             output = type(output)(*(x.expand(-1, len(self._ahead), -1, -1, -1) for x in output))
