@@ -13,12 +13,15 @@ import json
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
+import numpy as np
 from tqdm import tqdm
 
-from mmvidformer.apis import Recognizer
+from mmvidformer.apis import Capture, Prediction, Recognizer
 from mmvidformer.apis.capture import is_stream
 from mmvidformer.apis.factory import PUBLISHED
 from mmvidformer.config import load_config
@@ -26,9 +29,9 @@ from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.engine.arguments import add_model_arguments, add_source_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.tasks.annotations import read_spans
-from mmvidformer.visualization.demo import predict_files, predict_stream
-from mmvidformer.visualization.timeline import WindowTable, write_parts
-from mmvidformer.visualization.videos import check_display
+from mmvidformer.visualization import annotate
+from mmvidformer.visualization.timeline import WindowTable, draw_timeline, write_parts
+from mmvidformer.visualization.videos import VideoOutput, check_display, target_of
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -71,17 +74,112 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     spans = read_spans(args.truth) if args.truth else {}
     args.spans = {(args.truth.parent / name).resolve(): one for name, one in spans.items()}
     args.title = f"{args.source}: q ends" if args.show else None
+    names = ("window", "stride", "min_score", "skip_static")
+    args.options = {name: getattr(args, name) for name in names}
     return args
+
+
+def predict_files(recognizer: Recognizer, args: Namespace) -> Iterator[Prediction | dict]:
+    """Classify files or their parts, and write and show what is asked for.
+
+    A file that cannot be read is a dictionary of ``source`` and ``error``; the others follow.
+    """
+    for video in tqdm(args.videos, unit="video", disable=None):
+        try:
+            if recognizer.over == "boxes":
+                found = annotate.classify_boxes(recognizer, video, args.boxes)
+            elif args.parts or recognizer.over != "clip":
+                found = classify_parts(recognizer, video, args)
+                found = found if args.windows else list(found)
+            else:
+                found = [recognizer(video)]
+            yield from found
+            if args.windows:
+                continue
+            if not found and recognizer.over != "boxes":
+                tqdm.write(f"{video}: no segment with a score of at least {args.min_score:g}")
+                continue
+            if args.timeline and recognizer.over != "boxes":
+                target = target_of(args.timeline, video, Path(args.source), "_timeline.png")
+                spans = args.spans.get(video.resolve(), ())
+                draw_timeline(found, video.name, truth=[s[:3] for s in spans]).savefig(target)
+                tqdm.write(f"written: {target}")
+            if args.out or args.title:
+                target = args.out and target_of(args.out, video, Path(args.source), ".mp4")
+                if not annotate.annotate_video(video, found, target, args.title, args.topk):
+                    return
+                if target:
+                    tqdm.write(f"written: {target}")
+        except (OSError, ValueError) as error:  # decord reads some files that PyAV does not
+            yield {"source": str(video), "error": str(error)}
+
+
+def classify_parts(recognizer: Recognizer, video: Path, args: Namespace) -> Iterator[Prediction]:
+    """Classify windows, steps or segments of a file, and show the progress."""
+    total, done = None, 0
+    if recognizer.over == "clip":
+        opened = recognizer.pipeline.open(video)
+        spans, fps = recognizer.windows(opened, args.window, args.stride), opened["avg_fps"]
+        total = len(spans)
+        if args.windows:
+            seconds = [(first / fps, (last + 1) / fps) for first, last in spans]
+            done = args.windows.count(str(video), seconds)
+    found = recognizer.timeline(video, **args.options, first=done)
+    bar = dict(desc=video.name, total=total, initial=done, unit="window", leave=False)
+    yield from tqdm(found, **bar, disable=None)
+
+
+def predict_stream(recognizer: Recognizer, args: Namespace) -> Iterator[Prediction | dict]:
+    """Classify windows of a camera or an address until it ends, q is pressed, or time is over.
+
+    A lost connection is a dictionary, as for ``predict_files``.
+    """
+    latest, offset, seconds, ended = None, None, 0.0, False
+    with (
+        Capture(args.source) as source,
+        VideoOutput(args.out, source.fps, args.title and f"{source.name}: q ends") as output,
+    ):
+
+        def shown(part: Iterator) -> Iterator[np.ndarray]:
+            nonlocal offset, seconds, ended
+            for _, (_, seconds, pixels) in part:
+                ended = args.seconds is not None and seconds >= args.seconds
+                if latest is not None and not ended:
+                    bars = annotate.prediction_bars(latest, args.topk)
+                    ended = not output.add(annotate.annotate_frame(pixels, source.name, bars))
+                if ended:
+                    return
+                offset = seconds if offset is None else offset
+                yield pixels
+
+        try:
+            # A window must not have gaps: it starts anew where frames are missing.
+            for _, part in groupby(enumerate(source.frames()), lambda one: one[1][0] - one[0]):
+                offset = None
+                for latest in recognizer.stream(shown(part), source.fps, **args.options):
+                    if source.is_live:
+                        source.note_delay(seconds)
+                    times = tuple(offset + one for one in latest.seconds)
+                    yield replace(latest, source=source.name, seconds=times)
+                if ended:
+                    break
+        except ConnectionError as error:
+            yield {"source": source.name, "error": str(error)}
+        finally:  # ctrl-C too
+            if latest is None:
+                tqdm.write(f"{source.name}: no answer in {seconds:.2f} s", file=sys.stderr)
+            if source.is_live:
+                tqdm.write(source.report(), file=sys.stderr)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status."""
     args = parse_args(argv)
     source = Path(args.source)
-    videos = [source]
+    args.videos = [source]
     if source.is_dir():
-        videos = find_videos(source)
-        print(f"{source}: {len(videos)} videos", file=sys.stderr)
+        args.videos = find_videos(source)
+        print(f"{source}: {len(args.videos)} videos", file=sys.stderr)
     elif not args.is_stream and not source.is_file():
         raise FileNotFoundError(f"{source} does not exist, and is no camera or address")
     if args.show:
@@ -94,12 +192,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     args.windows = args.windows and WindowTable(args.windows)
     if recognizer.over == "boxes" and not args.boxes:
         raise ValueError("a model of boxes needs --boxes: a csv file in AVA's format, or persons")
-    streams = args.is_stream
-    found = predict_stream(recognizer, args) if streams else predict_files(recognizer, videos, args)
+    predict = predict_stream if args.is_stream else predict_files
     records, windows, repeated, count = [], defaultdict(list), 0, 0
-    interrupt = [KeyboardInterrupt] if streams else []  # how to end a stream
+    interrupt = [KeyboardInterrupt] if args.is_stream else []  # how to end a stream
     with contextlib.suppress(*interrupt):
-        for one in found:
+        for one in predict(recognizer, args):
             if isinstance(one, dict):
                 tqdm.write(f"failed: {one['error']}", file=sys.stderr)
                 records.append(one)
@@ -115,17 +212,17 @@ def main(argv: Sequence[str] | None = None) -> int:
                 windows[one.source].append(one)
     if args.skip_static is not None:
         print(f"{repeated} of {count} windows repeat the last answer", file=sys.stderr)
-    content = {"config": args.config, "checkpoint": args.checkpoint, "videos": records}
+    if args.json:
+        content = {"config": args.config, "checkpoint": args.checkpoint, "videos": records}
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(content, indent=1, ensure_ascii=False)
+        args.json.write_text(text + "\n", encoding="utf-8")
+    if args.csv:
+        write_parts(args.csv, windows.values())
     for path in filter(None, (args.json, args.csv)):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path == args.csv:
-            write_parts(path, windows.values())
-        else:
-            text = json.dumps(content, indent=1, ensure_ascii=False)
-            path.write_text(text + "\n", encoding="utf-8")
         print(f"written: {path}", file=sys.stderr)
     if failed := sum("error" in one for one in records):
-        print(f"{failed} of {len(videos)} videos failed", file=sys.stderr)
+        print(f"{failed} of {len(args.videos)} videos failed", file=sys.stderr)
     return 1 if failed else 0
 
 

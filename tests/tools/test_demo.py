@@ -81,9 +81,7 @@ def test_demo_of_windows(main_of, model, tiny_videos, tmp_path) -> None:
 
 def test_demo_of_a_camera(load, model, tiny_videos, tmp_path, monkeypatch) -> None:
     module = load("demo")
-    monkeypatch.setattr(
-        "mmvidformer.visualization.demo.Capture", lambda _: Capture(tiny_videos.root / "val_0.mp4")
-    )
+    monkeypatch.setattr(module, "Capture", lambda _: Capture(tiny_videos.root / "val_0.mp4"))
     file, out = tmp_path / "predictions.json", tmp_path / "out.mp4"
     options = ["--window", "0.5", "--stride", "0.5", "--seconds", "1.6", "--json", str(file)]
     assert module.main([*model, "7", *options, "--out", str(out)]) == 0
@@ -131,9 +129,7 @@ def test_demo_of_an_address(load, model, tmp_path, capsys, monkeypatch) -> None:
     """Windows of 6 frames, every 6; after 16 frames the server begins anew, and then is gone."""
     monkeypatch.setattr("mmvidformer.apis.capture.WAIT", 0.02)
     module, file = load("demo"), tmp_path / "predictions.json"
-    monkeypatch.setattr(
-        "mmvidformer.visualization.demo.Capture", partial(Capture, queue=100, patience=0)
-    )
+    monkeypatch.setattr(module, "Capture", partial(Capture, queue=100, patience=0))
     with LiveServer(16, fps=12, pace=200, connections=2) as server:
         options = ["--window", "0.5", "--stride", "0.5", "--json", str(file)]
         assert module.main([*model, server.address, *options]) == 1
