@@ -6,7 +6,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -35,7 +35,7 @@ def is_stream(source: str | int | Path) -> bool:
     return "://" in text or text.isdigit() and not Path(text).exists()
 
 
-class Capture:
+class Capture(AbstractContextManager):
     """A video file, a camera or an address, read frame by frame once; a context manager.
 
     Files and addresses are read with PyAV, cameras with OpenCV. Cameras and addresses that have no
@@ -228,9 +228,6 @@ class Capture:
         delays = [1000 * one for one in self._delays] or [math.nan]
         text = f"latency {median(delays):.0f} ms (median), {max(delays):.0f} ms (most)"
         return f"{text}; frames dropped: {self.dropped}, reconnections: {len(self.cuts)}"
-
-    def __enter__(self) -> "Capture":
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._closed.set()

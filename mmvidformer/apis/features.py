@@ -111,13 +111,12 @@ def write_features(target: Path, values: np.ndarray, rows: int | None = None, **
     For csv the features (n, D) are resized linearly to a number of rows.
     """
     with write_atomically(target) as part, part.open("wb") as file:
-        if rows is None and facts:
+        if rows is not None:
+            old, new = np.arange(len(values)), (np.arange(rows) + 0.5) * len(values) / rows - 0.5
+            table = np.stack([np.interp(new, old, column) for column in values.T], axis=1)
+            header = ",".join(f"f{i}" for i in range(values.shape[1]))
+            np.savetxt(file, table, "%.6g", ",", header=header, comments="")
+        elif facts:
             np.savez(file, features=values, **facts)
-            return
-        if rows is None:
+        else:
             np.save(file, values)
-            return
-        old, new = np.arange(len(values)), (np.arange(rows) + 0.5) * len(values) / rows - 0.5
-        table = np.stack([np.interp(new, old, column) for column in values.T], axis=1)
-        header = ",".join(f"f{i}" for i in range(values.shape[1]))
-        np.savetxt(file, table, "%.6g", ",", header=header, comments="")

@@ -110,8 +110,7 @@ class VideoPipeline:
             ValueError: If the video cannot be decoded or transformed.
         """
         transforms = self._from_array if "array" in video else self._from_file
-        sampled = _apply(self._sample, {**video, "segment": tuple(segment)})
-        return _apply(transforms, sampled)
+        return _apply(transforms, _apply(self._sample, {**video, "segment": tuple(segment)}))
 
     def read_frames(self, frames: Sequence[np.ndarray], fps: float) -> dict:
         """``read`` RGB frames (H, W, 3), uint8, of a stream."""

@@ -68,8 +68,7 @@ class StreamRecognizer(LoadedModel):
             raise ValueError(f"restart must be positive, got {restart} s")
         states, start, last = None, None, -1
         for frame in self.pipeline.read(source) if isinstance(source, Capture) else source:
-            cuts = getattr(source, "cuts", ())
-            cut = any(last < number <= frame.number for number in cuts)
+            cut = any(last < number <= frame.number for number in getattr(source, "cuts", ()))
             if start is None or cut or restart and frame.seconds - start > restart - 1e-6:
                 states, start = None, frame.seconds
             last = frame.number

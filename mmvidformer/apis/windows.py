@@ -24,7 +24,6 @@ WINDOW = 2.0  # seconds
 PART, CONTEXT = 8, 1
 SEGMENTS_PART, SEGMENTS_CONTEXT = 64, 16
 
-Seconds = tuple[float, float]
 Predict = Callable[[dict], ActionDataSample]
 Answer = tuple[ActionDataSample, dict]  # scores, and where: the seconds
 Item = TypeVar("Item")
@@ -100,7 +99,7 @@ def read_ahead(items: Iterable[Item], count: int = 2) -> Iterator[Item]:
 
 
 def answer_windows(
-    windows: Iterable[tuple[dict, Seconds]],
+    windows: Iterable[tuple[dict, tuple[float, float]]],
     predict: Predict,
     skip_static: float | None = None,
 ) -> Iterator[Answer]:

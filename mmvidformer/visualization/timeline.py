@@ -6,14 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
-if TYPE_CHECKING:  # takes seconds to import
-    from mmvidformer.apis import Prediction
+from mmvidformer.apis import Prediction
 
 
 class Segment(NamedTuple):
@@ -34,7 +33,7 @@ class Segment(NamedTuple):
     probability: float
 
 
-def list_segments(predictions: Sequence["Prediction"]) -> list[Segment]:
+def list_segments(predictions: Sequence[Prediction]) -> list[Segment]:
     """List the segments of the windows of a video, in their order, for the first task.
 
     Two segments meet in the middle between the centers of their nearest windows. Segments that a
@@ -97,7 +96,7 @@ class WindowTable:
             raise ValueError(f"{self.path} has other windows of {video}; use another file")
         return len(found)
 
-    def add(self, one: "Prediction | Segment") -> None:
+    def add(self, one: Prediction | Segment) -> None:
         """Write a row."""
         if isinstance(one, Segment):
             cells: dict[str, Any] = dict(label=one.label, probability=f"{one.probability:.4f}")
@@ -115,7 +114,7 @@ class WindowTable:
         self._writer.writerow([video, *(f"{x:.2f}" for x in seconds), *values])
 
 
-def write_parts(path: Path, videos: Iterable[Sequence["Prediction"]]) -> None:
+def write_parts(path: Path, videos: Iterable[Sequence[Prediction]]) -> None:
     """Write the segments of videos as a csv file, or the values of their windows."""
     path.unlink(missing_ok=True)
     table = WindowTable(path)
@@ -127,7 +126,7 @@ def write_parts(path: Path, videos: Iterable[Sequence["Prediction"]]) -> None:
 
 
 def draw_timeline(
-    predictions: Sequence["Prediction"],
+    predictions: Sequence[Prediction],
     title: str = "",
     most: int = 10,
     truth: Sequence[tuple[float, float, str]] = (),

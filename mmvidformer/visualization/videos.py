@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from fractions import Fraction
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def picture_paths(videos: Sequence[Path], folder: Path, ending: str) -> list[Pat
     return [folder / name for name in names]
 
 
-class VideoOutput:
+class VideoOutput(AbstractContextManager):
     """An H.264 file, which browsers play, a window, or both; a context manager.
 
     Args:
@@ -91,9 +92,6 @@ class VideoOutput:
         early = 0.0 if seconds is None else seconds - (now - self._start)
         cv2.imshow(self.title, cv2.cvtColor(image, cv2.COLOR_RGB2BGR))
         return cv2.waitKey(max(1, round(1000 * early))) & 0xFF not in (ord("q"), 27)
-
-    def __enter__(self) -> "VideoOutput":
-        return self
 
     def __exit__(self, *error: object) -> None:
         if self._file is not None:
