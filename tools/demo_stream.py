@@ -62,10 +62,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         cfg = load_config(args.config, args.cfg_options)
         recognizer = StreamRecognizer(cfg, args.checkpoint, args.device, args.classes)
         print(recognizer, file=sys.stderr)
+        steps = recognizer(source, args.restart)
         if args.overlay:
             steps = look_back(recognizer, source, args.layer, args.restart)
-        else:
-            steps = recognizer(source, args.restart)
         lines = sys.stdout if args.json == "-" else None
         if args.json and lines is None:
             lines = stack.enter_context(open(args.json, "w", encoding="utf-8"))

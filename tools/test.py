@@ -104,14 +104,9 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
             raise ValueError(f"--dump must name an .npz, .pkl or .pickle file, got {args.dump}")
         cfg.test_evaluator = [*evaluators, dump]
     if args.show or args.show_dir is not None:
-        cfg.default_hooks.visualization = dict(
-            type="VisualizationHook",
-            enable=True,
-            show=args.show,
-            wait_time=args.wait_time,
-            out_dir=args.show_dir,
-            interval=args.interval,
-        )
+        hook = dict(type="VisualizationHook", enable=True, out_dir=args.show_dir)
+        hook |= dict(show=args.show, wait_time=args.wait_time, interval=args.interval)
+        cfg.default_hooks.visualization = hook
 
 
 class OptimizeHook(Hook):
@@ -137,8 +132,7 @@ class OptimizeHook(Hook):
 
 def in_words(name: str, value: float) -> str:
     """Format a metric: shares as percentages, counts and other values as numbers."""
-    is_share = SHARES.match(name.rpartition("/")[2]) and 0 <= value <= 1
-    if is_share and not isinstance(value, int):
+    if SHARES.match(name.rpartition("/")[2]) and 0 <= value <= 1 and not isinstance(value, int):
         return f"{100 * value:.2f}%"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
@@ -157,10 +151,8 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
             print(f"{called}: {in_words(name, value)}")
     aligned = ", aligned" if args.align else ""
     print(f"{args.checkpoint}, {views} views (clips x crops{aligned}), fusion of views: {fuse}")
-    figures = dict(
-        config=args.config, checkpoint=args.checkpoint, views=views, fuse=fuse, metrics=metrics
-    )
-    figures |= {"align": True} if args.align else {}
+    figures = dict(config=args.config, checkpoint=args.checkpoint, views=views, fuse=fuse)
+    figures |= dict(metrics=metrics, **({"align": True} if args.align else {}))
     path = Path(runner.work_dir) / f"test_{views}_{fuse}{'_aligned' * args.align}.json"
     path.write_text(json.dumps(figures, indent=2, default=lambda array: array.tolist()) + "\n")
     print(f"saved in {path}")

@@ -66,8 +66,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with TemporaryDirectory(prefix="mmvidformer_web_") as folder:
         os.environ.update(GRADIO_TEMP_DIR=folder, GRADIO_RUN_HISTORY="False")
         CameraSpec(train=0, val=0, test=0).write(folder)
-        film = str(Path(folder, "film.mp4"))
-        build_page(models, film, args.max_mb, args.max_seconds).launch(
+        build_page(models, str(Path(folder, "film.mp4")), args.max_mb, args.max_seconds).launch(
             server_name=args.host,
             server_port=args.port,
             share=False,

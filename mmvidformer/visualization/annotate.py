@@ -112,15 +112,13 @@ def annotate_frame(
     tall = max(MARGIN + height + below + (LINE if columns else 0), rows)
     image = np.full((tall + tall % 2, left + PANEL, 3), DARK, np.uint8)
     for i, (picture, text) in enumerate(zip(pictures, (heading, legend), strict=False)):
-        _write(image, text, (i * width + 8, MARGIN - 8), width - 16)
-        image[MARGIN : MARGIN + height, i * width : (i + 1) * width] = cv2.resize(
-            picture, (width, height)
-        )
+        x = i * width
+        _write(image, text, (x + 8, MARGIN - 8), width - 16)
+        image[MARGIN : MARGIN + height, x : x + width] = cv2.resize(picture, (width, height))
     for i, (picture, text) in enumerate(past):
         x, y = left - (len(past) - i) * small, MARGIN + height
-        image[y + 2 : y + below, x + 1 : x + small - 1] = cv2.resize(
-            picture, (small - 2, below - 2)
-        )
+        picture = cv2.resize(picture, (small - 2, below - 2))
+        image[y + 2 : y + below, x + 1 : x + small - 1] = picture
         _write(image, text, (x + 4, y + below + LINE - 8), small - 8)
     panel, base = image[:, left:], MARGIN - 8
     for group in bars:
@@ -171,15 +169,10 @@ def annotate_video(
 def bars_at(predictions: Sequence[Prediction], seconds: float, k: int = 5) -> list[Bars]:
     """Bars of the prediction whose middle is nearest to a time, or of the segments at that time."""
     if predictions[0].kind == "segment":
-        times = (one.seconds or (0.0, 0.0) for one in predictions)
-        pairs = zip(predictions, times, strict=True)
-        now = (one for one, (start, end) in pairs if start <= seconds < end)
+        now = (one for one in predictions if one.seconds[0] <= seconds < one.seconds[1])
         return [bar for one in now for bar in prediction_bars(one)]
-
-    def distance(one: Prediction) -> float:
-        return abs(sum(one.seconds) / 2 - seconds) if one.seconds else 0.0
-
-    return prediction_bars(min(predictions, key=distance), k)
+    nearest = min(predictions, key=lambda one: abs(sum(one.seconds or ()) / 2 - seconds))
+    return prediction_bars(nearest, k)
 
 
 def classify_boxes(recognizer: Recognizer, video: Path, boxes: Path | str) -> list[Prediction]:

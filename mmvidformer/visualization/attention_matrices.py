@@ -44,14 +44,12 @@ def attention_matrices(
 
     with ExitStack() as hooks:
         for name, sub in blocks[layer].sublayers.items():
-            hook = partial(record, name)
-            hooks.enter_context(sub.attn.kernel.register_forward_pre_hook(hook))
+            hooks.enter_context(sub.attn.kernel.register_forward_pre_hook(partial(record, name)))
         backbone(clip)
     found = []
     for name, kernel, (q, k, v, *mask) in calls:
         one_hot = torch.eye(v.shape[-2], dtype=v.dtype, device=v.device)
-        weights = kernel(q, k, one_hot.expand(*v.shape[:2], -1, -1), *mask)
-        found.append((name, weights))
+        found.append((name, kernel(q, k, one_hot.expand(*v.shape[:2], -1, -1), *mask)))
     return found
 
 

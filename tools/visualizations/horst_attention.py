@@ -63,8 +63,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     paths = picture_paths(args.videos, args.out_dir, "_horst.png")
     cfg = load_config(args.config, args.cfg_options)
     recognizer = StreamRecognizer(cfg, args.checkpoint, args.device, args.classes)
-    bar = tqdm(args.videos, unit="video", disable=None)
-    for video, path in zip(bar, paths, strict=True):
+    for video, path in zip(tqdm(args.videos, unit="video", disable=None), paths, strict=True):
         draw_strips(draw_moments(recognizer, video, args)).savefig(path)
         tqdm.write(f"written: {path}")
 

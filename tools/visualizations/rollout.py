@@ -36,8 +36,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     paths = picture_paths(args.videos, args.out_dir, "_rollout.mp4")
     cfg = load_config(args.config, args.cfg_options)
     recognizer = Recognizer(cfg, args.checkpoint, args.device, args.classes, clips=args.clips)
-    bar = tqdm(args.videos, unit="video", disable=None)
-    for video, path in zip(bar, paths, strict=True):
+    for video, path in zip(tqdm(args.videos, unit="video", disable=None), paths, strict=True):
         strips = []
         sample = recognizer.pipeline.read(recognizer.pipeline.open(video))
         if args.matrices is not None:
