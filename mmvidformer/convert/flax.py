@@ -1,20 +1,20 @@
 """Flax checkpoints (ViViT of scenic, image ViT of Google) to this package's names."""
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 
 from torch import Tensor
 
 from mmvidformer.convert.keymap import (
     Conversion,
+    Grid,
     State,
     apply_rules,
     has,
     key_map,
+    positions,
     strip_prefixes,
 )
 from mmvidformer.convert.own import ENCODER
-from mmvidformer.convert.positions import Grid, clip_grid, frame_grid, positions
 
 PREFIXES = ("optimizer/target/", "opt/target/", "params/")
 # Other parts of a train state.
@@ -66,14 +66,21 @@ def from_scenic(
     for encoder, cls, ours in ENCODERS:
         if not has(state, f"^{encoder}/"):
             continue
-        tokens = ("cls_token", "positions_with_cls") if cls in state else ("positions",)
-        tables = positions(partial(_grid, encoder, tubelet, grid), cls in state, slot=cls in state)
+        table, own, with_cls = f"{encoder}/posembed_input/pos_embedding", grid, cls in state
+        if encoder == "TemporalTransformer" and table in state:
+            frames = state[table].shape[1] - with_cls
+            own = frames, 1, 1
+            if grid and grid[0] != frames:
+                wrong = f"has {frames} frames, not {grid[0]}"
+                raise ValueError(f"the temporal position table {wrong}")
+        op = positions(own, tubelet if encoder != "SpatialTransformer" else (), with_cls, with_cls)
         rules += key_map(
-            *("flax", "norm", blocks, *tokens),
-            ops={f"{ours}.pos_embed.thw": tables},
+            *("flax", "norm", blocks),
+            *(("cls_token", "positions_with_cls") if with_cls else ("positions",)),
+            ops={f"{ours}.pos_embed.thw": op},
             ours=ours,
             encoder=encoder,
-            positions=f"{encoder}/posembed_input/pos_embedding",
+            positions=table,
             cls=cls,
             sublayer="time_space" if scheme == "factorized_dot_product" else "joint",
             **LINEN,
@@ -85,16 +92,6 @@ def from_scenic(
     return result
 
 
-def _grid(encoder: str, tubelet: Sequence[int], given: Grid | None, count: int) -> Grid:
-    if encoder == "SpatialTransformer":
-        return frame_grid(count, given)
-    if encoder == "TemporalTransformer":
-        if given and given[0] != count:
-            raise ValueError(f"the temporal position table has {count} frames, not {given[0]}")
-        return count, 1, 1
-    return clip_grid(count, tubelet, given)
-
-
 def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
     """Convert an image ViT without its classifier."""
     state, num_heads = read_flax(state)
@@ -104,7 +101,7 @@ def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Co
     rules = key_map(
         "flax",
         *("stem", "joint", "norm", "cls_token", "positions_with_cls" if cls else "positions"),
-        ops={f"{ENCODER}.pos_embed.thw": positions(partial(frame_grid, given=grid), cls, slot)},
+        ops={f"{ENCODER}.pos_embed.thw": positions(grid, (), cls, slot)},
         ours=ENCODER,
         encoder="Transformer",
         positions=table if table in state else f"Transformer/posembed_input/{table}",

@@ -12,9 +12,8 @@ from mmvidformer.convert.flax import from_google_npz, from_scenic
 from mmvidformer.convert.huggingface import huggingface_config, processor_config
 from mmvidformer.convert.info import class_names, read_info
 from mmvidformer.convert.io import Checkpoint, load_checkpoint, save_checkpoint, save_huggingface
-from mmvidformer.convert.keymap import Conversion, has, strip_prefixes
+from mmvidformer.convert.keymap import Conversion, Grid, has, strip_prefixes
 from mmvidformer.convert.own import MODELS, VIDEO_VITS, from_own, is_own, settings_of
-from mmvidformer.convert.positions import Grid
 from mmvidformer.convert.published import row_of
 from mmvidformer.convert.timm_models import from_timm
 from mmvidformer.convert.video_models import (
@@ -39,7 +38,7 @@ class Format(NamedTuple):
 
     A converter takes a state dict (trees flattened with ``/``, wrappers such as ``model_state``
     removed) and, as it needs them, ``grid``, tokens (T, H, W) of the position table (default: see
-    ``convert.positions``), the attention ``scheme``, and ``meta``, what the file contains beside
+    ``keymap.grid_of``), the attention ``scheme``, and ``meta``, what the file contains beside
     the weights. It raises a ``ValueError`` if names or options do not fit.
     """
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from math import isqrt, prod
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -14,7 +15,11 @@ from torch import Tensor
 
 from mmvidformer.lookup import look_up
 
+Grid = tuple[int, int, int]
 State = dict[str, Tensor]
+
+# Frames, rows and columns of the clips that all published ViViT weights were trained on.
+PUBLISHED_CLIP: Grid = (32, 224, 224)
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,60 @@ ADD_TIME = Op(lambda kernel: (kernel[:, :, None],), lambda kernel: (kernel[:, :,
 def stack(count: int) -> Op:
     """Operation that concatenates ``count`` tensors of one shape along their first axis."""
     return Op(lambda *parts: (torch.cat(parts),), lambda whole: whole.chunk(count))
+
+
+def divide(clip: Grid, tubelet: Sequence[int]) -> Grid:
+    """Return the grid of a clip of (frames, rows, columns) for a tubelet of that many."""
+    (frames, height, width), (t, h, w) = clip, tubelet
+    return frames // t, height // h, width // w
+
+
+def grid_of(count: int, given: Grid | None = None, tubelet: Sequence[int] = ()) -> Grid:
+    """Return the grid (T, H, W) of a position table of ``count`` vectors.
+
+    With the frames, rows and columns of a tubelet, the table is that of a whole clip, by default of
+    ``PUBLISHED_CLIP``; otherwise it is that of a single frame, by default a square.
+
+    Raises:
+        ValueError: If the grid does not have ``count`` tokens, or must be given.
+    """
+    side = isqrt(count)
+    if tubelet:
+        grid = given or divide(PUBLISHED_CLIP, tubelet)
+        hint = "" if given else f" of clips of {PUBLISHED_CLIP}; give the grid T,H,W"
+        wrong = f"does not fit the grid {grid}{hint}"
+    else:
+        grid = (1, *given[1:]) if given else (1, side, side)
+        wanted = f"frame of grid {given}" if given else "square frame; give the grid T,H,W"
+        wrong = f"fits no {wanted}"
+    if prod(grid) != count:
+        raise ValueError(f"a position table of {count} vectors {wrong}")
+    return grid
+
+
+def positions(
+    grid: Grid | None = None, tubelet: Sequence[int] = (), cls: bool = True, slot: bool = True
+) -> Op:
+    """Operation that splits a flat table (1, [1 +] T*H*W, D) into a grid and a token.
+
+    Args:
+        grid: See ``grid_of``, as for ``tubelet``; not needed for the way back.
+        tubelet: See ``grid_of``.
+        cls: Whether the model has a class token, whose position is the second result.
+        slot: Whether the first vector is this position, which is zero otherwise.
+    """
+
+    def split(table: Tensor) -> tuple[Tensor, ...]:
+        tokens = table[:, int(slot) :]
+        tokens = tokens.unflatten(1, grid_of(tokens.shape[1], grid, tubelet))
+        if not cls:
+            return (tokens,)
+        return tokens, table[:, :1] if slot else torch.zeros_like(table[:, :1])
+
+    def join(tokens: Tensor, *token: Tensor) -> tuple[Tensor, ...]:
+        return (torch.cat([*token, tokens.flatten(1, 3)], dim=1),)
+
+    return Op(split, join)
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,15 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from functools import partial, reduce
+from functools import reduce
 from math import isqrt
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.convert.keymap import ADD_TIME, Conversion, apply_rules, key_map
+from mmvidformer.convert.keymap import ADD_TIME, Conversion, Grid, apply_rules, key_map, positions
 from mmvidformer.convert.own import ENCODER, mlp_ratio
-from mmvidformer.convert.positions import Grid, frame_grid, positions
 from mmvidformer.layers import EncoderConfig
 
 PREFIX = "timm:"
@@ -171,7 +170,7 @@ def from_timm(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversi
     needed = key_map("timm", "needed", ops={"backbone.embed.proj.weight": ADD_TIME})
     rules += [rule for rule in needed if rule.targets not in known]
     if "pos_embed" in state:
-        op = positions(partial(frame_grid, given=grid), cls, bool(slots))
+        op = positions(grid, (), cls, bool(slots))
         section = "positions_with_cls" if cls else "positions"
         rules += key_map("timm", section, ops={f"{ENCODER}.pos_embed.thw": op})
     norm = key_map("timm", "fc_norm" if "fc_norm.weight" in state else "norm")
