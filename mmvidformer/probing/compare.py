@@ -21,11 +21,9 @@ from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.finetune import Recipe
-from mmvidformer.finetune.arguments import config_path, read_config
+from mmvidformer.finetune.arguments import config_path, prepare, read_config
 from mmvidformer.finetune.methods import fitting_methods
-from mmvidformer.finetune.prepare import prepare
-from mmvidformer.probing.features import compute_features, videos_of
-from mmvidformer.probing.probes import PROBES
+from mmvidformer.probing.probes import PROBES, compute_features, videos_of
 
 COLUMNS = {
     "method": "method",
