@@ -22,10 +22,6 @@ TRAIN_STATE = (
     r"(opt|optimizer|opt_state|model_state)(/.*)?",
     r"global_step|rng|accum_train_time|step",
 )
-# Numbers of a block's parts by flax.linen, which counts each kind separately, and by flax.nn, which
-# counted all together.
-LINEN = {"attention": "0", "norm": "1", "mlp": "0"}
-FLAX_NN = {"attention": "1", "norm": "2", "mlp": "3"}
 # Classifiers, the hidden layer before them, and optimizer states.
 HEADS = (r"(head|pre_logits|output_projection|MAPHead_0)/.*", *TRAIN_STATE)
 # Encoder in the source, its class token, encoder in this package.
@@ -60,7 +56,7 @@ def from_scenic(
         raise ValueError(f"scheme {scheme!r} does not fit; the checkpoint needs {wanted}")
     assumed = scheme is None and len(possible) > 1
     scheme = scheme or possible[0]
-    rules = key_map("flax", "stem", "head")
+    rules = key_map("flax", "stem", "head", dialect="linen")
     blocks = "divided" if scheme.startswith("factorized_self_attention") else "joint"
     tubelet = state["embedding/kernel"].shape[2:] if "embedding/kernel" in state else ()
     for encoder, cls, ours in ENCODERS:
@@ -77,13 +73,13 @@ def from_scenic(
         rules += key_map(
             *("flax", "norm", blocks),
             *(("cls_token", "positions_with_cls") if with_cls else ("positions",)),
+            dialect="linen",
             ops={f"{ours}.pos_embed.thw": op},
             ours=ours,
             encoder=encoder,
             positions=table,
             cls=cls,
             sublayer="time_space" if scheme == "factorized_dot_product" else "joint",
-            **LINEN,
         )
     result = apply_rules(state, rules, TRAIN_STATE)
     if assumed:
@@ -101,13 +97,13 @@ def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Co
     rules = key_map(
         "flax",
         *("stem", "joint", "norm", "cls_token", "positions_with_cls" if cls else "positions"),
+        dialect="nn" if original else "linen",
         ops={f"{ENCODER}.pos_embed.thw": positions(grid, (), cls, slot)},
         ours=ENCODER,
         encoder="Transformer",
         positions=table if table in state else f"Transformer/posembed_input/{table}",
         cls="cls",
         sublayer="joint",
-        **(FLAX_NN if original else LINEN),
     )
     result = apply_rules(state, rules, HEADS)
     result.num_heads = num_heads

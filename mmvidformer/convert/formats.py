@@ -9,8 +9,7 @@ from torch import Tensor
 
 from mmvidformer.convert.fetch import fetch
 from mmvidformer.convert.flax import from_google_npz, from_scenic
-from mmvidformer.convert.huggingface import huggingface_config, processor_config
-from mmvidformer.convert.info import class_names, read_info
+from mmvidformer.convert.info import class_names, huggingface_config, processor_config, read_info
 from mmvidformer.convert.io import Checkpoint, load_checkpoint, save_checkpoint, save_huggingface
 from mmvidformer.convert.keymap import Conversion, Grid, has, strip_prefixes
 from mmvidformer.convert.own import MODELS, VIDEO_VITS, from_own, is_own, settings_of
@@ -210,7 +209,7 @@ def convert_file(
                 f"{scheme!r}; give the scheme if it is one of {', '.join(MODELS)}"
             )
         state = to_other(result.state, scheme)
-        classes = len(result.state[CLASSIFIER]) if CLASSIFIER in result.state else None
+        classes = len(result.state.get(CLASSIFIER, ()))
         config = huggingface_config(settings, classes, names, scheme, result.head)
         save_huggingface(target, state, config, processor_config(settings, result.info))
     else:

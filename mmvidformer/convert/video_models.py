@@ -130,11 +130,11 @@ def from_videomae(state: Mapping[str, Tensor], meta: Mapping = {}) -> Conversion
         result.settings["fc_norm"] = dict(type="layer", eps=1e-5)  # whatever the config says
     if "backbone.fc_norm.weight" not in result.state:
         result.settings["fc_norm"] = None
-        for name in [name for name in result.state if name.startswith("cls_head.")]:
-            del result.state[name]
-            result.ignored.append(name)
-            result.missing.append(name)
-        if "cls_head.fc_cls.weight" in result.ignored:
+        heads = [name for name in result.state if name.startswith("cls_head.")]
+        result.state = {name: x for name, x in result.state.items() if name not in heads}
+        result.ignored += heads
+        result.missing += heads
+        if heads:
             text = "the classifier is left out: it reads the first token, not the mean"
             result.notes.append(text)
     return result
@@ -199,15 +199,17 @@ def to_other(state: Mapping[str, Tensor], scheme: str, dialect: str = "huggingfa
     """
     if scheme == "videomae" and has(state, "^cls_head") and not has(state, r"fc_norm\.weight$"):
         raise ValueError("VideoMAE's classifier reads the first token if there is no fc_norm")
-    prefix = PREFIXES.get(scheme, {}).get(dialect, "")
-    return revert(state, _rules(state, scheme, dialect, prefix))
+    return revert(state, _rules(state, scheme, dialect))
 
 
 def _rules(
-    state: Mapping[str, Tensor], scheme: str, dialect: str, prefix: str, grid: Grid | None = None
+    state: Mapping[str, Tensor], scheme: str, dialect: str, grid: Grid | None = None
 ) -> list[Rule]:
     """Return the rows for the parts that a state has; its names may be theirs or ours."""
     _, table, *sections = MODELS[scheme]
+    prefix = PREFIXES.get(scheme, {}).get(dialect, "")
+    if not any(name.startswith((prefix, "backbone.")) for name in state):  # a backbone of theirs
+        prefix = ""
     # Kernels of TimeSformer, whose tables are those of single frames, have no axis of time.
     tubelet = next((x.shape[2:] for x in state.values() if x.dim() == 5), ())
     tables = positions(grid, tubelet)
@@ -230,12 +232,9 @@ def _convert(
     meta: Mapping,
     grid: Grid | None = None,
 ) -> Conversion:
-    prefix = PREFIXES.get(scheme, {}).get(dialect, "")
     if scheme in VIDEO_VITS and dialect == "official":
         state = strip_prefixes(state, WRAPPERS)
-    elif not any(name.startswith(prefix) for name in state):
-        prefix = ""
-    result = apply_rules(state, _rules(state, scheme, dialect, prefix, grid), IGNORED)
+    result = apply_rules(state, _rules(state, scheme, dialect, grid), IGNORED)
     result.model, result.scheme = MODELS[scheme][0], scheme
     acts = TANH_GELU if scheme == "spacetime" else ("gelu",)
     if meta.get("hidden_act", acts[0]) not in acts:

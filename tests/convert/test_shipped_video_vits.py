@@ -10,7 +10,7 @@ from transformers import (
 )
 
 from mmvidformer import get_config
-from mmvidformer.convert.huggingface import huggingface_config
+from mmvidformer.convert.info import huggingface_config
 from mmvidformer.convert.published import row_of
 from mmvidformer.convert.video_models import to_other
 from mmvidformer.engine.loading import build_meta_model
