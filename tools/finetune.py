@@ -91,9 +91,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         several = ["--procs", str(args.procs)] if args.procs and args.procs > 1 else []
         if status := run_command(["train", str(path), *several]):
             return status
-        best = sorted(work_dir.glob("best_*.pth"), key=lambda file: file.stat().st_mtime)
-        last = sorted(work_dir.glob("epoch_*.pth"), key=lambda file: file.stat().st_mtime)
-        checkpoint = (best or last)[-1]
+        saved = [*work_dir.glob("best_*.pth")] or [*work_dir.glob("epoch_*.pth")]
+        checkpoint = max(saved, key=lambda file: file.stat().st_mtime)
     if checkpoint:
         model = join([str(path), str(checkpoint)])
         print(f"done; test:    mmvidformer test {model}")

@@ -54,8 +54,9 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
     result.num_heads = result.num_heads or num_heads
     if CLASSIFIER not in result.state or "backbone.embed.proj.weight" not in result.state:
         raise ValueError(f"{source} has no backbone and classifier that determine a config")
-    shipped = row.config if row and row.config else _find_shipped(result)
-    name, settings = shipped or BASES.get(_kind(result)), settings_of(result)
+    kind = result.scheme if result.scheme in BASES else result.model
+    shipped = row.config if row and row.config else _find_shipped(result, kind)
+    name, settings = shipped or BASES.get(kind), settings_of(result)
     if not name or not (shipped or settings):
         raise ValueError(f"{source} does not contain the arguments of its model; give its config")
     if not shipped and result.num_heads is None:
@@ -69,14 +70,12 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
     return CheckpointConfig(cfg, name, changed)
 
 
-def _kind(result: Conversion) -> str:
-    """Return the key in ``BASES``."""
-    return result.scheme if result.scheme in BASES else result.model
+def _find_shipped(result: Conversion, own: str) -> str | None:
+    """Find the config whose heads and shapes of all weights are those of a checkpoint.
 
-
-def _find_shipped(result: Conversion) -> str | None:
-    """Find the config whose heads and shapes of all weights are those of a checkpoint."""
-    own, head = _kind(result), result.head.get("num_heads")
+    ``own`` is a key of ``BASES``; empty if unknown.
+    """
+    head = result.head.get("num_heads")
     words = tuple(base.split("_")[0] for kind, base in BASES.items() if own in (kind, ""))
     given = {name: value.shape for name, value in result.state.items()}
     for name in sorted(list_models(), key=lambda name: (len(name), name)):
