@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mmvidformer.convert.fetch import fetch
 from mmvidformer.convert.flax import from_google_npz, from_scenic
-from mmvidformer.convert.info import class_names, huggingface_config, processor_config, read_info
+from mmvidformer.convert.info import huggingface_config, processor_config, read_info
 from mmvidformer.convert.io import Checkpoint, load_checkpoint, save_checkpoint, save_huggingface
 from mmvidformer.convert.keymap import Conversion, Grid, has, strip_prefixes
 from mmvidformer.convert.own import MODELS, VIDEO_VITS, from_own, is_own, settings_of
@@ -29,7 +29,6 @@ from mmvidformer.convert.video_models import (
 )
 
 OUTPUTS = ("mmvidformer", "huggingface")
-CLASSIFIER = "cls_head.fc_cls.bias"
 
 
 class Format(NamedTuple):
@@ -200,7 +199,6 @@ def convert_file(
     if half:
         result.state = {key: value.half() for key, value in result.state.items()}
     settings = settings_of(result)
-    names = class_names(result.info)
     if to == "huggingface":
         scheme = result.scheme or ""
         if scheme not in MODELS or MODELS[scheme][0] != result.model:
@@ -209,8 +207,7 @@ def convert_file(
                 f"{scheme!r}; give the scheme if it is one of {', '.join(MODELS)}"
             )
         state = to_other(result.state, scheme)
-        classes = len(result.state.get(CLASSIFIER, ()))
-        config = huggingface_config(settings, classes, names, scheme, result.head)
+        config = huggingface_config(result, settings)
         save_huggingface(target, state, config, processor_config(settings, result.info))
     else:
         save_checkpoint(target, result.state, meta_of(name, result))

@@ -1,13 +1,16 @@
 """What a checkpoint contains beside its weights, read, and written for HuggingFace."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 
 import yaml
 
+from mmvidformer.convert.keymap import Conversion
 from mmvidformer.convert.published import Published
 from mmvidformer.labels import read_labels
+
+CLASSIFIER = "cls_head.fc_cls.bias"
 
 
 def read_info(meta: Mapping, row: Published | None = None) -> dict:
@@ -57,23 +60,17 @@ def class_names(meta: Mapping) -> list[str]:
     return list(names) if isinstance(names, list | tuple) else []
 
 
-def huggingface_config(
-    settings: Mapping,
-    num_classes: int = 0,
-    names: Sequence[str] = (),
-    scheme: str | None = None,
-    head: Mapping | None = None,
-) -> dict:
+def huggingface_config(result: Conversion, settings: Mapping) -> dict:
     """Make the ``config.json`` of a model for video classification.
 
-    ``settings`` are arguments of this package's model (``convert.own``), and ``head`` those of an
-    attentive head. The names are used if there are as many as classes.
+    ``settings`` are arguments of this package's model (``convert.own``). The names of the classes
+    are used if there are as many as classes.
 
     Raises:
         ValueError: If the number of heads is unknown, or HuggingFace's model cannot have it or the
             size of the frames.
     """
-    arch, (height, width) = settings["arch"], settings["img_size"]
+    arch, (height, width), head = settings["arch"], settings["img_size"], result.head
     if "num_heads" not in arch:
         raise ValueError("the checkpoint does not contain the number of heads; give num_heads")
     if head and head["num_heads"] != arch["num_heads"]:
@@ -81,21 +78,22 @@ def huggingface_config(
             "HuggingFace's classifier has as many heads as the encoder, "
             f"{arch['num_heads']}; this one has {head['num_heads']}"
         )
-    if height != width and scheme != "spacetime":
+    if height != width and result.scheme != "spacetime":
         raise ValueError(f"HuggingFace's model needs square frames, got {height} x {width}")
     side = height if height == width else [height, width]
     tubelet, frames = settings["stem"]["tubelet"], settings.get("clip_len", 1)
     patch = dict(patch_size=tubelet[-1], tubelet_size=tubelet[0])
-    mean, depth = settings.get("fc_norm") is not None, (head or {}).get("depth", 3)
+    mean, depth = settings.get("fc_norm") is not None, head.get("depth", 3)
     clip = dict(crop_size=side, frames_per_clip=frames, mlp_ratio=arch["mlp_ratio"])
     attention = dict(attention_type=settings.get("scheme"), hidden_act="gelu")
     kind, own = {
         "spacetime": ("Vivit", dict(tubelet_size=list(tubelet), hidden_act="gelu_fast")),
         "videomae": ("VideoMAE", dict(patch, use_mean_pooling=mean)),
         "vjepa2": ("VJEPA2", dict(patch, **clip, num_pooler_layers=depth)),
-    }.get(scheme or "", ("Timesformer", dict(attention, patch_size=tubelet[-1])))
-    norm, plain = settings.get("norm", "layer"), scheme == "vjepa2" and not head
-    labels = names if len(names) == num_classes else [f"LABEL_{i}" for i in range(num_classes)]
+    }.get(result.scheme or "", ("Timesformer", dict(attention, patch_size=tubelet[-1])))
+    norm, plain = settings.get("norm", "layer"), result.scheme == "vjepa2" and not head
+    count, labels = len(result.state.get(CLASSIFIER, ())), class_names(result.info)
+    labels = labels if len(labels) == count else [f"LABEL_{i}" for i in range(count)]
     return dict(
         architectures=[f"{kind}{'Model' if plain else 'ForVideoClassification'}"],
         model_type=kind.lower(),

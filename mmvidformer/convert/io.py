@@ -3,7 +3,7 @@
 import json
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -73,7 +73,8 @@ def _read_file(path: Path, device: str | torch.device | None) -> object:
     if head[:2] == b"PK":
         with zipfile.ZipFile(path) as archive:
             if all(name.endswith(".npy") for name in archive.namelist()):
-                return {"state_dict": _load_npz(path)}
+                with np.load(path, allow_pickle=False) as arrays:
+                    return {"state_dict": {name: _tensor(x) for name, x in arrays.items()}}
     if head[8:] == b"{":
         return {"state_dict": load_file(path)}
     # Pickles of protocol 2 or later start with 0x80, which msgpack uses for an empty map.
@@ -121,11 +122,6 @@ def unwrap(content: object, path: str | Path) -> Checkpoint:
     return Checkpoint(dict(content), meta)
 
 
-def _load_npz(path: Path) -> State:
-    with np.load(path, allow_pickle=False) as arrays:
-        return {name: _tensor(array) for name, array in arrays.items()}
-
-
 def _load_msgpack(path: Path) -> State:
     def array(code: int, data: bytes) -> Tensor:  # of flax, which numbers arrays and scalars
         shape, dtype, buffer = msgpack.unpackb(data)
@@ -133,17 +129,15 @@ def _load_msgpack(path: Path) -> State:
         dtype = "V2" if dtype == "bfloat16" else dtype
         return _tensor(np.frombuffer(buffer, dtype).reshape(shape).copy())
 
-    state: State = {}
+    return dict(_leaves(msgpack.unpackb(path.read_bytes(), ext_hook=array)))
 
-    def flatten(tree: Mapping, prefix: str) -> None:
-        for name, value in tree.items():
-            if isinstance(value, Mapping):
-                flatten(value, f"{prefix}{name}/")
-            elif isinstance(value, Tensor):
-                state[prefix + name] = value
 
-    flatten(msgpack.unpackb(path.read_bytes(), ext_hook=array), "")
-    return state
+def _leaves(tree: Mapping, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{name}/")
+        elif isinstance(value, Tensor):
+            yield prefix + name, value
 
 
 def _tensor(array: np.ndarray) -> Tensor:

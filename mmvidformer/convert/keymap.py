@@ -118,15 +118,15 @@ class Rule:
             return [self]
         pattern = re.compile(re.escape(stem) + r"(\d+)" + re.escape(rest[0]))
         blocks = {match[1] for match in map(pattern.match, keys) if match}
-        rows = []
+
+        def numbered(names: tuple[str, ...], i: int) -> tuple[str, ...]:
+            return tuple(name.replace("{i}", str(i)) for name in names)
+
         # Blocks are counted, so that a gap results in missing and unknown names.
-        for i in map(str, range(max(len(blocks), 1))):
-            sources, targets = (
-                tuple(name.replace("{i}", i) for name in side)
-                for side in (self.sources, self.targets)
-            )
-            rows.append(replace(self, sources=sources, targets=targets))
-        return rows
+        return [
+            replace(self, sources=numbered(self.sources, i), targets=numbered(self.targets, i))
+            for i in range(max(len(blocks), 1))
+        ]
 
 
 @cache
@@ -137,14 +137,9 @@ def _tables() -> dict[str, Any]:
 def key_map(
     table: str, *sections: str, dialect: str = "", ops: Mapping[str, Op] | None = None, **parts: str
 ) -> list[Rule]:
-    """Return the rows of sections of a table in ``names.yml``.
+    """Return the rows of sections of a table in ``names.yml``, from the column of a dialect.
 
-    Args:
-        table: Name of the table.
-        sections: Names of the sections.
-        dialect: Name of a column; not needed if there is one column.
-        ops: See ``read_rows``, as for ``parts``.
-        **parts: What ``$part`` stands for in the names.
+    The latter is not needed if there is one column. See ``read_rows`` for ``ops`` and ``parts``.
 
     Raises:
         KeyError: If there is no such dialect.
@@ -278,10 +273,9 @@ def has(state: Mapping[str, Tensor], *patterns: str, dim: int | None = None) -> 
 
 def strip_prefixes(state: Mapping[str, Tensor], prefixes: Sequence[str]) -> State:
     """Remove prefixes from the names that have them, one after the other."""
-    out = dict(state)
     for prefix in prefixes:
-        out = {name.removeprefix(prefix): value for name, value in out.items()}
-    return out
+        state = {name.removeprefix(prefix): value for name, value in state.items()}
+    return dict(state)
 
 
 def _list(names: list[str], most: int = 20) -> str:

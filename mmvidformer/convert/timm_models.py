@@ -159,10 +159,10 @@ def from_timm(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversi
         square = isqrt(count) ** 2 == count and not SCALES.isdisjoint(state)
         slots = 0 if (grid[1] * grid[2] == count if grid else square) else tokens.shape[1]
         if slots > 1:  # registers have no positions in this package
-            tokens = torch.cat([tokens[:, :1], tokens[:, 1:] + table[:, 1:slots]], dim=1)
+            tokens[:, 1:] += table[:, 1:slots]
             state["pos_embed"] = torch.cat([table[:, :1], table[:, slots:]], dim=1)
-    parts = {"cls_token": tokens[:, :1], "reg_token": tokens[:, 1:]}
-    state |= {name: part for name, part in parts.items() if part.shape[1]}
+    parts = zip(("cls_token", "reg_token"), tokens.tensor_split([1], dim=1), strict=True)
+    state |= {name: part for name, part in parts if part.shape[1]}
     options = key_map("timm", "options", "apart", "eva")
     rules = [rule for rule in options if rule.sources[0].replace("{i}", "0") in state]
     known = {rule.targets for rule in rules}

@@ -80,15 +80,10 @@ def config_path(args: Namespace, command: str) -> Path:
 
 
 def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config, Path]:
-    """Write the config of a run into its work dir, and print what was changed.
+    """Write the config of a run of ``mmvidformer finetune``, and print what was changed.
 
-    Args:
-        args: Parsed arguments of ``mmvidformer finetune``.
-        recipe: The same, as settings.
-        lists: Lists of the videos.
-
-    Returns:
-        The complete config, and its file.
+    The recipe has settings of the parsed arguments. Returns the complete config, and its file in
+    the work dir.
 
     Raises:
         FileExistsError: If the work dir has a config, and not ``--force``.

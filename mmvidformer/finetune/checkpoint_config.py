@@ -7,8 +7,7 @@ from mmengine.config import Config
 
 from mmvidformer.config import clip_shape, get_config, list_models
 from mmvidformer.convert import read_model
-from mmvidformer.convert.formats import CLASSIFIER
-from mmvidformer.convert.info import class_names
+from mmvidformer.convert.info import CLASSIFIER, class_names
 from mmvidformer.convert.keymap import Conversion
 from mmvidformer.convert.own import settings_of
 from mmvidformer.convert.published import row_of
