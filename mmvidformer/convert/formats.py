@@ -213,13 +213,11 @@ def convert_file(
         save_checkpoint(target, result.state, meta_of(name, result))
     if "arch" in settings and result.num_heads is None:
         result.notes.append("the source does not contain num_heads; add it to arch")
-    return "\n".join(
-        [
-            f"format: {FORMATS[name].title}",
-            f"ignored: {', '.join(result.ignored) or 'nothing'}",
-            f"missing: {', '.join(result.missing) or 'nothing'}",
-            *(f"note: {note}" for note in result.notes),
-            f"backbone: {settings}",
-            f"wrote {len(result.state)} tensors to {target} ({to})",
-        ]
+    notes = "".join(f"note: {note}\n" for note in result.notes)
+    return (
+        f"format: {FORMATS[name].title}\n"
+        f"ignored: {', '.join(result.ignored) or 'nothing'}\n"
+        f"missing: {', '.join(result.missing) or 'nothing'}\n"
+        f"{notes}backbone: {settings}\n"
+        f"wrote {len(result.state)} tensors to {target} ({to})"
     )

@@ -24,10 +24,10 @@ PUBLISHED_CLIP: Grid = (32, 224, 224)
 
 @dataclass(frozen=True)
 class Op:
-    """Operation on the tensors of a row, and its inverse if the row works in both directions."""
+    """Operation on the tensors of a row, and its inverse."""
 
     forward: Callable[..., tuple[Tensor, ...]]
-    backward: Callable[..., tuple[Tensor, ...]] | None = None
+    backward: Callable[..., tuple[Tensor, ...]]
 
 
 KEEP = Op(lambda x: (x,), lambda x: (x,))
@@ -106,10 +106,9 @@ class Rule:
     optional: bool = False
 
     def reversed(self) -> "Rule":
-        """Return the row from the targets to the sources; the operation must have an inverse."""
-        assert self.op.backward is not None, self.sources
+        """Return the row from the targets to the sources."""
         op = Op(self.op.backward, self.op.forward)
-        return replace(self, sources=self.targets, targets=self.sources, op=op)
+        return Rule(self.targets, self.sources, op, self.optional)
 
     def unroll(self, keys: Iterable[str]) -> list["Rule"]:
         """Repeat the row for each block in ``keys``, at least once."""

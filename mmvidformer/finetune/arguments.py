@@ -26,11 +26,8 @@ def add_run_arguments(
 ) -> None:
     """Add config, data, and the settings of a run; None stands for the default of the settings.
 
-    Args:
-        parser: Parser of the command.
-        data: Help text of the data.
-        kind: Class of the settings, whose docstring has the help texts.
-        **options: Further arguments of ``add_argument``, by setting.
+    ``data`` is a help text; those of the settings are in the docstring of their class, ``kind``.
+    ``options`` are further arguments of ``add_argument``, by setting.
     """
     parser.add_argument("--config", required=True, help="config file, or name of a shipped config")
     parser.add_argument("--data", required=True, help=data)

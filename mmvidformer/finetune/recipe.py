@@ -15,7 +15,7 @@ from mmvidformer.engine.optim.precision import use_amp
 from mmvidformer.engine.pipelines import dicts_in
 from mmvidformer.engine.preflight.checks import mirrors, names_side
 from mmvidformer.finetune.methods import LORA_RATE, PROBES, set_method
-from mmvidformer.finetune.tasks import TASKS, set_balance, set_task
+from mmvidformer.finetune.tasks import TASKS, datasets_in, set_balance, set_task
 from mmvidformer.registry import DATASETS
 
 # Settings of a learning rate scheduler that count epochs.
@@ -262,7 +262,6 @@ def set_classes(cfg: Config, names: tuple[str, ...], least: int = 2) -> None:
     for part in dicts_in(cfg.model.get("data_preprocessor")):  # blending of videos
         if "num_classes" in part:
             part.num_classes = len(names)
-    for split in SPLITS:
-        for leaf in leaf_datasets((cfg.get(f"{split}_dataloader") or {}).get("dataset") or {}):
-            leaf.pop("metainfo", None)  # class names of the config's own data
+    for _, _, dataset in datasets_in(cfg):
+        dataset.pop("metainfo", None)  # class names of the config's own data
     cfg.class_names = list(names)

@@ -63,7 +63,7 @@ class Labels(Classes):
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
         """Set the number of classes of the datasets."""
-        for _, _, dataset in _datasets(cfg):
+        for _, _, dataset in datasets_in(cfg):
             dataset.num_classes = len(lists.classes)
 
 
@@ -92,7 +92,7 @@ class Frames(Classes):
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
         """Cover the videos with clips, and keep the tokens of the model."""
-        for split, loader, dataset in _datasets(cfg):
+        for split, loader, dataset in datasets_in(cfg):
             for pipeline in pipelines(dataset):
                 self._cover(cfg, pipeline, test_mode=split != "train")
             if split != "train":
@@ -156,7 +156,7 @@ class Boxes(Classes):
         cfg.model.backbone.pool = "none"
         _, frames, height, width = clip_shape(cfg)
         cfg.model.data_preprocessor.pop("augment", None)  # it knows no boxes
-        for split, _, dataset in _datasets(cfg):
+        for split, _, dataset in datasets_in(cfg):
             steps = [step for step in dataset.pipeline if step.get("frame_interval")]
             options = {k: v for step in steps[:1] for k, v in step.items() if k in RATES}
             flip = [dict(type="Flip", flip_ratio=0.5)] if split == "train" else []
@@ -184,7 +184,7 @@ KINDS = (Classes, Labels, Number, Frames, Segments, Boxes)
 TASKS: Mapping[str, Classes] = {one.__name__.lower(): one() for one in KINDS}
 
 
-def _datasets(cfg: Config) -> Iterator[tuple[str, Any, Any]]:
+def datasets_in(cfg: Config) -> Iterator[tuple[str, Any, Any]]:
     """Yield the configs of all datasets, with their splits and dataloaders."""
     for split in SPLITS:
         if loader := cfg.get(f"{split}_dataloader"):
@@ -223,7 +223,7 @@ def set_task(cfg: Config, task: str, lists: VideoLists) -> list[str]:
     preprocessor.pop("blending", None)
     head = dict(type=row.head, num_classes=len(names), in_channels=cfg.model.cls_head.in_channels)
     cfg.model.cls_head = head
-    for _, _, dataset in _datasets(cfg):
+    for _, _, dataset in datasets_in(cfg):
         dataset.update(row.dataset)
         if row.suffix == "csv":
             dataset.metainfo = dict(classes=list(names))

@@ -100,10 +100,9 @@ def files_of(lists: VideoLists, split: str, folder: Path) -> Rows:
     return [(file, label) for file, label in files if file.exists()]
 
 
-def load(rows: Rows) -> tuple[Tensor, Tensor]:
+def load(rows: Rows) -> list[Tensor]:
     """Read features (N, ...) and classes (N,)."""
-    features, labels = default_collate([(np.load(file), label) for file, label in rows])
-    return features, labels
+    return default_collate([(np.load(file), label) for file, label in rows])
 
 
 def probe(
