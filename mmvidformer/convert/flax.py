@@ -67,8 +67,7 @@ def from_scenic(
             frames = state[table].shape[1] - with_cls
             own = frames, 1, 1
             if grid and grid[0] != frames:
-                wrong = f"has {frames} frames, not {grid[0]}"
-                raise ValueError(f"the temporal position table {wrong}")
+                raise ValueError(f"the temporal position table has {frames} frames, not {grid[0]}")
         op = positions(own, tubelet if encoder != "SpatialTransformer" else (), with_cls, with_cls)
         rules += key_map(
             *("flax", "norm", blocks),

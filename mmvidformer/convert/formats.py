@@ -140,8 +140,7 @@ def convert_checkpoint(
     name = recognize(checkpoint.state)
     row, known = FORMATS[name], signature(FORMATS[name].convert).parameters
     given = {key: value for key, value in options.items() if value is not None}
-    wrong = sorted(given.keys() - known.keys())
-    if wrong:
+    if wrong := sorted(given.keys() - known.keys()):
         raise ValueError(f"{source} is a {row.title} checkpoint, which takes no {', '.join(wrong)}")
     if "meta" in known:
         given["meta"] = checkpoint.meta

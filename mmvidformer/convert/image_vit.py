@@ -15,8 +15,8 @@ from torch.nn.functional import pad
 
 from mmvidformer.convert import timm_models
 from mmvidformer.convert.formats import read_model
-from mmvidformer.convert.keymap import Conversion, State
-from mmvidformer.convert.own import VIDEO_VITS, count_blocks
+from mmvidformer.convert.keymap import Conversion, State, count_blocks
+from mmvidformer.convert.own import VIDEO_VITS
 from mmvidformer.convert.published import row_of
 from mmvidformer.layers.block import AttentionSubLayer
 from mmvidformer.layers.embed import POSITIONS as POSITION_TABLES
@@ -186,8 +186,8 @@ def _read(source: str | Path) -> Conversion:
 def _describe(state: Mapping[str, Tensor], num_heads: int | None) -> dict[str, object]:
     """What a model and its source must agree in; None if unknown, or without such a part."""
     return {
-        "depth": count_blocks(state, "encoders.0"),
-        "depth of the second encoder": count_blocks(state, "encoders.1") or None,
+        "depth": count_blocks(state, "encoders.0.blocks."),
+        "depth of the second encoder": count_blocks(state, "encoders.1.blocks.") or None,
         "number of heads": num_heads,
         # Weights of layer norms and RMS norms would pass for each other.
         "bias of norms": any("encoders" in n and n.endswith(".norm.bias") for n in state),

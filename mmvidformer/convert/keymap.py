@@ -71,13 +71,10 @@ def grid_of(count: int, given: Grid | None = None, tubelet: Sequence[int] = ()) 
 def positions(
     grid: Grid | None = None, tubelet: Sequence[int] = (), cls: bool = True, slot: bool = True
 ) -> Op:
-    """Operation that splits a flat table (1, [1 +] T*H*W, D) into a grid and a token.
+    """Operation that splits a flat table (1, [1 +] T*H*W, D) into a grid (``grid_of``) and a token.
 
-    Args:
-        grid: See ``grid_of``, as for ``tubelet``; not needed for the way back.
-        tubelet: See ``grid_of``.
-        cls: Whether the model has a class token, whose position is the second result.
-        slot: Whether the first vector is this position, which is zero otherwise.
+    The token is the position of the class token, if the model has one (``cls``): the first vector,
+    or zero if the table has no ``slot`` for it.
     """
 
     def split(table: Tensor) -> tuple[Tensor, ...]:
@@ -115,8 +112,6 @@ class Rule:
         stem, number, rest = self.sources[0].partition("{i}")
         if not number:
             return [self]
-        pattern = re.compile(re.escape(stem) + r"(\d+)" + re.escape(rest[0]))
-        blocks = {match[1] for match in map(pattern.match, keys) if match}
 
         def numbered(names: tuple[str, ...], i: int) -> tuple[str, ...]:
             return tuple(name.replace("{i}", str(i)) for name in names)
@@ -124,8 +119,14 @@ class Rule:
         # Blocks are counted, so that a gap results in missing and unknown names.
         return [
             replace(self, sources=numbered(self.sources, i), targets=numbered(self.targets, i))
-            for i in range(max(len(blocks), 1))
+            for i in range(max(count_blocks(keys, stem, rest[0]), 1))
         ]
+
+
+def count_blocks(names: Iterable[str], stem: str, end: str = ".") -> int:
+    """Count the blocks of an encoder, whose names have a number between ``stem`` and ``end``."""
+    pattern = re.compile(rf"{re.escape(stem)}(\d+){re.escape(end)}")
+    return len({match[1] for match in map(pattern.match, names) if match})
 
 
 @cache

@@ -16,6 +16,7 @@ from mmvidformer.convert.keymap import (
     Rule,
     State,
     apply_rules,
+    count_blocks,
     divide,
     has,
     key_map,
@@ -23,7 +24,7 @@ from mmvidformer.convert.keymap import (
     revert,
     strip_prefixes,
 )
-from mmvidformer.convert.own import ENCODER, MODELS, VIDEO_VITS, count_blocks
+from mmvidformer.convert.own import ENCODER, MODELS, VIDEO_VITS
 from mmvidformer.layers.embed import flat_sine_positions
 
 # Wrappers of the official code; the keys of a teacher and a student are in ``convert.io``.
@@ -47,11 +48,8 @@ DIALECTS = {
 }
 IMAGE = "patch_embed.projection.weight"  # of MMAction2's image model, without "backbone."
 TIME_TABLE = Op(lambda x: (x[:, :, None, None],), lambda x: (x[:, :, 0, 0],))
-# Of feature fixation: official names of the attention and its norm, and of the gates.
-SUBLAYERS = {
-    "time_space": {"time": ("temporal_attn", "temporal_norm1"), "space": ("attn", "norm1")},
-    "joint": {"joint": ("attn", "norm1")},
-}
+# Of feature fixation: prefixes of the official names of attention and norm, names of the gates.
+SUBLAYERS = {"time_space": {"time": "temporal_", "space": ""}, "joint": {"joint": ""}}
 GATES = {"qkv_shared": "pgate", "qkv": "q_gate"}
 TIME_FRAMES = Op(lambda x: (x[..., None, :],), lambda x: (x[..., 0, :],))
 POOLER = "cls_head.pooling"
@@ -147,7 +145,7 @@ def from_vjepa2(state: Mapping[str, Tensor], meta: Mapping = {}) -> Conversion:
     if f"{POOLER}.query" in result.state:
         heads = result.num_heads if hugging else 16  # of the classifiers of all sizes
         norm = result.settings.get("norm", "layer") if hugging else dict(type="layer", eps=1e-5)
-        depth = count_blocks(result.state, POOLER)
+        depth = count_blocks(result.state, f"{POOLER}.blocks.")
         result.head = dict(num_heads=heads, depth=depth, norm=norm)
     return result
 
@@ -157,8 +155,8 @@ def fixation_rules(attention: str, fixation: str | None) -> list[Rule]:
     ops = {"backbone.embed.proj.weight": ADD_TIME, f"{ENCODER}.pos_embed.t": TIME_FRAMES}
     sections = ("sublayer", fixation) if fixation else ("sublayer",)
     found = key_map("feature_fixation", "model", ops=ops)
-    for sublayer, (attn, norm) in SUBLAYERS[attention].items():
-        found += key_map("feature_fixation", *sections, sublayer=sublayer, attn=attn, norm=norm)
+    for sublayer, prefix in SUBLAYERS[attention].items():
+        found += key_map("feature_fixation", *sections, sublayer=sublayer, prefix=prefix)
     return found
 
 
@@ -226,11 +224,7 @@ def _rules(
 
 
 def _convert(
-    state: Mapping[str, Tensor],
-    scheme: str,
-    dialect: str,
-    meta: Mapping,
-    grid: Grid | None = None,
+    state: Mapping[str, Tensor], scheme: str, dialect: str, meta: Mapping, grid: Grid | None = None
 ) -> Conversion:
     if scheme in VIDEO_VITS and dialect == "official":
         state = strip_prefixes(state, WRAPPERS)

@@ -46,13 +46,9 @@ def compute_features(
 ) -> None:
     """Compute the features that are not in a folder yet, of the center view of each video.
 
-    Args:
-        cfg: Config of the model, with the weights ``load_from``.
-        model: Recognizer with a ``VideoTransformer`` or preset, in evaluation mode.
-        lists: Lists of one class a video.
-        folder: Folder of the features, ``KIND/PATH_OF_VIDEO.npy``.
-        kinds: ``'vectors'`` (D,), averaged over the tokens if the backbone leaves that to its head;
-            ``'tokens'`` (T H W, D).
+    The model, a recognizer in evaluation mode, has the weights that its config names as
+    ``load_from``. Files are ``FOLDER/KIND/PATH_OF_VIDEO.npy``. Kinds are ``'vectors'`` (D,),
+    averaged over the tokens if the backbone leaves that to its head, and ``'tokens'`` (T H W, D).
 
     Raises:
         FileExistsError: If the folder has features of other weights or settings.
