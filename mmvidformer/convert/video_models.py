@@ -210,8 +210,7 @@ def _rules(
         prefix = ""
     # Kernels of TimeSformer, whose tables are those of single frames, have no axis of time.
     tubelet = next((x.shape[2:] for x in state.values() if x.dim() == 5), ())
-    tables = positions(grid, tubelet)
-    ops = {f"{ENCODER}.pos_embed.{axes}": tables for axes in ("thw", "hw")}
+    ops = {f"{ENCODER}.pos_embed.{axes}": positions(grid, tubelet) for axes in ("thw", "hw")}
     if table == "timesformer":
         ops |= {f"{ENCODER}.pos_embed.t": TIME_TABLE, "backbone.embed.proj.weight": ADD_TIME}
     if table in VIDEO_VITS and has(state, "embed", dim=5):

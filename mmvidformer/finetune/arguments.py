@@ -36,7 +36,7 @@ def add_run_arguments(
     for one in fields(kind):
         names = [f"--{one.name}".replace("_", "-"), *(["--gpus"] if one.name == "procs" else [])]
         found = re.search(rf"(?m)^    {one.name}: (.+(\n {{8}}.+)*)", docs)
-        text = " ".join(found[1].split()).rstrip(".") if found else ""  # with python -OO
+        text = " ".join(found[1].split()).rstrip(".") if found else ""  # python -OO
         text = text[:1].lower() + text[1:]
         text += f" (default: {one.default})" if type(one.default) in (int, float, str) else ""
         base = (*get_args(one.type), one.type)[0]

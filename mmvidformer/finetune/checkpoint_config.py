@@ -70,11 +70,7 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
 
 
 def _find_shipped(result: Conversion, own: str) -> str | None:
-    """Find the config whose heads and shapes of all weights are those of a checkpoint.
-
-    ``own`` is a key of ``BASES``; empty if unknown.
-    """
-    head = result.head.get("num_heads")
+    """Find the config with the heads and shapes of a checkpoint, of a kind in ``BASES`` or none."""
     words = tuple(base.split("_")[0] for kind, base in BASES.items() if own in (kind, ""))
     given = {name: value.shape for name, value in result.state.items()}
     for name in sorted(list_models(), key=lambda name: (len(name), name)):
@@ -85,7 +81,7 @@ def _find_shipped(result: Conversion, own: str) -> str | None:
         shapes = {key: value.shape for key, value in model.state_dict().items()}
         heads = {part.num_heads for part in model.modules() if hasattr(part, "num_heads")}
         same = shapes == given and result.num_heads in (None, *heads)
-        same &= head in (None, cfg.model.cls_head.get("num_heads"))
+        same &= result.head.get("num_heads") in (None, cfg.model.cls_head.get("num_heads"))
         if same and result.scheme in (None, own, cfg.model.backbone.get("scheme")):
             return name
     return None
