@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from mmvidformer.convert import read_model
 from mmvidformer.convert.flax import from_scenic
-from mmvidformer.convert.keymap import apply_rules
-from mmvidformer.convert.own import count_blocks, settings_of
+from mmvidformer.convert.keymap import apply_rules, count_blocks
+from mmvidformer.convert.own import settings_of
 from mmvidformer.convert.video_models import from_feature_fixation, from_timesformer
 from mmvidformer.datasets.transforms.sampling import ObserveBefore
 from mmvidformer.evaluation.multi_task import AnticipationMetric
@@ -76,7 +76,7 @@ def _check_timesformer(path: Path, arrays: dict[str, np.ndarray], meta: dict) ->
     hidden, embed_dims = result.state["backbone.encoders.0.blocks.0.mlp.fc1.weight"].shape
     arch = {
         "embed_dims": embed_dims,
-        "depth": count_blocks(result.state, "backbone.encoders.0"),
+        "depth": count_blocks(result.state, "backbone.encoders.0.blocks."),
         "num_heads": meta["num_heads"],
         "mlp_ratio": hidden / embed_dims,
     }

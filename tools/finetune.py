@@ -16,51 +16,35 @@ import torch
 from mmvidformer.__main__ import main as run_command
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.finetune import Recipe
-from mmvidformer.finetune.arguments import add_run_arguments, read_settings
+from mmvidformer.finetune.arguments import add_run_arguments, prepare, read_settings
 from mmvidformer.finetune.methods import METHODS, PROBES
-from mmvidformer.finetune.prepare import prepare
 from mmvidformer.tasks.lists import TASKS, read_task_lists
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Read the command line."""
     parser = ArgumentParser(description=__doc__)
-    add_run_arguments(parser, "folder of the lists")
-    parser.add_argument("--task", choices=TASKS, help="what to predict (default: classes)")
+    add_run_arguments(
+        parser,
+        data="folder of the lists",
+        kind=Recipe,
+        method=dict(nargs="+", choices=METHODS),
+        lora_layers=dict(nargs="+", metavar="NAME"),
+        task=dict(choices=TASKS),
+        balance=dict(choices=("weights", "sampling")),
+    )
     parser.add_argument(
         "--weights",
         help="checkpoint or address to start from, of this project or any that "
         "mmvidformer convert reads (default: as in the config)",
     )
     parser.add_argument(
-        "--lr", type=float, help="learning rate (default: the config's, scaled with the batch)"
-    )
-    balance = "let rare classes count as much as frequent ones, in the loss or by drawing more"
-    parser.add_argument("--balance", choices=("weights", "sampling"), help=balance)
-    parser.add_argument(
-        "--method",
-        nargs="+",
-        choices=METHODS,
-        help="what is trained: all weights (default); low-rank updates and the head (lora); the "
-        "head alone, for classes on features that are computed once: a linear one (logistic "
-        "regression) or one with attention over the tokens (attentive); or nothing: the nearest "
-        "neighbors vote, and their accuracy is printed (knn)",
-    )
-    parser.add_argument(
         "--compare",
         action=BooleanOptionalAction,
         help="run several methods, or all that fit, and print what they reach and cost",
     )
-    parser.add_argument("--lora-rank", type=int, help="rank of the updates (default: 8)")
-    parser.add_argument("--lora-alpha", type=float, help="rank times their factor (default: 16)")
-    parser.add_argument(
-        "--lora-layers", nargs="+", metavar="NAME", help="linear layers (default: qkv proj)"
-    )
     parser.add_argument(
         "--features", type=Path, help="folder of features (default: WORK_DIR/features)"
-    )
-    parser.add_argument(
-        "--layer-decay", type=float, help="factor of the learning rate per layer, such as 0.75"
     )
     parser.add_argument("--prepare", action="store_true", help="write the config, do not train")
     args = parser.parse_args(argv)
@@ -107,9 +91,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         several = ["--procs", str(args.procs)] if args.procs and args.procs > 1 else []
         if status := run_command(["train", str(path), *several]):
             return status
-        best = sorted(work_dir.glob("best_*.pth"), key=lambda file: file.stat().st_mtime)
-        last = sorted(work_dir.glob("epoch_*.pth"), key=lambda file: file.stat().st_mtime)
-        checkpoint = (best or last)[-1]
+        saved = [*work_dir.glob("best_*.pth")] or [*work_dir.glob("epoch_*.pth")]
+        checkpoint = max(saved, key=lambda file: file.stat().st_mtime)
     if checkpoint:
         model = join([str(path), str(checkpoint)])
         print(f"done; test:    mmvidformer test {model}")

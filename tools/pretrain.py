@@ -19,11 +19,8 @@ from mmvidformer.finetune import Pretraining, apply_pretraining, arguments
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the config, train, print the commands that follow, and return the exit status."""
     parser = ArgumentParser(description=__doc__)
-    arguments.add_run_arguments(parser, "folder of videos, also in its subfolders")
-    parser.add_argument("--mask-ratio", type=float, help="share that is masked (default: 0.9)")
-    parser.add_argument(
-        "--lr", type=float, help="learning rate for a total batch of 256 (default: 1.5e-4)"
-    )
+    data = "folder of videos, also in its subfolders"
+    arguments.add_run_arguments(parser, data, Pretraining)
     args = parser.parse_args(argv)
     path = arguments.config_path(args, "pretrain")
     settings = arguments.read_settings(Pretraining, args)

@@ -18,6 +18,7 @@ import yaml
 from huggingface_hub import hf_hub_download
 from PIL import Image
 from torch import Tensor
+from torchvision.transforms.functional import resize
 
 from mmvidformer.config import clip_shape, get_config, type_name
 from mmvidformer.convert import published
@@ -72,14 +73,9 @@ def check_clip(check: Check, video: np.ndarray, size: int) -> Tensor:
     """Clip (1, 3, T, size, size) of a video (frames, H, W, 3) of type uint8."""
     frames = []
     for frame in video[: check.frames]:
-        height, width = frame.shape[:2]
-        short = check.short_side * size // 224
-        scale = short / min(height, width)
-        shape = (int(width * scale), int(height * scale))
-        shape = (short, shape[1]) if width <= height else (shape[0], short)
-        pixels = np.asarray(Image.fromarray(frame).resize(shape, Image.Resampling.BILINEAR))
-        top, left = (pixels.shape[0] - size) // 2, (pixels.shape[1] - size) // 2
-        frames.append(pixels[top : top + size, left : left + size])
+        image = resize(Image.fromarray(frame), check.short_side * size // 224)
+        top, left = (image.height - size) // 2, (image.width - size) // 2
+        frames.append(np.asarray(image)[top : top + size, left : left + size])
     clip = torch.from_numpy(np.stack(frames)).permute(3, 0, 1, 2)[None].float()
     return (clip - check.mean) / check.std
 

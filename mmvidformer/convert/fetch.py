@@ -48,8 +48,7 @@ def fetch(source: str | Path) -> Path:
         return Path(__file__).parents[1] / "weights" / address.removeprefix(PACKAGE)
     if not is_address(address):
         raise ValueError(f"{source} is an image model: set init_from=dict(source={address!r})")
-    get = _from_hub if address.startswith(HUB) else _from_url
-    return get(address, row)
+    return (_from_hub if address.startswith(HUB) else _from_url)(address, row)
 
 
 def cached_path(url: str) -> Path:
@@ -82,7 +81,12 @@ def _from_url(url: str, row: published.Published | None) -> Path:
         try:
             with part.open("wb") as file:
                 http_get(url, file)  # tries again if the connection breaks
-            _check(url, part, row.sha256 if row else "")
+            with part.open("rb") as file:
+                if file.read(256).lstrip()[:1] in (b"", b"<"):
+                    raise ValueError(f"{url} is a web page, or empty")
+            sha256 = row.sha256 if row else ""
+            if sha256 and not (found := hash_of(part)).startswith(sha256):
+                raise ValueError(f"{url} has SHA-256 {found}, expected {sha256}")
             part.replace(path)
         except ValueError:
             raise
@@ -92,14 +96,6 @@ def _from_url(url: str, row: published.Published | None) -> Path:
         finally:
             part.unlink(missing_ok=True)
     return path
-
-
-def _check(url: str, path: Path, sha256: str) -> None:
-    with path.open("rb") as file:
-        if file.read(256).lstrip()[:1] in (b"", b"<"):
-            raise ValueError(f"{url} is a web page, or empty")
-    if sha256 and not (found := hash_of(path)).startswith(sha256):
-        raise ValueError(f"{url} has SHA-256 {found}, expected {sha256}")
 
 
 def _from_hub(address: str, row: published.Published | None) -> Path:

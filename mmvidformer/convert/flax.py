@@ -1,20 +1,20 @@
 """Flax checkpoints (ViViT of scenic, image ViT of Google) to this package's names."""
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 
 from torch import Tensor
 
 from mmvidformer.convert.keymap import (
     Conversion,
+    Grid,
     State,
     apply_rules,
     has,
     key_map,
+    positions,
     strip_prefixes,
 )
 from mmvidformer.convert.own import ENCODER
-from mmvidformer.convert.positions import Grid, clip_grid, frame_grid, positions
 
 PREFIXES = ("optimizer/target/", "opt/target/", "params/")
 # Other parts of a train state.
@@ -22,10 +22,6 @@ TRAIN_STATE = (
     r"(opt|optimizer|opt_state|model_state)(/.*)?",
     r"global_step|rng|accum_train_time|step",
 )
-# Numbers of a block's parts by flax.linen, which counts each kind separately, and by flax.nn, which
-# counted all together.
-LINEN = {"attention": "0", "norm": "1", "mlp": "0"}
-FLAX_NN = {"attention": "1", "norm": "2", "mlp": "3"}
 # Classifiers, the hidden layer before them, and optimizer states.
 HEADS = (r"(head|pre_logits|output_projection|MAPHead_0)/.*", *TRAIN_STATE)
 # Encoder in the source, its class token, encoder in this package.
@@ -60,39 +56,35 @@ def from_scenic(
         raise ValueError(f"scheme {scheme!r} does not fit; the checkpoint needs {wanted}")
     assumed = scheme is None and len(possible) > 1
     scheme = scheme or possible[0]
-    rules = key_map("flax", "stem", "head")
+    rules = key_map("flax", "stem", "head", dialect="linen")
     blocks = "divided" if scheme.startswith("factorized_self_attention") else "joint"
     tubelet = state["embedding/kernel"].shape[2:] if "embedding/kernel" in state else ()
     for encoder, cls, ours in ENCODERS:
         if not has(state, f"^{encoder}/"):
             continue
-        tokens = ("cls_token", "positions_with_cls") if cls in state else ("positions",)
-        tables = positions(partial(_grid, encoder, tubelet, grid), cls in state, slot=cls in state)
+        table, own, with_cls = f"{encoder}/posembed_input/pos_embedding", grid, cls in state
+        if encoder == "TemporalTransformer" and table in state:
+            frames = state[table].shape[1] - with_cls
+            own = frames, 1, 1
+            if grid and grid[0] != frames:
+                raise ValueError(f"the temporal position table has {frames} frames, not {grid[0]}")
+        op = positions(own, tubelet if encoder != "SpatialTransformer" else (), with_cls, with_cls)
         rules += key_map(
-            *("flax", "norm", blocks, *tokens),
-            ops={f"{ours}.pos_embed.thw": tables},
+            *("flax", "norm", blocks),
+            *(("cls_token", "positions_with_cls") if with_cls else ("positions",)),
+            dialect="linen",
+            ops={f"{ours}.pos_embed.thw": op},
             ours=ours,
             encoder=encoder,
-            positions=f"{encoder}/posembed_input/pos_embedding",
+            positions=table,
             cls=cls,
             sublayer="time_space" if scheme == "factorized_dot_product" else "joint",
-            **LINEN,
         )
     result = apply_rules(state, rules, TRAIN_STATE)
     if assumed:
         result.notes.append(f"scheme {possible[0]!r} assumed; {possible[1]!r} has the same names")
     result.model, result.scheme, result.num_heads = "ViViT", scheme, num_heads
     return result
-
-
-def _grid(encoder: str, tubelet: Sequence[int], given: Grid | None, count: int) -> Grid:
-    if encoder == "SpatialTransformer":
-        return frame_grid(count, given)
-    if encoder == "TemporalTransformer":
-        if given and given[0] != count:
-            raise ValueError(f"the temporal position table has {count} frames, not {given[0]}")
-        return count, 1, 1
-    return clip_grid(count, tubelet, given)
 
 
 def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
@@ -104,13 +96,13 @@ def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Co
     rules = key_map(
         "flax",
         *("stem", "joint", "norm", "cls_token", "positions_with_cls" if cls else "positions"),
-        ops={f"{ENCODER}.pos_embed.thw": positions(partial(frame_grid, given=grid), cls, slot)},
+        dialect="nn" if original else "linen",
+        ops={f"{ENCODER}.pos_embed.thw": positions(grid, (), cls, slot)},
         ours=ENCODER,
         encoder="Transformer",
         positions=table if table in state else f"Transformer/posembed_input/{table}",
         cls="cls",
         sublayer="joint",
-        **(FLAX_NN if original else LINEN),
     )
     result = apply_rules(state, rules, HEADS)
     result.num_heads = num_heads

@@ -9,12 +9,10 @@ from torch import Tensor
 
 from mmvidformer.convert.fetch import fetch
 from mmvidformer.convert.flax import from_google_npz, from_scenic
-from mmvidformer.convert.huggingface import huggingface_config, processor_config
-from mmvidformer.convert.info import class_names, read_info
+from mmvidformer.convert.info import huggingface_config, processor_config, read_info
 from mmvidformer.convert.io import Checkpoint, load_checkpoint, save_checkpoint, save_huggingface
-from mmvidformer.convert.keymap import Conversion, has, strip_prefixes
+from mmvidformer.convert.keymap import Conversion, Grid, has, strip_prefixes
 from mmvidformer.convert.own import MODELS, VIDEO_VITS, from_own, is_own, settings_of
-from mmvidformer.convert.positions import Grid
 from mmvidformer.convert.published import row_of
 from mmvidformer.convert.timm_models import from_timm
 from mmvidformer.convert.video_models import (
@@ -31,7 +29,6 @@ from mmvidformer.convert.video_models import (
 )
 
 OUTPUTS = ("mmvidformer", "huggingface")
-CLASSIFIER = "cls_head.fc_cls.bias"
 
 
 class Format(NamedTuple):
@@ -39,7 +36,7 @@ class Format(NamedTuple):
 
     A converter takes a state dict (trees flattened with ``/``, wrappers such as ``model_state``
     removed) and, as it needs them, ``grid``, tokens (T, H, W) of the position table (default: see
-    ``convert.positions``), the attention ``scheme``, and ``meta``, what the file contains beside
+    ``keymap.grid_of``), the attention ``scheme``, and ``meta``, what the file contains beside
     the weights. It raises a ``ValueError`` if names or options do not fit.
     """
 
@@ -143,8 +140,7 @@ def convert_checkpoint(
     name = recognize(checkpoint.state)
     row, known = FORMATS[name], signature(FORMATS[name].convert).parameters
     given = {key: value for key, value in options.items() if value is not None}
-    wrong = sorted(given.keys() - known.keys())
-    if wrong:
+    if wrong := sorted(given.keys() - known.keys()):
         raise ValueError(f"{source} is a {row.title} checkpoint, which takes no {', '.join(wrong)}")
     if "meta" in known:
         given["meta"] = checkpoint.meta
@@ -202,7 +198,6 @@ def convert_file(
     if half:
         result.state = {key: value.half() for key, value in result.state.items()}
     settings = settings_of(result)
-    names = class_names(result.info)
     if to == "huggingface":
         scheme = result.scheme or ""
         if scheme not in MODELS or MODELS[scheme][0] != result.model:
@@ -211,20 +206,17 @@ def convert_file(
                 f"{scheme!r}; give the scheme if it is one of {', '.join(MODELS)}"
             )
         state = to_other(result.state, scheme)
-        classes = len(result.state[CLASSIFIER]) if CLASSIFIER in result.state else None
-        config = huggingface_config(settings, classes, names, scheme, result.head)
+        config = huggingface_config(result, settings)
         save_huggingface(target, state, config, processor_config(settings, result.info))
     else:
         save_checkpoint(target, result.state, meta_of(name, result))
     if "arch" in settings and result.num_heads is None:
         result.notes.append("the source does not contain num_heads; add it to arch")
-    return "\n".join(
-        [
-            f"format: {FORMATS[name].title}",
-            f"ignored: {', '.join(result.ignored) or 'nothing'}",
-            f"missing: {', '.join(result.missing) or 'nothing'}",
-            *(f"note: {note}" for note in result.notes),
-            f"backbone: {settings}",
-            f"wrote {len(result.state)} tensors to {target} ({to})",
-        ]
+    notes = "".join(f"note: {note}\n" for note in result.notes)
+    return (
+        f"format: {FORMATS[name].title}\n"
+        f"ignored: {', '.join(result.ignored) or 'nothing'}\n"
+        f"missing: {', '.join(result.missing) or 'nothing'}\n"
+        f"{notes}backbone: {settings}\n"
+        f"wrote {len(result.state)} tensors to {target} ({to})"
     )

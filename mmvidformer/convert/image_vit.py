@@ -15,8 +15,8 @@ from torch.nn.functional import pad
 
 from mmvidformer.convert import timm_models
 from mmvidformer.convert.formats import read_model
-from mmvidformer.convert.keymap import Conversion, State
-from mmvidformer.convert.own import VIDEO_VITS, count_blocks
+from mmvidformer.convert.keymap import Conversion, State, count_blocks
+from mmvidformer.convert.own import VIDEO_VITS
 from mmvidformer.convert.published import row_of
 from mmvidformer.layers.block import AttentionSubLayer
 from mmvidformer.layers.embed import POSITIONS as POSITION_TABLES
@@ -110,7 +110,7 @@ def init_from_image(
     backbone = "backbone."
     inner = {n.removeprefix(backbone): x for n, x in found.state.items() if n.startswith(backbone)}
     wanted = model.state_dict()
-    weights = fit_parts(inner, wanted)
+    weights = _fit_parts(inner, wanted)
     is_timm = str(source).startswith(timm_models.PREFIX)
     hint = f"; arch={source!r} sets all that it needs" if is_timm else ""
     heads = next(vars(part)["num_heads"] for part in model.modules() if "num_heads" in vars(part))
@@ -146,17 +146,16 @@ def init_from_image(
         updates[name] = value
         used.add(key)
     copies = list(updates)
-    updates |= neutral(copies, wanted)
+    updates |= _neutral(copies, wanted)
     silent = [name for name in updates if ".pos_embed." in name and name not in copies]
     for name, part in sublayers.items():
         block, proj, fc = name.partition(".sublayers.")[0], f"{name}.attn.proj.", f"{name}.fc."
-        if f"{block}.norm.weight" not in copies or f"{fc}weight" in copies:
+        last = fc if isinstance(part.fc, nn.Linear) else proj
+        if f"{block}.norm.weight" not in copies or f"{last}weight" in copies:
             continue
-        if isinstance(part.fc, nn.Linear):  # zero already
-            silent.append(name)
-        elif f"{proj}weight" not in copies:
+        silent.append(name)
+        if last == proj:  # ``fc`` is zero already
             updates |= {n: torch.zeros_like(x) for n, x in wanted.items() if n.startswith(proj)}
-            silent.append(name)
     model.load_state_dict(updates, strict=False)
     others = [name for name in found.state if not name.startswith(backbone)]
     ignored = [*(n for n in weights if n not in used), *found.ignored, *others]
@@ -187,8 +186,8 @@ def _read(source: str | Path) -> Conversion:
 def _describe(state: Mapping[str, Tensor], num_heads: int | None) -> dict[str, object]:
     """What a model and its source must agree in; None if unknown, or without such a part."""
     return {
-        "depth": count_blocks(state, "encoders.0"),
-        "depth of the second encoder": count_blocks(state, "encoders.1") or None,
+        "depth": count_blocks(state, "encoders.0.blocks."),
+        "depth of the second encoder": count_blocks(state, "encoders.1.blocks.") or None,
         "number of heads": num_heads,
         # Weights of layer norms and RMS norms would pass for each other.
         "bias of norms": any("encoders" in n and n.endswith(".norm.bias") for n in state),
@@ -202,10 +201,9 @@ def _compare(model: nn.Module, source: str | Path, settings: Mapping) -> None:
     for name, parts in COMPARED.items():
         own = getattr(config, name)
         needed = settings.get(name, own)
-        if name == "positions" and isinstance(needed, str):  # learned, and copied or made up for
-            continue
         one, other = (parts.complete(x) if parts and x else x for x in (own, needed))
-        if one == other:
+        learned = name == "positions" and isinstance(needed, str)  # and copied or made up for
+        if learned or one == other:
             continue
         # Equal to 5e-4, and timm has the exact one for weights that were trained with either.
         near = name == "mlp" and {one.get("act"), other.get("act")} == {"gelu", "gelu_tanh"}
@@ -245,15 +243,11 @@ def _groups(names: Iterable[str]) -> str:
     return ", ".join(f"{part} ({n})" for part, n in Counter(parts).items()) or "nothing"
 
 
-def fit_parts(weights: State, wanted: Mapping[str, Tensor]) -> State:
-    """Rewrite weights for a model with other parts, so that it computes the same.
+def _fit_parts(weights: State, wanted: Mapping[str, Tensor]) -> State:
+    """Rewrite weights for the parts of a model, ``wanted``, so that it computes the same.
 
     LayerScale goes into the layers before it, a bias without that of the keys gets zeros, and the
     last norm gets the name that the model has.
-
-    Args:
-        weights: Weights of an image model.
-        wanted: Weights of the model.
     """
     out = dict(weights)
     for one, other in (LAST_NORMS, LAST_NORMS[::-1]):
@@ -271,14 +265,10 @@ def fit_parts(weights: State, wanted: Mapping[str, Tensor]) -> State:
     return out
 
 
-def neutral(copies: Collection[str], wanted: Mapping[str, Tensor]) -> State:
-    """Return values that change nothing for parts that an image model does not have.
+def _neutral(copies: Collection[str], wanted: Mapping[str, Tensor]) -> State:
+    """Return values that change nothing for parts of a model beside those that are copied.
 
     Biases and position tables are zero, LayerScale is one.
-
-    Args:
-        copies: Names that have the weights of the image model.
-        wanted: Weights of the model.
     """
     out = {}
     for name, own in wanted.items():

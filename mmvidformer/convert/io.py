@@ -3,7 +3,7 @@
 import json
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from mmvidformer.checkpoint_io import refuse_code
-from mmvidformer.convert.keymap import State
+from mmvidformer.convert.keymap import State, strip_prefixes
 
 # Keys under which training scripts store the weights.
 # Of V-JEPA's two encoders, the evaluations of the official code read the teacher.
@@ -73,7 +73,8 @@ def _read_file(path: Path, device: str | torch.device | None) -> object:
     if head[:2] == b"PK":
         with zipfile.ZipFile(path) as archive:
             if all(name.endswith(".npy") for name in archive.namelist()):
-                return {"state_dict": _load_npz(path)}
+                with np.load(path, allow_pickle=False) as arrays:
+                    return {"state_dict": {name: _tensor(x) for name, x in arrays.items()}}
     if head[8:] == b"{":
         return {"state_dict": load_file(path)}
     # Pickles of protocol 2 or later start with 0x80, which msgpack uses for an empty map.
@@ -91,8 +92,7 @@ def _read_folder(path: Path) -> dict:
     for name in ("preprocessor_config.json", "video_preprocessor_config.json", "config.json"):
         if (path / name).is_file():
             meta |= json.loads((path / name).read_text(encoding="utf-8"))
-    files = [*path.glob("*.safetensors")] or [*path.glob("*.bin")]
-    if not files:
+    if not (files := [*path.glob("*.safetensors")] or [*path.glob("*.bin")]):
         raise FileNotFoundError(f"no .safetensors or .bin file in {path}")
     parts = (load_checkpoint(file).state for file in files)
     return {"state_dict": {k: v for part in parts for k, v in part.items()}, "meta": meta}
@@ -115,15 +115,9 @@ def unwrap(content: object, path: str | Path) -> Checkpoint:
             content = content[name]
     if not isinstance(content, Mapping) or not content:
         raise ValueError(f"{path} must contain a state dict, got {type(content).__name__}")
-    wrong = [name for name, value in content.items() if not isinstance(value, Tensor)]
-    if wrong:
+    if wrong := [name for name, value in content.items() if not isinstance(value, Tensor)]:
         raise ValueError(f"{path} must contain a state dict, but {wrong[:5]} are no tensors")
     return Checkpoint(dict(content), meta)
-
-
-def _load_npz(path: Path) -> State:
-    with np.load(path, allow_pickle=False) as arrays:
-        return {name: _tensor(array) for name, array in arrays.items()}
 
 
 def _load_msgpack(path: Path) -> State:
@@ -133,17 +127,15 @@ def _load_msgpack(path: Path) -> State:
         dtype = "V2" if dtype == "bfloat16" else dtype
         return _tensor(np.frombuffer(buffer, dtype).reshape(shape).copy())
 
-    state: State = {}
+    return dict(_leaves(msgpack.unpackb(path.read_bytes(), ext_hook=array)))
 
-    def flatten(tree: Mapping, prefix: str) -> None:
-        for name, value in tree.items():
-            if isinstance(value, Mapping):
-                flatten(value, f"{prefix}{name}/")
-            elif isinstance(value, Tensor):
-                state[prefix + name] = value
 
-    flatten(msgpack.unpackb(path.read_bytes(), ext_hook=array), "")
-    return state
+def _leaves(tree: Mapping, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{name}/")
+        elif isinstance(value, Tensor):
+            yield prefix + name, value
 
 
 def _tensor(array: np.ndarray) -> Tensor:
@@ -198,16 +190,15 @@ def _complete(content: dict, path: Path, device: str | torch.device | None) -> d
 
     source, trained = content[BASE]["source"], content["state_dict"]
     file = fetch.fetch(source)
-    beside = path.parent / file.name
-    if not file.exists() and not beside.exists():
+    places = [place for place in (file, path.parent / file.name) if place.exists()]
+    if not places:
         where = f"which is not there; put it into {path.parent.absolute()}"
         raise FileNotFoundError(f"{path} holds only what was trained of {source}, {where}")
-    checkpoint = unwrap(read_content(file if file.exists() else beside, device), source)
-    state = {name.removeprefix("module."): x for name, x in checkpoint.state.items()}
+    checkpoint = unwrap(read_content(places[0], device), source)
+    state = strip_prefixes(checkpoint.state, ["module."])
     if formats.recognize(state) != "mmvidformer":
         state = formats.convert_checkpoint(checkpoint, source)[1].state
-    kept = {name: x for name, x in state.items() if name.startswith("backbone.")}
-    rest = {name: x for name, x in kept.items() if name not in trained}
+    rest = {n: x for n, x in state.items() if n.startswith("backbone.") and n not in trained}
     if str(device) != "meta" and _checksum(rest) != content[BASE]["crc32"]:
         raise ValueError(f"{path} was trained on other weights than {source} holds now")
     return {**content, "state_dict": {**rest, **trained}}

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from math import isqrt, prod
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -14,15 +15,19 @@ from torch import Tensor
 
 from mmvidformer.lookup import look_up
 
+Grid = tuple[int, int, int]
 State = dict[str, Tensor]
+
+# Frames, rows and columns of the clips that all published ViViT weights were trained on.
+PUBLISHED_CLIP: Grid = (32, 224, 224)
 
 
 @dataclass(frozen=True)
 class Op:
-    """Operation on the tensors of a row, and its inverse if the row works in both directions."""
+    """Operation on the tensors of a row, and its inverse."""
 
     forward: Callable[..., tuple[Tensor, ...]]
-    backward: Callable[..., tuple[Tensor, ...]] | None = None
+    backward: Callable[..., tuple[Tensor, ...]]
 
 
 KEEP = Op(lambda x: (x,), lambda x: (x,))
@@ -32,6 +37,57 @@ ADD_TIME = Op(lambda kernel: (kernel[:, :, None],), lambda kernel: (kernel[:, :,
 def stack(count: int) -> Op:
     """Operation that concatenates ``count`` tensors of one shape along their first axis."""
     return Op(lambda *parts: (torch.cat(parts),), lambda whole: whole.chunk(count))
+
+
+def divide(clip: Grid, tubelet: Sequence[int]) -> Grid:
+    """Return the grid of a clip of (frames, rows, columns) for a tubelet of that many."""
+    (frames, height, width), (t, h, w) = clip, tubelet
+    return frames // t, height // h, width // w
+
+
+def grid_of(count: int, given: Grid | None = None, tubelet: Sequence[int] = ()) -> Grid:
+    """Return the grid (T, H, W) of a position table of ``count`` vectors.
+
+    With the frames, rows and columns of a tubelet, the table is that of a whole clip, by default of
+    ``PUBLISHED_CLIP``; otherwise it is that of a single frame, by default a square.
+
+    Raises:
+        ValueError: If the grid does not have ``count`` tokens, or must be given.
+    """
+    side = isqrt(count)
+    if tubelet:
+        grid = given or divide(PUBLISHED_CLIP, tubelet)
+        hint = "" if given else f" of clips of {PUBLISHED_CLIP}; give the grid T,H,W"
+        wrong = f"does not fit the grid {grid}{hint}"
+    else:
+        grid = (1, *given[1:]) if given else (1, side, side)
+        wanted = f"frame of grid {given}" if given else "square frame; give the grid T,H,W"
+        wrong = f"fits no {wanted}"
+    if prod(grid) != count:
+        raise ValueError(f"a position table of {count} vectors {wrong}")
+    return grid
+
+
+def positions(
+    grid: Grid | None = None, tubelet: Sequence[int] = (), cls: bool = True, slot: bool = True
+) -> Op:
+    """Operation that splits a flat table (1, [1 +] T*H*W, D) into a grid (``grid_of``) and a token.
+
+    The token is the position of the class token, if the model has one (``cls``): the first vector,
+    or zero if the table has no ``slot`` for it.
+    """
+
+    def split(table: Tensor) -> tuple[Tensor, ...]:
+        tokens = table[:, int(slot) :]
+        tokens = tokens.unflatten(1, grid_of(tokens.shape[1], grid, tubelet))
+        if not cls:
+            return (tokens,)
+        return tokens, table[:, :1] if slot else torch.zeros_like(table[:, :1])
+
+    def join(tokens: Tensor, *token: Tensor) -> tuple[Tensor, ...]:
+        return (torch.cat([*token, tokens.flatten(1, 3)], dim=1),)
+
+    return Op(split, join)
 
 
 @dataclass(frozen=True)
@@ -47,27 +103,30 @@ class Rule:
     optional: bool = False
 
     def reversed(self) -> "Rule":
-        """Return the row from the targets to the sources; the operation must have an inverse."""
-        assert self.op.backward is not None, self.sources
+        """Return the row from the targets to the sources."""
         op = Op(self.op.backward, self.op.forward)
-        return replace(self, sources=self.targets, targets=self.sources, op=op)
+        return Rule(self.targets, self.sources, op, self.optional)
 
     def unroll(self, keys: Iterable[str]) -> list["Rule"]:
         """Repeat the row for each block in ``keys``, at least once."""
         stem, number, rest = self.sources[0].partition("{i}")
         if not number:
             return [self]
-        pattern = re.compile(re.escape(stem) + r"(\d+)" + re.escape(rest[0]))
-        blocks = {match[1] for match in map(pattern.match, keys) if match}
-        rows = []
+
+        def numbered(names: tuple[str, ...], i: int) -> tuple[str, ...]:
+            return tuple(name.replace("{i}", str(i)) for name in names)
+
         # Blocks are counted, so that a gap results in missing and unknown names.
-        for i in map(str, range(max(len(blocks), 1))):
-            sources, targets = (
-                tuple(name.replace("{i}", i) for name in side)
-                for side in (self.sources, self.targets)
-            )
-            rows.append(replace(self, sources=sources, targets=targets))
-        return rows
+        return [
+            replace(self, sources=numbered(self.sources, i), targets=numbered(self.targets, i))
+            for i in range(max(count_blocks(keys, stem, rest[0]), 1))
+        ]
+
+
+def count_blocks(names: Iterable[str], stem: str, end: str = ".") -> int:
+    """Count the blocks of an encoder, whose names have a number between ``stem`` and ``end``."""
+    pattern = re.compile(rf"{re.escape(stem)}(\d+){re.escape(end)}")
+    return len({match[1] for match in map(pattern.match, names) if match})
 
 
 @cache
@@ -78,14 +137,9 @@ def _tables() -> dict[str, Any]:
 def key_map(
     table: str, *sections: str, dialect: str = "", ops: Mapping[str, Op] | None = None, **parts: str
 ) -> list[Rule]:
-    """Return the rows of sections of a table in ``names.yml``.
+    """Return the rows of sections of a table in ``names.yml``, from the column of a dialect.
 
-    Args:
-        table: Name of the table.
-        sections: Names of the sections.
-        dialect: Name of a column; not needed if there is one column.
-        ops: See ``read_rows``, as for ``parts``.
-        **parts: What ``$part`` stands for in the names.
+    The latter is not needed if there is one column. See ``read_rows`` for ``ops`` and ``parts``.
 
     Raises:
         KeyError: If there is no such dialect.
@@ -219,10 +273,9 @@ def has(state: Mapping[str, Tensor], *patterns: str, dim: int | None = None) -> 
 
 def strip_prefixes(state: Mapping[str, Tensor], prefixes: Sequence[str]) -> State:
     """Remove prefixes from the names that have them, one after the other."""
-    out = dict(state)
     for prefix in prefixes:
-        out = {name.removeprefix(prefix): value for name, value in out.items()}
-    return out
+        state = {name.removeprefix(prefix): value for name, value in state.items()}
+    return dict(state)
 
 
 def _list(names: list[str], most: int = 20) -> str:

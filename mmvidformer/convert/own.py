@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from mmvidformer.convert.keymap import Conversion
+from mmvidformer.convert.keymap import Conversion, count_blocks
 from mmvidformer.layers.lora import merge_lora
 
 # Part of a weight's name that every backbone has, and the neck of HORST.
@@ -47,7 +47,7 @@ def is_own(state: Mapping[str, Tensor]) -> bool:
 
 
 def from_own(
-    state: Mapping[str, Tensor], meta: Mapping | None = None, scheme: str | None = None
+    state: Mapping[str, Tensor], meta: Mapping = {}, scheme: str | None = None
 ) -> Conversion:
     """Take the weights of a recognizer, or of a backbone alone.
 
@@ -58,10 +58,8 @@ def from_own(
     result = Conversion({name: x for name, x in named.items() if name.startswith(RECOGNIZER)})
     merge_lora(result.state)
     result.ignored = [name for name in named if name.startswith(IGNORED)]
-    unknown = [name for name in named if not name.startswith((*RECOGNIZER, *IGNORED))]
-    if unknown:
+    if unknown := [name for name in named if not name.startswith((*RECOGNIZER, *IGNORED))]:
         raise ValueError(f"names that are not part of a recognizer: {unknown}")
-    meta = meta or {}
     result.settings, result.head = dict(meta.get("backbone", {})), dict(meta.get("head", {}))
     known = result.settings.get("scheme", meta.get("scheme", scheme))
     if scheme not in (None, known):
@@ -70,12 +68,6 @@ def from_own(
     result.scheme, result.model = known, result.settings.pop("type", kind)
     result.num_heads = result.settings.get("arch", {}).get("num_heads")
     return result
-
-
-def count_blocks(state: Mapping[str, Tensor], encoder: str) -> int:
-    """Count the blocks of an encoder, given its full name."""
-    stem = f"{encoder}.blocks."
-    return len({name.removeprefix(stem).split(".")[0] for name in state if name.startswith(stem)})
 
 
 def mlp_ratio(dim: int, hidden: int) -> float:
@@ -110,7 +102,8 @@ def _settings(result: Conversion, heads: Mapping) -> dict:
     state, first = result.state, ENCODER
     dim, _, *tubelet = state["backbone.embed.proj.weight"].shape
     ratio = mlp_ratio(dim, len(state[f"{first}.blocks.0.mlp.fc1.weight"]))
-    arch = dict(embed_dims=dim, depth=count_blocks(state, first), mlp_ratio=ratio, **heads)
+    depth = count_blocks(state, f"{first}.blocks.")
+    arch = dict(embed_dims=dim, depth=depth, mlp_ratio=ratio, **heads)
     stem: dict = {"tubelet": tuple(tubelet)}
     if result.model == "VideoTransformer":
         return dict(arch=arch, stem=stem, **VIDEO_VITS[result.scheme or ""])
@@ -120,7 +113,7 @@ def _settings(result: Conversion, heads: Mapping) -> dict:
         settings["pool"] = "cls" if f"{first}.cls_token" in state else "mean"
         times = table = state[f"{first}.pos_embed.thw"]
         if result.scheme == "factorized_encoder":
-            settings["temporal_depth"] = count_blocks(state, "backbone.encoders.1")
+            settings["temporal_depth"] = count_blocks(state, "backbone.encoders.1.blocks.")
             times = state.get("backbone.encoders.1.pos_embed.thw")
     elif result.model == "TimeSformer":
         table = state[f"{first}.pos_embed.hw"]

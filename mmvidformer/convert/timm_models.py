@@ -1,18 +1,16 @@
 """Image models of timm: the arguments of ``VideoTransformer`` that make them, and their weights."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from functools import partial, reduce
+from functools import reduce
 from math import isqrt
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.convert.keymap import ADD_TIME, Conversion, apply_rules, key_map
+from mmvidformer.convert.keymap import ADD_TIME, Conversion, Grid, apply_rules, key_map, positions
 from mmvidformer.convert.own import ENCODER, mlp_ratio
-from mmvidformer.convert.positions import Grid, frame_grid, positions
 from mmvidformer.layers import EncoderConfig
 
 PREFIX = "timm:"
@@ -31,6 +29,7 @@ PARTS = {
 }
 # Classifiers, and the attention pool of SigLIP, which is a head.
 IGNORED = (r"(head|head_dist|pre_logits\.fc)\.(weight|bias)", r"attn_pool\..*")
+SCALES = {"blocks.0.ls1.gamma", "blocks.0.gamma_1"}  # of a VisionTransformer, of an Eva
 ACTS = {"GELU": "gelu", "GELUTanh": "gelu_tanh", "QuickGELU": "quick_gelu"}
 
 
@@ -76,7 +75,6 @@ def describe(model: Any) -> dict[str, Any]:
     block, names = model.blocks[0], dict(model.named_parameters())
     pool = None if model.global_pool == "token" else "mean"
     separate = {"blocks.0.attn.q_bias", "blocks.0.attn.q_proj.bias"} & names.keys()
-    scaled = {"blocks.0.ls1.gamma", "blocks.0.gamma_1"} & names.keys()
     return dict(
         arch=dict(
             embed_dims=model.embed_dim,
@@ -96,7 +94,7 @@ def describe(model: Any) -> dict[str, Any]:
         qkv_bias=True if "blocks.0.attn.qkv.bias" in names else "qv" if separate else False,
         qk_norm=_norm(block.attn.q_norm),
         # Copies have the factors of the source; what is new starts at 1.
-        layer_scale=1.0 if scaled else None,
+        layer_scale=None if SCALES.isdisjoint(names) else 1.0,
         pool=pool,
         fc_norm=_norm(model.fc_norm) if pool else None,
     )
@@ -150,7 +148,7 @@ def from_timm(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversi
     Without a ``grid``, the position table of a model with LayerScale (DeiT III, DINOv2 with
     registers) has no vectors for class token and registers if it is square.
     """
-    state = {_as_vit(name): value for name, value in state.items()}
+    state = dict(state)
     # Without a class token, the first register takes its role in attention.
     prefix = [state.pop(name) for name in ("cls_token", "reg_token") if name in state]
     tokens = torch.cat(prefix, dim=1) if prefix else torch.empty(1, 0, 0)
@@ -158,28 +156,22 @@ def from_timm(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversi
     if "pos_embed" in state:
         table = state["pos_embed"]
         count = table.shape[1]
-        square = isqrt(count) ** 2 == count and "blocks.0.ls1.gamma" in state
+        square = isqrt(count) ** 2 == count and not SCALES.isdisjoint(state)
         slots = 0 if (grid[1] * grid[2] == count if grid else square) else tokens.shape[1]
         if slots > 1:  # registers have no positions in this package
-            tokens = torch.cat([tokens[:, :1], tokens[:, 1:] + table[:, 1:slots]], dim=1)
+            tokens[:, 1:] += table[:, 1:slots]
             state["pos_embed"] = torch.cat([table[:, :1], table[:, slots:]], dim=1)
-    parts = {"cls_token": tokens[:, :1], "reg_token": tokens[:, 1:]}
-    state |= {name: part for name, part in parts.items() if part.shape[1]}
-    options = key_map("timm", "options", "apart")
+    parts = zip(("cls_token", "reg_token"), tokens.tensor_split([1], dim=1), strict=True)
+    state |= {name: part for name, part in parts if part.shape[1]}
+    options = key_map("timm", "options", "apart", "eva")
     rules = [rule for rule in options if rule.sources[0].replace("{i}", "0") in state]
     known = {rule.targets for rule in rules}
     needed = key_map("timm", "needed", ops={"backbone.embed.proj.weight": ADD_TIME})
     rules += [rule for rule in needed if rule.targets not in known]
     if "pos_embed" in state:
-        op = positions(partial(frame_grid, given=grid), cls, bool(slots))
+        op = positions(grid, (), cls, bool(slots))
         section = "positions_with_cls" if cls else "positions"
         rules += key_map("timm", section, ops={f"{ENCODER}.pos_embed.thw": op})
     norm = key_map("timm", "fc_norm" if "fc_norm.weight" in state else "norm")
     rules += norm if "blocks.0.norm1.bias" in state else norm[:1]  # RMS norms have none
     return apply_rules(state, rules, IGNORED)
-
-
-def _as_vit(name: str) -> str:
-    """Return the name of ``VisionTransformer`` for one of ``Eva``."""
-    name = re.sub(r"gamma_([12])$", r"ls\1.gamma", name)
-    return re.sub(r"\.([qv])_bias$", r".\1_proj.bias", name)

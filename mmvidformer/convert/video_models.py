@@ -3,8 +3,7 @@
 HuggingFace's ViViT, TimeSformer, VideoMAE, V-JEPA 2, and feature fixation (not back).
 """
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -12,17 +11,20 @@ from torch import Tensor
 from mmvidformer.convert.keymap import (
     ADD_TIME,
     Conversion,
+    Grid,
     Op,
     Rule,
     State,
     apply_rules,
+    count_blocks,
+    divide,
     has,
     key_map,
+    positions,
     revert,
     strip_prefixes,
 )
-from mmvidformer.convert.own import ENCODER, MODELS, VIDEO_VITS, count_blocks
-from mmvidformer.convert.positions import Grid, clip_grid, divide, frame_grid, positions
+from mmvidformer.convert.own import ENCODER, MODELS, VIDEO_VITS
 from mmvidformer.layers.embed import flat_sine_positions
 
 # Wrappers of the official code; the keys of a teacher and a student are in ``convert.io``.
@@ -46,11 +48,8 @@ DIALECTS = {
 }
 IMAGE = "patch_embed.projection.weight"  # of MMAction2's image model, without "backbone."
 TIME_TABLE = Op(lambda x: (x[:, :, None, None],), lambda x: (x[:, :, 0, 0],))
-# Of feature fixation: official names of the attention and its norm, and of the gates.
-SUBLAYERS = {
-    "time_space": {"time": ("temporal_attn", "temporal_norm1"), "space": ("attn", "norm1")},
-    "joint": {"joint": ("attn", "norm1")},
-}
+# Of feature fixation: prefixes of the official names of attention and norm, names of the gates.
+SUBLAYERS = {"time_space": {"time": "temporal_", "space": ""}, "joint": {"joint": ""}}
 GATES = {"qkv_shared": "pgate", "qkv": "q_gate"}
 TIME_FRAMES = Op(lambda x: (x[..., None, :],), lambda x: (x[..., 0, :],))
 POOLER = "cls_head.pooling"
@@ -76,22 +75,19 @@ def is_vjepa2(state: Mapping[str, Tensor]) -> bool:
 
 
 def from_vivit(
-    state: Mapping[str, Tensor], grid: Grid | None = None, meta: Mapping | None = None
+    state: Mapping[str, Tensor], grid: Grid | None = None, meta: Mapping = {}
 ) -> Conversion:
     """Convert HuggingFace's ``VivitForVideoClassification`` or ``VivitModel`` in either layout."""
-    meta, name = meta or {}, "embeddings.patch_embeddings.projection.weight"
     if grid is None and {"num_frames", "image_size", "tubelet_size"} <= set(meta):
         side = meta["image_size"]
         sides = (side, side) if isinstance(side, int) else side
         grid = divide((meta["num_frames"], *sides), meta["tubelet_size"])
-    tubelet = next((x.shape[2:] for key, x in state.items() if key.endswith(name)), ())
     dialect = "huggingface" if has(state, r"encoder\.layer\.") else "modules"
-    tables = partial(clip_grid, tubelet=tubelet, given=grid)
-    return _convert(state, "spacetime", dialect, meta, tables)
+    return _convert(state, "spacetime", dialect, meta, grid)
 
 
 def from_timesformer(
-    state: Mapping[str, Tensor], grid: Grid | None = None, meta: Mapping | None = None
+    state: Mapping[str, Tensor], grid: Grid | None = None, meta: Mapping = {}
 ) -> Conversion:
     """Convert the weights of a TimeSformer in any of ``DIALECTS``."""
     if IMAGE in state:
@@ -100,10 +96,10 @@ def from_timesformer(
     scheme = "joint_space_time" if has(state, r"\.time_embed") else "space_only"
     if has(state, "temporal_fc|temporal_dense"):
         scheme = "divided_space_time"
-    return _convert(state, scheme, dialect, meta or {}, partial(frame_grid, given=grid))
+    return _convert(state, scheme, dialect, meta, grid)
 
 
-def from_videomae(state: Mapping[str, Tensor], meta: Mapping | None = None) -> Conversion:
+def from_videomae(state: Mapping[str, Tensor], meta: Mapping = {}) -> Conversion:
     """Convert VideoMAE or VideoMAE v2, fine-tuned or pretrained; decoders are ignored.
 
     So are classifiers of the first token instead of the mean, of models without ``fc_norm``.
@@ -121,7 +117,7 @@ def from_videomae(state: Mapping[str, Tensor], meta: Mapping | None = None) -> C
             fixed = flat_sine_positions((1, 1, table.shape[1]), table.float())[:, 0, 0]
             if not torch.allclose(fixed, table.float(), atol=1e-2):
                 raise ValueError(f"{name} must be VideoMAE's fixed table; learned ones do not fit")
-    result = _convert(state, "videomae", dialect, meta or {})
+    result = _convert(state, "videomae", dialect, meta)
     biases = [x for name, x in result.state.items() if name.endswith("attn.qkv.bias")]
     if biases and not any(bias.any() for bias in biases):
         result.notes.append(
@@ -133,24 +129,23 @@ def from_videomae(state: Mapping[str, Tensor], meta: Mapping | None = None) -> C
     if "backbone.fc_norm.weight" not in result.state:
         result.settings["fc_norm"] = None
         heads = [name for name in result.state if name.startswith("cls_head.")]
+        result.state = {name: x for name, x in result.state.items() if name not in heads}
+        result.ignored += heads
+        result.missing += heads
         if heads:
             text = "the classifier is left out: it reads the first token, not the mean"
             result.notes.append(text)
-        for name in heads:
-            del result.state[name]
-            result.ignored.append(name)
-            result.missing.append(name)
     return result
 
 
-def from_vjepa2(state: Mapping[str, Tensor], meta: Mapping | None = None) -> Conversion:
+def from_vjepa2(state: Mapping[str, Tensor], meta: Mapping = {}) -> Conversion:
     """Convert V-JEPA 2's encoder, its attentive classifier, or both; the predictor is ignored."""
     hugging = has(state, r"\.patch_embeddings\.proj\.")
-    result = _convert(state, "vjepa2", "huggingface" if hugging else "official", meta or {})
+    result = _convert(state, "vjepa2", "huggingface" if hugging else "official", meta)
     if f"{POOLER}.query" in result.state:
         heads = result.num_heads if hugging else 16  # of the classifiers of all sizes
         norm = result.settings.get("norm", "layer") if hugging else dict(type="layer", eps=1e-5)
-        depth = count_blocks(result.state, POOLER)
+        depth = count_blocks(result.state, f"{POOLER}.blocks.")
         result.head = dict(num_heads=heads, depth=depth, norm=norm)
     return result
 
@@ -160,8 +155,8 @@ def fixation_rules(attention: str, fixation: str | None) -> list[Rule]:
     ops = {"backbone.embed.proj.weight": ADD_TIME, f"{ENCODER}.pos_embed.t": TIME_FRAMES}
     sections = ("sublayer", fixation) if fixation else ("sublayer",)
     found = key_map("feature_fixation", "model", ops=ops)
-    for sublayer, (attn, norm) in SUBLAYERS[attention].items():
-        found += key_map("feature_fixation", *sections, sublayer=sublayer, attn=attn, norm=norm)
+    for sublayer, prefix in SUBLAYERS[attention].items():
+        found += key_map("feature_fixation", *sections, sublayer=sublayer, prefix=prefix)
     return found
 
 
@@ -202,21 +197,20 @@ def to_other(state: Mapping[str, Tensor], scheme: str, dialect: str = "huggingfa
     """
     if scheme == "videomae" and has(state, "^cls_head") and not has(state, r"fc_norm\.weight$"):
         raise ValueError("VideoMAE's classifier reads the first token if there is no fc_norm")
-    prefix = PREFIXES.get(scheme, {}).get(dialect, "")
-    return revert(state, _rules(state, scheme, dialect, prefix))
+    return revert(state, _rules(state, scheme, dialect))
 
 
 def _rules(
-    state: Mapping[str, Tensor],
-    scheme: str,
-    dialect: str,
-    prefix: str,
-    grid: Callable[[int], Grid] = frame_grid,
+    state: Mapping[str, Tensor], scheme: str, dialect: str, grid: Grid | None = None
 ) -> list[Rule]:
     """Return the rows for the parts that a state has; its names may be theirs or ours."""
     _, table, *sections = MODELS[scheme]
-    tables = positions(grid)
-    ops = {f"{ENCODER}.pos_embed.{axes}": tables for axes in ("thw", "hw")}
+    prefix = PREFIXES.get(scheme, {}).get(dialect, "")
+    if not any(name.startswith((prefix, "backbone.")) for name in state):  # a backbone of theirs
+        prefix = ""
+    # Kernels of TimeSformer, whose tables are those of single frames, have no axis of time.
+    tubelet = next((x.shape[2:] for x in state.values() if x.dim() == 5), ())
+    ops = {f"{ENCODER}.pos_embed.{axes}": positions(grid, tubelet) for axes in ("thw", "hw")}
     if table == "timesformer":
         ops |= {f"{ENCODER}.pos_embed.t": TIME_TABLE, "backbone.embed.proj.weight": ADD_TIME}
     if table in VIDEO_VITS and has(state, "embed", dim=5):
@@ -229,42 +223,31 @@ def _rules(
 
 
 def _convert(
-    state: Mapping[str, Tensor],
-    scheme: str,
-    dialect: str,
-    meta: Mapping,
-    grid: Callable[[int], Grid] = frame_grid,
+    state: Mapping[str, Tensor], scheme: str, dialect: str, meta: Mapping, grid: Grid | None = None
 ) -> Conversion:
-    prefix = PREFIXES.get(scheme, {}).get(dialect, "")
     if scheme in VIDEO_VITS and dialect == "official":
         state = strip_prefixes(state, WRAPPERS)
-    elif not any(name.startswith(prefix) for name in state):
-        prefix = ""
-    result = apply_rules(state, _rules(state, scheme, dialect, prefix, grid), IGNORED)
+    result = apply_rules(state, _rules(state, scheme, dialect, grid), IGNORED)
     result.model, result.scheme = MODELS[scheme][0], scheme
     acts = TANH_GELU if scheme == "spacetime" else ("gelu",)
     if meta.get("hidden_act", acts[0]) not in acts:
         raise ValueError(f"hidden_act must be {' or '.join(acts)}, got {meta['hidden_act']!r}")
-    result.num_heads = meta.get("num_attention_heads")
+    result.num_heads, eps = meta.get("num_attention_heads"), meta.get("layer_norm_eps", 1e-6)
     if frames := meta.get("num_frames", meta.get("frames_per_clip")):
         result.settings["clip_len"] = frames
-    if scheme in VIDEO_VITS:
-        _read_config(result, scheme, meta)
-    elif meta.get("layer_norm_eps", 1e-6) != 1e-6:
-        raise ValueError(f"layer_norm_eps must be 1e-6, got {meta['layer_norm_eps']}")
-    return result
-
-
-def _read_config(result: Conversion, family: str, meta: Mapping) -> None:
-    """Take what ``config.json`` tells of norms and clips, and the number of heads."""
+    if scheme not in VIDEO_VITS:
+        if eps != 1e-6:
+            raise ValueError(f"layer_norm_eps must be 1e-6, got {eps}")
+        return result
     width = len(result.state.get("backbone.embed.proj.bias", ()))
-    known = HEADS.get(width, LAST[family] if width == 1408 else None)
+    known = HEADS.get(width, LAST[scheme] if width == 1408 else None)
     result.num_heads = result.num_heads or known
-    if (family, width, result.num_heads) == ("videomae", 384, 16):
+    if (scheme, width, result.num_heads) == ("videomae", 384, 16):
         result.num_heads = 6
         result.notes.append("num_heads is 6, of the published model; config.json says 16")
-    if (eps := meta.get("layer_norm_eps", 1e-6)) != 1e-6:
+    if eps != 1e-6:
         result.settings["norm"] = dict(type="layer", eps=eps)
     side = meta.get("image_size", meta.get("crop_size"))
     if isinstance(side, int | list | tuple):
         result.settings["img_size"] = (side, side) if isinstance(side, int) else tuple(side)
+    return result

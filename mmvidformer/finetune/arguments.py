@@ -1,76 +1,47 @@
 """What the commands that train on your videos have in common."""
 
-import os
+import re
 from argparse import ArgumentParser, Namespace
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import fields
+from inspect import getdoc
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, get_args
 
+import torch
 from mmengine.config import Config
 
-from mmvidformer.config import config_name, load_config
-from mmvidformer.datasets.own_videos import SPLITS
+from mmvidformer.config import config_name, load_config, merge_overrides, type_name
+from mmvidformer.convert.fetch import is_address
+from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.engine import loading
 from mmvidformer.engine.arguments import add_overrides
-from mmvidformer.engine.optim.precision import use_amp
-
-
-@dataclass(frozen=True)
-class RunSettings:
-    """Settings of any run; None keeps the config's.
-
-    Attributes:
-        epochs: Number of epochs.
-        batch: Batch size per process, at most the number of videos per process.
-        procs: Number of processes.
-        amp: Whether to use mixed precision.
-        workers: Number of dataloader workers per process. Default: the config's, but at most the
-            number of cores.
-        seed: Random seed.
-    """
-
-    epochs: int | None = None
-    batch: int | None = None
-    procs: int = 1
-    amp: bool = False
-    workers: int | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name, value in dict(epochs=self.epochs, batch=self.batch, procs=self.procs).items():
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
-
-    def apply(self, cfg: Config) -> None:
-        """Set workers, precision and seed, and remove variables that the data no longer come from.
-
-        Dataloaders that are None stay so.
-        """
-        for loader in filter(None, (cfg.get(f"{split}_dataloader") for split in SPLITS)):
-            own = min(loader.num_workers, os.cpu_count() or 1)
-            loader.num_workers = own if self.workers is None else self.workers
-        if self.amp:
-            use_amp(cfg)
-        cfg.randomness = {**(cfg.get("randomness") or {}), "seed": self.seed}
-        for name in ("data_root", "augment"):
-            cfg.pop(name, None)
-
+from mmvidformer.finetune.recipe import Recipe, RunSettings, apply_recipe
 
 Kind = TypeVar("Kind", bound=RunSettings)
 
 
-def add_run_arguments(parser: ArgumentParser, data: str) -> None:
-    """Add config, data, and the settings of a run; None stands for the default of the settings."""
+def add_run_arguments(
+    parser: ArgumentParser, data: str, kind: type[RunSettings], **options: Mapping[str, Any]
+) -> None:
+    """Add config, data, and the settings of a run; None stands for the default of the settings.
+
+    ``data`` is a help text; those of the settings are in the docstring of their class, ``kind``.
+    ``options`` are further arguments of ``add_argument``, by setting.
+    """
     parser.add_argument("--config", required=True, help="config file, or name of a shipped config")
     parser.add_argument("--data", required=True, help=data)
     parser.add_argument("--work-dir", type=Path, help="default: work_dirs/<config>_<command>")
-    parser.add_argument("--epochs", type=int, help="number of epochs")
-    parser.add_argument("--batch", type=int, help="batch size per process")
-    parser.add_argument(
-        "--procs", "--gpus", type=int, help="processes, one per GPU if there are GPUs (default: 1)"
-    )
-    parser.add_argument("--amp", action="store_true", help="mixed precision (bfloat16 on CPU)")
-    parser.add_argument("--workers", type=int, help="dataloader workers per process")
-    parser.add_argument("--seed", type=int, help="random seed (default: 0)")
+    docs = f"{getdoc(kind)}\n{getdoc(RunSettings)}"
+    for one in fields(kind):
+        names = [f"--{one.name}".replace("_", "-"), *(["--gpus"] if one.name == "procs" else [])]
+        found = re.search(rf"(?m)^    {one.name}: (.+(\n {{8}}.+)*)", docs)
+        text = " ".join(found[1].split()).rstrip(".") if found else ""  # python -OO
+        text = text[:1].lower() + text[1:]
+        text += f" (default: {one.default})" if type(one.default) in (int, float, str) else ""
+        base = (*get_args(one.type), one.type)[0]
+        how = {"action": "store_true"} if base is bool else {"type": base}
+        parser.add_argument(*names, help=text, **how, **options.get(one.name, {}))
     add_overrides(parser)
     parser.add_argument("--force", action="store_true", help="start again in a used work dir")
 
@@ -103,3 +74,49 @@ def config_path(args: Namespace, command: str) -> Path:
             "--force starts again"
         )
     return path
+
+
+def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config, Path]:
+    """Write the config of a run of ``mmvidformer finetune``, and print what was changed.
+
+    The recipe has settings of the parsed arguments. Returns the complete config, and its file in
+    the work dir.
+
+    Raises:
+        FileExistsError: If the work dir has a config, and not ``--force``.
+        WrongWeights: If ``--weights`` do not fit the model.
+    """
+    path, cfg = config_path(args, "finetune"), read_config(args)
+    counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
+    kind = "values" if recipe.task == "number" else "classes"
+    print(f"{len(lists.classes)} {kind}; videos: {counts}")
+    notes = apply_recipe(cfg, lists, recipe)
+    merge_overrides(cfg, args.cfg_options)
+    cfg.work_dir = str(path.parents[1])
+    if weights := args.weights or cfg.get("load_from"):
+        model = loading.build_meta_model(cfg)
+        fit = loading.load_weights(model, loading.read_checkpoint(weights, model, "meta"))
+        fit.check(weights, "features")
+        notes.append(f"starts from {weights}; initial weights: {str(fit) or 'none'}")
+    else:
+        start = cfg.model.get("backbone", {}).get("init_from")
+        notes.append(f"no --weights: the backbone starts from {start or 'random weights'}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hooks = [x for x in cfg.get("custom_hooks") or () if type_name(x) != "SaveTrainedHook"]
+    if recipe.method != "full":  # checkpoints hold what is trained, and name the other weights
+        if not weights:
+            weights = str(path.with_name("start.pth"))
+            torch.manual_seed(recipe.seed)
+            state = loading.load_recognizer(cfg, None).backbone.state_dict(prefix="backbone.")
+            state = {name: x for name, x in state.items() if "lora_" not in name}
+            torch.save({"state_dict": state}, weights)
+        weights = weights if is_address(weights) else str(Path(weights).absolute())
+        hooks.append(dict(type="mmvidformer.SaveTrainedHook", base=weights))
+    cfg.custom_hooks = hooks
+    if weights:
+        cfg.merge_from_dict(dict(load_from=weights, resume=False))
+        if "init_from" in cfg.model.backbone:
+            cfg.model.backbone.init_from = None
+    cfg.dump(path)
+    print(*notes, f"config: {path}", sep="\n", flush=True)
+    return cfg, path

@@ -7,8 +7,7 @@ from mmengine.config import Config
 
 from mmvidformer.config import clip_shape, get_config, list_models
 from mmvidformer.convert import read_model
-from mmvidformer.convert.formats import CLASSIFIER
-from mmvidformer.convert.info import class_names
+from mmvidformer.convert.info import CLASSIFIER, class_names
 from mmvidformer.convert.keymap import Conversion
 from mmvidformer.convert.own import settings_of
 from mmvidformer.convert.published import row_of
@@ -54,8 +53,9 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
     result.num_heads = result.num_heads or num_heads
     if CLASSIFIER not in result.state or "backbone.embed.proj.weight" not in result.state:
         raise ValueError(f"{source} has no backbone and classifier that determine a config")
-    shipped = row.config if row and row.config else _find_shipped(result)
-    name, settings = shipped or BASES.get(_kind(result)), settings_of(result)
+    kind = result.scheme if result.scheme in BASES else result.model
+    shipped = row.config if row and row.config else _find_shipped(result, kind)
+    name, settings = shipped or BASES.get(kind), settings_of(result)
     if not name or not (shipped or settings):
         raise ValueError(f"{source} does not contain the arguments of its model; give its config")
     if not shipped and result.num_heads is None:
@@ -69,14 +69,8 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
     return CheckpointConfig(cfg, name, changed)
 
 
-def _kind(result: Conversion) -> str:
-    """Return the key in ``BASES``."""
-    return result.scheme if result.scheme in BASES else result.model
-
-
-def _find_shipped(result: Conversion) -> str | None:
-    """Find the config whose heads and shapes of all weights are those of a checkpoint."""
-    own, head = _kind(result), result.head.get("num_heads")
+def _find_shipped(result: Conversion, own: str) -> str | None:
+    """Find the config with the heads and shapes of a checkpoint, of a kind in ``BASES`` or none."""
     words = tuple(base.split("_")[0] for kind, base in BASES.items() if own in (kind, ""))
     given = {name: value.shape for name, value in result.state.items()}
     for name in sorted(list_models(), key=lambda name: (len(name), name)):
@@ -87,7 +81,7 @@ def _find_shipped(result: Conversion) -> str | None:
         shapes = {key: value.shape for key, value in model.state_dict().items()}
         heads = {part.num_heads for part in model.modules() if hasattr(part, "num_heads")}
         same = shapes == given and result.num_heads in (None, *heads)
-        same &= head in (None, cfg.model.cls_head.get("num_heads"))
+        same &= result.head.get("num_heads") in (None, cfg.model.cls_head.get("num_heads"))
         if same and result.scheme in (None, own, cfg.model.backbone.get("scheme")):
             return name
     return None

@@ -22,13 +22,9 @@ def fitting_methods(cfg: Config, task: str) -> tuple[str, ...]:
 
 
 def set_method(cfg: Config, task: str, method: str, lora: Mapping[str, Any]) -> list[str]:
-    """Freeze the backbone of a config, or nothing, and add what is trained; returns log lines.
+    """Freeze the backbone of a config for a task, or nothing, and add what is trained, in place.
 
-    Args:
-        cfg: Config for the task. Changed in place.
-        task: A name of ``finetune.tasks.TASKS``.
-        method: A name of ``METHODS``.
-        lora: Arguments of ``layers.lora.add_lora``.
+    ``lora`` has the arguments of ``layers.lora.add_lora``. Returns log lines.
 
     Raises:
         ValueError: If model or task do not allow the method.

@@ -1,6 +1,7 @@
 """How a shipped config becomes a fine-tuning config."""
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,15 +11,56 @@ from mmengine.config import Config
 
 from mmvidformer.config import config_scope, leaf_datasets, pipelines, type_name
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
+from mmvidformer.engine.optim.precision import use_amp
 from mmvidformer.engine.pipelines import dicts_in
 from mmvidformer.engine.preflight.checks import mirrors, names_side
-from mmvidformer.finetune.arguments import RunSettings
 from mmvidformer.finetune.methods import LORA_RATE, PROBES, set_method
-from mmvidformer.finetune.tasks import TASKS, set_balance, set_task
+from mmvidformer.finetune.tasks import TASKS, datasets_in, set_balance, set_task
 from mmvidformer.registry import DATASETS
 
 # Settings of a learning rate scheduler that count epochs.
 SPANS = ("begin", "end", "T_max", "step_size", "milestones")
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Settings of any run; None keeps the config's.
+
+    Attributes:
+        epochs: Number of epochs.
+        batch: Batch size per process, at most the number of videos per process.
+        procs: Number of processes, one per GPU if there are GPUs.
+        amp: Whether to use mixed precision (bfloat16 on the CPU).
+        workers: Number of dataloader workers per process. Default: the config's, but at most the
+            number of cores.
+        seed: Random seed.
+    """
+
+    epochs: int | None = None
+    batch: int | None = None
+    procs: int = 1
+    amp: bool = False
+    workers: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in dict(epochs=self.epochs, batch=self.batch, procs=self.procs).items():
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+
+    def apply(self, cfg: Config) -> None:
+        """Set workers, precision and seed, and remove variables that the data no longer come from.
+
+        Dataloaders that are None stay so.
+        """
+        for loader in filter(None, (cfg.get(f"{split}_dataloader") for split in SPLITS)):
+            own = min(loader.num_workers, os.cpu_count() or 1)
+            loader.num_workers = own if self.workers is None else self.workers
+        if self.amp:
+            use_amp(cfg)
+        cfg.randomness = {**(cfg.get("randomness") or {}), "seed": self.seed}
+        for name in ("data_root", "augment"):
+            cfg.pop(name, None)
 
 
 @dataclass(frozen=True)
@@ -28,13 +70,18 @@ class Recipe(RunSettings):
     Attributes:
         lr: Learning rate. Default: the config's, scaled by the total batch size; ten times that for
             LoRA.
-        method: What is trained, a name of ``finetune.methods.METHODS``.
+        method: What is trained: all weights (full); low-rank updates and the head (lora); the head
+            alone, for classes on features that are computed once: a linear one (logistic
+            regression) or one with attention over the tokens (attentive); or nothing: the nearest
+            neighbors vote, and their accuracy is printed (knn).
         lora_rank: Rank of the updates of LoRA.
-        lora_alpha: They are multiplied by alpha / rank.
-        lora_layers: Last parts of the names of the linear layers that they belong to.
-        layer_decay: Factor between the learning rates of a layer and the next one.
-        task: A name of ``finetune.tasks.TASKS``.
-        balance: ``'weights'`` or ``'sampling'`` to balance the classes.
+        lora_alpha: The updates are multiplied by alpha / rank.
+        lora_layers: Last parts of the names of the linear layers that have updates. Default: qkv
+            and proj.
+        layer_decay: Factor between the learning rates of a layer and the next one, such as 0.75.
+        task: What to predict.
+        balance: How rare classes count as much as frequent ones: in the loss (weights), or because
+            they are drawn more often (sampling).
     """
 
     lr: float | None = None
@@ -215,7 +262,6 @@ def set_classes(cfg: Config, names: tuple[str, ...], least: int = 2) -> None:
     for part in dicts_in(cfg.model.get("data_preprocessor")):  # blending of videos
         if "num_classes" in part:
             part.num_classes = len(names)
-    for split in SPLITS:
-        for leaf in leaf_datasets((cfg.get(f"{split}_dataloader") or {}).get("dataset") or {}):
-            leaf.pop("metainfo", None)  # class names of the config's own data
+    for _, _, dataset in datasets_in(cfg):
+        dataset.pop("metainfo", None)  # class names of the config's own data
     cfg.class_names = list(names)

@@ -63,7 +63,7 @@ class Labels(Classes):
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
         """Set the number of classes of the datasets."""
-        for _, _, dataset in _datasets(cfg):
+        for _, _, dataset in datasets_in(cfg):
             dataset.num_classes = len(lists.classes)
 
 
@@ -92,7 +92,7 @@ class Frames(Classes):
 
     def change(self, cfg: Config, lists: VideoLists) -> None:
         """Cover the videos with clips, and keep the tokens of the model."""
-        for split, loader, dataset in _datasets(cfg):
+        for split, loader, dataset in datasets_in(cfg):
             for pipeline in pipelines(dataset):
                 self._cover(cfg, pipeline, test_mode=split != "train")
             if split != "train":
@@ -156,7 +156,12 @@ class Boxes(Classes):
         cfg.model.backbone.pool = "none"
         _, frames, height, width = clip_shape(cfg)
         cfg.model.data_preprocessor.pop("augment", None)  # it knows no boxes
-        for split, _, dataset in _datasets(cfg):
+        names = lists.root / "label_map.pbtxt"  # which MMAction2's ``AVAMetric`` reads
+        items = (f'item {{\n  name: "{x}"\n  id: {i}\n}}\n' for i, x in enumerate(lists.classes, 1))
+        names.write_text("".join(items), encoding="utf-8")
+        metric = dict(type="mmvidformer.BoxesMetric", exclude_file=None, label_file=str(names))
+        metric |= dict(action_thr=0.0, num_classes=len(lists.classes) + 1)
+        for split, _, dataset in datasets_in(cfg):
             steps = [step for step in dataset.pipeline if step.get("frame_interval")]
             options = {k: v for step in steps[:1] for k, v in step.items() if k in RATES}
             flip = [dict(type="Flip", flip_ratio=0.5)] if split == "train" else []
@@ -169,22 +174,15 @@ class Boxes(Classes):
                 dict(type="FormatShape", input_format="NCTHW"),
                 dict(type="PackActionInputs", meta_keys=BOX_META),
             ]
-        names = lists.root / "label_map.pbtxt"  # which MMAction2's ``AVAMetric`` reads
-        items = (f'item {{\n  name: "{x}"\n  id: {i}\n}}\n' for i, x in enumerate(lists.classes, 1))
-        names.write_text("".join(items), encoding="utf-8")
-        metric = dict(type="mmvidformer.BoxesMetric", exclude_file=None, label_file=str(names))
-        metric |= dict(action_thr=0.0, num_classes=len(lists.classes) + 1)
-        for split in ("val", "test"):
             if cfg.get(f"{split}_evaluator"):
-                file = cfg[f"{split}_dataloader"].dataset.ann_file
-                cfg[f"{split}_evaluator"] = dict(metric, ann_file=file)
+                cfg[f"{split}_evaluator"] = dict(metric, ann_file=dataset.ann_file)
 
 
 KINDS = (Classes, Labels, Number, Frames, Segments, Boxes)
 TASKS: Mapping[str, Classes] = {one.__name__.lower(): one() for one in KINDS}
 
 
-def _datasets(cfg: Config) -> Iterator[tuple[str, Any, Any]]:
+def datasets_in(cfg: Config) -> Iterator[tuple[str, Any, Any]]:
     """Yield the configs of all datasets, with their splits and dataloaders."""
     for split in SPLITS:
         if loader := cfg.get(f"{split}_dataloader"):
@@ -223,14 +221,13 @@ def set_task(cfg: Config, task: str, lists: VideoLists) -> list[str]:
     preprocessor.pop("blending", None)
     head = dict(type=row.head, num_classes=len(names), in_channels=cfg.model.cls_head.in_channels)
     cfg.model.cls_head = head
-    for _, _, dataset in _datasets(cfg):
+    for split, _, dataset in datasets_in(cfg):
         dataset.update(row.dataset)
         if row.suffix == "csv":
             dataset.metainfo = dict(classes=list(names))
-    row.change(cfg, lists)
-    for split in ("val", "test"):
         if cfg.get(f"{split}_evaluator") and row.metric:
             cfg[f"{split}_evaluator"] = dict(row.metric)
+    row.change(cfg, lists)
     if cfg.get("val_evaluator"):
         cfg.default_hooks.checkpoint.update(save_best=row.best, rule="greater")
     notes = [f"task {task}: {cfg.model.cls_head.type}, by {row.best}"]

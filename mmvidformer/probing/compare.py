@@ -21,11 +21,9 @@ from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.finetune import Recipe
-from mmvidformer.finetune.arguments import config_path, read_config
+from mmvidformer.finetune.arguments import config_path, prepare, read_config
 from mmvidformer.finetune.methods import fitting_methods
-from mmvidformer.finetune.prepare import prepare
-from mmvidformer.probing.features import compute_features, videos_of
-from mmvidformer.probing.probes import PROBES
+from mmvidformer.probing.probes import PROBES, compute_features, videos_of
 
 COLUMNS = {
     "method": "method",
@@ -126,7 +124,9 @@ def compare_methods(
             continue
         result = json.loads((work_dir / "finetune" / "result.json").read_text())
         if checkpoint := result.pop("checkpoint", None):
-            row |= {"file": Path(checkpoint).stat().st_size / 1e6, "trained": _count(checkpoint)}
+            state = torch.load(checkpoint, map_location="cpu", weights_only=True)["state_dict"]
+            sizes = (x.numel() for name, x in state.items() if not name.endswith("lora_scale"))
+            row |= {"file": Path(checkpoint).stat().st_size / 1e6, "trained": sum(sizes)}
             if "right" not in result:
                 config = work_dir / "finetune" / "config.py"
                 result["right"], result["count"] = count_right(config, checkpoint, lists)
@@ -136,12 +136,6 @@ def compare_methods(
     shown = [name for name in COLUMNS if name != "gpu_memory" or any(name in row for row in rows)]
     table = [[_cell(row.get(name, "-")) for name in shown] for row in rows]
     print_table([COLUMNS[name] for name in shown], table, file=folder / "compare.csv")
-
-
-def _count(checkpoint: str) -> int:
-    """Count the parameters in a file: all for full fine-tuning, else those that were trained."""
-    state = torch.load(checkpoint, map_location="cpu", weights_only=True)["state_dict"]
-    return sum(x.numel() for name, x in state.items() if not name.endswith("lora_scale"))
 
 
 def _cell(value: float | str) -> str:

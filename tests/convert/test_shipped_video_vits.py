@@ -10,7 +10,8 @@ from transformers import (
 )
 
 from mmvidformer import get_config
-from mmvidformer.convert.huggingface import huggingface_config
+from mmvidformer.convert.info import huggingface_config
+from mmvidformer.convert.keymap import Conversion
 from mmvidformer.convert.published import row_of
 from mmvidformer.convert.video_models import to_other
 from mmvidformer.engine.loading import build_meta_model
@@ -30,7 +31,8 @@ def test_large_classifiers_of_vjepa2_have_the_official_heads() -> None:
         **dict(img_size=(384, 384), clip_len=64, stem=dict(tubelet=(2, 16, 16))),
     )
     with pytest.raises(ValueError, match="as many heads as the encoder, 22; this one has 16"):
-        huggingface_config(settings, 174, (), "vjepa2", dict(num_heads=16, depth=3))
+        result = Conversion({}, scheme="vjepa2", head=dict(num_heads=16, depth=3))
+        huggingface_config(result, settings)
 
 
 SSV2 = dict(num_labels=174)
