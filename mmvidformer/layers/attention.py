@@ -102,12 +102,11 @@ class Attention(nn.Module):
         check(patterns, self.kernel, cls, shifts, rope)
         moves = {f"shift{i}": build_shift(shift, dim) for i, shift in enumerate(shifts)}
         features = self.kernel.feature_map
-        gates: dict[str, nn.Module]
-        gates = {"features": features} if isinstance(features, nn.Module) else {}
+        gates: dict[str, nn.Module] = {} if features is None else {"features": features}
         if fixation:
             options = {"type": fixation} if isinstance(fixation, str) else dict(fixation)
-            name = options.pop("type", "qkv_shared")
-            gates["fixation"] = Fixation(dim, num_heads, name, **options)
+            kind = options.pop("type", "qkv_shared")
+            gates["fixation"] = Fixation(dim, num_heads, kind, **options)
         stages = {**gates, **moves} if shift_last else {**moves, **gates}
         if qk_norm is not None:
             stages = {"qk_norm": QueryKeyNorm(head_dim, qk_norm), **stages}
@@ -148,8 +147,11 @@ class Attention(nn.Module):
         """
         cls = None if self.cls == "skip" else cls
         if cls_only:
-            copies = None if cls is None else self._mix_cls(grid, cls, rope)
-            return None, None if copies is None else self._merge_copies(copies, keep)
+            if cls is None:
+                return None, None
+            kv = self._split(self._prepare(self.qkv(grid), rope)[1:])
+            parts = zip(self.patterns, kv, self._split(self._prepare(self.qkv(cls))), strict=True)
+            return None, self._merge_copies([self._attend_cls(*part) for part in parts], keep)
         # A compiler chooses itself what to recompute, and cannot redraw random features.
         eager = torch.is_grad_enabled() and not torch.compiler.is_compiling()
         linear = isinstance(self.kernel, LinearCostKernel)
@@ -171,9 +173,9 @@ class Attention(nn.Module):
         Args are those of ``forward``. Returns those of the grid, (B, T, H, W, n, d) each, and of
         the class tokens, (B, C, n, d) each, or None if there is no class token or it is skipped.
         """
-        if cls is None or self.cls == "skip":
-            return self._prepare(self.qkv(grid), rope), None
-        return self._prepare(self.qkv(grid), rope), self._prepare(self.qkv(cls))
+        cls = None if self.cls == "skip" else cls
+        qkv = self._prepare(self.qkv(grid), rope)
+        return qkv, None if cls is None else self._prepare(self.qkv(cls))
 
     def mix(
         self, qkv: QKV, cls_qkv: QKV | None, state: StreamState | None = None
@@ -218,13 +220,6 @@ class Attention(nn.Module):
     def _split(self, qkv: QKV) -> list[QKV]:
         """Split the heads (..., n, d) equally among the patterns."""
         return list(zip(*(x.chunk(len(self.patterns), dim=-2) for x in qkv), strict=True))
-
-    def _mix_cls(self, grid: Tensor, cls: Tensor, rope: Tensor | None) -> list[Tensor]:
-        """Return the copies of the class tokens as ``mix`` does, without queries of the grid."""
-        kv = self._split(self._prepare(self.qkv(grid), rope)[1:])
-        cls_qkv = self._split(self._prepare(self.qkv(cls)))
-        parts = zip(self.patterns, kv, cls_qkv, strict=True)
-        return [self._attend_cls(*part) for part in parts]
 
     def _attend(
         self, pattern: Pattern, qkv: QKV, cls_qkv: QKV | None, state: StreamState | None = None

@@ -71,12 +71,8 @@ class VideoConfig(EncoderConfig):
         if not self.encoders:
             raise ValueError("encoders must have at least one entry, got none")
         shared = {one.name: getattr(self, one.name) for one in fields(EncoderConfig)}
-        return [
-            one
-            if isinstance(one, EncoderConfig)
-            else read(EncoderConfig, {**shared, **one}, "option of an encoder")
-            for one in self.encoders
-        ]
+        each = (x if isinstance(x, EncoderConfig) else {**shared, **x} for x in self.encoders)
+        return [read(EncoderConfig, one, "option of an encoder") for one in each]
 
 
 class VideoTransformer(nn.Module):
@@ -197,13 +193,11 @@ class VideoTransformer(nn.Module):
 
     def init_weights(self) -> None:
         """Load the image model ``init_from``, if any; MMEngine calls it once before training."""
-        if self.init_from is None:
-            return
-        options = self.init_from
-        options = {"source": options} if isinstance(options, str) else options
-        from mmvidformer.convert.image_vit import init_from_image
+        options = {"source": self.init_from} if isinstance(self.init_from, str) else self.init_from
+        if options is not None:
+            from mmvidformer.convert.image_vit import init_from_image
 
-        init_from_image(self, **{"temporal": self.temporal_init, **options})
+            init_from_image(self, **{"temporal": self.temporal_init, **options})
 
     def forward_features(self, clip: Tensor, outputs: Outputs = None) -> Tokens:
         """Encode a clip without pooling.
