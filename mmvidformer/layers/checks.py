@@ -1,11 +1,11 @@
-"""Which parts of an attention go together, and which of them run frame by frame."""
+"""Which parts of an encoder go together, and which of them run frame by frame."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from mmvidformer.layers.config import Choice, ClsPolicy, EncoderConfig, SubLayer
+from mmvidformer.layers.config import Choice, ClsPolicy, EncoderConfig
 from mmvidformer.layers.kernels import KERNELS, Kernel
 from mmvidformer.layers.masks import MASK_KINDS
-from mmvidformer.layers.patterns import PATTERNS
+from mmvidformer.layers.patterns import PATTERNS, Grid
 from mmvidformer.layers.shift import build_shift
 
 
@@ -50,19 +50,65 @@ def check(
             )
 
 
-def obstacles(sublayer: SubLayer) -> Iterator[str]:
-    """Yield reasons why an attention cannot run frame by frame, with alternatives."""
-    kernel = sublayer.kernel if isinstance(sublayer.kernel, str) else sublayer.kernel["type"]
+def check_patterns(config: EncoderConfig, grid: Grid) -> None:
+    """Raise a ValueError if a pattern of an encoder joins no tokens.
+
+    ``grid`` is the size (T, H, W) of its input, 1 for an axis with one token at most.
+    """
+    grid = grid if config.frames == "together" else (1, *grid[1:])
+    sublayers = [one for block in config.blocks for one in block]
+    for pattern in [pattern for one in sublayers for pattern in one.patterns]:
+        if PATTERNS.build(pattern).num_keys(grid) == 1:
+            seen = "".join(axis for axis, size in zip("thw", grid, strict=True) if size > 1)
+            raise ValueError(
+                f"with pattern {pattern!r} each token sees itself alone, because the encoder's "
+                f"tokens differ in {', '.join(seen)} only"
+            )
+
+
+def check_cls(config: EncoderConfig, passes_grid: bool) -> None:
+    """Raise a ValueError if a class token is not read, by tokens or as the output."""
+    roles = [[one.cls for one in block] for block in config.blocks]
+    if config.cls is None:
+        return
+    if all(role == "skip" for block in roles for role in block):
+        raise ValueError("cls of one sub-layer at least must be 'mean' or 'global', got 'skip'")
+    last = roles[(config.sizes["depth"] - 1) % len(roles)][0 if config.parallel else -1 :]
+    if not passes_grid and "skip" in last:
+        raise ValueError(
+            "cls of the last sub-layer (of all, if they are parallel) must be 'mean' or 'global', "
+            "or the output, which is the class token, would not depend on it; got 'skip'"
+        )
+
+
+def obstacles(encoders: Sequence[EncoderConfig], separate_frames: bool) -> Iterator[str]:
+    """Yield reasons why encoders cannot run frame by frame, with alternatives.
+
+    ``separate_frames`` is that of their ``TubeletEmbedding``.
+    """
+    if not separate_frames:
+        yield "tubelets overlap in time; use a stride of as many frames, without padding"
     able = [name for name, other in KERNELS.items() if other.resumes]
-    for given in sublayer.patterns:
-        pattern = PATTERNS.build(given)
-        if not pattern.causal:
-            use = "use causal_time, causal_joint or a pattern within frames"
-            yield f"pattern {given!r} sees later frames; {use}"
-        if "causal" in pattern.masks and kernel not in able:
-            yield f"kernel {kernel!r} depends on the clip's length; use {' or '.join(able)}"
-    if any(_read_frames(sublayer.shifts)):
-        yield f"shifts {list(sublayer.shifts)} read other frames; use spatial shifts"
+    for number, config in enumerate(encoders):
+        if config.frames == "average":
+            yield f"encoders.{number}: frames='average' is a mean over time; use frames='pool'"
+        if config.frames != "together":  # no token sees another frame
+            continue
+        if config.cls is not None:
+            yield f"encoders.{number}: the class token sees all frames; use cls=None"
+        for one in [one for block in config.blocks for one in block]:
+            where = f"encoders.{number}, sub-layer {one.name}"
+            kernel = one.kernel if isinstance(one.kernel, str) else one.kernel["type"]
+            for given in one.patterns:
+                pattern = PATTERNS.build(given)
+                if not pattern.causal:
+                    use = "use causal_time, causal_joint or a pattern within frames"
+                    yield f"{where}: pattern {given!r} sees later frames; {use}"
+                if "causal" in pattern.masks and kernel not in able:
+                    use = f"use {' or '.join(able)}"
+                    yield f"{where}: kernel {kernel!r} depends on the clip's length; {use}"
+            if any(_read_frames(one.shifts)):
+                yield f"{where}: shifts {list(one.shifts)} read other frames; use spatial shifts"
 
 
 def whole_grid(config: EncoderConfig) -> Iterator[str]:

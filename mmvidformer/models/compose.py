@@ -1,11 +1,8 @@
-"""Parts of a composed video transformer: presets of it, and checks."""
+"""Presets of a composed video transformer."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from inspect import signature
 from typing import Any
-
-from mmvidformer.layers import PATTERNS, EncoderConfig, TubeletEmbedding, checks
-from mmvidformer.layers.patterns import Grid
 
 # Arguments that tell why another one has no effect.
 _REASONS = ("scheme", "reverse", "parallel", "shifts", "block", "encoders", "cls", "pool")
@@ -62,50 +59,3 @@ def image_options(
         frames = preset.get("stem", found["stem"])["tubelet"][0]
         found["stem"] = {"tubelet": (frames, *found["stem"]["tubelet"][1:])}
     return found
-
-
-def check_patterns(config: EncoderConfig, grid: Grid) -> None:
-    """Raise a ValueError if a pattern of an encoder joins no tokens.
-
-    ``grid`` is the size (T, H, W) of its input, 1 for an axis with one token at most.
-    """
-    grid = grid if config.frames == "together" else (1, *grid[1:])
-    sublayers = [one for block in config.blocks for one in block]
-    for pattern in [pattern for one in sublayers for pattern in one.patterns]:
-        if PATTERNS.build(pattern).num_keys(grid) == 1:
-            seen = "".join(axis for axis, size in zip("thw", grid, strict=True) if size > 1)
-            raise ValueError(
-                f"with pattern {pattern!r} each token sees itself alone, because the encoder's "
-                f"tokens differ in {', '.join(seen)} only"
-            )
-
-
-def check_cls(config: EncoderConfig, passes_grid: bool) -> None:
-    """Raise a ValueError if a class token is not read, by tokens or as the output."""
-    roles = [[one.cls for one in block] for block in config.blocks]
-    if config.cls is None:
-        return
-    if all(role == "skip" for block in roles for role in block):
-        raise ValueError("cls of one sub-layer at least must be 'mean' or 'global', got 'skip'")
-    last = roles[(config.sizes["depth"] - 1) % len(roles)][0 if config.parallel else -1 :]
-    if not passes_grid and "skip" in last:
-        raise ValueError(
-            "cls of the last sub-layer (of all, if they are parallel) must be 'mean' or 'global', "
-            "or the output, which is the class token, would not depend on it; got 'skip'"
-        )
-
-
-def obstacles(encoders: Sequence[EncoderConfig], embed: TubeletEmbedding) -> Iterator[str]:
-    """Yield reasons why encoders cannot run frame by frame, with alternatives."""
-    if not embed.separate_frames:
-        yield "tubelets overlap in time; use a stride of as many frames, without padding"
-    for number, config in enumerate(encoders):
-        if config.frames == "average":
-            yield f"encoders.{number}: frames='average' is a mean over time; use frames='pool'"
-        if config.frames != "together":  # no token sees another frame
-            continue
-        if config.cls is not None:
-            yield f"encoders.{number}: the class token sees all frames; use cls=None"
-        for one in [one for block in config.blocks for one in block]:
-            for text in checks.obstacles(one):
-                yield f"encoders.{number}, sub-layer {one.name}: {text}"

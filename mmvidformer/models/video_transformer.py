@@ -9,12 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers import INITS, NORMS, Encoder, EncoderConfig, TubeletEmbedding, pool_tokens
+from mmvidformer.layers.checks import check_cls, check_patterns, obstacles
 from mmvidformer.layers.config import Choice, check_names, read
 from mmvidformer.layers.encoder import Outputs, Tokens
 from mmvidformer.layers.lora import add_lora
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
-from mmvidformer.models.compose import check_cls, check_patterns, image_options, obstacles
+from mmvidformer.models.compose import image_options
 from mmvidformer.models.lengths import run_by_length, valid_frames
 
 
@@ -142,7 +143,7 @@ class VideoTransformer(nn.Module):
         if config.fc_norm is not None:
             self.fc_norm = NORMS.build(config.fc_norm, normalized_shape=dim)
         pooled = None if self.pool == "none" else "the output is pooled over time; use pool='none'"
-        self.obstacle = next(obstacles(each, self.embed), pooled)
+        self.obstacle = next(obstacles(each, self.embed.separate_frames), pooled)
         part: Any
         for part in self.encoders:
             part.causal = self.obstacle is None
