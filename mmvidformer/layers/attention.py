@@ -20,7 +20,7 @@ from mmvidformer.layers.kernels import KERNELS
 from mmvidformer.layers.kernels.base import LinearCostKernel
 from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.norm import QueryKeyNorm
-from mmvidformer.layers.patterns import PATTERNS, Grid, Pattern, grid_size
+from mmvidformer.layers.patterns import PATTERNS, Pattern, grid_size
 from mmvidformer.layers.projection import QueryValueBias
 from mmvidformer.layers.rotary import ROPES, RotaryEmbedding
 from mmvidformer.layers.shift import Shift, build_shift
@@ -115,10 +115,6 @@ class Attention(nn.Module):
         self.prepare = nn.ModuleDict(stages)
         self.proj = nn.Linear(dim, dim)
         self.proj_drop = nn.Dropout(proj_drop)
-
-    def num_groups(self, grid: Grid) -> int:
-        """Return the number of groups of a grid, or 1 if several patterns share the heads."""
-        return self.patterns[0].num_groups(grid) if len(self.patterns) == 1 else 1
 
     def forward(
         self,

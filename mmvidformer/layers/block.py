@@ -68,7 +68,8 @@ class AttentionSubLayer(nn.Module):
         self, grid: Tensor, cls: Tensor | None = None, clip_rows: Tensor | None = None, *rest: Any
     ) -> tuple[Tensor | None, Tensor | None]:
         """Return the updates of grid and class tokens; ``rest`` as in ``Attention.forward``."""
-        groups = self.attn.num_groups(grid_size(grid))
+        first, *others = self.attn.patterns
+        groups = 1 if others else first.num_groups(grid_size(grid))
         keep = self.drop_path(grid, groups=groups, clip_rows=clip_rows)
         cls = None if cls is None or self.attn.cls == "skip" else self.norm(cls)
         update, cls_update = self.attn(self.norm(grid), cls, keep, *rest)

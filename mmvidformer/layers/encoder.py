@@ -22,7 +22,6 @@ from mmvidformer.lookup import look_up
 
 Tokens = tuple[Tensor | None, Tensor | None]  # grid and class token
 Outputs = list[Tokens] | None  # tokens after each block, if they are wanted
-FRAMES = ("together", "pool", "average")  # see ``EncoderConfig``
 
 
 class Places(NamedTuple):
@@ -38,21 +37,18 @@ class Places(NamedTuple):
 
     def take(self, grid: Tensor) -> Tensor:
         """Take tokens (B, T, 1, N, D) of a grid (B, T, H, W, D), or of one for all clips."""
-        grid = grid.flatten(2, 3).expand(len(self.numbers), -1, -1, -1)
-        return grid.gather(2, self._index(grid))[:, :, None]
+        return grid.flatten(2, 3).take_along_dim(self.numbers[:, None, :, None], 2)[:, :, None]
 
     def put(self, tokens: Tensor, others: Tensor) -> Tensor:
         """Put tokens (B, T, 1, N, D) into a grid (B, T, H, W, D) of another token."""
         rest = others.to(tokens).flatten().repeat(*tokens.shape[:2], prod(self.size), 1)
-        return rest.scatter_(2, self._index(tokens), tokens[:, :, 0]).unflatten(2, self.size)
+        index = self.numbers[:, None, :, None].expand_as(tokens[:, :, 0])
+        return rest.scatter_(2, index, tokens[:, :, 0]).unflatten(2, self.size)
 
     def mask(self) -> Tensor:
         """Return whether each place of the whole grid is one of them, (B, H, W)."""
         none = self.numbers.new_zeros(len(self.numbers), prod(self.size), dtype=torch.bool)
         return none.scatter(1, self.numbers, True).unflatten(1, self.size)
-
-    def _index(self, like: Tensor) -> Tensor:
-        return self.numbers[:, None, :, None].expand(-1, like.shape[1], -1, like.shape[-1])
 
 
 class Encoder(nn.Module):
@@ -89,7 +85,7 @@ class Encoder(nn.Module):
         super().__init__()
         dim, depth, heads, _ = config.sizes.values()
         rate = config.drop_path_rate
-        self.frames = look_up(FRAMES, config.frames, "value of frames")
+        self.frames = look_up({"together", "pool", "average"}, config.frames, "value of frames")
         self.passes_grid, self.cls_only, self.causal = passes_grid, False, False
         has_cls = config.cls is not None
         size = (1, *size[1:]) if self.single_frames else size

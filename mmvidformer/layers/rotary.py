@@ -11,8 +11,6 @@ from mmvidformer.layers.embed import repeat_along
 from mmvidformer.layers.patterns import grid_size
 from mmvidformer.lookup import Registry, look_up
 
-PAIRS = ("adjacent", "halves", "tiled")
-
 
 class RotaryEmbedding(nn.Module):
     """Turn pairs of channels of queries and keys by angles of the place (Su et al. 2021, RoPE).
@@ -63,7 +61,7 @@ class RotaryEmbedding(nn.Module):
                 f"{2 * len(axes)}, got {head_dim}"
             )
         self.head_dim, self.axes, self.base, self.places = head_dim, axes, base, places
-        self.pairs = look_up(PAIRS, pairs, "kind of pairs")
+        self.pairs = look_up({"adjacent", "halves", "tiled"}, pairs, "kind of pairs")
 
     def table(self, grid: Tensor, start: int = 0) -> Tensor:
         """Return cosines and sines (1, T, H, W, 2 d) for a grid (B, T, H, W, ...) from a frame on.

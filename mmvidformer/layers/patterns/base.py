@@ -141,17 +141,13 @@ class LocalPattern(Pattern):
 
     own_keys: ClassVar[bool] = False
 
-    @staticmethod
-    def _unfold(x: Tensor) -> Tensor:
-        """Pad (B, T, H, W, ...) and unfold it to windows (B, T, H, W, ..., h, w)."""
-        height, width = max(x.shape[2] // 2, 1), max(x.shape[3] // 2, 1)
-        up, left = height // 2, width // 2
-        pads = (0, 0) * (x.dim() - 4) + (left, width - left - 1, up, height - up - 1)
-        return F.pad(x, pads).unfold(2, height, 1).unfold(3, width, 1)
-
     def keys(self, x: Tensor) -> Tensor:
         """Return the keys or values in the window of each place, (B*H*W, n, T*h*w, d)."""
-        return rearrange(self._unfold(x), "b t h w n d i j -> (b h w) n (t i j) d")
+        height, width = max(x.shape[2] // 2, 1), max(x.shape[3] // 2, 1)
+        up, left = height // 2, width // 2
+        x = F.pad(x, (0, 0, 0, 0, left, width - left - 1, up, height - up - 1))
+        windows = x.unfold(2, height, 1).unfold(3, width, 1)
+        return rearrange(windows, "b t h w n d i j -> (b h w) n (t i j) d")
 
     @once_per_grid
     def mask(self, grid: Grid, device: torch.device) -> Tensor:
