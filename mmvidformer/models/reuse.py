@@ -70,13 +70,12 @@ class ReuseBlocks:
         self.next = 0  # place
         self.kind: tuple = ()  # of what is kept
 
-    def __call__(self, clips: Tensor, clip_rows: object = None, *rest: Any, **options: Any) -> Any:
-        """Return ``function(clips)``; ``clip_rows`` matters in training only."""
-        given = any(x is not None for x in (*rest, *options.values()))
+    def __call__(self, clips: Tensor, *rest: Any, **options: Any) -> Any:
+        """Return ``function(clips)``; the first of ``rest``, ``clip_rows``, is for training."""
+        given = any(x is not None for x in (*rest[1:], *options.values()))
         given |= torch.is_grad_enabled() or torch.compiler.is_compiling()
         if given or clips.shape[self.axis] % self.size:
-            more = () if clip_rows is None else (clip_rows, *rest)
-            return self.function(clips, *more, **options)
+            return self.function(clips, *rest, **options)
         rows = clips
         if self.axis:
             rows = clips.unflatten(self.axis, (-1, self.size)).movedim(self.axis, 1).flatten(0, 1)

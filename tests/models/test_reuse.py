@@ -71,7 +71,7 @@ def counted(model: nn.Module) -> tuple[nn.Module, list[int]]:
     fast, rows = reuse_frames(model), []
     reuse = fast.encoders[0].run_blocks
     run = reuse.function
-    reuse.function = lambda grid: rows.append(len(grid)) or run(grid)
+    reuse.function = lambda grid, *rest: rows.append(len(grid)) or run(grid, *rest)
     return fast, rows
 
 
@@ -147,10 +147,11 @@ def test_other_models_and_gradients_pass() -> None:
     assert model.encoders[0].blocks[0].mlp.fc1.weight.grad is not None  # the weights are shared
     with pytest.raises(ValueError, match="smaller than a tubelet"):
         fast(clip[:, :, :1])
-    grid, outputs = fast.embed(clip), []
     with torch.no_grad():
-        fast.encoders[0](grid, outputs=outputs)
-        assert len(outputs) == 2 and not fast.encoders[0].run_blocks.kept
+        for one in (fast, reuse_frames(MODELS["pairs"]().eval())):
+            outputs: list = []
+            one.encoders[0](one.embed(clip), outputs=outputs)
+            assert len(outputs) == 2 and not one.encoders[0].run_blocks.kept
         fast(clip)
         twin = copy.deepcopy(fast)
         torch.testing.assert_close(twin(clip), model.eval()(clip), rtol=0, atol=1e-5)
