@@ -98,7 +98,12 @@ class Encoder(nn.Module):
             )
         registers = nn.init.trunc_normal_(torch.empty(1, config.registers, dim), std=0.02)
         self.registers = nn.Parameter(registers) if config.registers else None
-        self.pos_embed = _positions(config, dim, size)
+        given = config.positions
+        positions = {"type": given} if isinstance(given, str) else {"type": "joint", **given}
+        if self.single_frames:  # which have no place in time
+            kind = positions["type"]
+            positions["type"] = {"space_time": "space", "time": "none"}.get(kind, kind)
+        self.pos_embed = POSITIONS.build(positions, dim=dim, size=size, cls=has_cls)
         self.pos_drop = nn.Dropout(config.drop_rate)
         norm = partial(NORMS.build, config.norm, normalized_shape=dim)
         self.norm_pre = norm() if config.norm_pre else nn.Identity()
@@ -242,15 +247,6 @@ def pool_tokens(grid: Tensor | None, cls: Tensor | None) -> Tensor:
         return cls[:, 0]
     assert grid is not None, "an encoder returns a grid if it has no class token"
     return grid.mean(dim=(1, 2, 3))
-
-
-def _positions(config: EncoderConfig, dim: int, size: Grid) -> nn.Module:
-    given = config.positions
-    options = {"type": given} if isinstance(given, str) else {"type": "joint", **given}
-    if config.frames != "together":  # which have no place in time
-        kind = options["type"]
-        options["type"] = {"space_time": "space", "time": "none"}.get(kind, kind)
-    return POSITIONS.build(options, dim=dim, size=size, cls=config.cls is not None)
 
 
 def _with_length(one: SubLayer, size: Grid, cls_tokens: int) -> SubLayer:
