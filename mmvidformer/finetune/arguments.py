@@ -16,6 +16,7 @@ from mmvidformer.convert.fetch import is_address
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine import loading
 from mmvidformer.engine.arguments import add_overrides
+from mmvidformer.finetune.methods import PROBES
 from mmvidformer.finetune.recipe import Recipe, RunSettings, apply_recipe
 
 Kind = TypeVar("Kind", bound=RunSettings)
@@ -69,10 +70,9 @@ def config_path(args: Namespace, command: str) -> Path:
     default = Path("work_dirs") / f"{config_name(args.config)}_{command}"
     path = (args.work_dir or default) / command / "config.py"
     if path.exists() and not args.force:
-        raise FileExistsError(
-            f"{path} exists; mmvidformer train {path} --resume resumes that run, "
-            "--force starts again"
-        )
+        is_probe = getattr(args, "method", None) in PROBES  # which is no training run
+        resume = "" if is_probe else f"mmvidformer train {path} --resume resumes that run, "
+        raise FileExistsError(f"{path} exists; {resume}--force starts again")
     return path
 
 

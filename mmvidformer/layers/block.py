@@ -1,5 +1,4 @@
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -65,14 +64,20 @@ class AttentionSubLayer(nn.Module):
             nn.init.zeros_(parameter)
 
     def forward(
-        self, grid: Tensor, cls: Tensor | None = None, clip_rows: Tensor | None = None, *rest: Any
+        self,
+        grid: Tensor,
+        cls: Tensor | None = None,
+        clip_rows: Tensor | None = None,
+        cls_only: bool = False,
+        state: StreamState | None = None,
+        rope: Tensor | None = None,
     ) -> tuple[Tensor | None, Tensor | None]:
-        """Return the updates of grid and class tokens; ``rest`` as in ``Attention.forward``."""
+        """Return the updates of grid and class tokens; see ``Attention.forward``."""
         first, *others = self.attn.patterns
         groups = 1 if others else first.num_groups(grid_size(grid))
         keep = self.drop_path(grid, groups=groups, clip_rows=clip_rows)
         cls = None if cls is None or self.attn.cls == "skip" else self.norm(cls)
-        update, cls_update = self.attn(self.norm(grid), cls, keep, *rest)
+        update, cls_update = self.attn(self.norm(grid), cls, keep, cls_only, state, rope)
         update = None if update is None else self.scale(self.fc(update))
         return update, None if cls_update is None else self.scale(self.fc(cls_update))
 

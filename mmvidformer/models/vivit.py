@@ -68,6 +68,7 @@ class ViViT(VideoTransformer):
         own = dict(scheme=scheme, temporal_depth=temporal_depth)
         preset = fill(ViViT, arch, options, own)
         super().__init__(clip_len=clip_len, img_size=img_size, **options, **preset)
+        self.scheme = scheme
 
     @staticmethod
     def preset(given: Mapping, scheme: str, temporal_depth: int) -> dict[str, Any]:

@@ -176,6 +176,8 @@ def test_probes_from_the_same_features(main_of, test, own, pretrained, tmp_path,
         times = {file: file.stat().st_mtime_ns for file in features.glob("vectors/*.npy")}
         assert len(times) == 15 and times == found.setdefault("times", times)
         assert found[method]["count"] == 7 and found[method]["right"] >= 4  # the mean colour tells
+        with pytest.raises(FileExistsError, match="config.py exists; --force starts again"):
+            main_of("finetune")([*options, "--method", method, "--work-dir", str(run)])
     assert not [*(tmp_path / "knn").glob("*.pth")]
     said = capsys.readouterr().out
     assert "knn, 8 neighbors: " in said and ", n = 7)" in said
