@@ -1,18 +1,22 @@
 """Metrics of numbers, of classes over time, of segments and of boxes."""
 
-from collections.abc import Mapping, Sequence
+import multiprocessing
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
 from mmaction.evaluation import AVAMetric
-from mmaction.evaluation.functional import average_precision_at_temporal_iou
+from mmaction.evaluation.functional import ava_utils, average_precision_at_temporal_iou
 from mmengine.evaluator import BaseMetric
 from sklearn.metrics import mean_absolute_error, r2_score
 
 from mmvidformer.registry import METRICS
 from mmvidformer.tasks.annotations import BACKGROUND, NO_LABEL, classes_at
 from mmvidformer.tasks.boxes import read_boxes
+
+MANY = 1000  # moments with boxes
 
 
 @METRICS.register_module()
@@ -182,6 +186,18 @@ class SegmentsMetric(BaseMetric):
         means = np.mean(precisions, axis=0)
         names = (f"mAP@{round(100 * iou)}" for iou in self.ious)
         return {"mAP": float(means.mean()), **dict(zip(names, means.tolist(), strict=True))}
+
+
+def _map(function: Callable, items: Sequence) -> list:
+    """Apply a function to items, in processes if they are many; these end with it."""
+    if len(items) < MANY:
+        return [*map(function, items)]
+    with multiprocessing.Pool() as pool:
+        return pool.map(function, items)
+
+
+# MMAction2's evaluation starts 32 processes each time, and leaves them.
+ava_utils.multiprocessing = SimpleNamespace(Pool=lambda count: SimpleNamespace(map=_map))
 
 
 @METRICS.register_module()

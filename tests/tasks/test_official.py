@@ -2,12 +2,14 @@
 
 import csv
 import json
+import multiprocessing
 
 import pytest
 import torch
 from mmaction.evaluation import AVAMetric
 from mmengine.structures import InstanceData
 
+from mmvidformer.tasks import metrics
 from mmvidformer.tasks.annotations import SpanDataset
 from mmvidformer.tasks.lists import split_annotations
 from mmvidformer.tasks.metrics import FramesMetric, SegmentsMetric, list_parts
@@ -43,7 +45,11 @@ def test_segments_as_activitynet(tiny_videos, tmp_path) -> None:
     assert metric.evaluate(len(dataset)) == pytest.approx(expected, abs=1e-6)
 
 
-def test_boxes_as_ava(tmp_path, monkeypatch) -> None:
+@pytest.mark.parametrize("many", [0, 1000])
+def test_boxes_as_ava(tmp_path, monkeypatch, many: int) -> None:
+    """Also in processes; none of them is left."""
+    monkeypatch.setattr(metrics, "MANY", many)
+    before = multiprocessing.active_children()
     monkeypatch.chdir(tmp_path)  # the metric writes a file
     official.main(tmp_path)
     options = dict(exclude_file=None, action_thr=0.0, num_classes=5)
@@ -61,6 +67,7 @@ def test_boxes_as_ava(tmp_path, monkeypatch) -> None:
         metric.process(None, [sample])
     found = metric.evaluate(len(moments))["mAP/overall"]
     assert found == pytest.approx(0.8562838581, abs=1e-6)
+    assert multiprocessing.active_children() == before
 
 
 def test_frames_as_ms_tcn() -> None:
