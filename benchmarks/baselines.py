@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from mmvidformer.analysis.complexity import count_macs
 from mmvidformer.config import clip_shape, type_name
 from mmvidformer.convert.video_models import to_other
-from mmvidformer.layers.cpu_linear import optimize_for_training
+from mmvidformer.layers.linear import optimize_for_training
 from mmvidformer.models import TimeSformer, ViViT
 from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.registry import MODELS

@@ -18,7 +18,7 @@ from transformers import VideoMAEConfig, VideoMAEForPreTraining
 
 from benchmarks.attention import read_arch
 from benchmarks.timing import time_call
-from mmvidformer.layers.cpu_linear import optimize_for_training
+from mmvidformer.layers.linear import optimize_for_training
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.masked import MaskedPretraining
 

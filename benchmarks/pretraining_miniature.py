@@ -28,7 +28,7 @@ from benchmarks.camera_windows import cut_windows
 from mmvidformer.datasets.motion.directions import DirectionsSpec
 from mmvidformer.datasets.motion.render import Look
 from mmvidformer.experiments.summary import interval
-from mmvidformer.layers.cpu_linear import optimize_for_training
+from mmvidformer.layers.linear import optimize_for_training
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.masked import MaskedPretraining
 

@@ -11,7 +11,7 @@ from typing import Any
 from mmengine.logging import print_log
 from torch import nn
 
-from mmvidformer.layers.lora import LoraLinear, merge_lora
+from mmvidformer.layers.linear import LoraLinear, merge_lora
 
 
 def convert_content(content: Any, source: str) -> Any:

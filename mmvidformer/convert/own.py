@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from mmvidformer.convert.keymap import Conversion, count_blocks
-from mmvidformer.layers.lora import merge_lora
+from mmvidformer.layers.linear import merge_lora
 
 # Part of a weight's name that every backbone has, and the neck of HORST.
 SIGNS = (

@@ -24,7 +24,7 @@ def fitting_methods(cfg: Config, task: str) -> tuple[str, ...]:
 def set_method(cfg: Config, task: str, method: str, lora: Mapping[str, Any]) -> list[str]:
     """Freeze the backbone of a config for a task, or nothing, and add what is trained, in place.
 
-    ``lora`` has the arguments of ``layers.lora.add_lora``. Returns log lines.
+    ``lora`` has the arguments of ``layers.linear.add_lora``. Returns log lines.
 
     Raises:
         ValueError: If model or task do not allow the method.

@@ -18,10 +18,10 @@ from mmvidformer.layers.config import ClsPolicy
 from mmvidformer.layers.fixation import Fixation
 from mmvidformer.layers.kernels import KERNELS
 from mmvidformer.layers.kernels.base import LinearCostKernel
+from mmvidformer.layers.linear import QueryValueBias
 from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.norm import QueryKeyNorm
 from mmvidformer.layers.patterns import PATTERNS, Pattern, grid_size
-from mmvidformer.layers.projection import QueryValueBias
 from mmvidformer.layers.rotary import ROPES, RotaryEmbedding
 from mmvidformer.layers.shift import Shift, build_shift
 from mmvidformer.layers.stream import StreamState

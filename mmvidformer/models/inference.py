@@ -10,10 +10,8 @@ from torch import Tensor, nn
 
 from mmvidformer.layers import DropPath, Encoder, Mlp
 from mmvidformer.layers.block import AttentionSubLayer, LayerScale, TransformerBlock
-from mmvidformer.layers.cpu_linear import CpuLinear
 from mmvidformer.layers.kernels import SoftmaxKernel
-from mmvidformer.layers.lora import LoraLinear
-from mmvidformer.layers.projection import QueryValueBias
+from mmvidformer.layers.linear import CpuLinear, LoraLinear, QueryValueBias
 from mmvidformer.models.video_transformer import VideoTransformer
 
 logger = logging.getLogger("mmvidformer")

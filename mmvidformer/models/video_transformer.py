@@ -12,7 +12,7 @@ from mmvidformer.layers import INITS, NORMS, Encoder, EncoderConfig, TubeletEmbe
 from mmvidformer.layers.checks import check_cls, check_patterns, obstacles
 from mmvidformer.layers.config import Choice, check_names, read
 from mmvidformer.layers.encoder import Outputs, Tokens
-from mmvidformer.layers.lora import add_lora
+from mmvidformer.layers.linear import add_lora
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.lookup import look_up
 from mmvidformer.models.compose import image_options
@@ -46,7 +46,7 @@ class VideoConfig(EncoderConfig):
         frozen_stages: Number of blocks that are not trained and are always in evaluation mode, with
             everything before them; with all blocks, also the last norm. 0: the embedding, the
             positions and the class token. -1: nothing.
-        lora: Arguments of ``layers.lora.add_lora``; with all blocks frozen, its updates are all
+        lora: Arguments of ``layers.linear.add_lora``; with all blocks frozen, its updates are all
             that is trained. They are merged into the weights by ``optimize_for_inference``.
     """
 

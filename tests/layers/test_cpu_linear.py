@@ -11,9 +11,13 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from mmvidformer.layers import Mlp
-from mmvidformer.layers.cpu_linear import CpuLinear, onednn_types, optimize_for_training
-from mmvidformer.layers.lora import add_lora
-from mmvidformer.layers.projection import QueryValueBias
+from mmvidformer.layers.linear import (
+    CpuLinear,
+    QueryValueBias,
+    add_lora,
+    onednn_types,
+    optimize_for_training,
+)
 from mmvidformer.models.inference import feed_forward
 
 ROUNDING = {torch.float32: 1e-5, torch.bfloat16: 2e-2}

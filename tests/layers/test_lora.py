@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.layers.lora import LoraLinear, add_lora, merge_lora
+from mmvidformer.layers.linear import LoraLinear, add_lora, merge_lora
 from mmvidformer.models import TimeSformer, VideoTransformer
 from mmvidformer.models.inference import optimize_for_inference
 

@@ -8,7 +8,7 @@ import torch
 from mmengine.config import Config
 
 from mmvidformer.apis import Capture, StreamRecognizer
-from mmvidformer.layers import cpu_linear
+from mmvidformer.layers import linear
 from mmvidformer.lookup import config_folder
 
 
@@ -23,13 +23,13 @@ def test_a_compiled_run_ends_where_a_plain_one_does(train, make_config, weights,
 
 
 def test_options_reach_the_config(train, make_config, tmp_path, monkeypatch):
-    product, shapes = cpu_linear._product, []
+    product, shapes = linear._product, []
 
     def spy(*tensors):
         shapes.append(tensors[0].shape)
         return product(*tensors)
 
-    monkeypatch.setattr(cpu_linear, "_product", spy)
+    monkeypatch.setattr(linear, "_product", spy)
     hooks = dict(cpu_training=dict(type="mmvidformer.CpuTrainingHook"))
     config = make_config("options", train_cfg=dict(max_epochs=1), default_hooks=hooks)
     options = ["--no-validate", "--auto-scale-lr", "--seed", "0", "--deterministic"]
@@ -45,7 +45,7 @@ def test_options_reach_the_config(train, make_config, tmp_path, monkeypatch):
     cfg = Config.fromfile(tmp_path / config.name)
     assert cfg.randomness == dict(seed=0, deterministic=True)
     assert not list(tmp_path.glob("best_*"))
-    assert shapes or not cpu_linear.onednn_types()  # linear layers train in oneDNN
+    assert shapes or not linear.onednn_types()  # linear layers train in oneDNN
 
 
 def test_tensorboard_gets_what_the_log_has(train, make_config, tmp_path):
