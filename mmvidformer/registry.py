@@ -117,6 +117,6 @@ LOOPS = _child("loop", _mmaction.LOOPS, "mmaction.engine", "mmvidformer.engine.c
 DATA_SAMPLERS = _child(
     "data sampler",
     _mmaction.DATA_SAMPLERS,
-    "mmvidformer.finetune.balance",
+    "mmvidformer.finetune.tasks",
     "mmvidformer.engine.checkpointing.loop",
 )

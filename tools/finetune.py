@@ -15,9 +15,8 @@ import torch
 
 from mmvidformer.__main__ import main as run_command
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.finetune import Recipe
 from mmvidformer.finetune.arguments import add_run_arguments, prepare, read_settings
-from mmvidformer.finetune.methods import METHODS, PROBES
+from mmvidformer.finetune.recipe import METHODS, PROBES, Recipe
 from mmvidformer.tasks.lists import TASKS, read_task_lists
 
 

@@ -16,8 +16,7 @@ from mmvidformer.convert.fetch import is_address
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine import loading
 from mmvidformer.engine.arguments import add_overrides
-from mmvidformer.finetune.methods import PROBES
-from mmvidformer.finetune.recipe import Recipe, RunSettings, apply_recipe
+from mmvidformer.finetune.recipe import PROBES, Recipe, RunSettings, apply_recipe
 
 Kind = TypeVar("Kind", bound=RunSettings)
 

@@ -13,7 +13,7 @@ from mmvidformer.convert.own import settings_of
 from mmvidformer.convert.published import row_of
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.pipelines import dicts_in
-from mmvidformer.finetune.recipe import set_classes
+from mmvidformer.finetune.tasks import set_classes
 
 # Backbones, or schemes, whose arguments can be known, and the shipped configs that others are made
 # from. Configs of a backbone begin with the same word.

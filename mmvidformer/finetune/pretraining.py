@@ -10,8 +10,7 @@ from mmengine.config import Config
 from mmvidformer.config import leaf_datasets
 from mmvidformer.datasets.own_videos import LabeledVideo, write_lists
 from mmvidformer.engine.loading import build_meta_model
-from mmvidformer.finetune.methods import FREEZING
-from mmvidformer.finetune.recipe import RunSettings, drop_split
+from mmvidformer.finetune.recipe import FREEZING, RunSettings, drop_split
 
 BASE_BATCH = 256  # of the learning rate
 WARMUP = 0.05  # share of the steps

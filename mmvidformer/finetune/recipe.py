@@ -11,13 +11,17 @@ from mmengine.config import Config
 
 from mmvidformer.config import config_scope, leaf_datasets, pipelines, type_name
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
+from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.optim.precision import use_amp
-from mmvidformer.engine.pipelines import dicts_in
 from mmvidformer.engine.preflight.checks import mirrors, names_side
-from mmvidformer.finetune.methods import LORA_RATE, PROBES, set_method
-from mmvidformer.finetune.tasks import TASKS, datasets_in, set_balance, set_task
+from mmvidformer.finetune.tasks import TASKS, set_balance, set_classes, set_task
 from mmvidformer.registry import DATASETS
 
+METHODS = ("full", "lora", "attentive", "linear", "knn")
+PROBES = METHODS[2:]  # on features that are computed once
+KEPT = ("num_classes", "average_clips", "topk")  # arguments of the config's head
+FREEZING = ("frozen_stages", "lora")  # arguments of backbones
+LORA_RATE = 10  # times the learning rate of all weights, as Schulman 2025 (LoRA Without Regret)
 # Settings of a learning rate scheduler that count epochs.
 SPANS = ("begin", "end", "T_max", "step_size", "milestones")
 
@@ -117,8 +121,7 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
     notes += remove_flips(cfg, lists.classes)
     if type_name(cfg.model) == "Recognizer3D":  # it cannot limit the views of a batch
         cfg.model.type = "mmvidformer.MultiViewRecognizer"
-    lora = dict(rank=recipe.lora_rank, alpha=recipe.lora_alpha, layers=[*recipe.lora_layers])
-    notes += set_method(cfg, recipe.task, recipe.method, lora)
+    notes += _set_method(cfg, recipe)
     training = []
     if recipe.layer_decay is not None:
         wrapper, decay = cfg.optim_wrapper, recipe.layer_decay
@@ -250,18 +253,37 @@ def remove_flips(cfg: Config, names: Sequence[str]) -> list[str]:
     return [f"horizontal flips are removed: class {sided[0]!r} names a side"] if found else []
 
 
-def set_classes(cfg: Config, names: tuple[str, ...], least: int = 2) -> None:
-    """Set the number of classes throughout a config, and store their names as ``class_names``.
+def fitting_methods(cfg: Config, task: str) -> tuple[str, ...]:
+    """Return the methods that a model and a task of ``finetune.tasks.TASKS`` allow."""
+    if not hasattr(build_meta_model(cfg).backbone, "stages"):
+        return ("full",)
+    return METHODS if task == "classes" else ("full", "lora", "linear")
 
-    Raises:
-        ValueError: If there are too few.
-    """
-    if len(names) < least:
-        raise ValueError(f"at least {least} classes are needed, got {list(names)}")
-    cfg.model.cls_head.num_classes = len(names)
-    for part in dicts_in(cfg.model.get("data_preprocessor")):  # blending of videos
-        if "num_classes" in part:
-            part.num_classes = len(names)
-    for _, _, dataset in datasets_in(cfg):
-        dataset.pop("metainfo", None)  # class names of the config's own data
-    cfg.class_names = list(names)
+
+def _set_method(cfg: Config, recipe: Recipe) -> list[str]:
+    """Freeze the backbone of a config, or nothing, and add what is trained."""
+    method, task = recipe.method, recipe.task
+    given = [key for key in FREEZING if cfg.model.backbone.pop(key, None) not in (None, -1)]
+    if method == "full":
+        return [f"all weights are trained, without {key} of the config" for key in given]
+    backbone = build_meta_model(cfg).backbone
+    if method not in (fit := fitting_methods(cfg, task)):
+        kind = type(backbone).__name__
+        what = f"a VideoTransformer, got {kind}" if fit == ("full",) else f"classes, got {task}"
+        raise ValueError(f"{method} needs {what}")
+    cfg.model.backbone.frozen_stages = len(backbone.stages()) - 2  # all blocks
+    if method == "lora":
+        lora = dict(rank=recipe.lora_rank, alpha=recipe.lora_alpha, layers=[*recipe.lora_layers])
+        cfg.model.backbone.lora = lora
+        build_meta_model(cfg)  # checks the layers
+        return [f"the backbone is frozen, with LoRA of rank {recipe.lora_rank}"]
+    if task == "classes":
+        head, pool = dict(type="TimeSformerHead"), "mean" if backbone.pool == "none" else None
+        if method == "attentive":
+            heads = backbone.configs[-1].sizes["num_heads"]
+            head, pool = dict(type="mmvidformer.AttentiveHead", num_heads=heads), "none"
+        if pool:
+            cfg.model.backbone.pool = pool
+        kept = {k: v for k, v in cfg.model.cls_head.items() if k in KEPT}
+        cfg.model.cls_head = {**head, "in_channels": backbone.embed_dims, **kept}
+    return ["the backbone is frozen: only the head is trained"]

@@ -4,13 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from mmengine.config import Config
 
 from mmvidformer.config import clip_shape, is_recurrent, leaf_datasets, pipelines, type_name
 from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
+from mmvidformer.engine.checkpointing.loop import ResumableSampler
 from mmvidformer.engine.loading import build_meta_model
-from mmvidformer.finetune.balance import class_weights
+from mmvidformer.engine.pipelines import dicts_in
+from mmvidformer.registry import DATA_SAMPLERS
 from mmvidformer.tasks.annotations import BACKGROUND, read_spans, read_values
 
 CLIP_LEN = 32  # of recurrent models, whose configs have no length
@@ -182,11 +185,62 @@ KINDS = (Classes, Labels, Number, Frames, Segments, Boxes)
 TASKS: Mapping[str, Classes] = {one.__name__.lower(): one() for one in KINDS}
 
 
+def class_weights(counts: Sequence[float] | np.ndarray) -> list[float]:
+    """Return weights in inverse proportion to the sizes of classes, with mean 1 over the samples.
+
+    Classes without samples get weight 1.
+    """
+    sizes = np.asarray(counts, dtype=float)
+    mean = sizes.sum() / (sizes > 0).sum()
+    return (mean / np.where(sizes > 0, sizes, mean)).round(6).tolist()
+
+
+@DATA_SAMPLERS.register_module()
+class BalancedSampler(ResumableSampler):
+    """Draw videos with replacement so that all classes are about equally frequent.
+
+    A video of several classes is drawn as often as its rarest class needs, one of none as often as
+    the average video. Arguments are those of ``ResumableSampler``.
+    """
+
+    def order(self, generator: torch.Generator) -> torch.Tensor:
+        """Draw the samples of an epoch, as many as there are."""
+        weights = self.weights()
+        return torch.multinomial(weights, len(weights), replacement=True, generator=generator)
+
+    def weights(self) -> torch.Tensor:
+        """Return how often each sample is drawn, relative to the others."""
+        labels = [self.dataset.get_data_info(i)["label"] for i in range(len(self.dataset))]
+        rows = [  # classes of each sample, whose label is a number or a vector of zeros and ones
+            one.nonzero()[:, 0].numpy() if isinstance(one, torch.Tensor) else np.array([int(one)])
+            for one in labels
+        ]
+        each = np.array(class_weights(np.bincount(np.concatenate(rows))))
+        return torch.tensor([each[row].max() if len(row) else 1.0 for row in rows])
+
+
 def datasets_in(cfg: Config) -> Iterator[tuple[str, Any, Any]]:
     """Yield the configs of all datasets, with their splits and dataloaders."""
     for split in SPLITS:
         if loader := cfg.get(f"{split}_dataloader"):
             yield from ((split, loader, leaf) for leaf in leaf_datasets(loader.dataset))
+
+
+def set_classes(cfg: Config, names: tuple[str, ...], least: int = 2) -> None:
+    """Set the number of classes throughout a config, and store their names as ``class_names``.
+
+    Raises:
+        ValueError: If there are too few.
+    """
+    if len(names) < least:
+        raise ValueError(f"at least {least} classes are needed, got {list(names)}")
+    cfg.model.cls_head.num_classes = len(names)
+    for part in dicts_in(cfg.model.get("data_preprocessor")):  # blending of videos
+        if "num_classes" in part:
+            part.num_classes = len(names)
+    for _, _, dataset in datasets_in(cfg):
+        dataset.pop("metainfo", None)  # class names of the config's own data
+    cfg.class_names = list(names)
 
 
 def set_balance(cfg: Config, task: str, how: str, lists: VideoLists) -> str:

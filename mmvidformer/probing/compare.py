@@ -20,9 +20,8 @@ from mmvidformer.analysis.tables import print_table
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.loading import load_recognizer
-from mmvidformer.finetune import Recipe
 from mmvidformer.finetune.arguments import config_path, prepare, read_config
-from mmvidformer.finetune.methods import fitting_methods
+from mmvidformer.finetune.recipe import Recipe, fitting_methods
 from mmvidformer.probing.probes import PROBES, compute_features, videos_of
 
 COLUMNS = {
