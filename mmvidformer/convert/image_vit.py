@@ -111,8 +111,7 @@ def init_from_image(
     inner = {n.removeprefix(backbone): x for n, x in found.state.items() if n.startswith(backbone)}
     wanted = model.state_dict()
     weights = _fit_parts(inner, wanted)
-    is_timm = str(source).startswith(timm_models.PREFIX)
-    hint = f"; arch={source!r} sets all that it needs" if is_timm else ""
+    hint = f"; arch={source!r} sets all that it needs" if str(source).startswith("timm:") else ""
     heads = next(vars(part)["num_heads"] for part in model.modules() if "num_heads" in vars(part))
     ours, theirs = _describe(wanted, heads), _describe(weights, found.num_heads)
     for what, size in ours.items():
@@ -127,13 +126,13 @@ def init_from_image(
         for name, part in sublayers.items()
         if all(p.num_keys((1, 4, 4)) == 1 for p in part.attn.patterns)
     }
-    used: set[str] = set()
+    copies: dict[str, str] = {}  # names in the source
     updates: State = {}
     for name, own in wanted.items():
         key = _source_name(name, weights, over_time, copied)
         if key is None or (make is None and name.startswith("embed.")):
             continue
-        value = weights[key]
+        copies[name], value = key, weights[key]
         if make and name == "embed.proj.weight" and value.shape[2] != own.shape[2]:
             # The sum over frames maps a static clip to the same embedding as its image.
             value = make(value.sum(dim=2, keepdim=True), own.shape[2])
@@ -144,8 +143,6 @@ def init_from_image(
                 f"{name} has shape {tuple(own.shape)}, {key} of {source} {tuple(value.shape)}{hint}"
             )
         updates[name] = value
-        used.add(key)
-    copies = list(updates)
     updates |= _neutral(copies, wanted)
     silent = [name for name in updates if ".pos_embed." in name and name not in copies]
     for name, part in sublayers.items():
@@ -158,7 +155,7 @@ def init_from_image(
             updates |= {n: torch.zeros_like(x) for n, x in wanted.items() if n.startswith(proj)}
     model.load_state_dict(updates, strict=False)
     others = [name for name in found.state if not name.startswith(backbone)]
-    ignored = [*(n for n in weights if n not in used), *found.ignored, *others]
+    ignored = [*(n for n in weights if n not in copies.values()), *found.ignored, *others]
     kept = [n for n in wanted if n not in updates]
     text = "%s from %s: %d of %d tensors\ncopied: %s\nadd zero at first: %s\nkept: %s\nnot used: %s"
     lists = (_groups(names) for names in (copies, silent, kept, ignored))
@@ -202,8 +199,8 @@ def _compare(model: nn.Module, source: str | Path, settings: Mapping) -> None:
         own = getattr(config, name)
         needed = settings.get(name, own)
         one, other = (parts.complete(x) if parts and x else x for x in (own, needed))
-        learned = name == "positions" and isinstance(needed, str)  # and copied or made up for
-        if learned or one == other:
+        # Learned positions are copied or made up for.
+        if one == other or (name == "positions" and isinstance(needed, str)):
             continue
         # Equal to 5e-4, and timm has the exact one for weights that were trained with either.
         near = name == "mlp" and {one.get("act"), other.get("act")} == {"gelu", "gelu_tanh"}
@@ -220,17 +217,14 @@ def _source_name(
     name: str, weights: Mapping[str, Tensor], over_time: set[str], copied: tuple[str, ...]
 ) -> str | None:
     """Return the name in the source whose weights a name of the model gets, or None."""
-    if name in weights:
-        return name
-    if ".pos_embed." in name:  # tables over space have different names
-        stem, _, axes = name.rpartition(".")
-        options = [f"{stem}.{table}" for table in ("thw", "hw")] if "hw" in axes else []
-        return next((option for option in options if option in weights), None)
+    stem, _, axes = name.rpartition(".")
     head, _, rest = name.partition(".sublayers.")
     sublayer, _, part = rest.partition(".")
-    if f"{head}.sublayers.{sublayer}" in over_time and not part.startswith(copied):
-        return None
-    options = [f"{head}.sublayers.{image}.{part}" for image in IMAGE_SUBLAYERS]
+    options = [name]
+    if ".pos_embed." in name:  # tables over space have different names
+        options += [f"{stem}.{table}" for table in ("thw", "hw") if "hw" in axes]
+    elif f"{head}.sublayers.{sublayer}" not in over_time or part.startswith(copied):
+        options += [f"{head}.sublayers.{image}.{part}" for image in IMAGE_SUBLAYERS]
     return next((option for option in options if option in weights), None)
 
 
@@ -266,10 +260,7 @@ def _fit_parts(weights: State, wanted: Mapping[str, Tensor]) -> State:
 
 
 def _neutral(copies: Collection[str], wanted: Mapping[str, Tensor]) -> State:
-    """Return values that change nothing for parts of a model beside those that are copied.
-
-    Biases and position tables are zero, LayerScale is one.
-    """
+    """Return values that change nothing for parts of a model beside those that are copied."""
     out = {}
     for name, own in wanted.items():
         encoder, table, _ = name.partition(".pos_embed.")

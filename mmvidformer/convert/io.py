@@ -178,12 +178,7 @@ def keep_trained(content: dict, frozen: Iterable[str], source: str) -> None:
 
 
 def _complete(content: dict, path: Path, device: str | torch.device | None) -> dict:
-    """Add the weights that ``keep_trained`` dropped; ``content`` itself if it did not.
-
-    Raises:
-        FileNotFoundError: If their file is neither where it was nor beside ``path``.
-        ValueError: If it holds other weights now.
-    """
+    """Add the weights that ``keep_trained`` dropped, from where they were or beside ``path``."""
     if BASE not in content:
         return content
     from mmvidformer.convert import fetch, formats  # which use this module
