@@ -27,12 +27,9 @@ class TubeletConv(nn.Conv3d):
         """Map (B, C, T', H', W') to (B, D, T, H, W)."""
         if self.stride != self.kernel_size or any(self.padding):
             return super().forward(input)
-        i, j, k = self.stride
-        t, h, w = (
-            side - side % step for side, step in zip(input.shape[2:], (i, j, k), strict=True)
-        )
-        tubelets = "b c (t i) (h j) (w k) -> b t h w (c i j k)"
-        pixels = rearrange(input[:, :, :t, :h, :w], tubelets, i=i, j=j, k=k)
+        (t, h, w), (i, j, k) = input.shape[2:], self.stride
+        whole = input[:, :, : t - t % i, : h - h % j, : w - w % k]
+        pixels = rearrange(whole, "b c (t i) (h j) (w k) -> b t h w (c i j k)", i=i, j=j, k=k)
         return F.linear(pixels, self.weight.flatten(1), self.bias).permute(0, 4, 1, 2, 3)
 
 
@@ -66,7 +63,6 @@ class TubeletEmbedding(nn.Module):
         self.stride = self.tubelet if stride is None else _triple(stride)
         if min(*self.tubelet, *self.stride) < 1:
             raise ValueError(f"tubelet and stride must be positive, got {tubelet} and {stride}")
-        self.in_channels = in_channels
         self.proj = TubeletConv(in_channels, dim, self.tubelet, self.stride, self.padding)
         self.norm = nn.LayerNorm(dim) if norm else nn.Identity()
 
@@ -101,11 +97,9 @@ class TubeletEmbedding(nn.Module):
             ValueError: If the clip does not have five axes and C channels, or is smaller than a
                 tubelet.
         """
-        if clip.dim() != 5 or clip.shape[1] != self.in_channels:
-            shape = tuple(clip.shape)
-            raise ValueError(
-                f"a clip must have shape (B, {self.in_channels}, T, H, W), got {shape}"
-            )
+        channels, shape = self.proj.in_channels, tuple(clip.shape)
+        if len(shape) != 5 or shape[1] != channels:
+            raise ValueError(f"a clip must have shape (B, {channels}, T, H, W), got {shape}")
         self.grid(clip.shape[2:])
         return self.norm(self.proj(clip).permute(0, 2, 3, 4, 1))
 
@@ -145,13 +139,11 @@ class PositionEmbedding(nn.Module):
         fixed: bool | str = False,
     ) -> None:
         super().__init__()
-        self.tables, self.size = tuple(tables), size
+        self.tables, self.size, self.rule, self.fixed = tuple(tables), size, rule, fixed
         if fixed not in (False, True, "flat") or (fixed == "flat" and self.tables != ("thw",)):
             raise ValueError(
                 f"fixed must be False, True or, for positions 'joint', 'flat'; got {fixed!r}"
             )
-        self.rule = rule
-        self.fixed = fixed
         for name in self.tables:
             look_up({"t", "hw", "thw"}, name, "position table")
             if not fixed:

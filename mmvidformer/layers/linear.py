@@ -202,9 +202,8 @@ def _product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 
 def _onednn_type(input: Tensor, weight: Tensor) -> torch.dtype | None:
     """Return the type in which oneDNN multiplies the two, None if it does not."""
-    if input.device.type != "cpu" or type(weight) is not nn.Parameter or not input.numel():
-        return None
-    if input.shape[-1] != weight.shape[-1]:  # PyTorch's error tells the shapes
+    plain = input.device.type == "cpu" and type(weight) is nn.Parameter and input.numel()
+    if not plain or input.shape[-1] != weight.shape[-1]:  # PyTorch's error tells the shapes
         return None
     autocast = torch.is_autocast_enabled("cpu")
     dtype = torch.get_autocast_dtype("cpu") if autocast else input.dtype

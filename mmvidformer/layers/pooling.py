@@ -39,9 +39,8 @@ class AttentivePooling(nn.Module):
         for block in self.blocks:
             grid, _ = block(grid)
         tokens = self.norm(grid[:, 0, 0])
-        heads = (self.num_heads, tokens.shape[-1] // self.num_heads)
-        q = self.q(self.query).unflatten(-1, heads).transpose(1, 2)
-        k, v = self.kv(tokens).unflatten(-1, (2, *heads)).permute(2, 0, 3, 1, 4)
+        q = self.q(self.query).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        k, v = self.kv(tokens).unflatten(-1, (2, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
         pooled = self.kernel(q.expand(k.shape[0], -1, -1, -1), k, v)  # (B, n, 1, d)
         query = self.query + pooled.transpose(1, 2).flatten(2)
         return (query + self.mlp(self.mlp_norm(query)))[:, 0]

@@ -89,13 +89,6 @@ def videos_of(lists: VideoLists, split: str) -> Rows:
     return [(lists.root / path, int(text.strip().rpartition(tab)[2])) for text, path in rows]
 
 
-def files_of(lists: VideoLists, split: str, folder: Path) -> Rows:
-    """Return file of features and class of each video of a list that could be read."""
-    rows = videos_of(lists, split)
-    files = [(target_of(video, lists.root, folder), label) for video, label in rows]
-    return [(file, label) for file, label in files if file.exists()]
-
-
 def load(rows: Rows) -> list[Tensor]:
     """Read features (N, ...) and classes (N,)."""
     return default_collate([(np.load(file), label) for file, label in rows])
@@ -108,7 +101,7 @@ def probe(
 
     Args:
         cfg: Config that ``finetune.apply_recipe`` changed, with the weights ``load_from``.
-        recipe: The recipe; its ``method`` is one of ``finetune.methods.PROBES``.
+        recipe: The recipe; its ``method`` is one of ``finetune.recipe.PROBES``.
         lists: Lists of one class a video.
         features: Folder of features (``compute_features``).
         target: Checkpoint to write: the head, and where the backbone is. None for none.
@@ -124,7 +117,10 @@ def probe(
     model = load_recognizer(cfg, cfg.load_from, None, head=False)
     kind, train = PROBES[recipe.method]
     compute_features(cfg, model, lists, features, [kind])
-    rows = {split: files_of(lists, split, features / kind) for split in SPLITS}
+    rows: dict[str, Rows] = {}
+    for split in SPLITS:
+        pairs = ((target_of(x, lists.root, features / kind), y) for x, y in videos_of(lists, split))
+        rows[split] = [(file, label) for file, label in pairs if file.exists()]
     if not rows["train"]:
         raise ValueError(f"none of the {lists.counts['train']} training videos could be read")
     found, device = train(model.cls_head, rows["train"], recipe), next(model.parameters()).device
