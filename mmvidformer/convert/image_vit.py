@@ -60,7 +60,7 @@ FORMULAS = {
 # Sub-layers of the source that are its image attention; the first one that exists is used.
 IMAGE_SUBLAYERS = ("joint", "space", "time_space")
 LAST_NORMS = ("fc_norm.", "encoders.0.norm.")  # of pooled features, or of tokens
-SCALE = "scale.gamma"
+BACKBONE, SCALE = "backbone.", "scale.gamma"
 
 
 def init_from_image(
@@ -107,10 +107,8 @@ def init_from_image(
     rule = look_up(POSITIONS, positions, "positions")
     copied = look_up(TEMPORAL, temporal, "temporal")
     found = _read(source)
-    backbone = "backbone."
-    inner = {n.removeprefix(backbone): x for n, x in found.state.items() if n.startswith(backbone)}
     wanted = model.state_dict()
-    weights = _fit_parts(inner, wanted)
+    weights = _fit_parts(found.state, wanted)
     hint = f"; arch={source!r} sets all that it needs" if str(source).startswith("timm:") else ""
     heads = next(vars(part)["num_heads"] for part in model.modules() if "num_heads" in vars(part))
     ours, theirs = _describe(wanted, heads), _describe(weights, found.num_heads)
@@ -154,7 +152,7 @@ def init_from_image(
         if last == proj:  # ``fc`` is zero already
             updates |= {n: torch.zeros_like(x) for n, x in wanted.items() if n.startswith(proj)}
     model.load_state_dict(updates, strict=False)
-    others = [name for name in found.state if not name.startswith(backbone)]
+    others = [name for name in found.state if not name.startswith(BACKBONE)]
     ignored = [*(n for n in weights if n not in copies.values()), *found.ignored, *others]
     kept = [n for n in wanted if n not in updates]
     text = "%s from %s: %d of %d tensors\ncopied: %s\nadd zero at first: %s\nkept: %s\nnot used: %s"
@@ -237,18 +235,18 @@ def _groups(names: Iterable[str]) -> str:
     return ", ".join(f"{part} ({n})" for part, n in Counter(parts).items()) or "nothing"
 
 
-def _fit_parts(weights: State, wanted: Mapping[str, Tensor]) -> State:
-    """Rewrite weights for the parts of a model, ``wanted``, so that it computes the same.
+def _fit_parts(state: State, wanted: Mapping[str, Tensor]) -> State:
+    """Rewrite weights for the parts of a backbone, ``wanted``, so that it computes the same.
 
     LayerScale goes into the layers before it, a bias without that of the keys gets zeros, and the
     last norm gets the name that the model has.
     """
-    out = dict(weights)
+    out = {n.removeprefix(BACKBONE): x for n, x in state.items() if n.startswith(BACKBONE)}
     for one, other in (LAST_NORMS, LAST_NORMS[::-1]):
         if f"{one}weight" in out and f"{one}weight" not in wanted:
             out = {re.sub(f"^{one}", other, name): value for name, value in out.items()}
     bias = max((len(x) for n, x in wanted.items() if n.endswith("attn.qkv.bias")), default=0)
-    for name, value in weights.items():
+    for name, value in list(out.items()):
         if name.endswith(SCALE) and not any(own.endswith(SCALE) for own in wanted):
             layer = _before(name)
             out[f"{layer}.weight"] = out[f"{layer}.weight"] * value[:, None]

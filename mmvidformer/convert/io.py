@@ -123,9 +123,8 @@ def unwrap(content: object, path: str | Path) -> Checkpoint:
 def _load_msgpack(path: Path) -> State:
     def array(code: int, data: bytes) -> Tensor:  # of flax, which numbers arrays and scalars
         shape, dtype, buffer = msgpack.unpackb(data)
-        # The buffer is read-only.
-        dtype = "V2" if dtype == "bfloat16" else dtype
-        return _tensor(np.frombuffer(buffer, dtype).reshape(shape).copy())
+        found = np.frombuffer(buffer, "V2" if dtype == "bfloat16" else dtype)
+        return _tensor(found.reshape(shape).copy())  # the buffer is read-only
 
     return dict(_leaves(msgpack.unpackb(path.read_bytes(), ext_hook=array)))
 

@@ -163,15 +163,13 @@ def from_timm(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversi
             state["pos_embed"] = torch.cat([table[:, :1], table[:, slots:]], dim=1)
     parts = zip(("cls_token", "reg_token"), tokens.tensor_split([1], dim=1), strict=True)
     state |= {name: part for name, part in parts if part.shape[1]}
-    options = key_map("timm", "options", "apart", "eva")
-    rules = [rule for rule in options if rule.sources[0].replace("{i}", "0") in state]
-    known = {rule.targets for rule in rules}
+    sections = "options", "apart", "eva", "positions_with_cls" if cls else "positions"
+    op = positions(grid, (), cls, bool(slots))
+    options = key_map("timm", *sections, ops={f"{ENCODER}.pos_embed.thw": op})
+    present = [rule for rule in options if rule.sources[0].replace("{i}", "0") in state]
+    known = {rule.targets for rule in present}
     needed = key_map("timm", "needed", ops={"backbone.embed.proj.weight": ADD_TIME})
-    rules += [rule for rule in needed if rule.targets not in known]
-    if "pos_embed" in state:
-        op = positions(grid, (), cls, bool(slots))
-        section = "positions_with_cls" if cls else "positions"
-        rules += key_map("timm", section, ops={f"{ENCODER}.pos_embed.thw": op})
+    rules = [rule for rule in needed if rule.targets not in known] + present
     norm = key_map("timm", "fc_norm" if "fc_norm.weight" in state else "norm")
     rules += norm if "blocks.0.norm1.bias" in state else norm[:1]  # RMS norms have none
     return apply_rules(state, rules, IGNORED)
