@@ -14,7 +14,7 @@ from mmvidformer.apis.windows import check_step, list_windows, read_ahead
 from mmvidformer.atomic import write_atomically
 from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import find_videos
-from mmvidformer.models.reuse import frames_of_stage
+from mmvidformer.models.inference import frames_of_stage
 
 
 @torch.no_grad()

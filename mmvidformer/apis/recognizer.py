@@ -22,7 +22,7 @@ from mmvidformer.apis.windows import (
     stream_segments,
     stream_steps,
 )
-from mmvidformer.models.reuse import frames_of_stage, reuse_frames
+from mmvidformer.models.inference import frames_of_stage, reuse_frames
 
 
 class Recognizer(LoadedModel):
