@@ -25,7 +25,8 @@ PART, CONTEXT = 8, 1
 SEGMENTS_PART, SEGMENTS_CONTEXT = 64, 16
 
 Predict = Callable[[dict], ActionDataSample]
-Answer = tuple[ActionDataSample, dict]  # scores, and where: the seconds
+# Scores, and where: the seconds; or a segment.
+Answer = tuple[ActionDataSample | InstanceData, dict]
 Item = TypeVar("Item")
 
 
@@ -41,10 +42,7 @@ def list_windows(frames: int, size: int, step: int, to_end: bool = True) -> list
 
 
 def in_frames(
-    fps: float,
-    window: float | None,
-    stride: float | None,
-    find_period: Callable[[int], int] = lambda size: 1,
+    fps: float, window: float | None, stride: float | None, find_period: Callable[[int], int]
 ) -> tuple[int, int]:
     """Size and step in frames of windows of ``window`` seconds (default: 2), ``stride`` s apart.
 
@@ -124,48 +122,33 @@ def answer_windows(
         yield found, dict(seconds=seconds, static=static)
 
 
-def list_steps(pipeline: VideoPipeline, predict: Predict, video: dict) -> Iterator[Answer]:
-    """Classify the steps of an opened video in parts: memory does not grow with its length.
+def list_parts(
+    pipeline: VideoPipeline, predict: Predict, video: dict, over: str, min_score: float
+) -> Iterator[Answer]:
+    """Find the steps or segments of an opened video in parts: memory does not grow with its length.
 
-    Parts overlap by two clips, and each gives the steps that are at least one clip from its inner
-    ends. Steps of a video of at most 8 clips are those of ``mmvidformer test``.
+    A part of steps has 8 clips, of which one at each end is context, one of segments 64, of which
+    16 are. A part gives the steps or segments whose middle is not in its context, in their order in
+    time. Steps of a video of at most 8 clips are those of ``mmvidformer test``.
     """
     fps, total = video["avg_fps"], video["total_frames"]
-    for sample, first, low, high in _parts(pipeline, predict, video, PART, CONTEXT):
+    clips = (SEGMENTS_PART, SEGMENTS_CONTEXT) if over == "segments" else (PART, CONTEXT)
+    size, edge = (round(count * pipeline.span(fps)) for count in clips)
+    for first in range(0, max(total - 2 * edge, 1), size - 2 * edge):
+        end = min(first + size, total)
+        low, high = first + edge if first else 0, end - edge if end < total else math.inf
+        sample = predict(pipeline.read(video, (first, end - 1)))
+        if over == "segments":
+            found = sample.pred_instances
+            found.segments = found.segments + first / fps
+            middles = found.segments.mean(dim=1) * fps
+            found = found[(found.scores >= min_score) & (middles >= low) & (middles < high)]
+            for i in sorted(range(len(found)), key=lambda i: found.segments[i].tolist()):
+                yield found[i], {}
+            continue
         for scores, start, stop in _steps(sample, first):
             if low <= (start + stop) / 2 < high:
                 yield scores, dict(seconds=(start / fps, min(stop, total) / fps))
-
-
-def list_segments(pipeline: VideoPipeline, predict: Predict, video: dict) -> Iterator[InstanceData]:
-    """Find the segments of a video, part by part: 64 clips, of which 16 at each end are context.
-
-    A part gives the segments whose middle is not in its context.
-    """
-    options = SEGMENTS_PART, SEGMENTS_CONTEXT
-    for sample, first, low, high in _parts(pipeline, predict, video, *options):
-        found = sample.pred_instances
-        found.segments = found.segments + first / video["avg_fps"]
-        middles = found.segments.mean(dim=1) * video["avg_fps"]
-        yield found[(middles >= low) & (middles < high)]
-
-
-def _parts(
-    pipeline: VideoPipeline, predict: Predict, video: dict, size: int, context: int
-) -> Iterator[tuple[ActionDataSample, int, float, float]]:
-    """Predict parts of ``size`` clips.
-
-    Yields:
-        What ``predict`` returns, the first frame of the part, and the frames from which and up to
-        which its answers count.
-    """
-    span = pipeline.span(video["avg_fps"])
-    total, size, edge = video["total_frames"], round(size * span), round(context * span)
-    for first in range(0, max(total - 2 * edge, 1), size - 2 * edge):
-        end = min(first + size, total)
-        sample = predict(pipeline.read(video, (first, end - 1)))
-        high = end - edge if end < total else total + span
-        yield sample, first, first + edge if first else 0, high
 
 
 def stream_steps(
@@ -197,6 +180,7 @@ def stream_steps(
                 yield scores, dict(seconds=(start / fps, stop / fps))
 
 
+@torch.no_grad()
 def stream_segments(
     pipeline: VideoPipeline,
     model: nn.Module,
@@ -204,7 +188,7 @@ def stream_segments(
     fps: float,
     delay: float,
     min_score: float,
-) -> Iterator[InstanceData]:
+) -> Iterator[Answer]:
     """Find the segments of a stream, each at the end of the first clip ``delay`` after its end.
 
     The backbone runs once for each clip, the head on the last 64 clips. What was found is never
@@ -214,11 +198,6 @@ def stream_segments(
     from mmvidformer.models.segments_head import segment_iou  # loads MMAction2's models
     from mmvidformer.models.task_heads import pool_space
 
-    @torch.no_grad()
-    def encode(sample: dict) -> Tensor:
-        data = model.data_preprocessor({key: [value] for key, value in sample.items()})
-        return pool_space(model.extract_feat(data["inputs"])[0]).mean(dim=0)  # of the crops
-
     size = max(round(pipeline.span(fps)), 1)
     tokens: deque[Tensor] = deque(maxlen=SEGMENTS_PART)
     given = torch.zeros(0, 3)  # start and end in seconds, and class
@@ -227,12 +206,14 @@ def stream_segments(
         clip = list(islice(rest, size))
         ended, total = len(clip) < size, total + len(clip)
         if clip:
-            tokens.append(encode(pipeline.read_frames(clip, fps)))
+            sample = pipeline.read_frames(clip, fps)
+            data = model.data_preprocessor({key: [value] for key, value in sample.items()})
+            steps = pool_space(model.extract_feat(data["inputs"])[0])
+            tokens.append(steps.mean(dim=0))  # of the crops
         if not tokens:
             return
         stack, first = torch.stack([*tokens]), (-(-total // size) - len(tokens)) * size
-        with torch.no_grad():
-            found = model.cls_head.segments(stack, size / stack.shape[1], total - first, fps)
+        found = model.cls_head.segments(stack, size / stack.shape[1], total - first, fps)
         found.segments = found.segments + first / fps
         given = given[given[:, 1] > first / fps]
         known = found.scores >= min_score
@@ -242,7 +223,7 @@ def stream_segments(
             same = given[given[:, 2] == row[0, 2], :2]
             if not (segment_iou(row[0, :2], same) > 0.5).any():
                 given = torch.cat([given, row])
-                yield one
+                yield one, {}
 
 
 def _steps(sample: ActionDataSample, first: int) -> Iterator[tuple[ActionDataSample, float, float]]:
