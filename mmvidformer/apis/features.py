@@ -100,9 +100,8 @@ def check_settings(out: Path, settings: Mapping[str, object]) -> None:
     found = json.loads(record.read_text(encoding="utf-8"))
     differ = sorted(key for key in settings if found.get(key) != settings[key])
     if differ:
-        raise FileExistsError(
-            f"{out} has features with another {', '.join(differ)} ({record}); use another folder"
-        )
+        what = f"{out} has features with another {', '.join(differ)} ({record})"
+        raise FileExistsError(f"{what}; use another folder")
 
 
 def write_features(target: Path, values: np.ndarray, rows: int | None = None, **facts: Any) -> None:

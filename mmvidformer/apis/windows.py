@@ -24,6 +24,7 @@ WINDOW = 2.0  # seconds
 PART, CONTEXT = 8, 1
 SEGMENTS_PART, SEGMENTS_CONTEXT = 64, 16
 
+Frames = Iterable[np.ndarray]  # of a stream: RGB (H, W, 3), uint8
 Predict = Callable[[dict], ActionDataSample]
 # Scores, and where: the seconds; or a segment.
 Answer = tuple[ActionDataSample | InstanceData, dict]
@@ -55,9 +56,8 @@ def in_frames(
     window = WINDOW if window is None else window
     seconds = window / 2 if stride is None else stride
     if min(fps, window, seconds) <= 0:
-        raise ValueError(
-            f"window, stride and fps must be positive, got {window:g} s, {seconds:g} s and {fps:g}"
-        )
+        found = f"{window:g} s, {seconds:g} s and {fps:g}"
+        raise ValueError(f"window, stride and fps must be positive, got {found}")
     size, step = max(1, round(window * fps)), max(1, round(seconds * fps))
     period = find_period(size)
     if stride is None:
@@ -77,8 +77,8 @@ def check_step(size: int, step: int, period: int, fps: float) -> None:
         )
 
 
-def last_frames(frames: Iterable[np.ndarray], size: int) -> Iterator[tuple[int, deque[np.ndarray]]]:
-    """Yield the number of frames (H, W, 3), uint8, of a stream so far, and the last ``size``."""
+def last_frames(frames: Frames, size: int) -> Iterator[tuple[int, deque[np.ndarray]]]:
+    """Yield the number of frames of a stream so far, and the last ``size``, which are kept."""
     kept: deque[np.ndarray] = deque(maxlen=size)
     for count, frame in enumerate(frames, start=1):
         kept.append(frame)
@@ -97,9 +97,7 @@ def read_ahead(items: Iterable[Item], count: int = 2) -> Iterator[Item]:
 
 
 def answer_windows(
-    windows: Iterable[tuple[dict, tuple[float, float]]],
-    predict: Predict,
-    skip_static: float | None = None,
+    windows: Iterable[tuple[dict, tuple[float, float]]], predict: Predict, skip_static: float | None
 ) -> Iterator[Answer]:
     """Predict windows (samples and seconds), but those that hardly differ from the last predicted.
 
@@ -152,16 +150,9 @@ def list_parts(
 
 
 def stream_steps(
-    pipeline: VideoPipeline,
-    predict: Predict,
-    frames: Iterable[np.ndarray],
-    fps: float,
-    delay: float,
+    pipeline: VideoPipeline, predict: Predict, frames: Frames, fps: float, delay: float
 ) -> Iterator[Answer]:
-    """Classify the steps of a stream, each once at least ``delay`` s after its end have been seen.
-
-    ``frames`` are RGB (H, W, 3), uint8; those of a clip are kept.
-    """
+    """Classify each step of a stream once, when ``delay`` s after its end have been seen."""
     size = max(round(pipeline.span(fps)), 1)
     done, step, late = 0.0, 0.0, 0.0  # end of the last step, length and delay of all, in frames
     for count, kept in last_frames(frames, size):
@@ -184,7 +175,7 @@ def stream_steps(
 def stream_segments(
     pipeline: VideoPipeline,
     model: nn.Module,
-    frames: Iterable[np.ndarray],
+    frames: Frames,
     fps: float,
     delay: float,
     min_score: float,
@@ -193,7 +184,7 @@ def stream_segments(
 
     The backbone runs once for each clip, the head on the last 64 clips. What was found is never
     revised: a segment of the same class that overlaps it by more than half (IoU) is left out. When
-    the stream ends, the rest is found. ``model`` is the recognizer, ``frames`` as above.
+    the stream ends, the rest is found. ``model`` is the recognizer.
     """
     from mmvidformer.models.segments_head import segment_iou  # loads MMAction2's models
     from mmvidformer.models.task_heads import pool_space
