@@ -32,8 +32,7 @@ from mmvidformer.analysis.tables import print_table
 from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.config import load_config
 from mmvidformer.engine.pipelines import align_clips
-from mmvidformer.models.inference import optimize_for_inference
-from mmvidformer.models.reuse import reuse_frames
+from mmvidformer.models.inference import optimize_for_inference, reuse_frames
 from mmvidformer.visualization.videos import VideoOutput
 
 SMALL = dict(arch=dict(embed_dims=192, depth=4, num_heads=3), img_size=112)

@@ -74,8 +74,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     spans = read_spans(args.truth) if args.truth else {}
     args.spans = {(args.truth.parent / name).resolve(): one for name, one in spans.items()}
     args.title = f"{args.source}: q ends" if args.show else None
-    names = ("window", "stride", "min_score", "skip_static")
-    args.options = {name: getattr(args, name) for name in names}
+    args.options = {n: getattr(args, n) for n in ("window", "stride", "min_score", "skip_static")}
     return args
 
 
@@ -94,8 +93,6 @@ def predict_files(recognizer: Recognizer, args: Namespace) -> Iterator[Predictio
             else:
                 found = [recognizer(video)]
             yield from found
-            if args.windows:
-                continue
             if not found and recognizer.over != "boxes":
                 tqdm.write(f"{video}: no segment with a score of at least {args.min_score:g}")
                 continue

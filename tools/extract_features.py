@@ -19,8 +19,7 @@ from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_model_arguments, positive
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
-from mmvidformer.models.inference import optimize_for_inference
-from mmvidformer.models.reuse import reuse_frames
+from mmvidformer.models.inference import optimize_for_inference, reuse_frames
 
 
 def main(argv: Sequence[str] | None = None) -> int:

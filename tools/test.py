@@ -83,7 +83,7 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     if args.views is not None:
         set_views(cfg, *args.views)
     if args.align:
-        from mmvidformer.models.reuse import frames_of_stage  # not in each worker
+        from mmvidformer.models.inference import frames_of_stage  # not in each worker
 
         tubelet = frames_of_stage(build_meta_model(cfg))
         if tubelet is None:
@@ -116,8 +116,7 @@ class OptimizeHook(Hook):
 
     def before_test_epoch(self, runner: Runner) -> None:
         """Replace the model, without a wrapper, which testing does not need."""
-        from mmvidformer.models.inference import optimize_for_inference  # not in each worker
-        from mmvidformer.models.reuse import reuse_frames
+        from mmvidformer.models.inference import optimize_for_inference, reuse_frames  # as above
 
         self.model = runner.model
         plain = runner.model.module if is_model_wrapper(runner.model) else runner.model

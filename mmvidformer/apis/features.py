@@ -14,7 +14,7 @@ from mmvidformer.apis.windows import check_step, list_windows, read_ahead
 from mmvidformer.atomic import write_atomically
 from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import find_videos
-from mmvidformer.models.reuse import frames_of_stage
+from mmvidformer.models.inference import frames_of_stage
 
 
 @torch.no_grad()
@@ -100,9 +100,8 @@ def check_settings(out: Path, settings: Mapping[str, object]) -> None:
     found = json.loads(record.read_text(encoding="utf-8"))
     differ = sorted(key for key in settings if found.get(key) != settings[key])
     if differ:
-        raise FileExistsError(
-            f"{out} has features with another {', '.join(differ)} ({record}); use another folder"
-        )
+        what = f"{out} has features with another {', '.join(differ)} ({record})"
+        raise FileExistsError(f"{what}; use another folder")
 
 
 def write_features(target: Path, values: np.ndarray, rows: int | None = None, **facts: Any) -> None:

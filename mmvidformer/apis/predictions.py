@@ -119,18 +119,14 @@ def to_prediction(
     return Prediction(found, probabilities, names, kind=kind, **where)
 
 
-def to_segments(
-    found: InstanceData, names: Mapping[str, Sequence[str]], min_score: float, source: str | None
-) -> list[Prediction]:
-    """Convert the segments of ``SegmentsHead`` with at least a score, in their order in time."""
-    found = found[found.scores >= min_score]
+def to_segment(
+    found: InstanceData, names: Mapping[str, Sequence[str]], source: str | None = None
+) -> Prediction:
+    """Convert a segment of ``SegmentsHead``."""
     task, classes = next(iter(names.items()))
-    scores = (one_hot(found.labels.long(), len(classes)) * found.scores[:, None]).numpy()
-    rows = [
-        Prediction({task: row}, {task: row}, names, source, (start, end), kind="segment")
-        for (start, end), row in zip(found.segments.tolist(), scores, strict=True)
-    ]
-    return sorted(rows, key=lambda one: one.seconds or (0, 0))
+    row = (one_hot(found.labels[0].long(), len(classes)) * found.scores).numpy()
+    start, end = found.segments[0].tolist()
+    return Prediction({task: row}, {task: row}, names, source, (start, end), kind="segment")
 
 
 def class_tasks(cfg: Config) -> dict[str, int]:

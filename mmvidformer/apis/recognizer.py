@@ -2,27 +2,28 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from mmaction.structures import ActionDataSample
 from mmengine.config import Config
+from mmengine.structures import InstanceData
 
 from mmvidformer.apis.factory import PUBLISHED, LoadedModel
 from mmvidformer.apis.pipeline import Source, VideoPipeline
-from mmvidformer.apis.predictions import Prediction, to_prediction, to_segments
+from mmvidformer.apis.predictions import Prediction, to_prediction, to_segment
 from mmvidformer.apis.windows import (
     answer_windows,
     in_frames,
     last_frames,
-    list_segments,
-    list_steps,
+    list_parts,
     list_windows,
     read_ahead,
     stream_segments,
     stream_steps,
 )
-from mmvidformer.models.reuse import frames_of_stage, reuse_frames
+from mmvidformer.models.inference import frames_of_stage, reuse_frames
 
 
 class Recognizer(LoadedModel):
@@ -124,20 +125,16 @@ class Recognizer(LoadedModel):
         """
         self._check_steps(window=window, stride=stride, skip_static=skip_static)
         opened = self.pipeline.open(video, fps)
-        fps, source = _rate(opened), opened.get("filename")
-        if self.over == "segments":
-            for found in list_segments(self.pipeline, self._run, opened):
-                yield from to_segments(found, self.names, min_score, source)
-            return
-        answers = list_steps(self.pipeline, self._run, opened)
+        fps = _rate(opened)
+        answers = list_parts(self.pipeline, self._run, opened, self.over, min_score)
         if self.over == "clip":
             windows = read_ahead(
                 (self.pipeline.read(opened, one), (one[0] / fps, (one[1] + 1) / fps))
                 for one in self.windows(opened, window, stride)[first:]
             )
             answers = answer_windows(windows, self._run, skip_static)
-        for sample, where in answers:
-            yield self.to_prediction(sample, source=source, **where)
+        for found, where in answers:
+            yield self.to_prediction(found, source=opened.get("filename"), **where)
 
     def windows(
         self, opened: dict, window: float | None = None, stride: float | None = None
@@ -183,11 +180,10 @@ class Recognizer(LoadedModel):
         self._check_steps(window=window, stride=stride, skip_static=skip_static)
         if self.over == "segments":
             model = self._fast or self._model
-            for one in stream_segments(self.pipeline, model, frames, fps, delay, min_score):
-                yield from to_segments(one, self.names, min_score, None)
-            return
-        answers = stream_steps(self.pipeline, self._run, frames, fps, delay)
-        if self.over == "clip":
+            answers = stream_segments(self.pipeline, model, frames, fps, delay, min_score)
+        elif self.over == "steps":
+            answers = stream_steps(self.pipeline, self._run, frames, fps, delay)
+        else:
             if delay:
                 raise ValueError(f"delay is for models of frames or segments, got {delay:g} s")
             size, step = self._sizes(fps, window, stride)
@@ -197,8 +193,8 @@ class Recognizer(LoadedModel):
                 if (count - size) % step == 0
             )
             answers = answer_windows(windows, self._run, skip_static)
-        for sample, where in answers:
-            yield self.to_prediction(sample, **where)
+        for found, where in answers:
+            yield self.to_prediction(found, **where)
 
     def boxes(
         self, video: str | Path, second: int, boxes: Sequence[Sequence[float]]
@@ -226,8 +222,10 @@ class Recognizer(LoadedModel):
             for scores, box in zip(found.pred_instances.scores, boxes, strict=True)
         ]
 
-    def to_prediction(self, sample: ActionDataSample, **where: object) -> Prediction:
-        """Convert a data sample with the scores of the head; ``where`` is its place."""
+    def to_prediction(self, sample: ActionDataSample | InstanceData, **where: Any) -> Prediction:
+        """Convert scores of the head, whose place is ``where``, or a segment that it found."""
+        if isinstance(sample, InstanceData):
+            return to_segment(sample, self.names, **where)
         scores = sample.pred_score
         if not isinstance(scores, dict):
             scores = {next(iter(self.names)): scores}

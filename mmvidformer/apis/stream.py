@@ -77,18 +77,13 @@ class StreamRecognizer(LoadedModel):
                 clip = clip.reshape(1, -1, *clip.shape[-2:])
                 output, states = (self._fast or self._model).stream(clip, states)
                 logits = self._classify(output)
-            predictions = tuple(
-                to_prediction(
-                    {task: rows[i] for task, rows in logits.items()},
-                    self.names,
-                    self._model.cls_head,
-                    logits=True,
-                    seconds=(start, frame.seconds),
-                    ahead=steps and steps * self.pipeline.time_step,
-                )
-                for i, steps in enumerate(self._ahead or [None])
-            )
-            yield frame._replace(predictions=predictions)
+            head, where = self._model.cls_head, dict(logits=True, seconds=(start, frame.seconds))
+            predictions = []
+            for i, steps in enumerate(self._ahead or [None]):
+                scores = {task: rows[i] for task, rows in logits.items()}
+                ahead = steps and steps * self.pipeline.time_step
+                predictions.append(to_prediction(scores, self.names, head, ahead=ahead, **where))
+            yield frame._replace(predictions=tuple(predictions))
 
     def _classify(self, output: tuple) -> dict[str, Tensor]:
         """Logits (times ahead, classes) of each task."""

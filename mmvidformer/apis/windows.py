@@ -24,8 +24,10 @@ WINDOW = 2.0  # seconds
 PART, CONTEXT = 8, 1
 SEGMENTS_PART, SEGMENTS_CONTEXT = 64, 16
 
+Frames = Iterable[np.ndarray]  # of a stream: RGB (H, W, 3), uint8
 Predict = Callable[[dict], ActionDataSample]
-Answer = tuple[ActionDataSample, dict]  # scores, and where: the seconds
+# Scores, and where: the seconds; or a segment.
+Answer = tuple[ActionDataSample | InstanceData, dict]
 Item = TypeVar("Item")
 
 
@@ -41,10 +43,7 @@ def list_windows(frames: int, size: int, step: int, to_end: bool = True) -> list
 
 
 def in_frames(
-    fps: float,
-    window: float | None,
-    stride: float | None,
-    find_period: Callable[[int], int] = lambda size: 1,
+    fps: float, window: float | None, stride: float | None, find_period: Callable[[int], int]
 ) -> tuple[int, int]:
     """Size and step in frames of windows of ``window`` seconds (default: 2), ``stride`` s apart.
 
@@ -57,9 +56,8 @@ def in_frames(
     window = WINDOW if window is None else window
     seconds = window / 2 if stride is None else stride
     if min(fps, window, seconds) <= 0:
-        raise ValueError(
-            f"window, stride and fps must be positive, got {window:g} s, {seconds:g} s and {fps:g}"
-        )
+        found = f"{window:g} s, {seconds:g} s and {fps:g}"
+        raise ValueError(f"window, stride and fps must be positive, got {found}")
     size, step = max(1, round(window * fps)), max(1, round(seconds * fps))
     period = find_period(size)
     if stride is None:
@@ -79,8 +77,8 @@ def check_step(size: int, step: int, period: int, fps: float) -> None:
         )
 
 
-def last_frames(frames: Iterable[np.ndarray], size: int) -> Iterator[tuple[int, deque[np.ndarray]]]:
-    """Yield the number of frames (H, W, 3), uint8, of a stream so far, and the last ``size``."""
+def last_frames(frames: Frames, size: int) -> Iterator[tuple[int, deque[np.ndarray]]]:
+    """Yield the number of frames of a stream so far, and the last ``size``, which are kept."""
     kept: deque[np.ndarray] = deque(maxlen=size)
     for count, frame in enumerate(frames, start=1):
         kept.append(frame)
@@ -99,9 +97,7 @@ def read_ahead(items: Iterable[Item], count: int = 2) -> Iterator[Item]:
 
 
 def answer_windows(
-    windows: Iterable[tuple[dict, tuple[float, float]]],
-    predict: Predict,
-    skip_static: float | None = None,
+    windows: Iterable[tuple[dict, tuple[float, float]]], predict: Predict, skip_static: float | None
 ) -> Iterator[Answer]:
     """Predict windows (samples and seconds), but those that hardly differ from the last predicted.
 
@@ -124,61 +120,39 @@ def answer_windows(
         yield found, dict(seconds=seconds, static=static)
 
 
-def list_steps(pipeline: VideoPipeline, predict: Predict, video: dict) -> Iterator[Answer]:
-    """Classify the steps of an opened video in parts: memory does not grow with its length.
+def list_parts(
+    pipeline: VideoPipeline, predict: Predict, video: dict, over: str, min_score: float
+) -> Iterator[Answer]:
+    """Find the steps or segments of an opened video in parts: memory does not grow with its length.
 
-    Parts overlap by two clips, and each gives the steps that are at least one clip from its inner
-    ends. Steps of a video of at most 8 clips are those of ``mmvidformer test``.
+    A part of steps has 8 clips, of which one at each end is context, one of segments 64, of which
+    16 are. A part gives the steps or segments whose middle is not in its context, in their order in
+    time. Steps of a video of at most 8 clips are those of ``mmvidformer test``.
     """
     fps, total = video["avg_fps"], video["total_frames"]
-    for sample, first, low, high in _parts(pipeline, predict, video, PART, CONTEXT):
+    clips = (SEGMENTS_PART, SEGMENTS_CONTEXT) if over == "segments" else (PART, CONTEXT)
+    size, edge = (round(count * pipeline.span(fps)) for count in clips)
+    for first in range(0, max(total - 2 * edge, 1), size - 2 * edge):
+        end = min(first + size, total)
+        low, high = first + edge if first else 0, end - edge if end < total else math.inf
+        sample = predict(pipeline.read(video, (first, end - 1)))
+        if over == "segments":
+            found = sample.pred_instances
+            found.segments = found.segments + first / fps
+            middles = found.segments.mean(dim=1) * fps
+            found = found[(found.scores >= min_score) & (middles >= low) & (middles < high)]
+            for i in sorted(range(len(found)), key=lambda i: found.segments[i].tolist()):
+                yield found[i], {}
+            continue
         for scores, start, stop in _steps(sample, first):
             if low <= (start + stop) / 2 < high:
                 yield scores, dict(seconds=(start / fps, min(stop, total) / fps))
 
 
-def list_segments(pipeline: VideoPipeline, predict: Predict, video: dict) -> Iterator[InstanceData]:
-    """Find the segments of a video, part by part: 64 clips, of which 16 at each end are context.
-
-    A part gives the segments whose middle is not in its context.
-    """
-    options = SEGMENTS_PART, SEGMENTS_CONTEXT
-    for sample, first, low, high in _parts(pipeline, predict, video, *options):
-        found = sample.pred_instances
-        found.segments = found.segments + first / video["avg_fps"]
-        middles = found.segments.mean(dim=1) * video["avg_fps"]
-        yield found[(middles >= low) & (middles < high)]
-
-
-def _parts(
-    pipeline: VideoPipeline, predict: Predict, video: dict, size: int, context: int
-) -> Iterator[tuple[ActionDataSample, int, float, float]]:
-    """Predict parts of ``size`` clips.
-
-    Yields:
-        What ``predict`` returns, the first frame of the part, and the frames from which and up to
-        which its answers count.
-    """
-    span = pipeline.span(video["avg_fps"])
-    total, size, edge = video["total_frames"], round(size * span), round(context * span)
-    for first in range(0, max(total - 2 * edge, 1), size - 2 * edge):
-        end = min(first + size, total)
-        sample = predict(pipeline.read(video, (first, end - 1)))
-        high = end - edge if end < total else total + span
-        yield sample, first, first + edge if first else 0, high
-
-
 def stream_steps(
-    pipeline: VideoPipeline,
-    predict: Predict,
-    frames: Iterable[np.ndarray],
-    fps: float,
-    delay: float,
+    pipeline: VideoPipeline, predict: Predict, frames: Frames, fps: float, delay: float
 ) -> Iterator[Answer]:
-    """Classify the steps of a stream, each once at least ``delay`` s after its end have been seen.
-
-    ``frames`` are RGB (H, W, 3), uint8; those of a clip are kept.
-    """
+    """Classify each step of a stream once, when ``delay`` s after its end have been seen."""
     size = max(round(pipeline.span(fps)), 1)
     done, step, late = 0.0, 0.0, 0.0  # end of the last step, length and delay of all, in frames
     for count, kept in last_frames(frames, size):
@@ -197,27 +171,23 @@ def stream_steps(
                 yield scores, dict(seconds=(start / fps, stop / fps))
 
 
+@torch.no_grad()
 def stream_segments(
     pipeline: VideoPipeline,
     model: nn.Module,
-    frames: Iterable[np.ndarray],
+    frames: Frames,
     fps: float,
     delay: float,
     min_score: float,
-) -> Iterator[InstanceData]:
+) -> Iterator[Answer]:
     """Find the segments of a stream, each at the end of the first clip ``delay`` after its end.
 
     The backbone runs once for each clip, the head on the last 64 clips. What was found is never
     revised: a segment of the same class that overlaps it by more than half (IoU) is left out. When
-    the stream ends, the rest is found. ``model`` is the recognizer, ``frames`` as above.
+    the stream ends, the rest is found. ``model`` is the recognizer.
     """
     from mmvidformer.models.segments_head import segment_iou  # loads MMAction2's models
     from mmvidformer.models.task_heads import pool_space
-
-    @torch.no_grad()
-    def encode(sample: dict) -> Tensor:
-        data = model.data_preprocessor({key: [value] for key, value in sample.items()})
-        return pool_space(model.extract_feat(data["inputs"])[0]).mean(dim=0)  # of the crops
 
     size = max(round(pipeline.span(fps)), 1)
     tokens: deque[Tensor] = deque(maxlen=SEGMENTS_PART)
@@ -227,12 +197,14 @@ def stream_segments(
         clip = list(islice(rest, size))
         ended, total = len(clip) < size, total + len(clip)
         if clip:
-            tokens.append(encode(pipeline.read_frames(clip, fps)))
+            sample = pipeline.read_frames(clip, fps)
+            data = model.data_preprocessor({key: [value] for key, value in sample.items()})
+            steps = pool_space(model.extract_feat(data["inputs"])[0])
+            tokens.append(steps.mean(dim=0))  # of the crops
         if not tokens:
             return
         stack, first = torch.stack([*tokens]), (-(-total // size) - len(tokens)) * size
-        with torch.no_grad():
-            found = model.cls_head.segments(stack, size / stack.shape[1], total - first, fps)
+        found = model.cls_head.segments(stack, size / stack.shape[1], total - first, fps)
         found.segments = found.segments + first / fps
         given = given[given[:, 1] > first / fps]
         known = found.scores >= min_score
@@ -242,7 +214,7 @@ def stream_segments(
             same = given[given[:, 2] == row[0, 2], :2]
             if not (segment_iou(row[0, :2], same) > 0.5).any():
                 given = torch.cat([given, row])
-                yield one
+                yield one, {}
 
 
 def _steps(sample: ActionDataSample, first: int) -> Iterator[tuple[ActionDataSample, float, float]]:

@@ -64,14 +64,11 @@ class WindowTable:
 
     Raises:
         ValueError: If it is another table.
-
-    Attributes:
-        rows: Rows that the file had, by video.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.rows: dict[str, list[list[str]]] = defaultdict(list)
+        self._windows: dict[str, list[list[str]]] = defaultdict(list)  # start and end, by video
         path.parent.mkdir(parents=True, exist_ok=True)
         text = path.read_bytes() if path.is_file() else b""
         kept = text[: text.rfind(b"\n") + 1]
@@ -79,7 +76,7 @@ class WindowTable:
         if rows and rows[0][:3] != ["video", "start", "end"]:
             raise ValueError(f"{path} is no table of windows; use another file")
         for row in rows[1:]:
-            self.rows[row[0]].append(row)
+            self._windows[row[0]].append(row[1:3])
         self.is_new = not kept
         self._file = path.open("a", 1, encoding="utf-8", newline="")  # row by row
         self._file.truncate(len(kept))
@@ -91,7 +88,7 @@ class WindowTable:
         Raises:
             ValueError: If it has others.
         """
-        found = [row[1:3] for row in self.rows[video]]
+        found = self._windows[video]
         if found != [[f"{x:.2f}" for x in one] for one in seconds[: len(found)]]:
             raise ValueError(f"{self.path} has other windows of {video}; use another file")
         return len(found)

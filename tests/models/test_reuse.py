@@ -7,8 +7,13 @@ import torch
 from torch import nn
 
 from mmvidformer.models import TimeSformer, VideoTransformer, ViViT
-from mmvidformer.models.inference import optimize_for_inference
-from mmvidformer.models.reuse import ReuseBlocks, frames_of_stage, reuse_frames, samples
+from mmvidformer.models.inference import (
+    ReuseBlocks,
+    frames_of_stage,
+    optimize_for_inference,
+    reuse_frames,
+    samples,
+)
 from tests.models.tiny import ARCH, perturb
 
 TUBE = dict(arch=ARCH, clip_len=8, img_size=16, stem=dict(tubelet=(2, 8, 8)))

@@ -134,7 +134,7 @@ def test_limited_views_give_the_same_scores(trained, test, tmp_path, monkeypatch
 
 
 def test_aligned_clips_are_computed_once(trained, load, tmp_path, monkeypatch):
-    from mmvidformer.models.reuse import ReuseBlocks
+    from mmvidformer.models.inference import ReuseBlocks
 
     tool, computed, scores = load("test"), [], {}
     call = ReuseBlocks.__call__
@@ -151,7 +151,7 @@ def test_aligned_clips_are_computed_once(trained, load, tmp_path, monkeypatch):
     config, work_dir = trained
     for name, options in {"aligned": ["--align"], "apart": ["--align"], "as is": []}.items():
         if name == "apart":
-            monkeypatch.setattr("mmvidformer.models.reuse.reuse_frames", lambda model: model)
+            monkeypatch.setattr("mmvidformer.models.inference.reuse_frames", lambda model: model)
         dump = tmp_path / f"{name}.pkl"
         options += ["--views", "6x3", "--dump", str(dump), "--work-dir", str(tmp_path / name)]
         assert tool.main([str(config), str(work_dir / "epoch_3.pth"), *options]) is None

@@ -80,12 +80,11 @@ class _PyAVReader(VideoReader):
 
     # Not HEVC, in which other temporal layers may refer to such frames.
     _SKIPPING = ("h264", "mpeg4", "mpeg2video")
-    _START: tuple = (None, None, -1, {})
+    # Of the last call, for one that goes on from there: index, decoder, number of its last frame,
+    # and the frames that were wanted.
+    _state: tuple = (None, None, -1, {})
 
     def _open(self) -> None:
-        # Of the last call, for one that goes on from there: index, decoder, number of its last
-        # frame, and the frames that were wanted.
-        self._state = self._START
         self._converter = VideoReformatter()
         self._restart()
 
@@ -95,14 +94,12 @@ class _PyAVReader(VideoReader):
 
     def _decode(self, indices: Sequence[int]) -> list[np.ndarray]:
         index = self._index if indices[-1] else Index(1)
-        (known, frames, place, seen), self._state = self._state, self._START
+        (known, frames, place, seen), self._state = self._state, type(self)._state
         if known is not index:
             frames, place, seen = None, -1, {}
         self._wanted, self._until = set(indices), indices[-1]
-        found: dict[int, VideoFrame] = {}
+        found = {wanted: seen[wanted] for wanted in indices if wanted in seen}
         for wanted in indices:
-            if wanted in seen:
-                found[wanted] = seen[wanted]
             if wanted in found:
                 continue
             key = int(index.keys[max(np.searchsorted(index.keys, wanted, "right") - 1, 0)])

@@ -111,8 +111,7 @@ class SegmentFrames(FrameSampler):
 
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (num_clips, T)."""
-        borders = np.arange(self.clip_len + 1) * ((total - 1) / self.clip_len)
-        borders = np.round(borders).astype(int)
+        borders = np.linspace(0, total - 1, self.clip_len + 1).round().astype(int)
         start, end = borders[:-1], borders[1:]
         if self.test_mode:
             return np.stack([(start + end) // 2, start, end][: self.num_clips])
