@@ -53,10 +53,7 @@ class RunSettings:
                 raise ValueError(f"{name} must be at least 1, got {value}")
 
     def apply(self, cfg: Config) -> None:
-        """Set workers, precision and seed, and remove variables that the data no longer come from.
-
-        Dataloaders that are None stay so.
-        """
+        """Set workers, precision and seed, and remove variables that nothing reads any longer."""
         for loader in filter(None, (cfg.get(f"{split}_dataloader") for split in SPLITS)):
             own = min(loader.num_workers, os.cpu_count() or 1)
             loader.num_workers = own if self.workers is None else self.workers
@@ -175,11 +172,7 @@ def _set_rate(cfg: Config, recipe: Recipe) -> str:
 
 
 def _set_epochs(cfg: Config, recipe: Recipe, steps: int) -> list[str]:
-    """Set the number of epochs of ``steps`` steps, all validated, and stretch the schedule.
-
-    Schedulers converted to steps that last less than two steps are removed: MMEngine's ``LinearLR``
-    would keep its first value forever.
-    """
+    """Set the number of epochs of ``steps`` steps, all validated, and stretch the schedule."""
     loop = cfg.train_cfg
     if not loop.get("max_epochs"):
         raise ValueError(f"train_cfg must have max_epochs, got {dict(loop)}")
@@ -196,6 +189,7 @@ def _set_epochs(cfg: Config, recipe: Recipe, steps: int) -> list[str]:
                 scheduler[key] = spans.tolist()
         begin, end = scheduler.get("begin", 0), scheduler.get("end")
         unit = steps if by_step else 1
+        # MMEngine's ``LinearLR`` would keep its first value forever.
         if end is not None and int(end * unit) - int(begin * unit) < 2:
             notes.append(f"{scheduler.type} is removed: it would last less than two steps")
         else:
