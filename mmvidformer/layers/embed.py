@@ -63,6 +63,7 @@ class TubeletEmbedding(nn.Module):
         self.stride = self.tubelet if stride is None else _triple(stride)
         if min(*self.tubelet, *self.stride) < 1:
             raise ValueError(f"tubelet and stride must be positive, got {tubelet} and {stride}")
+        self.in_channels = in_channels  # of a projection that others may wrap
         self.proj = TubeletConv(in_channels, dim, self.tubelet, self.stride, self.padding)
         self.norm = nn.LayerNorm(dim) if norm else nn.Identity()
 
@@ -97,7 +98,7 @@ class TubeletEmbedding(nn.Module):
             ValueError: If the clip does not have five axes and C channels, or is smaller than a
                 tubelet.
         """
-        channels, shape = self.proj.in_channels, tuple(clip.shape)
+        channels, shape = self.in_channels, tuple(clip.shape)
         if len(shape) != 5 or shape[1] != channels:
             raise ValueError(f"a clip must have shape (B, {channels}, T, H, W), got {shape}")
         self.grid(clip.shape[2:])
