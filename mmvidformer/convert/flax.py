@@ -1,22 +1,14 @@
 """Flax checkpoints (ViViT of scenic, image ViT of Google) to this package's names."""
 
+import re
 from collections.abc import Mapping
 
 from torch import Tensor
 
-from mmvidformer.convert.keymap import (
-    Conversion,
-    Grid,
-    State,
-    apply_rules,
-    has,
-    key_map,
-    positions,
-    strip_prefixes,
-)
+from mmvidformer.convert.keymap import Conversion, Grid, State, apply_rules, has, key_map, positions
 from mmvidformer.convert.own import ENCODER
 
-PREFIXES = ("optimizer/target/", "opt/target/", "params/")
+PREFIXES = "^(optimizer/target/|opt/target/)?(params/)?"
 # Other parts of a train state.
 TRAIN_STATE = (
     r"(opt|optimizer|opt_state|model_state)(/.*)?",
@@ -112,10 +104,9 @@ def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Co
 
 def read_flax(state: Mapping[str, Tensor]) -> tuple[State, int | None]:
     """Return weights with PyTorch's axes, under names without prefixes, and the number of heads."""
-    state = strip_prefixes(state, PREFIXES)
     queries = (x for name, x in state.items() if name.endswith("/query/kernel") and x.dim() == 3)
     heads = next((query.shape[1] for query in queries), None)
-    return {name: _with_axes(name, x) for name, x in state.items()}, heads
+    return {re.sub(PREFIXES, "", name): _with_axes(name, x) for name, x in state.items()}, heads
 
 
 def _with_axes(name: str, x: Tensor) -> Tensor:
