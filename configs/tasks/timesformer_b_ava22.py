@@ -42,7 +42,7 @@ val_dataloader = dict(
 test_dataloader = dict(dataset=val_dataloader["dataset"])
 val_evaluator = dict(
     _delete_=True,
-    type="AVAMetric",
+    type="mmvidformer.BoxesMetric",
     ann_file=f"{root}/ava_val_v2.2.csv",
     exclude_file=f"{root}/ava_val_excluded_timestamps_v2.2.csv",
     label_file=labels,

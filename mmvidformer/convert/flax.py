@@ -103,7 +103,10 @@ def from_google_npz(state: Mapping[str, Tensor], grid: Grid | None = None) -> Co
 
 
 def read_flax(state: Mapping[str, Tensor]) -> tuple[State, int | None]:
-    """Return weights with PyTorch's axes, under names without prefixes, and the number of heads."""
+    """Return weights with PyTorch's axes, under names without prefixes, and the number of heads.
+
+    The latter is None if there is no attention.
+    """
     queries = (x for name, x in state.items() if name.endswith("/query/kernel") and x.dim() == 3)
     heads = next((query.shape[1] for query in queries), None)
     return {re.sub(PREFIXES, "", name): _with_axes(name, x) for name, x in state.items()}, heads

@@ -54,10 +54,10 @@ def prepare_list(
         source = with_suffix(source)
         targets[source] = str(out / name)
         lines.append((source, text.replace(path, name, 1)))
-    todo = [one for one in targets.items() if not os.path.exists(one[1])]
-    random.Random().shuffle(todo)  # machines that fill one folder begin with different videos
-    print(f"{len(targets)} videos, {len(targets) - len(todo)} of them already in {out}")
-    faults = find_faults(partial(encode_video, **settings), todo, workers, time_limit)
+    missing = [one for one in targets.items() if not os.path.exists(one[1])]
+    random.Random().shuffle(missing)  # machines that fill one folder begin with different videos
+    print(f"{len(targets)} videos, {len(targets) - len(missing)} of them already in {out}")
+    faults = find_faults(partial(encode_video, **settings), missing, workers, time_limit)
     bad, _ = write_report(ann_file, out, lines, faults, ending="")
     if faults:
         print(f"{len(faults)} videos are bad: see {bad}")

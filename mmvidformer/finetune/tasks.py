@@ -227,7 +227,11 @@ def datasets_in(cfg: Config) -> Iterator[tuple[str, Any, Any]]:
 
 
 def set_classes(cfg: Config, names: tuple[str, ...], least: int = 2) -> None:
-    """Set the number of classes throughout a config, and store their names as ``class_names``."""
+    """Set the number of classes throughout a config, and store their names as ``class_names``.
+
+    Raises:
+        ValueError: If there are too few.
+    """
     if len(names) < least:
         raise ValueError(f"at least {least} classes are needed, got {list(names)}")
     cfg.model.cls_head.num_classes = len(names)
@@ -240,7 +244,11 @@ def set_classes(cfg: Config, names: tuple[str, ...], least: int = 2) -> None:
 
 
 def set_balance(cfg: Config, task: str, how: str, lists: VideoLists) -> str:
-    """Balance the classes of training by weights or sampling; returns a log line."""
+    """Balance the classes of training by weights or sampling; returns a log line.
+
+    Raises:
+        ValueError: If the task cannot be balanced so.
+    """
     row = TASKS[task]
     if how not in row.balances:
         known = ", ".join(row.balances) or "not available"

@@ -1,7 +1,7 @@
 """Metrics of numbers, of classes over time, of segments and of boxes."""
 
 import multiprocessing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -15,8 +15,6 @@ from sklearn.metrics import mean_absolute_error, r2_score
 from mmvidformer.registry import METRICS
 from mmvidformer.tasks.annotations import BACKGROUND, NO_LABEL, classes_at
 from mmvidformer.tasks.boxes import read_boxes
-
-MANY = 1000  # moments with boxes
 
 
 @METRICS.register_module()
@@ -188,23 +186,11 @@ class SegmentsMetric(BaseMetric):
         return {"mAP": float(means.mean()), **dict(zip(names, means.tolist(), strict=True))}
 
 
-def _map(function: Callable, items: Sequence) -> list:
-    """Apply a function to items, in processes if they are many; these end with it."""
-    if len(items) < MANY:
-        return [*map(function, items)]
-    with multiprocessing.Pool() as pool:
-        return pool.map(function, items)
-
-
-# MMAction2's evaluation starts 32 processes each time, and leaves them.
-ava_utils.multiprocessing = SimpleNamespace(Pool=lambda count: SimpleNamespace(map=_map))
-
-
 @METRICS.register_module()
 class BoxesMetric(AVAMetric):
-    """MMAction2's ``AVAMetric``, which is not a number without predictions: that is an error.
+    """MMAction2's ``AVAMetric``, whose processes end with it.
 
-    Arguments are those of ``AVAMetric``.
+    It is not a number without predictions: that is an error. Arguments are those of ``AVAMetric``.
     """
 
     def compute_metrics(self, results: list) -> dict[str, float]:
@@ -221,4 +207,10 @@ class BoxesMetric(AVAMetric):
             raise ValueError(
                 f"{self.ann_file}: none of its {len(moments)} moments has a prediction"
             )
-        return super().compute_metrics(results)
+        # MMAction2 does not close its pool, whose own thread may then wait for itself to end.
+        with multiprocessing.Pool() as pool:
+            ava_utils.multiprocessing = SimpleNamespace(Pool=lambda count: pool)
+            try:
+                return super().compute_metrics(results)
+            finally:
+                ava_utils.multiprocessing = multiprocessing
