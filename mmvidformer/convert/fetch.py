@@ -84,8 +84,9 @@ def _from_url(url: str, row: published.Published | None) -> Path:
             with part.open("rb") as file:
                 if file.read(256).lstrip()[:1] in (b"", b"<"):
                     raise ValueError(f"{url} is a web page, or empty")
-            if row and not (found := hash_of(part)).startswith(row.sha256):
-                raise ValueError(f"{url} has SHA-256 {found}, expected {row.sha256}")
+            sha256 = row.sha256 if row else ""
+            if sha256 and not (found := hash_of(part)).startswith(sha256):
+                raise ValueError(f"{url} has SHA-256 {found}, expected {sha256}")
             part.replace(path)
         except ValueError:
             raise

@@ -109,7 +109,8 @@ def init_from_image(
     found = _read(source)
     wanted = model.state_dict()
     weights = _fit_parts(found.state, wanted)
-    hint = f"; arch={source!r} sets all that it needs" if str(source).startswith("timm:") else ""
+    is_timm = str(source).startswith(timm_models.PREFIX)
+    hint = f"; arch={source!r} sets all that it needs" if is_timm else ""
     heads = next(vars(part)["num_heads"] for part in model.modules() if "num_heads" in vars(part))
     ours, theirs = _describe(wanted, heads), _describe(weights, found.num_heads)
     for what, size in ours.items():

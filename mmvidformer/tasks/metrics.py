@@ -188,9 +188,9 @@ class SegmentsMetric(BaseMetric):
 
 @METRICS.register_module()
 class BoxesMetric(AVAMetric):
-    """MMAction2's ``AVAMetric``, whose processes end with it.
+    """MMAction2's ``AVAMetric``, with an error instead of NaN if there are no predictions.
 
-    It is not a number without predictions: that is an error. Arguments are those of ``AVAMetric``.
+    It closes its pool of processes. Arguments are those of ``AVAMetric``.
     """
 
     def compute_metrics(self, results: list) -> dict[str, float]:
