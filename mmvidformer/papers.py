@@ -34,7 +34,7 @@ videos, which ``data`` generates (arguments of ``mmvidformer data generate``). `
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
@@ -74,6 +74,16 @@ class Row:
     miniature: Options | str = "the table has no miniature"
     params_tolerance: float = 0.06
     macs_tolerance: float = 0.01
+
+    @property
+    def runnable(self) -> bool:
+        """Whether the row can be trained and tested."""
+        return self.config is not None and not self.missing
+
+    @property
+    def has_miniature(self) -> bool:
+        """Whether the row can be run with a small model and generated videos."""
+        return self.runnable and not isinstance(self.miniature, str)
 
     def recipe(self) -> tuple[str, Options]:
         """Name of the row's config, and its overrides.
@@ -119,14 +129,31 @@ class Paper:
     tables: Mapping[str, Table]
 
 
+@dataclass(frozen=True)
+class Counts:
+    """Numbers of rows: all, those that can be trained and tested, and those with a miniature."""
+
+    rows: int
+    runnable: int
+    miniatures: int
+
+
+def count_rows(rows: Iterable[Row]) -> Counts:
+    """Count rows."""
+    rows = list(rows)
+    miniatures = sum(row.has_miniature for row in rows)
+    return Counts(len(rows), sum(row.runnable for row in rows), miniatures)
+
+
 def list_papers() -> list[str]:
     """Names of the papers with rows."""
     return sorted(path.stem for path in (config_folder() / "papers").glob("*.yml"))
 
 
-def list_rows() -> list[Row]:
-    """Rows of all papers."""
-    tables = (table for name in list_papers() for table in read_paper(name).tables.values())
+def list_rows(names: Sequence[str] | None = None) -> list[Row]:
+    """Rows of papers or of files of rows. Default: all papers."""
+    names = list_papers() if names is None else names
+    tables = (table for name in names for table in read_paper(name).tables.values())
     return [row for table in tables for row in table.rows.values()]
 
 
