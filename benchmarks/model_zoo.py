@@ -39,7 +39,7 @@ FAMILIES = {
 }
 
 ROWS_BLOCK = re.compile(r"(<!-- rows -->\n).*?(<!-- end of rows -->)", re.DOTALL)
-COSTS = ("params", "macs", "tflops", "ms", "hours", "clips")  # no accuracies
+COSTS = ("params", "macs", "tflops", "ms", "vps", "hours", "clips")  # no accuracies
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@
             missing: Why the row cannot be run
 
 Further columns of ``published`` are printed as they are, such as ``tflops`` (10^12, of all views),
-``ms`` (of an inference), ``hours`` (of training on one GPU) and ``clips`` (of a test).
+``ms`` (of an inference), ``vps`` (videos per second), ``hours`` (of training on one GPU) and
+``clips`` (of a test).
 
 Only ``title``, ``tables`` and ``rows`` are required. ``miniature`` is a small config for generated
 videos, which ``data`` generates (arguments of ``mmvidformer data generate``). ``params_tolerance``
