@@ -44,7 +44,12 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
             default="work_dirs/papers",
             help="folder of the runs (default: %(default)s)",
         )
-    run.add_argument("--procs", type=int, default=1, help="processes of a run")
+    run.add_argument(
+        "--procs",
+        type=int,
+        default=1,
+        help="processes of a run; the learning rate follows their batch (default: %(default)s)",
+    )
     run.add_argument("--seeds", type=int, nargs="+", default=[0], help="random seeds")
     run.add_argument(
         "--start",
