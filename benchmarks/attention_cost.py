@@ -24,11 +24,13 @@ from mmvidformer.models.feature_fixation import ARCH
 from mmvidformer.registry import MODELS
 
 BASELINES = ("linear", "performer", "cosformer", "linformer", "orthoformer", "lara", "softmax")
-# Arguments of FeatureFixationTransformer. The baselines have neither gates nor shifts, as in Table
-# 8 of the feature fixation paper.
+# Arguments of FeatureFixationTransformer. The baselines have neither gates nor shifts. Those of
+# Table 8 of the feature fixation paper have both, as in the authors' config of that test.
 KINDS: dict[str, dict] = {
     "fixation": {},
     **{name: {"kernel": name, "fixation": None, "shifts": {}} for name in BASELINES},
+    "gated_orthoformer": {"kernel": "orthoformer"},
+    "gated_softmax": {"kernel": "softmax"},
 }
 CLASSES = 174
 

@@ -1,4 +1,6 @@
-"""Write docs/model_zoo*.md and configs/metafile.yml: python -m benchmarks.model_zoo.
+"""Write docs/model_zoo*.md, configs/metafile.yml, and how many rows docs/papers.md has.
+
+python -m benchmarks.model_zoo
 
 Configs that are already in the metafile are not counted again, unless --recount is given.
 """
@@ -7,7 +9,7 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import takewhile
 from pathlib import Path
 
@@ -21,7 +23,7 @@ from mmvidformer.analysis.complexity import count
 from mmvidformer.config import view_shape
 from mmvidformer.convert import published
 from mmvidformer.engine.pipelines import get_views
-from mmvidformer.papers import Row, Table, list_rows, read_paper
+from mmvidformer.papers import Row, Table, count_rows, list_rows, read_paper
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -36,7 +38,8 @@ FAMILIES = {
     "Camera motion": (("camera_",), None, "camera_motion.md"),
 }
 
-COSTS = ("params", "macs", "tflops", "ms", "hours", "clips")  # no accuracies
+ROWS_BLOCK = re.compile(r"(<!-- rows -->\n).*?(<!-- end of rows -->)", re.DOTALL)
+COSTS = ("params", "macs", "tflops", "ms", "vps", "hours", "clips")  # no accuracies
 
 
 @dataclass(frozen=True)
@@ -204,6 +207,16 @@ def _rows(table: Table) -> str:
     return note + _table(["row", "", *published, "remark"], lines)
 
 
+def fill_counts(page: str) -> str:
+    """Return a page with its table of the numbers of rows updated."""
+    names = {family: file for family, (_, file, _) in FAMILIES.items() if file}
+    counts = {family: count_rows(list_rows([file])) for family, file in names.items()}
+    counts["all"] = count_rows(list_rows())
+    lines = [[family, *map(str, astuple(numbers))] for family, numbers in counts.items()]
+    text = _table(["paper", "rows", "can be run", "in miniature"], lines)
+    return ROWS_BLOCK.sub(lambda mark: mark[1] + text + mark[2], page)
+
+
 def measured_rows(text: str) -> list[str]:
     """Return the lines of the table of results in ``docs/motion_dataset.md``.
 
@@ -232,6 +245,8 @@ def build(recount: bool = False) -> dict[Path, str]:
     measured = measured_rows((ROOT / "docs" / "motion_dataset.md").read_text())
     header = "# Written by python -m benchmarks.model_zoo.\n"
     found = {ROOT / "docs" / name: text for name, text in pages(entries, meta, measured).items()}
+    papers = ROOT / "docs" / "papers.md"
+    found[papers] = fill_counts(papers.read_text())
     return {file: header + yaml.safe_dump(meta, sort_keys=False), **found}
 
 

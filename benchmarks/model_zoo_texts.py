@@ -18,8 +18,8 @@ see [Tables of the papers](papers.md).
 - **Published** results are those of the papers. They were not measured here.
 - **M params, G MACs** are counted for one view, with the classifier: matmuls, convolutions and
   attention. For rows (`params`, `macs`) they are the papers', which write FLOPs; `mmvidformer paper
-  show` prints ours beside them. `tflops` are of all views, `ms` of an inference, `hours` of
-  training, `clips` those of a test, as printed.
+  show` prints ours beside them. `tflops` are of all views, `ms` of an inference, `vps` videos per
+  second, `hours` of training, `clips` those of a test, as printed.
 - **T x H x W** is the size of one view. For HORST and causal transformers, which run frame by
   frame, MACs are those of the first T frames with the frozen backbone.
 - **Views** are the clips x crops of the test pipeline; **fusion** averages their logits (`score`)

@@ -26,7 +26,8 @@
             missing: Why the row cannot be run
 
 Further columns of ``published`` are printed as they are, such as ``tflops`` (10^12, of all views),
-``ms`` (of an inference), ``hours`` (of training on one GPU) and ``clips`` (of a test).
+``ms`` (of an inference), ``vps`` (videos per second), ``hours`` (of training on one GPU) and
+``clips`` (of a test).
 
 Only ``title``, ``tables`` and ``rows`` are required. ``miniature`` is a small config for generated
 videos, which ``data`` generates (arguments of ``mmvidformer data generate``). ``params_tolerance``
@@ -34,7 +35,7 @@ videos, which ``data`` generates (arguments of ``mmvidformer data generate``). `
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
@@ -74,6 +75,16 @@ class Row:
     miniature: Options | str = "the table has no miniature"
     params_tolerance: float = 0.06
     macs_tolerance: float = 0.01
+
+    @property
+    def runnable(self) -> bool:
+        """Whether the row can be trained and tested."""
+        return self.config is not None and not self.missing
+
+    @property
+    def has_miniature(self) -> bool:
+        """Whether the row can be run with a small model and generated videos."""
+        return self.runnable and not isinstance(self.miniature, str)
 
     def recipe(self) -> tuple[str, Options]:
         """Name of the row's config, and its overrides.
@@ -119,14 +130,31 @@ class Paper:
     tables: Mapping[str, Table]
 
 
+@dataclass(frozen=True)
+class Counts:
+    """Numbers of rows: all, those that can be trained and tested, and those with a miniature."""
+
+    rows: int
+    runnable: int
+    miniatures: int
+
+
+def count_rows(rows: Iterable[Row]) -> Counts:
+    """Count rows."""
+    rows = list(rows)
+    miniatures = sum(row.has_miniature for row in rows)
+    return Counts(len(rows), sum(row.runnable for row in rows), miniatures)
+
+
 def list_papers() -> list[str]:
     """Names of the papers with rows."""
     return sorted(path.stem for path in (config_folder() / "papers").glob("*.yml"))
 
 
-def list_rows() -> list[Row]:
-    """Rows of all papers."""
-    tables = (table for name in list_papers() for table in read_paper(name).tables.values())
+def list_rows(names: Sequence[str] | None = None) -> list[Row]:
+    """Rows of papers or of files of rows. Default: all papers."""
+    names = list_papers() if names is None else names
+    tables = (table for name in names for table in read_paper(name).tables.values())
     return [row for table in tables for row in table.rows.values()]
 
 

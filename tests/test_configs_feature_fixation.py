@@ -24,9 +24,9 @@ def test_feature_fixation_recipes() -> None:
         "sthv2": (0.03, 1e-4, 35, 32, True, 0.0, None, 4, 1),
         "k400": (0.035, 1e-5, 40, 32, True, 0.3, 0.4, 8, 1),
         "k600": (0.035, 1e-5, 40, 32, True, 0.3, 0.4, 8, 1),
-        "paper_sthv2": (0.035, 4e-4, 35, 32, False, 0.0, None, 4, 1),
-        "paper_k400": (0.035, 4e-4, 35, 32, False, 0.0, None, 8, 4),
-        "paper_k600": (0.035, 4e-4, 35, 32, False, 0.0, None, 8, 4),
+        "paper_sthv2": (0.035, 4e-4, 35, 32, True, 0.0, None, 4, 1),
+        "paper_k400": (0.035, 4e-4, 35, 32, True, 0.3, 0.4, 8, 4),
+        "paper_k600": (0.035, 4e-4, 35, 32, True, 0.3, 0.4, 8, 4),
     }
     classes = {"sthv2": 174, "k400": 400, "k600": 600}
     for name, (rate, decay, epochs, batch, nesterov, smoothing, mixup, *shifts) in rows.items():
@@ -48,11 +48,11 @@ def test_feature_fixation_recipes() -> None:
         assert spared == [f"cls_head.{key}.bias" for key in ("norm", "fc_hidden", "fc_cls")]
         temporal, spatial = (cfg.model.backbone.shifts[key] for key in ("temporal", "spatial"))
         assert [temporal.divisor, spatial.distance] == shifts, name
-        assert temporal.get("segment") == (8 if name in ("k400", "k600") else None)
+        assert temporal.get("segment") == (None if dataset == "sthv2" else 8)
         names = [t.type.rpartition(".")[2] for t in cfg.model.data_preprocessor.augment]
         assert names[0] == "ClipAutoAugment"
         assert ("ClipFlip" in names) == (dataset != "sthv2")
-        assert ("RandomErasing" in names) == (name == "sthv2")
+        assert ("RandomErasing" in names) == (dataset == "sthv2")
         assert ("ClipMultiScaleCrop" in names) == (name in ("k400", "k600"))
         assert sampler(cfg.test_pipeline).num_clips == (2 if dataset == "sthv2" else 4)
         kind = "SegmentFrames" if dataset == "sthv2" else "SpanFrames"
@@ -93,7 +93,7 @@ FIXATION_ROWS = {
         "space time",
         "LinearKernel",
         f"{DEFAULT}, joint_heads=True",
-        ("temporal", "spatial"),
+        ("temporal", "spatial") * 2,
     ),
     "section4_1/equation_4": (
         "time space",
@@ -105,7 +105,8 @@ FIXATION_ROWS = {
     "table5/identity": ("time space", "LinearKernel", DEFAULT, BOTH),
     "figure2/separate": ("time space", "LinearKernel", "separate, concat", ()),
     "figure2/softmax": ("time space", "SoftmaxKernel", None, ()),
-    "table8/softmax": ("time space", "SoftmaxKernel", None, ()),
+    "table8/softmax_16x224": ("time space", "SoftmaxKernel", DEFAULT, BOTH),
+    "table8/orthoformer_96x336": ("time space", "OrthoformerKernel", DEFAULT, BOTH),
     "table1/linformer": ("time space", "LinformerKernel", None, ()),
     "table1/orthoformer": ("time space", "OrthoformerKernel", None, ()),
     "table1/lara": ("time space", "LaraKernel", None, ()),
@@ -167,7 +168,6 @@ def test_kernels_of_the_rows(name: str, feature: str, last: bool) -> None:
         ("table11/cross_2", 2, 8),
         ("table11/square_1", 2, 8),
         ("table11/square_2", 2, 24),
-        ("table1/ours_text", 2, 4),
     ],
 )
 def test_windows_of_table_11(name: str, temporal: int, spatial: int) -> None:
@@ -177,6 +177,46 @@ def test_windows_of_table_11(name: str, temporal: int, spatial: int) -> None:
     sublayers = model.encoders[0].blocks[0].sublayers
     assert len(sublayers["space"].attn.prepare["shift0"].offsets) == temporal
     assert len(sublayers["time"].attn.prepare["shift0"].offsets) == spatial
+
+
+def test_the_text_shifts_each_attention_in_time_and_then_in_space() -> None:
+    """Tau of 4 and xi of 1 (Table 10): 8 frames, then 4 places."""
+    with torch.device("meta"):
+        model = MODELS.build(get_config("feature_fixation/table1/ours_text").model.backbone)
+    for sublayer in model.encoders[0].blocks[0].sublayers.values():
+        shifts = [sublayer.attn.prepare[f"shift{i}"] for i in range(2)]
+        assert [part.offsets for part in shifts] == [
+            tuple((frames, 0, 0) for frames in (-4, -3, -2, -1, 1, 2, 3, 4)),
+            ((0, 0, -1), (0, 0, 1), (0, -1, 0), (0, 1, 0)),
+        ]
+
+
+def test_the_text_row_has_the_recipe_of_table_10() -> None:
+    text, table_10, model = (
+        get_config(f"feature_fixation/{row}")
+        for row in ("table1/ours_text", "table10/sthv2", "table1/text_model")
+    )
+    for key in ("optim_wrapper", "param_scheduler", "train_cfg", "train_dataloader", "augment"):
+        assert text[key] == table_10[key], key
+    assert model.optim_wrapper == get_config("feature_fixation_sthv2").optim_wrapper
+    assert model.model == text.model
+
+
+SIZES = [(frames, pixels) for frames in (16, 32, 64, 96) for pixels in (224, 336, 448)]
+
+
+@pytest.mark.parametrize("kernel", ["ours", "orthoformer", "softmax"])
+@pytest.mark.parametrize(("frames", "pixels"), SIZES)
+def test_sizes_of_table_8(kernel: str, frames: int, pixels: int) -> None:
+    cfg = get_config(f"feature_fixation/table8/{kernel}_{frames}x{pixels}")
+    assert (cfg.model.backbone.clip_len, cfg.model.backbone.img_size) == (frames, pixels)
+    for split in ("train", "val", "test"):
+        pipeline = cfg[f"{split}_dataloader"].dataset.pipeline
+        assert sampler(pipeline).clip_len == frames
+        if split != "train":
+            assert [t.crop_size for t in pipeline if "crop_size" in t] == [pixels]
+    crops = [t.size for t in cfg.model.data_preprocessor.augment if "size" in t]
+    assert crops == [pixels]
 
 
 def test_feature_maps_and_order_of_feature_fixation() -> None:

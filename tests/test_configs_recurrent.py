@@ -23,7 +23,7 @@ FAST = {
     *("horst/table1/equations_25", "horst/table1/horst_50", "horst/table2/joint_2"),
     *("horst/table2/spatial_4", "horst/table2/temporal_4", "horst/table3/order_1"),
     *("horst/table4/separate", "horst/table5/horst_url", "horst/table7/horst_url"),
-    "horst/heads/heads_4",
+    *("horst/heads/heads_4", "horst/table5/equations", "horst/table5/equations_url"),
 }
 ROWS = [row for row in list_rows() if row.config in NAMES and row.options and not row.missing]
 ROWS = {repr((row.config, row.options)): row.name for row in reversed(ROWS)}.values()  # none twice
@@ -129,6 +129,17 @@ def test_metric_takes_what_a_test_step_gives(name: str) -> None:
         assert next(iter(values)) == "acc/top1"
         assert samples[0].pred_score.shape == (head.num_classes,)
     assert all(0 <= value <= 1 for value in values.values())
+
+
+@pytest.mark.parametrize("table", ["table5", "table7"])
+@pytest.mark.parametrize(
+    ("row", "classifier"), [("equations", "linear"), ("equations_url", "unrolling")]
+)
+def test_rows_of_the_equations_have_no_official_part(table: str, row: str, classifier: str) -> None:
+    """Equations 4 to 11 are those of the layers, 12 to 26 those of the classifiers."""
+    model = get_config(f"horst/{table}/{row}").model
+    assert (model.neck.variant, model.cls_head.form) == ("paper", "paper")
+    assert model.cls_head.get("classifier", "linear") == classifier
 
 
 def test_frames_reach_the_published_backbone_as_b_g_r() -> None:

@@ -12,6 +12,7 @@ A row's name, such as vivit/table2/model_3, works wherever a config's name does.
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from dataclasses import astuple
 from pathlib import Path
 
 from mmvidformer.analysis.tables import print_table
@@ -21,7 +22,7 @@ from mmvidformer.experiments.run_rows import run_rows
 from mmvidformer.experiments.runs import results
 from mmvidformer.experiments.summary import tabulate
 from mmvidformer.lookup import look_up
-from mmvidformer.papers import Row, Table, list_papers, read_paper
+from mmvidformer.papers import Row, Table, count_rows, list_papers, list_rows, read_paper
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -43,7 +44,12 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
             default="work_dirs/papers",
             help="folder of the runs (default: %(default)s)",
         )
-    run.add_argument("--procs", type=int, default=1, help="processes of a run")
+    run.add_argument(
+        "--procs",
+        type=int,
+        default=1,
+        help="processes of a run; the learning rate follows their batch (default: %(default)s)",
+    )
     run.add_argument("--seeds", type=int, nargs="+", default=[0], help="random seeds")
     run.add_argument(
         "--start",
@@ -56,15 +62,18 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
 
 
 def list_tables(names: Sequence[str]) -> None:
-    """Print a line for each table."""
+    """Print a line for each table, and how many of all rows can be run."""
+    names = names or list_papers()
     lines = []
-    for name in names or list_papers():
+    for name in names:
         for table in read_paper(name).tables.values():
-            run = [row for row in table.rows.values() if row.config and not row.missing]
-            small = [row for row in run if not isinstance(row.miniature, str)]
-            counts = (str(len(rows)) for rows in (table.rows, run, small))
+            counts = map(str, astuple(count_rows(table.rows.values())))
             lines.append((*table.name.split("/"), table.title, *counts))
     print_table(("paper", "table", "title", "rows", "to run", "in miniature"), lines)
+    total = count_rows(list_rows(names))
+    print(f"{total.runnable} of {total.rows} rows can be run, {total.miniatures} in miniature.")
+    if {*names} <= {*list_papers()}:
+        print("This project has run none of them at full size.")
 
 
 def rows_of(args: Namespace, table: Table) -> list[Row]:

@@ -33,7 +33,8 @@ def measure(
         seed: Random seed.
         folder: Folder of this run.
         miniature: Whether to run the miniature.
-        procs: Number of processes. If the batch is then not the recipe's, a line is printed.
+        procs: Number of processes. If the batch is then not the recipe's, the learning rate is
+            scaled by the linear rule, and a line says so.
         common: Overrides of all rows.
 
     Raises:
@@ -43,10 +44,8 @@ def measure(
     name, options = table.recipe(row, miniature)
     cfg = load_config(name, {**options, **common})
     cfg.num_processes = procs  # not read by a run; another number is another batch
-    batch = procs * cfg.train_dataloader.batch_size
-    wanted = (cfg.get("auto_scale_lr") or {}).get("base_batch_size", batch)
-    if batch != wanted:
-        tqdm.write(f"{row.name}: the batch of {procs} processes is {batch}, the recipe's {wanted}")
+    if scaling := scale_rate(cfg, procs):
+        tqdm.write(f"{row.name}: {scaling}")
     config = folder.with_suffix(".py")  # a run writes its own, changed one into the folder
     folder.mkdir(parents=True, exist_ok=True)
     old = config.read_text(encoding="utf-8") if config.exists() else None
@@ -65,6 +64,27 @@ def measure(
         _run(folder / "test.log", "test", config, checkpoint, *place)
         found = results(folder)
     return found
+
+
+def scale_rate(cfg: Config, procs: int) -> str:
+    """Let MMEngine scale the learning rate to the batch of ``procs`` processes, in place.
+
+    The linear rule (Goyal et al. 2017): rate x batch / ``auto_scale_lr.base_batch_size``. A config
+    without that number keeps its rate.
+
+    Returns:
+        What changes, as a sentence; empty if the batch is the recipe's or not known.
+    """
+    recipe_batch = (cfg.get("auto_scale_lr") or {}).get("base_batch_size")
+    if recipe_batch is None:
+        return ""
+    steps = cfg.optim_wrapper.get("accumulative_counts", 1)
+    batch = procs * cfg.train_dataloader.batch_size * steps
+    # MMEngine compares a single step of all processes, without the accumulated ones.
+    cfg.auto_scale_lr = dict(enable=True, base_batch_size=recipe_batch / steps)
+    if batch == recipe_batch:
+        return ""
+    return f"the learning rate is scaled by {batch} / {recipe_batch}, the batch here / the recipe's"
 
 
 def training_part(cfg: Config) -> dict:

@@ -5,14 +5,16 @@ scheme       sub-layers of a block, in this order  source
 ===========  ====================================  ===============================================
 time_space   time (spatial shift),                 the official code and its checkpoints
              space (temporal shift)
-space_time   space (temporal shift),               the order of the paper's text
-             time (spatial shift)
+space_time   space (both shifts),                  the paper's text, sections 4.3 and 5.3
+             time (both shifts)
 joint        joint (both shifts)                   paper, table 6, "Joint"
 windowed     space (both shifts)                   "Windowed", XViT: only the shift mixes frames
 ===========  ====================================  ===============================================
 
-Each shift belongs to the attention over the other axes, as in the official code, because its
-neighbors are not tokens of that group. If there are both, the spatial shift comes first.
+In the official code each shift belongs to the attention over the other axes, because its neighbors
+are not tokens of that group. The text shifts keys and values of each attention in time and then in
+space (section 4.3; section 1 has the other order). In ``joint`` and ``windowed`` the spatial shift
+comes first, as in the official class of joint attention.
 
 The official code deviates from the paper's text and agrees with its counts of parameters and
 operations, so its layout is the default. The variants of the paper's table 7 are arguments: S is
@@ -34,7 +36,10 @@ SCHEMES: dict[str, dict[str, Any]] = {
         block=(SubLayer("time", shifts=["spatial"]), SubLayer("space", shifts=["temporal"]))
     ),
     "space_time": dict(
-        block=(SubLayer("space", shifts=["temporal"]), SubLayer("time", shifts=["spatial"]))
+        block=(
+            SubLayer("space", shifts=["temporal", "spatial"]),
+            SubLayer("time", shifts=["temporal", "spatial"]),
+        )
     ),
     "joint": dict(block=(SubLayer("joint", shifts=["spatial", "temporal"]),)),
     "windowed": dict(block=(SubLayer("space", shifts=["spatial", "temporal"]),)),

@@ -18,7 +18,9 @@ from benchmarks.attention_cost import (
     measure,
     out_of_memory,
 )
-from mmvidformer.analysis.complexity import count
+from mmvidformer.analysis.complexity import count, count_macs
+from mmvidformer.experiments.summary import size_of
+from mmvidformer.papers import find_row
 
 ARCH = {"embed_dims": 64, "depth": 2, "num_heads": 2}
 
@@ -48,6 +50,22 @@ def test_macs_are_those_of_the_config() -> None:
     cfg = Config({"model": {"backbone": backbone, "cls_head": head}})
     cost = measure(Case("fixation", "joint", 2, 32, ARCH, batch=3), repeats=1, warmup=0)
     assert cost.macs == count(cfg).macs
+
+
+@pytest.mark.parametrize(
+    ("kind", "row"),
+    [
+        ("fixation", "ours"),
+        ("gated_orthoformer", "orthoformer"),
+        ("gated_softmax", "softmax"),
+    ],
+)
+def test_kinds_of_table_8_are_its_rows(kind: str, row: str) -> None:
+    module, clip, _ = build(Case(kind, frames=32, size=336), "meta")
+    size = size_of(find_row(f"feature_fixation/table8/{row}_32x336"))
+    assert tuple(clip.shape[1:]) == size.shape
+    assert sum(p.numel() for p in module.parameters()) == size.parameters
+    assert count_macs(module, clip) == size.macs
 
 
 @pytest.mark.parametrize("kind", ["fixation", "linear", "performer", "cosformer"])

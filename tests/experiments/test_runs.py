@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from mmengine.config import Config
 
 from mmvidformer.config import load_config
 from mmvidformer.experiments import runs
@@ -95,11 +96,34 @@ def test_the_miniature_and_common_overrides(commands, folder: Path) -> None:
     assert "TimeSformer" in text and "seed=7" in text
 
 
-@pytest.mark.parametrize("procs", [1, 2])
-def test_another_batch_than_the_recipe_s_is_printed(commands, procs: int, folder, capsys) -> None:
-    start(folder, procs=procs)
-    message = "p/t/a: the batch of 1 processes is 8, the recipe's 16\n"
-    assert capsys.readouterr().out == (message if procs == 1 else "")
+def rate_of_the_run(folder: Path, procs: int) -> float:
+    """Learning rate with which MMEngine trains a run's config."""
+    cfg = Config.fromfile(folder.with_suffix(".py"))
+    scale, rate = cfg.auto_scale_lr, cfg.optim_wrapper.optimizer.lr
+    factor = procs * cfg.train_dataloader.batch_size / scale.base_batch_size
+    return rate * factor if scale.enable else rate
+
+
+@pytest.mark.parametrize(
+    ("procs", "steps", "factor"),
+    [(2, 1, 1), (1, 1, 0.5), (8, 1, 4), (1, 2, 1), (1, 4, 2), (2, 2, 2)],
+)
+def test_the_learning_rate_follows_the_batch(
+    commands, procs: int, steps: int, factor: float, folder: Path, capsys
+) -> None:
+    """The recipe has 16 clips: 2 processes of 8. ``steps`` batches make an optimizer's step."""
+    rate = load_config("vivit_fe_motion").optim_wrapper.optimizer.lr
+    start(folder, procs=procs, **{"optim_wrapper.accumulative_counts": steps})
+    assert rate_of_the_run(folder, procs) == pytest.approx(factor * rate)
+    clips = 8 * procs * steps
+    message = f"p/t/a: the learning rate is scaled by {clips} / 16, the batch here / the recipe's\n"
+    assert capsys.readouterr().out == ("" if factor == 1 else message)
+
+
+def test_a_recipe_for_no_batch_is_not_scaled(commands, folder: Path, capsys) -> None:
+    start(folder, **{"auto_scale_lr": None})
+    assert Config.fromfile(folder.with_suffix(".py")).auto_scale_lr is None
+    assert capsys.readouterr().out == ""
 
 
 def test_a_folder_with_other_settings_is_refused(commands, folder: Path) -> None:

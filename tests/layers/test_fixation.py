@@ -3,7 +3,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mmvidformer.layers import FIXATIONS, Attention, Fixation
+from mmvidformer.layers import FIXATIONS, KERNELS, Attention, Fixation
 
 D, HEADS = 4, 5
 
@@ -49,6 +49,28 @@ def test_other_combinations(combine: str, joined: object) -> None:
     q, k, v = tokens()
     ratio = by_hand(fixation.gates["qk"], joined(joined(q, k), v))
     torch.testing.assert_close(fixation(q, k, v), (q * ratio, k * ratio, v))
+
+
+def test_gates_raise_the_share_of_the_important_key() -> None:
+    """The toy example of appendix A.2: products a and b of a query with two keys, weighted by m."""
+    a, b, weights = 0.6, 0.5, torch.tensor([0.2, 0.9])
+    queries, keys = torch.ones(2, 2), torch.tensor([[a, 0.0], [0.0, b]])
+    fixation = Fixation(2, 1, "separate")
+    for parameter in fixation.parameters():
+        torch.nn.init.zeros_(parameter)
+    fixation.gates["k"].bias.data = weights.logit()
+    fixation.gates["q"].bias.data = torch.full((2,), torch.inf)  # queries stay as they are
+    kernel = KERNELS.build({"type": "linear", "offset": False, "eps": 0.0}, head_dim=2)
+    q, k, v = (x[None, :, None] for x in (queries, keys, torch.eye(2)))  # (1, tokens, 1 head, 2)
+    shares = []
+    for q_gated, k_gated in ((q, k), fixation(q, k, v)[:2]):
+        heads_first = (x.transpose(1, 2) for x in (q_gated, k_gated, v))
+        shares.append(kernel(*heads_first, None)[0, 0, 0, 1].item())
+    plain, gated = shares
+    m_1, m_2 = weights.tolist()
+    assert plain == pytest.approx(b / (a + b))
+    assert gated == pytest.approx(m_2 * b / (m_1 * a + m_2 * b))
+    assert gated > plain
 
 
 def test_parameters_of_the_published_gate() -> None:

@@ -172,7 +172,7 @@ def test_shifts_of_each_attention() -> None:
         ]
 
     space, time = (0, 1, 0), (1, 0, 0)
-    assert moves(scheme="space_time") == [[time], [space]]
+    assert moves(scheme="space_time") == [[time, space], [time, space]]
     assert moves(scheme="joint") == [[space, time]]
     assert moves(scheme="windowed") == [[space, time]]
     assert moves(shifts={"temporal": "temporal", "spatial": None}) == [[], [time]]

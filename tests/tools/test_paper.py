@@ -5,9 +5,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
 from mmvidformer.experiments import run_rows
-from mmvidformer.papers import Row, Table
+from mmvidformer.papers import Row, Table, list_rows
 
 TEXT = """\
 title: An example
@@ -49,8 +50,19 @@ def paper(load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_list(paper, capsys) -> None:
     paper.main(["list", "rows.yml"])
-    line = capsys.readouterr().out.splitlines()[-2].strip("│ ").split("│")
-    assert [cell.strip() for cell in line] == ["rows", "table1", "Its table", "3", "2", "1"]
+    *_, line, _, total = capsys.readouterr().out.splitlines()
+    cells = [cell.strip() for cell in line.strip("│ ").split("│")]
+    assert cells == ["rows", "table1", "Its table", "3", "2", "1"]
+    assert total == "2 of 3 rows can be run, 1 in miniature."
+
+
+def test_list_says_that_no_row_was_run_at_full_size(paper, capsys) -> None:
+    paper.main(["list", "horst", "vivit"])
+    *_, total, status = capsys.readouterr().out.splitlines()
+    rows = list_rows(["horst", "vivit"])
+    runnable = [row for row in rows if row.config and not row.missing]
+    assert total.startswith(f"{len(runnable)} of {len(rows)} rows can be run, ")
+    assert status == "This project has run none of them at full size."
 
 
 def test_show_has_published_figures_sizes_and_remarks(paper, capsys) -> None:
@@ -77,6 +89,18 @@ def test_run_writes_the_table(paper, capsys) -> None:
         "| row |  | top1 | top1 (here) | M params (paper) | G MACs (paper) |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
+
+
+def test_run_scales_the_learning_rate_to_the_batch(load, make_config, tmp_path, monkeypatch):
+    """One process of the two that the recipe's batch of 8 needs: half the rate of 0.5."""
+    monkeypatch.chdir(tmp_path)
+    config = make_config("row", train_cfg=dict(max_epochs=1), auto_scale_lr=dict(base_batch_size=8))
+    table = {"title": "Tiny", "config": str(config), "rows": {"half": {}}}
+    Path("tiny.yml").write_text(json.dumps({"title": "Tiny", "tables": {"t": table}}))
+    load("paper").main(["run", "tiny.yml", "t"])
+    run = tmp_path / "work_dirs" / "papers" / "full" / "tiny" / "t" / "half" / "seed_0"
+    trained = torch.load(run / "epoch_1.pth", weights_only=True)
+    assert trained["optimizer"]["param_groups"][0]["initial_lr"] == 0.25
 
 
 def test_run_says_first_where_rows_start(paper, capsys) -> None:

@@ -120,10 +120,19 @@ class AnticipationHead(BaseHead):
         steps = x.y.shape[1]
         if lengths is not None and (lengths != steps).any():
             raise ValueError(f"lengths must all be {steps}, got {lengths.tolist()}")
-        if ahead is None:
-            if steps > self.horizon:
-                raise ValueError(f"a clip must have at most {self.horizon} time steps, got {steps}")
-            ahead = [self.horizon - t for t in range(steps)][-self.times :]
+        if ahead is not None:
+            return self._classify(x, ahead)
+        if steps > self.horizon:
+            raise ValueError(f"a clip must have at most {self.horizon} time steps, got {steps}")
+        ahead = [self.horizon - t for t in range(steps)]
+        if not self.training:
+            return self._classify(x, ahead[-self.times :])
+        # In training all time steps count in the batch norm of the official classifier.
+        logits = self._classify(x, ahead)
+        return {task: scores[:, -self.times :] for task, scores in logits.items()}
+
+    def _classify(self, x: HorstOutput, ahead: Sequence[int]) -> Logits:
+        """Classify the last time steps, from which the action is ``ahead`` time steps away."""
         means = (part[:, -len(ahead) :].mean((-2, -1)) for part in x)
         return self.classifier(*means, ahead)
 

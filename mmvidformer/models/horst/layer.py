@@ -67,7 +67,8 @@ class Recurrent(nn.Module):
 
 
 # Activation, readout, name in ``KEY_VALUE``, and whether the scores are scaled by ``(C h w)^-1/2``
-# instead of ``C^-1/2``.
+# instead of ``C^-1/2``. Eq. 3 and 6 divide by ``sqrt(C)``, but "C is a scaling factor"; that it is
+# the number of channels is a reading of ours.
 VARIANTS: dict[str, tuple[Callable[[], nn.Module], Callable[..., nn.Module], str, bool]] = {
     "official": (nn.SiLU, OfficialReadout, "e+h", True),
     "paper": (nn.ReLU, PaperReadout, "q+h", False),

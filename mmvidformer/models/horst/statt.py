@@ -76,7 +76,7 @@ class StateSoftmax(nn.Module):
 
     Args:
         scale_by_area: Whether to divide the scores by ``sqrt(C h w)``, as the official code does,
-            instead of by ``sqrt(C)``, as in the paper.
+            instead of by ``sqrt(C)``, as the paper can be read.
     """
 
     def __init__(self, scale_by_area: bool) -> None:

@@ -1,5 +1,8 @@
 """The head of anticipation: tasks, views, smoothed labels, and what it refuses."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -8,6 +11,7 @@ from torch import Tensor
 
 from mmvidformer.models.horst.heads import AnticipationHead
 from mmvidformer.models.horst.layer import HorstOutput
+from tests.official_horst import from_horst
 
 TASKS = {"verb": 3, "noun": 4, "action": 6}
 
@@ -55,6 +59,33 @@ def test_labels_of_anticipation_are_smoothed() -> None:
         flat = scores[task].flatten(0, 1), labels.flatten()
         expected = 8 * F.cross_entropy(*flat, label_smoothing=0.1)
         torch.testing.assert_close(losses[f"loss_{task}"], expected)
+
+
+@torch.no_grad()
+def test_statistics_and_logits_after_training_are_those_of_the_official_classifier() -> None:
+    """Its batch norm sees all 14 time steps in training, although the loss has the last 8.
+
+    The file has weights, three batches (N, T, C, h, w, 3), the statistics after a pass of the
+    official class on each, and its logits of the first one in evaluation (``meta``: source).
+    """
+    with np.load(Path(__file__).with_name("official_unrolling_training.npz")) as file:
+        arrays = {name: torch.from_numpy(file[name]) for name in file.files if name != "meta"}
+    weights = {name.removeprefix("param:"): x for name, x in arrays.items() if "param:" in name}
+    tasks = {task: arrays[f"{task}_0"].shape[1] for task in TASKS}
+    head = build(tasks=tasks, classifier="unrolling", times=8)
+    head.load_state_dict(
+        {name.removeprefix("cls_head."): x for name, x in from_horst(weights).state.items()}
+    )
+    batches = [HorstOutput(*batch.unbind(-1)) for batch in arrays["input"]]
+    head.train()
+    for batch in batches:
+        head(batch)
+    for name in ("running_mean", "running_var", "num_batches_tracked"):
+        found = getattr(head.classifier.start.norm, name)
+        torch.testing.assert_close(found, arrays[f"after:c_a.fuse_ev.1.{name}"])
+    for task, logits in head.eval()(batches[0]).items():
+        expected = torch.stack([arrays[f"{task}_{t}"] for t in range(6, 14)], dim=1)
+        torch.testing.assert_close(logits, expected, atol=1e-5, rtol=1e-4)
 
 
 def features(steps: int) -> HorstOutput:

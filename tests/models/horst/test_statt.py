@@ -3,6 +3,8 @@
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 from mmvidformer.models.horst.statt import ATTENTIONS, Entry
 
@@ -60,6 +62,37 @@ def test_heads_attend_each_with_its_channels(name: str, area: bool) -> None:
     if name != "joint":
         means = tuple(torch.stack(pair).mean(0) for pair in zip(*maps, strict=True))
         torch.testing.assert_close(attend.maps(q, entries, filled), means)
+
+
+class Multiplications(TorchDispatchMode):
+    """Counts the multiplications of pairs of elements, but for those of matrix products."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        out = function(*args, **(kwargs or {}))
+        if function is torch.ops.aten.mul.Tensor and all(isinstance(x, Tensor) for x in args):
+            self.count += out.numel()
+        return out
+
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_operations_are_those_of_the_paper(count: int) -> None:
+    """Page 3: ``(6 S + 1) C H W + 18 (S + 1) H W``; ``2 S (H W)^2 C`` for joint attention."""
+
+    def operations(name: str) -> int:
+        attend = ATTENTIONS[name](C, 1, False)
+        q, *maps = torch.randn(1 + 2 * count, 1, C, H, W).unbind()
+        with FlopCounterMode(display=False) as products, Multiplications() as pairs:
+            pairs_of_maps = zip(maps[::2], maps[1::2], strict=True)
+            attend(q, [attend.remember(key, value) for key, value in pairs_of_maps])
+        return products.get_total_flops() // 2 + pairs.count
+
+    area = H * W
+    assert operations("space_time") == (6 * count + 1) * C * area + 18 * (count + 1) * area
+    assert operations("joint") == 2 * count * area**2 * C
 
 
 def test_joint_is_one_softmax_over_all_places_of_all_states() -> None:
