@@ -1,7 +1,7 @@
 # VideoMAE's fine-tuning of ViT-B on Kinetics-400 (FINETUNE.md of the official code): 100 epochs of
-# AdamW with a rate of 0.001 for 256 clips, here for a batch of 512; 5 epochs of warm-up from 0, then
-# a cosine to a thousandth; rates decay by 0.75 from block to block. The official scripts of other
-# sizes have other rates and numbers of epochs (S 150, L 35, H 50), those of VideoMAE v2 too.
+# AdamW with a rate of 0.001 for 256 clips, here for a batch of 512; 5 epochs of warm-up from 0,
+# then a cosine to a thousandth; rates decay by 0.75 from block to block. The official scripts of
+# other sizes have other rates and numbers of epochs (S 150, L 35, H 50), those of VideoMAE v2 too.
 train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=100, val_interval=1)
 val_cfg = dict(type="ValLoop")
 test_cfg = dict(type="TestLoop")

@@ -1,6 +1,6 @@
 # ViViT's recipe (Table 7 of the arXiv version), 30 epochs at batch size 64: SGD without weight
-# decay; 2.5 epochs of linear warm-up from 0, then a cosine over the other epochs, as in the official
-# code. That code clips the gradient of each device before averaging; MMEngine clips the average.
+# decay; 2.5 epochs of linear warm-up from 0, then a cosine over the other epochs, as in the
+# official code. It clips the gradient of each device before averaging; MMEngine clips the average.
 train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=30, val_interval=1)
 val_cfg = dict(type="ValLoop")
 test_cfg = dict(type="TestLoop")
