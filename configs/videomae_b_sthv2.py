@@ -19,7 +19,5 @@ model = dict(
 )
 train_cfg = dict(max_epochs=50)
 optim_wrapper = dict(optimizer=dict(lr=1e-3))
-param_scheduler = [
-    dict(type="LinearLR", start_factor=1e-3, end=5, convert_to_iter_based=True),
-    dict(type="CosineAnnealingLR", begin=5, end=50, T_max=45, convert_to_iter_based=True),
-]
+param_scheduler = _base_.param_scheduler
+param_scheduler[1].update(end=50, T_max=45, eta_min_ratio=2e-3)

@@ -3,7 +3,7 @@
 # blocks: train vivit_l_fe_k400 with --cfg-options model.backbone.temporal_depth=4, then this config
 # with --cfg-options model.backbone.init_from.source=CHECKPOINT.
 # The learning rate is 0.5 in Table 7 (arXiv) and 0.4 in the official config, which also crops 256
-# pixels of 288 and does not flip: vivit/table5e/l_fe_code.
+# pixels of 288 and flips without swapping labels that name a side: vivit/table5e/l_fe_code.
 _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/vivit_l_fe.py",

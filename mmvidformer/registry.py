@@ -102,6 +102,12 @@ OPTIM_WRAPPER_CONSTRUCTORS = _child(
     "mmaction.engine",
     "mmvidformer.engine.optim.optimizers",
 )
+PARAM_SCHEDULERS = _child(
+    "parameter scheduler",
+    _mmaction.PARAM_SCHEDULERS,
+    "mmaction.engine",
+    "mmvidformer.engine.optim.schedules",
+)
 # MMEngine builds runners before a scope is set, and from its root finds direct children only.
 RUNNERS = _child("runner", root.RUNNERS, "mmvidformer.engine.fsdp")
 HOOKS = _child(

@@ -1,6 +1,5 @@
 """Every shipped config: builds, reads a video, takes a training step and a test step."""
 
-import copy
 import math
 import re
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ import pytest
 import torch
 from mmengine.dataset import pseudo_collate
 from mmengine.optim import build_optim_wrapper
-from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
+from mmengine.registry import DefaultScope
 
 from mmvidformer import get_config, list_models
 from mmvidformer.config import frame_size, leaf_datasets
@@ -158,56 +157,6 @@ def test_recipes_augment_in_the_preprocessor(name: str) -> None:
     left = [t.type for t in cfg.train_dataloader.dataset.pipeline]
     assert not [kind for kind in left if re.search("Flip|Jitter|Augment|Erasing", kind)
                 and not kind.endswith("ScaleJitter")]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_schedule_rises_and_falls_as_the_recipe_says(name: str) -> None:
-    cfg = get_config(name)
-    steps, epochs = 40, cfg.train_cfg.max_epochs
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
-    schedulers = []
-    for scheduler in copy.deepcopy(cfg.param_scheduler):
-        cls = PARAM_SCHEDULERS.get(scheduler.pop("type"))
-        scheduler.pop("convert_to_iter_based")
-        schedulers.append(
-            cls.build_iter_from_epoch(optimizer=optimizer, epoch_length=steps, **scheduler)
-        )
-    rates = []
-    for _ in range(epochs * steps):
-        rates.append(optimizer.param_groups[0]["lr"])
-        optimizer.step()
-        for scheduler in schedulers:
-            scheduler.step()
-    if name.startswith("timesformer") and not name.endswith("_motion"):
-        # No warm-up; a tenth from epoch 11 and from 14 on, of 15.
-        expected = [1.0] * 11 + [0.1] * 3 + [0.01]
-        assert rates[::steps] == pytest.approx(expected)
-        assert rates[steps - 1 :: steps] == pytest.approx(expected)
-        return
-    assert rates[-1] < 1e-3
-    if name.startswith("feature_fixation") and not name.endswith("_motion"):
-        # A straight line from the start rate (Table 10) to 1 at epoch 5, on a cosine over all.
-        base = cfg.optim_wrapper.optimizer.lr
-        start = (0.01 if name.endswith(("k400", "k600")) else 0.003) / base
-        for epoch, rate in enumerate(rates[::steps]):
-            rise = start + (1 - start) * min(epoch / 5, 1)
-            cosine = (1 + math.cos(math.pi * epoch / epochs)) / 2
-            assert rate == pytest.approx(rise * cosine, abs=5e-3)
-        return
-    if name.startswith("vjepa2"):  # a cosine without warm-up
-        assert rates[0] == 1 and rates[steps * epochs // 2] == pytest.approx(0.5, abs=0.01)
-        return
-    assert rates[0] < 0.02
-    peak = int(np.argmax(rates)) / steps
-    if name.endswith("_motion"):
-        assert peak == pytest.approx({8: 1, 12: 1, 20: 2}.get(epochs, 3), abs=0.1)
-    elif name.startswith("videomae"):  # warm-up, and then the cosine
-        assert peak == pytest.approx(5, abs=0.1)
-        assert rates[(epochs + 5) * steps // 2] == pytest.approx(0.5, abs=0.02)
-    else:  # warm-up over 2.5 epochs, times the cosine
-        assert peak == pytest.approx(2.5, abs=0.1)
-        cosine = (1 + math.cos(math.pi * 0.5)) / 2
-        assert rates[epochs * steps // 2] == pytest.approx(cosine, rel=0.02)
 
 
 @pytest.mark.parametrize("name", list_models())

@@ -20,8 +20,6 @@ val_evaluator = dict(ious=[i / 20 for i in range(10, 20)])
 test_evaluator = val_evaluator
 train_cfg = dict(max_epochs=15)
 optim_wrapper = dict(optimizer=dict(lr=1e-3))
-param_scheduler = [
-    dict(type="LinearLR", start_factor=0.01, end=5, convert_to_iter_based=True),
-    dict(type="CosineAnnealingLR", begin=5, end=15, T_max=10, convert_to_iter_based=True),
-]
+param_scheduler = _base_.param_scheduler
+param_scheduler[1].update(end=15, T_max=10)
 auto_scale_lr = dict(base_batch_size=16)

@@ -23,7 +23,7 @@ KEPT = ("num_classes", "average_clips", "topk")  # arguments of the config's hea
 FREEZING = ("frozen_stages", "lora")  # arguments of backbones
 LORA_RATE = 10  # times the learning rate of all weights, as Schulman 2025 (LoRA Without Regret)
 # Settings of a learning rate scheduler that count epochs.
-SPANS = ("begin", "end", "T_max", "step_size", "milestones")
+SPANS = ("begin", "end", "T_max", "step_size", "milestones", "warmup", "cosine_begin")
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,9 @@ def test_rate_batch_and_schedule() -> None:
     cfg, said = made("vivit_fe_k400", batch=4, procs=2, epochs=10)
     assert cfg.optim_wrapper.optimizer.lr == pytest.approx(0.05 * 8 / 64)
     assert "learning rate 0.00625 = 0.05 x 8 / 64" in said and "10 epochs of 5 steps" in said
-    warm_up, cosine = cfg.param_scheduler
-    assert warm_up.end == pytest.approx(2.5 / 3) and cosine.T_max == cosine.end == 10
+    (schedule,) = cfg.param_scheduler
+    assert schedule.warmup == schedule.cosine_begin == pytest.approx(2.5 / 3)
+    assert schedule.end == 10
     assert (cfg.train_cfg.max_epochs, cfg.train_cfg.val_interval) == (10, 1)
     assert cfg.auto_scale_lr.enable is False
     cfg, _ = made("timesformer_b_k400", epochs=5)
@@ -96,6 +97,7 @@ def test_batch_size_above_the_number_of_videos() -> None:
     assert cfg.train_dataloader.batch_size == 40 and cfg.train_dataloader.drop_last is False
     assert "batch size reduced from 64 to 40, the number of videos per process" in said
     # With one step per epoch, a warm-up of 1 step would keep its first value.
+    cfg, said = made("timesformer_motion", batch=64, epochs=2)
     assert [one.type for one in cfg.param_scheduler] == ["CosineAnnealingLR"]
     assert "LinearLR is removed" in said
     with pytest.raises(ValueError, match="at most the 40 training videos, got 41"):

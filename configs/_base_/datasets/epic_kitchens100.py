@@ -1,6 +1,7 @@
 # EPIC-Kitchens-100 from the official videos and CSV files. Clips of 32 consecutive frames, as the
-# official code takes them (section 4.1: every second frame), RandAugment 2/15, 4 x 1 test views.
-# Labels are (noun, verb), as in the published head.
+# official code takes them (section 4.1: every second frame), RandAugment 2/15, 4 x 1 test views as
+# in the official README (the official config has 4 x 3). Labels are (noun, verb), as in the
+# published head.
 _base_ = "../loaders.py"
 
 data_root = "data/epic_kitchens100"

@@ -1,7 +1,8 @@
 # Something-Something V2 as prepared by MMAction2. Clips of 32 consecutive frames, as the official
 # code takes them (section 4.1: every second frame); RandAugment 2/20 instead of color jitter.
-# Flipped with probability .5 as in Table 7 (arXiv), with labels that name a side swapped; the
-# official code does not flip.
+# Flipped with probability .5 as in Table 7 (arXiv) and in the official code. Labels that name a
+# side are swapped, as in MMAction2's configs; the official code keeps them, so that half of the
+# clips of these six classes have a wrong label there.
 _base_ = "./kinetics400.py"
 
 data_root = "data/sthv2"

@@ -1,8 +1,7 @@
 # Released settings of feature fixation on Something-Something V2: SGD with learning rate 0.03 at
-# batch size 32, 5 epochs of warm-up from 0.003, and a cosine over all 35 epochs. Here the warm-up
-# multiplies the cosine; the official code rises linearly to the cosine's value and is at most 4%
-# lower. Nesterov momentum is the default of the official code, which the settings do not override;
-# the paper does not mention it.
+# batch size 32, 5 epochs of warm-up from 0.003 to the value of a cosine over all 35 epochs, which
+# follows. Nesterov momentum is the default of the official code, which the settings do not
+# override; the paper does not mention it.
 train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=35, val_interval=1)
 val_cfg = dict(type="ValLoop")
 test_cfg = dict(type="TestLoop")
@@ -15,7 +14,13 @@ optim_wrapper = dict(
     ),
 )
 param_scheduler = [
-    dict(type="LinearLR", start_factor=0.1, end=5, convert_to_iter_based=True),
-    dict(type="CosineAnnealingLR", T_max=35, end=35, convert_to_iter_based=True),
+    dict(
+        type="mmvidformer.WarmupCosineLR",
+        warmup=5,
+        start_factor=0.1,
+        cosine_begin=0,
+        end=35,
+        convert_to_iter_based=True,
+    )
 ]
 auto_scale_lr = dict(enable=False, base_batch_size=32)

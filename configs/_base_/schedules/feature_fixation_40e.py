@@ -1,6 +1,6 @@
 # Released settings of feature fixation on Kinetics: SGD with learning rate 0.035 at batch size 32
-# (from the released script; the config that it overrides has 64), 5 epochs of warm-up from 0.01,
-# and a cosine over all 40 epochs. On warm-up and momentum, see feature_fixation_35e.py.
+# (from the released script; the config that it overrides has 64), 5 epochs of warm-up from 0.01 to
+# the value of a cosine over all 40 epochs, which follows. On momentum, see feature_fixation_35e.py.
 train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=40, val_interval=1)
 val_cfg = dict(type="ValLoop")
 test_cfg = dict(type="TestLoop")
@@ -13,7 +13,13 @@ optim_wrapper = dict(
     ),
 )
 param_scheduler = [
-    dict(type="LinearLR", start_factor=0.01 / 0.035, end=5, convert_to_iter_based=True),
-    dict(type="CosineAnnealingLR", T_max=40, end=40, convert_to_iter_based=True),
+    dict(
+        type="mmvidformer.WarmupCosineLR",
+        warmup=5,
+        start_factor=0.01 / 0.035,
+        cosine_begin=0,
+        end=40,
+        convert_to_iter_based=True,
+    )
 ]
 auto_scale_lr = dict(enable=False, base_batch_size=32)

@@ -4,4 +4,4 @@ _base_ = "./vivit_30e.py"
 train_cfg = dict(max_epochs=10)
 optim_wrapper = dict(optimizer=dict(lr=0.25))
 param_scheduler = _base_.param_scheduler
-param_scheduler[1].update(T_max=10, end=10)
+param_scheduler[0].update(end=10)
