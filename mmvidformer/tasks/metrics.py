@@ -94,7 +94,7 @@ class FramesMetric(BaseMetric):
 
     Accuracy counts all frames of all videos that have a class; the edit score is the mean over the
     videos; F1 counts the parts of all videos. Parts of the class ``'background'`` count for the
-    accuracy only.
+    accuracy only. Frames without a class count for nothing, and end a part.
 
     Args:
         ious: Overlaps of F1.
@@ -116,23 +116,33 @@ class FramesMetric(BaseMetric):
             self.results.append((found[steps], classes_at(frames, sample)))
 
     def compute_metrics(self, results: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
-        """Compute the metrics."""
+        """Compute the metrics.
+
+        Raises:
+            ValueError: If no frame of any video has a class.
+        """
         names = list((self.dataset_meta or {}).get("classes") or ())
-        out = [names.index(BACKGROUND)] if BACKGROUND in names else []
+        left_out = [NO_LABEL, *(names.index(name) for name in names if name == BACKGROUND)]
         right = known = 0
         scores, counts = [], dict.fromkeys(self.ious, np.zeros(3))
         for found, truth in results:
-            counted = truth != NO_LABEL
-            right += int((found == truth)[counted].sum())
-            known += int(counted.sum())
-            found, truth = (list_parts(one[counted], out) for one in (found, truth))
-            scores.append(edit_score(found, truth))
-            counts = {iou: counts[iou] + match_parts(found, truth, iou) for iou in self.ious}
+            has_class = truth != NO_LABEL
+            if not has_class.any():
+                continue
+            right += int((found == truth)[has_class].sum())
+            known += int(has_class.sum())
+            found_parts = list_parts(np.where(has_class, found, NO_LABEL), left_out)
+            true_parts = list_parts(truth, left_out)
+            scores.append(edit_score(found_parts, true_parts))
+            for iou in self.ious:
+                counts[iou] = counts[iou] + match_parts(found_parts, true_parts, iou)
+        if not known:
+            raise ValueError("accuracy of frames needs annotated frames, but the videos have none")
         f1 = {
             f"f1@{round(100 * iou)}": float(2 * hits / max(2 * hits + false + missed, 1))
             for iou, (hits, false, missed) in counts.items()
         }
-        return {"accuracy": right / max(known, 1), "edit": float(np.mean(scores)), **f1}
+        return {"accuracy": right / known, "edit": float(np.mean(scores)), **f1}
 
 
 @METRICS.register_module()

@@ -52,6 +52,22 @@ def test_frames_without_a_class_do_not_count() -> None:
     truth, found = np.array([0, 0, -1, -1, 1, 1]), np.array([0, 0, 1, 0, 1, 0])
     results = frames_metric((found, truth), names=["a", "b"])
     assert results["frames/accuracy"] == pytest.approx(3 / 4)
+    unknown = np.full(9, -1), np.zeros(9, int)
+    assert frames_metric((found, truth), unknown[::-1], names=["a", "b"]) == results
+
+
+def test_frames_without_a_class_end_a_part() -> None:
+    """Of the two parts of class 0, the first is found, and half of the second."""
+    truth, found = np.array([0, 0, -1, 0, 0, 0, 0]), np.array([0, 0, 0, 0, 0, 1, 1])
+    results = frames_metric((found, truth), names=["a", "b"])
+    assert results["frames/edit"] == pytest.approx(1 - 1 / 3)
+    assert results["frames/f1@50"] == pytest.approx(2 * 2 / (2 * 2 + 1))
+    assert results["frames/accuracy"] == pytest.approx(4 / 6)
+
+
+def test_frames_need_annotations() -> None:
+    with pytest.raises(ValueError, match="needs annotated frames, but the videos have none"):
+        frames_metric((np.zeros(9, int), np.full(9, -1)), names=["a"])
 
 
 @pytest.mark.parametrize("columns", [1, 2])

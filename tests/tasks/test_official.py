@@ -67,16 +67,32 @@ def test_boxes_as_ava(tmp_path, monkeypatch) -> None:
     assert len(pools) == 1 and multiprocessing.active_children() == before
 
 
-def test_frames_as_ms_tcn() -> None:
+# Accuracy, edit score and F1 at 10, 25 and 50.
+FRAMES = {
+    "background": (0.7824803150, 0.5643939394, 0.6930693069, 0.6534653465, 0.5148514851),
+    "background_and_gaps": (0.8019153226, 0.5882820883, 0.6929824561, 0.6842105263, 0.5789473684),
+    "no_background": (0.8362753751, 0.5949494949, 0.7169811321, 0.7075471698, 0.5849056604),
+    "no_background_but_gaps": (
+        *(0.8065326633, 0.6616803336),
+        *(0.7937743191, 0.7782101167, 0.6536964981),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FRAMES)
+def test_frames_as_ms_tcn(case) -> None:
+    names, gaps = official.FRAMES[case]
+    # Where all frames have a class, that of frames in no span may be the background.
+    background = -1 if gaps else len(official.NAMES)
     metric = FramesMetric()
-    metric.dataset_meta = {"classes": [*official.NAMES, "background"]}
-    videos = official.frames()
+    metric.dataset_meta = {"classes": names}
+    videos = official.frames(case)
     for found, truth in videos:
-        spans = [(p.start / 10, p.end / 10, p.label) for p in list_parts(truth, [4])]
-        sample = dict(total_frames=len(truth), avg_fps=10.0, step=1.0, background=4, spans=spans)
-        scores = torch.eye(5)[torch.from_numpy(found)]
+        spans = [(p.start / 10, p.end / 10, p.label) for p in list_parts(truth, [-1, background])]
+        sample = dict(total_frames=len(truth), avg_fps=10.0, step=1.0)
+        sample |= dict(background=background, spans=spans)
+        scores = torch.eye(len(names))[torch.from_numpy(found)]
         metric.process(None, [{**sample, "pred_score": scores}])
-    expected = {"accuracy": 0.7824803150, "edit": 0.5643939394}
-    expected |= {"f1@10": 0.6930693069, "f1@25": 0.6534653465, "f1@50": 0.5148514851}
-    expected = {f"frames/{name}": value for name, value in expected.items()}
+    names = ("accuracy", "edit", "f1@10", "f1@25", "f1@50")
+    expected = {f"frames/{name}": x for name, x in zip(names, FRAMES[case], strict=True)}
     assert metric.evaluate(len(videos)) == pytest.approx(expected, abs=1e-9)
