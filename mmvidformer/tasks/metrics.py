@@ -3,11 +3,13 @@
 import multiprocessing
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from os.path import join
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
-from mmaction.evaluation import AVAMetric
+from mmaction.evaluation import AVAMetric, ava_eval, results2csv
 from mmaction.evaluation.functional import ava_utils, average_precision_at_temporal_iou
 from mmengine.evaluator import BaseMetric
 from sklearn.metrics import mean_absolute_error, r2_score
@@ -200,7 +202,8 @@ class SegmentsMetric(BaseMetric):
 class BoxesMetric(AVAMetric):
     """MMAction2's ``AVAMetric``, with an error instead of NaN if there are no predictions.
 
-    It closes its pool of processes. Arguments are those of ``AVAMetric``.
+    It closes its pool of processes, and writes its file to a temporary folder. Arguments are those
+    of ``AVAMetric``.
     """
 
     def compute_metrics(self, results: list) -> dict[str, float]:
@@ -217,10 +220,15 @@ class BoxesMetric(AVAMetric):
             raise ValueError(
                 f"{self.ann_file}: none of its {len(moments)} moments has a prediction"
             )
+        files = self.label_file, self.ann_file, self.exclude_file
         # MMAction2 does not close its pool, whose own thread may then wait for itself to end.
-        with multiprocessing.Pool() as pool:
+        with TemporaryDirectory() as folder, multiprocessing.Pool() as pool:
+            predictions = join(folder, "predictions.csv")
+            results2csv(results, predictions, self.custom_classes)
             ava_utils.multiprocessing = SimpleNamespace(Pool=lambda count: pool)
             try:
-                return super().compute_metrics(results)
+                return ava_eval(
+                    predictions, self.options[0], *files, custom_classes=self.custom_classes
+                )
             finally:
                 ava_utils.multiprocessing = multiprocessing

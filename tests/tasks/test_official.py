@@ -44,13 +44,13 @@ def test_segments_as_activitynet(tiny_videos, tmp_path) -> None:
 
 
 def test_boxes_as_ava(tmp_path, monkeypatch) -> None:
-    """No process is left, also while something refers to the pool."""
+    """No process is left, also while something refers to the pool, and no file is written here."""
     before, pools, make = multiprocessing.active_children(), [], multiprocessing.Pool
     monkeypatch.setattr(multiprocessing, "Pool", lambda *n: pools.append(make(*n)) or pools[-1])
-    monkeypatch.chdir(tmp_path)  # the metric writes a file
     official.main(tmp_path)
     options = dict(exclude_file=None, action_thr=0.0, num_classes=5)
-    metric = BoxesMetric("truth.csv", label_file="labels.pbtxt", **options)
+    options |= dict(label_file=str(tmp_path / "labels.pbtxt"))
+    metric = BoxesMetric(str(tmp_path / "truth.csv"), **options)
     moments: dict = {}
     for video, second, *box, label, score in csv.reader((tmp_path / "found.csv").open()):
         boxes = moments.setdefault((video, int(second)), {})
@@ -62,6 +62,10 @@ def test_boxes_as_ava(tmp_path, monkeypatch) -> None:
         )
         sample = dict(video_id=video, timestamp=second, pred_instances=found)
         metric.process(None, [sample])
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()  # nobody can write here
     found = metric.evaluate(len(moments))["mAP/overall"]
     assert found == pytest.approx(0.8562838581, abs=1e-6)
     assert len(pools) == 1 and multiprocessing.active_children() == before
