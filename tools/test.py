@@ -144,7 +144,7 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
     fuse = getattr(getattr(model, "cls_head", None), "average_clips", None)
     for name, value in metrics.items():
         if name == "bad_videos":
-            print(f"bad videos: {value}, counted as wrong")
+            print(f"bad videos: {value}")  # the log says which, and what they count as
         elif np.ndim(value) == 0:  # not a confusion matrix
             called = name.replace("acc/top", "top-").replace("acc/mean1", "mean class accuracy")
             print(f"{called}: {in_words(name, value)}")

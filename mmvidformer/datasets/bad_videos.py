@@ -30,14 +30,16 @@ REMEDY = "mmvidformer data check lists bad videos and writes annotations without
 class SafeDataset:
     """A dataset with a policy for videos that cannot be read.
 
-    A sample is bad if a transform raises ``BadVideo``, or if one that reads files (``READING``)
-    raises any error but ``ImportError`` and ``MemoryError``. All other errors are raised unchanged.
+    A sample is bad if a transform raises ``BadVideo``, or if one that reads files (``READING``, and
+    those with an attribute ``reads_files``) raises any error but ``ImportError`` and
+    ``MemoryError``. All other errors are raised unchanged.
     With ``'resample'`` a bad sample is logged and
 
     - in training a random one is read in its place;
-    - in test mode it keeps its place and label. Its data sample has ``bad_video`` (the reason) and
-      ``bad_path`` in its metainfo, for ``mmvidformer.BadVideoEvaluator``. Its inputs are those of
-      the next good sample, only to fill the batch. Samples with more than a label (boxes) raise.
+    - in test mode it keeps its place and annotation. Its inputs, and all else, are those of the
+      next good sample, only to fill the batch. The metainfo of its data sample has ``bad_video``
+      (the reason), ``bad_path`` and ``annotation_keys``, the names of what is its own, for
+      ``mmvidformer.BadVideoEvaluator``. A label that a transform sets raises.
 
     The share of bad samples is counted in each process with its workers: of all samples, or of more
     than 1000 only of those read, at least 1000. An attribute ``seed`` of an index seeds the draws.
@@ -120,7 +122,7 @@ class SafeDataset:
         if isinstance(error, BadVideo):
             return error
         owners = (frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__))
-        names = [type(owner).__name__ for owner in owners if isinstance(owner, READING)]
+        names = [type(owner).__name__ for owner in owners if _reads_files(type(owner))]
         # FFmpeg's "cannot allocate memory" is what a damaged header asks for.
         is_ours = isinstance(error, ImportError | MemoryError)
         if not names or (is_ours and not isinstance(error, FFmpegError)):
@@ -141,18 +143,24 @@ class SafeDataset:
             )
 
     def _flagged(self, filler: object, idx: int, fault: BadVideo) -> dict:
-        """Return the inputs of another sample with the label and metainfo of a bad one."""
+        """Return another sample with the annotation of a bad one."""
         info = self._info(idx)
-        labels = {"gt_label"} if "label" in info else set()
-        kept = filler.get("data_samples") if isinstance(filler, dict) else None
-        if not isinstance(kept, ActionDataSample) or set(kept.keys()) != labels:
+        data_sample = filler.get("data_samples") if isinstance(filler, dict) else None
+        if not isinstance(data_sample, ActionDataSample):
             raise fault  # metrics could not tell that it is wrong
-        sample = ActionDataSample()
-        sample.set_metainfo({key: info.get(key, value) for key, value in kept.metainfo.items()})
-        sample.set_metainfo({"bad_video": fault.reason, "bad_path": fault.path})
-        if labels:
+        if "gt_label" in data_sample and "label" not in info:
+            raise fault  # the label was made from the other video
+        sample = data_sample.clone()
+        known = {key: info[key] for key in sample.metainfo_keys() if key in info}
+        flags = dict(bad_video=fault.reason, bad_path=fault.path, annotation_keys=tuple(known))
+        sample.set_metainfo({**known, **flags})
+        if "gt_label" in sample:
             sample.set_gt_label(info["label"])
         return {**filler, "data_samples": sample}
+
+
+def _reads_files(transform: type) -> bool:
+    return issubclass(transform, READING) or getattr(transform, "reads_files", False)
 
 
 def with_inner(dataset: object) -> Iterator[object]:

@@ -1,6 +1,7 @@
 """Saved features of videos, for heads without a backbone."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from mmcv.transforms import BaseTransform
@@ -26,6 +27,7 @@ class LoadFeatures(BaseTransform):
     """
 
     rows: int | None = None
+    reads_files: ClassVar[bool] = True  # for SafeDataset
 
     def transform(self, results: dict) -> dict:
         """Read the features."""

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from mmaction.datasets.transforms import DecordInit
+from mmaction.structures import ActionDataSample
 from torch.utils.data import DataLoader
 
 from mmvidformer.datasets import bad_videos
@@ -191,13 +192,36 @@ def test_testing_flags_a_bad_sample_under_its_own_label(tmp_path):
     assert samples[1]["inputs"].shape == samples[3]["inputs"].shape
 
 
-def test_testing_raises_where_no_metric_could_tell(tmp_path):
-    """Such as boxes of actions, which are those of the other sample."""
+def test_testing_keeps_what_is_annotated(tmp_path):
+    """All else is of the other video, and ``annotation_keys`` tells which."""
     names = ["gone.mp4", *some_good(tmp_path, 1)]
-    add = [lambda results: {**results, "gt_bboxes": np.zeros((1, 4)), "gt_labels": np.zeros(1)}]
-    data = videos(tmp_path, names, [*READ, *add, *PACK], test_mode=True, max_bad_share=1.0)
-    with pytest.raises(BadVideo, match="gone"):
-        data[0]
+    pack = [*PACK[:-1], dict(type="PackActionInputs", meta_keys=("filename", "total_frames"))]
+    data = videos(tmp_path, names, [*READ, *pack], test_mode=True, max_bad_share=1.0)
+    bad, good = (data[i]["data_samples"] for i in range(2))
+    assert bad.annotation_keys == ("filename",) and bad.filename == str(tmp_path / "gone.mp4")
+    assert bad.total_frames == good.total_frames
+    assert good.filename == str(tmp_path / "good0.mp4") and "annotation_keys" not in good
+
+
+class Unlabeled(Numbers):
+    """Samples whose label is read from the file."""
+
+    def get_data_info(self, idx):
+        return {"filename": f"{idx}.mp4"}
+
+    def __getitem__(self, idx):
+        return super().__getitem__(idx) | {"data_samples": ActionDataSample().set_gt_label(idx)}
+
+
+@pytest.mark.parametrize("dataset", [Numbers, Unlabeled])
+def test_testing_raises_where_no_metric_could_tell(dataset):
+    """There is no data sample, or its label is that of the other video."""
+    inner = dataset(3, {1})
+    inner.test_mode = True
+    data = SafeDataset(inner, max_bad_share=1.0)
+    assert data[0]["x"] == 0
+    with pytest.raises(BadVideo, match=r"1\.mp4: is bad"):
+        data[1]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ import torch
 from mmengine.structures import InstanceData
 
 from mmvidformer.tasks.annotations import SpanDataset
+from mmvidformer.tasks.frames_metric import FramesMetric, list_parts
 from mmvidformer.tasks.lists import split_annotations
-from mmvidformer.tasks.metrics import BoxesMetric, FramesMetric, SegmentsMetric, list_parts
+from mmvidformer.tasks.metrics import BoxesMetric, SegmentsMetric
 from tests.tasks import official
 
 

@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 
+import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
@@ -103,12 +104,20 @@ def test_another_video_backend(run_dir, test, tmp_path):
     assert scores["metrics"]["bad_videos"] == 2
 
 
-def test_testing_counts_them(run_dir, test, tmp_path, capsys):
+@pytest.mark.parametrize("views", ["1x1", "4x3"])
+def test_testing_counts_them(run_dir, test, tmp_path, capsys, views):
     config, work_dir = run_dir
-    test([str(config), str(work_dir / "epoch_2.pth"), "--work-dir", str(tmp_path)])
-    saved = json.loads((tmp_path / "test_1x1_score.json").read_text())
+    dump = tmp_path / "scores.npz"
+    options = ["--work-dir", str(tmp_path), "--views", views, "--dump", str(dump)]
+    test([str(config), str(work_dir / "epoch_2.pth"), *options])
+    saved = json.loads((tmp_path / f"test_{views}_score.json").read_text())
     assert saved["metrics"]["bad_videos"] == 2
-    assert "bad videos: 2, counted as wrong" in capsys.readouterr().out
+    assert "bad videos: 2\n" in capsys.readouterr().out
+    with np.load(dump) as arrays:
+        labels, scores, bad = (arrays[name] for name in ("labels", "scores", "bad_videos"))
+    assert bad.nonzero()[0].tolist() == [3, 5]
+    right = (scores.argmax(axis=1) == labels) & ~bad
+    assert saved["metrics"]["acc/top1"] == pytest.approx(right.mean())
 
 
 def test_good_files_give_the_same_without_the_bad_ones(
