@@ -1,4 +1,6 @@
+import errno
 import logging
+import time
 from collections.abc import Iterator
 from traceback import walk_tb
 
@@ -21,6 +23,9 @@ READING = (
     *(reading.RawFrameDecode, reading.ImageDecode, reading.ArrayDecode, reading.LoadRGBFromFile),
     *(reading.LoadAudioFeature, reading.LoadLocalizationFeature, reading.LoadProposals),
 )
+# Errors of storage, such as that of a network, which may pass; and seconds before further tries.
+PASSING = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
+PAUSES = (1.0, 4.0)
 READ, BAD = 1, 2  # status of a sample; 0 before it is read
 MOST_REPLACEMENTS = 50
 REMEDY = "mmvidformer data check lists bad videos and writes annotations without them"
@@ -32,7 +37,8 @@ class SafeDataset:
 
     A sample is bad if a transform raises ``BadVideo``, or if one that reads files (``READING``, and
     those with an attribute ``reads_files``) raises any error but ``ImportError`` and
-    ``MemoryError``. All other errors are raised unchanged.
+    ``MemoryError``. All other errors are raised unchanged. Errors of storage (``PASSING``) get two
+    further tries, after 1 and 4 seconds.
     With ``'resample'`` a bad sample is logged and
 
     - in training a random one is read in its place;
@@ -82,8 +88,6 @@ class SafeDataset:
         return any(getattr(one, "test_mode", False) for one in with_inner(self.dataset))
 
     def __getitem__(self, idx: int) -> object:
-        if hasattr(idx, "seed"):
-            set_seed(idx.seed)
         sample, fault = self._read(idx)
         if fault is None:
             return sample
@@ -101,8 +105,7 @@ class SafeDataset:
     def _read(self, idx: int) -> tuple[object, BadVideo | None]:
         """Return a sample, or why it could not be read, which is logged and counted."""
         try:
-            with limited_time():
-                sample, fault = self.dataset[idx], None
+            sample, fault = self._try(idx), None
         except Exception as error:
             sample, fault = None, self._fault(idx, error)
             if fault is None:
@@ -116,6 +119,22 @@ class SafeDataset:
             print_log(f"bad video: {fault}", logger="current", level=logging.WARNING)
             self._check_share(fault)
         return sample, fault
+
+    def _try(self, idx: int) -> object:
+        """Return a sample; try again where storage may recover, with the same random draws."""
+        for pause in (*PAUSES, None):
+            if hasattr(idx, "seed"):
+                set_seed(idx.seed)
+            try:
+                with limited_time():
+                    return self.dataset[idx]
+            except Exception as error:
+                may_pass = getattr(error, "errno", None) in PASSING
+                if pause is None or not may_pass or self._fault(idx, error) is None:
+                    raise
+                what = f"{self._fault(idx, error)}; trying again in {pause:g} s"
+                print_log(what, logger="current", level=logging.WARNING)
+            time.sleep(pause)
 
     def _fault(self, idx: int, error: Exception) -> BadVideo | None:
         """Return why a sample could not be read, or None if that is not the video's fault."""
