@@ -13,6 +13,7 @@ from mmengine.logging import print_log
 from torch.utils.data import Dataset
 
 from mmvidformer.datasets.decoding.errors import BadVideo, TooManyBadVideos, first_line, path_of
+from mmvidformer.datasets.transforms.decode import check_decoders
 from mmvidformer.datasets.workers import limited_time, set_seed
 from mmvidformer.registry import DATASETS
 
@@ -36,8 +37,8 @@ class SafeDataset:
     """A dataset with a policy for videos that cannot be read.
 
     A sample is bad if a transform raises ``BadVideo``, or if one that reads files (``READING``, and
-    those with an attribute ``reads_files``) raises any error but ``ImportError`` and
-    ``MemoryError``. All other errors are raised unchanged. Errors of storage (``PASSING``) get two
+    those with an attribute ``reads_files``) raises any error but ``ImportError``, ``MemoryError``
+    and ``KeyError``. All other errors are raised unchanged. Errors of storage (``PASSING``) get two
     further tries, after 1 and 4 seconds.
     With ``'resample'`` a bad sample is logged and
 
@@ -56,7 +57,7 @@ class SafeDataset:
         max_bad_share: Largest allowed share of bad samples with ``'resample'``.
 
     Raises:
-        ValueError: If an argument is out of range.
+        ValueError: If an argument is out of range, or a transform cannot decode what another opens.
         BadVideo: On reading a bad sample with ``'raise'``.
         TooManyBadVideos: On reading, if too many samples are bad, or 50 in a row.
     """
@@ -69,6 +70,8 @@ class SafeDataset:
         if not 0 <= max_bad_share <= 1:
             raise ValueError(f"max_bad_share must be from 0 to 1, got {max_bad_share}")
         self.dataset = DATASETS.build(dataset) if isinstance(dataset, dict) else dataset
+        for inner in with_inner(self.dataset):
+            check_decoders(getattr(getattr(inner, "pipeline", None), "transforms", ()))
         self.on_bad_video, self.max_bad_share = on_bad_video, max_bad_share
         # The workers of a process write to the same memory.
         self._status = torch.zeros(len(self.dataset), dtype=torch.uint8).share_memory_()
@@ -143,7 +146,7 @@ class SafeDataset:
         owners = (frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__))
         names = [type(owner).__name__ for owner in owners if _reads_files(type(owner))]
         # FFmpeg's "cannot allocate memory" is what a damaged header asks for.
-        is_ours = isinstance(error, ImportError | MemoryError)
+        is_ours = isinstance(error, ImportError | MemoryError | KeyError)
         if not names or (is_ours and not isinstance(error, FFmpegError)):
             return None
         reason = f"{names[-1]}: {type(error).__name__}: {first_line(error)}"

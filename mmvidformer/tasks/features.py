@@ -24,6 +24,7 @@ class LoadFeatures(BaseTransform):
 
     Raises:
         FileNotFoundError: If there are no features of the video.
+        ValueError: If the file has other content.
     """
 
     rows: int | None = None
@@ -33,6 +34,8 @@ class LoadFeatures(BaseTransform):
         """Read the features."""
         with np.load(results["filename"]) as file:
             found = {name: file[name] for name in file}
+        if missing := {"features", "every", "span", "frames", "fps"} - {*found}:
+            raise ValueError(f"{results['filename']} has no {', '.join(sorted(missing))}")
         values, every = found["features"], int(found["every"])
         count = self.rows or len(values)
         start = np.random.randint(0, max(len(values) - count, 0) + 1)

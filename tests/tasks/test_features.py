@@ -68,6 +68,12 @@ def test_segments_have_the_time_of_the_video(video, monkeypatch) -> None:
     assert segment == pytest.approx([6 / 8, (6 + 10) / 8])
 
 
+def test_files_without_the_facts_of_the_video_are_refused(tmp_path) -> None:
+    np.savez(tmp_path / "a.npz", features=np.zeros((7, 5)), fps=8.0, frames=40)
+    with pytest.raises(ValueError, match=r"a\.npz has no every, span$"):
+        LoadFeatures()({"filename": str(tmp_path / "a.npz")})
+
+
 def test_features_that_cannot_be_read_are_bad_videos(video, tmp_path) -> None:
     """Their segments are missed, whatever is found in the others."""
     content = Path(video).read_bytes()

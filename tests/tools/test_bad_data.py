@@ -10,6 +10,7 @@ import torch
 from mmengine.config import Config
 
 from mmvidformer.datasets.decoding.errors import BadVideo
+from mmvidformer.engine.errors import run_tool
 
 
 @pytest.fixture(scope="module")
@@ -141,3 +142,19 @@ def test_good_files_give_the_same_without_the_bad_ones(
         scores.append([d["pred_score"] for d in dumped if "bad_video" not in d])
     assert len(scores[0]) == len(scores[1]) == 5
     assert torch.equal(torch.stack(scores[0]), torch.stack(scores[1]))
+
+
+@pytest.mark.parametrize("policy", ["raise", "resample"])
+def test_a_decoder_of_another_kind_ends_the_tool_before_the_start(
+    settings, make_config, train, tmp_path, capsys, policy
+):
+    """It is no bad video, and no list needs to be checked."""
+    config = make_config("mixed", **settings)
+    options = ["--work-dir", str(tmp_path), "--cfg-options", f"bad_videos.on_bad_video={policy}"]
+    options += ["train_dataloader.num_workers=0"]
+    options += ["train_dataloader.dataset.pipeline.0.type=mmvidformer.VideoInit"]
+    options += ["train_dataloader.dataset.pipeline.2.type=PyAVDecode"]
+    assert run_tool(lambda: train([str(config), *options])) == 2
+    shown = "".join(capsys.readouterr())
+    assert "PyAVDecode cannot decode what VideoInit opens; use VideoDecode()" in shown
+    assert "bad video" not in shown and "Traceback" not in shown
