@@ -81,6 +81,7 @@ class MultiTaskAccuracy(BaseMetric):
     ) -> None:
         super().__init__(**kwargs)
         self.tasks = tuple(tasks)
+        self.shares = tuple(f"{task}/" for task in (*self.tasks, "action"))
         self.topk = tuple(topk)
 
     worst = staticmethod(without_scores)
@@ -144,6 +145,7 @@ class AnticipationMetric(BaseMetric):
     """
 
     default_prefix = ""
+    shares = tuple(f"{task}/" for task in TASKS)  # results that are shown in percent
 
     def __init__(
         self,

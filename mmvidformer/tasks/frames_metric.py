@@ -26,6 +26,7 @@ class FramesMetric(BaseMetric):
     """
 
     default_prefix = "frames"
+    shares = ("accuracy", "edit", "f1@")  # results that are shown in percent
 
     def __init__(self, ious: Sequence[float] = (0.1, 0.25, 0.5), **kwargs: object) -> None:
         super().__init__(**kwargs)

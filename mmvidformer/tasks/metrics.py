@@ -25,6 +25,7 @@ class LabelsMetric(BaseMetric):
     """
 
     default_prefix = "acc"
+    shares = ("mean_average_precision",)  # results that are shown in percent
 
     def worst(self, sample: Mapping) -> dict:
         """Return a sample with the lowest score for all classes."""
@@ -103,6 +104,7 @@ class SegmentsMetric(BaseMetric):
     """
 
     default_prefix = "segments"
+    shares = ("mAP",)
 
     def __init__(self, ious: Sequence[float] = (0.3, 0.4, 0.5, 0.6, 0.7), **kwargs: object) -> None:
         super().__init__(**kwargs)
