@@ -34,7 +34,8 @@ class LoadFeatures(BaseTransform):
         """Read the features."""
         with np.load(results["filename"]) as file:
             found = {name: file[name] for name in file}
-        if missing := {"features", "every", "span", "frames", "fps"} - {*found}:
+        missing = {"features", "every", "span", "frames", "fps"} - {*found}
+        if missing:
             raise ValueError(f"{results['filename']} has no {', '.join(sorted(missing))}")
         values, every = found["features"], int(found["every"])
         count = self.rows or len(values)
