@@ -8,7 +8,6 @@ from mmengine.logging import print_log
 from mmengine.structures import BaseDataElement
 from torch import Tensor
 
-from mmvidformer import registry  # noqa: F401  (repairs MMAction2 first)
 from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.evaluation.files import SaveScores
 from mmvidformer.registry import EVALUATOR
