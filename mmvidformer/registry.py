@@ -77,6 +77,7 @@ METRICS = _child(
     "metric",
     _mmaction.METRICS,
     "mmaction.evaluation",
+    "mmvidformer.tasks.frames_metric",
     "mmvidformer.tasks.metrics",
     "mmvidformer.evaluation.files",
     "mmvidformer.evaluation.multi_task",

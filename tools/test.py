@@ -1,7 +1,6 @@
 """Test a recognizer on several views of each video: mmvidformer test CONFIG [CHECKPOINT]."""
 
 import json
-import re
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
@@ -26,9 +25,6 @@ from mmvidformer.engine.launch import build_runner
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.pipelines import align_clips, get_views, parse_views, set_views
 from mmvidformer.engine.process_group import start_processes
-
-# Metrics of MMAction2 and of this package that are shares, by the beginnings of their names.
-SHARES = re.compile("acc|top|mean|mmit_mean|recall|mAP|AR@|edit|f1@")
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -129,25 +125,28 @@ class OptimizeHook(Hook):
         runner.model = self.model
 
 
-def in_words(name: str, value: float) -> str:
-    """Format a metric: shares as percentages, counts and other values as numbers."""
-    if SHARES.match(name.rpartition("/")[2]) and 0 <= value <= 1 and not isinstance(value, int):
+def in_words(value: float, share: bool) -> str:
+    """Format a result: a share as a percentage, counts and other values as numbers."""
+    if share:
         return f"{100 * value:.2f}%"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return str(value) if isinstance(value, int | np.integer) else f"{value:.4g}"
 
 
 @master_only
 def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> None:
     """Print the metrics and save them as test_<views>_<fusion>[_aligned].json in the work dir."""
+    from mmvidformer.evaluation.shares import is_share  # not in each worker
+
     model = runner.model.module if is_model_wrapper(runner.model) else runner.model
     views = "x".join(map(str, get_views(runner.cfg)))
     fuse = getattr(getattr(model, "cls_head", None), "average_clips", None)
     for name, value in metrics.items():
         if name == "bad_videos":
-            print(f"bad videos: {value}, counted as wrong")
+            print(f"bad videos: {value}")  # the log says which, and what they count as
         elif np.ndim(value) == 0:  # not a confusion matrix
             called = name.replace("acc/top", "top-").replace("acc/mean1", "mean class accuracy")
-            print(f"{called}: {in_words(name, value)}")
+            share = is_share(name, getattr(runner.test_loop.evaluator, "metrics", ()))
+            print(f"{called}: {in_words(value, share)}")
     aligned = ", aligned" if args.align else ""
     print(f"{args.checkpoint}, {views} views (clips x crops{aligned}), fusion of views: {fuse}")
     figures = dict(config=args.config, checkpoint=args.checkpoint, views=views, fuse=fuse)

@@ -21,6 +21,6 @@ model = dict(cls_head=dict(_delete_=True, type="mmvidformer.MultiLabelHead", num
 train_dataloader = dict(dataset=dict(ann_file=f"{root}/train.txt", **data))
 val_dataloader = dict(dataset=dict(ann_file=f"{root}/test.txt", **data))
 test_dataloader = dict(dataset=dict(ann_file=f"{root}/test.txt", pipeline=test_pipeline, **data))
-val_evaluator = dict(_delete_=True, type="AccMetric", metric_list=("mean_average_precision",))
+val_evaluator = dict(_delete_=True, type="mmvidformer.LabelsMetric")
 test_evaluator = val_evaluator
 load_from = "published://timesformer_b_k400"

@@ -1,4 +1,6 @@
+import errno
 import logging
+import time
 from collections.abc import Iterator
 from traceback import walk_tb
 
@@ -11,6 +13,7 @@ from mmengine.logging import print_log
 from torch.utils.data import Dataset
 
 from mmvidformer.datasets.decoding.errors import BadVideo, TooManyBadVideos, first_line, path_of
+from mmvidformer.datasets.transforms.decode import check_decoders
 from mmvidformer.datasets.workers import limited_time, set_seed
 from mmvidformer.registry import DATASETS
 
@@ -21,6 +24,9 @@ READING = (
     *(reading.RawFrameDecode, reading.ImageDecode, reading.ArrayDecode, reading.LoadRGBFromFile),
     *(reading.LoadAudioFeature, reading.LoadLocalizationFeature, reading.LoadProposals),
 )
+# Errors of storage, such as that of a network, which may pass; and seconds before further tries.
+PASSING = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
+PAUSES = (1.0, 4.0)
 READ, BAD = 1, 2  # status of a sample; 0 before it is read
 MOST_REPLACEMENTS = 50
 REMEDY = "mmvidformer data check lists bad videos and writes annotations without them"
@@ -30,14 +36,17 @@ REMEDY = "mmvidformer data check lists bad videos and writes annotations without
 class SafeDataset:
     """A dataset with a policy for videos that cannot be read.
 
-    A sample is bad if a transform raises ``BadVideo``, or if one that reads files (``READING``)
-    raises any error but ``ImportError`` and ``MemoryError``. All other errors are raised unchanged.
+    A sample is bad if a transform raises ``BadVideo``, or if one that reads files (``READING``, and
+    those with an attribute ``reads_files``) raises any error but ``ImportError``, ``MemoryError``
+    and ``KeyError``. All other errors are raised unchanged. Errors of storage (``PASSING``) get two
+    further tries, after 1 and 4 seconds.
     With ``'resample'`` a bad sample is logged and
 
     - in training a random one is read in its place;
-    - in test mode it keeps its place and label. Its data sample has ``bad_video`` (the reason) and
-      ``bad_path`` in its metainfo, for ``mmvidformer.BadVideoEvaluator``. Its inputs are those of
-      the next good sample, only to fill the batch. Samples with more than a label (boxes) raise.
+    - in test mode it keeps its place and annotation. Its inputs, and all else, are those of the
+      next good sample, only to fill the batch. The metainfo of its data sample has ``bad_video``
+      (the reason), ``bad_path`` and ``annotation_keys``, the names of what is its own, for
+      ``mmvidformer.BadVideoEvaluator``. A label that a transform sets raises.
 
     The share of bad samples is counted in each process with its workers: of all samples, or of more
     than 1000 only of those read, at least 1000. An attribute ``seed`` of an index seeds the draws.
@@ -48,7 +57,7 @@ class SafeDataset:
         max_bad_share: Largest allowed share of bad samples with ``'resample'``.
 
     Raises:
-        ValueError: If an argument is out of range.
+        ValueError: If an argument is out of range, or a transform cannot decode what another opens.
         BadVideo: On reading a bad sample with ``'raise'``.
         TooManyBadVideos: On reading, if too many samples are bad, or 50 in a row.
     """
@@ -61,6 +70,8 @@ class SafeDataset:
         if not 0 <= max_bad_share <= 1:
             raise ValueError(f"max_bad_share must be from 0 to 1, got {max_bad_share}")
         self.dataset = DATASETS.build(dataset) if isinstance(dataset, dict) else dataset
+        for inner in with_inner(self.dataset):
+            check_decoders(getattr(getattr(inner, "pipeline", None), "transforms", ()))
         self.on_bad_video, self.max_bad_share = on_bad_video, max_bad_share
         # The workers of a process write to the same memory.
         self._status = torch.zeros(len(self.dataset), dtype=torch.uint8).share_memory_()
@@ -80,8 +91,6 @@ class SafeDataset:
         return any(getattr(one, "test_mode", False) for one in with_inner(self.dataset))
 
     def __getitem__(self, idx: int) -> object:
-        if hasattr(idx, "seed"):
-            set_seed(idx.seed)
         sample, fault = self._read(idx)
         if fault is None:
             return sample
@@ -99,8 +108,7 @@ class SafeDataset:
     def _read(self, idx: int) -> tuple[object, BadVideo | None]:
         """Return a sample, or why it could not be read, which is logged and counted."""
         try:
-            with limited_time():
-                sample, fault = self.dataset[idx], None
+            sample, fault = self._try(idx), None
         except Exception as error:
             sample, fault = None, self._fault(idx, error)
             if fault is None:
@@ -115,14 +123,30 @@ class SafeDataset:
             self._check_share(fault)
         return sample, fault
 
+    def _try(self, idx: int) -> object:
+        """Return a sample; try again where storage may recover, with the same random draws."""
+        for pause in (*PAUSES, None):
+            if hasattr(idx, "seed"):
+                set_seed(idx.seed)
+            try:
+                with limited_time():
+                    return self.dataset[idx]
+            except Exception as error:
+                may_pass = getattr(error, "errno", None) in PASSING
+                if pause is None or not may_pass or self._fault(idx, error) is None:
+                    raise
+                what = f"{self._fault(idx, error)}; trying again in {pause:g} s"
+                print_log(what, logger="current", level=logging.WARNING)
+            time.sleep(pause)
+
     def _fault(self, idx: int, error: Exception) -> BadVideo | None:
         """Return why a sample could not be read, or None if that is not the video's fault."""
         if isinstance(error, BadVideo):
             return error
         owners = (frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__))
-        names = [type(owner).__name__ for owner in owners if isinstance(owner, READING)]
+        names = [type(owner).__name__ for owner in owners if _reads_files(type(owner))]
         # FFmpeg's "cannot allocate memory" is what a damaged header asks for.
-        is_ours = isinstance(error, ImportError | MemoryError)
+        is_ours = isinstance(error, ImportError | MemoryError | KeyError)
         if not names or (is_ours and not isinstance(error, FFmpegError)):
             return None
         reason = f"{names[-1]}: {type(error).__name__}: {first_line(error)}"
@@ -141,18 +165,24 @@ class SafeDataset:
             )
 
     def _flagged(self, filler: object, idx: int, fault: BadVideo) -> dict:
-        """Return the inputs of another sample with the label and metainfo of a bad one."""
+        """Return another sample with the annotation of a bad one."""
         info = self._info(idx)
-        labels = {"gt_label"} if "label" in info else set()
-        kept = filler.get("data_samples") if isinstance(filler, dict) else None
-        if not isinstance(kept, ActionDataSample) or set(kept.keys()) != labels:
+        data_sample = filler.get("data_samples") if isinstance(filler, dict) else None
+        if not isinstance(data_sample, ActionDataSample):
             raise fault  # metrics could not tell that it is wrong
-        sample = ActionDataSample()
-        sample.set_metainfo({key: info.get(key, value) for key, value in kept.metainfo.items()})
-        sample.set_metainfo({"bad_video": fault.reason, "bad_path": fault.path})
-        if labels:
+        if "gt_label" in data_sample and "label" not in info:
+            raise fault  # the label was made from the other video
+        sample = data_sample.clone()
+        known = {key: info[key] for key in sample.metainfo_keys() if key in info}
+        flags = dict(bad_video=fault.reason, bad_path=fault.path, annotation_keys=tuple(known))
+        sample.set_metainfo({**known, **flags})
+        if "gt_label" in sample:
             sample.set_gt_label(info["label"])
         return {**filler, "data_samples": sample}
+
+
+def _reads_files(transform: type) -> bool:
+    return issubclass(transform, READING) or getattr(transform, "reads_files", False)
 
 
 def with_inner(dataset: object) -> Iterator[object]:

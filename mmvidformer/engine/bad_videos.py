@@ -30,6 +30,8 @@ def apply_policy(runner: "Runner") -> None:
             whole = isinstance(evaluator, dict) and "metrics" in evaluator
             if whole and type_name(evaluator) not in ("", "Evaluator", "BadVideoEvaluator"):
                 policy = RAISE
+                if given:
+                    loader["dataset"] = {**dataset, **RAISE}
             else:
                 metrics = evaluator["metrics"] if whole else evaluator
                 wrapper = dict(type="mmvidformer.BadVideoEvaluator", metrics=metrics)

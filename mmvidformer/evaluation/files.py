@@ -49,14 +49,17 @@ class ChallengeJson(BaseMetric):
         levels = dict(zip(("sls_pt", "sls_tl", "sls_td"), supervision, strict=True))
         self.header = {"version": version, "challenge": "action_anticipation", **levels}
 
+    def worst(self, sample: Mapping) -> dict:
+        """Return a sample whose scores are zeros."""
+        zeros = {task: torch.zeros_like(scores) for task, scores in sample["pred_score"].items()}
+        return {**sample, "pred_score": zeros}
+
     def process(self, data_batch: Sequence, data_samples: Sequence[Mapping]) -> None:
         """Store all scores of verbs and nouns, and the best of the actions."""
         for sample in data_samples:
             name, entry = sample["narration_id"], {}
             for task in ("verb", "noun", "action"):
                 scores = sample["pred_score"][task][-STEPS].float().cpu()
-                if "bad_video" in sample:
-                    scores = torch.zeros_like(scores)
                 if not scores.isfinite().all():
                     raise ValueError(f"{name}: {task} scores are not all finite")
                 kept = min(TOP_ACTIONS, len(scores)) if task == "action" else len(scores)

@@ -41,6 +41,12 @@ def mean_topk_recall(
     return np.mean([(ranks[labels == c] < k).mean(axis=0) for c in present], axis=0)
 
 
+def without_scores(sample: Mapping) -> dict:
+    """Return a sample whose scores of all tasks are NaN, which is never right."""
+    scores = {task: torch.full_like(x, torch.nan) for task, x in sample["pred_score"].items()}
+    return {**sample, "pred_score": scores}
+
+
 def _distribution(scores: Tensor) -> Tensor:
     is_one = bool((scores >= 0).all()) and abs(float(scores.sum()) - 1) < 1e-3
     return scores if is_one else scores.softmax(0)
@@ -75,7 +81,10 @@ class MultiTaskAccuracy(BaseMetric):
     ) -> None:
         super().__init__(**kwargs)
         self.tasks = tuple(tasks)
+        self.shares = tuple(f"{task}/" for task in (*self.tasks, "action"))
         self.topk = tuple(topk)
+
+    worst = staticmethod(without_scores)
 
     def process(self, data_batch: Sequence, data_samples: Sequence[Mapping]) -> None:
         """Store the labels, and the ranks of the right class of each task and of the action."""
@@ -136,6 +145,7 @@ class AnticipationMetric(BaseMetric):
     """
 
     default_prefix = ""
+    shares = tuple(f"{task}/" for task in TASKS)  # results that are shown in percent
 
     def __init__(
         self,
@@ -162,6 +172,8 @@ class AnticipationMetric(BaseMetric):
             ids = {task: set(Path(files[task]).read_text("utf-8").split()) for task in TASKS}
             self.subsets[name] = ids
         self.discarded = discarded
+
+    worst = staticmethod(without_scores)
 
     def process(self, data_batch: Sequence, data_samples: Sequence[Mapping]) -> None:
         """Store id, label and the ranks (3, A) of the right verb, noun and action."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from mmaction.datasets import VideoDataset
 
-from mmvidformer.datasets.csv_rows import read_number, read_rows
+from mmvidformer.datasets.csv_rows import read_number, read_rows, read_text
 from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.datasets.transforms.sampling import FrameSampler
 from mmvidformer.registry import DATASETS, TRANSFORMS
@@ -29,8 +29,11 @@ def read_boxes(file: str | Path, classes: int | None = None) -> dict[Moment, dic
     several rows.
 
     Raises:
-        ValueError: As ``read_box``.
+        ValueError: As ``read_box``, or if a line is empty, which MMAction2 cannot read.
     """
+    lines = read_text(file).splitlines()
+    if "" in lines:
+        raise ValueError(f"{file}, line {lines.index('') + 1} is empty; remove it")
     found: dict[Moment, dict[Box, set[int]]] = {}
     for row, where in read_rows(file, header=COLUMNS):
         moment, box, label = read_box(row, where, classes)

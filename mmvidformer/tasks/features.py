@@ -1,6 +1,7 @@
 """Saved features of videos, for heads without a backbone."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from mmcv.transforms import BaseTransform
@@ -23,14 +24,19 @@ class LoadFeatures(BaseTransform):
 
     Raises:
         FileNotFoundError: If there are no features of the video.
+        ValueError: If the file has other content.
     """
 
     rows: int | None = None
+    reads_files: ClassVar[bool] = True  # for SafeDataset
 
     def transform(self, results: dict) -> dict:
         """Read the features."""
         with np.load(results["filename"]) as file:
             found = {name: file[name] for name in file}
+        missing = {"features", "every", "span", "frames", "fps"} - {*found}
+        if missing:
+            raise ValueError(f"{results['filename']} has no {', '.join(sorted(missing))}")
         values, every = found["features"], int(found["every"])
         count = self.rows or len(values)
         start = np.random.randint(0, max(len(values) - count, 0) + 1)

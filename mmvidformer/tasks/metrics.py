@@ -1,138 +1,94 @@
-"""Metrics of numbers, of classes over time, of segments and of boxes."""
+"""Metrics of several labels, of numbers, of segments and of boxes."""
 
 import multiprocessing
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from os.path import join
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import numpy as np
-from mmaction.evaluation import AVAMetric
+import torch
+from mmaction.evaluation import AVAMetric, ava_eval, mean_average_precision, results2csv
 from mmaction.evaluation.functional import ava_utils, average_precision_at_temporal_iou
 from mmengine.evaluator import BaseMetric
 from sklearn.metrics import mean_absolute_error, r2_score
 
 from mmvidformer.registry import METRICS
-from mmvidformer.tasks.annotations import BACKGROUND, NO_LABEL, classes_at
 from mmvidformer.tasks.boxes import read_boxes
+
+
+@METRICS.register_module()
+class LabelsMetric(BaseMetric):
+    """Mean average precision of ``MultiLabelHead``, by MMAction2's function, as ``AccMetric``.
+
+    Unlike ``AccMetric`` it knows labels of one class. Arguments are those of ``BaseMetric``.
+    """
+
+    default_prefix = "acc"
+    shares = ("mean_average_precision",)  # results that are shown in percent
+
+    def worst(self, sample: Mapping) -> dict:
+        """Return a sample with the lowest score for all classes."""
+        scores = sample["pred_score"]
+        lowest = torch.finfo(scores.dtype).min  # infinities are no ties for the function
+        return {**sample, "pred_score": torch.full_like(scores, lowest)}
+
+    def process(self, data_batch: object, data_samples: Sequence[Mapping]) -> None:
+        """Store scores and labels, each (classes,)."""
+        for sample in data_samples:
+            rows = sample["pred_score"], sample["gt_label"]
+            self.results.append(tuple(row.float().cpu().numpy() for row in rows))
+
+    def compute_metrics(self, results: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
+        """Compute the mean over the classes that a video has."""
+        scores, labels = zip(*results, strict=True)
+        return {"mean_average_precision": float(mean_average_precision(scores, labels))}
 
 
 @METRICS.register_module()
 class NumberMetric(BaseMetric):
     """R^2 and mean absolute error of the values of ``NumberHead``.
 
-    With several values, ``r2`` is the mean over them, and ``mae_<name>`` the error of each.
-    Arguments are those of MMEngine's ``BaseMetric``.
+    With several values, ``r2`` is the mean over them, and ``mae_<name>`` the error of each. Bad
+    videos are left out, and ``left_out`` is their number, if there are any. Arguments are those of
+    MMEngine's ``BaseMetric``.
     """
 
     default_prefix = "number"
+    leaves_bad_videos_out = True
+
+    def worst(self, sample: Mapping) -> dict:
+        """Return a sample without values."""
+        return {**sample, "pred_score": torch.full_like(sample["pred_score"], torch.nan)}
 
     def process(self, data_batch: object, data_samples: Sequence[Mapping]) -> None:
-        """Store values and truth."""
+        """Store values and truth, and whether the video could not be read."""
         for sample in data_samples:
             rows = sample["pred_score"], sample["gt_label"]
-            self.results.append(tuple(row.float().cpu().numpy() for row in rows))
+            values, truth = (row.float().cpu().numpy() for row in rows)
+            self.results.append((values, truth, "bad_video" in sample))
 
-    def compute_metrics(self, results: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
-        """Compute the metrics."""
-        found, truth = (np.stack(rows) for rows in zip(*results, strict=True))
-        errors = mean_absolute_error(truth, found, multioutput="raw_values")
+    def compute_metrics(
+        self, results: list[tuple[np.ndarray, np.ndarray, bool]]
+    ) -> dict[str, float]:
+        """Compute the metrics.
+
+        Raises:
+            ValueError: If no video could be read.
+        """
+        read = [(values, truth) for values, truth, is_bad in results if not is_bad]
+        if not read:
+            raise ValueError(f"none of the {len(results)} videos could be read")
+        values, truth = (np.stack(rows) for rows in zip(*read, strict=True))
+        errors = mean_absolute_error(truth, values, multioutput="raw_values")
         names = (self.dataset_meta or {}).get("classes") or range(len(errors))
-        means = {"r2": float(r2_score(truth, found)), "mae": float(errors.mean())}
-        each = {f"mae_{name}": float(error) for name, error in zip(names, errors, strict=True)}
-        return means | (each if len(each) > 1 else {})
-
-
-class Part(NamedTuple):
-    """Successive frames of one class: the first one, and the one after the last."""
-
-    label: int
-    start: int
-    end: int
-
-
-def list_parts(labels: Sequence[int], left_out: Sequence[int] = ()) -> list[Part]:
-    """List the parts of frames of one class, but those of the classes that are left out."""
-    starts = [0, *(np.flatnonzero(np.diff(labels)) + 1).tolist(), len(labels)]
-    parts = (Part(int(labels[one]), one, end) for one, end in pairwise(starts) if one < end)
-    return [part for part in parts if part.label not in left_out]
-
-
-def edit_score(found: Sequence[Part], truth: Sequence[Part]) -> float:
-    """Return 1 - Levenshtein distance of the classes / number of parts of the longer."""
-    labels = np.array([part.label for part in truth])
-    row = places = np.arange(len(truth) + 1)
-    for part in found:
-        changed = np.minimum(row[1:] + 1, row[:-1] + (labels != part.label))
-        row = np.minimum.accumulate(np.append(row[0] + 1, changed) - places) + places
-    return 1 - float(row[-1]) / max(len(found), len(truth), 1)
-
-
-def match_parts(found: Sequence[Part], truth: Sequence[Part], iou: float) -> np.ndarray:
-    """Count true positives, false positives and false negatives at an IoU of frames.
-
-    Each found part is compared with the true part of its class that it overlaps most, which counts
-    once, as in the evaluation of MS-TCN (Farha and Gall 2019).
-    """
-    taken = set()
-    for part in found:
-        shares = {
-            number: (min(one.end, part.end) - max(one.start, part.start))
-            / (max(one.end, part.end) - min(one.start, part.start))
-            for number, one in enumerate(truth)
-            if one.label == part.label
-        }
-        best = max(shares, key=shares.__getitem__, default=None)
-        if best is not None and shares[best] >= iou:
-            taken.add(best)
-    return np.array([len(taken), len(found) - len(taken), len(truth) - len(taken)])
-
-
-@METRICS.register_module()
-class FramesMetric(BaseMetric):
-    """Frame accuracy, edit score and F1 of ``FramesHead``, from 0 to 1, as MS-TCN defines them.
-
-    Accuracy counts all frames of all videos that have a class; the edit score is the mean over the
-    videos; F1 counts the parts of all videos. Parts of the class ``'background'`` count for the
-    accuracy only.
-
-    Args:
-        ious: Overlaps of F1.
-        **kwargs: Arguments of MMEngine's ``BaseMetric``.
-    """
-
-    default_prefix = "frames"
-
-    def __init__(self, ious: Sequence[float] = (0.1, 0.25, 0.5), **kwargs: object) -> None:
-        super().__init__(**kwargs)
-        self.ious = ious
-
-    def process(self, data_batch: object, data_samples: Sequence[Mapping]) -> None:
-        """Store the class of each frame, found and true."""
-        for sample in data_samples:
-            frames = np.arange(sample["total_frames"])
-            found = sample["pred_score"].argmax(dim=1).cpu().numpy()
-            steps = np.minimum((frames / sample["step"]).astype(int), len(found) - 1)
-            self.results.append((found[steps], classes_at(frames, sample)))
-
-    def compute_metrics(self, results: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
-        """Compute the metrics."""
-        names = list((self.dataset_meta or {}).get("classes") or ())
-        out = [names.index(BACKGROUND)] if BACKGROUND in names else []
-        right = known = 0
-        scores, counts = [], dict.fromkeys(self.ious, np.zeros(3))
-        for found, truth in results:
-            counted = truth != NO_LABEL
-            right += int((found == truth)[counted].sum())
-            known += int(counted.sum())
-            found, truth = (list_parts(one[counted], out) for one in (found, truth))
-            scores.append(edit_score(found, truth))
-            counts = {iou: counts[iou] + match_parts(found, truth, iou) for iou in self.ious}
-        f1 = {
-            f"f1@{round(100 * iou)}": float(2 * hits / max(2 * hits + false + missed, 1))
-            for iou, (hits, false, missed) in counts.items()
-        }
-        return {"accuracy": right / max(known, 1), "edit": float(np.mean(scores)), **f1}
+        metrics = {"r2": float(r2_score(truth, values)), "mae": float(errors.mean())}
+        if len(errors) > 1:
+            named = zip(names, errors, strict=True)
+            metrics |= {f"mae_{name}": float(error) for name, error in named}
+        if len(read) < len(results):
+            metrics["left_out"] = len(results) - len(read)
+        return metrics
 
 
 @METRICS.register_module()
@@ -148,10 +104,16 @@ class SegmentsMetric(BaseMetric):
     """
 
     default_prefix = "segments"
+    shares = ("mAP",)
 
     def __init__(self, ious: Sequence[float] = (0.3, 0.4, 0.5, 0.6, 0.7), **kwargs: object) -> None:
         super().__init__(**kwargs)
         self.ious = ious
+
+    def worst(self, sample: Mapping) -> dict:
+        """Return a sample in which no segment is found."""
+        instances = {name: values[:0] for name, values in sample["pred_instances"].items()}
+        return {**sample, "pred_instances": instances}
 
     def process(self, data_batch: object, data_samples: Sequence[Mapping]) -> None:
         """Store true segments (n, 3) and found ones (m, 4): start, end, class and score."""
@@ -190,7 +152,8 @@ class SegmentsMetric(BaseMetric):
 class BoxesMetric(AVAMetric):
     """MMAction2's ``AVAMetric``, with an error instead of NaN if there are no predictions.
 
-    It closes its pool of processes. Arguments are those of ``AVAMetric``.
+    It closes its pool of processes, and writes its file to a temporary folder. Arguments are those
+    of ``AVAMetric``.
     """
 
     def compute_metrics(self, results: list) -> dict[str, float]:
@@ -207,10 +170,15 @@ class BoxesMetric(AVAMetric):
             raise ValueError(
                 f"{self.ann_file}: none of its {len(moments)} moments has a prediction"
             )
+        files = self.label_file, self.ann_file, self.exclude_file
         # MMAction2 does not close its pool, whose own thread may then wait for itself to end.
-        with multiprocessing.Pool() as pool:
+        with TemporaryDirectory() as folder, multiprocessing.Pool() as pool:
+            predictions = join(folder, "predictions.csv")
+            results2csv(results, predictions, self.custom_classes)
             ava_utils.multiprocessing = SimpleNamespace(Pool=lambda count: pool)
             try:
-                return super().compute_metrics(results)
+                return ava_eval(
+                    predictions, self.options[0], *files, custom_classes=self.custom_classes
+                )
             finally:
                 ava_utils.multiprocessing = multiprocessing

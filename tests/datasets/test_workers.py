@@ -15,10 +15,13 @@ from mmengine.config import Config
 from mmengine.dataset import sampler as samplers
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
+from torch.utils.data import DataLoader
 
 from mmvidformer import get_config
-from mmvidformer.datasets.bad_videos import SafeDataset
+from mmvidformer.datasets.bad_videos import BAD, SafeDataset
+from mmvidformer.datasets.decoding.errors import BadVideo, TooManyBadVideos
 from mmvidformer.engine.launch import PRELOADED
+from tests.datasets.decoding.toys import Numbers
 from tests.datasets.draws import Draws, Stuck
 
 ROOT = Path(__file__).parents[2]
@@ -136,3 +139,18 @@ def test_workers_end_with_a_killed_parent(tmp_path) -> None:
     while any(pid.exists() and pid.read_bytes() for pid in pids):
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def test_workers_of_any_start_method_count_together():
+    """Each of two workers has 5 of the 10 bad samples: only together are they too many."""
+    data = SafeDataset(Numbers(40, range(10)), max_bad_share=0.2)
+    loader = DataLoader(data, 4, num_workers=2, multiprocessing_context="forkserver", timeout=60)
+    with pytest.raises(TooManyBadVideos, match="9 bad ones among"):
+        list(loader)
+    assert (data._status == BAD).sum() >= 9
+
+
+def test_a_worker_names_the_bad_video_without_a_policy():
+    loader = DataLoader(SafeDataset(Numbers(4, {2}), "raise"), num_workers=1, timeout=60)
+    with pytest.raises(BadVideo, match=r"BadVideo: 2\.mp4: is bad"):
+        list(loader)

@@ -35,10 +35,10 @@ def loader_of(dataset, workers=0):
 def run(toy):
     """Build a toy runner with a policy."""
 
-    def build(dataset, policy=POLICY, workers=0, evaluator=ACCURACY):
+    def build(dataset, policy=POLICY, workers=0, evaluator=ACCURACY, tested=None):
         runner = toy(
             train_dataloader=loader_of(dataset, workers),
-            val_dataloader=loader_of(Numbers(4)),
+            val_dataloader=loader_of(Numbers(4) if tested is None else tested),
             val_cfg=dict(),
             val_evaluator=copy.deepcopy(evaluator),
             cfg=dict(bad_videos=policy),
@@ -99,9 +99,14 @@ def test_metrics_are_put_into_the_evaluator(run, given, metrics):
     assert isinstance(runner.val_dataloader.dataset, SafeDataset)
 
 
-def test_with_another_evaluator_the_videos_of_its_dataset_raise(run):
+SAFE = dict(type="mmvidformer.SafeDataset", dataset=Numbers(4))
+
+
+@pytest.mark.parametrize("dataset", [Numbers(4), SAFE], ids=["plain", "safe"])
+def test_with_another_evaluator_the_videos_of_its_dataset_raise(run, dataset):
     """It would take the scores of other videos for theirs."""
-    runner = run(Numbers(4), evaluator=dict(type="OwnEvaluator", metrics=ACCURACY))
+    evaluator = dict(type="OwnEvaluator", metrics=ACCURACY)
+    runner = run(Numbers(4), evaluator=evaluator, tested=dataset)
     assert type(runner.val_loop.evaluator) is OwnEvaluator
     assert runner.val_dataloader.dataset.on_bad_video == "raise"
     assert runner._train_dataloader["dataset"]["on_bad_video"] == "resample"

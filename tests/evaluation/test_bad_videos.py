@@ -11,6 +11,7 @@ from mmengine.registry import DefaultScope
 from mmengine.structures import InstanceData
 from torch import distributed
 
+from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.evaluation import bad_videos
 from mmvidformer.evaluation.bad_videos import BadVideoEvaluator
 from tests.engine.toys import run_group
@@ -42,6 +43,7 @@ def evaluate(metrics, samples, size=None):
     return evaluator.evaluate(len(samples) if size is None else size)
 
 
+LOWEST = torch.finfo(torch.float).min
 ACCURACY = dict(type="AccMetric", metric_options=dict(top_k_accuracy=dict(topk=(1, 2))))
 
 
@@ -154,7 +156,7 @@ def test_the_dump_has_all_samples_and_their_flags(tmp_path):
     evaluate([ACCURACY, dump], [right(0), right(1, "b.mp4")])
     dumped = pickle.loads((tmp_path / "scores.pkl").read_bytes())
     assert [d.get("bad_path") for d in dumped] == [None, "b.mp4"]
-    assert dumped[1]["pred_score"].tolist() == [0, -torch.inf, 0]
+    assert dumped[1]["pred_score"].tolist() == [0, LOWEST, 0]
 
 
 def test_saved_scores_keep_bad_videos_apart(tmp_path):
@@ -165,7 +167,7 @@ def test_saved_scores_keep_bad_videos_apart(tmp_path):
     with np.load(path) as file:
         assert file["labels"].tolist() == [0, 1, 2]
         assert file["bad_videos"].tolist() == [False, True, False]
-        assert file["scores"].tolist() == [[5, 0, 0], [0, -np.inf, 0], [0, 0, 5]]
+        assert file["scores"].tolist() == [[5, 0, 0], [0, LOWEST, 0], [0, 0, 5]]
 
 
 def test_every_view_of_a_bad_video_is_wrong(tmp_path):
@@ -173,4 +175,66 @@ def test_every_view_of_a_bad_video_is_wrong(tmp_path):
     save = dict(type="mmvidformer.SaveScores", path=str(path))
     evaluate([save], [sample(1, torch.ones(2, 3)), sample(2, torch.ones(2, 3), "b.mp4")])
     with np.load(path) as file:
-        assert file["scores"][1].tolist() == [[0, 0, -np.inf]] * 2
+        assert file["scores"][1].tolist() == [[0, 0, LOWEST]] * 2
+
+
+def test_files_have_the_answer_of_the_metric(tmp_path):
+    """Here that of values, whose labels are no classes; in any order."""
+    save = dict(type="mmvidformer.SaveScores", path=str(tmp_path / "values.npz"))
+    samples = [sample(torch.tensor([x]), torch.tensor([x]), bad) for x, bad in
+               ((1.5, None), (2.5, "b.mp4"), (3.5, None))]  # fmt: skip
+    evaluate([save, dict(type="mmvidformer.NumberMetric")], samples)
+    with np.load(tmp_path / "values.npz") as file:
+        np.testing.assert_array_equal(file["scores"], [[1.5], [np.nan], [3.5]])
+        assert file["labels"].tolist() == [1.5, 2.5, 3.5]
+
+
+def test_a_bad_video_is_not_in_a_confusion_matrix(tmp_path):
+    """Neither true nor found; a file beside it has the scores of a class."""
+    save = dict(type="mmvidformer.SaveScores", path=str(tmp_path / "scores.npz"))
+    samples = [right(0), right(1, "b.mp4"), right(2)]
+    results = evaluate([dict(type="ConfusionMatrix"), save], samples)
+    matrix = results["confusion_matrix/result"]
+    assert matrix.tolist() == torch.diag(torch.tensor([1, 0, 1])).tolist()
+    with np.load(tmp_path / "scores.npz") as file:
+        assert file["scores"][1].tolist() == [0, LOWEST, 0]
+
+
+class OwnMetric(BaseMetric):
+    """A metric of a user: the share of long answers."""
+
+    default_prefix = "own"
+
+    def process(self, data_batch, data_samples):
+        self.results += [float(len(one["text"]) > 3) for one in data_samples]
+
+    def compute_metrics(self, results):
+        return {"long": sum(results) / len(results)}
+
+
+class OwnMetricWithWorst(OwnMetric):
+    """The same, which says what a bad video counts as."""
+
+    def worst(self, sample):
+        return {**sample, "text": ""}
+
+
+def test_a_metric_that_does_not_know_bad_videos_ends_the_run():
+    good, bad = ActionDataSample(), ActionDataSample()
+    good.set_metainfo({"text": "hello"})
+    bad.set_metainfo({"text": "hello", "bad_video": "cut off", "bad_path": "b.mp4"})
+    assert evaluate([OwnMetric()], [good]) == {"own/long": 1}
+    with pytest.raises(BadVideo, match=r"b\.mp4: cut off; OwnMetric has no method worst\(sample\)"):
+        evaluate([ACCURACY, OwnMetric()], [sample(1, torch.eye(3)[1], "b.mp4")])
+    results = evaluate([OwnMetricWithWorst()], [good, bad])
+    assert results == {"own/long": 0.5, "bad_videos": 1}
+
+
+def test_the_log_says_that_numbers_are_left_out(monkeypatch):
+    logged = []
+    monkeypatch.setattr(bad_videos, "print_log", lambda message, **_: logged.append(message))
+    values = [sample(torch.tensor([x]), torch.tensor([x])) for x in (1.5, 2.5, 3.5)]
+    values[1].set_metainfo({"bad_video": "cut off", "bad_path": "b.mp4"})
+    results = evaluate([dict(type="mmvidformer.NumberMetric")], values)
+    assert results["number/left_out"] == results["bad_videos"] == 1
+    assert logged == ["1 of 3 samples could not be read and are left out:\nb.mp4: cut off"]

@@ -7,7 +7,9 @@ the official code gave for them, of which only what Python 3 and NumPy 2 do not 
   ``check_status=False`` and the overlaps 0.3 to 0.7) for truth.json and found.json.
 - AVA (Evaluation/get_ava_performance.py, same commit, ``-l labels.pbtxt -g truth.csv -d
   found.csv``).
-- MS-TCN (eval.py, commit c6eab71) for truth_<n>.txt and found_<n>.txt.
+- MS-TCN (eval.py, commit 33ed91c) for truth_<n>.txt and found_<n>.txt of each folder. Frames
+  without a class are ``unlabeled`` in both files, and ``bg_class`` of ``edit_score`` and
+  ``f_score`` is ``["background", "unlabeled"]``; they are left out of the accuracy.
 """
 
 import csv
@@ -76,16 +78,30 @@ def boxes() -> tuple[list[tuple], list[tuple]]:
     return truth, found
 
 
-def frames() -> list[tuple[np.ndarray, np.ndarray]]:
-    """Found and true classes of the frames of videos; 4 is the background."""
+# Names of the classes of the frames, and whether some frames have none.
+FRAMES = {
+    "background": ((*NAMES, "background"), False),
+    "background_and_gaps": ((*NAMES, "background"), True),
+    "no_background": (NAMES, False),
+    "no_background_but_gaps": (NAMES, True),
+}
+
+
+def frames(case: str = "background") -> list[tuple[np.ndarray, np.ndarray]]:
+    """Found and true classes of the frames of videos, for a case of ``FRAMES``; -1 is none."""
+    names, gaps = FRAMES[case]
+    count = len(names)
     rng = np.random.RandomState(2)
     videos = []
     for _ in range(VIDEOS):
-        truth = np.repeat(rng.randint(0, 5, size=8), rng.randint(5, 40, size=8))
+        truth = np.repeat(rng.randint(0, count, size=8), rng.randint(5, 40, size=8))
         found = np.roll(truth, rng.randint(-6, 7))
         for _ in range(3):
             start = rng.randint(0, len(found) - 10)
-            found[start : start + rng.randint(1, 10)] = rng.randint(0, 5)
+            found[start : start + rng.randint(1, 10)] = rng.randint(0, count)
+        for _ in range(3 * gaps):
+            start = rng.randint(0, len(truth) - 10)
+            truth[start : start + rng.randint(1, 10)] = -1
         videos.append((found, truth))
     return videos
 
@@ -100,10 +116,13 @@ def main(folder: Path) -> None:
             csv.writer(file).writerows(rows)
     items = (f'item {{\n  name: "{name}"\n  id: {i}\n}}\n' for i, name in enumerate(NAMES, 1))
     (folder / "labels.pbtxt").write_text("".join(items))
-    for number, pair in enumerate(frames()):
-        for name, labels in zip(("found", "truth"), pair, strict=True):
-            text = "\n".join([*NAMES, "background"][label] for label in labels)
-            (folder / f"{name}_{number}.txt").write_text(text + "\n")
+    for case, (names, _) in FRAMES.items():
+        (folder / case).mkdir()
+        for number, (found, truth) in enumerate(frames(case)):
+            known = np.where(truth < 0, -1, found)
+            for name, labels in (("found", known), ("truth", truth)):
+                text = "\n".join([*names, "unlabeled"][label] for label in labels)
+                (folder / case / f"{name}_{number}.txt").write_text(text + "\n")
 
 
 if __name__ == "__main__":

@@ -52,6 +52,20 @@ def test_wrong_boxes(tmp_path, row: str, error: str) -> None:
     assert re.search(error, found) and len(faults) == 2  # and the video is missing
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [(ROWS.replace("\n", "\n\n", 1), 2), (f"{ROWS}\n", 4)],
+    ids=["between", "at the end"],
+)
+def test_empty_lines_are_refused(tiny_videos, tmp_path, text: str, line: int) -> None:
+    """Where they are read for training, since MMAction2's metric cannot read them."""
+    file = tmp_path / "train.csv"
+    file.write_text(text)
+    options = dict(data_prefix=dict(video=str(tiny_videos.root)), metainfo=dict(classes=[*"abc"]))
+    with pytest.raises(ValueError, match=f"train.csv, line {line} is empty; remove it"):
+        BoxDataset(str(file), [], **options)
+
+
 def test_moments_are_in_their_video(tiny_videos, tmp_path) -> None:
     (tmp_path / "all.csv").write_text("val_0,1,0.1,0.2,0.5,0.6,1\nval_0,9,0.1,0.2,0.5,0.6,1\n")
     faults, videos = find_annotation_faults(tmp_path / "all.csv", tiny_videos.root)

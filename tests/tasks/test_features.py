@@ -1,16 +1,26 @@
 """Saved features as tokens of a head."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
+from mmaction.datasets.transforms import PackActionInputs
 from mmaction.structures import ActionDataSample
 from mmengine.dataset import pseudo_collate
+from mmengine.structures import InstanceData
 
 from mmvidformer import get_config
 from mmvidformer.config import config_scope
+from mmvidformer.datasets.bad_videos import SafeDataset
+from mmvidformer.datasets.decoding.errors import BadVideo
+from mmvidformer.evaluation.bad_videos import BadVideoEvaluator
+from mmvidformer.finetune.tasks import META
 from mmvidformer.models.segments_head import SegmentsHead
 from mmvidformer.registry import DATASETS, MODELS
+from mmvidformer.tasks.annotations import SpanDataset
 from mmvidformer.tasks.features import LoadFeatures
+from mmvidformer.tasks.metrics import SegmentsMetric
 
 
 @pytest.fixture
@@ -56,6 +66,42 @@ def test_segments_have_the_time_of_the_video(video, monkeypatch) -> None:
     (found,) = head.predict(tokens, [sample])
     (segment,) = found.pred_instances.segments.tolist()
     assert segment == pytest.approx([6 / 8, (6 + 10) / 8])
+
+
+def test_files_without_the_facts_of_the_video_are_refused(tmp_path) -> None:
+    np.savez(tmp_path / "a.npz", features=np.zeros((7, 5)), fps=8.0, frames=40)
+    with pytest.raises(ValueError, match=r"a\.npz has no every, span$"):
+        LoadFeatures()({"filename": str(tmp_path / "a.npz")})
+
+
+def test_features_that_cannot_be_read_are_bad_videos(video, tmp_path) -> None:
+    """Their segments are missed, whatever is found in the others."""
+    content = Path(video).read_bytes()
+    (tmp_path / "cut.mp4.npz").write_bytes(content[: len(content) // 2])
+    rows = [f"{name}.mp4,0.5,2,run\n" for name in ("cut", "a", "gone")]
+    (tmp_path / "list.csv").write_text("".join(["video,start,end,label\n", *rows]))
+    inner = SpanDataset(
+        str(tmp_path / "list.csv"),
+        [LoadFeatures(), PackActionInputs(meta_keys=META)],
+        data_prefix=dict(video=str(tmp_path)),
+        metainfo=dict(classes=["run"]),
+        suffix=".npz",
+        test_mode=True,
+    )
+    data = SafeDataset(inner, max_bad_share=1.0)
+    samples = [data[i]["data_samples"] for i in range(3)]
+    reasons = [sample.get("bad_video") for sample in samples]
+    assert reasons[0].startswith("LoadFeatures: BadZipFile: ") and reasons[1] is None
+    assert reasons[2].startswith("LoadFeatures: FileNotFoundError: ")
+    for sample in samples:
+        found = dict(segments=torch.tensor([[0.5, 2]]), labels=torch.tensor([0]))
+        sample.pred_instances = InstanceData(**found, scores=torch.tensor([0.9]))
+    evaluator = BadVideoEvaluator(SegmentsMetric())
+    evaluator.process(samples)
+    results = evaluator.evaluate(3)
+    assert results["segments/mAP"] == pytest.approx(1 / 3) and results["bad_videos"] == 2
+    with pytest.raises(BadVideo, match="cut.mp4.npz: LoadFeatures: BadZipFile"):
+        SafeDataset(inner, "raise")[0]
 
 
 @pytest.mark.parametrize("name", ["features_thumos14", "features_anet13"])

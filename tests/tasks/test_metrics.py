@@ -5,12 +5,8 @@ import pytest
 import torch
 from sklearn.metrics import r2_score
 
-from mmvidformer.tasks.metrics import (
-    FramesMetric,
-    NumberMetric,
-    SegmentsMetric,
-    list_parts,
-)
+from mmvidformer.tasks.frames_metric import FramesMetric, list_parts
+from mmvidformer.tasks.metrics import NumberMetric, SegmentsMetric
 
 NAMES = ["a", "b", "c", "d", "background"]
 TRUTH = np.repeat([4, 0, 4, 1, 2, 4, 3, 0], [5, 20, 3, 12, 9, 4, 16, 7])
@@ -52,6 +48,40 @@ def test_frames_without_a_class_do_not_count() -> None:
     truth, found = np.array([0, 0, -1, -1, 1, 1]), np.array([0, 0, 1, 0, 1, 0])
     results = frames_metric((found, truth), names=["a", "b"])
     assert results["frames/accuracy"] == pytest.approx(3 / 4)
+    unknown = np.full(9, -1), np.zeros(9, int)
+    assert frames_metric((found, truth), unknown[::-1], names=["a", "b"]) == results
+
+
+def test_frames_without_a_class_end_a_part() -> None:
+    """Of the two parts of class 0, the first is found, and half of the second."""
+    truth, found = np.array([0, 0, -1, 0, 0, 0, 0]), np.array([0, 0, 0, 0, 0, 1, 1])
+    results = frames_metric((found, truth), names=["a", "b"])
+    assert results["frames/edit"] == pytest.approx(1 - 1 / 3)
+    assert results["frames/f1@50"] == pytest.approx(2 * 2 / (2 * 2 + 1))
+    assert results["frames/accuracy"] == pytest.approx(4 / 6)
+
+
+def test_frames_need_annotations() -> None:
+    with pytest.raises(ValueError, match="needs annotated frames, but the videos have none"):
+        frames_metric((np.zeros(9, int), np.full(9, -1)), names=["a"])
+
+
+@pytest.mark.parametrize("background", [-1, 1])
+def test_a_bad_video_lasts_until_its_last_annotation(background: int) -> None:
+    """At 20 frames per second, the mean of the others; other time is the background, if any."""
+    metric = FramesMetric()
+    metric.dataset_meta = {"classes": ["a", "background"][: 1 + (background == 1)]}
+    for fps in (10.0, 30.0):
+        sample = dict(total_frames=20, avg_fps=fps, step=1.0, background=background)
+        sample |= dict(spans=[(0, 20 / fps, 0)], pred_score=torch.ones(20, 1))
+        metric.process(None, [sample])
+    bad = dict(bad_video="cut off", spans=[(1, 2, 0), (3, 4.5, 0)], background=background)
+    metric.process(None, [bad, {**bad, "spans": []}])
+    frames = 50 if background == -1 else 90 + 1  # the one without spans has a frame of background
+    expected = {"frames/accuracy": 40 / (40 + frames)}
+    expected["frames/edit"] = 2 / (3 if background == -1 else 4)
+    expected |= {f"frames/f1@{iou}": 2 * 2 / (2 * 2 + 2) for iou in (10, 25, 50)}
+    assert metric.evaluate(4) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("columns", [1, 2])

@@ -9,8 +9,9 @@ import torch
 from mmengine.structures import InstanceData
 
 from mmvidformer.tasks.annotations import SpanDataset
+from mmvidformer.tasks.frames_metric import FramesMetric, list_parts
 from mmvidformer.tasks.lists import split_annotations
-from mmvidformer.tasks.metrics import BoxesMetric, FramesMetric, SegmentsMetric, list_parts
+from mmvidformer.tasks.metrics import BoxesMetric, SegmentsMetric
 from tests.tasks import official
 
 
@@ -44,13 +45,13 @@ def test_segments_as_activitynet(tiny_videos, tmp_path) -> None:
 
 
 def test_boxes_as_ava(tmp_path, monkeypatch) -> None:
-    """No process is left, also while something refers to the pool."""
+    """No process is left, also while something refers to the pool, and no file is written here."""
     before, pools, make = multiprocessing.active_children(), [], multiprocessing.Pool
     monkeypatch.setattr(multiprocessing, "Pool", lambda *n: pools.append(make(*n)) or pools[-1])
-    monkeypatch.chdir(tmp_path)  # the metric writes a file
     official.main(tmp_path)
     options = dict(exclude_file=None, action_thr=0.0, num_classes=5)
-    metric = BoxesMetric("truth.csv", label_file="labels.pbtxt", **options)
+    options |= dict(label_file=str(tmp_path / "labels.pbtxt"))
+    metric = BoxesMetric(str(tmp_path / "truth.csv"), **options)
     moments: dict = {}
     for video, second, *box, label, score in csv.reader((tmp_path / "found.csv").open()):
         boxes = moments.setdefault((video, int(second)), {})
@@ -62,21 +63,41 @@ def test_boxes_as_ava(tmp_path, monkeypatch) -> None:
         )
         sample = dict(video_id=video, timestamp=second, pred_instances=found)
         metric.process(None, [sample])
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()  # nobody can write here
     found = metric.evaluate(len(moments))["mAP/overall"]
     assert found == pytest.approx(0.8562838581, abs=1e-6)
     assert len(pools) == 1 and multiprocessing.active_children() == before
 
 
-def test_frames_as_ms_tcn() -> None:
+# Accuracy, edit score and F1 at 10, 25 and 50.
+FRAMES = {
+    "background": (0.7824803150, 0.5643939394, 0.6930693069, 0.6534653465, 0.5148514851),
+    "background_and_gaps": (0.8019153226, 0.5882820883, 0.6929824561, 0.6842105263, 0.5789473684),
+    "no_background": (0.8362753751, 0.5949494949, 0.7169811321, 0.7075471698, 0.5849056604),
+    "no_background_but_gaps": (
+        *(0.8065326633, 0.6616803336),
+        *(0.7937743191, 0.7782101167, 0.6536964981),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FRAMES)
+def test_frames_as_ms_tcn(case) -> None:
+    names, gaps = official.FRAMES[case]
+    # Where all frames have a class, that of frames in no span may be the background.
+    background = -1 if gaps else len(official.NAMES)
     metric = FramesMetric()
-    metric.dataset_meta = {"classes": [*official.NAMES, "background"]}
-    videos = official.frames()
+    metric.dataset_meta = {"classes": names}
+    videos = official.frames(case)
     for found, truth in videos:
-        spans = [(p.start / 10, p.end / 10, p.label) for p in list_parts(truth, [4])]
-        sample = dict(total_frames=len(truth), avg_fps=10.0, step=1.0, background=4, spans=spans)
-        scores = torch.eye(5)[torch.from_numpy(found)]
+        spans = [(p.start / 10, p.end / 10, p.label) for p in list_parts(truth, [-1, background])]
+        sample = dict(total_frames=len(truth), avg_fps=10.0, step=1.0)
+        sample |= dict(background=background, spans=spans)
+        scores = torch.eye(len(names))[torch.from_numpy(found)]
         metric.process(None, [{**sample, "pred_score": scores}])
-    expected = {"accuracy": 0.7824803150, "edit": 0.5643939394}
-    expected |= {"f1@10": 0.6930693069, "f1@25": 0.6534653465, "f1@50": 0.5148514851}
-    expected = {f"frames/{name}": value for name, value in expected.items()}
+    names = ("accuracy", "edit", "f1@10", "f1@25", "f1@50")
+    expected = {f"frames/{name}": x for name, x in zip(names, FRAMES[case], strict=True)}
     assert metric.evaluate(len(videos)) == pytest.approx(expected, abs=1e-9)

@@ -4,11 +4,13 @@ import json
 import shutil
 import sys
 
+import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
 
 from mmvidformer.datasets.decoding.errors import BadVideo
+from mmvidformer.engine.errors import run_tool
 
 
 @pytest.fixture(scope="module")
@@ -103,12 +105,20 @@ def test_another_video_backend(run_dir, test, tmp_path):
     assert scores["metrics"]["bad_videos"] == 2
 
 
-def test_testing_counts_them(run_dir, test, tmp_path, capsys):
+@pytest.mark.parametrize("views", ["1x1", "4x3"])
+def test_testing_counts_them(run_dir, test, tmp_path, capsys, views):
     config, work_dir = run_dir
-    test([str(config), str(work_dir / "epoch_2.pth"), "--work-dir", str(tmp_path)])
-    saved = json.loads((tmp_path / "test_1x1_score.json").read_text())
+    dump = tmp_path / "scores.npz"
+    options = ["--work-dir", str(tmp_path), "--views", views, "--dump", str(dump)]
+    test([str(config), str(work_dir / "epoch_2.pth"), *options])
+    saved = json.loads((tmp_path / f"test_{views}_score.json").read_text())
     assert saved["metrics"]["bad_videos"] == 2
-    assert "bad videos: 2, counted as wrong" in capsys.readouterr().out
+    assert "bad videos: 2\n" in capsys.readouterr().out
+    with np.load(dump) as arrays:
+        labels, scores, bad = (arrays[name] for name in ("labels", "scores", "bad_videos"))
+    assert bad.nonzero()[0].tolist() == [3, 5]
+    right = (scores.argmax(axis=1) == labels) & ~bad
+    assert saved["metrics"]["acc/top1"] == pytest.approx(right.mean())
 
 
 def test_good_files_give_the_same_without_the_bad_ones(
@@ -132,3 +142,19 @@ def test_good_files_give_the_same_without_the_bad_ones(
         scores.append([d["pred_score"] for d in dumped if "bad_video" not in d])
     assert len(scores[0]) == len(scores[1]) == 5
     assert torch.equal(torch.stack(scores[0]), torch.stack(scores[1]))
+
+
+@pytest.mark.parametrize("policy", ["raise", "resample"])
+def test_a_decoder_of_another_kind_ends_the_tool_before_the_start(
+    settings, make_config, train, tmp_path, capsys, policy
+):
+    """It is no bad video, and no list needs to be checked."""
+    config = make_config("mixed", **settings)
+    options = ["--work-dir", str(tmp_path), "--cfg-options", f"bad_videos.on_bad_video={policy}"]
+    options += ["train_dataloader.num_workers=0"]
+    options += ["train_dataloader.dataset.pipeline.0.type=mmvidformer.VideoInit"]
+    options += ["train_dataloader.dataset.pipeline.2.type=PyAVDecode"]
+    assert run_tool(lambda: train([str(config), *options])) == 2
+    shown = "".join(capsys.readouterr())
+    assert "PyAVDecode cannot decode what VideoInit opens; use VideoDecode()" in shown
+    assert "bad video" not in shown and "Traceback" not in shown

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -68,9 +69,14 @@ def test_a_task_from_annotation_to_picture(
     balance = ["--balance", "weights"] if task in ("labels", "frames") else []
     main_of("finetune")([*options, *balance])
     config, best = str(run / "finetune" / "config.py"), str(next(run.glob("best_*.pth")))
-    test([config, best])
+    (videos,) = root.glob("val.*")
+    *_, last = videos.read_text().splitlines()
+    videos.write_text(f"{videos.read_text()}{last.replace('val_6', 'gone')}\n")
+    test([config, best, "--cfg-options", "bad_videos.max_bad_share=0.5"])
     (found,) = run.glob("test_*.json")
-    assert np.isfinite(json.loads(found.read_text())["metrics"][RESULTS[task]])
+    metrics = json.loads(found.read_text())["metrics"]
+    assert np.isfinite(metrics[RESULTS[task]]) and metrics["bad_videos"] == 1
+    assert (metrics.get("number/left_out") == 1) == (task == "number")
     video = str(tiny_videos.root / "val_0.mp4")
     capsys.readouterr()
     outputs = [f"--{kind}={tmp_path}/{kind}.{suffix}" for kind, suffix in
@@ -273,8 +279,12 @@ def test_boxes_from_annotation_to_film(
     options += ["--task", "boxes", "--epochs", "1", "--batch", "2", "--workers", "0"]
     main_of("finetune")([*options, "--work-dir", str(run)])
     config, best = str(run / "finetune" / "config.py"), str(next(run.glob("best_*.pth")))
-    test([config, best])
-    assert "mAP/overall: " in capsys.readouterr().out
+    (tmp_path / "test.csv").write_text("".join(rows))
+    (tmp_path / "val_0.mp4").unlink()
+    (tmp_path / "val_0.mp4").write_text("no video")
+    test([config, best, "--cfg-options", "bad_videos.max_bad_share=0.5"])
+    shown = capsys.readouterr().out
+    assert re.search(r"mAP/overall: \d+\.\d\d%", shown) and "bad videos: 1" in shown
     video, film = str(tmp_path / "val_3.mp4"), tmp_path / "film.mp4"
     with pytest.raises(ValueError, match="needs --boxes"):
         main_of("demo")([config, best, video])

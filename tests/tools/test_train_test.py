@@ -9,13 +9,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from mmaction.evaluation import AccMetric
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.hooks import Hook
 from mmengine.registry import init_default_scope
 
 from mmvidformer.engine.pipelines import set_views
+from mmvidformer.evaluation.bad_videos import BadVideoEvaluator
+from mmvidformer.evaluation.files import ChallengeJson
+from mmvidformer.evaluation.multi_task import AnticipationMetric
+from mmvidformer.evaluation.shares import is_share
 from mmvidformer.models.recognizers import MultiViewRecognizer
+from mmvidformer.tasks.frames_metric import FramesMetric
+from mmvidformer.tasks.metrics import BoxesMetric, NumberMetric, SegmentsMetric
 
 
 @pytest.fixture(scope="module")
@@ -228,17 +235,38 @@ def test_testing_is_optimized_and_leaves_the_model_as_it_was(
     ("name", "value", "text"),
     [
         ("acc/top1", 0.5, "50.00%"),
+        ("acc/top5", 0, "0.00%"),
         ("acc/mean1", np.float64(0.123), "12.30%"),
         ("acc/mean_average_precision", 1.0, "100.00%"),
         ("verb/recall5_1.00s", 0.25, "25.00%"),
-        ("noun/mean_class", 0.25, "25.00%"),
-        ("mAP@0.5IOU", 0.25, "25.00%"),
-        ("segments", 13139, "13139"),
-        ("segments", 1, "1"),
-        ("loss", 0.5, "0.5"),
-        ("Recall@5", 50.0, "50"),
-        ("MnR", 12.34567, "12.35"),
+        ("noun/top1", 1, "100.00%"),
+        ("frames/f1@10", 0.25, "25.00%"),
+        ("segments/mAP@50", 0.25, "25.00%"),
+        ("boxes/overall", np.float32(0.25), "25.00%"),  # a prefix of the user's config
+        ("boxes/person_movement", np.nan, "nan%"),
+        ("number/r2", 0.5, "0.5"),
+        ("number/r2", -1.5, "-1.5"),
+        ("number/mae", np.float32(0.123456), "0.1235"),
+        ("number/mae_top_speed", 0.5, "0.5"),
+        ("number/left_out", 1, "1"),
+        ("bad_videos", 1, "1"),
+        ("segments", np.int64(13139), "13139"),
+        ("top", 0.5, "0.5"),  # of a metric of a user
+        ("acc_of_loss", 0.5, "0.5"),
     ],
 )
-def test_only_shares_are_printed_as_percentages(load, name, value, text) -> None:
-    assert load("test").in_words(name, value) == text
+def test_only_what_metrics_declare_is_printed_as_percentages(load, name, value, text) -> None:
+    files = dict(exclude_file=None, label_file="a.pbtxt")
+    evaluator = BadVideoEvaluator(
+        [
+            AccMetric(),
+            NumberMetric(),
+            FramesMetric(),
+            SegmentsMetric(),
+            BoxesMetric("a.csv", **files, prefix="boxes"),
+            AnticipationMetric(),
+            ChallengeJson("a.json"),
+        ]
+    )
+    share = is_share(name, evaluator.metrics)
+    assert load("test").in_words(value, share) == text

@@ -84,3 +84,12 @@ class Numbers:
         if idx in self.bad:
             raise BadVideo(f"{idx}.mp4", "is bad")
         return {"x": float(idx)}
+
+
+class Index(int):
+    """An index with a seed, as a sampler gives it."""
+
+    def __new__(cls, number, seed):
+        made = super().__new__(cls, number)
+        made.seed = seed
+        return made

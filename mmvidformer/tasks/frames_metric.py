@@ -1,0 +1,135 @@
+"""The metric of classes over time."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from mmengine.evaluator import BaseMetric
+
+from mmvidformer.registry import METRICS
+from mmvidformer.tasks.annotations import BACKGROUND, NO_LABEL, classes_at
+
+
+@METRICS.register_module()
+class FramesMetric(BaseMetric):
+    """Frame accuracy, edit score and F1 of ``FramesHead``, from 0 to 1, as MS-TCN defines them.
+
+    Accuracy counts all frames of all videos that have a class; the edit score is the mean over the
+    videos; F1 counts the parts of all videos. Parts of the class ``'background'`` count for the
+    accuracy only. Frames without a class count for nothing, and end a part. In a bad video no frame
+    and no part is right; it lasts until its last annotation, with the mean rate of the others.
+
+    Args:
+        ious: Overlaps of F1.
+        **kwargs: Arguments of MMEngine's ``BaseMetric``.
+    """
+
+    default_prefix = "frames"
+    shares = ("accuracy", "edit", "f1@")  # results that are shown in percent
+
+    def __init__(self, ious: Sequence[float] = (0.1, 0.25, 0.5), **kwargs: object) -> None:
+        super().__init__(**kwargs)
+        self.ious = ious
+
+    def worst(self, sample: Mapping) -> dict:
+        """Return a sample without an answer at any time."""
+        return {**sample, "pred_score": sample["pred_score"][:0]}
+
+    def process(self, data_batch: object, data_samples: Sequence[Mapping]) -> None:
+        """Store the class of each frame, found and true, and the rate; of bad videos the spans."""
+        for sample in data_samples:
+            if "bad_video" in sample:
+                self.results.append({name: sample[name] for name in ("spans", "background")})
+                continue
+            frames = np.arange(sample["total_frames"])
+            found = sample["pred_score"].argmax(dim=1).cpu().numpy()
+            steps = np.minimum((frames / sample["step"]).astype(int), len(found) - 1)
+            answer = dict(found=found[steps], truth=classes_at(frames, sample))
+            self.results.append(answer | dict(rate=sample["avg_fps"]))
+
+    def compute_metrics(self, results: list[dict]) -> dict[str, float]:
+        """Compute the metrics.
+
+        Raises:
+            ValueError: If no frame of any video has a class.
+        """
+        rates = [video["rate"] for video in results if "rate" in video]
+        mean_rate = float(np.mean(rates)) if rates else 1.0
+        names = list((self.dataset_meta or {}).get("classes") or ())
+        left_out = [NO_LABEL, *(names.index(name) for name in names if name == BACKGROUND)]
+        right = known = 0
+        scores, counts = [], dict.fromkeys(self.ious, np.zeros(3))
+        for video in results:
+            is_bad = "rate" not in video
+            truth = annotated_frames(video, mean_rate) if is_bad else video["truth"]
+            found = np.full_like(truth, NO_LABEL) if is_bad else video["found"]
+            has_class = truth != NO_LABEL
+            if not has_class.any():
+                continue
+            right += int((found == truth)[has_class].sum())
+            known += int(has_class.sum())
+            found_parts = list_parts(np.where(has_class, found, NO_LABEL), left_out)
+            true_parts = list_parts(truth, left_out)
+            scores.append(0.0 if is_bad else edit_score(found_parts, true_parts))
+            for iou in self.ious:
+                counts[iou] = counts[iou] + match_parts(found_parts, true_parts, iou)
+        if not known:
+            raise ValueError("accuracy of frames needs annotated frames, but the videos have none")
+        f1 = {
+            f"f1@{round(100 * iou)}": float(2 * hits / max(2 * hits + false + missed, 1))
+            for iou, (hits, false, missed) in counts.items()
+        }
+        return {"accuracy": right / known, "edit": float(np.mean(scores)), **f1}
+
+
+def annotated_frames(annotation: Mapping, rate: float) -> np.ndarray:
+    """Return the class of each frame up to the last annotation, of at least one frame."""
+    end = max((end for _, end, _ in annotation["spans"]), default=0.0)
+    frames = np.arange(max(round(end * rate), 1))
+    return classes_at(frames, {**annotation, "avg_fps": rate})
+
+
+class Part(NamedTuple):
+    """Successive frames of one class: the first one, and the one after the last."""
+
+    label: int
+    start: int
+    end: int
+
+
+def list_parts(labels: Sequence[int], left_out: Sequence[int] = ()) -> list[Part]:
+    """List the parts of frames of one class, but those of the classes that are left out."""
+    starts = [0, *(np.flatnonzero(np.diff(labels)) + 1).tolist(), len(labels)]
+    parts = (Part(int(labels[one]), one, end) for one, end in pairwise(starts) if one < end)
+    return [part for part in parts if part.label not in left_out]
+
+
+def edit_score(found: Sequence[Part], truth: Sequence[Part]) -> float:
+    """Return 1 - Levenshtein distance of the classes / number of parts of the longer."""
+    labels = np.array([part.label for part in truth])
+    row = places = np.arange(len(truth) + 1)
+    for part in found:
+        changed = np.minimum(row[1:] + 1, row[:-1] + (labels != part.label))
+        row = np.minimum.accumulate(np.append(row[0] + 1, changed) - places) + places
+    return 1 - float(row[-1]) / max(len(found), len(truth), 1)
+
+
+def match_parts(found: Sequence[Part], truth: Sequence[Part], iou: float) -> np.ndarray:
+    """Count true positives, false positives and false negatives at an IoU of frames.
+
+    Each found part is compared with the true part of its class that it overlaps most, which counts
+    once, as in the evaluation of MS-TCN (Farha and Gall 2019).
+    """
+    taken = set()
+    for part in found:
+        shares = {
+            number: (min(one.end, part.end) - max(one.start, part.start))
+            / (max(one.end, part.end) - min(one.start, part.start))
+            for number, one in enumerate(truth)
+            if one.label == part.label
+        }
+        best = max(shares, key=shares.__getitem__, default=None)
+        if best is not None and shares[best] >= iou:
+            taken.add(best)
+    return np.array([len(taken), len(found) - len(taken), len(truth) - len(taken)])
