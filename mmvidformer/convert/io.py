@@ -5,7 +5,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import msgpack
 import numpy as np
@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from mmvidformer.checkpoint_io import refuse_code
+from mmvidformer.convert.fetch import WEIGHTS
 from mmvidformer.convert.keymap import State, strip_prefixes
 
 # Keys under which training scripts store the weights.
@@ -41,7 +42,9 @@ def read_content(path: str | Path, device: str | torch.device | None = "cpu") ->
     The kind of a file is recognized by its first bytes, not by its name.
 
     Args:
-        path: ``.npz``, Flax msgpack, ``.safetensors`` or PyTorch file, or a HuggingFace folder.
+        path: ``.npz``, Flax msgpack, ``.safetensors`` or PyTorch file; or a HuggingFace folder, of
+            which ``model.safetensors`` is read, or else ``pytorch_model.bin``, whole or by its
+            index of several files.
         device: Where the tensors of a PyTorch file are put (``map_location`` of ``torch.load``);
             those of others are on the CPU.
 
@@ -92,10 +95,42 @@ def _read_folder(path: Path) -> dict:
     for name in ("preprocessor_config.json", "video_preprocessor_config.json", "config.json"):
         if (path / name).is_file():
             meta |= json.loads((path / name).read_text(encoding="utf-8"))
-    if not (files := [*path.glob("*.safetensors")] or [*path.glob("*.bin")]):
-        raise FileNotFoundError(f"no .safetensors or .bin file in {path}")
-    parts = (load_checkpoint(file).state for file in files)
-    return {"state_dict": {k: v for part in parts for k, v in part.items()}, "meta": meta}
+    for name in WEIGHTS:
+        if (path / name).is_file():
+            return {"state_dict": _read_weights(path / name), "meta": meta}
+        if (path / f"{name}.index.json").is_file():
+            return {"state_dict": _read_shards(path / f"{name}.index.json"), "meta": meta}
+    raise FileNotFoundError(f"no {' or '.join(WEIGHTS)}, nor an index of one, in {path}")
+
+
+def _read_weights(path: Path) -> State:
+    return unwrap(_read_file(path, "cpu"), path).state
+
+
+def _read_shards(index: Path) -> State:
+    """Read the tensors that an index names, each from the file beside it that has the tensor."""
+    content = json.loads(index.read_text(encoding="utf-8"))
+    files = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(files, dict):
+        raise ValueError(f"{index} must have a weight_map, from names of tensors to files")
+    if wrong := [name for name in files.values() if not is_file_name(name)]:
+        raise ValueError(f"{index} names {wrong[0]!r}, which must be a file in the same folder")
+    shards: dict[str, State] = {}
+    for name in dict.fromkeys(files.values()):
+        if not (index.parent / name).is_file():
+            raise FileNotFoundError(f"{index} names {name}, which is not there")
+        shards[name] = _read_weights(index.parent / name)
+    if lost := [tensor for tensor, name in files.items() if tensor not in shards[name]]:
+        raise ValueError(f"{index} names {len(lost)} tensors that their files lack: {lost[:3]}")
+    return {tensor: shards[name][tensor] for tensor, name in files.items()}
+
+
+def is_file_name(text: object) -> bool:
+    """Whether a text names a file in a folder, and none outside of it on any system."""
+    if not isinstance(text, str):
+        return False
+    names = {PurePosixPath(text).name, PureWindowsPath(text).name}
+    return names == {text} and text not in ("", "..")
 
 
 def unwrap(content: object, path: str | Path) -> Checkpoint:
