@@ -11,11 +11,12 @@ from torch import Tensor
 from mmvidformer.convert.fetch import fetch
 from mmvidformer.convert.flax import from_google_npz, from_scenic
 from mmvidformer.convert.info import huggingface_config, processor_config, read_info
-from mmvidformer.convert.io import Checkpoint, load_checkpoint, save_checkpoint, save_huggingface
+from mmvidformer.convert.io import Checkpoint, save_checkpoint, save_huggingface
 from mmvidformer.convert.keymap import Conversion, Grid, State, has, strip_prefixes
 from mmvidformer.convert.own import MODELS, VIDEO_VITS, from_own, is_own, settings_of
 from mmvidformer.convert.published import row_of
 from mmvidformer.convert.timm_models import from_timm
+from mmvidformer.convert.trained import load_checkpoint
 from mmvidformer.convert.video_models import (
     DIALECTS,
     IMAGE,

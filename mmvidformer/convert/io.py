@@ -2,8 +2,7 @@
 
 import json
 import zipfile
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
@@ -15,12 +14,11 @@ from torch import Tensor
 
 from mmvidformer.checkpoint_io import refuse_code
 from mmvidformer.convert.fetch import WEIGHTS
-from mmvidformer.convert.keymap import State, strip_prefixes
+from mmvidformer.convert.keymap import State
 
 # Keys under which training scripts store the weights.
 # Of V-JEPA's two encoders, the evaluations of the official code read the teacher.
 WRAPPERS = ("state_dict", "model_state", "model", "module", "target_encoder", "encoder")
-BASE = "base"  # in a checkpoint that holds only what was trained: where the other weights are
 
 
 @dataclass
@@ -29,11 +27,6 @@ class Checkpoint:
 
     state: State
     meta: dict = field(default_factory=dict)
-
-
-def load_checkpoint(path: str | Path) -> Checkpoint:
-    """Read the weights of a checkpoint; see ``read_content`` and ``unwrap``."""
-    return unwrap(read_content(path), path)
 
 
 def read_content(path: str | Path, device: str | torch.device | None = "cpu") -> object:
@@ -83,8 +76,7 @@ def _read_file(path: Path, device: str | torch.device | None) -> object:
     # Pickles of protocol 2 or later start with 0x80, which msgpack uses for an empty map.
     if head[:2] == b"PK" or head[:1] == b"\x80":
         with refuse_code(path):
-            content = torch.load(path, map_location=device, weights_only=True)
-        return _complete(content, path, device) if isinstance(content, dict) else content
+            return torch.load(path, map_location=device, weights_only=True)
     if 0x81 <= head[0] <= 0x8F or head[0] in (0xDE, 0xDF):
         return {"state_dict": _load_msgpack(path)}
     raise ValueError(f"{path} must be an npz, msgpack, safetensors or PyTorch file")
@@ -196,47 +188,3 @@ def save_huggingface(
         if content:
             (path / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
     save_file(dict(state), path / "model.safetensors", metadata={"format": "pt"})
-
-
-def keep_trained(content: dict, frozen: Iterable[str], source: str) -> None:
-    """Drop weights that were not trained from the content of a checkpoint, in place.
-
-    Args:
-        content: Content with a ``state_dict``. ``base`` is added to it: the source of the dropped
-            weights, and a checksum of them.
-        frozen: Names of the weights to drop.
-        source: File or address that holds them, in any format.
-    """
-    dropped = {name: content["state_dict"].pop(name) for name in frozen}
-    content[BASE] = {"source": source, "crc32": _checksum(dropped)}
-
-
-def _complete(content: dict, path: Path, device: str | torch.device | None) -> dict:
-    """Add the weights that ``keep_trained`` dropped, from where they were or beside ``path``."""
-    if BASE not in content:
-        return content
-    from mmvidformer.convert import fetch, formats  # which use this module
-
-    source, trained = content[BASE]["source"], content["state_dict"]
-    file = fetch.fetch(source)
-    places = [place for place in (file, path.parent / file.name) if place.exists()]
-    if not places:
-        where = f"which is not there; put it into {path.parent.absolute()}"
-        raise FileNotFoundError(f"{path} holds only what was trained of {source}, {where}")
-    checkpoint = unwrap(read_content(places[0], device), source)
-    state = strip_prefixes(checkpoint.state, ["module."])
-    if formats.recognize(state) != "mmvidformer":
-        state = formats.convert_checkpoint(checkpoint, source)[1].state
-    rest = {n: x for n, x in state.items() if n.startswith("backbone.") and n not in trained}
-    if str(device) != "meta" and _checksum(rest) != content[BASE]["crc32"]:
-        raise ValueError(f"{path} was trained on other weights than {source} holds now")
-    return {**content, "state_dict": {**rest, **trained}}
-
-
-def _checksum(state: Mapping[str, Tensor]) -> int:
-    """Checksum of the matrices, which no model resizes, in float32."""
-    total = 0
-    for name, value in sorted(state.items()):
-        if value.dim() == 2 and name.endswith(".weight"):
-            total = zlib.crc32(value.detach().cpu().float().contiguous().numpy().data, total)
-    return total

@@ -11,11 +11,10 @@ from pathlib import Path
 import huggingface_hub
 import pytest
 import torch
-import yaml
 from huggingface_hub import constants, file_download
 
 from mmvidformer.convert import fetch as fetching
-from mmvidformer.convert import load_checkpoint, published
+from mmvidformer.convert import load_checkpoint
 from mmvidformer.convert.fetch import cached_path, fetch, hash_of
 
 SIZE = 3 << 20
@@ -29,19 +28,6 @@ def weights(count: int = 4) -> bytes:
 
 def files_in_cache(tmp_path: Path) -> set[str]:
     return {p.name for p in (tmp_path / "torch").rglob("*") if p.is_file() and p.suffix != ".lock"}
-
-
-@pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Replace the table of published checkpoints."""
-
-    def write(*rows: dict) -> None:
-        (tmp_path / "published.yml").write_text(yaml.safe_dump(list(rows)))
-        published.rows.cache_clear()
-
-    monkeypatch.setattr(published, "TABLE", tmp_path / "published.yml")
-    yield write
-    published.rows.cache_clear()
 
 
 @pytest.fixture
