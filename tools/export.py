@@ -2,8 +2,8 @@
 
 A recognizer becomes a graph from one view of each clip to logits; with HORST, a graph of one frame
 with the state as inputs and outputs. The batch size is free, other sizes are fixed. The file is
-loaded again and compared with the model; if they differ by more than 1e-4 it is deleted and the
-exit status is 1. ONNX needs onnx, onnxscript and onnxruntime.
+loaded again and compared with the model; if they differ by more than 1e-4, nothing is written and
+the exit status is 1. ONNX needs onnx, onnxscript and onnxruntime.
 """
 
 import json
