@@ -9,6 +9,7 @@ import pytest
 import torch
 from mmengine.config import Config
 
+from mmvidformer.apis import Recognizer
 from mmvidformer.config import view_shape
 from mmvidformer.export import export, make_graph, write
 from tests.export.recognizers import (
@@ -162,23 +163,33 @@ def test_size_of_a_frame_comes_from_the_pipeline() -> None:
         shape(dict(type="Resize", scale=(-1, 256)))
 
 
-def test_tool_writes_and_reports(tmp_path: Path, capsys) -> None:
-    import importlib.util
+def test_tool_takes_the_weights_that_demo_takes(main_of, tmp_path: Path) -> None:
+    """By default the published ones, such as those in the package; never initial ones."""
+    out = tmp_path / "model.pt2"
+    assert main_of("export")(["camera_motion", "--out", str(out)]) == 0
+    model = Recognizer("camera_motion", device="cpu").model
+    clip = torch.randn(2, 3, 8, 64, 64)
+    with torch.no_grad():
+        expected = model.cls_head(model.backbone(clip))
+        (found,) = torch.export.load(out).module()(clip)
+    torch.testing.assert_close(found, expected)
+    with pytest.raises(KeyError, match="no published checkpoint named 'vivit_fe_motion'"):
+        main_of("export")(["vivit_fe_motion", "--out", str(tmp_path / "other.pt2")])
+    assert [*tmp_path.iterdir()] == [out]
 
+
+def test_tool_writes_and_reports(main_of, tmp_path: Path, capsys) -> None:
     need_onnx()
     import onnxruntime
-
-    path = Path(__file__).parents[2] / "tools" / "export.py"
-    spec = importlib.util.spec_from_file_location("tool_export", path)
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
 
     cfg = clips("ViViT", stem=dict(tubelet=(4, 8, 8)), temporal_depth=0)
     config, weights, out = (tmp_path / name for name in ("c.py", "w.pth", "o/model.onnx"))
     Config(dict(model=cfg)).dump(config)
     model = build(cfg)
     torch.save({"state_dict": model.state_dict()}, weights)
-    assert tool.main([str(config), str(weights), "--out", str(out), "--pixels", "uint8"]) == 0
+    assert (
+        main_of("export")([str(config), str(weights), "--out", str(out), "--pixels", "uint8"]) == 0
+    )
     printed = capsys.readouterr().out
     assert json.dumps({"clip": ["batch", *SIZE]}) in printed
     pixels = torch.randint(0, 256, (3, *SIZE), dtype=torch.uint8)
