@@ -75,6 +75,24 @@ def test_missing_files_and_servers(web, tmp_path: Path, no_pause) -> None:
     assert web.fetched["/none.pth"] == 1 and not files_in_cache(tmp_path)
 
 
+def test_an_address_that_fails_names_another_source(web, table, tmp_path: Path, no_pause) -> None:
+    check = {"input": "vivit", "logits": [0.1]}
+    rows = [
+        dict(name="a", address=web.url("/a.pth"), format="timm", check=check),
+        dict(name="b", address="hf://org/name", format="timm", check=check),
+        dict(name="c", address=web.url("/c.pth"), format="timm"),
+    ]
+    table(*rows)
+    for source in ("published://a", web.url("/a.pth")):
+        with pytest.raises(OSError, match="404.*; published://b has the same weights$"):
+            fetch(source)
+    with pytest.raises(OSError, match="404.*; published://a has the same weights$"):
+        fetch("published://b")
+    for source in ("published://c", web.url("/d.pth"), "hf://org/other"):
+        with pytest.raises(OSError, match="404.*; if you have the file, give its path$"):
+            fetch(source)
+
+
 @pytest.mark.parametrize("content", [b"", b"\n<!DOCTYPE html><html>Sign in</html>"])
 def test_web_pages_are_refused(content: bytes, web, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"a\.pth is a web page, or empty"):
