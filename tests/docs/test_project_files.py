@@ -19,6 +19,11 @@ def test_pre_commit_has_the_linter_of_ci() -> None:
     assert [hook["rev"] for hook in hooks if "ruff" in hook["repo"]] == [f"v{pinned}"]
 
 
+def test_what_security_promises_names_its_tests() -> None:
+    named = re.findall(r"`((?:tests|stress)/\S+\.py)`", (ROOT / "SECURITY.md").read_text())
+    assert len(named) > 3 and all((ROOT / path).is_file() for path in named)
+
+
 def test_what_releases_run_is_pinned() -> None:
     """Actions by commit, with the version that it is; the tools that build by version."""
     actions: dict[str, set[str]] = {}
