@@ -1,4 +1,4 @@
-"""What all readers of checkpoint files need: no code is run, and no file is half of the weights."""
+"""What all readers of checkpoint files need: refusing code, and recognizing incomplete files."""
 
 import pickle
 import re

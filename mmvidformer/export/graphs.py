@@ -120,14 +120,14 @@ class StreamGraph(ClipGraph):
 
     def __init__(self, model: nn.Module, *args: Any, **options: Any) -> None:
         super().__init__(model, *args, **options)
-        neck = getattr(model, "neck", None)
+        neck = getattr(self.model, "neck", None)
         if not isinstance(neck, Horst):
             raise ValueError(
                 "only a recognizer with the neck Horst has a state of constant shape, got "
                 f"{type(neck).__name__}; give the size (3, T, H, W) to export whole clips"
             )
         with torch.no_grad():
-            states = neck.step(model.backbone(self.normalize(self._images(1))))[1]
+            states = neck.step(self.model.backbone(self.normalize(self._images(1))))[1]
         # Shape of each part of a layer's state, by its name.
         self.shapes = [
             {

@@ -164,7 +164,7 @@ def test_compare(main_of, own, pretrained, tmp_path) -> None:
     assert rows["lora"]["trained"] > rows["linear"]["trained"]
     assert {row["count"] for name, row in rows.items() if name != "features"} == {7}
     assert "accuracy (95% interval)" in (tmp_path / "compare.csv").read_text()
-    (whole,) = (load_checkpoint(tmp_path / "linear" / "linear.pth").state,)
+    whole = load_checkpoint(tmp_path / "linear" / "linear.pth").state
     start = load_checkpoint(tmp_path / "finetune" / "start.pth").state
     assert all(torch.equal(whole[name], value) for name, value in start.items())
     with pytest.raises(ValueError, match="--compare needs the task classes, got labels"):

@@ -42,6 +42,8 @@ def keep_trained(
     if published is not None:
         known = published.sha256
         hashes = {name: text for name, text in hashes.items() if known.get(name) == text}
+    if not hashes:
+        return
     dropped = {name: state.pop(name).contiguous() for name in hashes}
     if published is not None:
         source = published.source
