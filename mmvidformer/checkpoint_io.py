@@ -1,10 +1,12 @@
-"""Reading checkpoint files without running code that they contain."""
+"""What all readers of checkpoint files need: refusing code, and recognizing incomplete files."""
 
 import pickle
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+BASE = "base"  # the key of a checkpoint under which it says where its other weights are
 
 
 @contextmanager
@@ -33,3 +35,15 @@ def refuse_code(name: str | Path) -> Iterator[None]:
             "own, save only the weights: torch.save({'state_dict': model.state_dict()}, path), or "
             "a safetensors file"
         ) from None
+
+
+def is_partial(content: object) -> bool:
+    """Whether a checkpoint has only some of its weights, and says where the others are.
+
+    ``convert.trained`` reads them. In a bare state dict, the key is the name of a tensor.
+    """
+    return (
+        isinstance(content, dict)
+        and BASE in content
+        and isinstance(content.get("state_dict"), Mapping)
+    )

@@ -28,11 +28,11 @@ class Labels(BaseStorageBackend):
 
 
 def load_from_source(source: str, map_location: Device = None) -> object:
-    """Read an address, or a file or folder of any kind; see ``fetch`` and ``read_content``."""
+    """Read an address, or a file or folder of any kind; see ``fetch`` and ``read_complete``."""
     from mmvidformer.convert.fetch import fetch
-    from mmvidformer.convert.io import read_content
+    from mmvidformer.convert.trained import read_complete
 
-    return read_content(fetch(source), map_location)
+    return read_complete(fetch(source), map_location)
 
 
 def load_from_address(source: str, map_location: Device = None) -> object:

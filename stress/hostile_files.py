@@ -1,38 +1,40 @@
-"""Give files that would run code to every entry point that reads weights.
+"""Give files that would run code, or reach other data, to every entry point that reads weights.
 
     python -m stress.hostile_files --out hostile.csv
 
-Each file holds a payload that writes a marker file. Prints a table: entry point, file, what the
-user saw, whether the payload ran. The exit status is 1 if a payload ran or a hostile pickle was
-accepted. Needs a system with fork (Linux, macOS).
+Each file holds a payload that writes a marker file, or takes weights from another file or an
+address (``convert.trained``). Prints a table: entry point, file, what the user saw, whether the
+payload ran or the other place was reached. The exit status is 1 if one was, or if a hostile pickle
+was accepted. Needs a system with fork (Linux, macOS).
 """
 
 import argparse
 import csv
-import io
 import os
-import pickle
 import shutil
 import sys
 import tempfile
+import threading
 import time
-import zipfile
+from collections import Counter
 from collections.abc import Callable, Sequence
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
-import numpy as np
 import torch
 from mmengine.config import Config
-from mmengine.logging import HistoryBuffer
 from mmengine.registry import init_default_scope
 from mmengine.runner import load_checkpoint
 from tqdm import tqdm
 
+from mmvidformer.analysis.tables import print_table
 from mmvidformer.convert import init_from_image
+from mmvidformer.convert.fetch import cached_path
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.models import ViViT
 from mmvidformer.registry import MODELS
 
+COLUMNS = ("refused", "error", "accepted", "hangs")  # what users saw
 TOOLS = Path(__file__).parents[1] / "tools"
 sys.path[:0] = [str(TOOLS), str(TOOLS / "visualizations")]
 from convert_checkpoint import main as convert  # noqa: E402
@@ -40,79 +42,46 @@ from rollout import main as rollout  # noqa: E402
 from test import main as test  # noqa: E402
 from train import main as train  # noqa: E402
 
+from stress.hostile_content import (  # noqa: E402
+    ELSEWHERE,
+    code_files,
+    config_text,
+    partial_files,
+)
 from stress.tiny_run import fork, prepare, write_config  # noqa: E402
 
 
-class Call:
-    """An object that calls a function when it is unpickled."""
+class Server(HTTPServer):
+    """A server on this machine that writes the marker file at each request."""
 
-    def __init__(self, function: Callable, *args: object) -> None:
-        self.call = function, args
-
-    def __reduce__(self) -> tuple:
-        return self.call
-
-
-def touch(mark: Path) -> str:
-    """Shell command of a payload."""
-    return f"touch {mark}"
+    def __init__(self, mark: Path) -> None:
+        super().__init__(("127.0.0.1", 0), Answer)
+        self.mark = mark
+        threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
-def payloads(mark: Path) -> dict[str, object]:
-    """Objects that run code when they are unpickled, by the function that they call."""
-    code = f"open({str(mark)!r}, 'w').close()"
-    return {
-        "os.system": Call(os.system, touch(mark)),
-        "builtins.exec": Call(exec, code),
-        "builtins.eval": Call(eval, f"[{code}]"),
-        "pathlib.Path.touch": Call(Path.touch, mark),
-        "torch.load": Call(torch.load, str(mark)),
-        "getattr of HistoryBuffer": Call(getattr, HistoryBuffer, "__init__"),
-        "getattr of a module": Call(getattr, os, "system"),
-    }
+class Answer(BaseHTTPRequestHandler):
+    """Notes that there was a request."""
+
+    def do_GET(self) -> None:
+        """Refuse."""
+        self.server.mark.touch()
+        self.send_error(404)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *args: object) -> None:
+        """Print nothing."""
 
 
-def hostile_files(folder: Path, mark: Path) -> dict[str, Path]:
-    """Write each kind of file, and return the paths by description."""
-    found: dict[str, Path] = {}
-    for number, (name, payload) in enumerate(payloads(mark).items()):
-        content = dict(state_dict=dict(weight=payload), meta=dict(epoch=0, iter=0))
-        path = folder / f"torch_{number}.pth"
-        # Modules cannot be pickled by value; protocol 2 is what torch.save writes.
-        try:
-            torch.save(content, path)
-        except (TypeError, pickle.PicklingError):
-            path.write_bytes(_getattr_of_os(mark))
-        found[f"torch file, {name}"] = path
-    system = dict(state_dict=dict(weight=Call(os.system, touch(mark))))
-    path = folder / "legacy.pth"
-    torch.save(system, path, _use_new_zipfile_serialization=False)
-    found["torch file before 1.6, os.system"] = path
-    for protocol in (0, 2, 4):
-        path = folder / f"pickle_{protocol}.pth"
-        path.write_bytes(pickle.dumps(system, protocol=protocol))
-        found[f"plain pickle of protocol {protocol}, os.system"] = path
-    path = folder / "script.pth"
-    torch.jit.script(torch.nn.Linear(1, 1)).save(str(path))
-    found["TorchScript program"] = path
-    path = folder / "array.npz"
-    with path.open("wb") as file:
-        np.savez(file, w=np.array([Call(os.system, touch(mark))], dtype=object))
-    found["npz of objects, os.system"] = path
-    return found
+def watch(path: Path, mark: Path) -> None:
+    """Write the marker file when this process opens a path."""
 
+    def note(event: str, arguments: tuple) -> None:
+        if event == "open" and str(arguments[0]) == str(path):
+            mark.touch()
 
-def _getattr_of_os(mark: Path) -> bytes:
-    """A torch file with a handwritten pickle: ``getattr(os, 'system')('touch mark')``."""
-    code = b"\x80\x02cbuiltins\ngetattr\n(cbuiltins\n__import__\n(X\x02\x00\x00\x00ostR"
-    code += b"X\x06\x00\x00\x00systemtR(X" + len(touch(mark)).to_bytes(4, "little")
-    code += touch(mark).encode() + b"tR."
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        archive.writestr("archive/data.pkl", code)
-        archive.writestr("archive/version", "3\n")
-        archive.writestr("archive/byteorder", "little")
-    return out.getvalue()
+    sys.addaudithook(note)
 
 
 def entries(config: Path, folder: Path) -> dict[str, Callable[[Path], object]]:
@@ -128,12 +97,13 @@ def entries(config: Path, folder: Path) -> dict[str, Callable[[Path], object]]:
         train([str(config), *work, "--resume"])
 
     def from_address(path: Path) -> None:
-        # A file that exists is not downloaded again.
-        there = folder / "hub" / "checkpoints"
-        there.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, there / path.name)
+        # A file that is in the cache is not downloaded again.
         os.environ["TORCH_HOME"] = str(folder)
-        train([str(config), *work, "--cfg-options", f"load_from=https://localhost/{path.name}"])
+        address = f"https://localhost/{path.name}"
+        there = cached_path(address)
+        there.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, there)
+        train([str(config), *work, "--cfg-options", f"load_from={address}"])
 
     def init_recognizer(path: Path) -> None:
         from mmaction.apis import init_recognizer as init
@@ -165,11 +135,12 @@ def entries(config: Path, folder: Path) -> dict[str, Callable[[Path], object]]:
 def try_file(
     action: Callable[[Path], object], path: Path, mark: Path, log: Path
 ) -> tuple[str, str]:
-    """Read a file in a child process; return what the user saw and whether the payload ran."""
+    """Read a file in a child process; return what the user saw, and if something was reached."""
     mark.unlink(missing_ok=True)
     log.unlink(missing_ok=True)
 
     def read() -> None:
+        watch(mark.parent / ELSEWHERE, mark)
         raise SystemExit(run_tool(lambda: _status(action(path))))
 
     child = fork(read, log)
@@ -182,30 +153,31 @@ def try_file(
         os.kill(child, 9)
         os.waitpid(child, 0)
         return "hangs", "no"
-    ran = "YES" if mark.exists() else "no"
+    reached = "YES" if mark.exists() else "no"
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
     # With --resume alone the file has another name.
     named = [line for line in lines if path.name in line or "is refused" in line]
     last = named[-1] if named else ""
     if os.waitstatus_to_exitcode(status) == 0:
-        return "accepted", ran
+        return "accepted", reached
     refused = "refused" if "is refused" in last else "error"
     shown = last or (lines or [""])[-1]
-    return f"{refused}: {shown.strip()[:160]}", ran
+    return f"{refused}: {shown.strip()[:160]}", reached
+
+
+def summarize(rows: Sequence[dict[str, str]]) -> list[list[str]]:
+    """Count what users saw, by group of files."""
+    groups: dict[str, Counter[str]] = {}
+    for row in rows:
+        group = "weights from elsewhere" if row["file"].startswith("base: ") else "code"
+        group = "a program as its config" if row["file"].endswith("as its config") else group
+        groups.setdefault(group, Counter())[row["saw"].partition(":")[0]] += 1
+    return [[group, *(str(seen[kind]) for kind in COLUMNS)] for group, seen in groups.items()]
 
 
 def _status(result: object) -> int:
     """Exit status of a tool; other functions return something else."""
     return result if isinstance(result, int) else 0
-
-
-def config_text(path: Path, mark: Path, config: Path) -> None:
-    """Write a valid checkpoint whose config text is a program."""
-    model = MODELS.build(Config.fromfile(config).model)
-    text = f"import os\nos.system({touch(mark)!r})\n"
-    meta = dict(epoch=0, iter=0, config=text, cfg=text)
-    hub = dict(log_scalars={}, runtime_info={}, resumed_keys={})
-    torch.save(dict(state_dict=model.state_dict(), meta=meta, message_hub=hub), path)
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -228,20 +200,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         mark, log = folder / "was_run", folder / "log.txt"
         config = write_config(folder, epochs=1, interval=100)
         init_default_scope("mmaction")
-        files = hostile_files(folder, mark)
+        files = code_files(folder, mark)
         program = folder / "program.pth"
         config_text(program, mark, config)
         files["checkpoint with a program as its config"] = program
+        server = Server(mark)
+        files |= partial_files(folder, config, f"http://127.0.0.1:{server.server_port}/w.pth")
+        # MMEngine, which knows no base, reads the rest of the file.
+        harmless = {program, files["base: no mapping"]}
         doors = {name: do for name, do in entries(config, folder).items() if args.only in name}
         tries = [(door, file) for door in doors.items() for file in files.items()]
         for (entry, action), (kind, path) in tqdm(tries, unit="file", disable=None):
             shutil.rmtree(folder / "out", ignore_errors=True)
-            saw, ran = try_file(action, path, mark, log)
-            saw = saw.replace(f"{folder}/", "")
-            bad += ran == "YES" or (path != program and saw in ("accepted", "hangs"))
-            rows.append(dict(entry=entry, file=kind, saw=saw, payload_ran=ran))
-            tqdm.write(f"{entry:40} {kind:48} {ran:4} {saw[:100]}")
-    print(f"{len(rows)} tries, {sum(r['payload_ran'] == 'YES' for r in rows)} payloads ran")
+            saw, reached = try_file(action, path, mark, log)
+            saw = saw.replace(f"{folder}/", "").replace(f":{server.server_port}/", "/")
+            bad += reached == "YES" or saw == "hangs"
+            bad += saw == "accepted" and path not in harmless
+            rows.append(dict(entry=entry, file=kind, saw=saw, reached=reached))
+            tqdm.write(f"{entry:40} {kind:48} {reached:4} {saw[:100]}")
+    print_table(["files", *COLUMNS], summarize(rows))
+    reached = sum(row["reached"] == "YES" for row in rows)
+    print(f"{len(rows)} tries; in {reached} a payload ran, or another file or address was reached")
     if args.out is not None:
         with args.out.open("w", newline="") as file:
             writer = csv.DictWriter(file, rows[0])

@@ -16,6 +16,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
+import yaml
 
 import mmvidformer.registry  # noqa: F401  (repairs MMAction2, which many tests use)
 from tests.web_server import Web
@@ -255,3 +256,17 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
     yield server
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable]:
+    """Replace the table of published checkpoints."""
+    from mmvidformer.convert import published
+
+    def write(*rows: dict) -> None:
+        (tmp_path / "published.yml").write_text(yaml.safe_dump(list(rows)))
+        published.rows.cache_clear()
+
+    monkeypatch.setattr(published, "TABLE", tmp_path / "published.yml")
+    yield write
+    published.rows.cache_clear()

@@ -73,6 +73,23 @@ def test_the_config_text_of_a_checkpoint_is_never_run(tmp_path):
     assert loaded["meta"] == {"cfg": "a = 1", "epoch": 3}
 
 
+def test_a_checkpoint_of_what_was_trained_is_refused_unless_it_is_read_whole(tmp_path):
+    """MMEngine would load the head, and keep the initial weights of all other parts."""
+    from mmengine.runner import CheckpointLoader
+
+    base = {"source": "w.pth", "sha256": {}}
+    torch.save({"weight": torch.ones(1)}, tmp_path / "w.pth")
+    torch.save({"state_dict": {"bias": torch.ones(1)}, "base": base}, tmp_path / "a.pth")
+    with pytest.raises(ValueError, match=r"mmvidformer convert .*a\.pth WHOLE\.pth writes all we"):
+        CheckpointLoader.load_checkpoint(str(tmp_path / "a.pth"), logger="silent")
+    others = {"state_dict": {"bias": torch.ones(1)}, "base": "resnet"}  # another project's key
+    torch.save(others, tmp_path / "b.pth")
+    assert CheckpointLoader.load_checkpoint(str(tmp_path / "b.pth"), logger="silent") == others
+    read_all_kinds()
+    content = CheckpointLoader.load_checkpoint(str(tmp_path / "a.pth"), logger="silent")
+    assert content == {"state_dict": {"bias": torch.ones(1)}}
+
+
 def test_downloaded_weights_are_read_safely(tmp_path, monkeypatch):
     from mmengine.runner import CheckpointLoader
 

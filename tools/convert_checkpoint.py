@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--grid", type=_grid, help="tokens T,H,W of the positions, if ambiguous")
     parser.add_argument("--scheme", help="attention scheme, if the names are ambiguous")
     parser.add_argument("--num-heads", type=int, help="attention heads, if SRC does not tell")
-    parser.add_argument("--half", action="store_true", help="store weights in half precision")
+    parser.add_argument("--half", action="store_true", help="store matrices of layers as float16")
     parser.add_argument("--config-out", type=Path, help="write the config of the model (.py)")
     args = vars(parser.parse_args(argv))
     config = args.pop("config_out")

@@ -2,8 +2,8 @@
 
 A recognizer becomes a graph from one view of each clip to logits; with HORST, a graph of one frame
 with the state as inputs and outputs. The batch size is free, other sizes are fixed. The file is
-loaded again and compared with the model; if they differ by more than 1e-4 it is deleted and the
-exit status is 1. ONNX needs onnx, onnxscript and onnxruntime.
+loaded again and compared with the model; if they differ by more than 1e-4, nothing is written and
+the exit status is 1. ONNX needs onnx, onnxscript and onnxruntime.
 """
 
 import json
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from mmvidformer.apis.factory import PUBLISHED, find_model
 from mmvidformer.config import load_config, type_name, view_shape
 from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.engine.errors import run_tool
@@ -24,8 +25,7 @@ from mmvidformer.export import ExportError, export, make_graph
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    add_model_arguments(parser, checkpoint=False, device=False)
-    parser.add_argument("checkpoint", nargs="?", help="file or address (default: initial weights)")
+    add_model_arguments(parser, checkpoint=None, device=False)
     parser.add_argument("--out", type=Path, required=True, help="file to write, .onnx or .pt2")
     parser.add_argument(
         "--shape",
@@ -48,8 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     size = (3, *args.shape) if args.shape else view_shape(cfg)
     if not args.shape and type_name(cfg.model.get("neck")) == "Horst":
         size = (3, *size[2:])
-    torch.manual_seed(0)
-    graph = make_graph(load_recognizer(cfg, args.checkpoint), size, args.pixels, args.ahead)
+    torch.manual_seed(0)  # of the inputs that are compared
+    cfg, checkpoint = find_model(cfg, args.checkpoint or PUBLISHED)
+    graph = make_graph(load_recognizer(cfg, checkpoint), size, args.pixels, args.ahead)
     try:
         difference = export(graph, args.out)
     except ExportError as error:

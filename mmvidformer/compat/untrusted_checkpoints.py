@@ -4,14 +4,14 @@ Symptom: two ways around ``weights_only``. ``Runner.resume`` executes the text u
 ``meta['config']`` as a Python config (MMEngine itself never writes this key; MMCV 1 did), and
 ``CheckpointLoader`` reads weights from a URL by ``torch.hub`` with ``weights_only=False``. There is
 no upstream report yet. The repair drops the text, reads downloads safely, and explains why a file
-is refused.
+is refused. It also refuses checkpoints of ``SaveTrainedHook``, of which MMEngine would load a part.
 """
 
 import logging
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from functools import partial
 
-from mmvidformer.checkpoint_io import refuse_code
+from mmvidformer.checkpoint_io import BASE, is_partial, refuse_code
 
 
 def repair() -> None:
@@ -26,6 +26,12 @@ def repair() -> None:
     def load_checkpoint(cls, filename, map_location=None, logger="current"):
         with refuse_code(filename):
             content = load(cls, filename, map_location, logger)
+        base = content[BASE] if is_partial(content) else None
+        if isinstance(base, Mapping) and "sha256" in base:
+            raise ValueError(
+                f"{filename} holds only what was trained; mmvidformer convert {filename} WHOLE.pth "
+                "writes all weights"
+            )
         meta = content.get("meta") if isinstance(content, MutableMapping) else None
         if isinstance(meta, MutableMapping) and meta.pop("config", None) is not None:
             what = "ignored the text under meta['config'], which MMEngine would execute"

@@ -92,7 +92,8 @@ def _from_url(url: str, row: published.Published | None) -> Path:
             raise
         except Exception as error:  # versions of the hub have other HTTP libraries
             reason = str(error).partition("\n")[0]
-            raise OSError(f"{url} cannot be fetched into {path.parent}: {reason}") from error
+            what = f"{url} cannot be fetched into {path.parent}: {reason}"
+            raise OSError(f"{what}; {_other_source(row)}") from error
         finally:
             part.unlink(missing_ok=True)
     return path
@@ -114,9 +115,16 @@ def _from_hub(address: str, row: published.Published | None) -> Path:
                 get(name)
     except (OSError, EntryNotFoundError, HFValidationError) as error:
         reason = str(error.__cause__ or error).partition("\n")[0]
-        raise OSError(f"{address} cannot be fetched: {reason}") from error
+        raise OSError(f"{address} cannot be fetched: {reason}; {_other_source(row)}") from error
     # The cache of the hub names a large file by its hash.
     stated = path.resolve().name
     if row and len(stated) == 64 and not stated.startswith(row.sha256):
         raise ValueError(f"{address} has SHA-256 {stated}, expected {row.sha256}")
     return path.parent
+
+
+def _other_source(row: published.Published | None) -> str:
+    """Say where else the weights of an address may be."""
+    if row and (other := published.same_weights(row)):
+        return f"{published.PREFIX}{other.name} has the same weights"
+    return "if you have the file, give its path"

@@ -5,16 +5,18 @@ from inspect import signature
 from pathlib import Path
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from mmvidformer.convert.fetch import fetch
 from mmvidformer.convert.flax import from_google_npz, from_scenic
 from mmvidformer.convert.info import huggingface_config, processor_config, read_info
-from mmvidformer.convert.io import Checkpoint, load_checkpoint, save_checkpoint, save_huggingface
-from mmvidformer.convert.keymap import Conversion, Grid, has, strip_prefixes
+from mmvidformer.convert.io import Checkpoint, save_checkpoint, save_huggingface
+from mmvidformer.convert.keymap import Conversion, Grid, State, has, strip_prefixes
 from mmvidformer.convert.own import MODELS, VIDEO_VITS, from_own, is_own, settings_of
 from mmvidformer.convert.published import row_of
 from mmvidformer.convert.timm_models import from_timm
+from mmvidformer.convert.trained import load_checkpoint
 from mmvidformer.convert.video_models import (
     DIALECTS,
     IMAGE,
@@ -179,12 +181,13 @@ def convert_file(
         grid: Tokens (T, H, W) of the source's position table, if its length is ambiguous.
         scheme: Attention scheme, if the names are ambiguous (see ``convert.flax``).
         num_heads: Number of attention heads, if the source does not contain it.
-        half: Whether to store the weights in half precision.
+        half: Whether to store the matrices of layers in half precision (float16). Norms, biases,
+            positions and buffers stay as they are.
 
     Raises:
         OSError: If there is no source, or it cannot be fetched.
         ValueError: If the source is not understood or does not fit the target, the target's name
-            is wrong, or the source has another number of heads.
+            is wrong, the source has another number of heads, or values that float16 does not have.
     """
     target = Path(target)
     if to not in OUTPUTS:
@@ -196,7 +199,7 @@ def convert_file(
         raise ValueError(f"{source} has {result.num_heads} heads, not {num_heads}")
     result.num_heads = num_heads or result.num_heads
     if half:
-        result.state = {key: value.half() for key, value in result.state.items()}
+        result.state = _halve_matrices(result.state)
     settings = settings_of(result)
     if to == "huggingface":
         scheme = result.scheme or ""
@@ -220,3 +223,15 @@ def convert_file(
         f"{notes}backbone: {settings}\n"
         f"wrote {len(result.state)} tensors to {target} ({to})"
     )
+
+
+def _halve_matrices(state: State) -> State:
+    """Store weights of linear layers and convolutions as float16."""
+    halved = {}
+    for name, value in state.items():
+        is_matrix = name.endswith(".weight") and value.dim() > 1 and value.is_floating_point()
+        halved[name] = value.half() if is_matrix else value
+        if is_matrix and not halved[name].isfinite().equal(value.isfinite()):
+            largest, limit = value.abs().max().item(), torch.finfo(torch.float16).max
+            raise ValueError(f"{name} has values up to {largest:g}, float16 of at most {limit:g}")
+    return halved

@@ -2,10 +2,9 @@
 
 import json
 import zipfile
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import msgpack
 import numpy as np
@@ -14,12 +13,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from mmvidformer.checkpoint_io import refuse_code
-from mmvidformer.convert.keymap import State, strip_prefixes
+from mmvidformer.convert.fetch import WEIGHTS
+from mmvidformer.convert.keymap import State
 
 # Keys under which training scripts store the weights.
 # Of V-JEPA's two encoders, the evaluations of the official code read the teacher.
 WRAPPERS = ("state_dict", "model_state", "model", "module", "target_encoder", "encoder")
-BASE = "base"  # in a checkpoint that holds only what was trained: where the other weights are
 
 
 @dataclass
@@ -30,18 +29,15 @@ class Checkpoint:
     meta: dict = field(default_factory=dict)
 
 
-def load_checkpoint(path: str | Path) -> Checkpoint:
-    """Read the weights of a checkpoint; see ``read_content`` and ``unwrap``."""
-    return unwrap(read_content(path), path)
-
-
 def read_content(path: str | Path, device: str | torch.device | None = "cpu") -> object:
     """Read all that a checkpoint contains, without running code.
 
     The kind of a file is recognized by its first bytes, not by its name.
 
     Args:
-        path: ``.npz``, Flax msgpack, ``.safetensors`` or PyTorch file, or a HuggingFace folder.
+        path: ``.npz``, Flax msgpack, ``.safetensors`` or PyTorch file; or a HuggingFace folder, of
+            which ``model.safetensors`` is read, or else ``pytorch_model.bin``, whole or by its
+            index of several files.
         device: Where the tensors of a PyTorch file are put (``map_location`` of ``torch.load``);
             those of others are on the CPU.
 
@@ -80,8 +76,7 @@ def _read_file(path: Path, device: str | torch.device | None) -> object:
     # Pickles of protocol 2 or later start with 0x80, which msgpack uses for an empty map.
     if head[:2] == b"PK" or head[:1] == b"\x80":
         with refuse_code(path):
-            content = torch.load(path, map_location=device, weights_only=True)
-        return _complete(content, path, device) if isinstance(content, dict) else content
+            return torch.load(path, map_location=device, weights_only=True)
     if 0x81 <= head[0] <= 0x8F or head[0] in (0xDE, 0xDF):
         return {"state_dict": _load_msgpack(path)}
     raise ValueError(f"{path} must be an npz, msgpack, safetensors or PyTorch file")
@@ -92,10 +87,42 @@ def _read_folder(path: Path) -> dict:
     for name in ("preprocessor_config.json", "video_preprocessor_config.json", "config.json"):
         if (path / name).is_file():
             meta |= json.loads((path / name).read_text(encoding="utf-8"))
-    if not (files := [*path.glob("*.safetensors")] or [*path.glob("*.bin")]):
-        raise FileNotFoundError(f"no .safetensors or .bin file in {path}")
-    parts = (load_checkpoint(file).state for file in files)
-    return {"state_dict": {k: v for part in parts for k, v in part.items()}, "meta": meta}
+    for name in WEIGHTS:
+        if (path / name).is_file():
+            return {"state_dict": _read_weights(path / name), "meta": meta}
+        if (path / f"{name}.index.json").is_file():
+            return {"state_dict": _read_shards(path / f"{name}.index.json"), "meta": meta}
+    raise FileNotFoundError(f"no {' or '.join(WEIGHTS)}, nor an index of one, in {path}")
+
+
+def _read_weights(path: Path) -> State:
+    return unwrap(_read_file(path, "cpu"), path).state
+
+
+def _read_shards(index: Path) -> State:
+    """Read the tensors that an index names, each from the file beside it that has the tensor."""
+    content = json.loads(index.read_text(encoding="utf-8"))
+    files = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(files, dict):
+        raise ValueError(f"{index} must have a weight_map, from names of tensors to files")
+    if wrong := [name for name in files.values() if not is_file_name(name)]:
+        raise ValueError(f"{index} names {wrong[0]!r}, which must be a file in the same folder")
+    shards: dict[str, State] = {}
+    for name in dict.fromkeys(files.values()):
+        if not (index.parent / name).is_file():
+            raise FileNotFoundError(f"{index} names {name}, which is not there")
+        shards[name] = _read_weights(index.parent / name)
+    if lost := [tensor for tensor, name in files.items() if tensor not in shards[name]]:
+        raise ValueError(f"{index} names {len(lost)} tensors that their files lack: {lost[:3]}")
+    return {tensor: shards[name][tensor] for tensor, name in files.items()}
+
+
+def is_file_name(text: object) -> bool:
+    """Whether a text names a file in a folder, and none outside of it on any system."""
+    if not isinstance(text, str):
+        return False
+    names = {PurePosixPath(text).name, PureWindowsPath(text).name}
+    return names == {text} and text not in ("", "..")
 
 
 def unwrap(content: object, path: str | Path) -> Checkpoint:
@@ -161,47 +188,3 @@ def save_huggingface(
         if content:
             (path / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
     save_file(dict(state), path / "model.safetensors", metadata={"format": "pt"})
-
-
-def keep_trained(content: dict, frozen: Iterable[str], source: str) -> None:
-    """Drop weights that were not trained from the content of a checkpoint, in place.
-
-    Args:
-        content: Content with a ``state_dict``. ``base`` is added to it: the source of the dropped
-            weights, and a checksum of them.
-        frozen: Names of the weights to drop.
-        source: File or address that holds them, in any format.
-    """
-    dropped = {name: content["state_dict"].pop(name) for name in frozen}
-    content[BASE] = {"source": source, "crc32": _checksum(dropped)}
-
-
-def _complete(content: dict, path: Path, device: str | torch.device | None) -> dict:
-    """Add the weights that ``keep_trained`` dropped, from where they were or beside ``path``."""
-    if BASE not in content:
-        return content
-    from mmvidformer.convert import fetch, formats  # which use this module
-
-    source, trained = content[BASE]["source"], content["state_dict"]
-    file = fetch.fetch(source)
-    places = [place for place in (file, path.parent / file.name) if place.exists()]
-    if not places:
-        where = f"which is not there; put it into {path.parent.absolute()}"
-        raise FileNotFoundError(f"{path} holds only what was trained of {source}, {where}")
-    checkpoint = unwrap(read_content(places[0], device), source)
-    state = strip_prefixes(checkpoint.state, ["module."])
-    if formats.recognize(state) != "mmvidformer":
-        state = formats.convert_checkpoint(checkpoint, source)[1].state
-    rest = {n: x for n, x in state.items() if n.startswith("backbone.") and n not in trained}
-    if str(device) != "meta" and _checksum(rest) != content[BASE]["crc32"]:
-        raise ValueError(f"{path} was trained on other weights than {source} holds now")
-    return {**content, "state_dict": {**rest, **trained}}
-
-
-def _checksum(state: Mapping[str, Tensor]) -> int:
-    """Checksum of the matrices, which no model resizes, in float32."""
-    total = 0
-    for name, value in sorted(state.items()):
-        if value.dim() == 2 and name.endswith(".weight"):
-            total = zlib.crc32(value.detach().cpu().float().contiguous().numpy().data, total)
-    return total

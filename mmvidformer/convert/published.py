@@ -51,3 +51,9 @@ def row_of(source: str | Path) -> Published | None:
     if text.startswith(PREFIX):
         return look_up(by_name(), text.removeprefix(PREFIX), "published checkpoint")
     return next((row for row in rows() if row.address == text), None)
+
+
+def same_weights(row: Published) -> Published | None:
+    """Return another row with the same weights, by the logits that check them, if there is one."""
+    others = (other for other in rows() if other.check == row.check and other != row)
+    return next(others, None) if row.check else None

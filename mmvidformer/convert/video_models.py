@@ -3,6 +3,7 @@
 HuggingFace's ViViT, TimeSformer, VideoMAE, V-JEPA 2, and feature fixation (not back).
 """
 
+import re
 from collections.abc import Mapping
 
 import torch
@@ -29,11 +30,14 @@ from mmvidformer.layers.embed import flat_sine_positions
 
 # Wrappers of the official code; the keys of a teacher and a student are in ``convert.io``.
 WRAPPERS = ("module.", "_orig_mod.", "model.", "backbone.", "encoder.")
-# Other networks, fixed positions, and the pooler of ViViT, which the classifier does not read.
-IGNORED = (
-    r"(.*\.)?(predictor|decoder|encoder_to_decoder|pooler\.dense)\..*",
-    r"(.*\.)?(mask_tokens?|pos_embed)",
-)
+# By table of names: the pooler of ViViT, which the classifier does not read, fixed positions of
+# VideoMAE, which ``from_videomae`` compares, a table that V-JEPA 2 does not read, other networks.
+IGNORED: dict[str, tuple[str, ...]] = {
+    "vivit": (r"(.*\.)?pooler\.dense\..*",),
+    "timesformer": (),
+    "videomae": (r"(.*\.)?(decoder|encoder_to_decoder)\..*", r"(.*\.)?(mask_token|pos_embed)"),
+    "vjepa2": (r"(.*\.)?predictor\..*", r"(.*\.)?pos_embed"),
+}
 # Prefixes of the backbone by dialect, where the table has none.
 PREFIXES = {
     "spacetime": {"huggingface": "vivit.", "modules": "vivit."},
@@ -138,8 +142,25 @@ def from_videomae(state: Mapping[str, Tensor], meta: Mapping = {}) -> Conversion
     return result
 
 
-def from_vjepa2(state: Mapping[str, Tensor], meta: Mapping = {}) -> Conversion:
-    """Convert V-JEPA 2's encoder, its attentive classifier, or both; the predictor is ignored."""
+def from_vjepa2(
+    state: Mapping[str, Tensor], meta: Mapping = {}, scheme: str | None = None
+) -> Conversion:
+    """Convert V-JEPA 2's encoder, its attentive classifier, or both; the predictor is ignored.
+
+    Official files of both V-JEPA 1 and 2 have a table ``pos_embed``, and no other names. V-JEPA 1
+    adds it to the tokens, which ``VideoTransformer`` cannot do; V-JEPA 2 does not read it.
+
+    Raises:
+        ValueError: If names do not fit, or there is such a table and the scheme is not given.
+    """
+    if scheme not in (None, "vjepa2"):
+        raise ValueError(f"the scheme is 'vjepa2', not {scheme!r}")
+    tables = [name for name in state if re.fullmatch(r"(.*\.)?pos_embed", name)]
+    if tables and scheme is None:
+        raise ValueError(
+            f"it may be V-JEPA 1, which adds {tables[0]} to its tokens and is not supported; if it "
+            "is V-JEPA 2, give the scheme 'vjepa2' (mmvidformer convert --scheme vjepa2)"
+        )
     hugging = has(state, r"\.patch_embeddings\.proj\.")
     result = _convert(state, "vjepa2", "huggingface" if hugging else "official", meta)
     if f"{POOLER}.query" in result.state:
@@ -227,7 +248,7 @@ def _convert(
 ) -> Conversion:
     if scheme in VIDEO_VITS and dialect == "official":
         state = strip_prefixes(state, WRAPPERS)
-    result = apply_rules(state, _rules(state, scheme, dialect, grid), IGNORED)
+    result = apply_rules(state, _rules(state, scheme, dialect, grid), IGNORED[MODELS[scheme][1]])
     result.model, result.scheme = MODELS[scheme][0], scheme
     acts = TANH_GELU if scheme == "spacetime" else ("gelu",)
     if meta.get("hidden_act", acts[0]) not in acts:

@@ -1,5 +1,6 @@
 """What is exported: a recognizer from pixels to logits, for clips or for the frames of a stream."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,8 @@ class ClipGraph(nn.Module):
     """A recognizer of clips, from one view of each to logits.
 
     Args:
-        model: A recognizer.
+        model: A recognizer, on any device. The graph has a copy in evaluation mode, which shares
+            its weights.
         size: Size of the clips, (3, T, H, W).
         pixels: ``'uint8'`` or ``'float32'``: the inputs are pixels from 0 to 255, which the graph
             normalizes; None: the inputs are normalized.
@@ -46,7 +48,10 @@ class ClipGraph(nn.Module):
         ahead: int | None = None,
     ) -> None:
         super().__init__()
-        self.size, self.model = tuple(size), model.eval()
+        tensors = (*model.parameters(), *model.buffers())
+        self.model = copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})
+        self.model.eval()
+        self.size = tuple(size)
         self.dtype = look_up(PIXELS, pixels, "type of pixels") if pixels else None
         steps = ahead or getattr(model.cls_head, "logged_time", None)
         if getattr(model.cls_head, "over", "clip") == "boxes":
@@ -68,25 +73,29 @@ class ClipGraph(nn.Module):
             return images
         preprocessor, images = self.model.data_preprocessor, images.float()
         shape = 3, *[1] * (images.dim() - 2)
-        mean = getattr(preprocessor, "mean", torch.zeros(3)).view(shape)
-        std = getattr(preprocessor, "std", torch.ones(3)).view(shape)
+        mean = getattr(preprocessor, "mean", images.new_zeros(3)).view(shape)
+        std = getattr(preprocessor, "std", images.new_ones(3)).view(shape)
         images = images.flip(1) if preprocessor.to_rgb else images  # RGB and BGR
         return (images - mean) / std
 
     def inputs(self, batch: int, calls: int = 1) -> list[tuple[Tensor, ...]]:
-        """Random inputs of several calls."""
+        """Random inputs of several calls, on the device of the model."""
         return [(self._images(batch), *self._boxes(batch)) for _ in range(calls)]
+
+    def _device(self) -> torch.device:
+        return next(self.model.parameters()).device
 
     def _boxes(self, batch: int) -> list[Tensor]:
         if "boxes" not in self.input_names:
             return []
         clips, corners = torch.arange(2 * batch) % batch, torch.rand(2 * batch, 2, 2)
         corners = torch.cat([corners.amin(dim=1), corners.amax(dim=1)], dim=1)
-        return [torch.cat([clips[:, None], corners], dim=1)]
+        return [torch.cat([clips[:, None], corners], dim=1).to(self._device())]
 
     def _images(self, batch: int) -> Tensor:
         shape = (batch, *self.size)
-        return torch.randint(256, shape).to(self.dtype) if self.dtype else torch.randn(shape)
+        images = torch.randint(256, shape).to(self.dtype) if self.dtype else torch.randn(shape)
+        return images.to(self._device())
 
     def _classify(self, features: Features, **more: Tensor) -> tuple[Tensor, ...]:
         found = self.model.cls_head(features, **self.options, **more)
@@ -111,14 +120,14 @@ class StreamGraph(ClipGraph):
 
     def __init__(self, model: nn.Module, *args: Any, **options: Any) -> None:
         super().__init__(model, *args, **options)
-        neck = getattr(model, "neck", None)
+        neck = getattr(self.model, "neck", None)
         if not isinstance(neck, Horst):
             raise ValueError(
                 "only a recognizer with the neck Horst has a state of constant shape, got "
                 f"{type(neck).__name__}; give the size (3, T, H, W) to export whole clips"
             )
         with torch.no_grad():
-            states = neck.step(model.backbone(self.normalize(self._images(1))))[1]
+            states = neck.step(self.model.backbone(self.normalize(self._images(1))))[1]
         # Shape of each part of a layer's state, by its name.
         self.shapes = [
             {
@@ -166,8 +175,9 @@ class StreamGraph(ClipGraph):
 
     def start(self, batch: int) -> tuple[Tensor, ...]:
         """Count and state before the first frame: zeros."""
-        state = [torch.zeros(batch, *shape) for layer in self.shapes for shape in layer.values()]
-        return (torch.zeros(batch, dtype=torch.long), *state)
+        where = dict(device=self._device())
+        state = [torch.zeros(batch, *x, **where) for layer in self.shapes for x in layer.values()]
+        return (torch.zeros(batch, dtype=torch.long, **where), *state)
 
     @torch.no_grad()
     def inputs(self, batch: int, calls: int = 1) -> list[tuple[Tensor, ...]]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 from torch import Tensor
@@ -17,14 +18,14 @@ TOLERANCE = 1e-4
 
 
 class ExportError(RuntimeError):
-    """The written file computes other values than the model."""
+    """The file would compute other values than the model."""
 
 
 def export(graph: ClipGraph, out: str | Path) -> float:
     """Write a graph of ``make_graph`` with a free batch size to a ``.onnx`` or ``.pt2`` file.
 
     The file is loaded again and compared with the model on two batch sizes, a stream for two
-    steps more than it remembers. A file that fails is deleted.
+    steps more than it remembers. If that fails, nothing is written, and an old file is kept.
 
     Returns:
         Largest difference from the model, relative to the output's largest value or 1.
@@ -50,15 +51,17 @@ def export(graph: ClipGraph, out: str | Path) -> float:
     with torch.no_grad():
         program = torch.export.export(graph, inputs, dynamic_shapes=free)
     out.parent.mkdir(parents=True, exist_ok=True)
-    write(program, graph, out)
-    difference = compare(graph, load(out))
-    if not difference <= TOLERANCE:
-        for path in (out, *out.parent.glob(f"{out.name}.data")):
-            path.unlink()
-        raise ExportError(
-            f"{out.name} differs from the model by {difference:.1e}, more than {TOLERANCE:.0e}; "
-            "it was deleted"
-        )
+    with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
+        part = Path(folder, out.name)
+        write(program, graph, part)
+        difference = compare(graph, load(part))
+        if not difference <= TOLERANCE:
+            raise ExportError(
+                f"{out.name} would differ from the model by {difference:.1e}, more than "
+                f"{TOLERANCE:.0e}; it was not written"
+            )
+        for path in Path(folder).iterdir():  # ONNX has large weights in a second file
+            path.replace(out.parent / path.name)
     return difference
 
 
@@ -69,7 +72,8 @@ def compare(graph: ClipGraph, run: Run) -> float:
     for inputs in (*graph.inputs(1, graph.calls), *graph.inputs(3, graph.calls)):
         for expected, found in zip(graph(*inputs), run(inputs), strict=True):
             scale = expected.abs().max().float().clamp(min=1)
-            largest = torch.maximum(largest, (expected - found).abs().max() / scale)
+            difference = (expected - found.to(expected.device)).abs().max() / scale
+            largest = torch.maximum(largest, difference.cpu())
     return largest.item()
 
 
@@ -100,7 +104,7 @@ def _load_onnx(out: Path) -> Run:
 
     def run(inputs: Sequence[Tensor]) -> Sequence[Tensor]:
         named = zip(session.get_inputs(), inputs, strict=True)
-        arrays = session.run(None, {one.name: value.numpy() for one, value in named})
+        arrays = session.run(None, {one.name: value.cpu().numpy() for one, value in named})
         return [torch.from_numpy(array) for array in arrays]
 
     return run

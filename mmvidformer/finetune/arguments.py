@@ -102,7 +102,7 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
         notes.append(f"no --weights: the backbone starts from {start or 'random weights'}")
     path.parent.mkdir(parents=True, exist_ok=True)
     hooks = [x for x in cfg.get("custom_hooks") or () if type_name(x) != "SaveTrainedHook"]
-    if recipe.method != "full":  # checkpoints hold what is trained, and name the other weights
+    if recipe.method != "full":  # checkpoints hold what is trained, and name the file of the others
         if not weights:
             weights = str(path.with_name("start.pth"))
             torch.manual_seed(recipe.seed)
@@ -110,7 +110,7 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
             state = {name: x for name, x in state.items() if "lora_" not in name}
             torch.save({"state_dict": state}, weights)
         weights = weights if is_address(weights) else str(Path(weights).absolute())
-        hooks.append(dict(type="mmvidformer.SaveTrainedHook", base=weights))
+        hooks.append(dict(type="mmvidformer.SaveTrainedHook", weights=weights))
     cfg.custom_hooks = hooks
     if weights:
         cfg.merge_from_dict(dict(load_from=weights, resume=False))

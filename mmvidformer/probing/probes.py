@@ -21,9 +21,9 @@ from mmvidformer.apis.features import check_settings, target_of, write_features
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
 from mmvidformer.atomic import write_atomically
 from mmvidformer.convert.fetch import hash_of
-from mmvidformer.convert.io import keep_trained
 from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
+from mmvidformer.engine.checkpointing.trained import keep_trained, published_base
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.finetune.recipe import Recipe
 
@@ -104,7 +104,8 @@ def probe(
         recipe: The recipe; its ``method`` is one of ``finetune.recipe.PROBES``.
         lists: Lists of one class a video.
         features: Folder of features (``compute_features``).
-        target: Checkpoint to write: the head, and where the backbone is. None for none.
+        target: Checkpoint to write: the head, and where the backbone is (``keep_trained``). None
+            for none.
 
     Returns:
         Number of right predictions, that of all test videos, of which unreadable ones count as
@@ -135,7 +136,7 @@ def probe(
             "meta": {"dataset_meta": {"classes": list(lists.classes)}},
         }
         frozen = [f"backbone.{name}" for name, _ in model.backbone.named_parameters()]
-        keep_trained(content, frozen, cfg.load_from)
+        keep_trained(content, frozen, target.parent, published_base(cfg.load_from, model))
         with write_atomically(target) as part:
             torch.save(content, part)
     return right, len(videos_of(lists, "test")), chosen

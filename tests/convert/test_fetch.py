@@ -11,11 +11,10 @@ from pathlib import Path
 import huggingface_hub
 import pytest
 import torch
-import yaml
 from huggingface_hub import constants, file_download
 
 from mmvidformer.convert import fetch as fetching
-from mmvidformer.convert import load_checkpoint, published
+from mmvidformer.convert import load_checkpoint
 from mmvidformer.convert.fetch import cached_path, fetch, hash_of
 
 SIZE = 3 << 20
@@ -29,19 +28,6 @@ def weights(count: int = 4) -> bytes:
 
 def files_in_cache(tmp_path: Path) -> set[str]:
     return {p.name for p in (tmp_path / "torch").rglob("*") if p.is_file() and p.suffix != ".lock"}
-
-
-@pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Replace the table of published checkpoints."""
-
-    def write(*rows: dict) -> None:
-        (tmp_path / "published.yml").write_text(yaml.safe_dump(list(rows)))
-        published.rows.cache_clear()
-
-    monkeypatch.setattr(published, "TABLE", tmp_path / "published.yml")
-    yield write
-    published.rows.cache_clear()
 
 
 @pytest.fixture
@@ -87,6 +73,24 @@ def test_missing_files_and_servers(web, tmp_path: Path, no_pause) -> None:
     with pytest.raises(OSError, match=r"localhost:1/a\.pth cannot .*Connection refused"):
         fetch("http://localhost:1/a.pth")
     assert web.fetched["/none.pth"] == 1 and not files_in_cache(tmp_path)
+
+
+def test_an_address_that_fails_names_another_source(web, table, tmp_path: Path, no_pause) -> None:
+    check = {"input": "vivit", "logits": [0.1]}
+    rows = [
+        dict(name="a", address=web.url("/a.pth"), format="timm", check=check),
+        dict(name="b", address="hf://org/name", format="timm", check=check),
+        dict(name="c", address=web.url("/c.pth"), format="timm"),
+    ]
+    table(*rows)
+    for source in ("published://a", web.url("/a.pth")):
+        with pytest.raises(OSError, match="404.*; published://b has the same weights$"):
+            fetch(source)
+    with pytest.raises(OSError, match="404.*; published://a has the same weights$"):
+        fetch("published://b")
+    for source in ("published://c", web.url("/d.pth"), "hf://org/other"):
+        with pytest.raises(OSError, match="404.*; if you have the file, give its path$"):
+            fetch(source)
 
 
 @pytest.mark.parametrize("content", [b"", b"\n<!DOCTYPE html><html>Sign in</html>"])

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from mmvidformer.convert import FORMATS, convert_file, load_checkpoint, read_model, recognize
-from mmvidformer.convert.own import from_own, settings_of
+from mmvidformer.convert.own import VIDEO_VITS, from_own, settings_of
+from mmvidformer.convert.video_models import to_other
 from mmvidformer.models import VideoTransformer, ViViT
 
 ROOT = Path(__file__).parents[2]
@@ -123,12 +124,65 @@ def test_option_that_the_format_does_not_take(tmp_path: Path) -> None:
         read_model(tmp_path / "a.pth", grid=(2, 2, 2))
 
 
-def test_safetensors_in_half_precision(command: Callable, tmp_path: Path) -> None:
-    tiny_model_1(tmp_path / "a.pth")
+def test_matrices_in_half_precision(command: Callable, tmp_path: Path) -> None:
+    """Buffers, such as what a model of numbers multiplies by, have a range of their own."""
+    extra = {"cls_head.mean": torch.tensor([120_000.0]), "cls_head.std": torch.tensor([1e-8])}
+    extra |= {"cls_head.count": torch.tensor([[70_000]]), "cls_head.directions": torch.eye(2)}
+    tiny_model_1(tmp_path / "a.pth", **extra)
     assert command([tmp_path / "a.pth", tmp_path / "b.safetensors", "--half"]) == 0
     before, after = (load_checkpoint(tmp_path / name).state for name in ("a.pth", "b.safetensors"))
     assert before.keys() == after.keys()
-    assert all(after[name].equal(value.half()) for name, value in before.items())
+    halved = {name for name in before if name.endswith(".weight") and before[name].dim() > 1}
+    assert {"cls_head.fc_cls.weight", "backbone.embed.proj.weight"} < halved
+    for name, value in before.items():
+        assert after[name].equal(value.half() if name in halved else value), name
+        assert after[name].dtype == (torch.float16 if name in halved else value.dtype), name
+
+
+@pytest.mark.parametrize("value", [65_520.0, -1e30])
+def test_matrices_beyond_half_precision_are_refused(value: float, tmp_path: Path) -> None:
+    weight = torch.full((3, 16), value)
+    tiny_model_1(tmp_path / "a.pth", **{"cls_head.fc_cls.weight": weight})
+    with pytest.raises(ValueError, match=r"cls_head\.fc_cls\.weight has .* of at most 65504"):
+        convert_file(tmp_path / "a.pth", tmp_path / "b.pth", half=True)
+    assert not (tmp_path / "b.pth").exists()
+    convert_file(tmp_path / "a.pth", tmp_path / "b.pth")
+
+
+def official(scheme: str) -> dict[str, torch.Tensor]:
+    """A backbone of VideoMAE or V-JEPA 2 with the official names."""
+    options = VIDEO_VITS[scheme] | dict(clip_len=4, img_size=16, stem=dict(tubelet=(2, 8, 8)))
+    model = VideoTransformer(dict(embed_dims=24, depth=1, num_heads=1), **options)
+    state = {f"backbone.{name}": value for name, value in model.state_dict().items()}
+    return to_other(state, scheme, "official")
+
+
+@pytest.mark.parametrize("prefix", ["", "module.backbone."])
+def test_v_jepa_1_is_not_taken_for_v_jepa_2(prefix: str, tmp_path: Path) -> None:
+    """Official files of both have a table of positions, which V-JEPA 1 alone adds to its tokens."""
+    state = official("vjepa2") | {"pos_embed": torch.ones(1, 8, 24)}
+    state = {prefix + name: value for name, value in state.items()}
+    torch.save({"target_encoder": state, "encoder": state}, tmp_path / "a.pth")
+    with pytest.raises(ValueError, match="may be V-JEPA 1, which adds .*pos_embed to its tokens"):
+        convert_file(tmp_path / "a.pth", tmp_path / "b.pth")
+    assert not (tmp_path / "b.pth").exists()
+    report = convert_file(tmp_path / "a.pth", tmp_path / "b.pth", scheme="vjepa2")
+    assert "ignored: pos_embed\n" in report
+    with pytest.raises(ValueError, match="the scheme is 'vjepa2', not 'spacetime'"):
+        read_model(tmp_path / "a.pth", scheme="spacetime")
+
+
+@pytest.mark.parametrize(
+    ("scheme", "name"),
+    [
+        *(("videomae", "predictor.norm.weight"), ("videomae", "pooler.dense.weight")),
+        *(("vjepa2", "mask_token"), ("vjepa2", "decoder.norm.weight")),
+    ],
+)
+def test_what_another_format_ignores_is_unknown(scheme: str, name: str, tmp_path: Path) -> None:
+    torch.save(official(scheme) | {name: torch.ones(1)}, tmp_path / "a.pth")
+    with pytest.raises(ValueError, match=rf"unknown 1 names \[{name}\]"):
+        read_model(tmp_path / "a.pth")
 
 
 def test_contradicting_scheme(tmp_path: Path) -> None:

@@ -1,16 +1,19 @@
 """Reading and writing checkpoint files."""
 
+import json
 import os
 import pickle
 from pathlib import Path
 
+import huggingface_hub
 import msgpack
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
-from mmvidformer.convert.io import load_checkpoint, read_content, save_checkpoint, save_huggingface
+from mmvidformer.convert import load_checkpoint
+from mmvidformer.convert.io import read_content, save_checkpoint, save_huggingface
 
 WEIGHTS = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.bias": torch.ones(3)}
 
@@ -50,6 +53,69 @@ def test_huggingface_folder(tmp_path: Path) -> None:
     assert loaded.meta == {"num_frames": 32} and loaded.state.keys() == WEIGHTS.keys()
     save_huggingface(tmp_path / "only.safetensors", WEIGHTS, {}, {})
     assert load_checkpoint(tmp_path / "only.safetensors").state.keys() == WEIGHTS.keys()
+
+
+OTHER = {name: value + 1 for name, value in WEIGHTS.items()}
+
+
+def check_folder(path: Path) -> None:
+    state = load_checkpoint(path).state
+    assert state.keys() == WEIGHTS.keys()
+    assert all(torch.equal(state[name], WEIGHTS[name]) for name in WEIGHTS)
+
+
+def test_other_weights_in_a_folder_are_not_read(tmp_path: Path) -> None:
+    """Such as those of half precision, or of an adapter."""
+    for name in ("a", "model.fp16", "model_ema", "z"):
+        save_file(OTHER, tmp_path / f"{name}.safetensors")
+        torch.save(OTHER, tmp_path / f"{name}.bin")
+    torch.save(WEIGHTS, tmp_path / "pytorch_model.bin")
+    check_folder(tmp_path)
+    torch.save(OTHER, tmp_path / "pytorch_model.bin")
+    save_file(WEIGHTS, tmp_path / "model.safetensors")
+    check_folder(tmp_path)
+
+
+def test_what_a_trainer_writes_beside_the_weights_is_not_read(tmp_path: Path) -> None:
+    mark = tmp_path / "was_run"
+    torch.save(Hostile(mark), tmp_path / "training_args.bin")
+    torch.save(WEIGHTS, tmp_path / "pytorch_model.bin")
+    check_folder(tmp_path)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("safe", [True, False])
+def test_shards_of_a_folder(safe: bool, tmp_path: Path) -> None:
+    options = dict(max_shard_size=20, safe_serialization=safe)
+    huggingface_hub.save_torch_state_dict(dict(WEIGHTS), tmp_path, **options)
+    (index,) = tmp_path.glob("*.index.json")
+    assert len({*json.loads(index.read_text())["weight_map"].values()}) == 2
+    check_folder(tmp_path)
+    (tmp_path / "config.json").write_text('{"num_frames": 32}')
+    assert load_checkpoint(tmp_path).meta == {"num_frames": 32}
+
+
+@pytest.mark.parametrize(
+    ("weight_map", "message"),
+    [
+        ({"a.weight": "none.safetensors"}, "index.json names none.safetensors, which is not there"),
+        *(({"a.weight": x}, f"names {x!r}, which must be a file in") for x in ("../w.pth", "..")),
+        ({"a.weight": "/w.pth"}, "names '/w.pth', which must be a file in the same folder"),
+        ({"a.weight": ["w.pth"]}, r"names \['w.pth'\], which must be a file in the same folder"),
+        ({"a.weight": "w.pth", "c": "w.pth"}, r"names 1 tensors that their files lack: \['c'\]"),
+        (["w.pth"], "must have a weight_map, from names of tensors to files"),
+        (None, "must have a weight_map, from names of tensors to files"),
+    ],
+)
+def test_wrong_indices_of_a_folder(weight_map: object, message: str, tmp_path: Path) -> None:
+    folder = tmp_path / "hf"
+    folder.mkdir()
+    torch.save(WEIGHTS, tmp_path / "w.pth")
+    torch.save(WEIGHTS, folder / "w.pth")
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": weight_map}))
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        load_checkpoint(folder)
 
 
 def flax_array(array: np.ndarray, dtype: str | None = None) -> msgpack.ExtType:
@@ -179,7 +245,9 @@ def test_damaged_files_are_read_or_named(name: str, damage: str, tmp_path: Path)
 def test_missing_files(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
         load_checkpoint(tmp_path / "none.npz")
-    with pytest.raises(FileNotFoundError, match="no .safetensors or .bin file"):
+    with pytest.raises(
+        FileNotFoundError, match=r"no model\.safetensors or pytorch_model\.bin, nor"
+    ):
         load_checkpoint(tmp_path)
 
 

@@ -1,6 +1,7 @@
 """The table of published checkpoints."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -41,3 +42,22 @@ def test_rows_are_found_by_name_and_address() -> None:
     assert published.row_of("https://example.org/a.pth") is None
     with pytest.raises(KeyError, match="did you mean timesformer_b_k400"):
         published.row_of("published://timesformer_b_k40")
+
+
+def test_rows_with_the_same_weights() -> None:
+    """The official TimeSformer and its copy on the hub; all others have one source."""
+    pairs = {row.name: other for row in published.rows() if (other := published.same_weights(row))}
+    assert len(pairs) == 12
+    assert pairs["timesformer_b_k400"].name == "timesformer-base-finetuned-k400"
+    for name, other in pairs.items():
+        row = published.by_name()[name]
+        assert (row.config, row.classes) == (other.config, other.classes)
+        assert {row.address[:5], other.address[:5]} == {"hf://", "https"}
+
+
+def test_the_page_says_how_many_hashes_are_known() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "checkpoints.md").read_text()
+    found = re.search(r"For (\d+) of the (\d+) published checkpoints, the first (\d+) digits", page)
+    known = [row.sha256 for row in published.rows() if row.sha256]
+    assert [int(number) for number in found.groups()] == [len(known), len(published.rows()), 8]
+    assert {len(sha256) for sha256 in known} == {8}

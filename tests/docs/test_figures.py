@@ -2,6 +2,7 @@
 
 import csv
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,22 @@ def test_claims() -> None:
     lines = re.findall(r"(?m)^\| `(\w+/\w+/\w+[^`]*)` .*\| ([^|]+) \|$", page)
     assert dict(lines) == measured
     assert len(lines) == len(measured)
+
+
+def test_hostile_files() -> None:
+    """The counts are those of the csv file, in which nothing was reached."""
+    with open(DOCS / "robustness" / "hostile_files.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["reached"] for row in rows} == {"no"}
+    names = [{row[key] for row in rows} for key in ("entry", "file")]
+    sizes = f"{len(names[0])} entry points .* times {len(names[1])} files. Of {len(rows)} tries"
+    assert re.search(sizes, (DOCS / "stress.md").read_text())
+    counts: dict[str, Counter[str]] = {}
+    for row in rows:
+        group = "weights from elsewhere" if row["file"].startswith("base: ") else "code"
+        group = "a program as its config" if "program as its config" in row["file"] else group
+        counts.setdefault(group, Counter())[row["saw"].partition(":")[0]] += 1
+    lines = [line.strip("| ").split(" | ") for line in (DOCS / "stress.md").read_text().split("\n")]
+    for group, seen in counts.items():
+        (found,) = [cells for cells in lines if cells[0].startswith(group)]
+        assert found[1:] == [str(seen[kind]) for kind in ("refused", "error", "accepted", "hangs")]

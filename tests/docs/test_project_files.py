@@ -19,6 +19,27 @@ def test_pre_commit_has_the_linter_of_ci() -> None:
     assert [hook["rev"] for hook in hooks if "ruff" in hook["repo"]] == [f"v{pinned}"]
 
 
+def test_what_security_promises_names_its_tests() -> None:
+    named = re.findall(r"`((?:tests|stress)/\S+\.py)`", (ROOT / "SECURITY.md").read_text())
+    assert len(named) > 3 and all((ROOT / path).is_file() for path in named)
+
+
+def test_what_releases_run_is_pinned() -> None:
+    """Actions by commit, with the version that it is; the tools that build by version."""
+    actions: dict[str, set[str]] = {}
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        for line in re.findall(r"(?m)uses: (.+)$", path.read_text()):
+            found = re.fullmatch(r"([\w.-]+/[\w.-]+)@([0-9a-f]{40})  # v\d+\.\d+\.\d+", line)
+            assert found, f"{path.name}: {line}"
+            actions.setdefault(found[1], set()).add(line)
+    assert len(actions) == 7 and all(len(pins) == 1 for pins in actions.values())
+    release = (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    (tools,) = re.findall(r"pip install (build\S* twine\S*)", release)
+    known = (ROOT / "constraints" / "3.11.txt").read_text().splitlines()
+    build, twine = tools.split()
+    assert build in known and re.fullmatch(r"twine==[\d.]+", twine)
+
+
 @pytest.mark.parametrize("name", ["bug", "question"])
 def test_issue_forms_are_whole(name: str) -> None:
     form = yaml.safe_load((ROOT / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml").read_text())

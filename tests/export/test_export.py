@@ -9,8 +9,9 @@ import pytest
 import torch
 from mmengine.config import Config
 
+from mmvidformer.apis import Recognizer
 from mmvidformer.config import view_shape
-from mmvidformer.export import ExportError, export, make_graph, write
+from mmvidformer.export import export, make_graph, write
 from tests.export.recognizers import (
     EARLY,
     MODEL_LIST,
@@ -83,29 +84,66 @@ def test_pixels_are_normalized_as_the_preprocessor_does() -> None:
         make_graph(model, SIZE, pixels="int8")
 
 
-def test_file_that_computes_something_else_is_deleted(monkeypatch, tmp_path: Path) -> None:
-    load = write._load_pt2
+def fails(*args: object) -> None:
+    raise RuntimeError("no such operator")
 
-    def wrong(out: Path):
-        run = load(out)
-        return lambda inputs: [value + 1e-3 for value in run(inputs)]
 
-    monkeypatch.setitem(write.WRITERS, ".pt2", (write._write_pt2, wrong, ()))
-    graph = make_graph(
-        build(clips("ViViT", stem=dict(tubelet=(4, 16, 16)), temporal_depth=0)), SIZE
-    )
-    with pytest.raises(ExportError, match="deleted"):
-        export(graph, tmp_path / "model.pt2")
-    assert not list(tmp_path.iterdir())
+SMALL = clips("ViViT", stem=dict(tubelet=(4, 16, 16)), temporal_depth=0)
+FAULTS = {
+    "another value": (lambda run: lambda inputs: [x + 1e-3 for x in run(inputs)], "would differ"),
+    "not a number": (lambda run: lambda inputs: [x * torch.nan for x in run(inputs)], "differ"),
+    "an error when it runs": (lambda run: fails, "no such operator"),
+    "an error when it is loaded": (fails, "no such operator"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_file_that_fails_is_not_written(fault: str, monkeypatch, tmp_path: Path) -> None:
+    change, message = FAULTS[fault]
+    load, out = write._load_pt2, tmp_path / "model.pt2"
+    writer = (write._write_pt2, lambda path: change(load(path)), ())
+    monkeypatch.setitem(write.WRITERS, ".pt2", writer)
+    graph = make_graph(build(SMALL), SIZE)
+    with pytest.raises(RuntimeError, match=message):
+        export(graph, out)
+    assert not [*tmp_path.iterdir()]
+    out.write_text("of an export before")
+    with pytest.raises(RuntimeError, match=message):
+        export(graph, out)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["of an export before"]
     with pytest.raises(ValueError, match=".onnx or .pt2"):
         export(graph, tmp_path / "model.pth")
 
 
+def test_the_model_stays_as_it_is(tmp_path: Path) -> None:
+    """In training mode, for example; the graph is without dropout."""
+    cfg = clips("ViViT", stem=TUBES, temporal_depth=1, drop_rate=0.5)
+    model = build(cfg).train()
+    model.backbone.embed.eval()
+    before = {name: part.training for name, part in model.named_modules()}
+    graph = make_graph(model, SIZE)
+    assert export(graph, tmp_path / "model.pt2") < 1e-5
+    assert {name: part.training for name, part in model.named_modules()} == before
+    (clip,) = graph.inputs(1)[0]
+    with torch.no_grad():
+        expected = model.eval().cls_head(model.backbone(clip))
+    torch.testing.assert_close(graph(clip)[0], expected)
+
+
+@pytest.mark.parametrize("pixels", [None, "uint8"])
+@pytest.mark.parametrize("name", ["divided_space_time", "boxes", "causal", "stream"])
+def test_inputs_are_on_the_device_of_the_model(name: str, pixels: str | None) -> None:
+    """A device other than the CPU, on which only shapes are computed."""
+    size = (3, 8, 8) if name == "stream" else SIZE
+    graph = make_graph(build(MODEL_LIST[name]).to("meta"), size, pixels)
+    for inputs in graph.inputs(2, calls=2):
+        assert {value.device.type for value in inputs} == {"meta"}
+        assert {value.device.type for value in graph(*inputs)} == {"meta"}
+
+
 def test_missing_packages_are_named_before_the_export(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
-    graph = make_graph(
-        build(clips("ViViT", stem=dict(tubelet=(4, 16, 16)), temporal_depth=0)), SIZE
-    )
+    graph = make_graph(build(SMALL), SIZE)
     monkeypatch.setattr(torch.export, "export", lambda *args, **kwargs: pytest.fail("exported"))
     with pytest.raises(ImportError, match="needs onnx: pip install onnx$"):
         export(graph, tmp_path / "model.onnx")
@@ -125,23 +163,33 @@ def test_size_of_a_frame_comes_from_the_pipeline() -> None:
         shape(dict(type="Resize", scale=(-1, 256)))
 
 
-def test_tool_writes_and_reports(tmp_path: Path, capsys) -> None:
-    import importlib.util
+def test_tool_takes_the_weights_that_demo_takes(main_of, tmp_path: Path) -> None:
+    """By default the published ones, such as those in the package; never initial ones."""
+    out = tmp_path / "model.pt2"
+    assert main_of("export")(["camera_motion", "--out", str(out)]) == 0
+    model = Recognizer("camera_motion", device="cpu").model
+    clip = torch.randn(2, 3, 8, 64, 64)
+    with torch.no_grad():
+        expected = model.cls_head(model.backbone(clip))
+        (found,) = torch.export.load(out).module()(clip)
+    torch.testing.assert_close(found, expected)
+    with pytest.raises(KeyError, match="no published checkpoint named 'vivit_fe_motion'"):
+        main_of("export")(["vivit_fe_motion", "--out", str(tmp_path / "other.pt2")])
+    assert [*tmp_path.iterdir()] == [out]
 
+
+def test_tool_writes_and_reports(main_of, tmp_path: Path, capsys) -> None:
     need_onnx()
     import onnxruntime
-
-    path = Path(__file__).parents[2] / "tools" / "export.py"
-    spec = importlib.util.spec_from_file_location("tool_export", path)
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
 
     cfg = clips("ViViT", stem=dict(tubelet=(4, 8, 8)), temporal_depth=0)
     config, weights, out = (tmp_path / name for name in ("c.py", "w.pth", "o/model.onnx"))
     Config(dict(model=cfg)).dump(config)
     model = build(cfg)
     torch.save({"state_dict": model.state_dict()}, weights)
-    assert tool.main([str(config), str(weights), "--out", str(out), "--pixels", "uint8"]) == 0
+    assert (
+        main_of("export")([str(config), str(weights), "--out", str(out), "--pixels", "uint8"]) == 0
+    )
     printed = capsys.readouterr().out
     assert json.dumps({"clip": ["batch", *SIZE]}) in printed
     pixels = torch.randint(0, 256, (3, *SIZE), dtype=torch.uint8)

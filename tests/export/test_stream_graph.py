@@ -1,7 +1,10 @@
 """Graphs of streams, frame by frame."""
 
+import copy
+
 import pytest
 import torch
+from torch import nn
 
 from mmvidformer.export import StreamGraph, make_graph
 from mmvidformer.models.horst.layer import VARIANTS
@@ -41,6 +44,16 @@ def test_stream_graph_is_the_recognizers_stream(head: dict) -> None:
             expected = [expected] if head is EARLY else [expected[t][:, 0] for t in TASKS]
             torch.testing.assert_close(logits, expected, atol=1e-5, rtol=1e-5)
     assert count.tolist() == [5, 5]
+
+
+def test_a_model_in_training_stays_as_it_is() -> None:
+    """The running statistics of its batch norms too."""
+    model = build(stream(EARLY))
+    model.backbone = nn.Sequential(model.backbone, nn.BatchNorm2d(4))
+    before = copy.deepcopy(model.train().state_dict())
+    make_graph(model, (3, 8, 8)).inputs(2, calls=2)
+    torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
+    assert all(part.training for part in model.modules())
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -30,12 +30,14 @@ def test_hostile_files_run_nothing(run, tmp_path) -> None:
     process = run(*command, "--only", "--resume FILE", "--out", out)
     log = process.communicate(timeout=400)[0]
     assert process.returncode == 0, log
-    assert "0 payloads ran" in log
+    assert "tries; in 0 a payload ran, or another file or address was reached" in log
     with out.open() as file:
         rows = list(csv.DictReader(file))
-    assert {row["payload_ran"] for row in rows} == {"no"} and len(rows) == 14
+    assert {row["reached"] for row in rows} == {"no"} and len(rows) == 21
     pickles = [row for row in rows if "torch file, os.system" in row["file"]]
     assert all(row["saw"].startswith("refused") for row in pickles)
+    bases = [row["saw"] for row in rows if row["file"].startswith("base: ")]
+    assert len(bases) == 7 and all(saw.startswith("error: ") for saw in bases)
 
 
 def test_bad_and_odd_videos_are_read_or_reported(run, tools, tmp_path) -> None:

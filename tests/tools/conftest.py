@@ -5,7 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from mmengine.config import Config
+from mmengine.registry import DefaultScope
+
+from mmvidformer.registry import MODELS
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +32,26 @@ def make_config(tiny_videos, tmp_path_factory) -> Callable:
         return path
 
     return make
+
+
+@pytest.fixture(scope="module")
+def own(tiny_videos):
+    """The tiny videos as lists of one's own."""
+    (tiny_videos.root / "classes.txt").write_text("red\ngreen\nblue\n")
+    return str(tiny_videos.root)
+
+
+@pytest.fixture(scope="module")
+def pretrained(make_config, tmp_path_factory):
+    """A config of 5 classes whose validation takes few views at a time, and its weights."""
+    few = dict(max_testing_views=1)
+    config = make_config("five", model=dict(cls_head=dict(num_classes=5), test_cfg=few))
+    cfg = Config.fromfile(config)
+    cfg.val_dataloader.batch_size = 4
+    cfg.dump(config)
+    torch.manual_seed(0)
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        state = MODELS.build(Config.fromfile(config).model).state_dict()
+    path = tmp_path_factory.mktemp("weights") / "five.pth"
+    torch.save({"state_dict": state}, path)
+    return str(config), str(path), state

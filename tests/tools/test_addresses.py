@@ -238,6 +238,8 @@ def test_names_of_classes_as_a_text_file() -> None:
         KeyError, match="no list of class names named 'k400'; choose from camera_motion, diving48"
     ):
         list_from_file("labels://k400")
+    with pytest.raises(KeyError, match="no list of class names named '../labels/kinetics400'"):
+        list_from_file("labels://../labels/kinetics400")  # nothing outside of the folder
 
 
 @pytest.mark.parametrize("case", ["vivit", "huggingface"], indirect=True)

@@ -158,7 +158,8 @@ def test_the_hook_guards_runners_that_other_tools_build(other, make_config, tmp_
         ("train", ["{config}", "--strategy", "fsdp"], "needs a launcher"),
         ("demo", ["{config}", "{pth}", "gone.mp4"], "gone.mp4"),
         ("demo", ["{config}", "{pth}", "{pth}"], "does not fit the model"),
-        ("export", ["{config}", "--out", "a.onnx"], r"onnx"),
+        ("export", ["camera_motion", "--out", "a.onnx"], "needs onnx: pip install onnx"),
+        ("export", ["{config}", "--out", "a.pt2"], "no published checkpoint named 'tiny'"),
         ("finetune", ["--config", "{config}", "--data", "gone"], r"gone/train.txt does not exist"),
     ],
 )

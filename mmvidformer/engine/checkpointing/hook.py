@@ -6,11 +6,13 @@ from mmengine.fileio import LocalBackend, register_backend
 from mmengine.hooks import CheckpointHook, Hook
 from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
+from torch import nn
 
 from mmvidformer.atomic import AtomicBackend
-from mmvidformer.convert.io import keep_trained
+from mmvidformer.convert.trained import Base
 from mmvidformer.engine.checkpointing.loop import ResumableTrainLoop
 from mmvidformer.engine.checkpointing.resume import INTERRUPTED
+from mmvidformer.engine.checkpointing.trained import keep_trained, published_base
 from mmvidformer.registry import HOOKS
 
 
@@ -88,23 +90,35 @@ class AtomicCheckpointHook(CheckpointHook):
 
 @HOOKS.register_module()
 class SaveTrainedHook(Hook):
-    """Saves no frozen weights, but where they are, so that checkpoints of LoRA are small.
+    """Saves frozen weights once, so that checkpoints of LoRA are small.
 
-    The tools read them as if they held all weights (``convert.io``).
+    They are in ``base_<hash>.safetensors`` beside the checkpoints, or nowhere if they are published
+    ones. The tools read both as one (``convert.trained``).
 
     Args:
-        base: File or address of the frozen weights.
+        weights: What the model started from, file or address; only a published address matters.
     """
 
     priority = "LOWEST"  # after hooks that exchange weights, such as EMAHook
 
-    def __init__(self, base: str) -> None:
-        self.base = base
+    def __init__(self, weights: str | None = None) -> None:
+        self.weights = weights
+        self._published: Base | None = None
+
+    def before_train(self, runner: Runner) -> None:
+        """Read the published weights."""
+        if is_main_process():
+            self._published = published_base(self.weights, _model_of(runner))
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Drop the frozen weights."""
         if not is_main_process():  # others write nothing, and may have no values
             return
-        model = runner.model.module if is_model_wrapper(runner.model) else runner.model
-        frozen = [name for name, value in model.named_parameters() if not value.requires_grad]
-        keep_trained(checkpoint, frozen, self.base)
+        parameters = _model_of(runner).named_parameters()
+        frozen = [name for name, value in parameters if not value.requires_grad]
+        folders = [hook.out_dir for hook in runner.hooks if isinstance(hook, CheckpointHook)]
+        keep_trained(checkpoint, frozen, [*folders, runner.work_dir][0], self._published)
+
+
+def _model_of(runner: Runner) -> nn.Module:
+    return runner.model.module if is_model_wrapper(runner.model) else runner.model

@@ -11,7 +11,7 @@ from mmengine.dataset import Compose
 
 from mmvidformer.datasets.decoding.containers import Index
 from mmvidformer.datasets.decoding.errors import first_line
-from mmvidformer.datasets.decoding.readers import open_video
+from mmvidformer.datasets.decoding.readers import READERS, open_video
 from mmvidformer.datasets.transforms.decode import VideoDecode, VideoInit
 from tests.datasets.decoding.numbered_videos import ALL, FRAMES, number_of, results_of, write
 from tests.datasets.decoding.toys import write_sound
@@ -109,13 +109,14 @@ LISTS = {
 }
 
 
+@pytest.mark.parametrize("backend", READERS)
 @pytest.mark.parametrize("name", LISTS)
-def test_files_that_name_other_files_are_refused(videos, tmp_path, name):
+def test_files_that_name_other_files_are_refused(videos, tmp_path, name, backend):
     (tmp_path / "seg.ts").write_bytes(Path(videos["stream.ts"]).read_bytes())
     path = tmp_path / name
     path.write_text(LISTS[name])
     with pytest.raises(ValueError, match="(its format is none of mov,matroska,|Invalid data)"):
-        open_video(str(path))
+        open_video(str(path), backend)
 
 
 def test_larger_frames_are_not_decoded(videos, tmp_path):
