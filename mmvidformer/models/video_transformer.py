@@ -28,7 +28,7 @@ class VideoConfig(EncoderConfig):
             it (``convert.arguments_of``), and ``init_from``; the others replace them.
         clip_len: Number of frames of a clip; sets the size of position tables. Clips of other
             sizes work too. Their positions are resized; a model that can run frame by frame takes
-            the first rows of a learned time table instead.
+            the first rows of a learned time table instead, and refuses clips longer than it.
         img_size: Side of the crop in pixels, or (height, width); as ``clip_len``.
         stem: Arguments of ``layers.TubeletEmbedding``: ``tubelet`` (required), ``stride``,
             ``padding`` and ``norm``.
@@ -146,7 +146,7 @@ class VideoTransformer(nn.Module):
         self.obstacle = next(obstacles(each, self.embed.separate_frames), pooled)
         part: Any
         for part in self.encoders:
-            part.causal = self.obstacle is None
+            part.pos_embed.causal = self.obstacle is None
         self.apply(look_up(INITS, config.init, "init"))
         for stage in self._frozen():
             stage.requires_grad_(False)
