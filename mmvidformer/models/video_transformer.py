@@ -14,7 +14,7 @@ from mmvidformer.layers.config import Choice, check_names, read
 from mmvidformer.layers.encoder import Outputs, Tokens
 from mmvidformer.layers.linear import add_lora
 from mmvidformer.layers.stream import StreamState
-from mmvidformer.lookup import look_up
+from mmvidformer.lookup import check_options, look_up
 from mmvidformer.models.compose import image_options
 from mmvidformer.models.lengths import run_by_length, valid_frames
 
@@ -123,6 +123,7 @@ class VideoTransformer(nn.Module):
         if self.pool == "cls" and last is None:
             raise ValueError("pool='cls' needs a class token: cls must be 'mean' or 'global'")
         dim = each[0].sizes["embed_dims"]
+        check_options(TubeletEmbedding, config.stem, "stem", ["dim"])
         self.embed = TubeletEmbedding(dim, **config.stem)
         sides = (img_size, img_size) if isinstance(img_size, int) else img_size
         self.grid = grid = self.embed.grid((clip_len, *sides))
@@ -151,6 +152,7 @@ class VideoTransformer(nn.Module):
         for stage in self._frozen():
             stage.requires_grad_(False)
         if config.lora is not None:
+            check_options(add_lora, config.lora, "lora", ["model"])
             add_lora(self, **config.lora)
 
     @property

@@ -229,3 +229,21 @@ def test_table_of_a_sublayer() -> None:
     assert _rows("sub-layer") == {
         name: [_cell(value)] for name, value in _defaults(SubLayer).items()
     }
+
+
+@pytest.mark.parametrize("kind", [VideoTransformer, *PRESETS])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            dict(stem=dict(norm=True)),
+            "stem needs the option tubelet; its options are: tubelet, in_",
+        ),
+        (dict(stem=dict(tubelet=(1, 8, 8), nrom=True)), "stem has no option nrom; .*norm"),
+        (dict(stem=dict(tubelet=(1, 8, 8), dim=8)), "stem has no option dim; .*norm"),
+        (dict(lora=dict(layer=["qkv"])), "lora has no option layer; .*: rank, alpha, layers$"),
+    ],
+)
+def test_options_of_parts_are_checked(kind: type, options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        kind(**{**SIZE, "stem": STEM, **options})
