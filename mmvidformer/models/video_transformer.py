@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers import INITS, NORMS, Encoder, EncoderConfig, TubeletEmbedding, pool_tokens
-from mmvidformer.layers.checks import check_cls, check_patterns, obstacles
+from mmvidformer.layers.checks import check_cls, check_patterns, check_positions, obstacles
 from mmvidformer.layers.config import Choice, check_names, read
 from mmvidformer.layers.encoder import Outputs, Tokens
 from mmvidformer.layers.linear import add_lora
@@ -117,6 +117,7 @@ class VideoTransformer(nn.Module):
         config = VideoConfig(clip_len=clip_len, img_size=img_size, **options)
         self.init_from, self.frozen_stages = config.init_from, config.frozen_stages
         self.configs = each = config.each
+        check_positions(each)
         last = each[-1].cls
         pool = ("mean" if last is None else "cls") if config.pool is None else config.pool
         self.pool = look_up({"cls", "mean", "none"}, pool, "pool")
