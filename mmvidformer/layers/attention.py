@@ -125,6 +125,7 @@ class Attention(nn.Module):
         cls_only: bool = False,
         state: StreamState | None = None,
         rope: Tensor | None = None,
+        cls_keep: Tensor | None = None,
     ) -> tuple[Tensor | None, Tensor | None]:
         """Attend.
 
@@ -137,19 +138,22 @@ class Attention(nn.Module):
             state: State of a stream that the grid is a part of.
             rope: Table of rotary positions (``RotaryEmbedding.table``). Default: that of the grid
                 as a whole clip.
+            cls_keep: Stochastic-depth factors of the class tokens, (B, 1), if they attend alone
+                (``cls='global'``). Default: ``keep``, as for copies in the groups.
 
         Returns:
             Updates of the grid and the class tokens, in their shapes. The former is None with
             ``cls_only``, the latter if there is no class token or it is skipped.
         """
         cls = None if self.cls == "skip" else cls
+        cls_keep = keep if cls_keep is None else cls_keep
         if cls_only:
             if cls is None:
                 return None, None
             kv = _split(self._prepare(self.qkv(grid), rope)[1:], len(self.patterns))
             cls_qkv = _split(self._prepare(self.qkv(cls)), len(self.patterns))
             parts = zip(self.patterns, kv, cls_qkv, strict=True)
-            return None, self._merge_copies([self._attend_cls(*part) for part in parts], keep)
+            return None, self._merge_copies([self._attend_cls(*part) for part in parts], cls_keep)
         linear = isinstance(self.kernel, LinearCostKernel)
         if linear and self.recompute and state is None and _can_recompute():
             inputs = self.qkv(grid), None if cls is None else self.qkv(cls)
@@ -159,7 +163,7 @@ class Attention(nn.Module):
         out = self.proj_drop(self.proj(out))
         if keep is not None:
             out = out * self.patterns[0].spread(keep, grid_size(grid))
-        return out, None if copies is None else self._merge_copies(copies, keep)
+        return out, None if copies is None else self._merge_copies(copies, cls_keep)
 
     def project(
         self, grid: Tensor, cls: Tensor | None = None, rope: Tensor | None = None
