@@ -54,6 +54,9 @@ class Places(NamedTuple):
 class Encoder(nn.Module):
     """A transformer encoder on a grid of tokens: class token, positions, blocks and final norm.
 
+    The tokens between the blocks, to which updates are added, have at least the precision of the
+    weights, whatever the positions: under autocast they are float32, and the updates are rounded.
+
     Attributes:
         passes_grid: Whether the grid is read by others; otherwise ``cls_only`` may be set.
         cls_only: Whether to return None for the grid and to compute only what the class token needs
@@ -209,6 +212,8 @@ class Encoder(nn.Module):
         places: Places | None = None,
     ) -> Tokens:
         """Encode tokens (B, T, H, W, D) without the final norm; see ``forward``, ``DropPath``."""
+        # Of autocast, the input may have less precision than the weights.
+        grid = grid.to(torch.promote_types(grid.dtype, next(self.blocks.parameters()).dtype))
         cls: Tensor | None = self.cls_token
         if cls is not None and self.registers is not None:
             cls = torch.cat([cls, self.registers], dim=1)
