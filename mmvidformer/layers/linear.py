@@ -155,13 +155,18 @@ def optimize_for_training(model: nn.Module) -> None:
 class CpuLinear:
     """Forward pass of a linear layer in oneDNN on a CPU.
 
-    For bfloat16, which PyTorch multiplies there too, but casts and reorders the weights in each
-    call, a copy of the weights is kept, if no gradients are needed. It replaces the method of a
-    layer, not the layer, which others may wrap, hook or quantize as before.
+    It replaces the method of a layer, not the layer, which others may wrap, hook or quantize as
+    before.
+
+    Args:
+        linear: The layer.
+        frozen: Whether the weights stay as they are. Then a copy of them is kept for bfloat16,
+            which PyTorch multiplies in oneDNN too, but casts and reorders the weights in each call.
+            The copy would miss changes of ``weight.data``, such as those of MMEngine's EMAHook.
     """
 
-    def __init__(self, linear: nn.Linear) -> None:
-        self.linear = linear
+    def __init__(self, linear: nn.Linear, frozen: bool = False) -> None:
+        self.linear, self.frozen = linear, frozen
         self._prepared: tuple | None = None  # version and type of the weights, and their copies
 
     def __call__(self, input: Tensor, act: nn.GELU | None = None) -> Tensor:
@@ -169,7 +174,7 @@ class CpuLinear:
         # Compilers choose their own matmuls.
         compiling = torch.compiler.is_compiling()
         dtype = None if compiling else _onednn_type(input, self.linear.weight)
-        if dtype is None:
+        if dtype is None or (dtype != torch.float32 and not self.frozen):
             out = type(self.linear).forward(self.linear, input)
             return out if act is None else act(out)
         name, kind = ("none", "") if act is None else ("gelu", act.approximate)
@@ -187,10 +192,12 @@ class CpuLinear:
             return weight, bias
         versions = (0 if x is None or x.is_inference() else x._version for x in (weight, bias))
         key = (dtype, weight.data_ptr(), *versions)
-        if self._prepared is None or self._prepared[0] != key:
+        prepared = self._prepared  # threads may share the layer
+        if prepared is None or prepared[0] != key:
             copied = ONEDNN._reorder_linear_weight(weight.to(dtype), None)
-            self._prepared = key, copied, None if bias is None else bias.to(dtype)
-        return self._prepared[1:]
+            prepared = key, copied, None if bias is None else bias.to(dtype)
+            self._prepared = prepared
+        return prepared[1:]
 
     def __getstate__(self) -> dict:
         # Tensors in oneDNN's layout cannot be copied or saved.

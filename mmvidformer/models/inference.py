@@ -112,7 +112,7 @@ def _optimize(backbone: VideoTransformer) -> None:
         elif _is_plain(part, Mlp):
             part.forward = partial(feed_forward, part)  # type: ignore[method-assign]
         elif _is_plain(part, nn.Linear):
-            part.forward = CpuLinear(part)  # type: ignore[method-assign]
+            part.forward = CpuLinear(part, frozen=True)  # type: ignore[method-assign]
 
 
 def _is_plain(part: nn.Module, kind: type[Kind]) -> TypeGuard[Kind]:
