@@ -230,7 +230,7 @@ def test_linformer_loads_weights_of_another_length(caplog: pytest.LogCaptureFixt
     [
         ({"type": "hard"}, KeyError, "hard.*cosformer.*softmax"),
         ({"type": "linear", "feature": "tanh"}, KeyError, "tanh.*relu"),
-        ({"type": "linformer"}, TypeError, "'length'"),
+        ({"type": "linformer"}, ValueError, "needs the option length"),
         ({"type": "linformer", "length": 9, "rank": 0}, ValueError, "rank of Linformer.* 1, got 0"),
         ({"type": "performer", "num_features": 0}, ValueError, "num_features of .* 1, got 0"),
         ({"type": "orthoformer", "num_landmarks": -1}, ValueError, "num_landmarks .* got -1"),
