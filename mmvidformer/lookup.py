@@ -39,6 +39,32 @@ def look_up(table: Collection[str], name: str, what: str) -> Any:
     raise KeyError(f"no {what} named {name!r}; {hint}")
 
 
+def check_options(
+    function: object, options: Collection[str], what: str, given: Collection[str] = ()
+) -> None:
+    """Raise a ValueError if a function does not take some options, or needs one that is lacking.
+
+    Args:
+        function: The function; what cannot be called has no options.
+        options: Names of the options.
+        what: What has the options, for the message, such as ``'stem'``.
+        given: Names of arguments that are not options.
+    """
+    known = dict(signature(function).parameters) if callable(function) else {}
+    names = ", ".join(name for name in known if name not in given) or "none"
+    unknown = ", ".join(sorted(name for name in options if name not in known or name in given))
+    if unknown and all(one.kind is not Parameter.VAR_KEYWORD for one in known.values()):
+        raise ValueError(f"{what} has no option {unknown}; its options are: {names}")
+    variadic = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
+    needed = (
+        name
+        for name, one in known.items()
+        if one.default is Parameter.empty and one.kind not in variadic
+    )
+    if missing := ", ".join(name for name in needed if name not in (*options, *given)):
+        raise ValueError(f"{what} needs the option {missing}; its options are: {names}")
+
+
 class Registry(dict[str, Any], Generic[Built]):
     """A table of what configs can name, to which anyone can add.
 
@@ -81,18 +107,12 @@ class Registry(dict[str, Any], Generic[Built]):
 
         Raises:
             KeyError: If the name is unknown; the message lists the names.
-            ValueError: If an option is unknown; the message lists the options.
+            ValueError: If an option is unknown or lacks; the message lists the options.
         """
         options = {"type": choice} if isinstance(choice, str) else dict(choice)
         name = options.pop("type", None)
         entry = look_up(self, name, self.what)
-        known = dict(signature(entry).parameters) if callable(entry) else {}
-        unknown = ", ".join(sorted(one for one in options if one not in known or one in given))
-        if unknown and all(one.kind is not Parameter.VAR_KEYWORD for one in known.values()):
-            names = ", ".join(one for one in known if one not in given) or "none"
-            raise ValueError(
-                f"{self.what} {name} has no option {unknown}; its options are: {names}"
-            )
+        check_options(entry, options, f"{self.what} {name}", given)
         return entry(**given, **options) if callable(entry) else entry
 
 

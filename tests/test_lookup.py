@@ -9,11 +9,15 @@ def plain(width: int, scale: float = 1.0) -> tuple:
     return width, scale
 
 
+def strict(width: int, size: int, count: int = 1) -> tuple:
+    return width, size, count
+
+
 def open_ended(width: int, **options: object) -> tuple:
     return width, options
 
 
-TABLE = Registry("part", {"plain": plain, "open": open_ended, "value": 3})
+TABLE = Registry("part", {"plain": plain, "strict": strict, "open": open_ended, "value": 3})
 
 
 @pytest.mark.parametrize(
@@ -35,7 +39,7 @@ def test_values_are_returned() -> None:
 @pytest.mark.parametrize(
     ("choice", "error", "message"),
     [
-        ("plane", KeyError, "no part named 'plane'; choose from open, plain, value"),
+        ("plane", KeyError, "no part named 'plane'; choose from open, plain, strict, value"),
         (dict(scale=2), KeyError, "no part named None"),
         (
             dict(type="plain", scael=2),
@@ -43,6 +47,11 @@ def test_values_are_returned() -> None:
             "^part plain has no option scael; .*are: scale$",
         ),
         (dict(type="plain", width=2), ValueError, "has no option width"),  # it is given
+        (
+            dict(type="strict", count=2),
+            ValueError,
+            "strict needs the option size; .*: size, count$",
+        ),
         (
             dict(type="value", scale=2),
             ValueError,

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from pathlib import Path
 from typing import NamedTuple
 
@@ -140,7 +140,10 @@ class VideoPipeline:
 
 def _apply(transforms: Compose, sample: dict) -> dict:
     try:
-        return transforms(sample)
+        for transform in transforms.transforms:
+            # A copy: some, such as Resize, keep numbers of the sample, and threads share them.
+            sample = copy(transform)(sample)
+        return sample
     except Exception as error:  # the errors of decoders have no common base class
         line = (str(error).strip().splitlines() or [type(error).__name__])[-1][:160]
         name = sample.get("filename", "the array")

@@ -35,6 +35,7 @@ class Recognizer(LoadedModel):
     Videos are read by the config's test pipeline, with all its views, so that the scores are those
     of ``mmvidformer test``. As there, the model runs as ``optimize_for_inference`` makes it, until
     you read the attribute ``model``: you may train it, or add hooks or LoRA. ``repr`` tells.
+    Threads may share a recognizer.
 
     Args:
         config: A config, its file, or the name of a shipped config; or a HuggingFace folder or the

@@ -86,7 +86,7 @@ def init_from_image(
             the same ``t`` is copied; one of another ``t`` is summed over its frames first.
         positions: ``'tile'``: a table of one frame is repeated over time, one of another size is
             resized linearly; ``'bicubic'``: likewise, with timm's antialiased bicubic resizing in
-            space.
+            space. A causal model takes the first rows of a longer one.
         temporal: Attention over time (``time``, ``causal_time``, ``dilated_time``, ...) that the
             source does not have. ``'zero'``: its output projection is zero (ViViT, section 3.4), or
             its ``fc`` already is, and its other weights are kept; ``'copy'``: it gets the weights
@@ -136,6 +136,8 @@ def init_from_image(
             # The sum over frames maps a static clip to the same embedding as its image.
             value = make(value.sum(dim=2, keepdim=True), own.shape[2])
         elif ".pos_embed." in name and not name.endswith(".cls"):
+            if getattr(model.get_submodule(name.rpartition(".")[0]), "causal", False):
+                value = value[:, : own.shape[1]]
             value = resize_positions(value, own.shape[1:4], rule)
         if value.shape != own.shape:
             raise ValueError(

@@ -67,7 +67,10 @@ def arguments_of(source: str) -> dict[str, Any]:
         model = create(source.removeprefix(PREFIX), pretrained=False)
     defaults = {one.name: one.default for one in fields(EncoderConfig)}
     found = {k: v for k, v in describe(model).items() if v != defaults.get(k)}
-    return {**found, "init_from": dict(source=source, positions="bicubic")}  # timm's resizing
+    rule = "bicubic"  # timm's, for tables that are loaded and for clips of another size
+    if found.get("positions", "joint") == "joint":
+        found["positions"] = dict(type="joint", rule=rule)
+    return {**found, "init_from": dict(source=source, positions=rule)}
 
 
 def describe(model: Any) -> dict[str, Any]:

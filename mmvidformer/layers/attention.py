@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import get_args
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.layers.checks import check
+from mmvidformer.layers.class_tokens import QKV, by_group, with_cls
 from mmvidformer.layers.config import ClsPolicy
 from mmvidformer.layers.fixation import Fixation
 from mmvidformer.layers.kernels import KERNELS
@@ -26,7 +26,8 @@ from mmvidformer.layers.rotary import ROPES, RotaryEmbedding
 from mmvidformer.layers.shift import Shift, build_shift
 from mmvidformer.layers.stream import StreamState
 
-QKV = tuple[Tensor, ...]  # queries, keys and values; kv has the last two alone
+# Parts of the heads whose keys are gathered together. Large parts leave no holes in the memory.
+PARTS = 4
 
 
 class Attention(nn.Module):
@@ -124,6 +125,7 @@ class Attention(nn.Module):
         cls_only: bool = False,
         state: StreamState | None = None,
         rope: Tensor | None = None,
+        cls_keep: Tensor | None = None,
     ) -> tuple[Tensor | None, Tensor | None]:
         """Attend.
 
@@ -136,22 +138,24 @@ class Attention(nn.Module):
             state: State of a stream that the grid is a part of.
             rope: Table of rotary positions (``RotaryEmbedding.table``). Default: that of the grid
                 as a whole clip.
+            cls_keep: Stochastic-depth factors of the class tokens, (B, 1), if they attend alone
+                (``cls='global'``). Default: ``keep``, as for copies in the groups.
 
         Returns:
             Updates of the grid and the class tokens, in their shapes. The former is None with
             ``cls_only``, the latter if there is no class token or it is skipped.
         """
         cls = None if self.cls == "skip" else cls
+        cls_keep = keep if cls_keep is None else cls_keep
         if cls_only:
             if cls is None:
                 return None, None
-            kv = self._split(self._prepare(self.qkv(grid), rope)[1:])
-            parts = zip(self.patterns, kv, self._split(self._prepare(self.qkv(cls))), strict=True)
-            return None, self._merge_copies([self._attend_cls(*part) for part in parts], keep)
-        # A compiler chooses itself what to recompute, and cannot redraw random features.
-        eager = torch.is_grad_enabled() and not torch.compiler.is_compiling()
+            kv = _split(self._prepare(self.qkv(grid), rope)[1:], len(self.patterns))
+            cls_qkv = _split(self._prepare(self.qkv(cls)), len(self.patterns))
+            parts = zip(self.patterns, kv, cls_qkv, strict=True)
+            return None, self._merge_copies([self._attend_cls(*part) for part in parts], cls_keep)
         linear = isinstance(self.kernel, LinearCostKernel)
-        if linear and self.recompute and state is None and eager:
+        if linear and self.recompute and state is None and _can_recompute():
             inputs = self.qkv(grid), None if cls is None else self.qkv(cls)
             out, copies = checkpoint(self._mix_raw, *inputs, rope, use_reentrant=False)
         else:
@@ -159,7 +163,7 @@ class Attention(nn.Module):
         out = self.proj_drop(self.proj(out))
         if keep is not None:
             out = out * self.patterns[0].spread(keep, grid_size(grid))
-        return out, None if copies is None else self._merge_copies(copies, keep)
+        return out, None if copies is None else self._merge_copies(copies, cls_keep)
 
     def project(
         self, grid: Tensor, cls: Tensor | None = None, rope: Tensor | None = None
@@ -187,10 +191,15 @@ class Attention(nn.Module):
             Grid (B, T, H, W, D), and the copies of the class tokens for each pattern,
             (B, G, C, D / patterns), or None.
         """
-        size, outs, copies = grid_size(qkv[0]), [], []
-        cls_parts = self._split(cls_qkv) if cls_qkv else [None] * len(self.patterns)
-        for pattern, part, cls_part in zip(self.patterns, self._split(qkv), cls_parts, strict=True):
-            out, cls_out = self._attend(pattern, part, cls_part, state)
+        size, count, outs, copies = grid_size(qkv[0]), len(self.patterns), [], []
+        cls_parts = _split(cls_qkv, count) if cls_qkv else [None] * count
+        for pattern, part, cls_part in zip(
+            self.patterns, _split(qkv, count), cls_parts, strict=True
+        ):
+            if pattern.gathers and _can_recompute():
+                out, cls_out = self._attend_in_parts(pattern, part, cls_part)
+            else:
+                out, cls_out = self._attend(pattern, part, cls_part, state)
             outs.append(pattern.ungroup(out, size).flatten(4))
             if cls_out is not None:
                 copies.append(cls_out)
@@ -213,9 +222,18 @@ class Attention(nn.Module):
                 qkv = stage(*qkv)
         return qkv
 
-    def _split(self, qkv: QKV) -> list[QKV]:
-        """Split the heads (..., n, d) equally among the patterns."""
-        return list(zip(*(x.chunk(len(self.patterns), dim=-2) for x in qkv), strict=True))
+    def _attend_in_parts(
+        self, pattern: Pattern, qkv: QKV, cls_qkv: QKV | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """``_attend`` for some heads at a time; the backward pass gathers their keys again."""
+        parts = _split(qkv, PARTS)
+        cls_parts = _split(cls_qkv, PARTS) if cls_qkv else [None] * len(parts)
+        found = [
+            checkpoint(self._attend, pattern, *pair, use_reentrant=False)
+            for pair in zip(parts, cls_parts, strict=True)
+        ]
+        outs, copies = zip(*found, strict=True)
+        return torch.cat(outs, dim=1), None if cls_qkv is None else torch.cat(copies, dim=-1)
 
     def _attend(
         self, pattern: Pattern, qkv: QKV, cls_qkv: QKV | None, state: StreamState | None = None
@@ -228,7 +246,7 @@ class Attention(nn.Module):
             if state is not None and isinstance(inputs[-1], Causal):
                 return state.resume(self.kernel, *inputs), None
             return self.kernel(*inputs), None
-        q_cls, keys, values, mask = _with_cls(pattern, (k, v), cls_qkv)
+        q_cls, keys, values, mask = with_cls(pattern, (k, v), cls_qkv)
         if self.cls == "global":
             out = self.kernel(queries, keys, values, mask)
             return out, self._attend_cls(pattern, (k, v), cls_qkv)
@@ -238,15 +256,15 @@ class Attention(nn.Module):
             mask = torch.cat([seen, mask], dim=-2)
         out = self.kernel(torch.cat([q_cls, queries], dim=2), keys, values, mask)
         copies, out = out.split([count, out.shape[2] - count], dim=2)
-        return out, _by_group(copies, pattern, q)
+        return out, by_group(copies, pattern, q)
 
     def _attend_cls(self, pattern: Pattern, kv: QKV, cls_qkv: QKV) -> Tensor:
         """Attend with the class tokens alone; returns their copies (B, G, C, n*d)."""
         if self.cls == "global":
             pattern = PATTERNS.build("joint")
-        *qkv, mask = _with_cls(pattern, kv, cls_qkv)
+        *qkv, mask = with_cls(pattern, kv, cls_qkv)
         mask = None if mask is None else mask.any(dim=-2, keepdim=True)
-        return _by_group(self.kernel(*qkv, mask), pattern, kv[0])
+        return by_group(self.kernel(*qkv, mask), pattern, kv[0])
 
     def _merge_copies(self, copies: list[Tensor], keep: Tensor | None) -> Tensor:
         if keep is not None and keep.shape[1] > 1:  # a single pattern, and a factor for each copy
@@ -258,25 +276,11 @@ class Attention(nn.Module):
         return out if keep is None else out * keep[..., None]
 
 
-def _with_cls(
-    pattern: Pattern, kv: QKV, cls_qkv: QKV
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """Let a copy of the class tokens join each group, in front of the keys and values.
-
-    Returns queries of the copies (B*G, n, C, d), keys and values (B*G, n, C + S', d), and the mask.
-    """
-    groups, mask = pattern.num_groups(grid_size(kv[0])), pattern.mask(kv[0])
-    count = cls_qkv[0].shape[1]
-    mask = F.pad(mask, (count, 0), value=True) if isinstance(mask, Tensor) else None  # not Causal
-    q_cls, k_cls, v_cls = (x.transpose(1, 2).repeat_interleave(groups, dim=0) for x in cls_qkv)
-    keys, values = (
-        torch.cat([x_cls, pattern.keys(x)], dim=2)
-        for x_cls, x in zip((k_cls, v_cls), kv, strict=True)
-    )
-    return q_cls, keys, values, mask
+def _can_recompute() -> bool:
+    """A compiler chooses itself what to recompute, and cannot redraw random features."""
+    return torch.is_grad_enabled() and not torch.compiler.is_compiling()
 
 
-def _by_group(copies: Tensor, pattern: Pattern, grid: Tensor) -> Tensor:
-    """Order copies of the class tokens (B*G, n, C, d) by clip and group, (B, G, C, n*d)."""
-    groups = (grid.shape[0], pattern.num_groups(grid_size(grid)))
-    return copies.transpose(1, 2).flatten(2).unflatten(0, groups)
+def _split(qkv: QKV, count: int) -> list[QKV]:
+    """Split the heads (..., n, d) into parts, for each pattern as many."""
+    return list(zip(*(x.chunk(count, dim=-2) for x in qkv), strict=True))

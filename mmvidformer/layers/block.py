@@ -76,8 +76,11 @@ class AttentionSubLayer(nn.Module):
         first, *others = self.attn.patterns
         groups = 1 if others else first.num_groups(grid_size(grid))
         keep = self.drop_path(grid, groups=groups, clip_rows=clip_rows)
+        cls_keep = keep
+        if self.attn.cls == "global" and keep is not None and keep.shape[1] > 1:
+            cls_keep = self.drop_path(grid, clip_rows=clip_rows)  # it attends alone, in no group
         cls = None if cls is None or self.attn.cls == "skip" else self.norm(cls)
-        update, cls_update = self.attn(self.norm(grid), cls, keep, cls_only, state, rope)
+        update, cls_update = self.attn(self.norm(grid), cls, keep, cls_only, state, rope, cls_keep)
         update = None if update is None else self.scale(self.fc(update))
         return update, None if cls_update is None else self.scale(self.fc(cls_update))
 

@@ -66,6 +66,16 @@ def check_patterns(config: EncoderConfig, grid: Grid) -> None:
             )
 
 
+def check_positions(encoders: Sequence[EncoderConfig]) -> None:
+    """Raise a ValueError if encoders have positions in time, but all of these see single frames."""
+    timed = [one for one in encoders if _name(one.positions) == "time"]
+    if timed and all(one.frames != "together" for one in timed):
+        raise ValueError(
+            f"positions='time' has no effect with frames={timed[0].frames!r}, which encodes frames "
+            "one by one; use 'none' or 'space'"
+        )
+
+
 def check_cls(config: EncoderConfig, passes_grid: bool) -> None:
     """Raise a ValueError if a class token is not read, by tokens or as the output."""
     roles = [[one.cls for one in block] for block in config.blocks]
@@ -121,6 +131,10 @@ def whole_grid(config: EncoderConfig) -> Iterator[str]:
         yield from (f"shift {shift!r}" for shift in one.shifts)
     if isinstance(config.mlp, Mapping) and config.mlp.get("depthwise"):
         yield "depthwise=True"
+
+
+def _name(choice: Choice) -> str | None:
+    return choice if isinstance(choice, str) else choice.get("type")
 
 
 def _read_frames(shifts: Sequence[Choice]) -> list[int]:

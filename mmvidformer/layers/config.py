@@ -85,7 +85,8 @@ class EncoderConfig:
         positions: ``'none'``, ``'space'``, ``'time'``, ``'space_time'`` or ``'joint'``, or a
             dictionary of the name as ``type``, ``fixed`` (sines and cosines instead of learned
             tables; ``'flat'``: of the number of the token in the clip, as in VideoMAE) and
-            ``rule`` (by which tables are resized, ``layers.resize``).
+            ``rule`` (by which tables are resized, ``layers.resize``). Single frames (``frames``)
+            have no place in time: ``'space_time'`` is ``'space'`` for them.
         rope: Rotary positions of queries and keys (``layers.rotary``), beside ``positions``:
             ``'axial'``, ``'vjepa2'``, ``'dinov3'`` or ``'eva02'``, or a dictionary of the name as
             ``type`` and options. None: none.

@@ -116,6 +116,9 @@ class PositionEmbedding(nn.Module):
     number, ``n = (t H + h) W + w``, with sine and cosine in turn (VideoMAE), where H and W are
     those of ``size``; grids of another height or width get a resized table.
 
+    In a causal model no position depends on the number of later frames: a clip takes the first rows
+    of a learned time table, never stretched ones.
+
     Args:
         dim: Token width D.
         size: Grid (T, H, W) of the tables.
@@ -124,6 +127,9 @@ class PositionEmbedding(nn.Module):
         rule: Rule by which learned tables are resized (``layers.resize``).
         fixed: Whether the tables are fixed instead of learned, or ``'flat'``; the vector of the
             class token is learned in any case.
+
+    Attributes:
+        causal: Whether the model is causal. Models that can run frame by frame set it.
 
     Raises:
         KeyError: If the name of a table is unknown.
@@ -141,6 +147,7 @@ class PositionEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         self.tables, self.size, self.rule, self.fixed = tuple(tables), size, rule, fixed
+        self.causal = False
         if fixed not in (False, True, "flat") or (fixed == "flat" and self.tables != ("thw",)):
             raise ValueError(
                 f"fixed must be False, True or, for positions 'joint', 'flat'; got {fixed!r}"
@@ -156,7 +163,6 @@ class PositionEmbedding(nn.Module):
         self,
         grid: Tensor,
         cls: Tensor | None = None,
-        causal: bool = False,
         state: StreamState | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Add positions to grid (B, T, H, W, D) and class token (B, 1, D).
@@ -164,12 +170,10 @@ class PositionEmbedding(nn.Module):
         Args:
             grid: Grid.
             cls: Class token, and registers after it, or None.
-            causal: Whether a clip that is shorter than a learned time table takes its first rows,
-                so that no position depends on the number of later frames.
             state: State of a stream that the grid is a part of.
 
         Raises:
-            ValueError: If a stream is longer than a learned time table.
+            ValueError: If a clip or stream of a causal model is longer than a learned time table.
         """
         for name in self.tables:
             start = state.steps if state is not None and "t" in name else 0
@@ -182,13 +186,14 @@ class PositionEmbedding(nn.Module):
                 grid = grid + sine_positions(name, wanted, grid, start)
                 continue
             table, stop = getattr(self, name), start + wanted[0]
-            if state is not None and stop > table.shape[1]:
-                raise ValueError(
-                    f"the learned position table {name!r} ends after {table.shape[1]} steps of a "
-                    "stream; increase clip_len, or use positions 'none', 'space' or fixed=True"
-                )
-            if causal:
-                wanted = (max(table.shape[1], stop), *wanted[1:])
+            if self.causal:
+                if stop > table.shape[1]:
+                    raise ValueError(
+                        f"the learned position table {name!r} of a causal model ends after "
+                        f"{table.shape[1]} steps, got {stop}; increase clip_len, or use positions "
+                        "'none', 'space' or fixed=True"
+                    )
+                wanted = (table.shape[1], *wanted[1:])
             grid = grid + resize_positions(table, wanted, self.rule)[:, start:stop]
         if cls is not None and self.cls is not None:
             registers = cls.shape[1] - 1  # which have no position
@@ -201,9 +206,17 @@ class PositionEmbedding(nn.Module):
             own = getattr(self, name, None)
             if own is None or loaded is None or loaded.dim() != 5 or loaded.shape == own.shape:
                 continue
-            size = grid_size(own)
+            size, loaded_size, rule = grid_size(own), grid_size(loaded), self.rule
+            if self.causal:
+                if loaded_size[0] < size[0]:
+                    raise ValueError(
+                        f"position table {prefix}{name} ends after {loaded_size[0]} steps, but "
+                        f"clip_len of the causal model is {size[0]} steps; use the clip_len of the "
+                        "checkpoint, or start from it by init_from"
+                    )
+                loaded, rule = loaded[:, : size[0]], f"first rows, {rule}"
             state_dict[prefix + name] = resize_positions(loaded, size, self.rule)
-            text = f"size {grid_size(loaded)} was resized to {size} ({self.rule})"
+            text = f"size {loaded_size} was resized to {size} ({rule})"
             logger.warning("position table %s of %s", prefix + name, text)
         super()._load_from_state_dict(state_dict, prefix, *args)
 

@@ -54,12 +54,13 @@ class Places(NamedTuple):
 class Encoder(nn.Module):
     """A transformer encoder on a grid of tokens: class token, positions, blocks and final norm.
 
+    The tokens between the blocks, to which updates are added, have at least the precision of the
+    weights, whatever the positions: under autocast they are float32, and the updates are rounded.
+
     Attributes:
         passes_grid: Whether the grid is read by others; otherwise ``cls_only`` may be set.
         cls_only: Whether to return None for the grid and to compute only what the class token needs
             in the last block. ``models.inference`` sets it if nothing reads the grid.
-        causal: Whether a shorter clip takes the first rows of a learned time table, as frame by
-            frame, instead of a resized one. Models that can run frame by frame set it.
 
     Args:
         config: Its options.
@@ -86,7 +87,7 @@ class Encoder(nn.Module):
         dim, depth, heads, _ = config.sizes.values()
         rate = config.drop_path_rate
         self.frames = look_up({"together", "pool", "average"}, config.frames, "value of frames")
-        self.passes_grid, self.cls_only, self.causal = passes_grid, False, False
+        self.passes_grid, self.cls_only = passes_grid, False
         has_cls = config.cls is not None
         size = (1, *size[1:]) if self.single_frames else size
         self.proj = nn.Identity() if in_dim in (None, dim) else nn.Linear(in_dim, dim)
@@ -211,6 +212,8 @@ class Encoder(nn.Module):
         places: Places | None = None,
     ) -> Tokens:
         """Encode tokens (B, T, H, W, D) without the final norm; see ``forward``, ``DropPath``."""
+        # Of autocast, the input may have less precision than the weights.
+        grid = grid.to(torch.promote_types(grid.dtype, next(self.blocks.parameters()).dtype))
         cls: Tensor | None = self.cls_token
         if cls is not None and self.registers is not None:
             cls = torch.cat([cls, self.registers], dim=1)
@@ -220,7 +223,7 @@ class Encoder(nn.Module):
             whole = grid.new_zeros(()).expand(1, grid.shape[1], *places.size, grid.shape[-1])
         start = 0 if state is None else state.steps
         rope = None if self.rope is None else self.rope.table(whole, start)
-        whole, cls = self.pos_embed(whole, cls, self.causal, state)
+        whole, cls = self.pos_embed(whole, cls, state)
         if places is not None:
             whole = grid + places.take(whole)
             rope = None if rope is None else places.take(rope)

@@ -65,11 +65,31 @@ class LoraLinear(nn.Linear):
             delattr(self, name)
         self.__class__ = type(self).__bases__[-1]
 
+    def __reduce__(self) -> tuple:
+        # Pickle finds a class by its name, which ``lora_class`` gives to none in this module.
+        return _empty_lora, (type(self).__bases__[-1],), self.__dict__
+
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *args: Any) -> None:
         if f"{prefix}weight" in state_dict and f"{prefix}lora_b" not in state_dict:
             plain = self.lora_a, torch.zeros_like(self.lora_b), self.lora_scale
             state_dict.update({prefix + name: x for name, x in zip(OWN, plain, strict=True)})
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+# By the class of the plain layer.
+LORA_CLASSES: dict[type[nn.Linear], type[LoraLinear]] = {nn.Linear: LoraLinear}
+
+
+def lora_class(plain: type[nn.Linear]) -> type[LoraLinear]:
+    """Return the ``LoraLinear`` whose ``W x + b`` is the forward pass of a linear layer's class."""
+    if plain not in LORA_CLASSES:
+        LORA_CLASSES[plain] = type(f"Lora{plain.__name__}", (LoraLinear, plain), {})
+    return LORA_CLASSES[plain]
+
+
+def _empty_lora(plain: type[nn.Linear]) -> LoraLinear:
+    kind = lora_class(plain)
+    return kind.__new__(kind)
 
 
 def add_lora(
@@ -85,7 +105,7 @@ def add_lora(
 
     Raises:
         KeyError: If the model has no linear layer of such a name.
-        ValueError: If the rank is less than 1.
+        ValueError: If the rank is less than 1, or one of the layers is a ``LoraLinear`` already.
     """
     if rank < 1:
         raise ValueError(f"the rank must be at least 1, got {rank}")
@@ -93,12 +113,15 @@ def add_lora(
     known = {name.rpartition(".")[2] for name in found}
     if unknown := [name for name in layers if name not in known]:
         raise KeyError(f"linear layers for LoRA are {', '.join(sorted(known))}; got {unknown[0]!r}")
+    chosen = {name: part for name, part in found.items() if name.rpartition(".")[2] in layers}
+    for name, part in chosen.items():
+        if isinstance(part, LoraLinear):
+            raise ValueError(f"layer {name} has LoRA already; add it once, to all layers")
     layer: Any
-    for layer in (part for name, part in found.items() if name.rpartition(".")[2] in layers):
-        kind, weight = type(layer), layer.weight
+    for layer in chosen.values():
+        weight = layer.weight
         layer.requires_grad_(False)
-        heir = type(f"Lora{kind.__name__}", (LoraLinear, kind), {})
-        layer.__class__ = LoraLinear if kind is nn.Linear else heir
+        layer.__class__ = lora_class(type(layer))
         layer.lora_a = nn.Parameter(weight.new_empty(rank, layer.in_features))
         layer.lora_b = nn.Parameter(weight.new_zeros(layer.out_features, rank))
         layer.register_buffer("lora_scale", weight.new_tensor(alpha / rank))
@@ -132,13 +155,18 @@ def optimize_for_training(model: nn.Module) -> None:
 class CpuLinear:
     """Forward pass of a linear layer in oneDNN on a CPU.
 
-    For bfloat16, which PyTorch multiplies there too, but casts and reorders the weights in each
-    call, a copy of the weights is kept, if no gradients are needed. It replaces the method of a
-    layer, not the layer, which others may wrap, hook or quantize as before.
+    It replaces the method of a layer, not the layer, which others may wrap, hook or quantize as
+    before.
+
+    Args:
+        linear: The layer.
+        frozen: Whether the weights stay as they are. Then a copy of them is kept for bfloat16,
+            which PyTorch multiplies in oneDNN too, but casts and reorders the weights in each call.
+            The copy would miss changes of ``weight.data``, such as those of MMEngine's EMAHook.
     """
 
-    def __init__(self, linear: nn.Linear) -> None:
-        self.linear = linear
+    def __init__(self, linear: nn.Linear, frozen: bool = False) -> None:
+        self.linear, self.frozen = linear, frozen
         self._prepared: tuple | None = None  # version and type of the weights, and their copies
 
     def __call__(self, input: Tensor, act: nn.GELU | None = None) -> Tensor:
@@ -146,7 +174,7 @@ class CpuLinear:
         # Compilers choose their own matmuls.
         compiling = torch.compiler.is_compiling()
         dtype = None if compiling else _onednn_type(input, self.linear.weight)
-        if dtype is None:
+        if dtype is None or (dtype != torch.float32 and not self.frozen):
             out = type(self.linear).forward(self.linear, input)
             return out if act is None else act(out)
         name, kind = ("none", "") if act is None else ("gelu", act.approximate)
@@ -164,10 +192,12 @@ class CpuLinear:
             return weight, bias
         versions = (0 if x is None or x.is_inference() else x._version for x in (weight, bias))
         key = (dtype, weight.data_ptr(), *versions)
-        if self._prepared is None or self._prepared[0] != key:
+        prepared = self._prepared  # threads may share the layer
+        if prepared is None or prepared[0] != key:
             copied = ONEDNN._reorder_linear_weight(weight.to(dtype), None)
-            self._prepared = key, copied, None if bias is None else bias.to(dtype)
-        return self._prepared[1:]
+            prepared = key, copied, None if bias is None else bias.to(dtype)
+            self._prepared = prepared
+        return prepared[1:]
 
     def __getstate__(self) -> dict:
         # Tensors in oneDNN's layout cannot be copied or saved.

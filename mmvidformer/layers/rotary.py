@@ -96,11 +96,20 @@ class RotaryEmbedding(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Turn queries and keys (B, T, H, W, n, d); values pass unchanged.
 
-        ``table`` is that of the places, (1 or B, T, H, W, 2 d). Default: that of a whole clip.
+        They are turned in the precision of the table, and then rounded to their own, as in timm.
+
+        Args:
+            q: Queries.
+            k: Keys.
+            v: Values.
+            table: That of the places, (1 or B, T, H, W, 2 d). Default: that of a whole clip.
         """
-        table = (self.table(q) if table is None else table).to(q.dtype)
+        table = self.table(q) if table is None else table
         cos, sin = table[..., None, :].chunk(2, dim=-1)
-        return q * cos + self._partners(q) * sin, k * cos + self._partners(k) * sin, v
+        return self._turn(q, cos, sin), self._turn(k, cos, sin), v
+
+    def _turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        return (x * cos + self._partners(x) * sin).to(x.dtype)
 
     def _partners(self, x: Tensor) -> Tensor:
         """Return the other channel of each pair, the first ones negated."""

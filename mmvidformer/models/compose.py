@@ -47,7 +47,8 @@ def image_options(
 ) -> dict[str, Any]:
     """Return ``arch`` as an option; if it is ``'timm:NAME'``, all that make this image model.
 
-    Class token, pooling and the frames of a tubelet are those of the preset, if there is one.
+    Class token, pooling, the kind of learned positions and the frames of a tubelet are those of the
+    preset, if there is one. Where it encodes single frames only, there are no positions in time.
     """
     if not str(arch).startswith("timm:"):
         return {"arch": arch}
@@ -58,4 +59,10 @@ def image_options(
         found = {key: x for key, x in found.items() if key not in ("cls", "pool", "fc_norm")}
         frames = preset.get("stem", found["stem"])["tubelet"][0]
         found["stem"] = {"tubelet": (frames, *found["stem"]["tubelet"][1:])}
+        if isinstance(found["positions"], Mapping) and "positions" in preset:
+            found["positions"] = {**found["positions"], "type": preset["positions"]}
+        encoders = [{**preset, **one} for one in preset.get("encoders", ({},))]
+        single = all(one.get("frames", "together") != "together" for one in encoders)
+        if single and found["positions"] == "time":
+            found["positions"] = "none"
     return found

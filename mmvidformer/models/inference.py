@@ -2,6 +2,7 @@
 
 import copy
 import logging
+import threading
 from collections.abc import Callable
 from functools import partial
 from math import prod
@@ -19,6 +20,8 @@ from mmvidformer.models.video_transformer import VideoTransformer
 logger = logging.getLogger("mmvidformer")
 
 BLOCKS = 96  # to keep, if a call has less than half as many
+# Of all that is kept: threads may share a model. A lock of each copy could not be copied itself.
+REUSE = threading.RLock()
 Kind = TypeVar("Kind", bound=nn.Module)
 
 
@@ -109,7 +112,7 @@ def _optimize(backbone: VideoTransformer) -> None:
         elif _is_plain(part, Mlp):
             part.forward = partial(feed_forward, part)  # type: ignore[method-assign]
         elif _is_plain(part, nn.Linear):
-            part.forward = CpuLinear(part)  # type: ignore[method-assign]
+            part.forward = CpuLinear(part, frozen=True)  # type: ignore[method-assign]
 
 
 def _is_plain(part: nn.Module, kind: type[Kind]) -> TypeGuard[Kind]:
@@ -213,6 +216,12 @@ class ReuseBlocks:
         if given or clips.shape[self.axis] % self.size:
             return self.function(clips, *rest, **options)
         rows = clips.unflatten(self.axis, (-1, self.size)).movedim(self.axis, 1).flatten(0, 1)
+        with REUSE:
+            found = self._reuse(rows)
+        found = _each(lambda x: x.unflatten(0, (len(clips), -1)).flatten(1, 2), found)
+        return tuple(found) if self.is_tuple else found[0]
+
+    def _reuse(self, rows: Tensor) -> list[Tensor | None]:
         device, inference = rows.device.type, torch.is_inference_mode_enabled()
         autocast = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device)
         kind = (rows.shape[1:], rows.dtype, rows.device, inference, autocast)
@@ -245,8 +254,7 @@ class ReuseBlocks:
             self.kept = [inputs, *outputs]
         if len(new) < len(rows):
             found = _each(lambda x: x[places], outputs)
-        found = _each(lambda x: x.unflatten(0, (len(clips), -1)).flatten(1, 2), found)
-        return tuple(found) if self.is_tuple else found[0]
+        return found
 
 
 def _each(change: Callable[[Tensor], Tensor], parts: list[Tensor | None]) -> list[Tensor | None]:

@@ -70,6 +70,8 @@ class MaskedPretraining(BaseModel):
         if int(mask_ratio * (count := math.prod(backbone.grid[1:]))) == 0:
             raise ValueError(f"mask_ratio {mask_ratio} masks none of the {count} places")
         self.backbone, self.mask_ratio = backbone, mask_ratio
+        last: Any = backbone.encoders[-1]
+        last.passes_grid = last.frames != "pool"  # to the decoder, even if the output is pooled
         first, *rest = backbone.configs
         self.whole = [*whole_grid(first)]
         if rest and first.frames != "pool":

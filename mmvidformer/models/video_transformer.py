@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers import INITS, NORMS, Encoder, EncoderConfig, TubeletEmbedding, pool_tokens
-from mmvidformer.layers.checks import check_cls, check_patterns, obstacles
+from mmvidformer.layers.checks import check_cls, check_patterns, check_positions, obstacles
 from mmvidformer.layers.config import Choice, check_names, read
 from mmvidformer.layers.encoder import Outputs, Tokens
 from mmvidformer.layers.linear import add_lora
 from mmvidformer.layers.stream import StreamState
-from mmvidformer.lookup import look_up
+from mmvidformer.lookup import check_options, look_up
 from mmvidformer.models.compose import image_options
 from mmvidformer.models.lengths import run_by_length, valid_frames
 
@@ -28,7 +28,7 @@ class VideoConfig(EncoderConfig):
             it (``convert.arguments_of``), and ``init_from``; the others replace them.
         clip_len: Number of frames of a clip; sets the size of position tables. Clips of other
             sizes work too. Their positions are resized; a model that can run frame by frame takes
-            the first rows of a learned time table instead.
+            the first rows of a learned time table instead, and refuses clips longer than it.
         img_size: Side of the crop in pixels, or (height, width); as ``clip_len``.
         stem: Arguments of ``layers.TubeletEmbedding``: ``tubelet`` (required), ``stride``,
             ``padding`` and ``norm``.
@@ -117,12 +117,14 @@ class VideoTransformer(nn.Module):
         config = VideoConfig(clip_len=clip_len, img_size=img_size, **options)
         self.init_from, self.frozen_stages = config.init_from, config.frozen_stages
         self.configs = each = config.each
+        check_positions(each)
         last = each[-1].cls
         pool = ("mean" if last is None else "cls") if config.pool is None else config.pool
         self.pool = look_up({"cls", "mean", "none"}, pool, "pool")
         if self.pool == "cls" and last is None:
             raise ValueError("pool='cls' needs a class token: cls must be 'mean' or 'global'")
         dim = each[0].sizes["embed_dims"]
+        check_options(TubeletEmbedding, config.stem, "stem", ["dim"])
         self.embed = TubeletEmbedding(dim, **config.stem)
         sides = (img_size, img_size) if isinstance(img_size, int) else img_size
         self.grid = grid = self.embed.grid((clip_len, *sides))
@@ -146,11 +148,12 @@ class VideoTransformer(nn.Module):
         self.obstacle = next(obstacles(each, self.embed.separate_frames), pooled)
         part: Any
         for part in self.encoders:
-            part.causal = self.obstacle is None
+            part.pos_embed.causal = self.obstacle is None
         self.apply(look_up(INITS, config.init, "init"))
         for stage in self._frozen():
             stage.requires_grad_(False)
         if config.lora is not None:
+            check_options(add_lora, config.lora, "lora", ["model"])
             add_lora(self, **config.lora)
 
     @property

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mmvidformer.convert import arguments_of
 from mmvidformer.convert.timm_models import from_timm
-from mmvidformer.models import TimeSformer, VideoTransformer, ViViT
+from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
 
 SIZES = dict(embed_dim=48, depth=2, num_heads=3)
 CLOSE = dict(atol=1e-5, rtol=1e-5)
@@ -130,11 +130,35 @@ def test_tables_without_vectors_of_prefix_tokens_in_a_file(name: str, tiny: Call
 
 @torch.no_grad()
 def test_other_sizes_are_those_of_timm(tiny: Callable) -> None:
+    """Of a table that is resized when it is loaded, and of one in the forward pass."""
     image = tiny("vit_base_patch14_reg4_dinov2")
     pixels = torch.randn(2, 3, 56, 42)
-    model = started("vit_base_patch14_reg4_dinov2", img_size=(56, 42))
+    models = [started("vit_base_patch14_reg4_dinov2", img_size=(56, 42))]
+    models.append(started("vit_base_patch14_reg4_dinov2"))
     image.set_input_size((56, 42))
-    torch.testing.assert_close(model(pixels[:, :, None]), image(pixels), **CLOSE)
+    for model in models:
+        torch.testing.assert_close(model(pixels[:, :, None]), image(pixels), **CLOSE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "tables"),
+    [
+        (TimeSformer, {}, [("hw", "t")]),
+        (TimeSformer, dict(scheme="space_only"), [("hw",)]),
+        (ViViT, {}, [("thw",), ("thw",)]),
+        (FeatureFixationTransformer, {}, [("t",)]),
+        (VideoTransformer, {}, [("thw",)]),
+    ],
+)
+def test_all_models_resize_tables_as_timm(
+    kind: type, options: dict, tables: list, tiny: Callable
+) -> None:
+    model = kind("timm:vit_base_patch16_224.mae", clip_len=4, img_size=32, **options)
+    positions = [encoder.pos_embed for encoder in model.encoders]
+    assert [one.tables for one in positions] == tables
+    assert {one.rule for one in positions} == {"bicubic"}
+    model = TimeSformer("timm:vit_base_patch16_224.mae", positions="space", img_size=32)
+    assert model.encoders[0].pos_embed.rule == "linear"  # as the argument says
 
 
 def test_weights_of_the_image_model_can_be_left_out(tiny: Callable) -> None:
@@ -163,6 +187,7 @@ def test_arguments(tiny: Callable) -> None:
     assert arguments_of("timm:vit_base_patch16_clip_quickgelu_224.openai") == dict(
         arch=arch,
         stem=dict(tubelet=(1, 16, 16)),
+        positions=dict(type="joint", rule="bicubic"),
         cls="mean",
         mlp=dict(type="mlp", act="quick_gelu"),
         norm=norm,

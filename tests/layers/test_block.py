@@ -84,3 +84,28 @@ def test_stochastic_depth_grows_over_the_blocks() -> None:
     assert rates == pytest.approx([0.0, 0.1, 0.2, 0.3])
     assert [block.drop_path.rate for block in encoder.blocks] == rates
     assert make_encoder(1, drop_path_rate=0.3).blocks[0].drop_path.rate == 0.0
+
+
+@pytest.mark.parametrize("rule", ["clip", "group", "unscaled"])
+@pytest.mark.parametrize("pattern", ["local", "strided", "space", "joint"])
+def test_a_class_token_that_attends_alone_is_dropped_for_a_whole_clip(
+    pattern: str, rule: str
+) -> None:
+    """As a stochastic depth of 0.6: its update is all there, and rescaled, or not there."""
+    torch.manual_seed(0)
+    arch = dict(embed_dims=8, depth=1, num_heads=2)
+    config = dict(arch=arch, block=[dict(pattern=pattern)], cls="global", drop_path_rule=rule)
+    part = TransformerBlock(config, drop_path_rate=0.6).sublayers[pattern]
+    clips = 2000
+    grid = torch.randn(1, 2, 3, 3, 8).expand(clips, -1, -1, -1, -1)
+    cls = torch.randn(1, 1, 8).expand(clips, -1, -1)
+    with torch.no_grad():
+        update = part.eval()(grid[:1], cls[:1])[1]
+        grid_drawn, drawn = part.train()(grid, cls)
+    factors = (drawn / update).flatten(1)
+    torch.testing.assert_close(factors, factors[:, :1].expand_as(factors), rtol=1e-3, atol=1e-4)
+    if rule != "group":  # one draw for a clip
+        assert (grid_drawn.flatten(1).any(dim=1) == (factors[:, 0] > 0)).all()
+    kept = 1.0 if rule == "unscaled" else 1 / 0.4
+    assert factors[:, 0].round(decimals=3).unique().tolist() == pytest.approx([0.0, kept])
+    assert (factors[:, 0] > 0).float().mean().item() == pytest.approx(0.4, abs=0.04)

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not onednn_types(), reason="PyTorch was built wi
 @pytest.mark.parametrize("act", [None, nn.GELU(), nn.GELU("tanh")])
 def test_linear_layers_of_onednn(act: nn.GELU | None, monkeypatch) -> None:
     layer, x = nn.Linear(8, 12), torch.randn(2, 3, 5, 8).transpose(1, 2)
-    fast = CpuLinear(layer)
+    fast = CpuLinear(layer, frozen=True)
     for dtype in onednn_types():
         for _ in range(2):
             mixed = torch.autocast("cpu", dtype, enabled=dtype != torch.float32)
@@ -136,3 +136,20 @@ def test_only_plain_layers_change_and_models_are_copied_and_saved() -> None:
     for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         torch.testing.assert_close(other(x), model(x))
         assert other[1].fc1.forward.linear is other[1].fc1
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+@torch.no_grad()
+def test_weights_that_change_in_training_are_used(autocast: bool) -> None:
+    """As MMEngine's EMAHook changes them before it validates: without a new version."""
+    model = nn.Sequential(nn.Linear(64, 32))
+    optimize_for_training(model)
+    x = torch.randn(5, 64)
+    if not autocast:
+        model, x = model.bfloat16(), x.bfloat16()
+    for _ in range(2):
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            found = model(x)
+            expected = nn.functional.linear(x, model[0].weight, model[0].bias)
+        torch.testing.assert_close(found, expected, rtol=2e-2, atol=2e-2)
+        model[0].weight.data.copy_(-model[0].weight)

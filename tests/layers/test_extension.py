@@ -41,7 +41,7 @@ class Halves(nn.Module):
         super().__init__()
         self.shape, self.by = (dim, size, cls), by
 
-    def forward(self, grid: Tensor, cls=None, causal=False, state=None):
+    def forward(self, grid: Tensor, cls=None, state=None):
         return grid * self.by, cls
 
 

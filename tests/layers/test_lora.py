@@ -1,6 +1,9 @@
 """Low-rank updates of linear layers."""
 
 import copy
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,6 +12,7 @@ from torch import Tensor, nn
 from mmvidformer.layers.linear import LoraLinear, add_lora, merge_lora
 from mmvidformer.models import TimeSformer, VideoTransformer
 from mmvidformer.models.inference import optimize_for_inference
+from tests.models.tiny import perturb
 
 SIZES = dict(arch=dict(embed_dims=24, depth=2, num_heads=2), img_size=32, clip_len=4)
 
@@ -105,3 +109,35 @@ def test_wrong_layers() -> None:
         TimeSformer(lora=dict(layers=["qkv", "mlp"]), **SIZES)
     with pytest.raises(ValueError, match="rank must be at least 1, got 0"):
         TimeSformer(lora=dict(rank=0), **SIZES)
+
+
+@pytest.mark.parametrize("bias", [True, "qv"])
+def test_pickled_models(bias: bool | str, clip: Tensor, tmp_path: Path) -> None:
+    """As ``torch.save(model)`` does, and processes that are spawned."""
+    options = dict(rank=2, layers=["qkv", "fc1"])
+    model = perturb(VideoTransformer(qkv_bias=bias, lora=options, **SIZES).eval())
+    torch.save(model, tmp_path / "model.pt")
+    read = """
+import sys
+import torch
+model = torch.load(sys.argv[1], weights_only=False)
+torch.save(model(torch.load(sys.argv[2])), sys.argv[3])
+"""
+    torch.save(clip, tmp_path / "clip.pt")
+    paths = [str(tmp_path / name) for name in ("model.pt", "clip.pt", "out.pt")]
+    subprocess.run([sys.executable, "-c", read, *paths], check=True)
+    torch.testing.assert_close(torch.load(paths[-1]), model(clip))
+    other = copy.deepcopy(model)
+    layers = [one.encoders[0].blocks[0].sublayers["joint"].attn.qkv for one in (model, other)]
+    assert type(layers[0]) is type(layers[1])
+    torch.testing.assert_close(optimize_for_inference(other)(clip), model(clip))
+
+
+def test_a_layer_has_updates_once(model: TimeSformer, clip: Tensor) -> None:
+    expected = model(clip)
+    with pytest.raises(ValueError, match="layer encoders.0.*attn.qkv has LoRA already; add it on"):
+        add_lora(model, layers=["fc1", "qkv"])
+    assert torch.equal(model(clip), expected)
+    assert not any("fc1.lora" in name for name in model.state_dict())  # nothing was changed
+    add_lora(model, layers=["fc1"])
+    assert torch.equal(model(clip), expected)

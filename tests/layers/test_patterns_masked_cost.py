@@ -2,11 +2,13 @@
 
 import pytest
 import torch
+from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmvidformer.analysis.complexity import count_macs
 from mmvidformer.layers import PATTERNS, Attention
+from mmvidformer.layers.patterns.base import LocalPattern
 from tests.layers.dense import Place
 from tests.layers.largest_tensor import LargestTensor
 from tests.layers.masked_patterns import DIM, HEADS, SPECS, build
@@ -99,3 +101,49 @@ def test_masks_are_built_once_per_grid(spec: dict | str) -> None:
         found = again(x)[0]
         torch.testing.assert_close(found, expected)
         found.sum().backward()  # the mask was first needed in inference mode
+
+
+def bytes_kept(pattern: str) -> int:
+    """Bytes that the forward pass of an attention keeps for the backward pass, beside weights."""
+    attn = Attention(DIM, HEADS, [pattern], "mean")
+    weights = {x.untyped_storage().data_ptr() for x in attn.parameters()}
+    kept: dict[int, int] = {}
+
+    def keep(x: Tensor) -> Tensor:
+        kept[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+        out = attn(
+            torch.randn(1, 2, 12, 12, DIM), torch.randn(1, 1, DIM)
+        )  # keeps what it refers to
+    assert out[0].requires_grad
+    return sum(size for place, size in kept.items() if place not in weights)
+
+
+def test_gathered_keys_are_not_kept_for_the_backward_pass() -> None:
+    """A key is in 36 windows of 6 x 6 places."""
+    assert bytes_kept("local") < 2 * bytes_kept("joint")
+
+
+class Kept(LocalPattern):
+    """Gathers once, for the forward and the backward pass."""
+
+    gathers = False
+
+
+@pytest.mark.parametrize("cls", ["skip", "mean", "global"])
+@pytest.mark.parametrize("kernel", ["softmax", "linear", "orthoformer"])
+def test_gathering_again_changes_no_number(cls: str, kernel: str) -> None:
+    results = []
+    for kind in (LocalPattern, Kept):
+        attn = build("local", cls, kernel).eval()
+        attn.patterns = (kind("hw", "t", attn.patterns[0].masks),)
+        inputs = [torch.randn(2, 3, 5, 4, DIM), torch.randn(2, 2, DIM)]
+        inputs = [x.double().requires_grad_() for x in inputs]
+        out, cls_out = attn(*inputs)
+        loss = out.square().sum() + (0 if cls_out is None else cls_out.square().sum())
+        used = inputs[: 1 if cls == "skip" else 2]
+        gradients = torch.autograd.grad(loss, [*used, *attn.parameters()])
+        results.append([out, *gradients])
+    torch.testing.assert_close(*results, rtol=0, atol=1e-12)

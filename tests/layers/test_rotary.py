@@ -67,6 +67,22 @@ def test_forms_of_timm(size: tuple[int, int]) -> None:
         torch.testing.assert_close(found.flatten(2, 3).transpose(2, 3), expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", ROPES)
+def test_half_precision_is_rounded_once(name: str, dtype: torch.dtype) -> None:
+    """After the turn, as timm does; rounded angles would make scores less exact by half."""
+    rope = ROPES.build(name, head_dim=16)
+    x = torch.randn(1, 2, 14, 14, 3, 16, dtype=dtype)
+    found, key, _ = rope(x, x, x)
+    expected, _, _ = rope(x.float(), x.float(), x)
+    assert torch.equal(found, expected.to(dtype)) and torch.equal(key, found)
+    if name == "dinov3":
+        table = RotaryEmbeddingDinoV3(16).eval().get_embed([14, 14])
+        flat = x.flatten(2, 3).transpose(2, 3)
+        expected = apply_rot_embed_cat(flat, table, half=True).to(dtype)
+        torch.testing.assert_close(found.flatten(2, 3).transpose(2, 3), expected, rtol=1e-2, atol=0)
+
+
 @pytest.mark.parametrize("name", ROPES)
 def test_a_stream_continues_the_places(name: str) -> None:
     rope, grid = ROPES.build(name, head_dim=12), torch.zeros(2, 6, 3, 4, 1)

@@ -229,3 +229,45 @@ def test_table_of_a_sublayer() -> None:
     assert _rows("sub-layer") == {
         name: [_cell(value)] for name, value in _defaults(SubLayer).items()
     }
+
+
+@pytest.mark.parametrize("kind", [VideoTransformer, *PRESETS])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            dict(stem=dict(norm=True)),
+            "stem needs the option tubelet; its options are: tubelet, in_",
+        ),
+        (dict(stem=dict(tubelet=(1, 8, 8), nrom=True)), "stem has no option nrom; .*norm"),
+        (dict(stem=dict(tubelet=(1, 8, 8), dim=8)), "stem has no option dim; .*norm"),
+        (dict(lora=dict(layer=["qkv"])), "lora has no option layer; .*: rank, alpha, layers$"),
+    ],
+)
+def test_options_of_parts_are_checked(kind: type, options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        kind(**{**SIZE, "stem": STEM, **options})
+
+
+@pytest.mark.parametrize("frames", ["pool", "average"])
+@pytest.mark.parametrize("positions", ["time", dict(type="time", fixed=True)])
+def test_single_frames_have_no_place_in_time(frames: str, positions: str | dict) -> None:
+    encoder = dict(frames=frames, block=[dict(pattern="joint")], positions=positions)
+    with pytest.raises(ValueError, match=f"'time' has no effect with frames='{frames}'.*'space'"):
+        VideoTransformer(encoders=[encoder, {}], **{**SIZE, "stem": STEM})
+
+
+def test_positions_in_time_of_the_second_encoder_alone() -> None:
+    model = VideoTransformer(
+        encoders=[dict(frames="pool"), {}], positions="time", **{**SIZE, "stem": STEM}
+    )
+    assert [encoder.pos_embed.tables for encoder in model.encoders] == [(), ("t",)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(TimeSformer, dict(scheme="space_only")), (ViViT, dict(temporal_depth=0))],
+)
+def test_image_models_without_tables_encode_single_frames(kind: type, options: dict) -> None:
+    model = kind("timm:vit_small_patch16_dinov3", depth=1, img_size=32, clip_len=4, **options)
+    assert [encoder.pos_embed.tables for encoder in model.encoders] == [()]

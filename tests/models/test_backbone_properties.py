@@ -124,7 +124,7 @@ def test_backbone(family: Callable) -> None:
         out = check_rows(perturb(model), call, clip, half=width > 2)
         model.eval()
         with torch.no_grad():
-            # Not ``out``: training has drawn new directions for Performer.
+            # Not ``out``: Performer and others draw in training.
             close(optimize_for_inference(model)(clip), model(clip), 1e-9)
             assert model(clip[:0]).shape == (0, *out.shape[1:])
 

@@ -6,9 +6,11 @@ from transformers import VideoMAEConfig, VideoMAEForPreTraining
 
 from mmvidformer.layers.encoder import Places
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
+from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.models.masked import MaskedPretraining
 from mmvidformer.models.timesformer import SCHEMES as TIMESFORMER
 from mmvidformer.models.vivit import SCHEMES as VIVIT
+from tests.models.tiny import perturb
 
 SIZES = dict(arch=dict(embed_dims=32, depth=2, num_heads=4), img_size=(64, 48), clip_len=8)
 
@@ -86,6 +88,17 @@ def test_masked_pixels_do_not_reach_the_encoder(name: str) -> None:
     grid = grid.expand(-1, t, -1, -1, -1)
     expected = grid.flatten(2, 3).expand(-1, -1, 12, -1)
     torch.testing.assert_close(model.encode(clips, every)[:, :, 0], expected)
+
+
+@pytest.mark.parametrize("name", BUILD)
+@torch.no_grad()
+def test_optimized_for_inference(name: str) -> None:
+    torch.manual_seed(0)
+    model = perturb(MaskedPretraining(BUILD[name]()).eval())
+    clips = torch.randn(2, 3, 8, 64, 48)
+    pixels, visible = model.reconstruct(clips)
+    found, _ = optimize_for_inference(model).reconstruct(clips, visible)
+    torch.testing.assert_close(found, pixels, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", WHOLE)

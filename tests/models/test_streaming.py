@@ -266,15 +266,6 @@ def test_the_models_of_the_papers_cannot(kind: type) -> None:
         kind(arch=ARCH, clip_len=4, img_size=32).step(torch.zeros(1, 3, 2, 32, 32))
 
 
-def test_a_learned_time_table_ends() -> None:
-    model = build(clip_len=4, block=[TIME], positions="space_time")
-    _, state = model.step(torch.zeros(1, 3, 4, 16, 16))
-    for frames, before in ((1, state), (5, None)):
-        with pytest.raises(ValueError, match="'t' ends after 4 steps.*increase clip_len, or use"):
-            model.step(torch.zeros(1, 3, frames, 16, 16), before)
-    assert model(torch.zeros(1, 3, 6, 16, 16)).shape[1] == 6  # a whole clip stretches it
-
-
 def test_frames_that_do_not_fit_the_stream_are_named() -> None:
     model = build(block=[TIME], stem=dict(tubelet=(2, 8, 8)))
     with pytest.raises(ValueError, match="a step takes a multiple of 2 frames, got 3"):

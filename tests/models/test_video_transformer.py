@@ -166,3 +166,23 @@ def test_positions_in_time_are_resized_unless_the_model_runs_frame_by_frame() ->
         weights["encoders.0.pos_embed.t"] = weights["encoders.0.pos_embed.t"][:, places]
         shorter.load_state_dict(weights)
         torch.testing.assert_close(shorter(clip), found)
+
+
+@pytest.mark.parametrize("cls", [None, "mean"])
+@pytest.mark.parametrize(
+    "positions",
+    ["none", "space", "time", "space_time", "joint", dict(fixed=True), dict(fixed="flat")],
+    ids=str,
+)
+def test_precision_between_the_blocks_is_that_of_the_weights(
+    positions: str | dict, cls: str | None
+) -> None:
+    """Under autocast, whatever the positions; and of a model in half precision."""
+    model = VideoTransformer(positions=positions, cls=cls, **{**SIZE, "stem": STEM})
+    clip, outputs = torch.randn(1, 3, 4, 16, 16), []
+    with torch.autocast("cpu", torch.bfloat16):
+        model.forward_features(clip, outputs)
+    assert {x.dtype for pair in outputs for x in pair if x is not None} == {torch.float32}
+    outputs.clear()
+    model.bfloat16().forward_features(clip.bfloat16(), outputs)
+    assert {x.dtype for pair in outputs for x in pair if x is not None} == {torch.bfloat16}

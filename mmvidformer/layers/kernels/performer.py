@@ -25,8 +25,9 @@ class PerformerKernel(LinearCostKernel):
     that cancels. c is the largest exponent over the features of a query, or over all keys of a
     group. Choromanski et al. 2021, section 2.3 and lemma 1.
 
-    New directions are drawn in each forward pass of training. Evaluation uses the last ones, which
-    are a buffer, so its outputs are repeatable. Gates weight queries and keys, not their features.
+    New directions are drawn in each forward pass of training. Evaluation uses those of a buffer,
+    drawn at the start, so its outputs are repeatable and the same in all processes. Gates weight
+    queries and keys, not their features.
 
     Args:
         num_features: Number of directions m. 64, the width of a head, gives the operations that the
@@ -46,10 +47,11 @@ class PerformerKernel(LinearCostKernel):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         """Attend; see ``forward``."""
+        directions = self.directions
         if self.training:
-            # A new tensor, not new values in the old one, which a backward pass may still need.
-            self.directions = orthogonal_gaussian(self.num_features, self.head_dim, q.device)
-        q, k = (self._exponents(x) for x in (q, k))
+            # Not kept in the buffer: processes draw differently, and MMEngine averages buffers.
+            directions = orthogonal_gaussian(self.num_features, self.head_dim, q.device)
+        q, k = (self._exponents(x, directions.to(x.dtype)) for x in (q, k))
         q = q - q.amax(dim=-1, keepdim=True).detach()
         if mask is not None:  # before the exponential, which could overflow for a masked key
             k = k.masked_fill(~mask.transpose(-1, -2), -torch.inf)
@@ -58,7 +60,6 @@ class PerformerKernel(LinearCostKernel):
         value, weight = weighted_sums(q, k, v, mask)
         return value / weight
 
-    def _exponents(self, x: Tensor) -> Tensor:
+    def _exponents(self, x: Tensor, directions: Tensor) -> Tensor:
         x = x * self.head_dim**-0.25
-        directions = self.directions.to(x.dtype)
         return x @ directions.T - x.square().sum(dim=-1, keepdim=True) / 2

@@ -61,6 +61,8 @@ class Pattern:
     axes: ClassVar[str] = "t h w"
     # Whether the keys of a group are its queries.
     own_keys: ClassVar[bool] = True
+    # Whether a key is copied into many groups. The copies are not kept for the backward pass.
+    gathers: ClassVar[bool] = False
 
     @property
     def frame_block(self) -> int | None:
@@ -136,10 +138,12 @@ class LocalPattern(Pattern):
     for which there is no public code. The window is clipped at the border: keys outside the grid
     are masked, so a corner has fewer keys. A window of even size reaches one place further up and
     left. The queries of a place in all frames form a group. Keys are gathered once per window that
-    they are in; there is no (T H W) x (T H W) mask.
+    they are in; there is no (T H W) x (T H W) mask. In training they are gathered for some heads at
+    a time, and again in the backward pass, so that no copies are kept.
     """
 
     own_keys: ClassVar[bool] = False
+    gathers: ClassVar[bool] = True
 
     def keys(self, x: Tensor) -> Tensor:
         """Return the keys or values in the window of each place, (B*H*W, n, T*h*w, d)."""

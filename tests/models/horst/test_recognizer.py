@@ -116,8 +116,8 @@ def without_gradient(model: nn.Module, data: dict) -> list[str]:
 
 @pytest.mark.parametrize(
     "cfg",
-    [early(), causal(), causal(positions="time", clip_len=4)],
-    ids=["horst", "causal", "resized positions"],
+    [early(), causal(), causal(positions="time", clip_len=5)],
+    ids=["horst", "causal", "positions in time"],
 )
 def test_clips_of_different_lengths_are_scored_as_alone(cfg: dict) -> None:
     model = perturb(build(cfg).eval())
