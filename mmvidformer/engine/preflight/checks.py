@@ -1,7 +1,12 @@
+import ast
+import multiprocessing
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
+from traceback import walk_stack
 
 import numpy as np
 from mmaction.datasets import RawframeDataset, VideoDataset
@@ -10,6 +15,7 @@ from mmengine.dataset import BaseDataset, DefaultSampler
 from mmengine.dist import get_world_size
 from mmengine.runner import Runner
 from torch import nn
+from torch.utils.data import DataLoader
 
 from mmvidformer.datasets.bad_videos import SafeDataset
 from mmvidformer.datasets.decoding.errors import PATH_KEYS
@@ -152,3 +158,27 @@ def check_training(runner: Runner, model: nn.Module) -> Problems:
     if 2 * sum(frozen) > len(frozen) and not loaded:
         kind = type(backbone).__name__
         yield False, f"{kind} (model.backbone) is frozen, but no weights are loaded into it"
+
+
+def check_script(loader: DataLoader) -> Problems:
+    """Check that dataloader workers, which import the main script, would not start the run too."""
+    method = (loader.multiprocessing_context or multiprocessing).get_start_method()
+    script = sys.modules["__main__"]
+    spec = getattr(script, "__spec__", None)
+    is_package = spec is not None and spec.name.endswith("__main__")  # workers leave it out
+    if not loader.num_workers or method == "fork" or is_package:
+        return
+    for frame, line in walk_stack(None):
+        code, path = frame.f_code, getattr(script, "__file__", None)
+        is_script = frame.f_globals is vars(script) and code.co_name == "<module>"
+        if not is_script or code.co_filename != path:
+            continue
+        conditions = [
+            ast.unparse(node.test)
+            for node in ast.walk(ast.parse(Path(path).read_bytes()))
+            if isinstance(node, ast.If) and node.lineno <= line <= node.end_lineno
+        ]
+        if not any("__name__" in condition for condition in conditions):
+            what = f"{path}, line {line}: the run starts without 'if __name__ == \"__main__\":'"
+            # Another condition may serve as well.
+            yield not conditions, f"{what} around it, which dataloader workers ({method}) need"

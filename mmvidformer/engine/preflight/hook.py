@@ -77,6 +77,7 @@ def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
         loop = getattr(runner, f"_{split}_loop")
         if not isinstance(loop, BaseLoop) or not isinstance(loop.dataloader, DataLoader):
             continue  # not part of this run, or not a loop of MMEngine
+        yield from checks.check_script(loop.dataloader)
         policy = None
         for dataset in with_inner(loop.dataloader.dataset):
             if isinstance(dataset, SafeDataset):
