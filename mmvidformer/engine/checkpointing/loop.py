@@ -93,7 +93,8 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
     With a ``ResumableSampler``, batches that were already seen are skipped without being read, and
     the rest keep their order, whatever the seed is now. An epoch that has another length now
     restarts with a warning, and schedules are those of the new length. Each step seeds the model's
-    random numbers, otherwise on each rank. It needs ``AtomicCheckpointHook``; ``TrainingGuardHook`` acts on ``signals``.
+    random numbers, otherwise on each rank. It needs ``AtomicCheckpointHook``; ``TrainingGuardHook``
+    acts on ``signals``.
     """
 
     saved: dict | None = None  # what a checkpoint holds of the order of samples
