@@ -171,6 +171,17 @@ def test_labels_of_evaluation(config):
     assert errors == [] and "got -1" in warning
 
 
+def test_variables_of_a_config_that_change_nothing_are_named(config) -> None:
+    """Also if MMEngine alone reads the config."""
+    cfg = config()
+    Path("mine.py").write_text(f"_base_ = {cfg.filename!r}\npipeline = []\n")
+    mine = Config.fromfile("mine.py")
+    mine.merge_from_dict({key: cfg[key] for key in ("model", "work_dir")})
+    mine.train_dataloader.dataset = cfg.train_dataloader.dataset
+    (error,) = found(mine)[0]
+    assert "mine.py: pipeline has no effect, since test_dataloader, train_dataloader, val_" in error
+
+
 WRAPPERS = {
     "RepeatDataset": lambda inner: dict(type="RepeatDataset", times=2, dataset=inner),
     "ConcatDataset": lambda inner: dict(type="ConcatDataset", datasets=[inner, inner]),
