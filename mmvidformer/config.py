@@ -1,14 +1,19 @@
 """Configs: finding and reading them, and what several packages need to know of one."""
 
+import ast
 import fnmatch
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from pathlib import Path
 from textwrap import shorten
 
 from mmengine.config import Config
+from mmengine.config.utils import ConfigParsingError
+from mmengine.fileio import load
 from mmengine.registry import DefaultScope
 
 from mmvidformer.lookup import config_folder, look_up
@@ -64,7 +69,8 @@ def load_config(name: str, options: Mapping[str, object] | None = None) -> Confi
 
     Raises:
         KeyError: As ``get_config``.
-        ValueError: As ``get_config``, or if the file is no config or the overrides do not fit it.
+        ValueError: As ``get_config``, or if the file is no config, sets a variable that changes
+            nothing (``idle_variables``), or the overrides do not fit it.
     """
     if not Path(name).is_file():
         cfg = get_config(config_name(name))
@@ -74,6 +80,8 @@ def load_config(name: str, options: Mapping[str, object] | None = None) -> Confi
         except Exception as error:  # a config is a program
             reason = (str(error).splitlines() or [""])[0]
             raise ValueError(f"{name} cannot be read: {type(error).__name__}: {reason}") from error
+        for problem in idle_variables(name):
+            raise ValueError(problem)
     merge_overrides(cfg, options)
     return cfg
 
@@ -82,13 +90,109 @@ def merge_overrides(cfg: Config, options: Mapping[str, object] | None) -> None:
     """Merge overrides by dotted key into a config, in place.
 
     Raises:
-        ValueError: If a key does not fit the config.
+        ValueError: If a key does not fit the config, or changes nothing (``idle_variables``).
     """
+    for problem in idle_variables(cfg.filename, options or ()) if cfg.filename else ():
+        raise ValueError(problem)
     try:
         cfg.merge_from_dict(deepcopy(dict(options or {})))  # it would change the values
     except (KeyError, TypeError) as error:
         reason = shorten(str(error.args[0]), 150, placeholder=" ...")
         raise ValueError(f"overrides {', '.join(options or ())} do not fit: {reason}") from error
+
+
+def idle_variables(path: str, overrides: Iterable[str] = ()) -> list[str]:
+    """Find variables of a config that change nothing, since MMEngine runs its bases first.
+
+    A base may build its dataloaders from ``data_root``, say. Whoever sets that afterwards, in a
+    config that inherits it or as an override, does not change the dataloaders.
+
+    Args:
+        path: Config file.
+        overrides: Overrides by dotted key, to be checked in place of the variables of the files.
+
+    Returns:
+        A description of each.
+    """
+    try:
+        chain = _chain(path)
+        uses = _uses(chain)
+    except (OSError, SyntaxError, ConfigParsingError):  # MMEngine's {{...}}, which is no Python
+        return []
+    if overrides:
+        names = {key.partition(".")[0] for key in overrides} & uses.keys()
+        found = [("--cfg-options", name, _built_from(name, uses)) for name in sorted(names)]
+    else:
+        found = [problem for file in chain for problem in _find_idle(file, chain)]
+    how = "was built from the old value; change that instead"
+    return [
+        f"{where}: {name} has no effect, since {', '.join(sorted(settings))} {how}"
+        for where, name, settings in found
+        if settings
+    ]
+
+
+def _find_idle(file: str, chain: Sequence[str]) -> Iterator[tuple[str, str, set[str]]]:
+    """Yield variables of a file of a chain that its bases used before, and what they built."""
+    later = [other for other in chain if file in _chain(other)[1:]]
+    read_later = {name for other in later for name in set().union(*_uses_of(other).values())}
+    own, before = _uses_of(file), _uses(_chain(file)[1:])
+    read = set().union(*own.values())
+    for name in sorted(own.keys() & before.keys() - read):
+        settings = _built_from(name, before) - own.keys()
+        if f"_base_.{name}" in read_later or not settings:
+            continue
+        value = Config.fromfile(file).get(name)
+        values = [Config.fromfile(base).get(name, value) for base in _bases(file)]
+        if any(old != value for old in values):
+            yield file, name, settings
+
+
+def _bases(file: str) -> list[str]:
+    paths = [Config._get_cfg_path(base, file)[0] for base in Config._get_base_files(file)]
+    return [os.path.normpath(path) for path in paths]
+
+
+def _chain(file: str) -> list[str]:
+    """Return a config file, its bases, and theirs."""
+    return [file, *(path for base in _bases(file) for path in _chain(base))]
+
+
+def _uses(files: Iterable[str]) -> dict[str, set[str]]:
+    """Return names that files set, each with the names that were read for it, in any of them."""
+    uses: dict[str, set[str]] = {}
+    for file in files:
+        for name, read in _uses_of(file).items():
+            uses.setdefault(name, set()).update(one.removeprefix("_base_.") for one in read)
+    return uses
+
+
+def _uses_of(file: str) -> dict[str, set[str]]:
+    """Return names that a file sets, each with what was read for it: ``x``, ``_base_.x``."""
+    of_bases, text = r"_base_\.\w+", Path(file).read_text(encoding="utf-8")
+    if not file.endswith(".py"):
+        return {name: set(re.findall(of_bases, text)) for name in load(file)}
+    uses: dict[str, set[str]] = {}
+    for statement in ast.parse(text).body:
+        names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+        read = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+        read |= set(re.findall(of_bases, ast.unparse(statement)))
+        written = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        for name in written | {getattr(statement, "name", "")} - {"_base_"}:  # of a function
+            uses.setdefault(name, set()).update(read - {"_base_"})
+    return uses
+
+
+def _built_from(name: str, uses: Mapping[str, set[str]]) -> set[str]:
+    """Return the settings of a run that were built from a variable, unless it is one itself."""
+    from mmengine.runner import Runner  # takes seconds
+
+    reached, count = {name}, 0
+    while len(reached) > count:
+        count = len(reached)
+        reached |= {target for target, read in uses.items() if read & reached}
+    settings = inspect.signature(Runner).parameters.keys()
+    return set() if name in settings else reached & settings
 
 
 def config_name(name: str) -> str:

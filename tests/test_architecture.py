@@ -33,6 +33,7 @@ ALLOWED = {
         "config",
         "conversion",
         "convert",
+        "lookup",
         "registry",
         "schemes",
         "datasets",

@@ -31,6 +31,10 @@ ATTRIBUTES = {
         "compat/__init__.py",
         "repairing heads when MMAction2 has imported them",
     ),
+    **{
+        ("mmengine.config.Config", name): ("config.py", "variables that change nothing")
+        for name in ("_get_base_files", "_get_cfg_path")
+    },
     ("mmengine.hooks.CheckpointHook", "_save_best_checkpoint"): (
         "engine/checkpointing/hook.py",
         "keeping the best checkpoint until the next is written",

@@ -87,20 +87,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         result = dict(right=right, count=count)
         print(f"{recipe.method}, {chosen}: {share(**result)}")
     else:
+        before = times_of_checkpoints(work_dir)
         several = ["--procs", str(args.procs)] if args.procs and args.procs > 1 else []
         if status := run_command(["train", str(path), *several]):
             return status
-        saved = [*work_dir.glob("best_*.pth")] or [*work_dir.glob("epoch_*.pth")]
-        checkpoint = max(saved, key=lambda file: file.stat().st_mtime)
+        written = dict(times_of_checkpoints(work_dir).items() - before.items())
+        best = [file for file in written if file.name.startswith("best_")]
+        checkpoint = max(best or written, key=written.get, default=None)
     if checkpoint:
         model = join([str(path), str(checkpoint)])
         print(f"done; test:    mmvidformer test {model}")
         print(f"      predict: mmvidformer demo {model} VIDEO")
         result["checkpoint"] = str(checkpoint)
-    if torch.cuda.is_available():
-        result["gpu_memory"] = torch.cuda.max_memory_allocated() / 2**20
+    memory = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
+    if memory:  # of this process; those of --procs use their own
+        result["gpu_memory"] = memory / 2**20
     path.with_name("result.json").write_text(json.dumps(result) + "\n", encoding="utf-8")
     return 0
+
+
+def times_of_checkpoints(work_dir: Path) -> dict[Path, int]:
+    """Return when the checkpoints in a folder were written, in nanoseconds."""
+    patterns = ("best_*.pth", "epoch_*.pth", "iter_*.pth")
+    files = [file for pattern in patterns for file in work_dir.glob(pattern)]
+    return {file: file.stat().st_mtime_ns for file in files}
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def init_worker(worker_id: int, sample_timeout: float = 300.0) -> None:
 @contextmanager
 def limited_time() -> Iterator[None]:
     """Limit the time in a worker by ``sample_timeout``; without effect in other processes."""
-    if not _sample_timeout or not hasattr(signal, "setitimer"):  # Windows
+    if not _sample_timeout:
         yield
         return
     signal.setitimer(signal.ITIMER_REAL, _sample_timeout)  # SIGALRM, which ends the process

@@ -1,18 +1,25 @@
 import errno
 import multiprocessing
 import os
-import pickle
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable
+from itertools import dropwhile
 from multiprocessing import util
+from types import FrameType
 from typing import NoReturn
 
 from mmengine.dist import is_main_process
 from torch import distributed
 
-# What mistakes in arguments, configs and files raise before a runner runs.
-MISTAKES = (OSError, ValueError, KeyError, ImportError, NotImplementedError, pickle.PickleError)
+from mmvidformer.lookup import config_folder
+
+# What mistakes in arguments, configs and files raise before a runner runs. Those of files come from
+# the system; the others are mistakes if these projects raise them, not if their code fails.
+FILES = (OSError, UnicodeDecodeError, ModuleNotFoundError)
+MISTAKES = (*FILES, ValueError, KeyError, ImportError, NotImplementedError)
+PROJECTS = ("mmvidformer", "mmaction", "mmengine", "mmcv")
 DEBUG = "MMVIDFORMER_DEBUG"
 # Set by the launcher. Its processes end with GONE_STATUS, the highest, in place of this message.
 LAUNCHED, GONE_STATUS = "MMVIDFORMER_LAUNCHED", 255
@@ -22,9 +29,10 @@ GONE = "another process is gone, or did not answer in time"
 def run_tool(main: Callable[[], int | None]) -> int:
     """Run the ``main`` of a tool; print a user's mistake as ``error: ...`` without traceback.
 
-    Before a runner runs, mistakes are ``MISTAKES`` and all errors of a part that is built from a
-    config; then ``FloatingPointError``, a full disk, and lost processes and workers; always, errors
-    with ``for_user``. The rest keep their traceback, and all with ``MMVIDFORMER_DEBUG`` set.
+    Before a runner runs, mistakes are ``MISTAKES`` that ``PROJECTS`` raise or that concern files,
+    and all errors of a part that is built from a config; then ``FloatingPointError``, a full disk,
+    and lost processes and workers; always, errors with ``for_user``. The rest keep their traceback,
+    so do errors in code of the user's own before a runner runs, and all with ``MMVIDFORMER_DEBUG``.
     Returns the exit status: that of ``main``, 2 for a mistake before a runner runs, 1 for others.
     """
     try:
@@ -88,7 +96,31 @@ def is_mistake(error: Exception, running: bool = False) -> bool:
     if running:
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         return full or isinstance(error, FloatingPointError)
-    return isinstance(error, MISTAKES) or _is_built(error)
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    # The first ones are of ``main``, whosever it is.
+    if any(map(_is_users, dropwhile(_is_users, frames[1:]))):
+        return False
+    is_raised = _is_project(frames[-1]) and _last_line(error).startswith("raise ")
+    mistakes = MISTAKES if is_raised else FILES
+    return isinstance(error, mistakes) or _is_built(error)
+
+
+def _is_project(frame: FrameType) -> bool:
+    tools = str(config_folder().parent / "tools") + os.sep
+    root = frame.f_globals.get("__name__", "").partition(".")[0]
+    return root in PROJECTS or frame.f_code.co_filename.startswith(tools)
+
+
+def _is_users(frame: FrameType) -> bool:
+    """Whether a frame is of neither a project nor an installed library."""
+    path = frame.f_code.co_filename
+    is_library = path.startswith(("<", sysconfig.get_path("stdlib"))) or "-packages" in path
+    return not is_library and not _is_project(frame)
+
+
+def _last_line(error: BaseException) -> str:
+    """Return the line of code that raised an error."""
+    return traceback.extract_tb(error.__traceback__)[-1].line or ""
 
 
 def _is_built(error: BaseException) -> bool:

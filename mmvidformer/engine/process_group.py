@@ -16,8 +16,8 @@ from torch.distributed.elastic.utils.distributed import get_free_port
 
 from mmvidformer.engine.errors import GONE, GONE_STATUS, LAUNCHED
 
-# Signals by which a cluster asks a run to stop; Windows lacks the second one.
-STOP_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name)]
+# Signals by which a cluster asks a run to stop.
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 # Seconds that processes have to end by themselves after one of them has failed, or after Ctrl-C.
 GRACE = 10.0
 
@@ -28,7 +28,8 @@ def start_processes(script: str, arguments: Sequence[str], count: int) -> int:
     The environment variables ``NNODES``, ``NODE_RANK``, ``MASTER_ADDR`` and ``PORT`` describe
     several nodes. Each process has its own session. SIGTERM, SIGUSR1 and Ctrl-C are passed on to
     the processes, not to their dataloader workers; a second signal kills them. When one fails, the
-    others have a few seconds to end. At the end all that is left of the sessions is killed.
+    others have a few seconds to end. At the end all that is left of the sessions is killed, on
+    Linux; on macOS the processes are, but not what they have started.
 
     Args:
         script: Path of the script. It gets the arguments, and ``--launcher pytorch``.

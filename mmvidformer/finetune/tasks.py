@@ -1,6 +1,7 @@
 """What a config answers: one class, several, numbers, frames, segments or boxes."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -205,18 +206,27 @@ class BalancedSampler(ResumableSampler):
 
     def order(self, generator: torch.Generator) -> torch.Tensor:
         """Draw the samples of an epoch, as many as there are."""
-        weights = self.weights()
-        return torch.multinomial(weights, len(weights), replacement=True, generator=generator)
+        # torch.multinomial takes at most 2^24 samples.
+        ends = self.weights.cumsum(0)
+        draws = torch.rand(len(ends), dtype=torch.double, generator=generator) * ends[-1]
+        return torch.searchsorted(ends, draws, right=True).clamp_(max=len(ends) - 1)
 
+    @cached_property
     def weights(self) -> torch.Tensor:
-        """Return how often each sample is drawn, relative to the others."""
-        labels = [self.dataset.get_data_info(i)["label"] for i in range(len(self.dataset))]
-        rows = [  # classes of each sample, whose label is a number or a vector of zeros and ones
-            one.nonzero()[:, 0].numpy() if isinstance(one, torch.Tensor) else np.array([int(one)])
-            for one in labels
-        ]
-        each = np.array(class_weights(np.bincount(np.concatenate(rows))))
-        return torch.tensor([each[row].max() if len(row) else 1.0 for row in rows])
+        """How often each sample is drawn, relative to the others (samples,)."""
+        samples: list[int] = []  # that have a class, once for each of theirs
+        classes: list[int] = []
+        for number in range(len(self.dataset)):
+            label = self.dataset.get_data_info(number)["label"]
+            # A vector of zeros and ones, or a number.
+            is_vector = isinstance(label, torch.Tensor)
+            labels = label.nonzero()[:, 0].tolist() if is_vector else [int(label)]
+            classes += labels
+            samples += [number] * len(labels)
+        weights = np.zeros(len(self.dataset))
+        of_classes = np.array(class_weights(np.bincount(classes)))
+        np.maximum.at(weights, samples, of_classes[classes])
+        return torch.from_numpy(np.where(weights > 0, weights, 1.0))
 
 
 def datasets_in(cfg: Config) -> Iterator[tuple[str, Any, Any]]:

@@ -185,11 +185,13 @@ def test_classes_are_balanced() -> None:
 
     class Data:
         labels = [0] * 30 + [1] * 10
+        reads = 0
 
         def __len__(self) -> int:
             return len(self.labels)
 
         def get_data_info(self, i: int) -> dict:
+            self.reads += 1
             return {"label": self.labels[i]}
 
     sampler = BalancedSampler(Data(), seed=0)
@@ -198,13 +200,27 @@ def test_classes_are_balanced() -> None:
         sampler.set_epoch(epoch)
         drawn += [Data.labels[i] for i in sampler]
     assert len(drawn) == 50 * 40
+    assert sampler.dataset.reads == 40  # in all epochs
     assert np.mean(drawn) == pytest.approx(0.5, abs=0.04)  # 3.6 standard deviations
 
     class Several(Data):
         labels = [torch.tensor([1.0, 0]), torch.tensor([1.0, 1]), torch.tensor([0.0, 0])]
 
     # Class 0 has two of three, class 1 one: weights 0.75 and 1.5.
-    assert BalancedSampler(Several(), seed=0).weights().tolist() == [0.75, 1.5, 1.0]
+    assert BalancedSampler(Several(), seed=0).weights.tolist() == [0.75, 1.5, 1.0]
+
+
+@pytest.mark.slow
+def test_more_samples_than_torch_draws_at_once_are_balanced() -> None:
+    """``torch.multinomial`` takes at most 2^24."""
+    count = 2**24 + 2
+    sampler = BalancedSampler(range(count), seed=0)
+    sampler.weights = torch.ones(count, dtype=torch.double)
+    sampler.weights[-2:] = torch.tensor([0.0, count])
+    drawn = sampler.order(torch.Generator().manual_seed(0))
+    assert len(drawn) == count and drawn.min() < 1000
+    assert (drawn == count - 1).double().mean().item() == pytest.approx(0.5, abs=1e-3)
+    assert not (drawn == count - 2).any()
 
 
 def test_activitynet(tiny_videos, tmp_path) -> None:

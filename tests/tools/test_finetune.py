@@ -75,6 +75,44 @@ def test_lora_from_weights_of_other_classes(
         assert f"starts from {found.load_from}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("by_epoch", "name"), [(True, "epoch_1.pth"), (False, "iter_2.pth")])
+def test_the_checkpoint_is_the_one_of_this_run(
+    load, own, pretrained, tmp_path, capsys, monkeypatch, by_epoch, name
+) -> None:
+    """Not one that an older run left in the folder; without validation there is no best one."""
+    config, checkpoint, _ = pretrained
+    old = ["best_acc_top1_epoch_9.pth", "epoch_9.pth", "iter_90.pth"]
+    (tmp_path / "finetune").mkdir()
+    for file in (*old, "finetune/config.py"):
+        (tmp_path / file).write_text("old")
+    tool = load("finetune")
+    monkeypatch.setattr(tool.torch.cuda, "max_memory_allocated", lambda: 0)  # as with --procs
+    options = ["--config", config, "--data", own, "--weights", checkpoint, "--work-dir"]
+    options += [str(tmp_path), "--epochs", "1", "--batch", "4", "--workers", "0", "--force"]
+    hook = [f"by_epoch={by_epoch}", "interval=1", "save_best=None"]
+    changes = [f"{part}=None" for part in ("val_cfg", "val_dataloader", "val_evaluator")]
+    changes += [f"default_hooks.checkpoint.{change}" for change in hook]
+    assert tool.main([*options, "--cfg-options", *changes]) == 0
+    assert f"{tmp_path}/{name}" in capsys.readouterr().out
+    result = json.loads((tmp_path / "finetune" / "result.json").read_text())
+    assert result == {"checkpoint": str(tmp_path / name)}
+
+
+def test_memory_of_a_gpu_that_other_processes_use_is_not_told(
+    load, own, pretrained, tmp_path, monkeypatch
+) -> None:
+    tool = load("finetune")
+    options = ["--config", pretrained[0], "--data", own, "--weights", pretrained[1]]
+    monkeypatch.setattr(tool, "run_command", lambda arguments: 0)
+    for memory, told in ((0, {}), (2**21, {"gpu_memory": 2.0})):
+        monkeypatch.setattr(tool.torch.cuda, "max_memory_allocated", lambda memory=memory: memory)
+        folder = tmp_path / str(memory)
+        with monkeypatch.context() as gpu:
+            gpu.setattr(tool.torch.cuda, "is_available", lambda: True)
+            assert tool.main([*options, "--work-dir", str(folder), "--procs", "2"]) == 0
+        assert json.loads((folder / "finetune" / "result.json").read_text()) == told
+
+
 def test_nothing_is_written_if_something_is_wrong(main_of, own, pretrained, make_config, tmp_path):
     other = make_config("deeper", model=dict(backbone=dict(arch=dict(depth=3))))
     work_dir = tmp_path / "run"

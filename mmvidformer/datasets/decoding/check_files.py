@@ -1,4 +1,3 @@
-import os
 import signal
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,7 +13,7 @@ from mmvidformer.datasets.decoding.containers import open_container
 from mmvidformer.datasets.decoding.errors import first_line, with_suffix
 
 # Not fork: while this process has other threads, the new one could wait for ever.
-_PROCESSES = get_context("spawn" if os.name == "nt" else "forkserver")
+_PROCESSES = get_context("forkserver")
 _LOCK = Lock()  # Two threads must not ask for the exit status of the same process.
 
 

@@ -1,4 +1,5 @@
 import os
+import time
 from pathlib import Path
 
 from mmengine.dist import barrier, is_main_process
@@ -11,7 +12,7 @@ from torch import nn
 from mmvidformer.atomic import AtomicBackend
 from mmvidformer.convert.trained import Base
 from mmvidformer.engine.checkpointing.loop import ResumableTrainLoop
-from mmvidformer.engine.checkpointing.resume import INTERRUPTED
+from mmvidformer.engine.checkpointing.resume import INTERRUPTED, STARTED
 from mmvidformer.engine.checkpointing.trained import keep_trained, published_base
 from mmvidformer.registry import HOOKS
 
@@ -35,12 +36,16 @@ class AtomicCheckpointHook(CheckpointHook):
     ``CheckpointHook``, except that ``out_dir`` must be a local folder.
     """
 
+    _started: float | None = None
+
     def before_train(self, runner: Runner) -> None:
         """Delete the temporary files of killed runs, and note what this one resumes from."""
         # For all plain paths, since not every writer of MMEngine accepts a backend.
         register_backend("local", AtomicBackend, force=True, prefixes="")
         super().before_train(runner)
         self.file_backend = _DeferredDeletes()
+        if self._started is None:
+            self._started = time.time()
         for path in Path(self.out_dir).glob(".*.part") if is_main_process() else ():
             path.unlink(missing_ok=True)
             runner.logger.warning(f"removed {path.name}, the unfinished file of a killed run")
@@ -50,7 +55,8 @@ class AtomicCheckpointHook(CheckpointHook):
         barrier()
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Add what determines the order of the samples."""
+        """Add when the run started, and what determines the order of the samples."""
+        checkpoint["meta"][STARTED] = self._started
         if isinstance(runner.train_loop, ResumableTrainLoop):
             loader = runner.train_loop.dataloader
             order = dict(epoch_length=len(loader), seed=getattr(loader.sampler, "seed", None))
@@ -58,6 +64,8 @@ class AtomicCheckpointHook(CheckpointHook):
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Resume the order of the samples, and schedules if the epoch has the same length."""
+        if runner._resume:
+            self._started = checkpoint["meta"].get(STARTED, 0.0)
         loop = runner.train_loop
         if runner._resume and isinstance(loop, ResumableTrainLoop):
             loop.saved = checkpoint["meta"].get("sampling") or {}

@@ -93,7 +93,8 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
     With a ``ResumableSampler``, batches that were already seen are skipped without being read, and
     the rest keep their order, whatever the seed is now. An epoch that has another length now
     restarts with a warning, and schedules are those of the new length. Each step seeds the model's
-    random numbers. It needs ``AtomicCheckpointHook``; ``TrainingGuardHook`` acts on ``signals``.
+    random numbers, otherwise on each rank. It needs ``AtomicCheckpointHook``; ``TrainingGuardHook``
+    acts on ``signals``.
     """
 
     saved: dict | None = None  # what a checkpoint holds of the order of samples
@@ -160,7 +161,7 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
         self._epoch += 1
 
     def run_iter(self, idx: int, data_batch: object) -> None:
-        """Run one step, whose random numbers depend on the run's seed and the step alone."""
-        entropy = np.random.SeedSequence([self.runner.seed, self._iter])
+        """Run one step, whose random numbers depend on the run's seed, the step and the rank."""
+        entropy = np.random.SeedSequence([self.runner.seed, self._iter, self.runner.rank])
         set_random_seed(int(entropy.generate_state(1)[0]))
         super().run_iter(idx, data_batch)

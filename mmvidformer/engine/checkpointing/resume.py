@@ -1,11 +1,15 @@
 import logging
+import math
 import zipfile
 from pathlib import Path
 
+import torch
 from mmengine.logging import print_log
 
 # The checkpoint that a run saves when a signal stops it.
 INTERRUPTED = "interrupted.pth"
+# Key of the meta data: seconds since 1970 at which a run started, before anything was resumed.
+STARTED = "started"
 
 
 def is_intact(path: Path) -> bool:
@@ -18,7 +22,7 @@ def is_intact(path: Path) -> bool:
 
 
 def latest_checkpoint(work_dir: str | Path) -> str | None:
-    """Find the newest intact checkpoint of a training run, by the time of the files.
+    """Find the intact checkpoint of the latest start of a run that has made the most steps.
 
     If the folder of the run has none, those in the folder that MMEngine's ``last_checkpoint`` names
     are searched. Damaged ones are skipped with a warning. Reads files whole: call it on one rank.
@@ -28,8 +32,8 @@ def latest_checkpoint(work_dir: str | Path) -> str | None:
     """
     note = Path(work_dir, "last_checkpoint")
     noted = Path(note.read_text(errors="replace").strip() if note.is_file() else "")
-    found = _newest_first(Path(work_dir)) or (_newest_first(noted.parent) if noted.name else [])
-    for path in found:
+    found = _checkpoints_in(Path(work_dir)) or (_checkpoints_in(noted.parent) if noted.name else [])
+    for path in sorted(found, key=_progress, reverse=True):
         if is_intact(path):
             return str(path)
         print_log(f"skipped {path}: it is damaged", logger="current", level=logging.WARNING)
@@ -39,7 +43,22 @@ def latest_checkpoint(work_dir: str | Path) -> str | None:
     return None
 
 
-def _newest_first(folder: Path) -> list[Path]:
+def _checkpoints_in(folder: Path) -> list[Path]:
     patterns = ("epoch_*.pth", "iter_*.pth", INTERRUPTED)
-    found = [path for pattern in patterns for path in folder.glob(pattern)]
-    return sorted(found, key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    return [path for pattern in patterns for path in folder.glob(pattern)]
+
+
+def _progress(path: Path) -> tuple[float, ...]:
+    """Sort key by what a checkpoint says of itself; that which says nothing is the last resort.
+
+    Copies have new times, so that the time of the file decides between equals only.
+    """
+    changed = path.stat().st_mtime_ns
+    try:
+        meta = torch.load(path, map_location="cpu", mmap=True, weights_only=True)["meta"]
+        # Steps are counted anew if an epoch has another length, so that epochs come first.
+        return float(meta.get(STARTED, 0)), int(meta["epoch"]), int(meta["iter"]), changed
+    except Exception:  # damaged in any way, or not written by MMEngine
+        if is_intact(path):
+            return -1.0, 0, 0, changed
+        return math.inf, 0, 0, changed  # first, so that it is named

@@ -1,7 +1,12 @@
+import ast
+import multiprocessing
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
+from traceback import walk_stack
 
 import numpy as np
 from mmaction.datasets import RawframeDataset, VideoDataset
@@ -10,6 +15,7 @@ from mmengine.dataset import BaseDataset, DefaultSampler
 from mmengine.dist import get_world_size
 from mmengine.runner import Runner
 from torch import nn
+from torch.utils.data import DataLoader
 
 from mmvidformer.datasets.bad_videos import SafeDataset
 from mmvidformer.datasets.decoding.errors import PATH_KEYS
@@ -35,16 +41,20 @@ def check_samples(
     """Check a dataset of videos, frames or images. A policy may allow some missing files."""
     if not isinstance(dataset, (*LISTS, SegmentDataset, ImageFolderDataset)):
         return
-    # Not by the dataset's own method, which may turn labels into vectors.
-    infos = [BaseDataset.get_data_info(dataset, item) for item in range(len(dataset))]
+    labels, paths, empty = [], [], []
+    for item in range(len(dataset)):
+        # Not by the dataset's own method, which may turn labels into vectors.
+        info = BaseDataset.get_data_info(dataset, item)
+        label = np.ravel(info.get("label", ()))
+        labels.append(label if label.dtype.kind in "iu" else label[:0])  # not distributions
+        paths.append(next((str(info[key]) for key in PATH_KEYS if info.get(key)), ""))
+        empty.append(info.get("total_frames", 1) < 1)
 
     def at(item: int) -> str:
         is_line = type(dataset) in LISTS and dataset._indices is None
         place = f"{dataset.ann_file}, {'line' if is_line else 'entry'} {item + 1}"
-        return infos[item].get("where", place)
+        return BaseDataset.get_data_info(dataset, item).get("where", place)
 
-    labels = [np.ravel(info.get("label", ())) for info in infos]
-    labels = [x if x.dtype.kind in "iu" else x[:0] for x in labels]  # not distributions
     for task, (name, count) in enumerate(classes_of(model).items()):
         own = slice(None) if dataset.multi_class else slice(task, task + 1)
         wrong = [
@@ -59,13 +69,11 @@ def check_samples(
     backends = {getattr(step, "io_backend", "disk") for step in dataset.pipeline.transforms}
     if backends - {"disk", "local"}:
         return
-    paths = [next((str(x[key]) for key in PATH_KEYS if x.get(key)), "") for x in infos]
     gone = _missing(paths)
-    empty = [info.get("total_frames", 1) < 1 for info in infos]
     if missing := [i for i, path in enumerate(paths) if path in gone or empty[i]]:
         resample = policy is not None and policy.on_bad_video == "resample"
-        allowed = policy.max_bad_share * len(infos) if resample else 0
-        what = f"{len(missing)} of {len(infos)} files are missing or have no frames"
+        allowed = policy.max_bad_share * len(paths) if resample else 0
+        what = f"{len(missing)} of {len(paths)} files are missing or have no frames"
         problem = f"{at(missing[0])}: {what}, the first is {paths[missing[0]]!r}"
         yield len(missing) > allowed, problem
 
@@ -152,3 +160,27 @@ def check_training(runner: Runner, model: nn.Module) -> Problems:
     if 2 * sum(frozen) > len(frozen) and not loaded:
         kind = type(backbone).__name__
         yield False, f"{kind} (model.backbone) is frozen, but no weights are loaded into it"
+
+
+def check_script(loader: DataLoader) -> Problems:
+    """Check that dataloader workers, which import the main script, would not start the run too."""
+    method = (loader.multiprocessing_context or multiprocessing).get_start_method()
+    script = sys.modules["__main__"]
+    spec = getattr(script, "__spec__", None)
+    is_package = spec is not None and spec.name.endswith("__main__")  # workers leave it out
+    if not loader.num_workers or method == "fork" or is_package:
+        return
+    for frame, line in walk_stack(None):
+        code, path = frame.f_code, getattr(script, "__file__", None)
+        is_script = frame.f_globals is vars(script) and code.co_name == "<module>"
+        if not is_script or code.co_filename != path:
+            continue
+        conditions = [
+            ast.unparse(node.test)
+            for node in ast.walk(ast.parse(Path(path).read_bytes()))
+            if isinstance(node, ast.If) and node.lineno <= line <= node.end_lineno
+        ]
+        if not any("__name__" in condition for condition in conditions):
+            what = f"{path}, line {line}: the run starts without 'if __name__ == \"__main__\":'"
+            # Another condition may serve as well.
+            yield not conditions, f"{what} around it, which dataloader workers ({method}) need"

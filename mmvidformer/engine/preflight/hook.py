@@ -6,6 +6,7 @@ from mmengine.model import is_model_wrapper
 from mmengine.runner import BaseLoop, Runner
 from torch.utils.data import DataLoader
 
+from mmvidformer.config import idle_variables
 from mmvidformer.conversion import convert_for
 from mmvidformer.engine.loading import WrongWeights, load_weights, warn_of_pixels
 from mmvidformer.registry import HOOKS
@@ -72,11 +73,14 @@ def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
     from mmvidformer.datasets.bad_videos import SafeDataset, with_inner
     from mmvidformer.engine.preflight import checks
 
+    for problem in idle_variables(runner.cfg.filename) if runner.cfg.filename else ():
+        yield True, problem
     model = _model_of(runner)
     for split in ("train", "val", "test"):
         loop = getattr(runner, f"_{split}_loop")
         if not isinstance(loop, BaseLoop) or not isinstance(loop.dataloader, DataLoader):
             continue  # not part of this run, or not a loop of MMEngine
+        yield from checks.check_script(loop.dataloader)
         policy = None
         for dataset in with_inner(loop.dataloader.dataset):
             if isinstance(dataset, SafeDataset):

@@ -62,6 +62,20 @@ def test_a_resumed_run_equals_an_undisturbed_one(toy, tmp_path, stop: int) -> No
     assert rates[0] == rates[1]
 
 
+def test_a_run_that_starts_anew_in_a_used_folder_resumes_its_own(toy) -> None:
+    """Also after it was resumed; the clock of a resumed run does not count."""
+    toy("used").train()
+    with pytest.raises(Stop):
+        toy("used", hooks=[StopAt(4)]).train()
+    first = latest_checkpoint(toy("used").work_dir)
+    assert Path(first).name == "epoch_1.pth"
+    with pytest.raises(Stop):
+        toy("used", hooks=[StopAt(8)], load_from=first, resume=True).train()
+    second = latest_checkpoint(toy("used").work_dir)
+    assert Path(second).name == "epoch_2.pth"
+    assert content(second)["meta"]["started"] == content(first)["meta"]["started"]
+
+
 def test_an_epoch_of_another_length_restarts(toy) -> None:
     cut = toy("cut", hooks=[StopAt(5)], checkpoint=dict(by_epoch=False, interval=1))
     with pytest.raises(Stop):
