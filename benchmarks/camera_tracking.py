@@ -3,13 +3,14 @@
 The rules below were fixed before any model saw a window. They share no code with the model or with
 the baselines.
 
-A window has 8 moments, 1/8 s apart, and 7 steps between them. At each moment up to 500 corners are
-found (Shi-Tomasi). Lucas and Kanade's pyramids follow them through every frame of the step; a point
-is dropped unless it comes back to within ``RETURN`` pixels when it is followed backwards. A robust
-fit (least median of squares) gives the similarity of the step. Speeds are in short sides of the
-frame per second, at the middle of an edge of the square in the middle of the frame: pan and tilt
-count fully, zoom (log) and roll (radians) by a half. These are the units of the classes of
-``camera_motion``.
+A window begins every half second. It has 8 moments, 1/8 s apart, and 7 steps between them. At each
+moment up to 300 corners are found (Shi-Tomasi). Lucas and Kanade's pyramids follow them through
+every frame of the step. A point is dropped unless it comes back to within ``RETURN`` pixels when it
+is followed backwards. A robust fit (least median of squares) gives the similarity of the step.
+
+Speeds are in short sides of the frame per second, at the middle of an edge of the square in the
+middle of the frame: pan and tilt count fully, zoom (log) and roll (radians) by a half. These are
+the units of the classes of ``camera_motion``.
 
 A window has a label if these hold; otherwise it has none:
 
@@ -44,11 +45,12 @@ CLASSES = (
     "roll clockwise",
 )
 MOMENTS, RATE = 8, 8  # of a window, and per second
+HOP = 4  # moments from one window to the next
 RETURN = 0.5  # pixels
 POINTS, SHARE = 20, 0.7
 NEAR = 0.025 / RATE  # of the short side: half of the threshold of the classes
 PARALLAX = 0.3
-MOVING, OTHERS = 0.075, 1 / 3
+MOVING, OTHERS = 0.075, 0.5
 STILL, SHAKE = 0.025, 0.05
 EDGE = np.array([1, 1, 0.5, 0.5])  # speed of a unit of pan, tilt, zoom and roll
 
@@ -65,7 +67,7 @@ class Window:
         reason: Why it has no label, or ``''``.
     """
 
-    start: int
+    start: float
     frames: np.ndarray
     speeds: np.ndarray
     label: str
@@ -73,26 +75,28 @@ class Window:
 
 
 def label_windows(path: Path) -> Iterator[Window]:
-    """Label the seconds of a video, one after the other.
+    """Label seconds of a video, one every half second.
 
     Raises:
         av.FFmpegError: If it cannot be read.
         ValueError: If it has less than 8 frames per second.
     """
-    for start, frames, moments, rate in read_windows(path):
-        gray = [cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY) for frame in frames]
-        steps = []
-        for first, last in pairwise(moments):
-            motion = fit_step(gray[first : last + 1])
-            if motion is None:
-                break
-            steps.append(motion * rate / (last - first))
-        clip = np.stack([frames[moment] for moment in moments])
+    frames: list[np.ndarray] = []
+    motions: list[np.ndarray | None] = []
+    for number, (frame, motion) in enumerate(read_moments(path)):
+        frames.append(frame)
+        motions.append(motion)
+        if len(frames) < MOMENTS:
+            continue
+        start = (number + 1 - MOMENTS) / RATE
+        steps = [motion for motion in motions[1:] if motion is not None]
+        clip = np.stack(frames)
         if len(steps) < MOMENTS - 1:
             yield Window(start, clip, np.full(4, np.nan), "", "points disagree")
-            continue
-        speeds = np.array(steps) * EDGE
-        yield Window(start, clip, speeds.mean(axis=0), *name_motion(speeds))
+        else:
+            speeds = np.array(steps) * EDGE
+            yield Window(start, clip, speeds.mean(axis=0), *name_motion(speeds))
+        del frames[:HOP], motions[:HOP]
 
 
 def name_motion(speeds: np.ndarray) -> tuple[str, str]:
@@ -145,11 +149,11 @@ def fit_step(gray: list[np.ndarray]) -> np.ndarray | None:
 def track(gray: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Follow corners through frames: where they are in the first and in the last one, (N, 2)."""
     distance = max(5, min(gray[0].shape) // 60)
-    first = cv2.goodFeaturesToTrack(gray[0], 500, 0.01, distance)
+    first = cv2.goodFeaturesToTrack(gray[0], 300, 0.01, distance)
     if first is None:
         return np.zeros((0, 2)), np.zeros((0, 2))
     last = first
-    options = {"winSize": (21, 21), "maxLevel": 4}
+    options = {"winSize": (15, 15), "maxLevel": 4}
     for old, new in pairwise(gray):
         moved, found, _ = cv2.calcOpticalFlowPyrLK(old, new, last, None, **options)
         back, found_back, _ = cv2.calcOpticalFlowPyrLK(new, old, moved, None, **options)
@@ -161,31 +165,24 @@ def track(gray: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return first[:, 0].astype(np.float64), last[:, 0].astype(np.float64)
 
 
-def read_windows(path: Path) -> Iterator[tuple[int, list[np.ndarray], list[int], float]]:
-    """Read the seconds of a video that have a frame for each moment.
+def read_moments(path: Path) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    """Read the frames of a video that are nearest to the moments, and how the camera got there.
 
     Frames count as evenly spaced, as they do for the model; some containers have wrong times.
 
     Yields:
-        The begin in seconds; the RGB frames from the first to the last moment; which of them are
-        nearest to the moments; and the frame rate.
+        The RGB frame, and the motion (4,) per second since the last one (``fit_step``).
     """
     with av.open(str(path)) as file:
         stream = file.streams.video[0]
         rate = float(stream.average_rate or 0)
         if rate < RATE:
             raise ValueError(f"{rate:.3g} frames per second, needs {RATE}")
-        second, kept = 0, []
-        chosen = _moments(second, rate)
+        moment, since = 0, []
         for number, frame in enumerate(file.decode(stream)):
-            if number >= chosen[0]:
-                kept.append(frame.to_ndarray(format="rgb24"))
-            if number == chosen[-1]:
-                yield second, kept, [moment - chosen[0] for moment in chosen], rate
-                second, kept = second + 1, []
-                chosen = _moments(second, rate)
-
-
-def _moments(second: int, rate: float) -> list[int]:
-    """Return the numbers of the frames that are nearest to the moments of a second."""
-    return [round((second + moment / RATE) * rate) for moment in range(MOMENTS)]
+            image = frame.to_ndarray(format="rgb24")
+            since.append(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY))
+            if number == round(moment / RATE * rate):
+                motion = fit_step(since) if moment else None
+                yield image, None if motion is None else motion * rate / (len(since) - 1)
+                moment, since = moment + 1, since[-1:]

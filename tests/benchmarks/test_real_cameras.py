@@ -11,6 +11,7 @@ from benchmarks.camera_tracking import (
     label_windows,
     name_motion,
 )
+from benchmarks.real_cameras import NAMES, accuracy, main, middle_square
 from mmvidformer.datasets.motion.camera import paths
 from mmvidformer.datasets.motion.camera.clips import film
 from mmvidformer.datasets.motion.camera.textures import texture
@@ -54,8 +55,8 @@ def test_an_object_in_most_of_the_frame_leaves_no_label() -> None:
 @pytest.mark.parametrize(
     ("speeds", "found"),
     [
-        ([0.2, 0.06, 0, 0], ("pan right", "")),
-        ([0.2, 0.08, 0, 0], ("", "mixed motions")),
+        ([0.2, 0.09, 0, 0], ("pan right", "")),
+        ([0.2, 0.11, 0, 0], ("", "mixed motions")),
         ([0, 0, -0.06, 0], ("", "hardly moves")),
         ([0.02, 0, 0, -0.02], ("static", "")),
     ],
@@ -72,3 +73,51 @@ def test_steps_must_agree() -> None:
     still = np.zeros((7, 4))
     still[2:4, 1] = 0.06, -0.06
     assert name_motion(still) == ("", "shakes")
+
+
+def test_middle_square() -> None:
+    frames = np.zeros((8, 100, 300, 3), np.uint8)
+    frames[:, :, 100:200] = 200
+    assert (middle_square(frames) == 200).all()
+    assert middle_square(frames).shape == (8, 128, 128, 3)
+
+
+def row(video: str, label: str, answer: str, **more: str) -> dict[str, str]:
+    return {"part": "test", "video": video, "class": label, **dict.fromkeys(NAMES, answer), **more}
+
+
+def test_intervals_are_by_video() -> None:
+    """Ten windows of one video are one observation; of ten videos, they are ten."""
+    same = [row("a", "static", "static")] * 5 + [row("b", "static", "pan left")] * 5
+    assert accuracy(same, NAMES[0]) == "50.0% (0.0-100.0) of 10 in 2 videos"
+    apart = [row(str(number), "static", CLASSES[number % 2]) for number in range(10)]
+    assert accuracy(apart, NAMES[0]) == "50.0% (20.0-80.0) of 10 in 10 videos"
+    assert accuracy(same[:5], NAMES[0]) == "100.0% of 5 in 1 video"
+
+
+def test_answers_and_tables(write, tmp_path, capsys) -> None:
+    """An empty file is left out, and the tables of the csv file are those of the run."""
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    write("still.avi", scene(np.zeros((31, 4)))).rename(folder / "still.avi")
+    write("zooms.avi", scene(np.tile([0, 0, 0.025, 0], (15, 1)))).rename(folder / "zooms.avi")
+    (folder / "empty.avi").touch()
+    videos = tmp_path / "videos.csv"
+    videos.write_text("video,part\nstill.avi,known\nzooms.avi,test\n")
+    out = tmp_path / "windows.csv"
+    main([str(folder), "--videos", str(videos), "--out", str(out)])
+    said = capsys.readouterr()
+    assert "empty.avi: left out, " in said.err and "still.avi: 3 labels" in said.err
+    lines = out.read_text().splitlines()
+    assert lines[0] == "part,video,second,class,speed,probability," + ",".join(NAMES)
+    assert [line.split(",")[:4] for line in lines[1:]] == [
+        ["known", "still.avi", "0.0", "static"],
+        ["known", "still.avi", "0.5", "static"],
+        ["known", "still.avi", "1.0", "static"],
+        ["test", "zooms.avi", "0.0", "zoom in"],
+    ]
+    assert "| zoom in | 100.0% of 1 in 1 video |" in said.out
+    assert "| still.avi | 100.0% of 3 in 1 video |" in said.out
+    assert "| static |" not in said.out  # the known videos count apart
+    main([str(out)])
+    assert capsys.readouterr().out == said.out
