@@ -168,7 +168,8 @@ def track(gray: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 def read_moments(path: Path) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
     """Read the frames of a video that are nearest to the moments, and how the camera got there.
 
-    Frames count as evenly spaced, as they do for the model; some containers have wrong times.
+    Frames count as evenly spaced, as they do for the model; some containers have wrong times. They
+    are turned as their container says.
 
     Yields:
         The RGB frame, and the motion (4,) per second since the last one (``fit_step``).
@@ -180,7 +181,8 @@ def read_moments(path: Path) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
             raise ValueError(f"{rate:.3g} frames per second, needs {RATE}")
         moment, since = 0, []
         for number, frame in enumerate(file.decode(stream)):
-            image = frame.to_ndarray(format="rgb24")
+            image = np.rot90(frame.to_ndarray(format="rgb24"), round(frame.rotation / 90))
+            image = np.ascontiguousarray(image)
             since.append(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY))
             if number == round(moment / RATE * rate):
                 motion = fit_step(since) if moment else None

@@ -84,7 +84,10 @@ def classify_videos(
 
 
 def accuracy(rows: Sequence[Row], method: str, draws: int = 10_000) -> str:
-    """Describe how often a method is right: ``'90.5% (82.1-97.0) of 42 in 9 videos'``."""
+    """Describe how often a method is right: ``'90.5% (82.1-97.0) of 42 in 9 videos'``.
+
+    There is no interval if all answers are right, or none, or if there is one video.
+    """
     if not rows:
         return ""
     videos = defaultdict(list)
@@ -93,7 +96,7 @@ def accuracy(rows: Sequence[Row], method: str, draws: int = 10_000) -> str:
     right = np.array([sum(answers) for answers in videos.values()])
     count = np.array([len(answers) for answers in videos.values()])
     share = f"{100 * right.sum() / count.sum():.1f}%"
-    if len(videos) > 1:
+    if 0 < right.sum() < count.sum() and len(videos) > 1:
         rng = np.random.default_rng(0)
         drawn = rng.integers(len(videos), size=(draws, len(videos)))
         shares = 100 * right[drawn].sum(axis=1) / count[drawn].sum(axis=1)

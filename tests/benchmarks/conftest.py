@@ -26,11 +26,13 @@ def write(tmp_path_factory):
     """Write frames to a video at 16 frames a second."""
     folder = tmp_path_factory.mktemp("videos")
 
-    def write(name: str, frames: np.ndarray) -> Path:
+    def write(name: str, frames: np.ndarray, rotation: int = 0) -> Path:
         with av.open(str(folder / name), "w") as file:
             stream = file.add_stream("mpeg4", rate=16)
             stream.height, stream.width = frames.shape[1:3]
             stream.bit_rate = 4_000_000
+            if rotation:
+                stream.set_display_rotation(rotation)
             for frame in frames:
                 file.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
             file.mux(stream.encode())

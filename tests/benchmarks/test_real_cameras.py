@@ -1,5 +1,6 @@
 """Labels of real cameras: they agree with generated films whose motion is known."""
 
+import av
 import numpy as np
 import pytest
 
@@ -34,6 +35,18 @@ def test_labels_are_the_classes_of_generated_films(label: int, write) -> None:
     assert (window.label, window.reason) == (paths.CLASSES[label], "")
     np.testing.assert_allclose(window.speeds, speeds, atol=0.01)
     assert window.frames.shape == (8, 192, 192, 3)
+
+
+@pytest.mark.skipif(
+    not hasattr(av.VideoStream, "set_display_rotation"),
+    reason="this PyAV cannot write rotation tags",
+)
+def test_frames_are_turned_upright(write) -> None:
+    frames = scene(np.tile([0.2 / 16, 0, 0, 0], (15, 1)))
+    path = write("lies.mp4", np.ascontiguousarray(np.rot90(frames, -1, axes=(1, 2))), rotation=90)
+    (window,) = label_windows(path)
+    assert window.label == "pan right"
+    assert np.abs(window.frames[0].astype(int) - frames[0]).mean() < 12
 
 
 def test_units_are_those_of_the_classes() -> None:
