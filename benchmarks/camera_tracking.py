@@ -1,7 +1,7 @@
 """Labels for how a real camera moves: points are tracked at full resolution.
 
-The rules below were fixed before any model saw a window. They share no code with the model or with
-the baselines.
+The rules below were fixed before any model saw a window; only rotation tags were read later. They
+share no code with the model or with the baselines.
 
 A window begins every half second. It has 8 moments, 1/8 s apart, and 7 steps between them. At each
 moment up to 300 corners are found (Shi-Tomasi). Lucas and Kanade's pyramids follow them through

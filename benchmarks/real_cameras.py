@@ -84,36 +84,35 @@ def classify_videos(
 
 
 def accuracy(rows: Sequence[Row], method: str, draws: int = 10_000) -> str:
-    """Describe how often a method is right: ``'90.5% (82.1-97.0) of 42 in 9 videos'``.
+    """Describe how often a method is right: ``'90.5% (82.1-97.0)'``.
 
     There is no interval if all answers are right, or none, or if there is one video.
     """
-    if not rows:
-        return ""
     videos = defaultdict(list)
     for row in rows:
         videos[row["video"]].append(row[method] == row["class"])
     right = np.array([sum(answers) for answers in videos.values()])
     count = np.array([len(answers) for answers in videos.values()])
     share = f"{100 * right.sum() / count.sum():.1f}%"
-    if 0 < right.sum() < count.sum() and len(videos) > 1:
-        rng = np.random.default_rng(0)
-        drawn = rng.integers(len(videos), size=(draws, len(videos)))
-        shares = 100 * right[drawn].sum(axis=1) / count[drawn].sum(axis=1)
-        low, high = np.percentile(shares, [2.5, 97.5])
-        share += f" ({low:.1f}-{high:.1f})"
-    noun = "video" if len(videos) == 1 else "videos"
-    return f"{share} of {count.sum()} in {len(videos)} {noun}"
+    if right.sum() in (0, count.sum()) or len(videos) == 1:
+        return share
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(len(videos), size=(draws, len(videos)))
+    shares = 100 * right[drawn].sum(axis=1) / count[drawn].sum(axis=1)
+    low, high = np.percentile(shares, [2.5, 97.5])
+    return f"{share} ({low:.1f}-{high:.1f})"
 
 
 def table(rows: Sequence[Row], title: str, groups: dict[str, Callable[[Row], bool]]) -> str:
     """Format the accuracies by groups of rows, in Markdown."""
-    lines = [f"| {title} | {' | '.join(NAMES)} |", "|---" * (1 + len(NAMES)) + "|"]
+    columns = [title, *NAMES, "windows", "videos"]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for group, belongs in groups.items():
         chosen = [row for row in rows if belongs(row)]
         if chosen:
             cells = [accuracy(chosen, name) for name in NAMES]
-            lines.append(f"| {group} | {' | '.join(cells)} |")
+            videos = len({row["video"] for row in chosen})
+            lines.append(f"| {group} | {' | '.join(cells)} | {len(chosen)} | {videos} |")
     return "\n".join(lines)
 
 
@@ -124,9 +123,7 @@ def print_tables(rows: Sequence[Row]) -> None:
     groups["all moving"] = lambda row: row["class"] != "static"
     groups["all"] = lambda row: True
     print(table(test, "class", groups), end="\n\n")
-    print(
-        table(test, "speed of moving cameras", in_ranges("speed", SPEEDS, moving=True)), end="\n\n"
-    )
+    print(table(test, "speed, moving cameras", in_ranges("speed", SPEEDS, moving=True)), end="\n\n")
     print(table(test, "probability", in_ranges("probability", SURE)), end="\n\n")
     names = sorted({row["video"] for row in rows if row["part"] == KNOWN})
     known = {name: lambda row, name=name: row["video"] == name for name in names}
