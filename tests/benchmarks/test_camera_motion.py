@@ -3,7 +3,6 @@
 from argparse import Namespace
 from pathlib import Path
 
-import av
 import numpy as np
 import pytest
 import torch
@@ -20,24 +19,6 @@ from mmvidformer.datasets.motion.camera.textures import texture
 def scene(steps: np.ndarray) -> np.ndarray:
     """Draw what a camera sees: RGB frames (T, 192, 192, 3)."""
     return film(texture(5), steps, 128 + 128j, 192, 192)
-
-
-@pytest.fixture(scope="module")
-def write(tmp_path_factory):
-    """Write frames to a video at 16 frames a second."""
-    folder = tmp_path_factory.mktemp("videos")
-
-    def write(name: str, frames: np.ndarray) -> Path:
-        with av.open(str(folder / name), "w") as file:
-            stream = file.add_stream("mpeg4", rate=16)
-            stream.height, stream.width = frames.shape[1:3]
-            stream.bit_rate = 4_000_000
-            for frame in frames:
-                file.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
-            file.mux(stream.encode())
-        return folder / name
-
-    return write
 
 
 @pytest.fixture(scope="module")

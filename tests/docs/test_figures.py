@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmarks import claims
+from benchmarks import claims, real_cameras
 from mmvidformer.experiments.summary import interval
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -94,3 +94,19 @@ def test_hostile_files() -> None:
     for group, seen in counts.items():
         (found,) = [cells for cells in lines if cells[0].startswith(group)]
         assert found[1:] == [str(seen[kind]) for kind in ("refused", "error", "accepted", "hangs")]
+
+
+def test_real_cameras() -> None:
+    """The first two tables of the page, classes and speeds, are those of the csv file."""
+    with open(DOCS / "benchmark" / "real_cameras.csv", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["part"] == "test"]
+    page = (DOCS / "camera_motion.md").read_text().replace("`camera_motion`", "camera_motion")
+    classes = {name: lambda row, name=name: row["class"] == name for name in real_cameras.CLASSES}
+    classes["all moving"] = lambda row: row["class"] != "static"
+    classes["all"] = lambda row: True
+    speeds = real_cameras.in_ranges("speed", real_cameras.SPEEDS, moving=True)
+    assert real_cameras.table(rows, "class", classes) in page
+    assert real_cameras.table(rows, "speed, moving cameras", speeds) in page
+    sure = [row for row in rows if float(row["probability"]) > 0.9]
+    right = sum(row["camera_motion"] == row["class"] for row in sure)
+    assert f"right in {right} of {len(sure)} windows" in page
