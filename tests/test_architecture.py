@@ -40,7 +40,7 @@ ALLOWED = {
     },
     "analysis": {"config", "registry"},
     "experiments": {"analysis", "config", "papers"},
-    "export": {"lookup", "models"},
+    "export": {"lookup", "models", "registry"},
     "finetune": {"config", "registry", "engine", "datasets", "tasks", "convert"},
     "apis": {
         "atomic",

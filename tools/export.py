@@ -3,7 +3,8 @@
 A recognizer becomes a graph from one view of each clip to logits; with HORST, a graph of one frame
 with the state as inputs and outputs. The batch size is free, other sizes are fixed. The file is
 loaded again and compared with the model; if they differ by more than 1e-4, nothing is written and
-the exit status is 1. ONNX needs onnx, onnxscript and onnxruntime.
+the exit status is 1. The file's metadata names classes, inputs, outputs, and the transforms of the
+test pipeline. ONNX needs onnx, onnxscript and onnxruntime.
 """
 
 import json
@@ -15,17 +16,20 @@ from pathlib import Path
 import torch
 
 from mmvidformer.apis.factory import PUBLISHED, find_model
-from mmvidformer.config import load_config, type_name, view_shape
-from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.apis.pipeline import inference_transforms
+from mmvidformer.apis.predictions import class_names, class_tasks, known_names
+from mmvidformer.config import config_name, load_config, type_name, view_shape
+from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
-from mmvidformer.export import ExportError, export, make_graph
+from mmvidformer.export import ExportError, export, make_card, make_graph
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     add_model_arguments(parser, checkpoint=None, device=False)
+    add_classes_argument(parser)
     parser.add_argument("--out", type=Path, required=True, help="file to write, .onnx or .pt2")
     parser.add_argument(
         "--shape",
@@ -50,9 +54,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         size = (3, *size[2:])
     torch.manual_seed(0)  # of the inputs that are compared
     cfg, checkpoint = find_model(cfg, args.checkpoint or PUBLISHED)
-    graph = make_graph(load_recognizer(cfg, checkpoint), size, args.pixels, args.ahead)
+    model = load_recognizer(cfg, checkpoint)
+    graph = make_graph(model, size, args.pixels, args.ahead)
+    names = class_names(class_tasks(cfg), args.classes, known_names(cfg, model))
+    has_pipeline = cfg.get("test_dataloader") or cfg.get("val_dataloader")
+    transforms = inference_transforms(cfg) if has_pipeline else []
+    card = make_card(graph, config_name(args.config), transforms, names)
     try:
-        difference = export(graph, args.out)
+        difference = export(graph, args.out, card)
     except ExportError as error:
         print(error, file=sys.stderr)
         return 1

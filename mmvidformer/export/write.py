@@ -1,14 +1,17 @@
 """Writing a graph to a file, and comparing the file with the model."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.export import Dim, ExportedProgram
 
+from mmvidformer.export.card import FILE, KEY
 from mmvidformer.export.graphs import ClipGraph, StreamGraph
 
 Run = Callable[[Sequence[Tensor]], Sequence[Tensor]]
@@ -21,11 +24,16 @@ class ExportError(RuntimeError):
     """The file would compute other values than the model."""
 
 
-def export(graph: ClipGraph, out: str | Path) -> float:
+def export(graph: ClipGraph, out: str | Path, card: Mapping[str, Any] | None = None) -> float:
     """Write a graph of ``make_graph`` with a free batch size to a ``.onnx`` or ``.pt2`` file.
 
     The file is loaded again and compared with the model on two batch sizes, a stream for two
     steps more than it remembers. If that fails, nothing is written, and an old file is kept.
+
+    Args:
+        graph: What to write.
+        out: File to write.
+        card: Description of the graph for its users (``make_card``), which goes into the metadata.
 
     Returns:
         Largest difference from the model, relative to the output's largest value or 1.
@@ -53,7 +61,7 @@ def export(graph: ClipGraph, out: str | Path) -> float:
     out.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
         part = Path(folder, out.name)
-        write(program, graph, part)
+        write(program, graph, part, json.dumps(card or {}, ensure_ascii=False))
         difference = compare(graph, load(part))
         if not difference <= TOLERANCE:
             raise ExportError(
@@ -77,8 +85,8 @@ def compare(graph: ClipGraph, run: Run) -> float:
     return largest.item()
 
 
-def _write_pt2(program: ExportedProgram, graph: ClipGraph, out: Path) -> None:
-    torch.export.save(program, out)
+def _write_pt2(program: ExportedProgram, graph: ClipGraph, out: Path, card: str) -> None:
+    torch.export.save(program, out, extra_files={FILE: card})
 
 
 def _load_pt2(out: Path) -> Run:
@@ -86,7 +94,7 @@ def _load_pt2(out: Path) -> Run:
     return lambda inputs: module(*inputs)
 
 
-def _write_onnx(program: ExportedProgram, graph: ClipGraph, out: Path) -> None:
+def _write_onnx(program: ExportedProgram, graph: ClipGraph, out: Path, card: str) -> None:
     written = torch.onnx.export(
         program,
         dynamo=True,
@@ -94,6 +102,7 @@ def _write_onnx(program: ExportedProgram, graph: ClipGraph, out: Path) -> None:
         output_names=list(graph.output_names),
         verbose=False,
     )
+    written.model.metadata_props[KEY] = card
     written.save(out)  # weights of more than 1.5 GiB go into a second file
 
 

@@ -30,6 +30,7 @@ class BoxesHead(TimeSformerHead):
     """
 
     over = "boxes"  # what an answer is about
+    output_shape = "(boxes, classes)"  # of an exported graph, as its file says
 
     def __init__(
         self, num_classes: int, in_channels: int, roi_size: int = 7, **kwargs: object

@@ -62,6 +62,9 @@ class SegmentsHead(BaseHead):
     """
 
     over = "segments"  # what an answer is about
+    # Of an exported graph, as its file says.
+    output_shape = "(batch, points, classes + 2): logits, and steps to start and end"
+    activation = "sigmoid"
 
     def __init__(
         self,

@@ -149,6 +149,7 @@ class FramesHead(TimeSformerHead):
     """
 
     over = "steps"  # what an answer is about
+    output_shape = "(batch, steps, classes)"  # of an exported graph, as its file says
 
     def __init__(self, num_classes: int, in_channels: int, **kwargs: object) -> None:
         super().__init__(num_classes, in_channels, **{**kwargs, "average_clips": "prob"})

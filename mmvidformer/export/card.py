@@ -1,0 +1,104 @@
+"""What a user of an exported file must know: its classes, its inputs, and how to make them."""
+
+import inspect
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import nn
+
+from mmvidformer.export.graphs import ClipGraph
+from mmvidformer.registry import TRANSFORMS
+
+KEY = "mmvidformer"  # of the card in the metadata of an ONNX file
+FILE = "mmvidformer.json"  # the card in a .pt2 file
+
+
+def make_card(
+    graph: ClipGraph,
+    config: str,
+    transforms: Sequence[Mapping[str, Any]],
+    names: Mapping[str, Sequence[str]],
+) -> dict[str, Any]:
+    """Describe an exported graph in plain data, which ``export`` writes into the file.
+
+    Args:
+        graph: Result of ``make_graph``.
+        config: Name of the config.
+        transforms: The test pipeline as a config has it; for a stream, the part that it applies.
+        names: Class names by task.
+
+    Returns:
+        ``config``; ``inputs`` and ``outputs`` by name; ``normalize``; and ``transforms``, with all
+        arguments. docs/export.md describes them.
+    """
+    preprocessor = graph.model.data_preprocessor
+    inputs: dict[str, dict[str, Any]] = {}
+    for name, example in zip(graph.input_names, graph.inputs(batch=1)[0], strict=True):
+        dtype = str(example.dtype).removeprefix("torch.")
+        inputs[name] = {"shape": [None, *example.shape[1:]], "dtype": dtype}
+    values = "RGB, 0 to 255" if graph.dtype else "RGB, 0 to 255, then normalize"
+    inputs[graph.input_names[0]]["values"] = values
+    mean, std = (getattr(preprocessor, name, None) for name in ("mean", "std"))
+    return {
+        "config": config,
+        "inputs": inputs,
+        "outputs": describe_outputs(graph, names),
+        "normalize": {
+            "by": "the graph" if graph.dtype else "you",
+            "flip_channels": bool(preprocessor.to_rgb),
+            "mean": [0.0] * 3 if mean is None else mean.flatten().tolist(),
+            "std": [1.0] * 3 if std is None else std.flatten().tolist(),
+        },
+        "transforms": [with_defaults(transform) for transform in transforms],
+    }
+
+
+def describe_outputs(
+    graph: ClipGraph, names: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, Any]]:
+    """Describe the outputs, but for the state of a stream, by name.
+
+    Of each: ``classes``, or the names of values; ``activation``, which makes probabilities of
+    logits, or None; ``views``, what is averaged over the views of a video; ``shape``; and if one
+    output has the classes of several tasks, ``tasks``, their numbers of classes, in this order.
+    """
+    head: nn.Module = graph.model.cls_head
+    outputs = [name for name in graph.output_names if not name.startswith("next_")]
+    if len(outputs) > 1:
+        return {name: describe_head(head) | {"classes": list(names[name])} for name in outputs}
+    described = describe_head(head) | {"classes": list_classes(names)}
+    if len(names) > 1:
+        described["tasks"] = {task: len(labels) for task, labels in names.items()}
+        described["activation"] = f"{described['activation']} of each task"
+    return {outputs[0]: described}
+
+
+def list_classes(names: Mapping[str, Sequence[str]]) -> list[str]:
+    """Names of the classes of all tasks in the order of the logits, as ``'verb: open'``."""
+    if len(names) == 1:
+        return list(*names.values())
+    return [f"{task}: {label}" for task, labels in names.items() for label in labels]
+
+
+def describe_head(head: nn.Module) -> dict[str, Any]:
+    """Describe what the output of a head means, see ``describe_outputs``."""
+    shape = getattr(head, "output_shape", "(batch, classes)")
+    if hasattr(head, "std"):
+        return {"shape": shape, "activation": None, "views": "mean of values"}
+    activation = "sigmoid" if getattr(head, "multi_class", False) else "softmax"
+    activation = getattr(head, "activation", activation)
+    score = getattr(head, "average_clips", None) == "score"
+    views = "mean of logits" if score else "mean of probabilities"
+    return {"shape": shape, "activation": activation, "views": views}
+
+
+def with_defaults(transform: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy the config of a transform, with the defaults of its class, as plain data."""
+    transform_class = transform["type"]
+    if isinstance(transform_class, str):
+        transform_class = TRANSFORMS.get(transform_class)
+    parameters = inspect.signature(transform_class).parameters.values()
+    arguments = {p.name: p.default for p in parameters if p.default is not p.empty}
+    arguments |= {**transform, "type": transform_class.__name__}
+    return json.loads(json.dumps(arguments, default=str))
