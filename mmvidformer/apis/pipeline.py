@@ -112,9 +112,24 @@ class VideoPipeline:
         transforms = self._from_array if "array" in video else self._from_file
         return _apply(transforms, _apply(self._sample, {**video, "segment": tuple(segment)}))
 
-    def read_frames(self, frames: Sequence[np.ndarray], fps: float) -> dict:
-        """``read`` RGB frames (H, W, 3), uint8, of a stream."""
-        return self.read(self.open(np.stack(frames), fps))
+    def sample(self, size: int, fps: float) -> dict:
+        """Sample the frames of a stream's window of ``size`` frames: their ``frame_inds``."""
+        video = {"total_frames": size, "avg_fps": fps, "start_index": 0, "label": -1}
+        return _apply(self._sample, {**video, "segment": (0, size - 1), "modality": "RGB"})
+
+    def read_frames(self, frames: Sequence[np.ndarray | None], sampled: dict) -> dict:
+        """``read`` RGB frames (H, W, 3), uint8, of a stream's window.
+
+        ``sampled`` is a result of ``sample``. Frames that are not sampled may be None.
+        """
+        # Copies of these alone: transforms may work in place, and windows share frames.
+        pixels = {number: np.array(frames[number]) for number in set(sampled["frame_inds"].flat)}
+        found = {f"{image.shape} of {image.dtype}" for image in pixels.values()}
+        image = next(iter(pixels.values()))
+        if len(found) > 1 or image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
+            text = ", ".join(sorted(found))
+            raise ValueError(f"frames must be (H, W, 3) of one size and type uint8, got {text}")
+        return _apply(self._from_array, {**sampled, "array": pixels})
 
     def span(self, fps: float) -> float:
         """Return how many frames at ``fps`` a clip spans; 0 if its frames spread over a video."""
@@ -131,8 +146,7 @@ class VideoPipeline:
         """
         if frames is None:
             return 1
-        video = {"total_frames": size, "avg_fps": fps, "start_index": 0, "label": -1}
-        found = _apply(self._sample, {**video, "segment": (0, size - 1), "modality": "RGB"})
+        found = self.sample(size, fps)
         steps = np.diff(found["frame_inds"][: found["clip_len"]])
         intervals = {int(step) for step in steps if step > 0}  # after the end it may begin again
         return intervals.pop() * frames if len(intervals) == 1 else 1
