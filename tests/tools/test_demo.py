@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator
-from functools import partial
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -40,6 +40,10 @@ def folder(tiny_videos, tmp_path):
     return root
 
 
+def read_lines(file: Path) -> list[dict]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
 def demo(main_of, model, source, *options) -> int:
     return main_of("demo")([*model, str(source), *map(str, options)])
 
@@ -47,13 +51,14 @@ def demo(main_of, model, source, *options) -> int:
 def test_demo_of_a_folder(main_of, model, folder, tmp_path, capsys) -> None:
     records, videos = tmp_path / "new" / "predictions.json", tmp_path / "annotated"
     assert demo(main_of, model, folder, "--json", records, "--out", videos, "--topk", 2) == 1
-    found = {one["source"]: one for one in json.loads(records.read_text())["videos"]}
+    found = {one["source"]: one for one in read_lines(records)}
     assert list(found) == sorted(map(str, folder.rglob("*.mp4")))
     assert "bad.mp4 as a video: " in found[str(folder / "bad.mp4")]["error"]
     recognizer = Recognizer(*model)
     printed = capsys.readouterr()
-    assert "ViViT on cpu, optimized for inference\n" in printed.err
-    assert "1 of 3 videos failed" in printed.err
+    assert "tiny (ViViT) on cpu, optimized for inference\n" in printed.err
+    assert printed.err.endswith(f"1 of 3 videos failed:\n{folder / 'bad.mp4'}\n")
+    assert "[Errno" not in printed.err
     for number in range(2):
         file = folder / str(number) / "clip.mp4"
         top = recognizer(file).top(2)
@@ -66,13 +71,54 @@ def test_demo_of_a_folder(main_of, model, folder, tmp_path, capsys) -> None:
         assert video.get(cv2.CAP_PROP_FRAME_HEIGHT) >= 360
 
 
+@pytest.mark.parametrize("name", ["--json", "--csv"])
+def test_rows_are_written_as_they_come(
+    main_of, model, folder, tmp_path, capsys, monkeypatch, name
+) -> None:
+    """Ctrl-C at the second video: the first, of which there are four windows, is kept."""
+    shutil.copy(folder / "0" / "clip.mp4", folder / "0" / "first.mp4")
+    timeline = Recognizer.timeline
+
+    def interrupted(self: Recognizer, video: Path, *args: object, **options: object) -> Iterator:
+        if video.name == "first.mp4":
+            raise KeyboardInterrupt
+        return timeline(self, video, *args, **options)
+
+    monkeypatch.setattr(Recognizer, "timeline", interrupted)
+    file = tmp_path / "new" / "rows"
+    with pytest.raises(KeyboardInterrupt):
+        demo(main_of, model, folder, name, file, "--window", 0.5, "--stride", 0.5)
+    first, rows = folder / "0" / "clip.mp4", file.read_text().splitlines()
+    if name == "--json":
+        assert [json.loads(row)["seconds"] for row in rows] == [
+            [0, 0.5],
+            [0.5, 1],
+            [1, 1.5],
+            [1.5, 2],
+        ]
+        assert {json.loads(row)["source"] for row in rows} == {str(first)}
+    else:
+        assert rows[0] == "video,start,end,label,probability" and len(rows) > 1
+        assert {row.partition(",")[0] for row in rows[1:]} == {str(first)}
+        assert rows[1].split(",")[1] == "0.00" and rows[-1].split(",")[2] == "2.00"
+    assert capsys.readouterr().out == f"{first}: 4 windows\n"
+
+
+def test_parts_are_printed_below_their_video(main_of, model, folder, capsys) -> None:
+    assert demo(main_of, model, folder, "--window", 1, "--stride", 0.5, "--topk", 1) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{folder / '0' / 'clip.mp4'}: 3 windows"
+    assert [line[:13] for line in lines[1:4]] == ["  0.00-1.00 s", "  0.50-1.50 s", "  1.00-2.00 s"]
+    assert len(lines) == 8
+
+
 def test_demo_of_windows(main_of, model, tiny_videos, tmp_path) -> None:
     video, names = tiny_videos.root / "val_0.mp4", tmp_path / "names.txt"
     names.write_text("uno\ndue\ntre\n")
     file, line, out = (tmp_path / name for name in ("predictions.json", "line.png", "out.mp4"))
     options = ["--window", 1, "--stride", 0.5, "--json", file, "--timeline", line]
     assert demo(main_of, model, video, *options, "--classes", names, "--out", out) == 0
-    records = json.loads(file.read_text())["videos"]
+    records = read_lines(file)
     assert [r["seconds"] for r in records] == [[0, 1], [0.5, 1.5], [1, 2]]
     assert {c["name"] for c in records[0]["predictions"]["class"]} == {"uno", "due", "tre"}
     assert cv2.imread(str(line)).std() > 5
@@ -81,11 +127,11 @@ def test_demo_of_windows(main_of, model, tiny_videos, tmp_path) -> None:
 
 def test_demo_of_a_camera(load, model, tiny_videos, tmp_path, monkeypatch) -> None:
     module = load("demo")
-    monkeypatch.setattr(module, "Capture", lambda _: Capture(tiny_videos.root / "val_0.mp4"))
+    monkeypatch.setattr(module, "Capture", lambda *_: Capture(tiny_videos.root / "val_0.mp4"))
     file, out = tmp_path / "predictions.json", tmp_path / "out.mp4"
     options = ["--window", "0.5", "--stride", "0.5", "--seconds", "1.6", "--json", str(file)]
     assert module.main([*model, "7", *options, "--out", str(out)]) == 0
-    records = json.loads(file.read_text())["videos"]
+    records = read_lines(file)
     assert [r["seconds"] for r in records] == [[0, 0.5], [0.5, 1.0], [1.0, 1.5]]
     # A frame is shown as soon as there is a prediction: from the 7th of 20.
     assert cv2.VideoCapture(str(out)).get(cv2.CAP_PROP_FRAME_COUNT) == 14
@@ -129,11 +175,11 @@ def test_demo_of_an_address(load, model, tmp_path, capsys, monkeypatch) -> None:
     """Windows of 6 frames, every 6; after 16 frames the server begins anew, and then is gone."""
     monkeypatch.setattr("mmvidformer.apis.capture.WAIT", 0.02)
     module, file = load("demo"), tmp_path / "predictions.json"
-    monkeypatch.setattr(module, "Capture", partial(Capture, queue=100, patience=0))
     with LiveServer(16, fps=12, pace=200, connections=2) as server:
         options = ["--window", "0.5", "--stride", "0.5", "--json", str(file)]
+        options += ["--queue", "100", "--patience", "0"]
         assert module.main([*model, server.address, *options]) == 1
-    *records, failure = json.loads(file.read_text())["videos"]
+    *records, failure = read_lines(file)
     begins, ends = zip(*(one["seconds"] for one in records), strict=True)
     assert begins[:2] == (0, 0.5) and ends[:2] == (0.5, 1)
     assert len(records) == 4 and begins[3] == pytest.approx(begins[2] + 0.5)
@@ -174,7 +220,7 @@ def test_static_windows_repeat_the_answer(main_of, model, tmp_path, capsys) -> N
     for threshold in (None, 4, 300):
         more = [] if threshold is None else ["--skip-static", threshold]
         assert demo(main_of, model, video, *options, *more) == 0
-        records = json.loads(file.read_text())["videos"]
+        records = read_lines(file)
         static[threshold] = [i for i, one in enumerate(records) if one.get("static")]
     assert static[None] == [] and static[300] == list(range(1, 25))
     assert static[4][:2] == [1, 2] and static[4][-4:] == [21, 22, 23, 24]
