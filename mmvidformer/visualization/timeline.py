@@ -13,6 +13,7 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 
 from mmvidformer.apis import Prediction
+from mmvidformer.visualization.figures import without_formulas
 
 
 class Segment(NamedTuple):
@@ -214,4 +215,4 @@ def draw_timeline(
         axes.barh(1.07, end - start, 0.07, start, color=colors.get(name, "gray"))
     axes.grid(alpha=0.3)
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
-    return figure
+    return without_formulas(figure)
