@@ -1,20 +1,26 @@
 """Features of videos, what a recognizer's backbone gives to its head, and their files."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from multiprocessing import set_forkserver_preload
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 
 from mmvidformer.apis.pipeline import VideoPipeline, normalize
 from mmvidformer.apis.windows import check_step, list_windows, read_ahead
 from mmvidformer.atomic import write_atomically
 from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import find_videos
+from mmvidformer.datasets.workers import init_worker
+from mmvidformer.engine.launch import PRELOADED
 from mmvidformer.models.inference import frames_of_stage
+
+VIDEOS_OF_WORKER = 8  # at least: fewer are read before a worker has started
 
 
 @torch.no_grad()
@@ -45,6 +51,37 @@ def backbone_features(
             features = features.mean(dim=(1, 2, 3))
         found.append(features.float().cpu())
     return torch.cat(found)
+
+
+class VideoViews(Dataset):
+    """Videos with their views (crops, C, T, H, W); of an unreadable one its error, as a text."""
+
+    def __init__(self, pipeline: VideoPipeline, videos: Sequence[Path]) -> None:
+        self.pipeline, self.videos = pipeline, videos
+
+    def __len__(self) -> int:
+        return len(self.videos)
+
+    def __getitem__(self, index: int) -> tuple[Path, Tensor | str]:
+        video = self.videos[index]
+        try:
+            return video, self.pipeline.read(self.pipeline.open(video))["inputs"]
+        except (OSError, ValueError) as error:
+            return video, str(error)
+
+
+def read_views(
+    pipeline: VideoPipeline, videos: Sequence[Path], workers: int = 0, batch_size: int = 1
+) -> Iterator[list[tuple[Path, Tensor | str]]]:
+    """Read videos in at most ``workers`` processes; yields batches of ``VideoViews``, in order."""
+    dataset = VideoViews(pipeline, videos)
+    options: dict[str, Any] = dict(batch_size=batch_size, collate_fn=list)
+    workers = min(workers, len(videos) // VIDEOS_OF_WORKER)
+    if workers:
+        set_forkserver_preload(PRELOADED)
+        options |= dict(num_workers=workers, worker_init_fn=init_worker)
+        options |= dict(multiprocessing_context="forkserver")
+    return iter(DataLoader(dataset, **options))
 
 
 def read_windows(

@@ -1,4 +1,4 @@
-"""The demo on files, folders and cameras, and the extraction of features."""
+"""The demo on files, folders and cameras."""
 
 import json
 import shutil
@@ -8,36 +8,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-import torch
-from mmaction.datasets.transforms import LoadLocalizationFeature
-from mmengine.config import Config
-from mmengine.registry import DefaultScope
 
 from benchmarks.live_server import LiveServer
-from mmvidformer.apis import Capture, Recognizer, backbone_features
-from mmvidformer.registry import MODELS
-
-
-@pytest.fixture(scope="module")
-def model(make_config, tmp_path_factory) -> tuple[str, str]:
-    """A tiny config with class names, and its weights."""
-    config = make_config("tiny", class_names=["red", "green", "blue"])
-    path = tmp_path_factory.mktemp("weights") / "tiny.pth"
-    torch.manual_seed(0)
-    with DefaultScope.overwrite_default_scope("mmaction"):
-        torch.save({"state_dict": MODELS.build(Config.fromfile(config).model).state_dict()}, path)
-    return str(config), str(path)
-
-
-@pytest.fixture
-def folder(tiny_videos, tmp_path):
-    """Two videos and a broken one, in folders."""
-    root = tmp_path / "videos"
-    for number in range(2):
-        (root / str(number)).mkdir(parents=True)
-        shutil.copy(tiny_videos.root / f"val_{number}.mp4", root / str(number) / "clip.mp4")
-    (root / "bad.mp4").write_bytes(b"no video")
-    return root
+from mmvidformer.apis import Capture, Recognizer
 
 
 def read_lines(file: Path) -> list[dict]:
@@ -248,61 +221,3 @@ def test_demo_names_wrong_arguments_before_it_loads_the_model(
     monkeypatch.setattr("sys.platform", "linux")
     with pytest.raises(OSError, match="no display to show a window on"):
         demo(main_of, model, tmp_path / "x.mp4", "--show")
-
-
-def test_features_are_written_once_and_completely(main_of, model, folder, tmp_path, capsys) -> None:
-    main, out = main_of("extract_features"), tmp_path / "features"
-    assert main([*model, str(folder), "--out", str(out)]) == 1
-    assert "2 written, 0 skipped, 1 failed" in capsys.readouterr().out
-    assert "bad.mp4\tcannot read" in (out / "failed.txt").read_text()
-    recognizer = Recognizer(*model)
-    for number in range(2):
-        values = np.load(out / str(number) / "clip.mp4.npy")
-        logits = recognizer.model.cls_head.fc_cls(torch.from_numpy(values)).detach()
-        scores = recognizer(folder / str(number) / "clip.mp4").scores["class"]
-        np.testing.assert_allclose(logits, scores, atol=1e-5)
-    (out / "0" / "clip.mp4.npy").unlink()
-    (folder / "bad.mp4").unlink()
-    assert main([*model, str(folder), "--out", str(out)]) == 0
-    assert "1 written, 1 skipped, 0 failed" in capsys.readouterr().out
-    assert (out / "failed.txt").read_text() == ""
-    assert not list(out.rglob(".*"))
-    with pytest.raises(FileExistsError, match="another tokens .*features.json.; use another"):
-        main([*model, str(folder), "--out", str(out), "--tokens"])
-    with pytest.raises(FileExistsError, match="another overrides .*features.json"):
-        main([*model, str(folder), "--out", str(out), "--cfg-options", "model.backbone.pool=cls"])
-
-
-def test_tokens_of_a_list(main_of, model, tiny_videos, tmp_path) -> None:
-    listed = tiny_videos.root / "two.txt"
-    listed.write_text("val_0.mp4 0\nval_1.mp4 1\n")
-    out = tmp_path / "tokens"
-    assert main_of("extract_features")([*model, str(listed), "--out", str(out), "--tokens"]) == 0
-    # A view, a token for each of 2 pairs of frames, 16 channels.
-    assert np.load(out / "val_1.mp4.npy").shape == (1, 2, 1, 1, 16)
-    with pytest.raises(FileNotFoundError, match="list gone.txt does not exist"):
-        main_of("extract_features")([*model, "gone.txt", "--out", str(out)])
-
-
-def test_a_row_for_each_window(main_of, model, tiny_videos, tmp_path) -> None:
-    """A clip of 4 frames at interval 2 spans 8 of 24 frames; one starts every 4 frames."""
-    video, main = str(tiny_videos.root / "val_0.mp4"), main_of("extract_features")
-    assert main([*model, video, "--out", str(tmp_path / "rows"), "--every", "4"]) == 0
-    rows = np.load(tmp_path / "rows" / "val_0.mp4.npz")["features"]
-    assert rows.shape == (5, 16)
-    recognizer = Recognizer(*model, clips=1)
-    opened = recognizer.pipeline.open(video)
-    for row, first in ((0, 0), (3, 12)):
-        clip = recognizer.pipeline.read(opened, (first, first + 7))["inputs"]
-        expected = backbone_features(recognizer.model, clip)[0]
-        np.testing.assert_allclose(rows[row], expected, atol=1e-5)
-    out = tmp_path / "table"
-    assert main([*model, video, "--out", str(out), "--every", "4", "--rows", "10"]) == 0
-    load = LoadLocalizationFeature()
-    feature = load({"feature_path": str(out / "val_0.csv")})["raw_feature"].T
-    assert feature.shape == (10, 16)
-    np.testing.assert_allclose(feature[[0, 9]], rows[[0, 4]], rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(feature[1], 0.75 * rows[0] + 0.25 * rows[1], rtol=1e-4, atol=1e-5)
-    for wrong in (["--rows", "10"], ["--every", "-1"], ["--every", "4", "--tokens"]):
-        with pytest.raises(SystemExit):
-            main([*model, video, "--out", str(out), *wrong])
