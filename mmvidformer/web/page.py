@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -50,10 +51,16 @@ class UploadQuota:
             self._arriving -= length
 
     def _stored_mb(self) -> float:
-        for part in self.folder.glob("tmp*"):
-            if part.is_file() and time.time() - part.stat().st_mtime > KEPT:
-                part.unlink(missing_ok=True)
-        return sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file()) / 1e6
+        stored = 0
+        for file in self.folder.rglob("*"):
+            with suppress(FileNotFoundError):  # Gradio deletes old files meanwhile
+                status = file.stat()
+                is_remains = file.parent == self.folder and file.name.startswith("tmp")
+                if is_remains and file.is_file() and time.time() - status.st_mtime > KEPT:
+                    file.unlink()
+                elif file.is_file():
+                    stored += status.st_size
+        return stored / 1e6
 
 
 def build_page(titles: Mapping[str, str], process: AnswerProcess, example: str) -> "Blocks":

@@ -3,14 +3,16 @@
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from weakref import WeakSet
 
 import cv2
 import numpy as np
 import pytest
 
 from benchmarks.live_server import LiveServer
-from mmvidformer.apis import Capture, Recognizer
+from mmvidformer.apis import Capture, Prediction, Recognizer
 
 
 def read_lines(file: Path) -> list[dict]:
@@ -108,6 +110,31 @@ def test_demo_of_a_camera(load, model, tiny_videos, tmp_path, monkeypatch) -> No
     assert [r["seconds"] for r in records] == [[0, 0.5], [0.5, 1.0], [1.0, 1.5]]
     # A frame is shown as soon as there is a prediction: from the 7th of 20.
     assert cv2.VideoCapture(str(out)).get(cv2.CAP_PROP_FRAME_COUNT) == 14
+
+
+def test_a_camera_keeps_no_answers(load, model, tiny_videos, monkeypatch) -> None:
+    """Of 23 windows the last is drawn, and the next one is being written."""
+    module, kept, most = load("demo"), WeakSet(), []
+    monkeypatch.setattr(module, "Capture", lambda *_: Capture(tiny_videos.root / "val_0.mp4"))
+    to_prediction = Recognizer.to_prediction
+
+    def count(self: Recognizer, *args: object, **where: object) -> Prediction:
+        prediction = to_prediction(self, *args, **where)
+        scores = Scores(prediction.scores)
+        kept.add(scores)
+        most.append(len(kept))
+        return replace(prediction, scores=scores)
+
+    monkeypatch.setattr(Recognizer, "to_prediction", count)
+    assert module.main([*model, "7", "--window", "0.16", "--stride", "0.08"]) == 0
+    assert len(most) == 23 and max(most) <= 3
+
+
+class Scores(dict):
+    """Scores that a weak set can hold."""
+
+    def __hash__(self) -> int:
+        return id(self)
 
 
 def test_a_table_of_windows_goes_on_where_it_stopped(
