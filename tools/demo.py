@@ -9,10 +9,9 @@ Exit status: 0, or 1 if a video could not be read (the others are classified).
 """
 
 import contextlib
-import json
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -29,7 +28,7 @@ from mmvidformer.engine.arguments import add_model_arguments, add_source_argumen
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.tasks.annotations import read_spans
 from mmvidformer.visualization import annotate
-from mmvidformer.visualization.timeline import PartTable, WindowTable, draw_timeline
+from mmvidformer.visualization.timeline import WindowTable, draw_timeline, open_rows
 from mmvidformer.visualization.videos import VideoOutput, check_display, target_of
 
 PARTS = {"clip": "windows", "steps": "steps", "segments": "segments", "boxes": "boxes"}
@@ -198,7 +197,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     predict = predict_stream if args.is_stream else predict_files
     interrupt = [KeyboardInterrupt] if args.is_stream else []  # how to end a stream
     failed, repeated, count = [], 0, 0
-    with open_outputs(args) as write, contextlib.suppress(*interrupt):
+    tables = (args.json, args.csv, args.windows)
+    with open_rows(*tables, args.topk) as write, contextlib.suppress(*interrupt):
         for one in predict(recognizer, args):
             if isinstance(one, dict):
                 tqdm.write(f"failed: {one['error']}", file=sys.stderr)
@@ -216,28 +216,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{len(failed)} of {len(args.videos)} videos failed:", file=sys.stderr)
         print(*failed, sep="\n", file=sys.stderr)
     return 1 if failed else 0
-
-
-@contextlib.contextmanager
-def open_outputs(args: Namespace) -> Iterator[Callable[[Prediction | dict], None]]:
-    """Open the files of rows; yields a function that writes a prediction or a failure at once."""
-    with contextlib.ExitStack() as stack:
-        lines, tables = None, [args.windows] if args.windows else []
-        if args.json:
-            args.json.parent.mkdir(parents=True, exist_ok=True)
-            lines = stack.enter_context(args.json.open("w", 1, encoding="utf-8"))  # line by line
-        if args.csv:
-            tables.append(stack.enter_context(PartTable(args.csv)))
-
-        def write(one: Prediction | dict) -> None:
-            is_failure = isinstance(one, dict)
-            if lines:
-                record = one if is_failure else one.record(args.topk)
-                print(json.dumps(record, ensure_ascii=False), file=lines)
-            for table in tables if not is_failure else ():
-                table.add(one)
-
-        yield write
 
 
 def print_prediction(one: Prediction, args: Namespace) -> None:

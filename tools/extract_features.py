@@ -8,11 +8,9 @@ files are skipped. Exit status: 0, or 1 if a video failed (they are listed in fa
 import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import torch
-from torch import Tensor, nn
 from tqdm import tqdm
 
 from mmvidformer.apis import VideoPipeline, features
@@ -21,8 +19,6 @@ from mmvidformer.engine.arguments import add_model_arguments, positive
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.models.inference import optimize_for_inference, reuse_frames
-
-Row = tuple[Path, Tensor | str, dict]  # video, its features or an error, and facts about them
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -68,9 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     targets = {video: features.target_of(video, root, args.out, suffix) for video in videos}
     missing = [video for video, target in targets.items() if not target.exists()]
     if args.every:
-        found = every_window(pipeline, model, missing, args.every)
+        found = features.every_window(pipeline, model, missing, args.every)
     else:
-        found = every_video(pipeline, model, missing, args.tokens, args.workers)
+        found = features.every_video(pipeline, model, missing, args.tokens, args.workers)
     failed = []
     for video, values, facts in tqdm(found, total=len(missing), unit="video", disable=None):
         if isinstance(values, str):
@@ -82,36 +78,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     (args.out / "failed.txt").write_text("".join(failed), encoding="utf-8")
     print(f"{written} written, {skipped} skipped, {len(failed)} failed")
     return 1 if failed else 0
-
-
-def every_video(
-    pipeline: VideoPipeline, model: nn.Module, videos: list[Path], tokens: bool, workers: int
-) -> Iterator[Row]:
-    """Compute the features of videos, or their tokens."""
-    for ((video, views),) in features.read_views(pipeline, videos, workers):
-        try:
-            if isinstance(views, str):
-                raise ValueError(views)
-            values = features.backbone_features(model, views, tokens)
-        except ValueError as error:
-            yield video, str(error), {}
-            continue
-        yield video, values if tokens else values.mean(dim=0), {}
-
-
-def every_window(
-    pipeline: VideoPipeline, model: nn.Module, videos: list[Path], every: int
-) -> Iterator[Row]:
-    """Compute the features of the clips that start every N frames, read in a thread."""
-    for video in videos:
-        try:
-            opened = pipeline.open(video)
-            facts, clips = features.read_windows(pipeline, opened, every, model)
-            rows = [features.backbone_features(model, views).mean(dim=0) for views in clips]
-        except (OSError, ValueError) as error:
-            yield video, str(error), {}
-            continue
-        yield video, torch.stack(rows), facts
 
 
 if __name__ == "__main__":

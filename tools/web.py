@@ -16,13 +16,12 @@ from tempfile import TemporaryDirectory
 
 from mmvidformer.config import config_name, load_config
 from mmvidformer.convert import published
-from mmvidformer.convert.fetch import fetch, is_cached
 from mmvidformer.datasets.motion.camera.spec import CameraSpec
 from mmvidformer.engine.arguments import add_classes_argument, add_overrides
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.web.answers import Limits
 from mmvidformer.web.page import UploadQuota, build_page
-from mmvidformer.web.process import AnswerProcess, Model
+from mmvidformer.web.process import AnswerProcess, Model, offered_rows
 
 OWN = "own"
 
@@ -60,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     from starlette.middleware import Middleware  # comes with Gradio
 
     models, titles = {}, {}
-    for row in offered(args.models):
+    for row in offered_rows(args.models):
         models[row.name] = Model(published.PREFIX + row.name, device=args.device)
         titles[row.name] = f"{row.name} ({row.license or 'license unknown'})"
     if args.config:
@@ -87,17 +86,6 @@ def main(argv: Sequence[str] | None = None) -> None:
             ssr_mode=False,
             app_kwargs={"middleware": [quota]},
         )
-
-
-def offered(names: Sequence[str]) -> list[published.Published]:
-    """Return the published models of the page: those named, which are fetched, and those here."""
-    rows = [published.row_of(published.PREFIX + name) for name in names]
-    for row in rows:
-        if not row.config:
-            raise ValueError(f"{row.name} has no classes, so the page cannot offer it")
-        fetch(published.PREFIX + row.name)
-    here = [r for r in published.rows() if r.config and is_cached(published.PREFIX + r.name)]
-    return rows + [row for row in here if row not in rows]
 
 
 if __name__ == "__main__":

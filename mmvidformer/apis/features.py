@@ -20,6 +20,7 @@ from mmvidformer.datasets.workers import init_worker
 from mmvidformer.engine.launch import PRELOADED
 from mmvidformer.models.inference import frames_of_stage
 
+Found = tuple[Path, Tensor | str, dict]  # video, its features or an error, and facts of them
 VIDEOS_OF_WORKER = 8  # at least: fewer are read before a worker has started
 
 
@@ -100,6 +101,36 @@ def read_windows(
     spans = list_windows(frames, span, every, to_end=False)
     clips = read_ahead(pipeline.read(video, one)["inputs"] for one in spans)
     return dict(every=every, span=span, fps=fps, frames=frames), clips
+
+
+def every_video(
+    pipeline: VideoPipeline, model: nn.Module, videos: Sequence[Path], tokens: bool, workers: int
+) -> Iterator[Found]:
+    """Compute the features of videos, or their tokens."""
+    for ((video, views),) in read_views(pipeline, videos, workers):
+        try:
+            if isinstance(views, str):
+                raise ValueError(views)
+            values = backbone_features(model, views, tokens)
+        except ValueError as error:
+            yield video, str(error), {}
+            continue
+        yield video, values if tokens else values.mean(dim=0), {}
+
+
+def every_window(
+    pipeline: VideoPipeline, model: nn.Module, videos: Sequence[Path], every: int
+) -> Iterator[Found]:
+    """Compute the features of the clips that start every N frames, read in a thread."""
+    for video in videos:
+        try:
+            opened = pipeline.open(video)
+            facts, clips = read_windows(pipeline, opened, every, model)
+            rows = [backbone_features(model, views).mean(dim=0) for views in clips]
+        except (OSError, ValueError) as error:
+            yield video, str(error), {}
+            continue
+        yield video, torch.stack(rows), facts
 
 
 def list_videos(source: Path) -> tuple[Path, list[Path]]:

@@ -2,9 +2,10 @@
 
 import csv
 import io
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -167,6 +168,37 @@ class PartTable(AbstractContextManager):
     def _write(self, row: Prediction | Segment | None) -> None:
         if row is not None:
             self._table.add(row)
+
+
+@contextmanager
+def open_rows(
+    json_lines: Path | None, parts: Path | None, windows: WindowTable | None, k: int = 5
+) -> Iterator[Callable[[Prediction | dict], None]]:
+    """Open files of rows; yields a function that writes a prediction or a failure at once.
+
+    Args:
+        json_lines: File of JSON lines.
+        parts: File of a ``PartTable``.
+        windows: Table of windows.
+        k: Number of classes of a JSON line.
+    """
+    with ExitStack() as stack:
+        lines, tables = None, [windows] if windows else []
+        if json_lines:
+            json_lines.parent.mkdir(parents=True, exist_ok=True)
+            lines = stack.enter_context(json_lines.open("w", 1, encoding="utf-8"))  # line by line
+        if parts:
+            tables.append(stack.enter_context(PartTable(parts)))
+
+        def write(one: Prediction | dict) -> None:
+            is_failure = isinstance(one, dict)
+            if lines:
+                record = one if is_failure else one.record(k)
+                print(json.dumps(record, ensure_ascii=False), file=lines)
+            for table in tables if not is_failure else ():
+                table.add(one)
+
+        yield write
 
 
 def draw_timeline(

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -14,7 +14,8 @@ from mmengine.config import Config
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.factory import find_model
-from mmvidformer.convert.fetch import is_cached
+from mmvidformer.convert import published
+from mmvidformer.convert.fetch import fetch, is_cached
 from mmvidformer.engine.errors import MISTAKES, describe
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.visualization.annotate import load_detector
@@ -22,6 +23,17 @@ from mmvidformer.web.answers import MAX_PIXELS, Answer, Limits, answer
 
 _PROCESSES = get_context("spawn")  # not fork: this process has threads
 KEPT_MODELS = 2
+
+
+def offered_rows(names: Sequence[str]) -> list[published.Published]:
+    """Return the published models of the page: those named, which are fetched, and those here."""
+    rows = [published.row_of(published.PREFIX + name) for name in names]
+    for row in rows:
+        if not row.config:
+            raise ValueError(f"{row.name} has no classes, so the page cannot offer it")
+        fetch(published.PREFIX + row.name)
+    here = [r for r in published.rows() if r.config and is_cached(published.PREFIX + r.name)]
+    return rows + [row for row in here if row not in rows]
 
 
 class Model(NamedTuple):

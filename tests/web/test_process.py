@@ -9,7 +9,7 @@ from mmengine.config import Config
 
 from mmvidformer.convert.fetch import cached_path, fetch, is_cached
 from mmvidformer.web.answers import Limits
-from mmvidformer.web.process import AnswerProcess, Model
+from mmvidformer.web.process import AnswerProcess, Model, offered_rows
 from tests.web.bad_models import BadModel
 from tests.web.test_answers import write
 
@@ -49,9 +49,8 @@ def test_a_visitor_who_leaves_ends_the_work(tiny_videos) -> None:
     assert not multiprocessing.active_children()
 
 
-def test_a_visitor_starts_no_download(web, table, load) -> None:
+def test_a_visitor_starts_no_download(web, table) -> None:
     """Offered is what the operator names, which is fetched before, and what was fetched before."""
-    offered = load("web").offered
     here, named, other = (web.add(f"/{name}.pth", b"\x80weights") for name in ("a", "b", "c"))
     table(
         *(
@@ -64,12 +63,12 @@ def test_a_visitor_starts_no_download(web, table, load) -> None:
     )
     fetch(here)
     web.fetched.clear()
-    assert [row.name for row in offered([])] == ["a"] and not web.fetched
-    assert [row.name for row in offered(["b"])] == ["b", "a"]
+    assert [row.name for row in offered_rows([])] == ["a"] and not web.fetched
+    assert [row.name for row in offered_rows(["b"])] == ["b", "a"]
     assert web.fetched == {"/b.pth": 1}
     assert is_cached("published://b") and not is_cached("published://c")
     with pytest.raises(ValueError, match="image has no classes"):
-        offered(["image"])
+        offered_rows(["image"])
     with pytest.raises(OSError, match="weights of published://c are not in the cache"):
         Model("published://c").load()
     cached_path(here).unlink()
