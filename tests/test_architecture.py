@@ -65,7 +65,7 @@ ALLOWED = {
         "finetune",
     },
     "visualization": {"apis", "layers", "lookup", "tasks"},
-    "web": {"apis", "datasets", "engine", "visualization"},
+    "web": {"apis", "convert", "datasets", "engine", "visualization"},
     "__main__": {"lookup", "engine"},
 }
 PURE = {"layers": {"torch", "einops"}, "convert": {"torch", "numpy"}}

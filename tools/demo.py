@@ -9,10 +9,8 @@ Exit status: 0, or 1 if a video could not be read (the others are classified).
 """
 
 import contextlib
-import json
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -30,8 +28,10 @@ from mmvidformer.engine.arguments import add_model_arguments, add_source_argumen
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.tasks.annotations import read_spans
 from mmvidformer.visualization import annotate
-from mmvidformer.visualization.timeline import WindowTable, draw_timeline, write_parts
+from mmvidformer.visualization.timeline import WindowTable, draw_timeline, open_rows
 from mmvidformer.visualization.videos import VideoOutput, check_display, target_of
+
+PARTS = {"clip": "windows", "steps": "steps", "segments": "segments", "boxes": "boxes"}
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -42,8 +42,10 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--window", type=float, help="seconds of a window (default: 2 if needed)")
     parser.add_argument("--stride", type=float, help="seconds between windows (default: half)")
     parser.add_argument("--min-score", type=float, default=0.3, help="of segments (default: 0.3)")
-    parser.add_argument("--json", type=Path, help="file for all predictions")
-    parser.add_argument("--csv", type=Path, help="file for segments of one class, or values")
+    parser.add_argument("--json", type=Path, help="file of JSON lines, one per prediction, at once")
+    parser.add_argument(
+        "--csv", type=Path, help="file for segments of one class, or values, at once"
+    )
     parser.add_argument(
         "--windows",
         type=Path,
@@ -92,6 +94,9 @@ def predict_files(recognizer: Recognizer, args: Namespace) -> Iterator[Predictio
                 found = found if args.windows else list(found)
             else:
                 found = [recognizer(video)]
+            if args.parts or recognizer.over != "clip":
+                count = "" if args.windows else f": {len(found)} {PARTS[recognizer.over]}"
+                tqdm.write(f"{video}{count}")
             yield from found
             if not found and recognizer.over != "boxes":
                 tqdm.write(f"{video}: no segment with a score of at least {args.min_score:g}")
@@ -133,7 +138,7 @@ def predict_stream(recognizer: Recognizer, args: Namespace) -> Iterator[Predicti
     """
     latest, offset, seconds, ended = None, None, 0.0, False
     with (
-        Capture(args.source) as source,
+        Capture(args.source, args.queue, args.patience) as source,
         VideoOutput(args.out, source.fps, args.title and f"{source.name}: q ends") as output,
     ):
 
@@ -190,37 +195,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     if recognizer.over == "boxes" and not args.boxes:
         raise ValueError("a model of boxes needs --boxes: a csv file in AVA's format, or persons")
     predict = predict_stream if args.is_stream else predict_files
-    records, windows, repeated, count = [], defaultdict(list), 0, 0
     interrupt = [KeyboardInterrupt] if args.is_stream else []  # how to end a stream
-    with contextlib.suppress(*interrupt):
+    failed, repeated, count = [], 0, 0
+    tables = (args.json, args.csv, args.windows)
+    with open_rows(*tables, args.topk) as write, contextlib.suppress(*interrupt):
         for one in predict(recognizer, args):
             if isinstance(one, dict):
                 tqdm.write(f"failed: {one['error']}", file=sys.stderr)
-                records.append(one)
+                failed.append(one["source"])
             else:
-                part = " {:.2f}-{:.2f} s".format(*one.seconds) if one.seconds else ""
-                tqdm.write(f"{one.source}{part}: {one.text(args.topk)}")
+                print_prediction(one, args)
                 repeated += one.static
                 count += 1
-                if args.windows:
-                    args.windows.add(one)
-                    continue
-                records.append(one.record(args.topk))
-                windows[one.source].append(one)
+            write(one)
     if args.skip_static is not None:
         print(f"{repeated} of {count} windows repeat the last answer", file=sys.stderr)
-    if args.json:
-        content = {"config": args.config, "checkpoint": args.checkpoint, "videos": records}
-        args.json.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(content, indent=1, ensure_ascii=False)
-        args.json.write_text(text + "\n", encoding="utf-8")
-    if args.csv:
-        write_parts(args.csv, windows.values())
     for path in filter(None, (args.json, args.csv)):
         print(f"written: {path}", file=sys.stderr)
-    if failed := sum("error" in one for one in records):
-        print(f"{failed} of {len(args.videos)} videos failed", file=sys.stderr)
+    if failed:
+        print(f"{len(failed)} of {len(args.videos)} videos failed:", file=sys.stderr)
+        print(*failed, sep="\n", file=sys.stderr)
     return 1 if failed else 0
+
+
+def print_prediction(one: Prediction, args: Namespace) -> None:
+    """Print a line; of the parts of files only if no table takes them."""
+    if one.seconds is None or args.is_stream:
+        part = " {:.2f}-{:.2f} s".format(*one.seconds) if one.seconds else ""
+        tqdm.write(f"{one.source}{part}: {one.text(args.topk)}")
+    elif not (args.json or args.csv or args.windows):
+        tqdm.write("  {:.2f}-{:.2f} s: ".format(*one.seconds) + one.text(args.topk))
 
 
 if __name__ == "__main__":

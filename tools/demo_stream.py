@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.show:
         check_display()
     with contextlib.ExitStack() as stack:
-        source = stack.enter_context(Capture(args.source))
+        source = stack.enter_context(Capture(args.source, args.queue, args.patience))
         cfg = load_config(args.config, args.cfg_options)
         recognizer = StreamRecognizer(cfg, args.checkpoint, args.device, args.classes)
         print(recognizer, file=sys.stderr)

@@ -5,13 +5,12 @@ go to class/clip.mp4.npy: a vector (D,), or with --every to .npz: a row for each
 files are skipped. Exit status: 0, or 1 if a video failed (they are listed in failed.txt).
 """
 
+import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
 from tqdm import tqdm
 
 from mmvidformer.apis import VideoPipeline, features
@@ -42,6 +41,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="N",
         help="resize the rows to N, for MMAction2 (100 for BMN)",
     )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=min(4, os.cpu_count() or 1),
+        help="processes that read videos (default: 4, at most the number of cores; with --every 0)",
+    )
     args = parser.parse_args(argv)
     if (args.tokens and args.every) or (args.rows and not args.every):
         parser.error("--rows needs --every, and --every is not for --tokens")
@@ -55,30 +60,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     names = ("config", "checkpoint", "tokens", *(("every", "rows") if args.every else ()))
     settings = {name: getattr(args, name) for name in names} | {"overrides": str(args.cfg_options)}
     features.check_settings(args.out, settings)
-    counts, failed = Counter(), []
-    for video in tqdm(videos, unit="video", disable=None):
-        suffix = ".csv" if args.rows else ".npz" if args.every else ".npy"
-        target = features.target_of(video, root, args.out, suffix)
-        if target.exists():
-            counts["skipped"] += 1
-            continue
-        try:
-            opened = pipeline.open(video)
-            if args.every:
-                facts, clips = features.read_windows(pipeline, opened, args.every, model)
-            else:
-                facts, clips = {}, [pipeline.read(opened)["inputs"]]
-            found = [features.backbone_features(model, one, args.tokens) for one in clips]
-        except (OSError, ValueError) as error:
-            failed.append(f"{video}\t{error}\n")
-            tqdm.write(f"failed: {error}", file=sys.stderr)
-            continue
-        found = found if args.tokens else [one.mean(dim=0) for one in found]
-        values = torch.stack(found).numpy() if args.every else found[0].numpy()
-        features.write_features(target, values, args.rows, **facts)
-        counts["written"] += 1
+    suffix = ".csv" if args.rows else ".npz" if args.every else ".npy"
+    targets = {video: features.target_of(video, root, args.out, suffix) for video in videos}
+    missing = [video for video, target in targets.items() if not target.exists()]
+    if args.every:
+        found = features.every_window(pipeline, model, missing, args.every)
+    else:
+        found = features.every_video(pipeline, model, missing, args.tokens, args.workers)
+    failed = []
+    for video, values, facts in tqdm(found, total=len(missing), unit="video", disable=None):
+        if isinstance(values, str):
+            failed.append(f"{video}\t{values}\n")
+            tqdm.write(f"failed: {values}", file=sys.stderr)
+        else:
+            features.write_features(targets[video], values.numpy(), args.rows, **facts)
+    written, skipped = len(missing) - len(failed), len(videos) - len(missing)
     (args.out / "failed.txt").write_text("".join(failed), encoding="utf-8")
-    print(f"{counts['written']} written, {counts['skipped']} skipped, {len(failed)} failed")
+    print(f"{written} written, {skipped} skipped, {len(failed)} failed")
     return 1 if failed else 0
 
 

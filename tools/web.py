@@ -1,5 +1,7 @@
-"""Classify videos on a page in the browser: mmvidformer web [--config C --checkpoint FILE].
+"""Classify videos on a page in the browser: mmvidformer web [MODEL ...].
 
+The page offers published models that are named here, which are fetched before it opens, and those
+whose weights are on this machine. With --config and --checkpoint it offers your own too.
 Needs Gradio: pip install "gradio>=6".
 """
 
@@ -8,27 +10,26 @@ import signal
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mmengine.config import Config
-
-from mmvidformer.apis import Recognizer
-from mmvidformer.apis.factory import find_model
 from mmvidformer.config import config_name, load_config
 from mmvidformer.convert import published
 from mmvidformer.datasets.motion.camera.spec import CameraSpec
 from mmvidformer.engine.arguments import add_classes_argument, add_overrides
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.engine.pipelines import set_video_backend
-from mmvidformer.web import MAX_PIXELS, build_page
+from mmvidformer.web.answers import Limits
+from mmvidformer.web.page import UploadQuota, build_page
+from mmvidformer.web.process import AnswerProcess, Model, offered_rows
+
+OWN = "own"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the tool."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="names of published checkpoints")
     parser.add_argument("--config", help="config file, or name of a shipped config, of your model")
     parser.add_argument("--checkpoint", help="checkpoint of your model")
     add_overrides(parser)
@@ -38,40 +39,52 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--port", type=int, help="port (default: the first free one from 7860)")
     parser.add_argument("--max-mb", type=float, default=100, help="size of a file (default: 100)")
     parser.add_argument("--max-seconds", type=float, default=60, help="duration (default: 60)")
+    parser.add_argument(
+        "--max-wait",
+        type=float,
+        default=300,
+        help="seconds for the answer to a video, which is then given up (default: 300)",
+    )
+    parser.add_argument(
+        "--max-stored-mb",
+        type=float,
+        default=2000,
+        help="size of all files that the page keeps, for 10 minutes (default: 2000)",
+    )
     args = parser.parse_args(argv)
     if (args.config is None) != (args.checkpoint is None):
         parser.error("--config and --checkpoint go together")
     if find_spec("gradio") is None:
         raise ImportError('the page needs Gradio: pip install "gradio>=6"')
+    from starlette.middleware import Middleware  # comes with Gradio
 
-    def load(
-        config: str | Config, checkpoint: str | None = None, names: list[str] | None = None
-    ) -> Recognizer:
-        cfg, checkpoint = find_model(config, checkpoint)
-        set_video_backend(cfg, "pyav", max_pixels=MAX_PIXELS)
-        clips = None if "Recurrent" in cfg.model.type else 1
-        return Recognizer(cfg, checkpoint, args.device, names, clips)
-
-    models, load_published = {}, lru_cache(maxsize=1)(load)
+    models, titles = {}, {}
+    for row in offered_rows(args.models):
+        models[row.name] = Model(published.PREFIX + row.name, device=args.device)
+        titles[row.name] = f"{row.name} ({row.license or 'license unknown'})"
     if args.config:
-        own = load(load_config(args.config, args.cfg_options), args.checkpoint, args.classes)
-        names = next(iter(own.names.values()))
+        config = load_config(args.config, args.cfg_options)
+        models[OWN] = Model(config, args.checkpoint, args.classes, args.device)
+    # From now on nothing is fetched: the process that answers inherits this.
+    os.environ.update(HF_HUB_OFFLINE="1")
+    process = AnswerProcess(models, Limits(args.max_mb, args.max_seconds), args.max_wait)
+    if args.config:
+        names = process.load(OWN)
         known = ", ".join([*names[:3], "..."] if len(names) > 3 else names)
-        models[f"{config_name(args.config)} ({len(names)} classes: {known})"] = lambda: own
-    for row in published.rows():
-        if row.config:
-            title = f"{row.name} ({row.license or 'license unknown'})"
-            models[title] = partial(load_published, published.PREFIX + row.name)
+        own = f"{config_name(args.config)} ({len(names)} classes: {known})"
+        titles = {OWN: own, **titles}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # to delete the files
     with TemporaryDirectory(prefix="mmvidformer_web_") as folder:
         os.environ.update(GRADIO_TEMP_DIR=folder, GRADIO_RUN_HISTORY="False")
         CameraSpec(train=0, val=0, test=0).write(folder)
-        build_page(models, str(Path(folder, "film.mp4")), args.max_mb, args.max_seconds).launch(
+        quota = Middleware(UploadQuota, folder=Path(folder), most_mb=args.max_stored_mb)
+        build_page(titles, process, str(Path(folder, "film.mp4"))).launch(
             server_name=args.host,
             server_port=args.port,
             share=False,
             max_file_size=int(args.max_mb * 1e6),
             ssr_mode=False,
+            app_kwargs={"middleware": [quota]},
         )
 
 

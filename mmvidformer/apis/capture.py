@@ -184,6 +184,7 @@ class Capture(AbstractContextManager):
                 if early and number < self.total - 1 - self.fps:
                     raise ConnectionError(f"{self.name} stopped after {number} frames: {reason}")
                 return
+            self._container.close()  # PyAV's cycles would keep the connection open
             self._connect_again(number, reason)
             number += 1
             self.cuts.append(number)
@@ -212,6 +213,7 @@ class Capture(AbstractContextManager):
             # Without the error itself, whose text has the whole address.
             raise ConnectionError(f"cannot open {self.name}: {_reason(error)}") from None
         if not self._container.streams.video:
+            self._container.close()
             raise ConnectionError(f"{self.name} has no video")
         self._video = self._container.streams.video[0]
 

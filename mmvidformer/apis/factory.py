@@ -70,7 +70,10 @@ class LoadedModel:
 
     def __repr__(self) -> str:
         optimized = ", optimized for inference" if self._fast else ""
-        return f"{type(self._model.backbone).__name__} on {self.device}{optimized}"
+        name = type(self._model.backbone).__name__
+        if self.cfg.filename:
+            name = f"{config_name(self.cfg.filename)} ({name})"
+        return f"{name} on {self.device}{optimized}"
 
 
 def create_model(

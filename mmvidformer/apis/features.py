@@ -1,20 +1,27 @@
 """Features of videos, what a recognizer's backbone gives to its head, and their files."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from multiprocessing import set_forkserver_preload
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 
 from mmvidformer.apis.pipeline import VideoPipeline, normalize
 from mmvidformer.apis.windows import check_step, list_windows, read_ahead
 from mmvidformer.atomic import write_atomically
 from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import find_videos
+from mmvidformer.datasets.workers import init_worker
+from mmvidformer.engine.launch import PRELOADED
 from mmvidformer.models.inference import frames_of_stage
+
+Found = tuple[Path, Tensor | str, dict]  # video, its features or an error, and facts of them
+VIDEOS_OF_WORKER = 8  # at least: fewer are read before a worker has started
 
 
 @torch.no_grad()
@@ -47,6 +54,37 @@ def backbone_features(
     return torch.cat(found)
 
 
+class VideoViews(Dataset):
+    """Videos with their views (crops, C, T, H, W); of an unreadable one its error, as a text."""
+
+    def __init__(self, pipeline: VideoPipeline, videos: Sequence[Path]) -> None:
+        self.pipeline, self.videos = pipeline, videos
+
+    def __len__(self) -> int:
+        return len(self.videos)
+
+    def __getitem__(self, index: int) -> tuple[Path, Tensor | str]:
+        video = self.videos[index]
+        try:
+            return video, self.pipeline.read(self.pipeline.open(video))["inputs"]
+        except (OSError, ValueError) as error:
+            return video, str(error)
+
+
+def read_views(
+    pipeline: VideoPipeline, videos: Sequence[Path], workers: int = 0, batch_size: int = 1
+) -> Iterator[list[tuple[Path, Tensor | str]]]:
+    """Read videos in at most ``workers`` processes; yields batches of ``VideoViews``, in order."""
+    dataset = VideoViews(pipeline, videos)
+    options: dict[str, Any] = dict(batch_size=batch_size, collate_fn=list)
+    workers = min(workers, len(videos) // VIDEOS_OF_WORKER)
+    if workers:
+        set_forkserver_preload(PRELOADED)
+        options |= dict(num_workers=workers, worker_init_fn=init_worker)
+        options |= dict(multiprocessing_context="forkserver")
+    return iter(DataLoader(dataset, **options))
+
+
 def read_windows(
     pipeline: VideoPipeline, video: dict, every: int, model: nn.Module
 ) -> tuple[dict[str, Any], Iterator[Tensor]]:
@@ -63,6 +101,36 @@ def read_windows(
     spans = list_windows(frames, span, every, to_end=False)
     clips = read_ahead(pipeline.read(video, one)["inputs"] for one in spans)
     return dict(every=every, span=span, fps=fps, frames=frames), clips
+
+
+def every_video(
+    pipeline: VideoPipeline, model: nn.Module, videos: Sequence[Path], tokens: bool, workers: int
+) -> Iterator[Found]:
+    """Compute the features of videos, or their tokens."""
+    for ((video, views),) in read_views(pipeline, videos, workers):
+        try:
+            if isinstance(views, str):
+                raise ValueError(views)
+            values = backbone_features(model, views, tokens)
+        except ValueError as error:
+            yield video, str(error), {}
+            continue
+        yield video, values if tokens else values.mean(dim=0), {}
+
+
+def every_window(
+    pipeline: VideoPipeline, model: nn.Module, videos: Sequence[Path], every: int
+) -> Iterator[Found]:
+    """Compute the features of the clips that start every N frames, read in a thread."""
+    for video in videos:
+        try:
+            opened = pipeline.open(video)
+            facts, clips = read_windows(pipeline, opened, every, model)
+            rows = [backbone_features(model, views).mean(dim=0) for views in clips]
+        except (OSError, ValueError) as error:
+            yield video, str(error), {}
+            continue
+        yield video, torch.stack(rows), facts
 
 
 def list_videos(source: Path) -> tuple[Path, list[Path]]:

@@ -1,8 +1,10 @@
 """The test pipeline of a config, applied to files, arrays and single frames."""
 
+import logging
 import sys
 from collections.abc import Iterator, Sequence
 from copy import copy, deepcopy
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +17,10 @@ from torch import Tensor, nn
 from mmvidformer.apis.capture import Capture
 from mmvidformer.apis.predictions import Prediction
 from mmvidformer.config import config_scope, pipelines, type_name
+from mmvidformer.datasets.decoding.errors import first_line
 from mmvidformer.engine.pipelines import set_views
+
+logger = logging.getLogger("mmvidformer")
 
 Source = str | Path | np.ndarray
 
@@ -94,6 +99,8 @@ class VideoPipeline:
             sample.update(array=source, total_frames=len(source), avg_fps=fps)
         elif not Path(source).is_file():
             raise FileNotFoundError(f"video {source} does not exist")
+        elif not Path(source).stat().st_size:
+            raise ValueError(f"cannot read {source} as a video: the file is empty")
         else:
             sample = _apply(self._open, {**sample, "filename": str(source)})
         if not sample["total_frames"]:
@@ -110,16 +117,42 @@ class VideoPipeline:
             ValueError: If the video cannot be decoded or transformed.
         """
         transforms = self._from_array if "array" in video else self._from_file
-        return _apply(transforms, _apply(self._sample, {**video, "segment": tuple(segment)}))
+        sampled = _apply(self._sample, {**video, "segment": tuple(segment)})
+        self._check_length(sampled, min(segment[1] + 1, video["total_frames"]) - segment[0])
+        return _apply(transforms, sampled)
 
-    def read_frames(self, frames: Sequence[np.ndarray], fps: float) -> dict:
-        """``read`` RGB frames (H, W, 3), uint8, of a stream."""
-        return self.read(self.open(np.stack(frames), fps))
+    def sample(self, size: int, fps: float) -> dict:
+        """Sample the frames of a stream's window of ``size`` frames: their ``frame_inds``."""
+        video = {"total_frames": size, "avg_fps": fps, "start_index": 0, "label": -1}
+        return _apply(self._sample, {**video, "segment": (0, size - 1), "modality": "RGB"})
+
+    def read_frames(self, frames: Sequence[np.ndarray | None], sampled: dict) -> dict:
+        """``read`` RGB frames (H, W, 3), uint8, of a stream's window.
+
+        ``sampled`` is a result of ``sample``. Frames that are not sampled may be None.
+        """
+        # Copies of these alone: transforms may work in place, and windows share frames.
+        pixels = {number: np.array(frames[number]) for number in set(sampled["frame_inds"].flat)}
+        found = {f"{image.shape} of {image.dtype}" for image in pixels.values()}
+        image = next(iter(pixels.values()))
+        if len(found) > 1 or image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
+            text = ", ".join(sorted(found))
+            raise ValueError(f"frames must be (H, W, 3) of one size and type uint8, got {text}")
+        self._check_length(sampled, len(frames))
+        return _apply(self._from_array, {**sampled, "array": pixels})
+
+    def _check_length(self, sampled: dict, frames: int) -> None:
+        """Warn if a video or window is shorter than a clip, so that the clip repeats frames."""
+        numbers = sampled["frame_inds"].flatten()[: sampled["clip_len"]]
+        needed = max(round(self.span(sampled.get("avg_fps") or 1.0)), len(numbers))
+        if frames < needed and len(set(numbers.tolist())) < len(numbers):
+            _warn_of_repeats(sampled.get("filename", "the array"), frames, needed)
 
     def span(self, fps: float) -> float:
         """Return how many frames at ``fps`` a clip spans; 0 if its frames spread over a video."""
         for one in self._sample.transforms:
-            if interval := getattr(one, "frame_interval", 0):
+            interval = getattr(one, "frame_interval", 0)
+            if interval and hasattr(one, "clip_len"):
                 return one.clip_len * interval * fps / (getattr(one, "target_fps", None) or fps)
         return 0.0
 
@@ -131,8 +164,7 @@ class VideoPipeline:
         """
         if frames is None:
             return 1
-        video = {"total_frames": size, "avg_fps": fps, "start_index": 0, "label": -1}
-        found = _apply(self._sample, {**video, "segment": (0, size - 1), "modality": "RGB"})
+        found = self.sample(size, fps)
         steps = np.diff(found["frame_inds"][: found["clip_len"]])
         intervals = {int(step) for step in steps if step > 0}  # after the end it may begin again
         return intervals.pop() * frames if len(intervals) == 1 else 1
@@ -145,9 +177,17 @@ def _apply(transforms: Compose, sample: dict) -> dict:
             sample = copy(transform)(sample)
         return sample
     except Exception as error:  # the errors of decoders have no common base class
-        line = (str(error).strip().splitlines() or [type(error).__name__])[-1][:160]
         name = sample.get("filename", "the array")
-        raise ValueError(f"cannot read {name} as a video: {line}") from error
+        raise ValueError(f"cannot read {name} as a video: {first_line(error)[:160]}") from error
+
+
+@cache  # says so once for a video
+def _warn_of_repeats(name: str, frames: int, clip: int) -> None:
+    logger.warning(
+        "%s: clips repeat frames, since they take %d, and the video or window has only %d: "
+        "the answer is uncertain",
+        *(name, clip, frames),
+    )
 
 
 class StreamFrame(NamedTuple):

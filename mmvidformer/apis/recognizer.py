@@ -165,7 +165,8 @@ class Recognizer(LoadedModel):
         A model of segments finds each at the end of the first clip that ends ``delay`` after it.
 
         Args:
-            frames: RGB frames (H, W, 3), uint8; consumed one by one. Those of a window are kept.
+            frames: RGB frames (H, W, 3), uint8; consumed one by one. Those that a window samples
+                are kept.
             fps: Frames per second.
             window: Length of a window in seconds; default: 2.
             stride: Seconds from one prediction to the next; default: as in ``timeline``.
@@ -188,10 +189,11 @@ class Recognizer(LoadedModel):
             if delay:
                 raise ValueError(f"delay is for models of frames or segments, got {delay:g} s")
             size, step = self._sizes(fps, window, stride)
+            sampled = self.pipeline.sample(size, fps)
+            places = sampled["frame_inds"].flatten().tolist()
             windows = (
-                (self.pipeline.read_frames(kept, fps), ((count - size) / fps, count / fps))
-                for count, kept in last_frames(frames, size)
-                if (count - size) % step == 0
+                (self.pipeline.read_frames(kept, sampled), ((count - size) / fps, count / fps))
+                for count, kept in last_frames(frames, size, step, places)
             )
             answers = answer_windows(windows, self._run, skip_static)
         for found, where in answers:

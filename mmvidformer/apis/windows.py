@@ -77,12 +77,20 @@ def check_step(size: int, step: int, period: int, fps: float) -> None:
         )
 
 
-def last_frames(frames: Frames, size: int) -> Iterator[tuple[int, deque[np.ndarray]]]:
-    """Yield the number of frames of a stream so far, and the last ``size``, which are kept."""
-    kept: deque[np.ndarray] = deque(maxlen=size)
-    for count, frame in enumerate(frames, start=1):
-        kept.append(frame)
-        if count >= size:
+def last_frames(
+    frames: Frames, size: int, step: int = 1, places: Iterable[int] | None = None
+) -> Iterator[tuple[int, deque[np.ndarray | None]]]:
+    """Yield the number of frames of a stream so far, and the last ``size``, every ``step`` frames.
+
+    Of a window only the frames at ``places`` are needed (default: all). Those that no window needs
+    are None, which saves their memory.
+    """
+    needed = {place % step for place in (range(step) if places is None else places)}
+    kept: deque[np.ndarray | None] = deque(maxlen=size)
+    for number, frame in enumerate(frames):
+        kept.append(frame if number % step in needed else None)
+        count = number + 1
+        if count >= size and (count - size) % step == 0:
             yield count, kept
 
 
@@ -154,11 +162,12 @@ def stream_steps(
 ) -> Iterator[Answer]:
     """Classify each step of a stream once, when ``delay`` s after its end have been seen."""
     size = max(round(pipeline.span(fps)), 1)
+    sampled = pipeline.sample(size, fps)
     done, step, late = 0.0, 0.0, 0.0  # end of the last step, length and delay of all, in frames
     for count, kept in last_frames(frames, size):
         if step and count - late + 1e-6 < done + step:
             continue
-        sample = predict(pipeline.read_frames(kept, fps))
+        sample = predict(pipeline.read_frames(kept, sampled))
         step = sample.step
         # Whole steps, or those of a clip would lie between those of the last one.
         late = math.ceil(delay * fps / step - 1e-6) * step
@@ -197,7 +206,7 @@ def stream_segments(
         clip = list(islice(rest, size))
         ended, total = len(clip) < size, total + len(clip)
         if clip:
-            sample = pipeline.read_frames(clip, fps)
+            sample = pipeline.read_frames(clip, pipeline.sample(len(clip), fps))
             data = model.data_preprocessor({key: [value] for key, value in sample.items()})
             steps = pool_space(model.extract_feat(data["inputs"])[0])
             tokens.append(steps.mean(dim=0))  # of the crops

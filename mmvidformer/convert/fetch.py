@@ -51,6 +51,19 @@ def fetch(source: str | Path) -> Path:
     return (_from_hub if address.startswith(HUB) else _from_url)(address, row)
 
 
+def is_cached(source: str | Path) -> bool:
+    """Whether a source is a local path, comes with the package, or was fetched before."""
+    from huggingface_hub import try_to_load_from_cache
+
+    row = published.row_of(source)
+    address = row.address if row else str(source)
+    if address.startswith(HUB):
+        repo, _, revision = address.removeprefix(HUB).partition("@")
+        paths = (try_to_load_from_cache(repo, name, revision=revision or None) for name in WEIGHTS)
+        return any(isinstance(path, str) for path in paths)
+    return not is_address(address) or cached_path(address).is_file()
+
+
 def cached_path(url: str) -> Path:
     """Where the file of a URL is cached: host and path of the URL, as folders."""
     parts = urlsplit(url)

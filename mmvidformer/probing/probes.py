@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils.data import default_collate
 from tqdm import tqdm
 
-from mmvidformer.apis.features import check_settings, target_of, write_features
+from mmvidformer.apis.features import check_settings, read_views, target_of, write_features
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
 from mmvidformer.atomic import write_atomically
 from mmvidformer.convert.fetch import hash_of
@@ -33,6 +33,8 @@ TEMPERATURE = 0.07
 PENALTIES = np.logspace(-4, 2, 7)  # inverse strengths of the L2 penalty
 NEVER = -1e4  # bias of a class without training videos
 
+CLIPS = 4  # of a forward pass
+
 # As V-JEPA 2's attentive probes (Assran et al. 2025); AdamW, cosine, no warm-up.
 RATES, EPOCHS, BATCH = (5e-3, 3e-3, 1e-3, 3e-4, 1e-4), 20, 64
 
@@ -42,13 +44,19 @@ Classifiers = dict[str, Callable[[Tensor], Tensor]]  # from features to scores, 
 
 @torch.no_grad()
 def compute_features(
-    cfg: Config, model: nn.Module, lists: VideoLists, folder: Path, kinds: Sequence[str]
+    cfg: Config,
+    model: nn.Module,
+    lists: VideoLists,
+    folder: Path,
+    kinds: Sequence[str],
+    workers: int = 0,
 ) -> None:
     """Compute the features that are not in a folder yet, of the center view of each video.
 
     The model, a recognizer in evaluation mode, has the weights that its config names as
     ``load_from``. Files are ``FOLDER/KIND/PATH_OF_VIDEO.npy``. Kinds are ``'vectors'`` (D,),
     averaged over the tokens if the backbone leaves that to its head, and ``'tokens'`` (T H W, D).
+    Videos are read by ``workers`` processes, by this one if there are none.
 
     Raises:
         FileExistsError: If the folder has features of other weights or settings.
@@ -63,22 +71,30 @@ def compute_features(
         pool = {"pool": backbone.pool} if kind == "vectors" else {}
         check_settings(folder / kind, settings | pool)
     videos = dict.fromkeys(video for split in SPLITS for video, _ in videos_of(lists, split))
-    pipeline = VideoPipeline(cfg, 1)
-    for video in tqdm(videos, unit="video", disable=None):
-        targets = {kind: target_of(video, lists.root, folder / kind) for kind in kinds}
-        if all(target.exists() for target in targets.values()):
-            continue
-        try:
-            clips = pipeline.read(pipeline.open(video))["inputs"]
-        except (OSError, ValueError) as error:
-            tqdm.write(f"left out: {error}", file=sys.stderr)
-            continue
-        grid, cls = backbone.forward_features(normalize(model, clips))
-        vector = backbone.pool_features(grid, cls)
-        vector = vector.flatten(1, -2).mean(dim=1) if vector.dim() == 5 else vector
-        found = {"vectors": vector, "tokens": backbone.fc_norm(grid).flatten(1, 3)}
-        for kind, target in targets.items():
-            write_features(target, found[kind][0].float().cpu().numpy())
+    targets = {
+        video: {kind: target_of(video, lists.root, folder / kind) for kind in kinds}
+        for video in videos
+    }
+    missing = [video for video in videos if not all(map(Path.exists, targets[video].values()))]
+    progress = tqdm(total=len(missing), unit="video", disable=None)
+    for batch in read_views(VideoPipeline(cfg, 1), missing, workers, CLIPS):
+        progress.update(len(batch))
+        by_shape: dict[torch.Size, list[tuple[Path, Tensor]]] = {}
+        for video, clips in batch:
+            if isinstance(clips, str):
+                tqdm.write(f"left out: {clips}", file=sys.stderr)
+            else:
+                by_shape.setdefault(clips.shape, []).append((video, clips))
+        for same in by_shape.values():
+            clips = torch.cat([clips for _, clips in same])
+            grid, cls = backbone.forward_features(normalize(model, clips))
+            vector = backbone.pool_features(grid, cls)
+            vector = vector.flatten(1, -2).mean(dim=1) if vector.dim() == 5 else vector
+            found = {"vectors": vector, "tokens": backbone.fc_norm(grid).flatten(1, 3)}
+            for row, (video, _) in enumerate(same):
+                for kind, target in targets[video].items():
+                    write_features(target, found[kind][row].float().cpu().numpy())
+    progress.close()
 
 
 def videos_of(lists: VideoLists, split: str) -> Rows:
@@ -117,7 +133,8 @@ def probe(
     """
     model = load_recognizer(cfg, cfg.load_from, None, head=False)
     kind, train = PROBES[recipe.method]
-    compute_features(cfg, model, lists, features, [kind])
+    workers = (cfg.get("val_dataloader") or {}).get("num_workers", 0)
+    compute_features(cfg, model, lists, features, [kind], workers)
     rows: dict[str, Rows] = {}
     for split in SPLITS:
         pairs = ((target_of(x, lists.root, features / kind), y) for x, y in videos_of(lists, split))

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from mmvidformer.layers import Kernel, TransformerBlock
+from mmvidformer.visualization.figures import without_formulas
 
 
 @torch.no_grad()
@@ -85,4 +86,4 @@ def draw_matrices(
         axes.set(xlabel="key", ylabel="query")
         image = axes.imshow(matrix.numpy(), cmap="viridis", aspect="auto", interpolation="nearest")
         figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02)
-    return figure
+    return without_formulas(figure)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from mmvidformer.apis import Recognizer, normalize
 from mmvidformer.visualization.annotate import annotate_frame, prediction_bars
 from mmvidformer.visualization.attention_rollout import rollout
+from mmvidformer.visualization.figures import without_formulas
 
 COLORS = "turbo"
 ROWS = ("original", "masked", "reconstructed")
@@ -139,7 +140,7 @@ def draw_strips(strips: Sequence[HeatStrip], columns: int | None = None) -> Figu
         bar = part.colorbar(colors, ax=axes[-2:], fraction=0.02, pad=0.01, aspect=30)
         bar.set_label(strip.label, fontsize=8)
         bar.ax.tick_params(labelsize=8)
-    return figure
+    return without_formulas(figure)
 
 
 def rollout_clips(
@@ -228,4 +229,4 @@ def draw_masked(images: dict[str, np.ndarray], title: str, columns: int = 8) -> 
         row[0].set_ylabel(name, fontsize=9)
     for axis, number in zip(axes[0], chosen, strict=True):
         axis.set_title(f"frame {number}", fontsize=8, pad=3)
-    return figure
+    return without_formulas(figure)

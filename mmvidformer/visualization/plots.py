@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from mmvidformer.lookup import look_up
+from mmvidformer.visualization.figures import without_formulas
 
 Curve = dict[float, float]
 
@@ -39,7 +40,7 @@ def draw_classes(
         color = colors[i % len(colors)]
         axes.scatter(*points[labels == label].T, s=18, color=color, label=names[label])
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9, markerscale=1.5)
-    return figure
+    return without_formulas(figure)
 
 
 def read_scores(
@@ -102,7 +103,7 @@ def draw_confusion(
             color = "white" if fractions[row, column] > 0.5 else "black"
             axes.text(column, row, count, ha="center", va="center", color=color, fontsize=9)
     figure.colorbar(image, ax=axes, label="fraction of the true class", fraction=0.05, pad=0.02)
-    return figure
+    return without_formulas(figure)
 
 
 def draw_class_accuracy(
@@ -127,7 +128,7 @@ def draw_class_accuracy(
     axes.bar_label(bars, texts, padding=3, fontsize=8)
     axes.set_yticks(range(len(worst)), [names[seen[i]] for i in worst], fontsize=8)
     axes.invert_yaxis()
-    return figure
+    return without_formulas(figure)
 
 
 def draw_views(
@@ -141,7 +142,7 @@ def draw_views(
     axes.set(ylabel=f"{metric} in %", xticks=sorted({k for c in accuracy.values() for k in c}))
     axes.grid(alpha=0.3)
     axes.legend()
-    return figure
+    return without_formulas(figure)
 
 
 @dataclass(frozen=True)
@@ -236,7 +237,7 @@ def draw_training(logs: Mapping[str, TrainingLog], metrics: Sequence[str] | None
     if any(name.endswith("top1") for name in metrics):
         grid[-1].set_xlabel(f"{unit} (dashed: single training batches)")
     figure.legend(loc="outside lower center", ncols=min(len(logs), 4), fontsize=9)
-    return figure
+    return without_formulas(figure)
 
 
 def _draw(axes: Axes, curve: Curve, color: str, **style: object) -> None:

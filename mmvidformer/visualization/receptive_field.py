@@ -16,6 +16,7 @@ from matplotlib.patches import Rectangle
 from torch import Tensor, nn
 
 from mmvidformer.layers.patterns import Grid
+from mmvidformer.visualization.figures import without_formulas
 
 COLORS = ["#e4e4e4", "#2f6fab"]  # not seen, seen; old matplotlib reads a pair as color and alpha
 MARK = "#f28c28"  # the token itself
@@ -132,4 +133,4 @@ def draw_receptive_field(fields: Sequence[Field], token: Grid | None, title: str
             row[-1].set(xlim=(-0.5, 1.5), ylim=(1.5, -0.5))
     for t, ax in enumerate(axes[0]):
         ax.set_title(f"frame {t}" if t < frames else "class token", fontsize="medium")
-    return figure
+    return without_formulas(figure)

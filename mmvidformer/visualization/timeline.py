@@ -2,9 +2,10 @@
 
 import csv
 import io
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from itertools import groupby, pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 
 from mmvidformer.apis import Prediction
+from mmvidformer.visualization.figures import without_formulas
 
 
 class Segment(NamedTuple):
@@ -33,24 +35,55 @@ class Segment(NamedTuple):
     probability: float
 
 
-def list_segments(predictions: Sequence[Prediction]) -> list[Segment]:
+def list_segments(predictions: Iterable[Prediction]) -> list[Segment]:
     """List the segments of the windows of a video, in their order, for the first task.
 
     Two segments meet in the middle between the centers of their nearest windows. Segments that a
     model found are as they are.
     """
-    segments = [Segment(p.source, *p.seconds, *p.top(1)[0][1:]) for p in predictions]
-    if not segments or predictions[0].kind == "segment":
-        return segments
-    centers = np.mean([one.seconds for one in predictions], axis=1)
-    borders = [segments[0].start, *((centers[1:] + centers[:-1]) / 2).tolist(), segments[-1].end]
-    found = []
-    rows = zip(segments, pairwise(borders), strict=True)
-    for _, group in groupby(rows, key=lambda row: row[0].label):
-        parts, spans = zip(*group, strict=True)
-        mean = float(np.mean([one.probability for one in parts]))
-        found.append(parts[0]._replace(start=spans[0][0], end=spans[-1][1], probability=mean))
-    return found
+    joined = _JoinedWindows()
+    segments = [joined.add(prediction) for prediction in predictions] + [joined.end()]
+    return [segment for segment in segments if segment is not None]
+
+
+class _JoinedWindows:
+    """Joins successive windows of one class to segments, with constant memory."""
+
+    def __init__(self) -> None:
+        self._last: Prediction | None = None
+        self._start, self._sum, self._count = 0.0, 0.0, 0
+
+    def add(self, prediction: Prediction) -> Segment | None:
+        """Take the next window, and return the segment that it ends, if it ends one."""
+        start, end = prediction.seconds
+        _, label, probability = prediction.top(1)[0]
+        if prediction.kind == "segment":
+            return Segment(prediction.source, start, end, label, probability)
+        ended, last = None, self._last
+        if last is None:
+            self._start = start
+        elif last.source != prediction.source:
+            ended, self._start = self.end(), start
+        elif last.top(1)[0][1] != label:
+            border = (sum(last.seconds) + start + end) / 4
+            ended, self._start = self._segment(border), border
+        if ended is not None:
+            self._sum, self._count = 0.0, 0
+        self._last = prediction
+        self._sum, self._count = self._sum + probability, self._count + 1
+        return ended
+
+    def end(self) -> Segment | None:
+        """Return the last segment of a video, if it has windows."""
+        if self._last is None:
+            return None
+        ended, self._last = self._segment(self._last.seconds[1]), None
+        self._sum, self._count = 0.0, 0
+        return ended
+
+    def _segment(self, end: float) -> Segment:
+        label = self._last.top(1)[0][1]
+        return Segment(self._last.source, self._start, end, label, self._sum / self._count)
 
 
 class WindowTable:
@@ -111,15 +144,61 @@ class WindowTable:
         self._writer.writerow([video, *(f"{x:.2f}" for x in seconds), *values])
 
 
-def write_parts(path: Path, videos: Iterable[Sequence[Prediction]]) -> None:
-    """Write the segments of videos as a csv file, or the values of their windows."""
-    path.unlink(missing_ok=True)
-    table = WindowTable(path)
-    for found in videos:
-        for one in found if found and found[0].kind == "value" else list_segments(found):
-            table.add(one)
-    if table.is_new:  # nothing was found
-        path.write_text(",".join(Segment._fields) + "\n")
+class PartTable(AbstractContextManager):
+    """A csv file of the segments of videos, or of the values of their windows; a context manager.
+
+    Each row is written when its segment has ended, the last one at the end, also of an interrupted
+    run. An old file is replaced.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+        self._table, self._joined = WindowTable(path), _JoinedWindows()
+
+    def add(self, prediction: Prediction) -> None:
+        """Take the next prediction of a video, or the first of the next video."""
+        is_value = prediction.kind == "value"
+        self._write(prediction if is_value else self._joined.add(prediction))
+
+    def __exit__(self, *error: object) -> None:
+        self._write(self._joined.end())
+        if self._table.is_new:  # nothing was found
+            self._table.path.write_text(",".join(Segment._fields) + "\n")
+
+    def _write(self, row: Prediction | Segment | None) -> None:
+        if row is not None:
+            self._table.add(row)
+
+
+@contextmanager
+def open_rows(
+    json_lines: Path | None, parts: Path | None, windows: WindowTable | None, k: int = 5
+) -> Iterator[Callable[[Prediction | dict], None]]:
+    """Open files of rows; yields a function that writes a prediction or a failure at once.
+
+    Args:
+        json_lines: File of JSON lines.
+        parts: File of a ``PartTable``.
+        windows: Table of windows.
+        k: Number of classes of a JSON line.
+    """
+    with ExitStack() as stack:
+        lines, tables = None, [windows] if windows else []
+        if json_lines:
+            json_lines.parent.mkdir(parents=True, exist_ok=True)
+            lines = stack.enter_context(json_lines.open("w", 1, encoding="utf-8"))  # line by line
+        if parts:
+            tables.append(stack.enter_context(PartTable(parts)))
+
+        def write(one: Prediction | dict) -> None:
+            is_failure = isinstance(one, dict)
+            if lines:
+                record = one if is_failure else one.record(k)
+                print(json.dumps(record, ensure_ascii=False), file=lines)
+            for table in tables if not is_failure else ():
+                table.add(one)
+
+        yield write
 
 
 def draw_timeline(
@@ -168,4 +247,4 @@ def draw_timeline(
         axes.barh(1.07, end - start, 0.07, start, color=colors.get(name, "gray"))
     axes.grid(alpha=0.3)
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
-    return figure
+    return without_formulas(figure)

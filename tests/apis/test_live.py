@@ -3,6 +3,7 @@
 import socket
 import time
 import traceback
+import wave
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -14,6 +15,7 @@ from threading import Thread
 import av
 import pytest
 import torch
+from av.container import InputContainer
 
 from benchmarks.live_server import LiveServer
 from mmvidformer.apis import Capture, StreamRecognizer, capture
@@ -51,6 +53,41 @@ def test_a_server_that_comes_back_is_connected_again() -> None:
     first = numbers.index(cut)
     for number, _, pixels in found[first:]:  # the stream begins anew
         assert abs(pixels.mean() - 5 * (number - cut) % 250) < 3
+
+
+def test_connections_that_ended_are_closed(monkeypatch, tmp_path: Path) -> None:
+    """At once, not when Python collects garbage; also those in which there is no video."""
+    opened, av_open = [], av.open
+
+    def open_and_keep(*args: object, **options: object) -> InputContainer:
+        opened.append(av_open(*args, **options))
+        return opened[-1]
+
+    with LiveServer(4, pace=1000) as server:
+        monkeypatch.setattr(av, "open", open_and_keep)
+        with Capture(server.address, queue=100) as source:
+            frames = source.frames()
+            while len(opened) < 4:
+                next(frames)
+            assert [is_closed(container) for container in opened[:3]] == [True] * 3
+            frames.close()
+    with wave.open(str(tmp_path / "sound.wav"), "wb") as file:
+        file.setparams((1, 2, 8000, 0, "NONE", ""))
+        file.writeframes(bytes(800))
+    sound = av_open(str(tmp_path / "sound.wav"))
+    monkeypatch.setattr(av, "open", lambda *args, **options: sound)
+    with pytest.raises(ConnectionError, match="has no video"):
+        Capture("http://127.0.0.1:1/sound.wav")
+    assert is_closed(sound)
+
+
+def is_closed(container: InputContainer) -> bool:
+    """Whether a container lets nobody seek in it any more."""
+    try:
+        container.seek(0)
+    except AssertionError:
+        return True
+    return False
 
 
 def test_a_server_that_stays_away_is_an_error() -> None:

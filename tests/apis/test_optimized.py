@@ -44,9 +44,9 @@ def close(found: object, expected: object) -> None:
 
 def test_predictions_are_those_of_the_model(divided: tuple, video: np.ndarray) -> None:
     recognizer, plain = Recognizer(*divided, "cpu"), Recognizer(*divided, "cpu")
-    assert repr(recognizer) == "TimeSformer on cpu, optimized for inference"
+    assert repr(recognizer) == "tiny_vivit (TimeSformer) on cpu, optimized for inference"
     assert not plain.model.training
-    assert repr(plain) == "TimeSformer on cpu"
+    assert repr(plain) == "tiny_vivit (TimeSformer) on cpu"
     assert np.ptp(plain(video).scores["class"]) > 0.1
     close(recognizer(video), plain(video))
     close(copy.deepcopy(recognizer)(video), plain(video))
@@ -81,7 +81,7 @@ def test_changes_of_the_model_take_effect(divided: tuple, video: np.ndarray) -> 
     wrapped = nn.Sequential(model.backbone.get_submodule(LAST), nn.Tanh())
     model.backbone.set_submodule(LAST, wrapped)
     assert abs(recognizer(video).scores["class"] - after.scores["class"]).max() > 1e-3
-    assert repr(recognizer) == "TimeSformer on cpu"
+    assert repr(recognizer) == "tiny_vivit (TimeSformer) on cpu"
 
 
 def test_a_stream_of_a_model_that_cannot_be_optimized(small: Callable) -> None:

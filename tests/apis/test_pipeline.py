@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import decord
@@ -7,6 +8,7 @@ import torch
 from mmengine.config import Config
 
 from mmvidformer.apis import VideoPipeline, normalize
+from mmvidformer.visualization.videos import VideoOutput
 
 
 def test_clips_of_a_video_are_the_center_views(cfg, model, tiny_videos) -> None:
@@ -46,8 +48,28 @@ def test_files_that_are_not_videos_are_named(cfg, tmp_path: Path) -> None:
         pipeline.open(tmp_path / "none.mp4")
     text = tmp_path / "text.mp4"
     text.write_text("not a video")
-    with pytest.raises(ValueError, match="cannot read .*text.mp4 as a video: "):
+    with pytest.raises(ValueError, match=r"cannot read .*text.mp4 as a video: (?!.*Errno)"):
         pipeline.open(text)
+    text.write_bytes(b"")
+    with pytest.raises(ValueError, match="cannot read .*text.mp4 as a video: the file is empty"):
+        pipeline.open(text)
+
+
+def test_clips_that_repeat_frames_are_named_once(cfg, tmp_path: Path, caplog) -> None:
+    """A clip takes 4 frames at interval 2; from 7 frames on it repeats none."""
+    pipeline = VideoPipeline(cfg, clips=1)
+    for frames in (1, 6, 7, 8):
+        video = tmp_path / f"{frames}.mp4"
+        with VideoOutput(video, fps=12) as output:
+            for number in range(frames):
+                output.add(np.full((32, 64, 3), number, np.uint8))
+        opened = pipeline.open(video)
+        for _ in range(2):
+            pipeline.read(opened)
+    pipeline.read(pipeline.open(tmp_path / "8.mp4"), (2, 4))
+    found = [re.search(r"take (\d+), .* only (\d+):", text) for text in caplog.messages]
+    assert [match.groups() for match in found] == [("8", "1"), ("8", "6"), ("8", "3")]
+    assert caplog.records[0].getMessage().startswith(str(tmp_path / "1.mp4"))
 
 
 def test_configs_without_a_pipeline_for_videos_are_refused(cfg) -> None:

@@ -1,7 +1,9 @@
 """Recognizer: files, lists, arrays, windows and streams."""
 
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
+from weakref import WeakSet
 
 import decord
 import numpy as np
@@ -129,6 +131,47 @@ def test_windows_of_files_arrays_and_streams_agree(recognizer, tiny_videos) -> N
         next(recognizer.timeline(frames))
     with pytest.raises(ValueError, match="got 0 s"):
         next(recognizer.timeline(file, 0))
+
+
+def test_a_stream_keeps_sampled_frames_only(recognizer) -> None:
+    """Windows of 48 frames, every 24, of which clips of 4 frames at interval 2 see at most 8."""
+    kept, most = WeakSet(), 0
+
+    def frames() -> Iterator[np.ndarray]:
+        nonlocal most
+        for number in range(144):
+            frame = Frame((32, 64, 3), np.uint8)
+            frame[:] = number
+            kept.add(frame)
+            most = max(most, len(kept))
+            yield frame
+
+    found = list(recognizer.stream(frames(), 24, 2, 1))
+    assert len(found) == 5
+    sampled = recognizer.pipeline.sample(48, 24)["frame_inds"]
+    needed = len({number % 24 for number in sampled.flat})
+    assert needed <= most <= 2 * needed + 2  # of two windows, the newest, and the one before it
+    values = [np.full((48, 32, 64, 3), np.arange(i, i + 48)[:, None, None, None], np.uint8)
+              for i in range(0, 97, 24)]  # fmt: skip
+    for one, window in zip(found, values, strict=True):
+        expected = recognizer(window).scores["class"]
+        np.testing.assert_allclose(one.scores["class"], expected, atol=1e-5)
+
+
+class Frame(np.ndarray):
+    """An array that a weak set can hold, which views of it do not share."""
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def test_frames_of_a_stream_are_checked(recognizer) -> None:
+    for wrong in (np.zeros((32, 64), np.uint8), np.zeros((32, 64, 3))):
+        with pytest.raises(ValueError, match="one size and type uint8, got .*32, 64"):
+            next(recognizer.stream([wrong] * 12, 12, 1))
+    sizes = [np.zeros((32, 64 + number, 3), np.uint8) for number in range(12)]
+    with pytest.raises(ValueError, match=r"one size and type uint8, got \(32, 6"):
+        next(recognizer.stream(sizes, 12, 1))
 
 
 @pytest.mark.parametrize("stride", [None, 4 / 12, 2 / 12])

@@ -1,6 +1,7 @@
 """Fixtures of the tests of the command-line tools."""
 
 import copy
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,3 +56,25 @@ def pretrained(make_config, tmp_path_factory):
     path = tmp_path_factory.mktemp("weights") / "five.pth"
     torch.save({"state_dict": state}, path)
     return str(config), str(path), state
+
+
+@pytest.fixture(scope="module")
+def model(make_config, tmp_path_factory) -> tuple[str, str]:
+    """A tiny config with class names, and its weights."""
+    config = make_config("tiny", class_names=["red", "green", "blue"])
+    path = tmp_path_factory.mktemp("weights") / "tiny.pth"
+    torch.manual_seed(0)
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        torch.save({"state_dict": MODELS.build(Config.fromfile(config).model).state_dict()}, path)
+    return str(config), str(path)
+
+
+@pytest.fixture
+def folder(tiny_videos, tmp_path):
+    """Two videos and a broken one, in folders."""
+    root = tmp_path / "videos"
+    for number in range(2):
+        (root / str(number)).mkdir(parents=True)
+        shutil.copy(tiny_videos.root / f"val_{number}.mp4", root / str(number) / "clip.mp4")
+    (root / "bad.mp4").write_bytes(b"no video")
+    return root

@@ -1,43 +1,22 @@
-"""The demo on files, folders and cameras, and the extraction of features."""
+"""The demo on files, folders and cameras."""
 
 import json
 import shutil
 from collections.abc import Iterator
-from functools import partial
+from dataclasses import replace
+from pathlib import Path
+from weakref import WeakSet
 
 import cv2
 import numpy as np
 import pytest
-import torch
-from mmaction.datasets.transforms import LoadLocalizationFeature
-from mmengine.config import Config
-from mmengine.registry import DefaultScope
 
 from benchmarks.live_server import LiveServer
-from mmvidformer.apis import Capture, Recognizer, backbone_features
-from mmvidformer.registry import MODELS
+from mmvidformer.apis import Capture, Prediction, Recognizer
 
 
-@pytest.fixture(scope="module")
-def model(make_config, tmp_path_factory) -> tuple[str, str]:
-    """A tiny config with class names, and its weights."""
-    config = make_config("tiny", class_names=["red", "green", "blue"])
-    path = tmp_path_factory.mktemp("weights") / "tiny.pth"
-    torch.manual_seed(0)
-    with DefaultScope.overwrite_default_scope("mmaction"):
-        torch.save({"state_dict": MODELS.build(Config.fromfile(config).model).state_dict()}, path)
-    return str(config), str(path)
-
-
-@pytest.fixture
-def folder(tiny_videos, tmp_path):
-    """Two videos and a broken one, in folders."""
-    root = tmp_path / "videos"
-    for number in range(2):
-        (root / str(number)).mkdir(parents=True)
-        shutil.copy(tiny_videos.root / f"val_{number}.mp4", root / str(number) / "clip.mp4")
-    (root / "bad.mp4").write_bytes(b"no video")
-    return root
+def read_lines(file: Path) -> list[dict]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
 
 
 def demo(main_of, model, source, *options) -> int:
@@ -47,13 +26,14 @@ def demo(main_of, model, source, *options) -> int:
 def test_demo_of_a_folder(main_of, model, folder, tmp_path, capsys) -> None:
     records, videos = tmp_path / "new" / "predictions.json", tmp_path / "annotated"
     assert demo(main_of, model, folder, "--json", records, "--out", videos, "--topk", 2) == 1
-    found = {one["source"]: one for one in json.loads(records.read_text())["videos"]}
+    found = {one["source"]: one for one in read_lines(records)}
     assert list(found) == sorted(map(str, folder.rglob("*.mp4")))
     assert "bad.mp4 as a video: " in found[str(folder / "bad.mp4")]["error"]
     recognizer = Recognizer(*model)
     printed = capsys.readouterr()
-    assert "ViViT on cpu, optimized for inference\n" in printed.err
-    assert "1 of 3 videos failed" in printed.err
+    assert "tiny (ViViT) on cpu, optimized for inference\n" in printed.err
+    assert printed.err.endswith(f"1 of 3 videos failed:\n{folder / 'bad.mp4'}\n")
+    assert "[Errno" not in printed.err
     for number in range(2):
         file = folder / str(number) / "clip.mp4"
         top = recognizer(file).top(2)
@@ -66,13 +46,54 @@ def test_demo_of_a_folder(main_of, model, folder, tmp_path, capsys) -> None:
         assert video.get(cv2.CAP_PROP_FRAME_HEIGHT) >= 360
 
 
+@pytest.mark.parametrize("name", ["--json", "--csv"])
+def test_rows_are_written_as_they_come(
+    main_of, model, folder, tmp_path, capsys, monkeypatch, name
+) -> None:
+    """Ctrl-C at the second video: the first, of which there are four windows, is kept."""
+    shutil.copy(folder / "0" / "clip.mp4", folder / "0" / "first.mp4")
+    timeline = Recognizer.timeline
+
+    def interrupted(self: Recognizer, video: Path, *args: object, **options: object) -> Iterator:
+        if video.name == "first.mp4":
+            raise KeyboardInterrupt
+        return timeline(self, video, *args, **options)
+
+    monkeypatch.setattr(Recognizer, "timeline", interrupted)
+    file = tmp_path / "new" / "rows"
+    with pytest.raises(KeyboardInterrupt):
+        demo(main_of, model, folder, name, file, "--window", 0.5, "--stride", 0.5)
+    first, rows = folder / "0" / "clip.mp4", file.read_text().splitlines()
+    if name == "--json":
+        assert [json.loads(row)["seconds"] for row in rows] == [
+            [0, 0.5],
+            [0.5, 1],
+            [1, 1.5],
+            [1.5, 2],
+        ]
+        assert {json.loads(row)["source"] for row in rows} == {str(first)}
+    else:
+        assert rows[0] == "video,start,end,label,probability" and len(rows) > 1
+        assert {row.partition(",")[0] for row in rows[1:]} == {str(first)}
+        assert rows[1].split(",")[1] == "0.00" and rows[-1].split(",")[2] == "2.00"
+    assert capsys.readouterr().out == f"{first}: 4 windows\n"
+
+
+def test_parts_are_printed_below_their_video(main_of, model, folder, capsys) -> None:
+    assert demo(main_of, model, folder, "--window", 1, "--stride", 0.5, "--topk", 1) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{folder / '0' / 'clip.mp4'}: 3 windows"
+    assert [line[:13] for line in lines[1:4]] == ["  0.00-1.00 s", "  0.50-1.50 s", "  1.00-2.00 s"]
+    assert len(lines) == 8
+
+
 def test_demo_of_windows(main_of, model, tiny_videos, tmp_path) -> None:
     video, names = tiny_videos.root / "val_0.mp4", tmp_path / "names.txt"
     names.write_text("uno\ndue\ntre\n")
     file, line, out = (tmp_path / name for name in ("predictions.json", "line.png", "out.mp4"))
     options = ["--window", 1, "--stride", 0.5, "--json", file, "--timeline", line]
     assert demo(main_of, model, video, *options, "--classes", names, "--out", out) == 0
-    records = json.loads(file.read_text())["videos"]
+    records = read_lines(file)
     assert [r["seconds"] for r in records] == [[0, 1], [0.5, 1.5], [1, 2]]
     assert {c["name"] for c in records[0]["predictions"]["class"]} == {"uno", "due", "tre"}
     assert cv2.imread(str(line)).std() > 5
@@ -81,14 +102,39 @@ def test_demo_of_windows(main_of, model, tiny_videos, tmp_path) -> None:
 
 def test_demo_of_a_camera(load, model, tiny_videos, tmp_path, monkeypatch) -> None:
     module = load("demo")
-    monkeypatch.setattr(module, "Capture", lambda _: Capture(tiny_videos.root / "val_0.mp4"))
+    monkeypatch.setattr(module, "Capture", lambda *_: Capture(tiny_videos.root / "val_0.mp4"))
     file, out = tmp_path / "predictions.json", tmp_path / "out.mp4"
     options = ["--window", "0.5", "--stride", "0.5", "--seconds", "1.6", "--json", str(file)]
     assert module.main([*model, "7", *options, "--out", str(out)]) == 0
-    records = json.loads(file.read_text())["videos"]
+    records = read_lines(file)
     assert [r["seconds"] for r in records] == [[0, 0.5], [0.5, 1.0], [1.0, 1.5]]
     # A frame is shown as soon as there is a prediction: from the 7th of 20.
     assert cv2.VideoCapture(str(out)).get(cv2.CAP_PROP_FRAME_COUNT) == 14
+
+
+def test_a_camera_keeps_no_answers(load, model, tiny_videos, monkeypatch) -> None:
+    """Of 23 windows the last is drawn, and the next one is being written."""
+    module, kept, most = load("demo"), WeakSet(), []
+    monkeypatch.setattr(module, "Capture", lambda *_: Capture(tiny_videos.root / "val_0.mp4"))
+    to_prediction = Recognizer.to_prediction
+
+    def count(self: Recognizer, *args: object, **where: object) -> Prediction:
+        prediction = to_prediction(self, *args, **where)
+        scores = Scores(prediction.scores)
+        kept.add(scores)
+        most.append(len(kept))
+        return replace(prediction, scores=scores)
+
+    monkeypatch.setattr(Recognizer, "to_prediction", count)
+    assert module.main([*model, "7", "--window", "0.16", "--stride", "0.08"]) == 0
+    assert len(most) == 23 and max(most) <= 3
+
+
+class Scores(dict):
+    """Scores that a weak set can hold."""
+
+    def __hash__(self) -> int:
+        return id(self)
 
 
 def test_a_table_of_windows_goes_on_where_it_stopped(
@@ -129,11 +175,11 @@ def test_demo_of_an_address(load, model, tmp_path, capsys, monkeypatch) -> None:
     """Windows of 6 frames, every 6; after 16 frames the server begins anew, and then is gone."""
     monkeypatch.setattr("mmvidformer.apis.capture.WAIT", 0.02)
     module, file = load("demo"), tmp_path / "predictions.json"
-    monkeypatch.setattr(module, "Capture", partial(Capture, queue=100, patience=0))
     with LiveServer(16, fps=12, pace=200, connections=2) as server:
         options = ["--window", "0.5", "--stride", "0.5", "--json", str(file)]
+        options += ["--queue", "100", "--patience", "0"]
         assert module.main([*model, server.address, *options]) == 1
-    *records, failure = json.loads(file.read_text())["videos"]
+    *records, failure = read_lines(file)
     begins, ends = zip(*(one["seconds"] for one in records), strict=True)
     assert begins[:2] == (0, 0.5) and ends[:2] == (0.5, 1)
     assert len(records) == 4 and begins[3] == pytest.approx(begins[2] + 0.5)
@@ -174,7 +220,7 @@ def test_static_windows_repeat_the_answer(main_of, model, tmp_path, capsys) -> N
     for threshold in (None, 4, 300):
         more = [] if threshold is None else ["--skip-static", threshold]
         assert demo(main_of, model, video, *options, *more) == 0
-        records = json.loads(file.read_text())["videos"]
+        records = read_lines(file)
         static[threshold] = [i for i, one in enumerate(records) if one.get("static")]
     assert static[None] == [] and static[300] == list(range(1, 25))
     assert static[4][:2] == [1, 2] and static[4][-4:] == [21, 22, 23, 24]
@@ -202,61 +248,3 @@ def test_demo_names_wrong_arguments_before_it_loads_the_model(
     monkeypatch.setattr("sys.platform", "linux")
     with pytest.raises(OSError, match="no display to show a window on"):
         demo(main_of, model, tmp_path / "x.mp4", "--show")
-
-
-def test_features_are_written_once_and_completely(main_of, model, folder, tmp_path, capsys) -> None:
-    main, out = main_of("extract_features"), tmp_path / "features"
-    assert main([*model, str(folder), "--out", str(out)]) == 1
-    assert "2 written, 0 skipped, 1 failed" in capsys.readouterr().out
-    assert "bad.mp4\tcannot read" in (out / "failed.txt").read_text()
-    recognizer = Recognizer(*model)
-    for number in range(2):
-        values = np.load(out / str(number) / "clip.mp4.npy")
-        logits = recognizer.model.cls_head.fc_cls(torch.from_numpy(values)).detach()
-        scores = recognizer(folder / str(number) / "clip.mp4").scores["class"]
-        np.testing.assert_allclose(logits, scores, atol=1e-5)
-    (out / "0" / "clip.mp4.npy").unlink()
-    (folder / "bad.mp4").unlink()
-    assert main([*model, str(folder), "--out", str(out)]) == 0
-    assert "1 written, 1 skipped, 0 failed" in capsys.readouterr().out
-    assert (out / "failed.txt").read_text() == ""
-    assert not list(out.rglob(".*"))
-    with pytest.raises(FileExistsError, match="another tokens .*features.json.; use another"):
-        main([*model, str(folder), "--out", str(out), "--tokens"])
-    with pytest.raises(FileExistsError, match="another overrides .*features.json"):
-        main([*model, str(folder), "--out", str(out), "--cfg-options", "model.backbone.pool=cls"])
-
-
-def test_tokens_of_a_list(main_of, model, tiny_videos, tmp_path) -> None:
-    listed = tiny_videos.root / "two.txt"
-    listed.write_text("val_0.mp4 0\nval_1.mp4 1\n")
-    out = tmp_path / "tokens"
-    assert main_of("extract_features")([*model, str(listed), "--out", str(out), "--tokens"]) == 0
-    # A view, a token for each of 2 pairs of frames, 16 channels.
-    assert np.load(out / "val_1.mp4.npy").shape == (1, 2, 1, 1, 16)
-    with pytest.raises(FileNotFoundError, match="list gone.txt does not exist"):
-        main_of("extract_features")([*model, "gone.txt", "--out", str(out)])
-
-
-def test_a_row_for_each_window(main_of, model, tiny_videos, tmp_path) -> None:
-    """A clip of 4 frames at interval 2 spans 8 of 24 frames; one starts every 4 frames."""
-    video, main = str(tiny_videos.root / "val_0.mp4"), main_of("extract_features")
-    assert main([*model, video, "--out", str(tmp_path / "rows"), "--every", "4"]) == 0
-    rows = np.load(tmp_path / "rows" / "val_0.mp4.npz")["features"]
-    assert rows.shape == (5, 16)
-    recognizer = Recognizer(*model, clips=1)
-    opened = recognizer.pipeline.open(video)
-    for row, first in ((0, 0), (3, 12)):
-        clip = recognizer.pipeline.read(opened, (first, first + 7))["inputs"]
-        expected = backbone_features(recognizer.model, clip)[0]
-        np.testing.assert_allclose(rows[row], expected, atol=1e-5)
-    out = tmp_path / "table"
-    assert main([*model, video, "--out", str(out), "--every", "4", "--rows", "10"]) == 0
-    load = LoadLocalizationFeature()
-    feature = load({"feature_path": str(out / "val_0.csv")})["raw_feature"].T
-    assert feature.shape == (10, 16)
-    np.testing.assert_allclose(feature[[0, 9]], rows[[0, 4]], rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(feature[1], 0.75 * rows[0] + 0.25 * rows[1], rtol=1e-4, atol=1e-5)
-    for wrong in (["--rows", "10"], ["--every", "-1"], ["--every", "4", "--tokens"]):
-        with pytest.raises(SystemExit):
-            main([*model, video, "--out", str(out), *wrong])

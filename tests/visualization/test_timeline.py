@@ -1,13 +1,14 @@
 """Segments of one class, from the windows of a video."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
 from mmvidformer.apis import Prediction
-from mmvidformer.visualization.timeline import Segment, draw_timeline, list_segments, write_parts
+from mmvidformer.visualization.timeline import PartTable, Segment, draw_timeline, list_segments
 
 NAMES = {"class": ["left", "right"]}
 
@@ -33,8 +34,31 @@ def test_segments_meet_between_windows(rights, expected) -> None:
     assert list_segments(windows(*rights)) == [Segment("x.mp4", *row) for row in expected]
 
 
+def write_parts(path, predictions) -> None:
+    with PartTable(path) as table:
+        for prediction in predictions:
+            table.add(prediction)
+
+
+def test_rows_are_written_as_segments_end(tmp_path) -> None:
+    """Also those of the video before, and what an interrupted run knows of the last segment."""
+    first, second = windows(0.25, 1.0), windows(0.0, 0.25, 1.0)
+    second = [replace(one, source="y.mp4") for one in second]
+    rows, counts = tmp_path / "a.csv", []
+    with pytest.raises(KeyboardInterrupt), PartTable(rows) as table:
+        for prediction in first + second:
+            table.add(prediction)
+            counts.append(len(rows.read_text().splitlines()))
+        raise KeyboardInterrupt
+    assert counts == [0, 2, 3, 3, 4]
+    whole = rows.read_text()
+    assert whole.splitlines()[3:] == ["y.mp4,0.00,2.50,left,0.8750", "y.mp4,2.50,4.00,right,1.0000"]
+    write_parts(rows, first)
+    assert whole.startswith(rows.read_text())
+
+
 def test_segments_are_a_table(tmp_path) -> None:
-    write_parts(tmp_path / "a.csv", [windows(0.25, 1.0)])
+    write_parts(tmp_path / "a.csv", windows(0.25, 1.0))
     with open(tmp_path / "a.csv", newline="") as file:
         rows = list(csv.reader(file))
     assert rows[0] == ["video", "start", "end", "label", "probability"]
@@ -54,7 +78,7 @@ def values(*speeds: float) -> list[Prediction]:
 
 
 def test_values_are_a_table_and_a_line(tmp_path) -> None:
-    write_parts(tmp_path / "a.csv", [values(0.25, 1.5)])
+    write_parts(tmp_path / "a.csv", values(0.25, 1.5))
     with open(tmp_path / "a.csv", newline="") as file:
         rows = list(csv.reader(file))
     assert rows[0] == ["video", "start", "end", "speed"]

@@ -1,0 +1,125 @@
+"""The page: upload a video, see its classes."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from mmvidformer.web.answers import Answer
+from mmvidformer.web.process import AnswerProcess
+
+if TYPE_CHECKING:  # optional
+    from gradio import Blocks
+
+KEPT = 600  # seconds for which files of the page are kept
+
+
+class UploadQuota:
+    """A layer before an ASGI application that refuses uploads when a folder is full.
+
+    A request is counted by the length that it states, which the server enforces; one that states
+    none is refused. Remains of uploads that broke off are deleted.
+
+    Args:
+        app: The application.
+        folder: Where it stores uploads.
+        most_mb: Most megabytes of the folder.
+    """
+
+    def __init__(self, app: Any, folder: Path, most_mb: float) -> None:
+        self.app, self.folder, self.most_mb = app, folder, most_mb
+        self._arriving = 0.0
+
+    async def __call__(self, scope: dict, receive: Any, send: Any) -> None:
+        """Answer a request, or refuse it."""
+        from starlette.responses import PlainTextResponse
+
+        if scope["type"] != "http" or scope["method"] not in ("POST", "PUT"):
+            await self.app(scope, receive, send)
+            return
+        length = int(dict(scope["headers"]).get(b"content-length", -1)) / 1e6
+        if length < 0 or self._stored_mb() + self._arriving + length > self.most_mb:
+            text = f"the page is full: it stores {self.most_mb:g} MB. Try again in {KEPT // 60} min"
+            await PlainTextResponse(text, status_code=413)(scope, receive, send)
+            return
+        self._arriving += length
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            self._arriving -= length
+
+    def _stored_mb(self) -> float:
+        stored = 0
+        for file in self.folder.rglob("*"):
+            with suppress(FileNotFoundError):  # Gradio deletes old files meanwhile
+                status = file.stat()
+                is_remains = file.parent == self.folder and file.name.startswith("tmp")
+                if is_remains and file.is_file() and time.time() - status.st_mtime > KEPT:
+                    file.unlink()
+                elif file.is_file():
+                    stored += status.st_size
+        return stored / 1e6
+
+
+def build_page(titles: Mapping[str, str], process: AnswerProcess, example: str) -> "Blocks":
+    """Build the page: the classes of a video, a timeline of them, and attention rollout.
+
+    A model of boxes shows a film of persons, which torchvision's detector finds. What is wrong with
+    a video stands in the page.
+
+    Args:
+        titles: Titles of the models of ``process`` to choose from, by name; the first is the
+            default.
+        process: What answers.
+        example: Video to offer.
+    """
+    import gradio as gr
+
+    def predict(name: str, video: str | None, progress=gr.Progress()) -> Iterator[tuple]:  # noqa: B008
+        shown = Answer(note="" if video else "Choose a video, or record one.")
+        yield tuple(shown)
+        if video is None:
+            return
+        progress(0, "loading the model")
+        with TemporaryDirectory() as folder:
+            try:
+                for part in process.answer(name, video, folder):
+                    if not isinstance(part, Answer):
+                        progress(*part)
+                        continue
+                    shown = Answer(*(new or old for new, old in zip(part, shown, strict=True)))
+                    yield tuple(shown)
+            except ValueError as error:
+                yield tuple(shown._replace(note=f"**Not answered:** {error}"))
+
+    async def refuse_addresses(path: str) -> str:
+        if not Path(path).is_file():
+            raise gr.Error("upload a video instead of giving an address", print_exception=False)
+        return await move(path)
+
+    limits = process.limits
+    with gr.Blocks(title="mmvidformer", analytics_enabled=False, delete_cache=(60, KEPT)) as page:
+        gr.Markdown(
+            "# mmvidformer\nThe most likely classes of a video, their probabilities over time, and "
+            f"what the model attends to. Videos of at most {limits.max_seconds:g} s and "
+            f"{limits.max_mb:g} MB are deleted after {KEPT // 60} minutes."
+        )
+        with gr.Row():
+            with gr.Column():
+                choices = [(title, name) for name, title in titles.items()]
+                model = gr.Dropdown(choices, label="Model")
+                video = gr.Video(label="Video", sources=["upload", "webcam"], height=380)
+                button = gr.Button("Classify", variant="primary")
+                gr.Examples([example], video, label="A film of camera motions")
+            with gr.Column():
+                note = gr.Markdown()
+                classes = gr.Label(label="Classes, mean over the windows")
+                timeline = gr.Plot(label="Timeline", show_label=False)
+                rollout = gr.Video(label="Rollout", show_label=False, autoplay=True, loop=True)
+        move = video.async_move_resource_to_block_cache
+        video.async_move_resource_to_block_cache = refuse_addresses
+        outputs = [classes, timeline, rollout, note]
+        button.click(predict, [model, video], outputs, api_name="predict", concurrency_limit=1)
+    return page.queue(max_size=8)

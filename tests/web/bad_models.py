@@ -1,0 +1,34 @@
+"""Models of the page whose process hangs, crashes or answers when it looks at a video."""
+
+import os
+import re
+import signal
+from typing import NamedTuple
+
+
+class BadModel(NamedTuple):
+    """A model that does something instead of reading the video: ``hang``, ``crash`` or ``pid``."""
+
+    deed: str
+
+    def load(self) -> "BadRecognizer":
+        """Return the model."""
+        return BadRecognizer(self.deed)
+
+
+class BadRecognizer:
+    """See ``BadModel``."""
+
+    names = {"class": ("a", "b")}
+
+    def __init__(self, deed: str) -> None:
+        self.deed = deed
+
+    @property
+    def over(self) -> str:
+        """Do it."""
+        if self.deed == "hang":
+            re.match("(a+)+$", 99 * "a" + "b")  # holds the lock of the interpreter, as decoders do
+        if self.deed == "crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        raise ValueError(f"process {os.getpid()}")

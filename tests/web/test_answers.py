@@ -1,0 +1,117 @@
+"""What the page answers to a video, and which videos it takes."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+
+from mmvidformer.apis import Prediction, Recognizer
+from mmvidformer.datasets.decoding.readers import READERS, open_video
+from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.engine.pipelines import set_video_backend
+from mmvidformer.finetune.tasks import set_task
+from mmvidformer.visualization.videos import VideoOutput
+from mmvidformer.web.answers import MAX_PIXELS, Limits, answer, check_video, classes_of
+
+
+def write(path: Path, frames: int, fps: float = 10) -> Path:
+    """Write a video of 64 x 32 pixels."""
+    with VideoOutput(path, fps) as output:
+        for number in range(frames):
+            output.add(np.full((32, 64, 3), 5 * number % 255, np.uint8))
+    return path
+
+
+def test_what_the_page_shows_of_values_and_segments() -> None:
+    names = {"class": ["a", "b"]}
+    rows = [{"class": np.array(row)} for row in ([0.5, 0.0], [0.25, 1.0])]
+    values = [Prediction(row, {}, names, kind="value") for row in rows]
+    assert classes_of(values) == "a 0.375, b 0.5"
+    segments = [Prediction(row, row, names, kind="segment") for row in rows]
+    assert classes_of(segments) == {"b": 1.0, "a": 0.5}
+    boxes = [replace(one, kind="labels", box=(0, 0, 1, 1)) for one in segments]
+    assert classes_of(boxes) == {"b": 1.0, "a": 0.5}
+    assert classes_of([]) == "nothing found"
+
+
+def test_classes_are_the_mean_of_the_windows() -> None:
+    names = {"verb": ["cut", "mix"], "noun": ["egg", "pan"]}
+    windows = [
+        Prediction({}, {"verb": np.array(verb), "noun": np.array(noun)}, names)
+        for verb, noun in (([0.5, 0.5], [0.25, 0.75]), ([0.25, 0.75], [0.75, 0.25]))
+    ]
+    found = classes_of(windows, k=1)
+    assert found == {"verb: mix": 0.625, "noun: egg": 0.5}
+
+
+def test_only_videos_within_the_limits_are_accepted(tmp_path: Path, monkeypatch) -> None:
+    video = str(write(tmp_path / "two_seconds.mp4", frames=20))
+    monkeypatch.setattr(READERS["pyav"], "_decode", None)  # nothing is decoded
+    assert check_video(video, Limits(1, 2)) == (20, pytest.approx(10))
+    with pytest.raises(ValueError, match="at most 0.0001 MB, got 0.0 MB"):
+        check_video(video, Limits(1e-4, 2))
+    with pytest.raises(ValueError, match="at most 1.9 s, got 2.0 s"):
+        check_video(video, Limits(1, 1.9))
+    monkeypatch.setattr("mmvidformer.web.answers.MAX_PIXELS", 2047)
+    with pytest.raises(ValueError, match="at most 2047 pixels, got 64x32"):
+        check_video(video, Limits(1, 2))
+    (tmp_path / "damaged.mp4").write_bytes(Path(video).read_bytes()[:500])
+    with pytest.raises(ValueError, match="cannot read .*damaged.mp4 as a video: End of file"):
+        check_video(str(tmp_path / "damaged.mp4"), Limits(1, 2))
+    (tmp_path / "empty.mp4").touch()
+    with pytest.raises(ValueError, match="empty.mp4 is empty"):
+        check_video(str(tmp_path / "empty.mp4"), Limits(1, 2))
+
+
+def test_frames_times_pixels_are_limited(tmp_path: Path, monkeypatch) -> None:
+    """Of a video at 1000 frames a second, one second may take long to decode."""
+    fast = str(write(tmp_path / "fast.mp4", frames=150, fps=1000))
+    monkeypatch.setattr(READERS["pyav"], "_decode", None)  # nothing is decoded
+    assert check_video(fast, Limits(1, 2.5)) == (150, pytest.approx(1000))
+    with pytest.raises(ValueError, match="64 x 32 pixels must have at most 120 frames, got 150"):
+        check_video(fast, Limits(1, 2))
+    monkeypatch.setattr("mmvidformer.web.answers.FULL_HD", 1024)
+    with pytest.raises(ValueError, match="64 x 32 pixels must have at most 75 frames, got 150"):
+        check_video(fast, Limits(1, 2.5))
+
+
+def answers(task: str, folder: Path, video: Path) -> tuple[Recognizer, list]:
+    """A model of a task with random weights as the page has it, and what the page answers."""
+    cfg = Config.fromfile(Path(__file__).parents[1] / "tools" / "tiny_vivit.py")
+    cfg.model.backbone.update(scheme="spacetime", temporal_depth=4, stem=dict(tubelet=(2, 8, 8)))
+    set_task(cfg, task, VideoLists(folder, ("walk", "sit"), {}, ","))
+    set_video_backend(cfg, "pyav", max_pixels=MAX_PIXELS)
+    torch.manual_seed(0)
+    recognizer = Recognizer(cfg, None, clips=1)
+    found = answer(recognizer, str(video), str(folder), Limits(), lambda share, text: None)
+    return recognizer, list(found)
+
+
+def test_a_model_of_boxes_shows_persons(tiny_videos, tmp_path, monkeypatch) -> None:
+    where = (0.5, 0.25, 1.0, 1.0)
+    detector = SimpleNamespace(moments=lambda video: {1: [where]})
+    monkeypatch.setattr("mmvidformer.visualization.annotate.load_detector", lambda _: detector)
+    video = tiny_videos.root / "val_1.mp4"  # 24 green frames of 64 x 32 pixels, 2 s
+    recognizer, (found,) = answers("boxes", tmp_path, video)
+    (box,) = recognizer.boxes(video, 1, [where])
+    assert found.classes == {name: pytest.approx(p) for _, name, p in box.top()}
+    assert found.timeline is None
+    reader = open_video(found.film)
+    film = reader.get_batch(range(len(reader)))
+    assert len(film) == 24 and film[0].shape == (360, 720, 3)
+    corners = [image[93:103, 359:364].mean(axis=(0, 1)) for image in film]
+    blue = [bool(corner[2] > corner[1]) for corner in corners]
+    assert blue == [6 <= number <= 18 for number in range(24)]  # half a second around it
+
+
+def test_a_model_of_frames_shows_its_steps(tiny_videos, tmp_path) -> None:
+    video = tiny_videos.root / "val_0.mp4"
+    recognizer, (found,) = answers("frames", tmp_path, video)
+    steps = [one.probabilities["class"] for one in recognizer.timeline(video)]
+    means = dict(zip(("walk", "sit"), np.mean(steps, axis=0), strict=True))
+    assert found.classes == pytest.approx(means)
+    assert found.timeline.axes and found.film is None

@@ -1,0 +1,270 @@
+"""The served page as a client sees it."""
+
+import asyncio
+import http.client
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import av
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+
+from mmvidformer.apis import Recognizer
+from mmvidformer.convert import published
+from mmvidformer.convert.fetch import cached_path
+from mmvidformer.datasets.decoding.readers import open_video
+from mmvidformer.registry import MODELS
+from mmvidformer.web.page import KEPT, UploadQuota
+from tests.datasets.decoding.numbered_videos import write as encode
+from tests.web.test_answers import write
+
+OWN = "own"
+
+
+def test_mistakes_are_named_before_a_model_is_loaded(load, capsys, monkeypatch) -> None:
+    tool = load("web")
+    with pytest.raises(SystemExit):
+        tool.main(["--config", "vivit_fe_k400"])
+    assert "--config and --checkpoint go together" in capsys.readouterr().err
+    monkeypatch.setattr(tool, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match='pip install "gradio'):
+        tool.main([])
+
+
+def caches(folder: Path) -> dict[str, str]:
+    """Variables of the caches of weights."""
+    return {"TORCH_HOME": str(folder / "torch"), "HF_HOME": str(folder / "hub")}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory, tiny_videos, run) -> Iterator[tuple]:
+    """A served page with a tiny model; gives its port, a folder, config and weights.
+
+    At the end nothing of its files may be left.
+    """
+    pytest.importorskip("gradio")
+    folder = tmp_path_factory.mktemp("web")
+    cfg = Config.fromfile(Path(__file__).parents[1] / "tools" / "tiny_vivit.py")
+    cfg.class_names = ["red", "green", "blue"]
+    config, weights = folder / "tiny.py", folder / "tiny.pth"
+    cfg.dump(config)
+    torch.manual_seed(0)
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        torch.save({"state_dict": MODELS.build(cfg.model).state_dict()}, weights)
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    (folder / "tmp").mkdir()
+    address = published.by_name()["timesformer_b_k400"].address
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCH_HOME", caches(folder)["TORCH_HOME"])
+        path = cached_path(address)
+    path.parent.mkdir(parents=True)
+    path.touch()
+    command = [sys.executable, "-m", "mmvidformer", "web", "--config", config]
+    command += ["--checkpoint", weights, "--port", port, "--max-seconds", 3, "--max-mb", 0.5]
+    command += ["--max-stored-mb", 30]
+    process = run(*command, TMPDIR=folder / "tmp", **caches(folder))
+    for _ in range(1200):
+        try:
+            urlopen(f"http://127.0.0.1:{port}", timeout=10).close()
+            break
+        except OSError:
+            assert process.poll() is None, process.stdout.read()
+            time.sleep(0.1)
+    yield port, folder, str(config), str(weights)
+    assert list((folder / "tmp").glob("mmvidformer_web_*"))
+    process.send_signal(signal.SIGTERM)
+    try:
+        printed, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    refused = printed.count("gradio.exceptions.InvalidPathError: ")  # Gradio prints them
+    assert printed.count("Traceback") == refused, printed
+    assert not list((folder / "tmp").glob("mmvidformer_web_*"))
+
+
+@pytest.fixture(scope="module")
+def client(served):
+    from gradio_client import Client
+
+    url, folder = f"http://127.0.0.1:{served[0]}", str(served[1] / "downloads")
+    return Client(url, verbose=False, download_files=folder)
+
+
+def submit(client, path: object) -> list:
+    from gradio_client import handle_file
+
+    given = handle_file(path) if isinstance(path, Path) else path
+    job = client.submit(OWN, given, api_name="/predict")
+    job.result(timeout=60)
+    return job.outputs()
+
+
+def test_models_that_need_no_download_can_be_chosen(client) -> None:
+    (choices,) = (
+        part["props"]["choices"]
+        for part in client.config["components"]
+        if part["type"] == "dropdown"
+    )
+    assert choices == [
+        ["tiny (3 classes: red, green, blue)", OWN],
+        ["camera_motion (Apache-2.0)", "camera_motion"],
+        ["timesformer_b_k400 (CC-BY-NC-4.0)", "timesformer_b_k400"],
+    ]
+
+
+def test_a_video_gets_classes_timeline_and_rollout(client, served, tiny_videos) -> None:
+    video = tiny_videos.root / "val_0.mp4"
+    _, first, last = submit(client, video)
+    (expected,) = Recognizer(*served[2:], clips=1).timeline(video)
+    _, name, probability = expected.top(1)[0]
+    assert first[0]["label"] == name
+    assert first[0]["confidences"][0]["confidence"] == pytest.approx(probability, abs=1e-3)
+    assert first[1]["plot"].startswith("data:image/")
+    assert first[2] is None and not first[3]
+    rollout = last[2]["video"] if isinstance(last[2], dict) else last[2]
+    reader = open_video(rollout)
+    assert len(reader) == 4 and reader.get_avg_fps() == 4
+    assert reader.get_batch([0])[0].shape[1] > 1000  # frame, heat map and classes
+
+
+def test_what_is_wrong_stands_in_the_page(client, served, tiny_videos, tmp_path) -> None:
+    (without,) = submit(client, None)
+    assert without[3] == "Choose a video, or record one."
+    content = (tiny_videos.root / "val_0.mp4").read_bytes()
+    (tmp_path / "damaged.mp4").write_bytes(content[:700])
+    write(tmp_path / "long.mp4", frames=40)
+    write(tmp_path / "fast.mp4", frames=190, fps=1000)
+    write_sound(tmp_path / "sound.mp4")
+    for name, message in (
+        ("damaged.mp4", "cannot read damaged.mp4 as a video: "),
+        ("long.mp4", "a video must have at most 3 s, got 4.0 s"),
+        ("fast.mp4", "a video of 64 x 32 pixels must have at most 180 frames, got 190"),
+        ("sound.mp4", "cannot read sound.mp4 as a video: no video stream"),
+    ):
+        *_, last = submit(client, tmp_path / name)
+        assert last[3].startswith(f"**Not answered:** {message}")
+        assert not any(last[:3])
+    (tmp_path / "large.mp4").write_bytes(bytes(600_000))
+    with pytest.raises(Exception, match="(?i)size|413"):
+        submit(client, tmp_path / "large.mp4")
+
+
+def write_sound(path: Path) -> None:
+    """Write a file of one second of silence."""
+    with av.open(str(path), "w") as output:
+        stream = output.add_stream("aac", 16000)
+        frame = av.AudioFrame.from_ndarray(np.zeros((1, 16000), np.float32), "fltp", "mono")
+        frame.sample_rate = 16000
+        output.mux(stream.encode(frame))
+        output.mux(stream.encode())
+
+
+def test_frames_are_limited_and_no_other_file_is_read(client, served, tmp_path) -> None:
+    other, grows = tmp_path / "other.ts", tmp_path / "grows.ts"
+    encode(other, "libx264", range(1))
+    encode(grows, "libx264", range(6), size=(4096, 2320), preset="ultrafast")
+    huge = grows.read_bytes()
+    for name, content, message in (
+        ("huge.ts", huge, "frames must have at most 9437184 pixels"),
+        ("grows.ts", other.read_bytes() + huge, "cannot read grows.ts as a video"),
+        (
+            "list.m3u8",
+            f"#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:1,\n{other}\n",
+            "its format is none of",
+        ),
+        ("list.mp4", f"ffconcat version 1.0\nfile {other}\n", "its format is none of"),
+    ):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        *_, last = submit(client, path)
+        assert last[3].startswith("**Not answered:** ") and message in last[3]
+        assert "\n" not in last[3] and str(served[1]) not in last[3]
+
+
+def test_neither_paths_nor_addresses_of_the_browser_are_opened(served, tiny_videos, web) -> None:
+    """As a browser sends them; a client of Gradio would upload the file."""
+    address = web.add("/video.mp4", b"x" * 100)
+    page = f"http://127.0.0.1:{served[0]}/gradio_api/call/predict"
+    for path in (address, str(tiny_videos.root / "val_0.mp4")):
+        data = {"data": [OWN, {"path": path, "meta": {"_type": "gradio.FileData"}}]}
+        request = Request(page, json.dumps(data).encode(), {"Content-Type": "application/json"})
+        try:
+            with urlopen(request, timeout=60) as answer:
+                event = json.load(answer)["event_id"]
+            with urlopen(f"{page}/{event}", timeout=60) as answer:
+                text = answer.read().decode()
+        except HTTPError as error:
+            text = f"event: error {error.read()}"
+        assert text.startswith("event: error")
+    assert not web.fetched
+
+
+def test_uploads_have_a_quota(served) -> None:
+    """30 MB; the length of a request counts before it is read, whatever number of files it has."""
+    connection = http.client.HTTPConnection("127.0.0.1", served[0], timeout=60)
+    connection.putrequest("POST", "/gradio_api/upload")
+    connection.putheader("Content-Type", "multipart/form-data; boundary=x")
+    connection.putheader("Content-Length", "31000000")
+    connection.endheaders()
+    answer = connection.getresponse()
+    assert answer.status == 413
+    assert answer.read() == b"the page is full: it stores 30 MB. Try again in 10 min"
+    connection.close()
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+    connection.request("POST", "/gradio_api/upload", iter([b"--x\r\n"]), headers)  # in chunks
+    assert connection.getresponse().status == 413
+
+
+def test_a_quota_counts_what_arrives_and_deletes_what_broke_off(tmp_path) -> None:
+    answers, going_on = [], asyncio.Event()
+
+    async def app(scope, receive, send) -> None:
+        await going_on.wait()
+        answers.append(200)
+
+    async def send(message) -> None:
+        if message["type"] == "http.response.start":
+            answers.append(message["status"])
+
+    async def post(quota, megabytes: float) -> None:
+        headers = [(b"content-length", str(int(megabytes * 1e6)).encode())]
+        await quota(dict(type="http", method="POST", headers=headers), None, send)
+
+    async def upload() -> None:
+        quota = UploadQuota(app, tmp_path, most_mb=2)
+        first = asyncio.create_task(post(quota, 1.2))
+        await asyncio.sleep(0)
+        await post(quota, 1.2)
+        assert answers == [413]
+        going_on.set()
+        await first
+        await post(quota, 1.2)
+        assert answers == [413, 200, 200]
+        for name, age in (("tmp_new", 0), ("tmp_old", KEPT + 9), ("film.mp4", KEPT + 9)):
+            (tmp_path / name).write_bytes(bytes(400_000))
+            os.utime(tmp_path / name, (time.time() - age,) * 2)
+        await post(quota, 1.2)
+        await post(quota, 1.3)
+        assert answers == [413, 200, 200, 200, 413]
+        assert {path.name for path in tmp_path.iterdir()} == {"tmp_new", "film.mp4"}
+
+    asyncio.run(upload())
+
+
+def test_only_this_machine_is_served(served) -> None:
+    with socket.socket() as other:
+        # An address of this machine that reaches servers at 0.0.0.0, but not at 127.0.0.1.
+        assert other.connect_ex(("127.0.0.2", served[0])) != 0

@@ -1,0 +1,86 @@
+"""The process of the page, whether or not a video hangs or crashes it, and what it may fetch."""
+
+import multiprocessing
+import time
+from pathlib import Path
+
+import pytest
+from mmengine.config import Config
+
+from mmvidformer.convert.fetch import cached_path, fetch, is_cached
+from mmvidformer.web.answers import Limits
+from mmvidformer.web.process import AnswerProcess, Model, offered_rows
+from tests.web.bad_models import BadModel
+from tests.web.test_answers import write
+
+
+def reason(process: AnswerProcess, name: str, video: Path) -> str:
+    with pytest.raises(ValueError) as caught:
+        list(process.answer(name, str(video), str(video.parent)))
+    return str(caught.value)
+
+
+def test_what_hangs_or_crashes_is_ended_and_the_next_video_answered(tmp_path) -> None:
+    video = write(tmp_path / "video.mp4", frames=4)
+    models = {deed: BadModel(deed) for deed in ("hang", "crash", "pid")}
+    process = AnswerProcess(models, Limits(), time_limit=3)
+    assert process.load("pid") == ["a", "b"]
+    assert reason(process, "published://vivit_fe_k400", video).startswith("KeyError")
+    first = reason(process, "pid", video)
+    assert reason(process, "pid", video) == first  # the same process
+    start = time.monotonic()
+    assert reason(process, "hang", video) == "the video took longer than 3 s and was given up"
+    assert time.monotonic() - start < 10
+    assert not multiprocessing.active_children()
+    second = reason(process, "pid", video)
+    assert second.startswith("process ") and second != first
+    crashed = reason(process, "crash", video)
+    assert crashed == "the video crashed the process that reads it (SIGSEGV)"
+    assert not multiprocessing.active_children()
+
+
+def test_a_visitor_who_leaves_ends_the_work(tiny_videos) -> None:
+    video = str(tiny_videos.root / "val_0.mp4")
+    config = Config.fromfile(Path(__file__).parents[1] / "tools" / "tiny_vivit.py")
+    process = AnswerProcess({"tiny": Model(config)}, Limits())
+    answers = process.answer("tiny", video, "")
+    assert next(answers) == (1, "windows")
+    answers.close()
+    assert not multiprocessing.active_children()
+
+
+def test_a_visitor_starts_no_download(web, table) -> None:
+    """Offered is what the operator names, which is fetched before, and what was fetched before."""
+    here, named, other = (web.add(f"/{name}.pth", b"\x80weights") for name in ("a", "b", "c"))
+    table(
+        *(
+            dict(
+                name=Path(address).stem, address=address, format="mmaction", config="vivit_fe_k400"
+            )
+            for address in (here, named, other)
+        ),
+        dict(name="image", address="timm:image", format="timm"),
+    )
+    fetch(here)
+    web.fetched.clear()
+    assert [row.name for row in offered_rows([])] == ["a"] and not web.fetched
+    assert [row.name for row in offered_rows(["b"])] == ["b", "a"]
+    assert web.fetched == {"/b.pth": 1}
+    assert is_cached("published://b") and not is_cached("published://c")
+    with pytest.raises(ValueError, match="image has no classes"):
+        offered_rows(["image"])
+    with pytest.raises(OSError, match="weights of published://c are not in the cache"):
+        Model("published://c").load()
+    cached_path(here).unlink()
+    with pytest.raises(OSError, match="weights of published://a are not in the cache"):
+        Model("published://a").load()
+    assert web.fetched == {"/b.pth": 1}
+
+
+def test_repositories_that_were_fetched(web, tmp_path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    web.add_repository("org/name", tmp_path)
+    assert not is_cached("hf://org/name")
+    fetch("hf://org/name")
+    assert is_cached("hf://org/name") and not is_cached("hf://org/name@other")
+    assert is_cached(tmp_path / "file.pth") and is_cached("published://camera_motion")
