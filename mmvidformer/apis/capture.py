@@ -18,7 +18,7 @@ import cv2
 import numpy as np
 from av.video.reformatter import VideoReformatter
 
-from mmvidformer.datasets.decoding.containers import open_container
+from mmvidformer.datasets.decoding.containers import open_container, video_stream
 from mmvidformer.datasets.decoding.readers import upright
 
 # What addresses may use; not files of this machine, which a playlist could name.
@@ -206,14 +206,12 @@ class Capture(AbstractContextManager):
                 self._container = av.open(str(self.source), **limits)
             else:
                 self._container = open_container(str(self.source))
+            self._video = video_stream(self._container)
         except (av.FFmpegError, OSError, ValueError) as error:
             if not self._is_address:
                 raise ValueError(f"cannot read {self.name} as a video: {_reason(error)}") from error
             # Without the error itself, whose text has the whole address.
             raise ConnectionError(f"cannot open {self.name}: {_reason(error)}") from None
-        if not self._container.streams.video:
-            raise ConnectionError(f"{self.name} has no video")
-        self._video = self._container.streams.video[0]
 
     def note_delay(self, seconds: float) -> float:
         """Return the time since the frame of ``seconds`` of a live source came in, for ``report``.

@@ -11,7 +11,7 @@ from av.video.reformatter import VideoReformatter
 
 from mmvidformer.atomic import write_atomically
 from mmvidformer.datasets.decoding.check_files import find_faults
-from mmvidformer.datasets.decoding.containers import open_container
+from mmvidformer.datasets.decoding.containers import open_container, video_stream
 from mmvidformer.datasets.decoding.errors import with_suffix
 from mmvidformer.datasets.lists import read_list, write_report
 
@@ -92,7 +92,7 @@ def encode_video(
 def _encode(source: str, target: Path, short_side: int, key_frames: int, crf: int) -> None:
     options = {"movflags": "faststart"}  # the index first, so that one read opens the file
     with open_container(source) as video, av.open(str(target), "w", "mp4", options) as output:
-        stream, encoder = video.streams.video[0], None
+        stream, encoder = video_stream(video), None
         stream.codec_context.thread_count = 1
         converter = VideoReformatter()
         for time, frame in _timed_frames(stream):

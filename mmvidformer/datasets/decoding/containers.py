@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 import av
 import numpy as np
+from av import VideoStream
 from av.container import InputContainer
+from av.stream import Disposition
 
 # Formats of FFmpeg that hold a video themselves. Others, such as playlists, name further files.
 FORMATS = "mov,matroska,avi,mpegts,mpeg,mpegvideo,h264,hevc,m4v,flv,asf,ogg,rm,gif,dv,mxf,nut,ivf"
@@ -39,14 +41,26 @@ def open_container(path: str, max_pixels: int | None = None) -> InputContainer:
         container = av.open(path, options=limit, container_options=options)
     except av.error.ArgumentError as error:
         raise ValueError(f"its format is none of {FORMATS}") from error
-    codec = container.streams.video[0].codec_context if container.streams.video else None
-    if codec is None:
-        raise ValueError("no video stream, or no decoder for it")
+    codec = video_stream(container).codec_context
     if max_pixels and codec.width * codec.height > max_pixels:
         size = f"{codec.width}x{codec.height}"
         raise ValueError(f"frames must have at most {max_pixels} pixels, got {size}")
     codec.options = limit
     return container
+
+
+def video_stream(container: InputContainer) -> VideoStream:
+    """Return the video of a container: FFmpeg's best video stream, which is not always the first.
+
+    Raises:
+        ValueError: If there is none, no decoder for it, or only a picture, such as a song's cover.
+    """
+    stream = container.streams.best("video")
+    if stream is None or stream.codec_context is None:
+        raise ValueError("no video stream, or no decoder for it")
+    if stream.disposition & Disposition.attached_pic:
+        raise ValueError("no video stream, only an attached picture")
+    return stream
 
 
 def index_of(path: str) -> Index:
@@ -59,7 +73,7 @@ def index_of(path: str) -> Index:
 def _read_index(path: str, changed: int, size: int) -> Index:
     stamps, is_key = array("q"), array("b")
     with open_container(path) as container:
-        is_avi, stream = container.format.name == "avi", container.streams.video[0]
+        is_avi, stream = container.format.name == "avi", video_stream(container)
         fps, unit = float(stream.average_rate or 0), stream.time_base
         for packet in container.demux(stream):
             if packet.size and not packet.is_discard:

@@ -7,7 +7,12 @@ import numpy as np
 from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 
-from mmvidformer.datasets.decoding.containers import Index, index_of, open_container
+from mmvidformer.datasets.decoding.containers import (
+    Index,
+    index_of,
+    open_container,
+    video_stream,
+)
 
 
 class Frames(list):
@@ -126,7 +131,7 @@ class _PyAVReader(VideoReader):
         """Open the file; not all formats can seek to the beginning."""
         self._close()
         self._container = open_container(self.path, self.max_pixels)
-        self._stream = self._container.streams.video[0]
+        self._stream = video_stream(self._container)
         self._stream.codec_context.thread_count = self.num_threads
 
     def _close(self) -> None:
@@ -166,7 +171,10 @@ class _TorchCodecReader(VideoReader):
         if torchcodec is None or torchcodec.ffmpeg_major_version is None:
             need = "torchcodec and FFmpeg 4 to 9 (such as: apt install ffmpeg)"
             raise ImportError(f"to decode videos with TorchCodec install {need}")
+        with open_container(self.path) as container:
+            stream_index = video_stream(container).index
         options = dict(dimension_order="NHWC", num_ffmpeg_threads=self.num_threads)
+        options |= dict(stream_index=stream_index)
         self._decoder = torchcodec.decoders.VideoDecoder(self.path, **options)
         self._index = Index(len(self._decoder), self._decoder.metadata.average_fps or 0.0)
 

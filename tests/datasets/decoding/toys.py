@@ -2,6 +2,7 @@
 
 import av
 import numpy as np
+from av.stream import Disposition
 
 from mmvidformer.datasets.bad_videos import SafeDataset
 from mmvidformer.datasets.decoding.errors import BadVideo
@@ -45,6 +46,41 @@ def write_sound(path):
         frame.sample_rate = 16000
         file.mux(stream.encode(frame))
         file.mux(stream.encode())
+
+
+def write_cover(path):
+    """A song: sound, and a picture as its cover."""
+    with av.open(str(path), "w", format="mp4") as file:
+        sound = file.add_stream("aac", rate=16000)
+        cover = file.add_stream("mjpeg", rate=1)
+        cover.width, cover.height, cover.pix_fmt = 48, 48, "yuvj420p"
+        cover.disposition = Disposition.attached_pic
+        image = np.full((48, 48, 3), 99, np.uint8)
+        frame = av.AudioFrame.from_ndarray(np.zeros((1, 16000), np.float32), "fltp", "mono")
+        frame.sample_rate = 16000
+        packets = cover.encode(av.VideoFrame.from_ndarray(image, "rgb24")) + cover.encode()
+        file.mux([*packets, *sound.encode(frame), *sound.encode()])
+    return path
+
+
+def write_with_picture(path, count=12, size=(64, 48)):
+    """A film whose first stream is a single small picture."""
+    rng = np.random.default_rng(0)
+    with av.open(str(path), "w") as file:
+        streams = [file.add_stream("mpeg4", rate=25) for _ in range(2)]
+        for stream, sides in zip(streams, ((32, 32), size), strict=True):
+            stream.width, stream.height, stream.pix_fmt = *sides, "yuv420p"
+        picture, film = streams
+        film.disposition = Disposition.default
+        image = av.VideoFrame.from_ndarray(np.full((32, 32, 3), 99, np.uint8), "rgb24")
+        file.mux(picture.encode(image) + picture.encode())
+        for number in range(count):
+            image = rng.integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+            frame = av.VideoFrame.from_ndarray(image, "rgb24")
+            frame.pts = number
+            file.mux(film.encode(frame))
+        file.mux(film.encode())
+    return path
 
 
 def some_good(root, count=6):
