@@ -8,6 +8,7 @@ import av
 import numpy as np
 
 from mmvidformer.apis import Prediction, Recognizer
+from mmvidformer.datasets.decoding.containers import check_rate
 from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.engine.errors import MISTAKES, describe
 from mmvidformer.visualization.annotate import annotate_video, classify_boxes
@@ -27,7 +28,8 @@ def check_video(path: str, max_mb: float, max_seconds: float) -> tuple[int, floa
     """Return the number of frames of a video, and its frames per second, without decoding it.
 
     Raises:
-        ValueError: If the file is too large, too long, no video, or its frames are too large.
+        ValueError: If the file is too large, too long, no video, its frames are too large, or its
+            frame rate is unknown or varies.
     """
     size = os.path.getsize(path) / 1e6
     if size > max_mb:
@@ -37,7 +39,8 @@ def check_video(path: str, max_mb: float, max_seconds: float) -> tuple[int, floa
         frames, fps = len(reader), reader.get_avg_fps()
     except av.FFmpegError as error:
         raise ValueError(f"cannot read {path} as a video: {error.strerror}") from error
-    seconds = frames / fps if fps else float("inf")
+    check_rate(path, fps)
+    seconds = frames / fps
     if seconds > max_seconds:
         raise ValueError(f"a video must have at most {max_seconds:g} s, got {seconds:.1f} s")
     return frames, fps

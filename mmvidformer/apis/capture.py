@@ -18,8 +18,12 @@ import cv2
 import numpy as np
 from av.video.reformatter import VideoReformatter
 
-from mmvidformer.datasets.decoding.containers import open_container, video_stream
-from mmvidformer.datasets.decoding.readers import upright
+from mmvidformer.datasets.decoding.containers import (
+    check_rate,
+    open_container,
+    video_stream,
+)
+from mmvidformer.datasets.decoding.readers import open_video, upright
 
 # What addresses may use; not files of this machine, which a playlist could name.
 PROTOCOLS = "http,https,httpproxy,tls,tcp,udp,rtp,rtsp,rtmp,srt,crypto"
@@ -59,7 +63,7 @@ class Capture(AbstractContextManager):
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If the file cannot be read as a video.
+        ValueError: If the file cannot be read as a video, or its frame rate varies.
         ConnectionError: If the camera does not exist or cannot be opened, or the address cannot be
             reached or has no video.
     """
@@ -86,6 +90,10 @@ class Capture(AbstractContextManager):
         self._open()
         seconds = (self._container.duration or 0) / av.time_base
         self.fps = float(self._video.average_rate or self._video.guessed_rate or 30)
+        if not self._is_address:
+            with suppress(av.FFmpegError, ValueError):  # damaged files are read until there
+                self.fps = open_video(str(source)).get_avg_fps() or self.fps
+            check_rate(source, self.fps)
         self.is_live = self._is_address and not seconds
         self.total = self._video.frames or round(seconds * self.fps) or None
         self._end = seconds + (self._container.start_time or 0) / av.time_base

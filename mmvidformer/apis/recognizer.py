@@ -23,6 +23,7 @@ from mmvidformer.apis.windows import (
     stream_segments,
     stream_steps,
 )
+from mmvidformer.datasets.decoding.containers import check_rate
 from mmvidformer.models.inference import frames_of_stage, reuse_frames
 
 
@@ -120,8 +121,8 @@ class Recognizer(LoadedModel):
 
         Raises:
             FileNotFoundError: If the file does not exist.
-            ValueError: If the video cannot be read, its frame rate is unknown, the window or the
-                stride is not positive, or one is given to a model without windows.
+            ValueError: If the video cannot be read, its frame rate is unknown or varies, the window
+                or the stride is not positive, or one is given to a model without windows.
         """
         self._check_steps(window=window, stride=stride, skip_static=skip_static)
         opened = self.pipeline.open(video, fps)
@@ -208,14 +209,17 @@ class Recognizer(LoadedModel):
 
         Raises:
             FileNotFoundError: If the file does not exist.
-            ValueError: If the video cannot be read, or the model is none of boxes.
+            ValueError: If the video cannot be read, its frame rate is unknown or varies, or the
+                model is none of boxes.
         """
         if self.over != "boxes":
             raise ValueError(f"the model is about {self.over}, not about boxes")
         task, names = next(iter(self.names.items()))
         truth = dict(gt_labels=torch.zeros(len(boxes), len(names)), timestamp=second)
         given = dict(gt_bboxes=np.array(boxes, np.float32).reshape(-1, 4), video_id=str(video))
-        found = self._run(self.pipeline.read({**self.pipeline.open(video), **truth, **given}))
+        opened = self.pipeline.open(video)
+        _rate(opened)
+        found = self._run(self.pipeline.read({**opened, **truth, **given}))
         head, where = self._model.cls_head, dict(source=str(video), seconds=(second, second))
         return [
             to_prediction({task: scores[1:]}, self.names, head, box=tuple(map(float, box)), **where)
@@ -246,8 +250,10 @@ class Recognizer(LoadedModel):
 
 
 def _rate(opened: dict) -> float:
-    """Return the frame rate of an opened video, or raise an error."""
+    """Return the frame rate of an opened video, or raise an error, also if it varies."""
     if not opened.get("avg_fps"):
         name = opened.get("filename", "the array")
         raise ValueError(f"the frame rate of {name} is unknown, set fps")
+    if "filename" in opened:
+        check_rate(opened["filename"], opened["avg_fps"])
     return opened["avg_fps"]

@@ -9,6 +9,8 @@ from av import VideoStream
 from av.container import InputContainer
 from av.stream import Disposition
 
+from mmvidformer.datasets.decoding.errors import with_suffix
+
 # Formats of FFmpeg that hold a video themselves. Others, such as playlists, name further files.
 FORMATS = "mov,matroska,avi,mpegts,mpeg,mpegvideo,h264,hevc,m4v,flv,asf,ogg,rm,gif,dv,mxf,nut,ivf"
 _UNKNOWN = np.iinfo(np.int64).min
@@ -21,6 +23,23 @@ class Index(NamedTuple):
     fps: float = 0.0
     times: np.ndarray | None = None  # of display, ascending; None if they do not number the frames
     keys: np.ndarray = np.zeros(1, int)  # frames at which decoding can start
+    unit: float = 0.0  # of the times, in seconds
+
+    def frames_late(self, fps: float) -> np.ndarray:
+        """By how many frames each frame comes later than ``number / fps`` after the first one."""
+        return (self.times - self.times[0]) * self.unit * fps - np.arange(len(self.times))
+
+    def has_rate(self, fps: float) -> bool:
+        """Whether no frame is more than one frame away from ``number / fps``."""
+        return bool(np.abs(self.frames_late(fps)).max() <= 1 + 1e-6)
+
+    def rate_to_convert(self) -> float:
+        """Return the rate for which a file of variable rate loses hardly a frame.
+
+        It is that of the median distance of frames, up to 60 per second, or at least the mean.
+        """
+        steps = np.diff(self.times) * self.unit
+        return max(float(1 / steps.mean()), min(float(1 / np.median(steps)), 60.0))
 
 
 def open_container(path: str, max_pixels: int | None = None) -> InputContainer:
@@ -69,6 +88,36 @@ def index_of(path: str) -> Index:
     return _read_index(os.path.realpath(path), status.st_mtime_ns, status.st_size)
 
 
+def rate_fault(path: str, fps: float | None) -> str | None:
+    """Describe why ``number / fps`` is not the time of a file's frames, in seconds after the first.
+
+    The reason is that the rate is unknown, or that a frame is more than one frame away from there,
+    as in recordings of telephones and screens. None if all is well, or the file is not local or
+    has no times, such as AVI.
+    """
+    if not fps:
+        return "its frame rate is unknown"
+    path = with_suffix(path)
+    try:
+        index = index_of(path)
+    except (av.FFmpegError, OSError, ValueError):  # said where it is decoded
+        return None
+    if index.times is None or index.has_rate(fps):
+        return None
+    number = int(np.abs(index.frames_late(fps)).argmax())
+    seconds = (index.times[number] - index.times[0]) * index.unit
+    where = f"frame {number} is at {seconds:.2f} s, not at {number / fps:.2f} s"
+    remedy = f"ffmpeg -i IN -vf fps={round(index.rate_to_convert()) or 1} OUT"
+    remedy = f"make it constant: {remedy}, or mmvidformer data prepare"
+    return f"its frame rate varies ({where}); {remedy}"
+
+
+def check_rate(path: str | os.PathLike, fps: float | None) -> None:
+    """Raise a ``ValueError`` if a file has a ``rate_fault``."""
+    if fault := rate_fault(str(path), fps):
+        raise ValueError(f"{path}: {fault}")
+
+
 @lru_cache(maxsize=1024)  # 8 bytes per frame
 def _read_index(path: str, changed: int, size: int) -> Index:
     stamps, is_key = array("q"), array("b")
@@ -81,11 +130,14 @@ def _read_index(path: str, changed: int, size: int) -> Index:
                 is_key.append(packet.is_keyframe)
     stamps, is_key = np.asarray(stamps), np.asarray(is_key, bool)
     times = np.unique(stamps[stamps != _UNKNOWN])
-    if not fps and len(times) > 1:  # browsers record cameras without a rate
-        fps = float((len(times) - 1) / int(times[-1] - times[0]) / unit)
     keys = np.searchsorted(times, np.sort(stamps[is_key]))
+    # Browsers record cameras without a rate.
+    measured = float((len(times) - 1) / int(times[-1] - times[0]) / unit) if len(times) > 1 else 0.0
     # AVI states no times of display, and frames do not have those that FFmpeg makes up. What stands
     # before the first key frame cannot be decoded.
     if len(times) != len(stamps) or not keys.size or keys[0] or is_avi:
-        return Index(len(stamps), fps)
-    return Index(len(stamps), fps, times, keys)
+        return Index(len(stamps), fps or measured)
+    index = Index(len(stamps), fps or measured, times, keys, float(unit))
+    # Some files state a wrong rate, and that of FFmpeg counts how long the last frame is shown.
+    has_measured = len(times) > 1 and not index.has_rate(index.fps) and index.has_rate(measured)
+    return index._replace(fps=measured) if has_measured else index

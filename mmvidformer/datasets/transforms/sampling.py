@@ -1,10 +1,12 @@
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from mmcv.transforms import BaseTransform
 
+from mmvidformer.datasets.decoding.containers import rate_fault
 from mmvidformer.datasets.decoding.errors import BadVideo, path_of
 from mmvidformer.registry import TRANSFORMS
 
@@ -33,6 +35,26 @@ class FrameSampler(BaseTransform):
         results["num_clips"], results["clip_len"] = clips.shape
         results["frame_interval"] = getattr(self, "frame_interval", None)
         return results
+
+
+def known_rate(results: Mapping) -> float:
+    """Return the frames per second of a sample; raises ``BadVideo`` if they are unknown."""
+    if not results.get("avg_fps"):
+        raise BadVideo(path_of(results), "its frame rate is unknown")
+    return results["avg_fps"]
+
+
+def constant_rate(results: Mapping) -> float:
+    """Return the frames per second of a sample, for transforms that find frames by seconds.
+
+    Raises:
+        BadVideo: If the rate is unknown, or that of a video file is not constant (``rate_fault``).
+    """
+    fps = known_rate(results)
+    is_video = "video_reader" in results  # else a folder of frames, an array or saved features
+    if is_video and (fault := rate_fault(results["filename"], fps)):
+        raise BadVideo(path_of(results), fault)
+    return fps
 
 
 @TRANSFORMS.register_module()
@@ -131,7 +153,7 @@ class ObserveBefore(FrameSampler):
         num_steps: Number of frames.
 
     Raises:
-        BadVideo: If a video ends before the last frame.
+        BadVideo: If a video ends before the last frame, or as ``constant_rate``.
     """
 
     time_step: float = 0.25
@@ -152,7 +174,7 @@ class ObserveBefore(FrameSampler):
     def sample(self, total: int | None, results: dict) -> np.ndarray:
         """Choose frames (1, num_steps)."""
         # At rates below 30 there may be no whole frame before an action that the dataset kept.
-        numbers = np.maximum(self.frames(results["action_start"], results["avg_fps"]), 1)
+        numbers = np.maximum(self.frames(results["action_start"], constant_rate(results)), 1)
         if total is not None and numbers[-1] > total:
             need = f"the action at {results['action_start']:.2f} s needs frame {numbers[-1]}"
             what = f"has {total} frames, and {need}; is it the right video?"
@@ -176,6 +198,7 @@ class ObserveFirst(FrameSampler):
 
     Raises:
         ValueError: If ``ratio`` is out of range.
+        BadVideo: If there is a ``target_fps``, and the frame rate is unknown.
     """
 
     ratio: float = 1.0
@@ -190,7 +213,7 @@ class ObserveFirst(FrameSampler):
         """Choose frames (1, T)."""
         # 0.29 of 100 frames is 28.999999999999996 in floating point.
         observed = max(1, int(self.ratio * total + 1e-6))
-        rate = results["avg_fps"] / self.target_fps if self.target_fps else 1
+        rate = known_rate(results) / self.target_fps if self.target_fps else 1
         step = self.frame_interval * rate
         frames = (np.arange(math.ceil(observed / step - 1e-6)) * step + 1e-6).astype(int)
         return frames[None]
@@ -242,7 +265,8 @@ class LimitToSegment(BaseTransform):
     ``avg_fps``. Changed keys: ``start_index``, ``total_frames``.
 
     Raises:
-        BadVideo: If the segment starts after the end of the video.
+        BadVideo: If the segment starts after the end of the video, or is in seconds and the video
+            has no ``constant_rate``.
     """
 
     def transform(self, results: dict) -> dict:
@@ -250,8 +274,8 @@ class LimitToSegment(BaseTransform):
         first, last = results["segment"]
         total = results["total_frames"]
         if results.get("segment_seconds"):
-            times = results["segment_seconds"]
-            first, last = (max(int(t * results["avg_fps"] + 1e-6) - 1, 0) for t in times)
+            times, fps = results["segment_seconds"], constant_rate(results)
+            first, last = (max(int(t * fps + 1e-6) - 1, 0) for t in times)
         if first >= total:
             late = f"segment {first} to {last} starts after its {total} frames"
             raise BadVideo(path_of(results), f"{late}; is it the right video?")

@@ -8,6 +8,8 @@ from mmvidformer.datasets.bad_videos import SafeDataset
 from mmvidformer.datasets.decoding.errors import BadVideo
 
 SIDE, LENGTH = 16, 4
+# Seconds of frames at a variable rate: 25 in the first second, then two per second.
+BURST = [*(i / 25 for i in range(25)), *(1 + i / 2 for i in range(8))]
 READ = [
     dict(type="DecordInit", num_threads=1),
     dict(type="SampleFrames", clip_len=LENGTH, frame_interval=2),
