@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from mmvidformer.apis import VideoPipeline, features
 from mmvidformer.config import load_config
+from mmvidformer.datasets.own_videos import check_targets
 from mmvidformer.engine.arguments import add_model_arguments, positive
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
@@ -54,11 +55,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     model = reuse_frames(model)
     names = ("config", "checkpoint", "tokens", *(("every", "rows") if args.every else ()))
     settings = {name: getattr(args, name) for name in names} | {"overrides": str(args.cfg_options)}
+    suffix = ".csv" if args.rows else ".npz" if args.every else ".npy"
+    targets = [features.target_of(video, root, args.out, suffix) for video in videos]
+    check_targets(videos, targets)
     features.check_settings(args.out, settings)
     counts, failed = Counter(), []
-    for video in tqdm(videos, unit="video", disable=None):
-        suffix = ".csv" if args.rows else ".npz" if args.every else ".npy"
-        target = features.target_of(video, root, args.out, suffix)
+    files = zip(videos, targets, strict=True)
+    for video, target in tqdm(files, total=len(videos), unit="video", disable=None):
         if target.exists():
             counts["skipped"] += 1
             continue

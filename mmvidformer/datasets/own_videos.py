@@ -30,7 +30,7 @@ def find_videos(folder: str | Path) -> list[Path]:
     Raises:
         FileNotFoundError: If there are none.
     """
-    found = sorted(_walk(Path(folder), frozenset()))
+    found = sorted(_walk(Path(folder), frozenset()), key=lambda path: path.parts)
     if not found:
         raise FileNotFoundError(f"{folder} has no videos")
     return found
@@ -167,9 +167,8 @@ def write_lists(
     found = [name for name in FILES if (root / name).exists()]
     if found and not force:
         raise FileExistsError(f"{root} has {', '.join(found)} already; --force overwrites them")
-    paths = [video.path.absolute() for video in videos]
-    inside = [path.relative_to(root) if path.is_relative_to(root) else path for path in paths]
-    names = [path.as_posix() for path in inside]
+    above = f"{root.as_posix().rstrip('/')}/"
+    names = [video.path.absolute().as_posix().removeprefix(above) for video in videos]
     classes = sorted({video.label for video in videos})
     check_names([*names, *classes])
     numbers = {name: number for number, name in enumerate(classes)}

@@ -21,6 +21,7 @@ from mmvidformer.datasets.decoding.containers import (
 )
 from mmvidformer.datasets.decoding.errors import with_suffix
 from mmvidformer.datasets.lists import read_list, write_report
+from mmvidformer.datasets.own_videos import check_targets
 
 
 def prepare_list(
@@ -47,7 +48,8 @@ def prepare_list(
         **settings: Arguments of ``encode_video``.
 
     Raises:
-        ValueError: If a video is not below ``root``, or ``out`` is the same folder.
+        ValueError: If a video is not below ``root``, ``out`` is the same folder, or the results of
+            two videos would be one file.
     """
     out, targets, lines = Path(out), {}, []
     if out.resolve() == Path(root).resolve():
@@ -61,6 +63,7 @@ def prepare_list(
         source = with_suffix(source)
         targets[source] = str(out / name)
         lines.append((source, text.replace(path, name, 1)))
+    check_targets([Path(path) for path in targets], [Path(path) for path in targets.values()])
     missing = [one for one in targets.items() if not os.path.exists(one[1])]
     random.Random().shuffle(missing)  # machines that fill one folder begin with different videos
     print(f"{len(targets)} videos, {len(targets) - len(missing)} of them already in {out}")
