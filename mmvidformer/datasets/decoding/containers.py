@@ -1,11 +1,12 @@
 import os
 from array import array
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 import av
 import numpy as np
-from av import VideoStream
+from av import Packet, VideoStream
 from av.container import InputContainer
 from av.stream import Disposition
 
@@ -24,6 +25,7 @@ class Index(NamedTuple):
     times: np.ndarray | None = None  # of display, ascending; None if they do not number the frames
     keys: np.ndarray = np.zeros(1, int)  # frames at which decoding can start
     unit: float = 0.0  # of the times, in seconds
+    in_order: bool = False  # whether the times are those of decoding, without B-frames
 
     def frames_late(self, fps: float) -> np.ndarray:
         """By how many frames each frame comes later than ``number / fps`` after the first one."""
@@ -124,10 +126,15 @@ def _read_index(path: str, changed: int, size: int) -> Index:
     with open_container(path) as container:
         is_avi, stream = container.format.name == "avi", video_stream(container)
         fps, unit = float(stream.average_rate or 0), stream.time_base
-        for packet in container.demux(stream):
-            if packet.size and not packet.is_discard:
-                stamps.append(_UNKNOWN if packet.pts is None else packet.pts)
-                is_key.append(packet.is_keyframe)
+        packets = container.demux(stream)
+        first = next(packets)
+        in_order = _lists_frames_in_order(stream, first)
+        # Without B-frames the header of the file says all; else each packet is read.
+        for frame in stream.index_entries if in_order else chain([first], packets):
+            if frame.size and not frame.is_discard:
+                time = frame.timestamp if in_order else frame.pts
+                stamps.append(_UNKNOWN if time is None else time)
+                is_key.append(frame.is_keyframe)
     stamps, is_key = np.asarray(stamps), np.asarray(is_key, bool)
     times = np.unique(stamps[stamps != _UNKNOWN])
     keys = np.searchsorted(times, np.sort(stamps[is_key]))
@@ -137,7 +144,19 @@ def _read_index(path: str, changed: int, size: int) -> Index:
     # before the first key frame cannot be decoded.
     if len(times) != len(stamps) or not keys.size or keys[0] or is_avi:
         return Index(len(stamps), fps or measured)
-    index = Index(len(stamps), fps or measured, times, keys, float(unit))
+    index = Index(len(stamps), fps or measured, times, keys, float(unit), in_order)
     # Some files state a wrong rate, and that of FFmpeg counts how long the last frame is shown.
     has_measured = len(times) > 1 and not index.has_rate(index.fps) and index.has_rate(measured)
     return index._replace(fps=measured) if has_measured else index
+
+
+def _lists_frames_in_order(stream: VideoStream, first: Packet) -> bool:
+    """Whether the header of a file has the times of display of all frames.
+
+    MP4 and QuickTime list the times of decoding. They are the same unless there are B-frames, for
+    which the display is late from the first packet on. Files in fragments list a part.
+    """
+    is_whole = len(stream.index_entries) == stream.frames > 0
+    is_mp4 = stream.container.format.name.startswith("mov")
+    has_b_frames = stream.codec_context.has_b_frames or first.pts != first.dts
+    return is_mp4 and is_whole and not has_b_frames

@@ -149,6 +149,8 @@ class _PyAVReader(VideoReader):
         codec = self._stream.codec_context
         self._container.seek(int(index.times[key]), stream=self._stream)
         for packet in self._container.demux(self._stream):
+            if index.in_order and packet.pts != packet.dts:
+                return  # there are B-frames after all, so the times do not number the frames
             # Packets are read before they are due; a later call may want those after the last.
             number = -1 if packet.pts is None else index.times.searchsorted(packet.pts)
             skip = number < self._until and number not in self._wanted
