@@ -8,7 +8,6 @@ import av
 import numpy as np
 
 from mmvidformer.apis import Prediction, Recognizer
-from mmvidformer.datasets.decoding.containers import check_rate
 from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.engine.errors import MISTAKES, describe
 from mmvidformer.visualization.annotate import annotate_video, classify_boxes
@@ -36,10 +35,12 @@ def check_video(path: str, max_mb: float, max_seconds: float) -> tuple[int, floa
         raise ValueError(f"a file must have at most {max_mb:g} MB, got {size:.1f} MB")
     try:
         reader = open_video(path, max_pixels=MAX_PIXELS)
+        reader.number_by_time()
         frames, fps = len(reader), reader.get_avg_fps()
     except av.FFmpegError as error:
         raise ValueError(f"cannot read {path} as a video: {error.strerror}") from error
-    check_rate(path, fps)
+    if not fps:
+        raise ValueError(f"the frame rate of {path} is unknown")
     seconds = frames / fps
     if seconds > max_seconds:
         raise ValueError(f"a video must have at most {max_seconds:g} s, got {seconds:.1f} s")

@@ -19,11 +19,13 @@ import numpy as np
 from av.video.reformatter import VideoReformatter
 
 from mmvidformer.datasets.decoding.containers import (
-    check_rate,
+    index_of,
+    keep_time,
     open_container,
+    repeat_frames,
     video_stream,
 )
-from mmvidformer.datasets.decoding.readers import open_video, upright
+from mmvidformer.datasets.decoding.readers import upright
 
 # What addresses may use; not files of this machine, which a playlist could name.
 PROTOCOLS = "http,https,httpproxy,tls,tcp,udp,rtp,rtsp,rtmp,srt,crypto"
@@ -63,7 +65,7 @@ class Capture(AbstractContextManager):
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If the file cannot be read as a video, or its frame rate varies.
+        ValueError: If the file cannot be read as a video.
         ConnectionError: If the camera does not exist or cannot be opened, or the address cannot be
             reached or has no video.
     """
@@ -73,6 +75,7 @@ class Capture(AbstractContextManager):
         self.dropped, self.cuts, self._start = 0, list[int](), 0.0
         self._delays: deque[float] = deque(maxlen=1000)
         self._closed, self._camera = Event(), None
+        self._index, self._counts = None, None
         self.name, self.total, self.is_live = str(source), None, is_stream(source)
         self._is_address = "://" in self.name
         if self.is_live and not self._is_address:
@@ -92,10 +95,13 @@ class Capture(AbstractContextManager):
         self.fps = float(self._video.average_rate or self._video.guessed_rate or 30)
         if not self._is_address:
             with suppress(av.FFmpegError, ValueError):  # damaged files are read until there
-                self.fps = open_video(str(source)).get_avg_fps() or self.fps
-            check_rate(source, self.fps)
+                self._index = index_of(str(source))
+                rate, self._counts = self._index.constant_rate()
+                self.fps = float(rate) or self.fps
         self.is_live = self._is_address and not seconds
         self.total = self._video.frames or round(seconds * self.fps) or None
+        if self._counts is not None:
+            self.total = int(self._counts.sum())
         self._end = seconds + (self._container.start_time or 0) / av.time_base
 
     def frames(self, interval: int = 1, time_step: float | None = None) -> Iterator[Frame]:
@@ -107,8 +113,8 @@ class Capture(AbstractContextManager):
                 after each multiple of it.
 
         Yields:
-            The number of the frame, from 0; its time in seconds since the first frame (by the
-            frame rate of a file, by the clock if the source is live); its RGB pixels (H, W, 3),
+            The number of the frame, from 0; its time in seconds since the first frame (of a file
+            ``number / fps``, by the clock if the source is live); its RGB pixels (H, W, 3),
             uint8.
 
         Raises:
@@ -179,7 +185,12 @@ class Capture(AbstractContextManager):
         while not self._closed.is_set():
             reason = "the stream ended"
             try:
-                for frame in self._container.decode(self._video):
+                frames = self._container.decode(self._video)
+                if self._counts is not None:
+                    frames = repeat_frames(frames, self._index, self._counts)
+                elif self._is_address and not self.is_live:
+                    frames = keep_time(frames, self.fps)
+                for frame in frames:
                     yield number, partial(upright, converter, frame)
                     number, last = number + 1, frame.time or 0.0
                     if self._closed.is_set():

@@ -9,10 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.apis.pipeline import VideoPipeline, normalize
+from mmvidformer.apis.pipeline import VideoPipeline, normalize, rate_of
 from mmvidformer.apis.windows import check_step, list_windows, read_ahead
 from mmvidformer.atomic import write_atomically
-from mmvidformer.datasets.decoding.containers import check_rate
 from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.models.inference import frames_of_stage
@@ -59,10 +58,9 @@ def read_windows(
         of each clip; the first of a video that is shorter than a clip.
 
     Raises:
-        ValueError: If the video's frame rate is unknown or varies.
+        ValueError: As ``rate_of``.
     """
-    fps, frames = video["avg_fps"], video["total_frames"]
-    check_rate(video["filename"], fps)
+    fps, frames = rate_of(video), video["total_frames"]
     span = max(round(pipeline.span(fps) or every), 1)
     check_step(span, every, pipeline.period(span, fps, frames_of_stage(model)), fps)
     spans = list_windows(frames, span, every, to_end=False)

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from mmvidformer.apis.capture import Capture
 from mmvidformer.apis.predictions import Prediction
 from mmvidformer.config import config_scope, pipelines, type_name
+from mmvidformer.datasets.decoding.errors import BadVideo
+from mmvidformer.datasets.transforms.sampling import number_by_time
 from mmvidformer.engine.pipelines import set_views
 
 Source = str | Path | np.ndarray
@@ -145,6 +147,26 @@ def _apply(transforms: Compose, sample: dict) -> dict:
         line = (str(error).strip().splitlines() or [type(error).__name__])[-1][:160]
         name = sample.get("filename", "the array")
         raise ValueError(f"cannot read {name} as a video: {line}") from error
+
+
+def rate_of(opened: dict) -> float:
+    """Number the frames of an opened video by time, and return how many there are in a second.
+
+    Args:
+        opened: A result of ``VideoPipeline.open``; ``total_frames`` and ``avg_fps`` change if the
+            rate of the file varies (``VideoReader.number_by_time``).
+
+    Raises:
+        ValueError: If the rate is unknown, or varies and the decoder cannot number frames by time.
+    """
+    if not opened.get("avg_fps"):
+        name = opened.get("filename", "the array")
+        raise ValueError(f"the frame rate of {name} is unknown, set fps")
+    try:
+        number_by_time(opened)
+    except BadVideo as error:
+        raise ValueError(str(error)) from error
+    return opened["avg_fps"]
 
 
 class StreamFrame(NamedTuple):

@@ -1,7 +1,5 @@
-import itertools
 import os
 import random
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -14,9 +12,9 @@ from av.video.reformatter import VideoReformatter
 from mmvidformer.atomic import write_atomically
 from mmvidformer.datasets.decoding.check_files import find_faults
 from mmvidformer.datasets.decoding.containers import (
-    Index,
     index_of,
     open_container,
+    repeat_frames,
     video_stream,
 )
 from mmvidformer.datasets.decoding.errors import with_suffix
@@ -108,10 +106,11 @@ def _encode(source: str, target: Path, short_side: int, key_frames: int, crf: in
         stream.codec_context.thread_count = 1
         converter = VideoReformatter()
         index = index_of(source)
-        rate, counts = _plan(index)
+        rate, counts = index.constant_rate()
+        rate = rate or Fraction(25)  # of a file that states none
         frames = video.decode(stream)
         for number, frame in enumerate(
-            frames if counts is None else _repeat(frames, index, counts)
+            frames if counts is None else repeat_frames(frames, index, counts)
         ):
             if encoder is None:
                 sides = frame.width, frame.height
@@ -137,20 +136,3 @@ def _encode(source: str, target: Path, short_side: int, key_frames: int, crf: in
         if encoder is None:
             raise ValueError("there is no frame in it")
         output.mux(encoder.encode())
-
-
-def _plan(index: Index) -> tuple[Fraction, np.ndarray | None]:
-    """Return a constant rate, and how often each frame is shown; None for once each."""
-    if index.times is None or index.has_rate(index.fps):
-        return Fraction(index.fps or 25).limit_denominator(1001), None
-    rate = Fraction(index.rate_to_convert()).limit_denominator(1001)
-    seconds = (index.times - index.times[0]) * index.unit
-    places = np.round(seconds * float(rate)).astype(int)
-    return rate, np.diff(places, append=places[-1] + 1)
-
-
-def _repeat(frames: Iterator[VideoFrame], index: Index, counts: np.ndarray) -> Iterator[VideoFrame]:
-    """Yield frames as often as ``counts`` says, by their times in the index."""
-    for frame in frames:
-        number = min(int(index.times.searchsorted(frame.pts or 0)), len(counts) - 1)
-        yield from itertools.repeat(frame, counts[number])

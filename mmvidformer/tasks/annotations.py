@@ -202,7 +202,7 @@ class LabelFrames(BaseTransform):
     Goes after a sampler. Required keys: those of ``SpanDataset``, ``frame_inds``, ``avg_fps``.
 
     Raises:
-        BadVideo: If the video has no ``constant_rate``.
+        BadVideo: As ``constant_rate``.
     """
 
     def transform(self, results: dict) -> dict:
@@ -239,8 +239,8 @@ class CoverFrames(FrameSampler):
 
     Raises:
         ValueError: If ``overlap`` is not in [0, 1).
-        BadVideo: If the frame rate is unknown, and there is a ``target_fps``; or if the video has
-            spans but no ``constant_rate``.
+        BadVideo: If the frame rate is unknown, and there is a ``target_fps``; or, if the video has
+            spans, as ``number_by_time``.
     """
 
     clip_len: int
@@ -254,10 +254,12 @@ class CoverFrames(FrameSampler):
         if not 0 <= self.overlap < 1:
             raise ValueError(f"overlap must be at least 0 and below 1, got {self.overlap}")
 
+    def needs_times(self, results: dict) -> bool:
+        """Whether the video has spans of time."""
+        return "spans" in results
+
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (clips, T)."""
-        if "spans" in results:
-            constant_rate(results)
         rate = known_rate(results) / self.target_fps if self.target_fps else 1.0
         step = self.frame_interval * rate
         size, count = self.clip_len, math.ceil(total / step - 1e-6)  # in steps

@@ -11,7 +11,7 @@ from mmaction.datasets import VideoDataset
 
 from mmvidformer.datasets.csv_rows import read_number, read_rows, read_text
 from mmvidformer.datasets.own_videos import find_named
-from mmvidformer.datasets.transforms.sampling import FrameSampler, constant_rate
+from mmvidformer.datasets.transforms.sampling import FrameSampler
 from mmvidformer.registry import DATASETS, TRANSFORMS
 from mmvidformer.tasks.annotations import need_rows, read_float, read_video
 
@@ -112,16 +112,20 @@ class FramesAround(FrameSampler):
         target_fps: Frame rate that the interval refers to. None for that of the file.
 
     Raises:
-        BadVideo: If the video has no ``constant_rate``.
+        BadVideo: As ``number_by_time``.
     """
 
     clip_len: int
     frame_interval: int = 1
     target_fps: float | None = None
 
+    def needs_times(self, results: dict) -> bool:
+        """Return True: a box stands at a second."""
+        return True
+
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (1, T)."""
-        fps = constant_rate(results)
+        fps = results["avg_fps"]
         rate = fps / self.target_fps if self.target_fps else 1.0
         steps = (np.arange(self.clip_len) - self.clip_len // 2) * self.frame_interval * rate
         center = math.floor(results["timestamp"] * fps + 1e-6)

@@ -8,7 +8,6 @@ from pathlib import Path
 from av.error import FFmpegError
 
 from mmvidformer.datasets.csv_rows import read_header, read_rows, read_text
-from mmvidformer.datasets.decoding.containers import rate_fault
 from mmvidformer.datasets.decoding.errors import with_suffix
 from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.datasets.own_videos import CLASSES, find_named
@@ -41,7 +40,7 @@ def find_annotation_faults(
 
     Values that are no numbers, spans that end before they start, overlap or end after their video,
     boxes outside of the frame or the video, unknown classes, missing videos, and those whose frame
-    rate varies, if the task has seconds.
+    rate is unknown, if the task has seconds.
 
     Args:
         file: What ``split_annotations`` reads.
@@ -136,9 +135,10 @@ def _time_faults(path: Path, name: str, spans: Sequence[Span]) -> Iterator[str]:
     """Describe what is wrong in the times of a video, and the spans after its end."""
     with suppress(FFmpegError, OSError, ValueError):  # bad files are reported as such
         reader = open_video(str(path))
+        reader.number_by_time()
         frames, fps = len(reader), reader.get_avg_fps()
-        if fault := rate_fault(str(path), fps):
-            yield f"{path}: {fault}"
+        if not fps:
+            yield f"{path}: its frame rate is unknown"
             return
         seconds = frames / fps
         for span in spans:

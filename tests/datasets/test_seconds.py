@@ -12,11 +12,15 @@ from mmvidformer.datasets.transforms.sampling import LimitToSegment, ObserveBefo
 from mmvidformer.tasks.annotations import CoverFrames, LabelFrames
 from mmvidformer.tasks.boxes import FramesAround
 from mmvidformer.tasks.checks import find_annotation_faults
-from tests.datasets.decoding.toys import BURST, write
+from tests.datasets.decoding.toys import BURST, read_clock, shown_at, write, write_clock
 
 pytestmark = pytest.mark.usefixtures("scope")
 
-PACK = [dict(type="FormatShape", input_format="NCTHW"), dict(type="PackActionInputs")]
+KEYS = ("frame_inds", "avg_fps", "total_frames")
+PACK = [
+    dict(type="FormatShape", input_format="NCTHW"),
+    dict(type="PackActionInputs", meta_keys=KEYS),
+]
 SPANS = "video,start,end,label\nv.mp4,0,1,run\n"
 CLASSES = dict(metainfo=dict(classes=["run", "background"]))
 EPIC = "narration_id,participant_id,video_id,start_timestamp,stop_timestamp,start_frame,stop_frame,"
@@ -69,14 +73,47 @@ def dataset(task: dict, root: Path, decoder: str) -> SafeDataset:
     )
 
 
-@pytest.mark.parametrize("decoder", ["pyav", "decord"])
-@pytest.mark.parametrize("name", TASKS)
-def test_a_variable_rate_is_a_bad_video_of_tasks_with_seconds(
+SECONDS = {  # that the frames of a task are about
+    "boxes": lambda fps: 1 + (np.arange(4) - 2) / fps,
+    "anticipation": lambda fps: np.floor((1.2 - np.array([0.5, 0.25])) * fps) / fps,
+}
+
+
+@pytest.mark.parametrize("name", [name for name in TASKS if name != "own sampler"])
+def test_frames_of_a_variable_rate_have_the_times_of_the_container(
+    tmp_path: Path, name: str
+) -> None:
+    """What is decoded is what is shown at the second of its number."""
+    write_clock(tmp_path / "v.mp4")
+    samples = dataset(TASKS[name], tmp_path, "pyav")
+    for seed in range(20):
+        np.random.seed(seed)
+        sample = samples[0]
+        frames, fps = (sample["data_samples"].get(key) for key in ("frame_inds", "avg_fps"))
+        seconds = np.asarray(frames) / fps
+        told = read_clock(sample["inputs"][0].numpy().transpose(1, 2, 3, 0))
+        np.testing.assert_allclose(told, shown_at(seconds), atol=0.05)
+        assert sample["data_samples"].total_frames <= 4.5 * 25 + 1
+        if name in SECONDS:
+            np.testing.assert_allclose(seconds, SECONDS[name](fps), atol=1.01 / fps)
+        if name == "recognition":
+            assert ((told > 0.16 - 0.05) & (told < 0.9 + 0.05)).all()
+        if name == "frames":
+            sure = abs(told - 1) > 0.06
+            wanted = np.where(seconds < 1, 0, 1)
+            assert (np.asarray(sample["data_samples"].gt_label)[sure] == wanted[sure]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "decoder"), [("own sampler", "pyav"), *((name, "decord") for name in TASKS)]
+)
+def test_where_frames_have_no_times_a_variable_rate_is_a_bad_video(
     tmp_path: Path, name: str, decoder: str
 ) -> None:
+    """Decord numbers them as they come, and so does a sampler that knows of no seconds."""
     write(tmp_path / "v.mp4", count=50)
     assert dataset(TASKS[name], tmp_path, decoder)[0]["inputs"].shape[2] in (2, 4)
-    write(tmp_path / "v.mp4", times=[round(25 * time) for time in BURST], count=len(BURST))
+    write_clock(tmp_path / "v.mp4")
     with pytest.raises(BadVideo, match=r"v\.mp4: its frame rate varies .* fps=25 OUT, or mmvid"):
         dataset(TASKS[name], tmp_path, decoder)[0]
 
@@ -94,21 +131,24 @@ def test_a_class_of_the_whole_video_needs_no_times(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "task"), [(SPANS, "frames"), (SPANS, "segments"), ("v,1,0,0,1,1,1\n", "boxes")]
+    ("rows", "late", "task"),
+    [
+        (SPANS, "video,start,end,label\nv.mp4,0,6,run\n", "frames"),
+        (SPANS, "video,start,end,label\nv.mp4,0,6,run\n", "segments"),
+        ("v,4,0,0,1,1,1\n", "v,6,0,0,1,1,1\n", "boxes"),
+    ],
 )
-def test_the_check_of_annotations_names_them(tmp_path: Path, rows: str, task: str) -> None:
-    write(tmp_path / "v.mp4", times=[round(25 * time) for time in BURST], count=len(BURST))
+def test_the_check_of_annotations_knows_the_length(
+    tmp_path: Path, rows: str, late: str, task: str
+) -> None:
+    """A video of 33 frames in 4.5 s."""
+    write_clock(tmp_path / "v.mp4")
     (tmp_path / "list.csv").write_text(rows)
     faults, videos = find_annotation_faults(tmp_path / "list.csv", tmp_path, task)
-    assert len(faults) == 1 and "v.mp4: its frame rate varies (frame" in faults[0]
-    assert videos == [tmp_path / "v.mp4"]
-
-
-def test_the_check_of_classes_and_numbers_does_not(tmp_path: Path) -> None:
-    write(tmp_path / "v.mp4", times=[round(25 * time) for time in BURST], count=len(BURST))
-    for columns, row, task in (("label", "run", "labels"), ("speed", "1", "number")):
-        (tmp_path / "list.csv").write_text(f"video,{columns}\nv.mp4,{row}\n")
-        assert find_annotation_faults(tmp_path / "list.csv", tmp_path, task)[0] == []
+    assert (faults, videos) == ([], [tmp_path / "v.mp4"])
+    (tmp_path / "list.csv").write_text(late)
+    (fault,) = find_annotation_faults(tmp_path / "list.csv", tmp_path, task)[0]
+    assert "6 s is after the end of v.mp4, at 4.52 s" in fault or "at 4.52 s" in fault
 
 
 TIMELESS = dict(total_frames=1, start_index=0, filename="v.mp4", avg_fps=0.0)

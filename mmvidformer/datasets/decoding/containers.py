@@ -1,12 +1,14 @@
 import os
 from array import array
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, repeat
 from typing import NamedTuple
 
 import av
 import numpy as np
-from av import Packet, VideoStream
+from av import Packet, VideoFrame, VideoStream
 from av.container import InputContainer
 from av.stream import Disposition
 
@@ -42,6 +44,19 @@ class Index(NamedTuple):
         """
         steps = np.diff(self.times) * self.unit
         return max(float(1 / steps.mean()), min(float(1 / np.median(steps)), 60.0))
+
+    def constant_rate(self) -> tuple[Fraction, np.ndarray | None]:
+        """Return a constant rate, and how often each frame is shown at that rate.
+
+        None stands for once each: the rate of the file is constant, or it states no times. Else a
+        frame is shown from the multiple of ``1 / rate`` seconds that is nearest to its time, and
+        the last frame once, as ``ffmpeg -vf fps=RATE`` converts a file.
+        """
+        if self.times is None or self.has_rate(self.fps):
+            return Fraction(self.fps).limit_denominator(1001), None
+        rate = Fraction(self.rate_to_convert()).limit_denominator(1001)
+        places = np.round((self.times - self.times[0]) * self.unit * float(rate)).astype(int)
+        return rate, np.diff(places, append=places[-1] + 1)
 
 
 def open_container(path: str, max_pixels: int | None = None) -> InputContainer:
@@ -90,6 +105,34 @@ def index_of(path: str) -> Index:
     return _read_index(os.path.realpath(path), status.st_mtime_ns, status.st_size)
 
 
+def repeat_frames(
+    frames: Iterable[VideoFrame], index: Index, counts: np.ndarray
+) -> Iterator[VideoFrame]:
+    """Yield decoded frames as often as ``Index.constant_rate`` says, by the times of the index."""
+    for frame in frames:
+        number = min(int(index.times.searchsorted(frame.pts or 0)), len(counts) - 1)
+        yield from repeat(frame, counts[number])
+
+
+def keep_time(frames: Iterable[VideoFrame], fps: float) -> Iterator[VideoFrame]:
+    """Repeat or leave out frames of a file without an index, which are more than a frame late.
+
+    The times are those of the container, from the first frame on, against ``number / fps``.
+    """
+    number, start, last = 0, None, None
+    for frame in frames:
+        if frame.time is not None:
+            start = frame.time if start is None else start
+            place = round((frame.time - start) * fps)
+            if place < number - 1:
+                continue
+            if place > number + 1:
+                yield from repeat(last, place - number)
+                number = place
+        yield frame
+        number, last = number + 1, frame
+
+
 def rate_fault(path: str, fps: float | None) -> str | None:
     """Describe why ``number / fps`` is not the time of a file's frames, in seconds after the first.
 
@@ -110,14 +153,8 @@ def rate_fault(path: str, fps: float | None) -> str | None:
     seconds = (index.times[number] - index.times[0]) * index.unit
     where = f"frame {number} is at {seconds:.2f} s, not at {number / fps:.2f} s"
     remedy = f"ffmpeg -i IN -vf fps={round(index.rate_to_convert()) or 1} OUT"
-    remedy = f"make it constant: {remedy}, or mmvidformer data prepare"
+    remedy = f"read it with VideoInit, or make it constant: {remedy}, or mmvidformer data prepare"
     return f"its frame rate varies ({where}); {remedy}"
-
-
-def check_rate(path: str | os.PathLike, fps: float | None) -> None:
-    """Raise a ``ValueError`` if a file has a ``rate_fault``."""
-    if fault := rate_fault(str(path), fps):
-        raise ValueError(f"{path}: {fault}")
 
 
 @lru_cache(maxsize=1024)  # 8 bytes per frame

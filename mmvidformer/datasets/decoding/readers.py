@@ -26,10 +26,15 @@ class Frames(list):
 class VideoReader:
     """An open video, with the part of ``decord.VideoReader`` that MMAction2's transforms use.
 
-    Frame i is the i-th in the order of display. Containers may count more frames than the stream
-    has. When such a frame is met, ``len`` shrinks, and the last real frame is returned instead.
-    Frames are upright: a rotation tag is applied. ``open_video`` opens one.
+    Frame i is the i-th in the order of display, until ``number_by_time`` is called. Containers may
+    count more frames than the stream has. When such a frame is met, ``len`` shrinks, and the last
+    real frame is returned instead. Frames are upright: a rotation tag is applied. ``open_video``
+    opens one.
     """
+
+    _shown: np.ndarray | None = None  # the frame of each number, see number_by_time
+    _shown_rate = 0.0
+    is_numbered_by_time = False
 
     # Subclasses have ``_open``, ``_decode`` and ``_index``.
     def __init__(self, path: str, num_threads: int = 1, max_pixels: int | None = None) -> None:
@@ -39,11 +44,23 @@ class VideoReader:
     def __len__(self) -> int:
         if not self._index.length:
             raise ValueError("there is no frame in it")
-        return self._index.length
+        return self._index.length if self._shown is None else len(self._shown)
 
     def get_avg_fps(self) -> float:
         """Return the average number of frames per second."""
-        return self._index.fps
+        return self._index.fps if self._shown is None else self._shown_rate
+
+    def number_by_time(self) -> None:
+        """Let frame k be the one that is shown ``k / get_avg_fps()`` seconds after the first one.
+
+        At a rate that varies, as in recordings of telephones and screens, frames are left out and
+        repeated for that, by the times that the container states. Files of a constant rate, and
+        those that state no times (AVI), stay as they are.
+        """
+        self.is_numbered_by_time = True
+        rate, counts = index_of(self.path).constant_rate()
+        if counts is not None:
+            self._shown, self._shown_rate = np.repeat(np.arange(len(counts)), counts), float(rate)
 
     def get_batch(self, indices: Sequence[int]) -> Frames:
         """Decode frames, each of them once. Those beyond the end are the last one, with a warning.
@@ -55,6 +72,8 @@ class VideoReader:
         wanted = np.ravel(indices)
         last = len(self) - 1 if wanted.any() else 0  # the first frame alone needs no index
         real = np.clip(wanted, 0, last)
+        if self._shown is not None:
+            real = self._shown[real]
         real, first, places = np.unique(real, return_index=True, return_inverse=True)
         images = self._decode(real)
         if len(shapes := {image.shape[:2] for image in images}) > 1:

@@ -8,6 +8,7 @@ from mmcv.transforms import BaseTransform
 
 from mmvidformer.datasets.decoding.containers import rate_fault
 from mmvidformer.datasets.decoding.errors import BadVideo, path_of
+from mmvidformer.datasets.decoding.readers import VideoReader
 from mmvidformer.registry import TRANSFORMS
 
 
@@ -21,12 +22,18 @@ class FrameSampler(BaseTransform):
         BadVideo: If a video has no frames.
     """
 
+    def needs_times(self, results: dict) -> bool:
+        """Whether frames of this sample are found by their seconds."""
+        return False
+
     @abstractmethod
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (num_clips, T) of ``total``, from 0."""
 
     def transform(self, results: dict) -> dict:
         """Set ``results['frame_inds']``."""
+        if self.needs_times(results):
+            number_by_time(results)
         total = results.get("total_frames")
         if total == 0:
             raise BadVideo(path_of(results), "has no frames")
@@ -44,15 +51,32 @@ def known_rate(results: Mapping) -> float:
     return results["avg_fps"]
 
 
-def constant_rate(results: Mapping) -> float:
-    """Return the frames per second of a sample, for transforms that find frames by seconds.
+def number_by_time(results: dict) -> None:
+    """Number the frames of a sample by their seconds, before any are chosen.
+
+    Changed keys: ``total_frames`` and ``avg_fps``, if the rate of a video file varies
+    (``VideoReader.number_by_time``).
 
     Raises:
-        BadVideo: If the rate is unknown, or that of a video file is not constant (``rate_fault``).
+        BadVideo: As ``constant_rate``.
     """
-    fps = known_rate(results)
-    is_video = "video_reader" in results  # else a folder of frames, an array or saved features
-    if is_video and (fault := rate_fault(results["filename"], fps)):
+    reader = results.get("video_reader")  # else a folder of frames, an array or saved features
+    if isinstance(reader, VideoReader):
+        reader.number_by_time()
+        results.update(total_frames=len(reader), avg_fps=reader.get_avg_fps())
+    constant_rate(results)
+
+
+def constant_rate(results: Mapping) -> float:
+    """Return the frames per second of a sample, for transforms that need the times of frames.
+
+    Raises:
+        BadVideo: If the rate is unknown, or that of a video file varies and its frames are not
+            numbered by time, such as with decord.
+    """
+    fps, reader = known_rate(results), results.get("video_reader")
+    is_numbered = reader is None or getattr(reader, "is_numbered_by_time", False)
+    if not is_numbered and (fault := rate_fault(results["filename"], fps)):
         raise BadVideo(path_of(results), fault)
     return fps
 
@@ -153,11 +177,15 @@ class ObserveBefore(FrameSampler):
         num_steps: Number of frames.
 
     Raises:
-        BadVideo: If a video ends before the last frame, or as ``constant_rate``.
+        BadVideo: If a video ends before the last frame, or as ``number_by_time``.
     """
 
     time_step: float = 0.25
     num_steps: int = 14
+
+    def needs_times(self, results: dict) -> bool:
+        """Return True: an action starts at a second."""
+        return True
 
     def frames(self, start: float, fps: float) -> np.ndarray:
         """Compute the numbers of the observed frames, from 1, oldest first.
@@ -174,7 +202,7 @@ class ObserveBefore(FrameSampler):
     def sample(self, total: int | None, results: dict) -> np.ndarray:
         """Choose frames (1, num_steps)."""
         # At rates below 30 there may be no whole frame before an action that the dataset kept.
-        numbers = np.maximum(self.frames(results["action_start"], constant_rate(results)), 1)
+        numbers = np.maximum(self.frames(results["action_start"], results["avg_fps"]), 1)
         if total is not None and numbers[-1] > total:
             need = f"the action at {results['action_start']:.2f} s needs frame {numbers[-1]}"
             what = f"has {total} frames, and {need}; is it the right video?"
@@ -265,16 +293,18 @@ class LimitToSegment(BaseTransform):
     ``avg_fps``. Changed keys: ``start_index``, ``total_frames``.
 
     Raises:
-        BadVideo: If the segment starts after the end of the video, or is in seconds and the video
-            has no ``constant_rate``.
+        BadVideo: If the segment starts after the end of the video, or is in seconds and
+            ``number_by_time`` fails.
     """
 
     def transform(self, results: dict) -> dict:
         """Set the range of frames to sample from."""
+        if results.get("segment_seconds"):
+            number_by_time(results)
         first, last = results["segment"]
         total = results["total_frames"]
         if results.get("segment_seconds"):
-            times, fps = results["segment_seconds"], constant_rate(results)
+            times, fps = results["segment_seconds"], results["avg_fps"]
             first, last = (max(int(t * fps + 1e-6) - 1, 0) for t in times)
         if first >= total:
             late = f"segment {first} to {last} starts after its {total} frames"

@@ -1,5 +1,6 @@
 """Files whose frames do not have the times that their numbers and the frame rate tell."""
 
+import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from mmvidformer.apis import Capture
-from mmvidformer.datasets.decoding.containers import check_rate, rate_fault
+from mmvidformer.datasets.decoding.containers import rate_fault
 from mmvidformer.datasets.decoding.readers import open_video
 from tests.datasets.decoding.numbered_videos import picture
 from tests.datasets.decoding.toys import BURST, write
@@ -81,23 +82,31 @@ def test_files_of_a_constant_rate_are_read(tmp_path: Path, name: str) -> None:
     path = make(tmp_path / name)
     fps = open_video(path).get_avg_fps()
     assert fps == pytest.approx(rate, rel=0.005)
-    check_rate(path, fps)
+    assert rate_fault(path, fps) is None
     with Capture(path) as capture:
         assert capture.fps == fps
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "mkv", "ts"])
-def test_files_of_a_variable_rate_are_refused(tmp_path: Path, suffix: str) -> None:
-    """They can be read, but not where something has a time."""
+def test_files_of_a_variable_rate_can_be_numbered_by_time(tmp_path: Path, suffix: str) -> None:
     path = write_at(tmp_path / f"burst.{suffix}", BURST, bf="2")
     reader = open_video(path)
     assert len(reader.get_batch(range(len(reader)))) == len(BURST)
-    wanted = r"burst.*: its frame rate varies \(frame \d+ is at \d\.\d\d s, not at \d+\.\d\d s\)"
-    remedy = "; make it constant: ffmpeg -i IN -vf fps=25 OUT, or mmvidformer data prepare"
-    with pytest.raises(ValueError, match=wanted + remedy):
-        check_rate(path, reader.get_avg_fps())
-    with pytest.raises(ValueError, match=wanted + remedy):
-        Capture(path)
+    fault = rate_fault(path, reader.get_avg_fps())
+    wanted = r"its frame rate varies \(frame \d+ is at \d\.\d\d s, not at \d+\.\d\d s\); read it "
+    remedy = "with VideoInit, or make it constant: ffmpeg -i IN -vf fps=25 OUT, or mmvidformer data"
+    assert re.match(wanted + remedy, fault)
+
+    whole = reader.get_batch(range(len(BURST)))
+    reader.number_by_time()
+    assert (len(reader), reader.get_avg_fps()) == (113, 25)
+    numbers = [0, 7, 24, 25, 30, 37, 38, 50, 112, 112, 3]
+    wanted = [0, 7, 24, 25, 25, 25, 26, 27, 32, 32, 3]  # 12.5 frames are between two
+    images = reader.get_batch(numbers)
+    for image, number in zip(images, wanted, strict=True):
+        assert (image == whole[number]).all()
+    with pytest.warns(UserWarning, match="1 of 2 sampled frames lie beyond its 113 frames"):
+        assert (reader.get_batch([112, 113])[1] == whole[32]).all()
 
 
 @pytest.mark.parametrize(

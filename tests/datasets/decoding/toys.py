@@ -41,6 +41,32 @@ def write(path, count=12, size=(40, 24), codec="mpeg4", form=None, times=None):
         file.mux(stream.encode())
 
 
+def write_clock(path, seconds=BURST, size=(40, 24)):
+    """A video at 25 frames per second or fewer whose brightness tells the time (``read_clock``)."""
+    with av.open(str(path), "w") as file:
+        stream = file.add_stream("libx264", rate=25, options={"qp": "0"})  # with B-frames
+        stream.width, stream.height, stream.pix_fmt = *size, "yuv420p"
+        for time in seconds:
+            level = round(20 + 45 * time)
+            image = np.full((size[1], size[0], 3), level, np.uint8)
+            frame = av.VideoFrame.from_ndarray(image, "rgb24")
+            frame.pts = round(25 * time)
+            file.mux(stream.encode(frame))
+        file.mux(stream.encode())
+
+
+def read_clock(images):
+    """Seconds that images (..., H, W, 3) or (..., 3, H, W) of ``write_clock`` tell."""
+    return (np.asarray(images, float).mean(axis=(-3, -2, -1)) - 20) / 45
+
+
+def shown_at(seconds, times=BURST, rate=25):
+    """Times of the frames that are shown at some seconds of a video."""
+    starts = np.round(np.asarray(times) * rate) / rate
+    numbers = np.searchsorted(starts, np.asarray(seconds) + 1e-6, side="right") - 1
+    return np.asarray(times)[numbers]
+
+
 def write_sound(path):
     with av.open(str(path), "w", format="mp4") as file:
         stream = file.add_stream("aac", rate=16000)
